@@ -7,7 +7,7 @@ import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
 import { preemptAtOnce } from '../src/actor/priority.js'
 import { SampleRings } from '../src/actor/sample-rings.js'
-import { Following, Tip } from '../src/actor/shared.js'
+import { Following, Readiness, Tip } from '../src/actor/shared.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { AddressThrottle } from '../src/admission/address-throttle.js'
 import { Clients } from '../src/admission/clients.js'
@@ -61,6 +61,7 @@ import { consoleRoutes } from '../src/routes/console-routes.js'
 import { createGateway } from '../src/routes/gateway.js'
 import { aboutIndexes } from '../src/routes/index-routes.js'
 import { infoRoutes } from '../src/routes/info-routes.js'
+import { namingFor } from '../src/routes/name-route.js'
 import { nodeRoutes } from '../src/routes/node-routes.js'
 import { offsetsRoute } from '../src/routes/offsets-route.js'
 import { peersRoute } from '../src/routes/peers-route.js'
@@ -229,6 +230,7 @@ const ingest = addressOf<IngestRequest | ExportRequest, IngestReply | ExportRepl
   options.mailboxMax,
 )
 const following = new Following(options.following)
+const readiness = new Readiness(options.readiness)
 const resources = new SampleRings(options.resources, options.row - 1)
 /** Segments count their own bytes. */
 const usage = (): { blobs: number; bytes: number } => {
@@ -265,6 +267,8 @@ const orders = [
     resources,
     limited,
     clock: systemClock,
+    services: options.services,
+    readiness,
     ...(selling === undefined ? {} : { payments: selling.recent }),
   }),
   ...moderationOrders({ keeper: moderation, store: blockStore }),
@@ -326,7 +330,7 @@ const gateway = createGateway({
     graphql,
     admin,
   ],
-  ...(options.hosts === undefined ? {} : { naming: { names: naming.names, hosts: options.hosts } }),
+  ...namingFor(naming.names, options, readiness),
   options: { ...options.gateway, ...(localOnlyClient === undefined ? {} : { localOnlyClient }) },
 })
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')

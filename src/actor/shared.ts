@@ -97,3 +97,27 @@ export class Following {
     this.#cells[5] = ms
   }
 }
+
+/** What a start ends with, each at its own time, while the sockets of the gateway answer already. */
+export const lateParts = ['site', 'upload', 'payment'] as const
+export type LatePart = (typeof lateParts)[number]
+
+/** Which late parts of the start are there. The main thread writes it. */
+export class Readiness {
+  readonly #cells: Int32Array
+
+  /** `memory` of at least `Readiness.bytes` bytes, the same on every thread. */
+  constructor(readonly memory: SharedArrayBuffer = new SharedArrayBuffer(Readiness.bytes)) {
+    this.#cells = new Int32Array(memory)
+  }
+
+  static readonly bytes: number = lateParts.length * 4
+
+  has(part: LatePart): boolean {
+    return Atomics.load(this.#cells, lateParts.indexOf(part)) === 1
+  }
+
+  add(part: LatePart): void {
+    Atomics.store(this.#cells, lateParts.indexOf(part), 1)
+  }
+}

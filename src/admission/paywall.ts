@@ -2,7 +2,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 import type { Request } from '../http/exchange.js'
-import { inHtml } from '../http/page.js'
+import { iconAddress, inHtml, sizeInWords } from '../http/page.js'
 import { palette } from '../http/palette.js'
 import type { Offers, Quote } from './offer.js'
 import { inUsdc } from './price.js'
@@ -63,13 +63,6 @@ function inScript(value: object): string {
   )
 }
 
-function inWords(bytes: number): string {
-  const steps = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
-  const step = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), steps.length - 1)
-  const amount = bytes / 2 ** (10 * step)
-  return `${step === 0 ? amount : amount.toFixed(1)} ${steps[step]}`
-}
-
 /** The page that a browser gets instead of an offer in JSON: small, without anything from elsewhere but the operator's logo. */
 export class Paywall {
   readonly #lines: string
@@ -87,7 +80,7 @@ export class Paywall {
       "default-src 'none'",
       `script-src ${hashOf(this.#script)}`,
       `style-src ${hashOf(this.#style)}`,
-      `img-src 'self'${logo}`,
+      `img-src 'self' data:${logo}`,
       `connect-src 'self'${sessions}`,
       "base-uri 'none'",
       "form-action 'none'",
@@ -155,12 +148,13 @@ export class Paywall {
     const tokens = this.offers.price.tokens(quote.units, quote.bytes)
     return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex"><title>Payment required · ${inHtml(appName)}</title><style>${this.#style}</style></head>
+<meta name="robots" content="noindex"><link rel="icon" href="${iconAddress}">
+<title>Payment required · ${inHtml(appName)}</title><style>${this.#style}</style></head>
 <body><main>${logo}<h1>${inHtml(appName)}</h1>
 <p>Your free allowance is used up. Pay once to go on.</p>
 <p class="price">${inUsdc(quote.units)} <small>USDC</small></p>
-<dl><dt>Size</dt><dd>${inWords(quote.bytes)}</dd>
-<dt>Gives you</dt><dd>${inWords(tokens * 1024)} from this gateway</dd>
+<dl><dt>Size</dt><dd>${sizeInWords(quote.bytes)}</dd>
+<dt>Gives you</dt><dd>${sizeInWords(tokens * 1024)} from this gateway</dd>
 <dt>Network</dt><dd>${test ? 'Base Sepolia (test network)' : 'Base'}</dd>
 <dt>Paid to</dt><dd class="id">${this.offers.payTo}</dd></dl>
 <button id="pay" type="button" disabled>Connect and pay</button>${this.#onramp()}

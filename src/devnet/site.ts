@@ -1,6 +1,7 @@
 import { createCipheriv } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { crc32, deflateSync } from 'node:zlib'
+import { iconAddress } from '../http/page.js'
 import { palette } from '../http/palette.js'
 
 /** One file of the seeded site. */
@@ -22,12 +23,8 @@ export function sitePages(): SitePage[] {
   return [
     text('index.html', 'text/html; charset=utf-8', page),
     text('style.css', 'text/css; charset=utf-8', style),
-    text(
-      '404.html',
-      'text/html; charset=utf-8',
-      '<!doctype html><title>Not here</title><p>Not here. <a href="./">Back</a></p>\n',
-    ),
-    { path: 'image.png', contentType: 'image/png', bytes: picture(320, 200) },
+    text('404.html', 'text/html; charset=utf-8', missing),
+    { path: 'image.png', contentType: 'image/png', bytes: picture(640, 400) },
     demo('verify.html', 'text/html; charset=utf-8'),
     demo('verify.js', 'text/javascript; charset=utf-8'),
     demo('verify-worker.js', 'text/javascript; charset=utf-8'),
@@ -45,32 +42,51 @@ export function largeFile(): Uint8Array {
   return cipher.update(Buffer.alloc(largeSizeBytes))
 }
 
-const page = `<!doctype html>
+const head = (title: string, root = ''): string => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Sluice devnet</title>
-<link rel="stylesheet" href="style.css">
-<main>
+<title>${title}</title>
+<link rel="icon" href="${iconAddress}">
+<link rel="stylesheet" href="${root}style.css">
+`
+
+const page = `${head('Sluice devnet')}<main>
   <h1>It flows.</h1>
-  <p>This page is a file of a path manifest on the embedded chain of this machine. Your gateway found it by its id, proved it
-  against the chain, and signed the answer.</p>
+  <p class="lead">This page is a file of a path manifest on the embedded chain of this machine. Your gateway found it by its id,
+  proved it against the chain, and signed the answer.</p>
   <img src="image.png" alt="Water at dusk" width="320" height="200">
   <ul>
-    <li><a href="large.bin">a 20 MB file</a>, fit for range requests</li>
-    <li><a href="verify.html">gateways that lie</a>, caught by the client's library</li>
-    <li><a href="missing">a path that is not there</a>, answered by the manifest's fallback</li>
+    <li><a href="large.bin"><b>A file of 20 MB</b>fit for range requests</a></li>
+    <li><a href="verify.html"><b>Gateways that lie</b>caught by the client's library</a></li>
+    <li><a href="missing"><b>A path that is not there</b>answered by the manifest's fallback</a></li>
   </ul>
 </main>
 </html>
 `
 
-const style = `${palette}:root { font: 18px/1.5 system-ui, sans-serif }
-body { margin: 0; background: var(--page); color: var(--ink); display: grid; place-items: center; min-height: 100vh }
-main { max-width: 34rem; padding: 2rem }
-h1 { font-size: 3rem; margin: 0 }
+const missing = `${head('Not here', '/')}<main>
+  <h1>Not here.</h1>
+  <p class="lead">The manifest of this site has no such path. This page is its fallback.</p>
+  <p><a href="/">Back to the site</a></p>
+</main>
+</html>
+`
+
+const style = `${palette}* { box-sizing: border-box }
+:root { font: 17px/1.55 system-ui, sans-serif }
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; background: var(--page); color: var(--ink) }
+main { width: 100%; max-width: 44rem; padding: 2.5rem 1.25rem }
+h1 { margin: 0 0 .5rem; font-size: clamp(2.25rem, 8vw, 3.5rem); line-height: 1.1; letter-spacing: -.02em }
+.lead { margin: 0 0 1.5rem; color: var(--quiet); font-size: 1.1rem }
 a { color: var(--accent) }
-img { max-width: 100%; height: auto; border-radius: 0.5rem }
+img { display: block; width: 100%; height: auto; border-radius: .75rem }
+ul { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(13rem, 100%), 1fr)); gap: .75rem; margin: 1.25rem 0 0; \
+padding: 0; list-style: none }
+li a { display: block; height: 100%; padding: .875rem 1rem; color: var(--quiet); background: var(--card); font-size: .9rem; \
+text-decoration: none; border: 1px solid var(--line); border-radius: .5rem }
+li b { display: block; color: var(--accent); font-weight: 600; font-size: 1rem }
+li a:hover { border-color: var(--accent) }
 `
 
 /** A PNG (ISO/IEC 15948): a landscape in true colour. */

@@ -44,19 +44,23 @@ export function docsRoutes(table: () => readonly Described[], service: Described
 }
 
 function pageOf(table: readonly Described[], { title, release }: DescribedService): HtmlPage {
-  const rows = [...table]
-    .sort((one, other) => (one.path < other.path ? -1 : 1))
-    .map(({ path, methods, summary, query, operator }) => {
-      const asked = query === undefined ? '' : `?${query.join('&')}`
-      const key = operator ? ' (admin key)' : ''
-      const cells = [methods.join(' '), `<code>${inHtml(path + asked)}</code>`, inHtml(summary + key)]
-      return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`
-    })
+  const sorted = [...table].sort((one, other) => (one.path < other.path ? -1 : 1))
+  const part = (heading: string, isOperators: boolean): string => {
+    const rows = sorted.filter(({ operator }) => (operator === true) === isOperators)
+    return rows.length === 0
+      ? ''
+      : `<section><h2>${heading}</h2><ul class="paths">\n${rows.map(rowOf).join('\n')}\n</ul></section>`
+  }
   return makePage(
     `${title}: paths`,
-    `<p>Release ${inHtml(release)}. For programs: <a href="/openapi.json">openapi.json</a>.</p>
-<section class="wide"><table><tr><th>Methods</th><th>Path</th><th>What it is</th></tr>
-${rows.join('\n')}
-</table></section>`,
+    `<p class="lead">What each path answers in release ${inHtml(release)}. For programs:
+<a href="/openapi.json">openapi.json</a>.</p>
+${part('For everybody', false)}${part('For the operator, with the admin key', true)}`,
   )
+}
+
+function rowOf({ path, methods, summary, query }: Described): string {
+  const asked = query === undefined ? '' : `?${query.join('&')}`
+  const words = methods.map((method) => `<b>${method}</b>`).join('')
+  return `<li>${words} <code>${inHtml(path + asked)}</code><p>${inHtml(summary)}</p></li>`
 }

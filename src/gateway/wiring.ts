@@ -69,6 +69,8 @@ export interface EdgeThread extends QueryAsking {
   readonly tip: SharedArrayBuffer
   /** Memory of the `Following` table. */
   readonly following: SharedArrayBuffer
+  /** Memory of the `Readiness` table. */
+  readonly readiness: SharedArrayBuffer
   readonly gateway: Omit<GatewayOptions, 'localOnlyClient'>
   /** Clients for whom no other gateway is asked. Absent: nobody. */
   readonly localOnly?: ClientOptions
@@ -99,6 +101,8 @@ export interface EdgeThread extends QueryAsking {
   readonly names: NamesThread
   /** Absent: hosts mean nothing. */
   readonly hosts?: HostOptions
+  /** Name that the seeded site of a devnet gets, once it is there. Absent: nothing is seeded. */
+  readonly prepares?: string
   /** Absent: answers are not signed. */
   readonly signing?: KeyPlaces & { readonly bindRequest: boolean; readonly reuseSeconds: number }
   readonly about: {

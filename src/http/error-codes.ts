@@ -81,6 +81,11 @@ export const errorCodes = {
     title: 'Busy',
     hint: 'Try again as Retry-After says. Operators: a queue was full; the log names it.',
   },
+  SLC_STARTING: {
+    status: 503,
+    title: 'Being prepared',
+    hint: 'This program has just been started. The page asks again by itself.',
+  },
   SLC_LATE: {
     status: 504,
     title: 'The sources did not answer in time',

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { palette } from './palette.js'
 
 const entities: Readonly<Record<string, string>> = {
@@ -20,25 +21,14 @@ export const iconSvg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 
 <path d="M7 6v20M25 6v20" stroke="#fff" stroke-width="3" stroke-linecap="round"/>\
 <path d="M7 13c3-3 6 3 9 0s6 3 9 0M7 19c3-3 6 3 9 0s6 3 9 0" stroke="#9fd3ff" stroke-width="2.4" fill="none"/></svg>`
 
-const style = `${palette}*{box-sizing:border-box}
-body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif;overflow-wrap:break-word}
-main{max-width:62rem;margin:0 auto;padding:1.5rem 1rem 3rem}
-header{display:flex;align-items:center;gap:.7rem;margin-bottom:1rem}header svg{width:2.2rem;height:2.2rem;flex:none}
-h1{font-size:1.4rem;margin:0}h2{font-size:1.05rem;margin:0 0 .5rem}
-a{color:var(--accent)}p{margin:.4rem 0}
-section{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem;margin:0 0 1rem}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem;margin:0}
-dt{color:var(--quiet)}dd{margin:0;overflow-wrap:anywhere}
-ul{margin:0;padding-left:1.2rem}li{margin:.2rem 0;overflow-wrap:anywhere}
-code{font:.9em ui-monospace,monospace;overflow-wrap:anywhere}
-table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0}
-.wide{overflow-x:auto}.quiet{color:var(--quiet)}.good{color:var(--good)}.bad{color:var(--bad)}
-@media (max-width:30rem){dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}}`
+/** Of every page that is made here. The file lies in the sources: text that is not compiled. */
+const style = palette + readFileSync(new URL('../../../src/http/page.css', import.meta.url), 'utf8')
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 const styleHash = hashOf(style)
-const icon = `data:image/svg+xml,${encodeURIComponent(iconSvg)}`
+/** The icon as an address, for `link` elements. */
+export const iconAddress: string = `data:image/svg+xml,${encodeURIComponent(iconSvg)}`
 
 /** A page in one file, which loads nothing from elsewhere. */
 export interface HtmlPage {
@@ -47,43 +37,66 @@ export interface HtmlPage {
   readonly lines: string
 }
 
-/** `body` is HTML; `title` is text. A `script` may send requests to this host only. */
-export function makePage(title: string, body: string, script?: string): HtmlPage {
-  const runs = script === undefined ? '' : `<script>${script}</script>`
-  const policy = script === undefined ? '' : `; script-src ${hashOf(script)}; connect-src 'self'`
-  return pageOf({ title, body, style: '', runs, policy })
+/** A list of links as cards: address, name, what is there. All three are text. */
+export function cardsOf(links: readonly (readonly [href: string, name: string, what: string])[]): string {
+  const rows = links.map(
+    ([href, name, what]) => `<li><a href="${inHtml(href)}"><b>${inHtml(name)}</b>${inHtml(what)}</a></li>`,
+  )
+  return `<ul class="cards">\n${rows.join('\n')}\n</ul>`
 }
 
-/** The same with scripts in files of this host, which may ask this host and nobody else, and styles of its own. */
-export function makeModulePage(
-  title: string,
-  body: string,
-  { script, style }: { readonly script: string; readonly style: string },
-): HtmlPage {
-  const runs = `<script type="module" src="${inHtml(script)}"></script>`
-  return pageOf({ title, body, style, runs, policy: "; script-src 'self'; connect-src 'self'" })
+/** A size for people: `10.0 MiB`, `512 bytes`. */
+export function sizeInWords(bytes: number): string {
+  const steps = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
+  const step = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), steps.length - 1)
+  const amount = bytes / 2 ** (10 * step)
+  return `${Number.isInteger(amount) ? amount : amount.toFixed(1)} ${steps[step]}`
 }
 
-interface PageParts {
-  readonly title: string
-  readonly body: string
-  /** Besides that of all pages. */
-  readonly style: string
-  readonly runs: string
-  readonly policy: string
+/** What a page has besides its title and body. */
+export interface PageExtras {
+  /** HTML above the title. */
+  readonly over?: string
+  /** Runs in the page, and may send requests to this host only. */
+  readonly script?: string
+  /** Path of a module of this host instead; it may load others of this host. */
+  readonly module?: string
+  /** CSS besides that of all pages. */
+  readonly style?: string
+  /** One column for a form. */
+  readonly isNarrow?: boolean
+  /** Its forms may be sent. The answer may lead anywhere, so that browsers are told no bound for that. */
+  readonly hasForms?: boolean
 }
 
-function pageOf({ title, body, style: own, runs, policy: scripts }: PageParts): HtmlPage {
+/** `body` is HTML; `title` is text. */
+export function makePage(title: string, body: string, extras: PageExtras = {}): HtmlPage {
+  const { over = '', style: own = '', isNarrow = false } = extras
   const more = own === '' ? '' : `<style>${own}</style>`
+  const { runs, policy: scripts } = scriptOf(extras)
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>${inHtml(title)}</title><link rel="icon" href="${icon}"><style>${style}</style>${more}</head>
-<body><main><header>${iconSvg}<h1>${inHtml(title)}</h1></header>
+<title>${inHtml(title)}</title><link rel="icon" href="${iconAddress}"><style>${style}</style>${more}</head>
+<body${isNarrow ? ' class="narrow"' : ''}><header><a href="/">${iconSvg}Sluice</a></header>
+<main>${over}<h1>${inHtml(title)}</h1>
 ${body}
 </main>${runs}</body></html>
 `
   const ownHash = own === '' ? '' : ` ${hashOf(own)}`
   const loads = `default-src 'none'; style-src ${styleHash}${ownHash}; img-src data:${scripts}`
-  const policy = `${loads}; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`
+  const forms = extras.hasForms === true ? '' : "; form-action 'none'"
+  const policy = `${loads}; frame-ancestors 'none'; base-uri 'none'${forms}`
   return { html, lines: `\r\nContent-Security-Policy: ${policy}\r\nX-Content-Type-Options: nosniff` }
+}
+
+/** The element that runs a script, and what the policy says of it. */
+function scriptOf({ script, module }: PageExtras): { readonly runs: string; readonly policy: string } {
+  if (script !== undefined)
+    return {
+      runs: `<script>${script}</script>`,
+      policy: `; script-src ${hashOf(script)}; connect-src 'self'`,
+    }
+  if (module === undefined) return { runs: '', policy: '' }
+  const runs = `<script type="module" src="${inHtml(module)}"></script>`
+  return { runs, policy: "; script-src 'self'; connect-src 'self'" }
 }

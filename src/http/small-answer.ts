@@ -96,10 +96,12 @@ function errorPage(
   const { title, hint } = errorCodes[code]
   const seconds = /\r\nRetry-After: (\d+)/i.exec(lines)?.[1]
   const again = seconds === undefined ? '' : `<dt>Try again</dt><dd>${inSeconds(Number(seconds))}</dd>`
+  const isTitle = words.toLowerCase() === title.toLowerCase()
   return makePage(
     title,
-    `<section><p>${inHtml(words)}</p><p class="quiet">${inHtml(hint)}</p></section>
-<section><dl><dt>Status</dt><dd>${status}</dd><dt>Code</dt><dd><code>${code}</code></dd>${again}</dl></section>`,
+    `<p class="lead">${isTitle ? '' : `${inHtml(words)}<br>`}${inHtml(hint)}</p>
+<section><dl><dt>Code</dt><dd><code>${code}</code></dd>${again}</dl></section>`,
+    { over: `<p class="status">${status}</p>` },
   )
 }
 

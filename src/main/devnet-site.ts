@@ -6,6 +6,7 @@ import { parseId } from '../format/id.js'
 import { LocalRegistry } from '../names/local-registry.js'
 import { parseName } from '../names/name.js'
 import { folders } from './folders.js'
+import { siteName } from './lying-gateways.js'
 import { hostOptions, namesFolder } from './names-thread.js'
 import { chainOptions } from './network.js'
 
@@ -44,7 +45,7 @@ async function postedSite(config: Config, given: Omit<PlantingParts, 'chain'>): 
 /** Gives the seeded site a name on this machine, where it has none that the operator gave. Resolves with its address. */
 async function nameSite(config: Config, { site }: Examples, port: number): Promise<SeededSite['names']> {
   const hosts = hostOptions(config, port)
-  const [name, id] = [parseName('site'), parseId(site ?? '')]
+  const [name, id] = [parseName(siteName), parseId(site ?? '')]
   if (name === undefined || id === undefined || hosts === undefined || !config.names.order.includes('local'))
     return {}
   const registry = new LocalRegistry(namesFolder(folders(config).root))
@@ -53,5 +54,5 @@ async function nameSite(config: Config, { site }: Examples, port: number): Promi
   } finally {
     await registry.close()
   }
-  return { site: `http://site.${hosts.rootHosts[0]}:${port}/` }
+  return { site: `http://${siteName}.${hosts.rootHosts[0]}:${port}/` }
 }

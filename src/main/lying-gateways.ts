@@ -11,6 +11,9 @@ export interface LyingGateways {
   seeded(examples: Examples): void
 }
 
+/** The seeded site has this name, unless the operator gave it to something else. */
+export const siteName = 'site'
+
 /** Whether a site is put onto the embedded chain. */
 export function isSeeding({ server }: Config): boolean {
   return (

@@ -7,6 +7,7 @@ import type { Log } from '../actor/log.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
 import { stepEngineBack } from '../actor/priority.js'
+import type { Readiness } from '../actor/shared.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import { Generations } from '../catalog/generations.js'
 import type { Examples } from '../devnet/seed.js'
@@ -26,7 +27,7 @@ import { found } from './ports.js'
 import { ResourceWatch } from './resource-watch.js'
 import { RunningThreads } from './running-threads.js'
 import { devnetThread, type SharedTables, sharedTables, tryKey } from './threads.js'
-import { freeTierOf, uploadServiceOf } from './upload-service.js'
+import { freeTierOf, type UploadPlace, uploadServiceOf } from './upload-service.js'
 import { watchdogPart } from './watch.js'
 
 export interface Program {
@@ -80,8 +81,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ...(gateway.edges.length === 0 ? [] : liars.parts),
       ...credits.ports,
       ...uploads.ports,
-      ...sellingSteps(gateway, credits),
-      ...uploads.parts,
+      ...servingSteps(gateway, credits, uploads, shared.readiness),
       [{ name: 'watches', start: () => watching(config, shared, log) }, ...gateway.watches],
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
     ],
@@ -97,6 +97,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ? await seeded(config, { gateway: url, node, log, end }, gateway.port())
       : nothingSeeded
     end.throwIfAborted()
+    shared.readiness.add('site')
     liars.seeded(shown.examples)
     const chain = embedded ? { devnet: node } : {}
     const urls = { ...gateway.urls(), ...uploads.urls(), ...credits.urls(), ...chain }
@@ -113,6 +114,17 @@ function sellingSteps(
   { parts }: Pick<PaymentPlace, 'parts'>,
 ): Part[][] {
   return sellers.length === 0 ? [[...edges, ...parts]] : [parts, sellers, edges]
+}
+
+/** Edges and the services; what the gateway tells of a service is told after its thread has come up. */
+function servingSteps(
+  gateway: Pick<GatewayPlace, 'sellers' | 'edges'>,
+  credits: Pick<PaymentPlace, 'parts'>,
+  uploads: Pick<UploadPlace, 'parts'>,
+  readiness: Readiness,
+): (Part | readonly Part[])[] {
+  const there = (part: 'upload' | 'payment'): Part => step(`${part} is there`, () => readiness.add(part))
+  return [...sellingSteps(gateway, credits), there('payment'), ...uploads.parts, there('upload')]
 }
 
 const nothingSeeded: SeededSite = { examples: {}, names: {} }

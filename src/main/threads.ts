@@ -4,7 +4,7 @@ import type { Config } from '../../config/read.js'
 import { meterBytes } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
 import { SampleRings } from '../actor/sample-rings.js'
-import { Following, Tip } from '../actor/shared.js'
+import { Following, Readiness, Tip } from '../actor/shared.js'
 import { loadSigningKey } from '../attest/keys.js'
 import type { BandsThread } from '../bands/wiring.js'
 import { generationBytes } from '../catalog/generations.js'
@@ -24,6 +24,7 @@ import type { Descriptors } from './descriptors.js'
 import { folders } from './folders.js'
 import { gatewayOptions, localOnly } from './gateway-options.js'
 import type { LimitsLines } from './limits.js'
+import { isSeeding, siteName } from './lying-gateways.js'
 import { hostOptions, namesThread } from './names-thread.js'
 import { chainOptions, type Network } from './network.js'
 import type { PaymentsLines } from './payments-thread.js'
@@ -47,6 +48,7 @@ export interface SharedTables {
   }
   readonly tip: Tip
   readonly following: Following
+  readonly readiness: Readiness
   readonly sieve: SharedArrayBuffer
   /** What was asked for, and who was refused, lately. */
   readonly resources: SharedArrayBuffer
@@ -79,6 +81,7 @@ export function sharedTables(config: Config, descriptors?: Descriptors): SharedT
     },
     tip: new Tip(),
     following: new Following(),
+    readiness: new Readiness(),
     sieve: new SharedArrayBuffer(Sieve.bytes),
     resources: new SharedArrayBuffer(SampleRings.bytesFor(server.edgeThreads)),
     limited: new SharedArrayBuffer(SampleRings.bytesFor(server.edgeThreads)),
@@ -144,6 +147,7 @@ export function edgeThread(
     row: given.row,
     names: namesThread(config, root),
     ...(hosts === undefined ? {} : { hosts }),
+    ...(isSeeding(config) ? { prepares: siteName } : {}),
     adminKey: given.adminKey,
     services: given.services,
     ...(given.limits === undefined ? {} : { limits: given.limits }),
@@ -185,6 +189,7 @@ export function edgeThread(
     meters: shared.meters,
     tip: shared.tip.memory,
     following: shared.following.memory,
+    readiness: shared.readiness.memory,
     gateway: gatewayOptions(config, shared.descriptors?.manifestsMax),
     ...localOnly(config),
     chain: chainOptions(network.nodes, config),

@@ -3,7 +3,7 @@ import type { MoneyLedger } from '../ledger/port.js'
 import type { Accounts } from './accounts.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from './call.js'
 import type { CardQuote, Cards, CardWish } from './cards.js'
-import { checkoutPage, giftPage, pageLines, safeTarget } from './checkout-page.js'
+import { checkoutPage, giftPage, safeTarget } from './checkout-page.js'
 import { isEmail, redeemGift } from './gifts.js'
 import { LocalCards } from './local-cards.js'
 import { isDenied } from './port.js'
@@ -68,8 +68,7 @@ export function cardRoutes(
       query: ['id', 'email'],
       type: 'text/html',
       answer: async ({ query }) => {
-        const html = giftPage(query.get('id') ?? '', query.get('email') ?? '')
-        return { status: 200, html, lines: pageLines }
+        return { status: 200, ...giftPage(query.get('id') ?? '', query.get('email') ?? '') }
       },
     },
     ...checkoutRoutes(cards),
@@ -193,11 +192,7 @@ function checkoutRoutes(cards: Cards): CallRoute[] {
         const session = await provider.session(id)
         const quote = session === undefined ? undefined : await cards.find(session.quoteId)
         if (quote === undefined) return missing
-        return {
-          status: 200,
-          html: checkoutPage(quote, quote.state === 'open' ? 'open' : 'paid'),
-          lines: pageLines,
-        }
+        return { status: 200, ...checkoutPage(quote, quote.state === 'open' ? 'open' : 'paid') }
       },
     },
     {
@@ -215,11 +210,7 @@ function checkoutRoutes(cards: Cards): CallRoute[] {
         const card = new URLSearchParams(Buffer.from(body).toString()).get('card') ?? ''
         const charged = await provider.charge(id, card)
         if (typeof charged === 'string')
-          return {
-            status: 402,
-            html: checkoutPage(quote, 'open', 'The card was declined.'),
-            lines: pageLines,
-          }
+          return { status: 402, ...checkoutPage(quote, 'open', 'The card was declined.') }
         await cards.hear(charged)
         const target = safeTarget(session.successUrl ?? session.returnUrl)
         const after = await cards.find(quote.id)
@@ -227,7 +218,7 @@ function checkoutRoutes(cards: Cards): CallRoute[] {
         const note = isSent ? 'The offer was over: the payment was sent back.' : ''
         if (target !== undefined && !isSent)
           return { status: 303, text: 'Paid', lines: `\r\nLocation: ${target}` }
-        return { status: 200, html: checkoutPage(quote, isSent ? 'open' : 'paid', note), lines: pageLines }
+        return { status: 200, ...checkoutPage(quote, isSent ? 'open' : 'paid', note) }
       },
     },
   ]

@@ -37,6 +37,7 @@ const files = [
     'live',
     'charts',
     'load',
+    'service-watch',
     'uploads',
     'credits',
   ].map((name) => {

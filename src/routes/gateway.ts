@@ -153,12 +153,12 @@ class EdgeGateway implements Gateway {
 
   #naming({ naming, vocabulary, guard, options }: GatewayParts): ByHost | undefined {
     if (naming === undefined) return undefined
-    const { names, hosts } = naming
+    const { names, hosts, isPrepared } = naming
     const own = { ledger: this.#ledger, delivery: this.#delivery, data: this.#data }
     const hasRoute = (path: string): boolean => this.#router.find(path) !== undefined
     return {
       rules: new HostRules(new Hosts(hosts.rootHosts), hosts, vocabulary.pathPrefix, hasRoute),
-      route: new NameRoute({ ...own, names, hosts, vocabulary, guard, options }),
+      route: new NameRoute({ ...own, names, hosts, vocabulary, guard, options, isPrepared }),
     }
   }
 

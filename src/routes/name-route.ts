@@ -1,12 +1,15 @@
+import type { Readiness } from '../actor/shared.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
 import { soonStale } from '../gateway/cache-control.js'
 import type { Delivery } from '../gateway/deliver.js'
-import { answerGone, answerText, type Flow, type Ledger } from '../gateway/flow.js'
+import { answerFlow, answerGone, answerText, type Flow, type Ledger } from '../gateway/flow.js'
 import type { Guard } from '../gateway/guard.js'
 import { absentCaching, readTrail } from '../gateway/hints.js'
 import { type Naming, namingOf, unnamed } from '../gateway/naming.js'
 import type { GatewayOptions } from '../gateway/options.js'
-import type { HostOptions } from '../gateway/parts.js'
+import type { GatewayParts, HostOptions } from '../gateway/parts.js'
+import type { EdgeThread } from '../gateway/wiring.js'
+import { textType } from '../http/small-answer.js'
 import { isResolved, type Name, type Names, type Outcome, type Resolution } from '../names/protocol.js'
 import type { DataRoute } from './data-route.js'
 import type { Ruled } from './host-rules.js'
@@ -20,6 +23,19 @@ export interface NameRouteParts {
   readonly vocabulary: Vocabulary
   readonly hosts: HostOptions
   readonly options: GatewayOptions
+  readonly isPrepared: ((name: Name) => boolean) | undefined
+}
+
+/** What a gateway is told of host names, out of what its thread was started with; nothing where hosts mean nothing. */
+export function namingFor(
+  names: Names,
+  { hosts, prepares }: Pick<EdgeThread, 'hosts' | 'prepares'>,
+  readiness: Readiness,
+): Pick<GatewayParts, 'naming'> {
+  if (hosts === undefined) return {}
+  return {
+    naming: { names, hosts, isPrepared: ({ full }) => full === prepares && !readiness.has('site') },
+  }
 }
 
 /** Answers what the host of a request decided: redirects, and everything below a name. */
@@ -79,8 +95,9 @@ export class NameRoute {
   #answer(flow: Flow, name: Name, isApex: boolean, outcome: Outcome): void {
     if (isResolved(outcome)) this.#resolved(flow, outcome)
     else if (outcome === 'blocked') this.#blocked(flow, name)
-    else if (outcome === 'absent') this.#stranger(flow, name, isApex)
-    else this.parts.delivery.refuse(flow, outcome)
+    else if (outcome !== 'absent') this.parts.delivery.refuse(flow, outcome)
+    else if (this.parts.isPrepared?.(name) === true) this.#prepared(flow)
+    else this.#stranger(flow, name, isApex)
   }
 
   #resolved(flow: Flow, resolution: Resolution): void {
@@ -99,6 +116,14 @@ export class NameRoute {
       return
     }
     data.below(flow, resolution.id, flow.path.slice(1))
+  }
+
+  /** A program that starts has not given the name its meaning yet. Browsers ask again by themselves (HTML, "Refresh"). */
+  #prepared(flow: Flow): void {
+    const lines = '\r\nCache-Control: no-store\r\nRetry-After: 2\r\nRefresh: 2'
+    const body = 'This site is being put onto the chain of this machine'
+    const answer = { status: 503, type: textType, lines, body, code: 'SLC_STARTING' } as const
+    answerFlow(this.parts.ledger, flow, answer, { fault: 'self', reason: 'the site is being prepared' })
   }
 
   #blocked(flow: Flow, name: Name): void {

@@ -1,4 +1,4 @@
-import { type HtmlPage, inHtml, makePage } from '../http/page.js'
+import { cardsOf, type HtmlPage, inHtml, makePage, sizeInWords } from '../http/page.js'
 
 export interface ServicePageFacts {
   /** Host or URL of the gateway that serves what was taken. */
@@ -18,9 +18,9 @@ export function servicePage(facts: ServicePageFacts): HtmlPage {
   const free =
     freeItemBytes === 0
       ? 'nothing'
-      : `items up to ${freeItemBytes} bytes, ${freeWalletBytes} bytes for one wallet`
+      : `items up to ${sizeInWords(freeItemBytes)}, ${sizeInWords(freeWalletBytes)} for one wallet`
   const rows = [
-    ['Takes', `signed data items up to ${itemMaxBytes} bytes`],
+    ['Takes', `signed data items up to ${sizeInWords(itemMaxBytes)}`],
     ['Free', free],
     ['Served by', isLink ? `<a href="${inHtml(gateway)}">${inHtml(gateway)}</a>` : inHtml(gateway)],
     ['Signs receipts', `<code>${inHtml(address)}</code>`],
@@ -28,15 +28,20 @@ export function servicePage(facts: ServicePageFacts): HtmlPage {
   ]
   return makePage(
     'Uploads for permanent storage',
-    `<section><p>This service takes signed data items, answers with a signed receipt, serves them at once, and brings them
-onto the chain.</p><dl>${rows.map(([name = '', value = '']) => `<dt>${name}</dt><dd>${value}</dd>`).join('')}</dl></section>
-<section><h2>Ask for</h2><ul>
-<li><a href="/upload">Upload</a>: files and folders, from this browser; for programs: uploads that can be resumed</li>
+    `<p class="lead">This service takes signed data items, answers with a signed receipt, serves them at once, and brings them
+onto the chain.</p>
+<section><dl>${rows.map(([name = '', value = '']) => `<dt>${name}</dt><dd>${value}</dd>`).join('')}</dl></section>
+<section><h2>In this browser</h2>${cardsOf([
+      ['/upload', 'Upload', 'files and folders, from this browser'],
+      ['/api-docs', 'All paths', 'what each answers'],
+      ['/info', 'Info', 'this page for programs'],
+      ['/health', 'Health', 'whether it answers'],
+    ])}</section>
+<section><h2>For programs</h2><ul>
 <li><code>POST /tx</code>: one signed item as the body; <code>/tx/{id}/status</code>: where it is on its way</li>
+<li><code>POST /upload</code>: an upload that can be resumed</li>
 <li><code>/chunks/{token}/-1/-1</code>: begins an upload in parts</li>
-<li><a href="/info">Info</a>: this page for programs</li>
-<li><a href="/api-docs">All paths</a>: what each answers; for programs: <a href="/openapi.json">openapi.json</a></li>
-<li><a href="/health">Health</a></li>
+<li><a href="/openapi.json">openapi.json</a>: all paths</li>
 </ul></section>`,
   )
 }

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { type HtmlPage, inHtml, makeModulePage } from '../http/page.js'
+import { type HtmlPage, inHtml, makePage, sizeInWords } from '../http/page.js'
 import { sha256 } from '../proof/digest.js'
 import { textAnswer, type UploadAnswer } from './answers.js'
 
@@ -18,13 +18,13 @@ const sheet = new URL('../../../src/upload/page/page.css', import.meta.url)
 /** What people see who open `/upload`. */
 export function uploadPage(facts: UploadPageFacts): HtmlPage {
   const { gateway, itemMaxBytes, freeItemBytes, freeWalletBytes } = facts
-  const ofAll = `${sizeOf(freeWalletBytes)} for each key`
-  const free = freeItemBytes === 0 ? '' : ` Files up to ${sizeOf(freeItemBytes)} are free, ${ofAll}.`
+  const ofAll = `${sizeInWords(freeWalletBytes)} for each key`
+  const free = freeItemBytes === 0 ? '' : ` Files up to ${sizeInWords(freeItemBytes)} are free, ${ofAll}.`
   const body = `<section id="drop" class="drop"><p><strong>Drop files or a folder here</strong></p>
 <p class="row"><label class="button">Choose files<input type="file" id="files" multiple></label>
 <label class="button">Choose a folder<input type="file" id="folder" webkitdirectory></label></p>
 <p class="quiet">What you upload is public, and nobody can take it back: it stays. Up to
-${sizeOf(itemMaxBytes)} each.${free}</p></section>
+${sizeInWords(itemMaxBytes)} each.${free}</p></section>
 <noscript><section>This page needs scripts of its own.</section></noscript>
 <section id="chosen" hidden><h2 id="what"></h2><ul id="names"></ul><p id="cost" class="quiet" role="status"></p>
 <p class="row"><button type="button" class="main" id="go">Upload</button>
@@ -34,13 +34,7 @@ ${sizeOf(itemMaxBytes)} each.${free}</p></section>
 <section><h2>Key</h2><div id="key"></div></section>
 <p class="quiet">Served at once by ${inHtml(gateway)}. <a href="/">About this service</a></p>`
   const style = readFileSync(sheet, 'utf8')
-  return makeModulePage('Upload for good', body, { script: '/page/page.js', style })
-}
-
-function sizeOf(bytes: number): string {
-  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
-  const unit = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
-  return `${Number((bytes / 1024 ** unit).toFixed(1))} ${units[unit]}`
+  return makePage('Upload for good', body, { module: '/page/page.js', style })
 }
 
 /** Answers about the page's scripts by name. Names of those that change with their content may be kept for long. */

@@ -93,7 +93,7 @@ t.test('a browser gets a page, a program gets JSON', async (t) => {
   const policy = page.headers.get('content-security-policy') ?? ''
   t.match(
     policy,
-    /default-src 'none'; script-src 'sha256-[^ ]+'; style-src 'sha256-[^ ]+'; img-src 'self' https:\/\/logo\.example;/,
+    /default-src 'none'; script-src 'sha256-[^ ]+'; style-src 'sha256-[^ ]+'; img-src 'self' data: https:\/\/logo\.example;/,
   )
   t.notMatch(policy, /unsafe/)
   t.equal(page.text.match(/<script/g)?.length, 2, 'the data and the script, nothing else')

@@ -277,7 +277,7 @@ async function siteByName(t: Test, running: Running): Promise<void> {
   const first = await page.goto(names.site ?? '')
   t.equal(first?.headers()['x-ns-resolved-id'], site)
   t.equal(await page.textContent('h1'), 'It flows.')
-  t.equal(await page.evaluate("document.querySelector('img').naturalWidth"), 320, 'its picture, too')
+  t.equal(await page.evaluate("document.querySelector('img').naturalWidth"), 640, 'its picture, too')
   t.not(
     await page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth"),
     'none',

@@ -42,6 +42,7 @@ interface Scene {
 interface Wish {
   readonly hosts?: Partial<HostOptions>
   readonly vocabulary?: 'neutral' | 'ar-io'
+  readonly isPrepared?: (name: Name) => boolean
 }
 
 const named = (text: string): Name => {
@@ -67,7 +68,10 @@ const routes = [
 ]
 
 /** Names are known to a gateway of its own, asked by HEAD; hosts are `gw.example` and `alt.example`. */
-async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {}): Promise<Scene> {
+async function scene(
+  t: Test,
+  { hosts = {}, vocabulary = 'neutral', isPrepared = () => false }: Wish = {},
+): Promise<Scene> {
   const has = new Map<string, NameRecord>()
   const statuses = new Map<string, number>()
   const blocked = new Set<string>()
@@ -132,6 +136,7 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
       guard: new Guard(blocks, { attributes: () => undefined }, 2_592_000),
       naming: {
         names: open.names,
+        isPrepared,
         hosts: {
           rootHosts: ['gw.example', 'alt.example'],
           protocol: 'https',
@@ -424,6 +429,18 @@ t.test('a name that nobody knows is answered by the page for that', async (t) =>
     ['/nobody', '/under_nobody'],
     'nobody is asked for what cannot exist',
   )
+})
+
+t.test('a name that the program is about to give is being prepared, not unknown', async (t) => {
+  const { ask } = await scene(t, { isPrepared: ({ full }) => full === 'soon' || full === 'site' })
+  for (const path of ['/', '/a/file']) {
+    const answered = await ask('soon.gw.example', path, { headers: { accept: 'text/html' } })
+    t.match(answered, { status: 503, headers: { 'retry-after': '2', refresh: '2' } }, path)
+    t.equal(answered.headers['cache-control'], 'no-store')
+    t.match(answered.body.toString(), /Being prepared.*SLC_STARTING/s)
+  }
+  t.equal((await ask('other.gw.example', '/')).status, 404)
+  t.equal((await ask('site.gw.example', '/')).status, 200, 'a name that means something already')
 })
 
 t.test('the page for unknown names may have a name itself', async (t) => {

@@ -1,5 +1,6 @@
 import type { Clock } from '../../actor/clock.js'
 import type { SampleRings } from '../../actor/sample-rings.js'
+import type { Readiness } from '../../actor/shared.js'
 import type { ModerationStore } from '../../moderation/store.js'
 import type { InfoParts } from '../about-gateway.js'
 import { aboutGateway } from '../about-gateway.js'
@@ -18,6 +19,9 @@ export interface OverviewParts extends Pick<CacheOrderParts, 'usage' | 'maxBytes
   /** Addresses that were refused by a limit. */
   readonly limited: SampleRings
   readonly clock: Clock
+  /** Which services of this program are there; those that it does not run are not named. */
+  readonly services: { readonly upload?: string; readonly payment?: string }
+  readonly readiness: Readiness
   /** The last payments, where payments are taken. */
   readonly payments?: (max: number) => readonly object[]
 }
@@ -27,7 +31,7 @@ export interface OverviewParts extends Pick<CacheOrderParts, 'usage' | 'maxBytes
  * counted for it.
  */
 export function overviewOrder(parts: OverviewParts): Order {
-  const { info, store, resources, limited, clock, payments } = parts
+  const { info, store, resources, limited, clock, payments, services, readiness } = parts
   return {
     method: 'GET',
     path: 'overview',
@@ -43,6 +47,11 @@ export function overviewOrder(parts: OverviewParts): Order {
           health: healthOf(info),
           memory: { residentBytes: process.memoryUsage.rss() },
           cache: cacheUsage(parts),
+          services: Object.fromEntries(
+            (['upload', 'payment'] as const)
+              .filter((name) => services[name] !== undefined)
+              .map((name) => [name, readiness.has(name) ? 'running' : 'starting']),
+          ),
           moderation: store.counts(),
           resources: resources.top(now - sinceMs, topMax),
           limited: limited.top(now - sinceMs, topMax),

@@ -1,39 +1,27 @@
 /** The part of the console about the payment service: prices, payments that are waited for, wallets, corrections. */
 import { number, span } from './metrics.js'
-import { ask, askText, byId, isIn } from './session.js'
+import { watchService } from './service-watch.js'
+import { ask, askText, byId } from './session.js'
 import { coins, facts } from './uploads.js'
 import { cell, element, fill, table } from './view.js'
 
 const everyMs = 15_000
-let timer
 let shown = ''
 let key = ''
 
 const credits = (winc) => `${coins(winc)} credits`
 
-/** Looks while somebody looks on. Nothing is shown where the service does not run in this program. */
-export async function watchCredits() {
-  clearTimeout(timer)
-  if (!isIn()) return
-  if (!document.hidden) {
-    try {
-      show(await ask('credits'))
-    } catch (error) {
-      if (!isIn() || error.message === 'Not found') return
-      byId('credits-said').textContent = error.message
-    }
-  }
-  timer = setTimeout(() => void watchCredits(), everyMs)
-}
+/** Looks while somebody looks on. Nothing is asked before the service runs in this program. */
+export const creditsPart = watchService('credits', async () => show(await ask('credits')), everyMs)
 
 function show({ now, oracle, pending, promotions, accounts, reconciliations }) {
-  byId('credits-part').hidden = false
   const { usd = {}, perUsd = {}, failing } = oracle
   const age = oracle.ageMs === undefined ? 'fixed' : `${span(oracle.ageMs / 1000)} old`
   byId('credits-oracle').textContent = failing === undefined ? age : 'failing'
+  const others = Object.entries(perUsd).filter(([name]) => name !== 'usd')
   const prices = [
     ...Object.entries(usd).map(([name, value]) => [`1 ${name.toUpperCase()}`, `${number(value)} USD`]),
-    ...Object.entries(perUsd).map(([name, value]) => ['1 USD', `${number(value)} ${name.toUpperCase()}`]),
+    ...others.map(([name, value]) => ['1 USD', `${number(value)} ${name.toUpperCase()}`]),
   ]
   fill(byId('credits-prices'), [
     facts([['Told by', oracle.source], ...(failing === undefined ? [] : [['No prices', failing, 'bad']])]),

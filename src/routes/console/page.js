@@ -1,10 +1,10 @@
-import { watchCredits } from './credits.js'
+import { creditsPart } from './credits.js'
 import { live } from './live.js'
 import { bytes, number, parseMetrics, points, rate, span, sum } from './metrics.js'
 import { list } from './moderation.js'
 import './lookup.js'
 import { ask, byId, isIn, onOut, prefix, signIn, signOut } from './session.js'
-import { watchUploads } from './uploads.js'
+import { uploads } from './uploads.js'
 import { cell, element, fill, table } from './view.js'
 
 const everyMs = 2000
@@ -52,8 +52,8 @@ function open() {
   byId('key').value = ''
   void look()
   void list()
-  void watchUploads()
-  void watchCredits()
+  void uploads.look()
+  void creditsPart.look()
 }
 
 /** Reads everything that changes by itself, and again after a while, unless the tab is hidden. */
@@ -80,7 +80,9 @@ function show(overview, series) {
   const now = performance.now()
   const seconds = (now - beforeMs) / 1000
   const per = (name, part) => rate(before, series, seconds, name, part)
-  const { info, health, moderation } = overview
+  const { info, health, moderation, services } = overview
+  uploads.follow(services.upload)
+  creditsPart.follow(services.payment)
   byId('who').textContent = `${info.release}, ${info.network}, up ${span(health.uptime)}`
   byId('fresh').textContent = `as of ${new Date(overview.now).toLocaleTimeString()}`
   byId('moderation-counts').textContent = [

@@ -1,11 +1,10 @@
 /** The part of the console about the upload service: what is under way, and why it is not further. */
 import { bytes, number, span } from './metrics.js'
-import { ask, byId, isIn } from './session.js'
+import { watchService } from './service-watch.js'
+import { ask, byId } from './session.js'
 import { cell, element, fill, table } from './view.js'
 
 const everyMs = 5000
-let timer
-
 /** Beginning and end of an id; the whole of it under the pointer. */
 function short(text) {
   return [element('span', { title: text }, text.length < 16 ? text : `${text.slice(0, 8)}…${text.slice(-6)}`)]
@@ -30,23 +29,10 @@ export function facts(pairs) {
   )
 }
 
-/** Looks while somebody looks on. Nothing is shown where the service does not run in this program. */
-export async function watchUploads() {
-  clearTimeout(timer)
-  if (!isIn()) return
-  if (!document.hidden) {
-    try {
-      show(await ask('uploads'))
-    } catch (error) {
-      if (!isIn() || error.message === 'Not found') return
-      byId('uploads-said').textContent = error.message
-    }
-  }
-  timer = setTimeout(() => void watchUploads(), everyMs)
-}
+/** Looks while somebody looks on. Nothing is asked before the service runs in this program. */
+export const uploads = watchService('uploads', async () => show(await ask('uploads')), everyMs)
 
 function show({ now, height, items, open, bundles, wallet, free }) {
-  byId('uploads-part').hidden = false
   const age = (ms) => (ms === null || ms === undefined ? '' : span(Math.max(0, now - ms) / 1000))
   byId('uploads-count').textContent = `${number(items.kept)} items`
   fill(byId('uploads-facts'), [
@@ -122,7 +108,7 @@ function orders({ id, state, released }) {
       } catch (error) {
         byId('uploads-said').textContent = error.message
       }
-      void watchUploads()
+      void uploads.look()
     })
     made.push(button)
   }

@@ -1,0 +1,161 @@
+/** Every page of the program, in a browser: three widths, light and dark. */
+import { randomBytes } from 'node:crypto'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { openBrowser, withoutBrowser } from '../browser.js'
+import { type Look, lookAt } from '../page-looks.js'
+import { run } from './running.js'
+import { upstream } from './upstream.js'
+
+const key = 'a-key-for-the-tests'
+const unknown = `${'B'.repeat(42)}A`
+/** The trusted gateway fails when it is asked for this. */
+const failing = `${'C'.repeat(42)}A`
+
+const at = (url: string) => (page: Page) => page.goto(url)
+
+const options = { skip: withoutBrowser }
+// Six times thirty pages.
+t.setTimeout(600_000)
+
+t.test('pages of what is not sold', options, async (t) => {
+  const trusted = await upstream(t, (id, _request, response) =>
+    response.writeHead(id === failing ? 500 : 404).end(),
+  )
+  const { urls, examples } = await run(t, t.testdir(), {
+    ADMIN_API_KEY: key,
+    TRUSTED_GATEWAYS_URLS: JSON.stringify({ [trusted.url]: 1 }),
+    // Enough for all pages, and for the large file once.
+    ENABLE_RATE_LIMITER: 'true',
+    RATE_LIMITER_IP_TOKENS_PER_BUCKET: '90000',
+    RATE_LIMITER_IP_REFILL_PER_SEC: '40000',
+    RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET: '25000',
+    RATE_LIMITER_RESOURCE_REFILL_PER_SEC: '1',
+  })
+  const { gateway = '', upload = '', payment = '', console = '' } = urls
+  const { port } = new URL(gateway)
+  const site = `http://site.localhost:${port}`
+  await fetch(`${gateway}/gateway/admin/block-data`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ id: examples.item, notes: 'not wanted', source: 'a test' }),
+  })
+  // Whether this is served or refused already: afterwards the large file is refused until tokens have come back.
+  await (await fetch(`${gateway}/raw/${examples.large}`)).arrayBuffer()
+  const checkout = async (to: string, query = ''): Promise<string> => {
+    const answer = await fetch(`${payment}/v1/top-up/checkout-session/${to}/usd/1000?${query}`)
+    return ((await answer.json()) as { paymentSession: { url: string } }).paymentSession.url
+  }
+  const wallet = (): string => randomBytes(32).toString('base64url')
+  const signedIn = async (page: Page): Promise<void> => {
+    await page.goto(console)
+    await page.fill('#key', key)
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('#uploads-facts dd')
+    await page.waitForSelector('#credits-prices td')
+    await page.waitForSelector('#charts svg')
+  }
+  const looks: Look[] = [
+    {
+      name: 'landing',
+      words: 'Newest in the index',
+      open: async (page) => {
+        await page.goto(gateway)
+        await page.waitForSelector('#newest a')
+      },
+    },
+    { name: 'api-docs', open: at(`${gateway}/api-docs`), words: '/chunk/{offset}' },
+    {
+      name: 'graphql',
+      open: async (page) => {
+        await page.goto(`${gateway}/graphql`)
+        await page.click('#run')
+        await page.locator('#answer', { hasText: 'edges' }).waitFor()
+      },
+    },
+    { name: '404-id', open: at(`${gateway}/${unknown}`), words: 'SLC_UNKNOWN', statuses: [404] },
+    { name: '404-path', open: at(`${gateway}/nowhere`), words: 'SLC_UNKNOWN', statuses: [404] },
+    { name: '404-name', open: at(`http://nobody.localhost:${port}/`), words: 'SLC_', statuses: [404] },
+    {
+      name: '401',
+      open: at(`${gateway}/gateway/admin/overview`),
+      words: 'SLC_UNAUTHORIZED',
+      statuses: [401],
+    },
+    { name: '429', open: at(`${gateway}/raw/${examples.large}`), words: 'SLC_THROTTLED', statuses: [429] },
+    { name: '451', open: at(`${gateway}/raw/${examples.item}`), words: 'SLC_BLOCKED', statuses: [451] },
+    { name: '502', open: at(`${gateway}/raw/${failing}`), words: 'SLC_UPSTREAM', statuses: [502] },
+    { name: 'console-login', open: at(console), words: 'Admin key' },
+    { name: 'console', open: signedIn, words: 'Uploads' },
+    { name: 'site', open: at(site), words: '20 MB' },
+    { name: 'site-404', open: at(`${site}/missing`), words: 'Not here', statuses: [404] },
+    {
+      name: 'verify',
+      open: async (page) => {
+        await page.goto(`${site}/verify.html`)
+        await page.waitForSelector('body[data-done]')
+      },
+      statuses: [404, 502, 503],
+    },
+    { name: 'upload-service', open: at(upload), words: 'signed data items' },
+    { name: 'upload', open: at(`${upload}/upload`), words: 'Choose files' },
+    { name: 'upload-docs', open: at(`${upload}/api-docs`), words: '/tx' },
+    { name: 'upload-404', open: at(`${upload}/nowhere`), words: 'SLC_', statuses: [404] },
+    { name: 'payment-service', open: at(payment), words: 'credits' },
+    { name: 'payment-docs', open: at(`${payment}/api-docs`), words: '/v1/rates' },
+    { name: 'payment-404', open: at(`${payment}/v1/nowhere`), words: 'SLC_', statuses: [404] },
+    { name: 'checkout', open: async (page) => page.goto(await checkout(wallet())), words: 'Pay 10.00 USD' },
+    {
+      name: 'checkout-declined',
+      open: async (page) => {
+        await page.goto(await checkout(wallet()))
+        await page.fill('input[name=card]', '4000 0000 0000 0002')
+        await Promise.all([page.waitForNavigation(), page.click('button')])
+      },
+      words: 'declined',
+      statuses: [402],
+    },
+    {
+      name: 'checkout-paid',
+      open: async (page) => {
+        await page.goto(await checkout(wallet()))
+        await Promise.all([page.waitForNavigation(), page.click('button')])
+      },
+      words: 'Paid',
+    },
+    {
+      name: 'gift-bought',
+      open: async (page) => {
+        await page.goto(await checkout('friend%40example.org', 'destinationAddressType=email'))
+        await Promise.all([page.waitForNavigation(), page.click('button')])
+      },
+      words: 'Redeem the gift',
+    },
+    {
+      name: 'gift',
+      open: at(`${payment}/gift?id=an-id-of-a-gift&email=friend%40example.org`),
+      words: 'Redeem the gift',
+    },
+  ]
+  await lookAt(t, await openBrowser(t), looks)
+})
+
+t.test('the page that sells', options, async (t) => {
+  const { urls } = await run(t, t.testdir(), {
+    SERVICES: 'gateway',
+    DEVNET_SEED: 'false',
+    ENABLE_RATE_LIMITER: 'true',
+    ENABLE_X_402_USDC_DATA_EGRESS: 'true',
+    X_402_USDC_NETWORK: 'base-sepolia',
+    X_402_USDC_WALLET_ADDRESS: `0x${'ab'.repeat(20)}`,
+    X_402_USDC_FACILITATOR_URL: 'http://127.0.0.1:9',
+    X_402_USDC_RPC_URL: 'http://127.0.0.1:9',
+  })
+  const paywall = {
+    name: '402',
+    open: at(`${urls.gateway}/gateway/x402/test`),
+    words: 'Connect and pay',
+    statuses: [402],
+  }
+  await lookAt(t, await openBrowser(t), [paywall])
+})

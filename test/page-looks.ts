@@ -1,0 +1,65 @@
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import type { Test } from 'tap'
+
+const colorSchemes = ['light', 'dark'] as const
+/** A phone, a tablet, a desk. */
+const widths = [375, 768, 1200]
+
+const faultsIn = readFileSync(new URL('../../test/page-faults.js', import.meta.url), 'utf8')
+
+/** A page in one of its states. */
+export interface Look {
+  /** Of the picture, which is kept in the folder SCREENSHOTS where that is set. */
+  readonly name: string
+  /** Brings it up. */
+  open(page: Page): Promise<unknown>
+  /** Words that must be there. */
+  readonly words?: string | RegExp
+  /** Statuses that the browser reports as errors although they are what the page is about. */
+  readonly statuses?: readonly number[]
+}
+
+/**
+ * Opens each page in three widths and two colour schemes, and compares what the browser complains of, what sticks out or is cut
+ * off, and what cannot be read with nothing.
+ */
+export async function lookAt(t: Test, browser: Browser, looks: readonly Look[]): Promise<void> {
+  for (const colorScheme of colorSchemes)
+    for (const width of widths) {
+      const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 } })
+      for (const look of looks) await lookOnce(t, await context.newPage(), look, `${colorScheme}-${width}`)
+      await context.close()
+    }
+}
+
+async function lookOnce(t: Test, page: Page, look: Look, how: string): Promise<void> {
+  const { name, words = /\S/, statuses = [] } = look
+  const said: string[] = []
+  page.setDefaultTimeout(60_000)
+  page.on('pageerror', (error) => said.push(error.message))
+  page.on('requestfailed', (request) => {
+    const why = request.failure()?.errorText ?? ''
+    // A page may end its own requests, as that of the lying gateways does.
+    if (why !== 'net::ERR_ABORTED') said.push(`${request.url()}: ${why}`)
+  })
+  page.on('console', (message) => {
+    const isExpected = statuses.some((status) => message.text().includes(`status of ${status}`))
+    if (/error|warning/.test(message.type()) && !isExpected) said.push(message.text())
+  })
+  try {
+    await look.open(page)
+  } catch (error) {
+    t.fail(`${name} ${how} does not come up: ${error}`)
+  }
+  t.match((await page.textContent('body')) ?? '', words, `${name} ${how}`)
+  const folder = process.env.SCREENSHOTS
+  if (folder !== undefined) {
+    mkdirSync(folder, { recursive: true })
+    await page.screenshot({ path: join(folder, `${name}-${how}.png`), fullPage: true })
+  }
+  t.strictSame(await page.evaluate<string[]>(faultsIn), [], `${name} ${how}: all of it can be seen and read`)
+  t.strictSame(said, [], `${name} ${how}: nothing that the browser complains of`)
+  await page.close()
+}
