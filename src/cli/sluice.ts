@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { programVersion } from '../actor/version.js'
 import { parseId } from '../format/id.js'
-import { UnusableData } from '../main/data-folder.js'
+import { UnusableData } from '../main/databases.js'
 import { BrokenDatabase } from '../store/lmdb-check.js'
 import type { Command } from './command.js'
 import { exitCode } from './exit-code.js'

@@ -3,7 +3,8 @@ import { parseArgs } from 'node:util'
 import { type Config, foreignSettings, readConfig } from '../../config/read.js'
 import { leaveAtOnce } from '../../native/schedule/schedule.js'
 import { endsWithin, systemClock } from '../actor/clock.js'
-import { createLog, logToFile } from '../actor/log.js'
+import { createLog, type Log, logToFile } from '../actor/log.js'
+import { CrashNote } from '../main/crash-note.js'
 import { folders } from '../main/folders.js'
 import { type Program, startProgram } from '../main/program.js'
 import { announce } from './announce.js'
@@ -93,10 +94,22 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
   announce(program, { log, config, logFile })
   const reason = await Promise.race([ended, program.lost])
   if (end.signal.aborted) log.info({ reason }, 'stopping: waiting for open requests')
-  else log.fatal({ reason }, 'a thread failed for good: ending, so that the next start recovers from disk')
+  else {
+    log.fatal({ reason }, 'a thread failed for good: ending, so that the next start recovers from disk')
+    noteLost(config, reason, log)
+  }
   await program.stop()
   log.info('stopped')
   return leaving(end.signal.aborted ? exitCode.done : exitCode.failed)
+}
+
+/** The next start looks at all databases: a damaged page may have been the reason. */
+function noteLost(config: Config, reason: string, log: Log): void {
+  try {
+    new CrashNote(folders(config).root).add(reason)
+  } catch (error) {
+    log.error({ err: error }, 'the reason could not be written down for the next start')
+  }
 }
 
 /** Gives a start that was told to stop some time to end its threads, then ends the process where it can be ended safely. */

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { CrashNote } from '../../src/main/crash-note.js'
 import { claimDataFolder } from '../../src/main/data-folder.js'
 import { openEnvironment } from '../../src/store/lmdb.js'
 import { run, sluice } from '../flow/running.js'
@@ -65,6 +66,80 @@ t.test('a broken database is told with its file and what to do, whichever it is'
   await openEnvironment(join(root, 'names')).close()
   await (await claimDataFolder(root)).release()
 })
+
+/** A database with a leaf that was overwritten, so far down that a start does not look there without a reason. */
+async function brokenDeepDown(path: string): Promise<void> {
+  const environment = openEnvironment(path)
+  const table = environment.table('one')
+  for (let round = 0; round < 100; round += 1)
+    environment.write(() => {
+      for (let n = 0; n < 100; n += 1)
+        table.append(Buffer.from(String(10_000 + round * 100 + n)), Buffer.alloc(1000))
+    })
+  await environment.close()
+  const file = join(path, 'data.mdb')
+  const bytes = readFileSync(file)
+  // Of the pages with this key the last is the one that counts.
+  const at = bytes.lastIndexOf('19000')
+  bytes.fill(0xab, at - (at % 4096) + 24, at - (at % 4096) + 4096)
+  writeFileSync(file, bytes)
+}
+
+t.test('after a run that ended by a signal every page is looked at', async (t) => {
+  const told: string[] = []
+  const hear = (_about: object, words: string) => void told.push(words)
+  const log = { warn: hear, error: hear } as never
+  const root = scratch('data')
+  const started = async (): Promise<void> => (await claimDataFolder(root, log)).release()
+  for (const name of ['catalog', 'segments/index', 'agenda']) await brokenDeepDown(join(root, name))
+  await started()
+  t.same(told, [], 'not without a reason')
+
+  const note = new CrashNote(root)
+  note.add('SIGSEGV')
+  await t.rejects(started(), /agenda\/data.mdb is broken: page \d+ was overwritten.*What to do: move/)
+  await t.rejects(started(), /agenda\/data.mdb is broken/, 'until something is done about it')
+  rmSync(join(root, 'agenda'), { recursive: true })
+  await started()
+  t.ok(existsSync(join(root, 'catalog.broken')), 'what is fetched anew is set aside')
+  t.ok(existsSync(join(root, 'segments', 'index.broken')))
+  t.notOk(existsSync(join(root, 'catalog')))
+  told.length = 0
+  await started()
+  t.same(told, [], 'and is not looked at again')
+
+  mkdirSync(join(root, 'catalog'))
+  await brokenDeepDown(join(root, 'catalog'))
+  mkdirSync(join(root, 'catalog', 'runs'))
+  writeFileSync(join(root, 'catalog', 'runs', 'ids-1'), '')
+  note.add('catalog: ended with code 1')
+  await t.rejects(started(), /catalog\/data.mdb is broken/, 'an index may have been imported')
+})
+
+t.test(
+  'a database that looks sound and ends the program twice is refused until it is another one',
+  async (t) => {
+    const root = scratch('data')
+    const started = async (): Promise<void> => (await claimDataFolder(root)).release()
+    const file = join(root, 'names', 'data.mdb')
+    await openEnvironment(join(root, 'names')).close()
+    const line = `SIGSEGV in ${file}`
+    const note = new CrashNote(root)
+    note.add(line)
+    await started()
+    await started()
+    note.add(line)
+    await started()
+    note.add(line)
+    for (let tries = 0; tries < 3; tries += 1)
+      await t.rejects(started(), /names\/data.mdb is broken: the program ended twice by a signal inside it/)
+    rmSync(join(root, 'names'), { recursive: true })
+    await openEnvironment(join(root, 'names')).close()
+    await started()
+    note.add(line)
+    await started()
+  },
+)
 
 t.test('commands say the same', async (t) => {
   const root = scratch('data')

@@ -121,6 +121,7 @@ const digest = loadAddon<Addon>('digest')
 const ed25519 = loadAddon<Addon>('ed25519')
 const secp256k1 = loadAddon<Addon>('secp256k1')
 const schedule = loadAddon<Addon>('schedule')
+const crash = loadAddon<Addon>('crash')
 const server = loadAddon<Addon>('server')
 const built = mapped !== undefined && digest !== undefined && server !== undefined
 const skip = !built && 'the addons were not built'
@@ -293,6 +294,15 @@ t.test('schedule', { skip: schedule === undefined && 'it was not built' }, async
     args: () => [0],
     beyond: { 0: 2 ** 32 },
   })
+})
+
+t.test('crash', { skip: crash === undefined && 'it was not built' }, async (t) => {
+  const keep = callOf(crash, 'keep')
+  const args = () => [join(folder, 'note')]
+  refusesRubbish(t, 'keep', { call: keep, kinds: ['text'], args })
+  t.equal(keep(join(folder, 'no', 'folder')), 2, 'ENOENT')
+  t.equal(keep(...args()), 0)
+  t.equal(keep(...args()), 16, 'EBUSY: once a process')
 })
 
 const connectionsMax = 8
