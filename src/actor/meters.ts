@@ -74,6 +74,11 @@ export const meterTable: readonly MeterRow[] = [
     help: '1 from when a damaged page of the catalog was met until the next start; looked at every 10 s.',
   },
   {
+    name: 'index_changes_refused_total',
+    kind: 'counter',
+    help: 'Changes of the index that were refused, because its disk is full or fails, or a page is damaged; each is sent again.',
+  },
+  {
     name: 'watchdog_reports_total',
     kind: 'counter',
     help: 'Threads that were not heard from for WATCHDOG_SECONDS, by what they did.',

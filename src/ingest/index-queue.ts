@@ -1,11 +1,35 @@
 import type { Address } from '../actor/address.js'
 import { pause } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import { Outage } from '../actor/outage.js'
 import type { IndexOutcome } from '../catalog/index-protocol.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { isRefusal } from '../format/refusal.js'
 
-const againMs = 20
+/** A refused message is sent again after so long, and each time after twice as long: a damaged page stays damaged. */
+const againMs = { first: 20, most: 10_000 } as const
+
+/** From such a pause on it is told. */
+const toldMs = 320
+
+/** What hears of messages that the keeper did not take. */
+export interface RefusalWatch {
+  /** That they go on for a while, and that one was taken again. */
+  readonly outage: Pick<Outage, 'failed' | 'well'>
+  /** Each of them. */
+  readonly refusals: { add(count: number): void }
+}
+
+/** The watch of a thread, with one line in its log when it begins and one when it ends. */
+export function refusalWatch(log: Pick<Log, 'warn' | 'info'>, meters: Meters): RefusalWatch {
+  const down = 'the index takes no changes: they are sent again, more and more seldom'
+  return {
+    outage: new Outage(log, down, 'the index takes changes again'),
+    refusals: meters.of('index_changes_refused_total'),
+  }
+}
 
 /**
  * The one way from this thread to the keeper's index: one message after the other, each composed from what the index
@@ -18,6 +42,7 @@ export class IndexQueue {
     private readonly keeper: Address<CatalogRequest, CatalogReply>,
     readonly index: ChainIndex,
     private readonly stopped: AbortSignal,
+    private readonly watch: RefusalWatch,
     /** False: messages do not wait for each other. Only where no block is ever unwound meanwhile. */
     private readonly inLine = true,
   ) {}
@@ -37,12 +62,18 @@ export class IndexQueue {
     this.index.refresh()
     const request = compose()
     if (request === undefined) return undefined
-    for (;;) {
+    for (let waitMs: number = againMs.first; ; waitMs = Math.min(2 * waitMs, againMs.most)) {
       this.stopped.throwIfAborted()
       const reply = await this.keeper.ask(request)
-      if (!isRefusal(reply)) return reply.index
+      if (!isRefusal(reply)) {
+        this.watch.outage.well()
+        return reply.index
+      }
       if (reply.refused !== 'busy') throw new Error(`the catalog does not answer: ${reply.message}`)
-      await pause(againMs, this.stopped)
+      this.watch.refusals.add(1)
+      // Nobody is told of a mailbox that was full for a moment.
+      if (waitMs >= toldMs) this.watch.outage.failed({ reason: reply.message, waitMs })
+      await pause(waitMs, this.stopped)
     }
   }
 }

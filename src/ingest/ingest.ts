@@ -25,7 +25,7 @@ import { Backfill, type BackfillParts } from './backfill.js'
 import { bundleBytes } from './bundle-bytes.js'
 import { Expiry } from './expiry.js'
 import { Follower, type FollowerParts } from './follower.js'
-import { IndexQueue } from './index-queue.js'
+import { IndexQueue, refusalWatch } from './index-queue.js'
 import { Intake } from './intake.js'
 import { ItemJudge } from './item-judge.js'
 import { KeptBundles } from './kept-bundles.js'
@@ -87,7 +87,7 @@ export class Ingest {
     this.#judge = new ItemJudge(given.proofThreads, log)
     this.#chain = new RemoteChain(given.chain, clock)
     const chain = this.#chain
-    const queue = new IndexQueue(keeper, index, this.#abort.signal)
+    const queue = new IndexQueue(keeper, index, this.#abort.signal, refusalWatch(log, meters))
     const bundles = new Agenda(this.#agenda, 'bundles', given.tasksMax)
     const missing = new Agenda(this.#agenda, 'missing', given.tasksMax)
     const webhooks =

@@ -2,6 +2,8 @@ import type { Config } from '../../config/read.js'
 import { addressOf } from '../actor/address.js'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { Meters } from '../actor/meter.js'
+import { meterTable } from '../actor/meters.js'
 import { startThread } from '../actor/thread.js'
 import { Generations } from '../catalog/generations.js'
 import type { TransactionInput } from '../catalog/index-protocol.js'
@@ -12,7 +14,7 @@ import { openCatalogTables } from '../catalog/tables.js'
 import { idBytes } from '../format/id.js'
 import { Agenda } from '../ingest/agenda.js'
 import { matches } from '../ingest/filter.js'
-import { IndexQueue } from '../ingest/index-queue.js'
+import { IndexQueue, refusalWatch } from '../ingest/index-queue.js'
 import { Intake } from '../ingest/intake.js'
 import { ItemJudge } from '../ingest/item-judge.js'
 import type { OpeningRules } from '../ingest/opening.js'
@@ -72,7 +74,8 @@ export async function openBulk(
   const missing = new Agenda(tasks, 'missing', ingestDefaults.tasksMax)
   const rules = openingRules(config)
   const judge = new ItemJudge(proofThreads, log)
-  const queue = new IndexQueue(keeper, index, signal, false)
+  const watch = refusalWatch(log, new Meters(meterTable, shared.meters, 0))
+  const queue = new IndexQueue(keeper, index, signal, watch, false)
   return {
     index,
     queue,

@@ -220,7 +220,11 @@ t.test('pruning takes old items of final heights out of the index, and nothing e
   const { house, items, bundles } = await rig(t)
   const stop = new AbortController()
   const keeper = localAddress<CatalogRequest, CatalogReply>((message) => house.keeper.handle(message))
-  const pruner = new Pruner(new IndexQueue(keeper, house.index, stop.signal), 10, stop.signal)
+  const watch = {
+    outage: { failed: () => undefined, well: () => undefined },
+    refusals: { add: () => undefined },
+  }
+  const pruner = new Pruner(new IndexQueue(keeper, house.index, stop.signal, watch), 10, stop.signal)
   const rows = (): number => {
     house.index.refresh()
     return house.index.counts().rows
