@@ -13,21 +13,31 @@ export interface EvictionOptions {
   /** Between two looks. */
   readonly everyMs: number
   /**
-   * What was touched within this time is never evicted. Edge threads report what they serve about each second, and the keeper
-   * writes a touch only so often: this must be some times the larger of the two.
+   * What was touched within this time is not evicted while the bound is hardly passed. Edge threads report what they serve about
+   * each second, and the keeper writes a touch only so often: this must be some times the larger of the two.
    */
   readonly graceMs: number
   /** Files without a record are removed once they are this old. */
   readonly orphanMs: number
 }
 
+/** The bound is looked at so often: what comes meanwhile lies beyond it. */
+const boundMs = 1000
+
+/** Of the bound: beyond it by more, nothing but what came just now is spared, or a fast source would fill the disk. */
+const slackShare = 1 / 64
+
+/** What came within this time may not have been opened yet by those who asked for it. */
+const newMs = 3000
+
 /** Blobs looked at in one go: bounds the time between two messages of the thread. */
 const batch = 256
 
 /** Keeps the blobs on disk within bounds, the least recently used first, and removes files that nothing knows. */
 export class Evictor {
-  #timer: Timer | undefined
+  #timers: Timer[] = []
   #underway: Promise<void> = Promise.resolve()
+  #isLooking = false
   #folder = 0
 
   constructor(
@@ -44,23 +54,45 @@ export class Evictor {
   ) {}
 
   start(): void {
-    this.#timer = this.clock.every(this.options.everyMs, () => {
-      this.#underway = this.#underway.then(() => this.turn())
-    })
+    const { everyMs } = this.options
+    this.#timers = [
+      this.clock.every(everyMs, () => {
+        this.#underway = this.#underway.then(() => this.turn())
+      }),
+      this.clock.every(boundMs, () => {
+        if (this.#overBytes() > 0 && !this.#isLooking)
+          this.#underway = this.#underway.then(() => this.#tried(() => this.evict()))
+      }),
+    ]
+  }
+
+  /** Bytes beyond the bound; below zero where there is room. */
+  #overBytes(): number {
+    return this.catalog.blobBytes() + this.segmentBytes() - this.options.maxBytes
   }
 
   async stop(): Promise<void> {
-    this.#timer?.cancel()
+    for (const timer of this.#timers) timer.cancel()
     await this.#underway
   }
 
   /** One look: evicts down to the bounds, and sweeps one of the 256 folders for files without a record. */
   async turn(): Promise<void> {
-    try {
+    await this.#tried(async () => {
       await this.evict()
       await this.#sweep()
+    })
+  }
+
+  /** One after the other. Never rejects. */
+  async #tried(act: () => Promise<unknown>): Promise<void> {
+    this.#isLooking = true
+    try {
+      await act()
     } catch (error) {
       this.log.error({ err: error }, 'content could not be evicted from the cache: tried again')
+    } finally {
+      this.#isLooking = false
     }
   }
 
@@ -75,8 +107,9 @@ export class Evictor {
       const before = removed
       const spared: Uint8Array[] = []
       for (const { digest, touchedMs } of oldest) {
-        const over = this.catalog.blobBytes() + this.segmentBytes() > maxBytes
-        if (touchedMs > now - graceMs || !(over || touchedMs < tooOld)) return removed
+        const overBytes = this.#overBytes()
+        const sparedMs = overBytes > maxBytes * slackShare ? Math.min(newMs, graceMs) : graceMs
+        if (touchedMs > now - sparedMs || !(overBytes > 0 || touchedMs < tooOld)) return removed
         if (this.pins.has(digest)) {
           spared.push(digest)
           continue

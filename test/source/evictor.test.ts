@@ -8,6 +8,7 @@ import { type EvictionOptions, Evictor } from '../../src/source/evictor.js'
 import { inOrder } from '../../src/source/in-order.js'
 import { Pins } from '../../src/source/pins.js'
 import { blobPath } from '../../src/store/blobs.js'
+import { eventually } from '../eventually.js'
 import { type Rig, rig, sha256, someId } from './rig.js'
 
 /** A store with `count` blobs of 1,000 bytes, kept one after the other. */
@@ -84,6 +85,25 @@ t.test('blobs that are being read stay, also beyond the bound', async (t) => {
   const { house, digests } = await filled(5)
   t.equal(await evictor(house, { maxBytes: 0 }).evict(), 0, 'all were touched within the grace')
   t.ok(digests.every((digest) => house.catalog.blobSize(digest) === 1000))
+  await house.close()
+})
+
+t.test('far beyond the bound nothing is spared but what came just now', async (t) => {
+  const { house } = await filled(20)
+  t.equal(await evictor(house, { maxBytes: 19_900 }, 5000).evict(), 0, 'hardly beyond it')
+  t.equal(await evictor(house, { maxBytes: 10_000 }, 1000).evict(), 0, 'just now')
+  t.equal(await evictor(house, { maxBytes: 10_000 }, 5000).evict(), 10)
+  t.equal(house.catalog.blobBytes(), 10_000)
+  await house.close()
+})
+
+t.test('the bound is looked at each second', async (t) => {
+  const { house } = await filled(20)
+  const over = evictor(house, { maxBytes: 10_000, everyMs: 3_600_000, graceMs: 0 })
+  over.start()
+  await eventually(() => house.catalog.blobBytes() <= 10_000)
+  t.equal(house.catalog.blobBytes(), 10_000)
+  await over.stop()
   await house.close()
 })
 
