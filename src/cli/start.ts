@@ -29,8 +29,8 @@ Examples:
 `
 
 /**
- * How long threads may take to end by themselves where a start is told to stop (one that makes a key takes seconds), and behind
- * the last word of the program. The process may be ended at any time: files on disk are consistent at every moment.
+ * How long threads may take to end by themselves behind the last word of the program. The process may be ended at any time: files
+ * on disk are consistent at every moment.
  */
 const leaveMs = 1500
 
@@ -112,9 +112,13 @@ function noteLost(config: Config, reason: string, log: Log): void {
   }
 }
 
-/** Gives a start that was told to stop some time to end its threads, then ends the process where it can be ended safely. */
+/**
+ * Ends a start that was told to stop: at once, as a kill would. Threads that are just loading an addon, or are inside a call of
+ * lmdb, abort the whole process where they are stopped. Without the addon for it they are stopped all the same.
+ */
 async function leftBehind(starting: Promise<Program>): Promise<Program> {
-  if (!(await endsWithin(starting, leaveMs))) leaveAtOnce(exitCode.done)
+  leaveAtOnce(exitCode.done)
+  await endsWithin(starting, leaveMs)
   return starting
 }
 
