@@ -186,6 +186,47 @@ t.test('a second program on the same folder ends by itself, and the first goes o
   t.equal(await last.stop(), 0)
 })
 
+t.test('one program uses a folder, whichever services and commands are meant', async (t) => {
+  const root = scratch('data')
+  const services = ['gateway', 'upload', 'payment', 'gateway,upload', 'payment,upload']
+  const environment = (names: string) => ({
+    ...{ SERVICES: names, DEVNET_SEED: 'false' },
+    ...{
+      UPLOAD_PORT: '0',
+      PAYMENT_PORT: '0',
+      PORT: '0',
+      DEVNET_PORT: '0',
+      CONSOLE_PORT: '0',
+      DATA_PATH: root,
+    },
+  })
+  const first = await run(t, root, environment('payment'))
+  for (const names of services) {
+    const { code, err } = await sluice(['start'], environment(names))
+    t.equal(code, 1, names)
+    t.match(err, /another sluice is running on /, names)
+  }
+  await openEnvironment(join(root, 'catalog')).close()
+  for (const words of [
+    ['index', 'compact'],
+    ['import', root],
+  ]) {
+    const { code, out, err } = await sluice(words, environment('gateway'))
+    t.not(code, 0, words.join(' '))
+    t.match(out + err, /another sluice is running on /, words.join(' '))
+  }
+  t.equal(await first.stop(), 0)
+})
+
+t.test('an embedded chain has one node', async (t) => {
+  const root = scratch('data')
+  const first = await run(t, root, { DEVNET_SEED: 'false' })
+  const second = await sluice(['devnet', '--port', '0'], { DATA_PATH: root })
+  t.not(second.code, 0)
+  t.match(second.out + second.err, /another sluice is running on /)
+  t.equal(await first.stop(), 0)
+})
+
 t.test('a start that cannot be ends by itself, with one line that names the setting', async (t) => {
   const root = scratch('data')
   const wrong: [string, string][] = [
