@@ -89,8 +89,13 @@ t.test('everything pinned: new content is refused, and nothing stops', async (t)
   await rig.close()
 })
 
+/** Many with MODEL_ROUNDS=1000; each has about 4 power cuts or damages and 7 kills or closes. */
+const modelRounds = Number(process.env.MODEL_ROUNDS ?? 12)
+
 t.test('a model: any order of put, get, remove, evict, kill, close, power cut and damage', async (t) => {
-  for (let round = 0; round < 12; round += 1) {
+  t.setTimeout(60_000 + modelRounds * 5000)
+  const counts = { kills: 0, closes: 0, cuts: 0, damages: 0 }
+  for (let round = 0; round < modelRounds; round += 1) {
     const folder = scratch('segments')
     let disk = new LossyDisk()
     let rig = new SegmentRig(folder, { ...small, disk })
@@ -121,12 +126,14 @@ t.test('a model: any order of put, get, remove, evict, kill, close, power cut an
       else if (chance < 0.96) rig.store.tend(50)
       else if (chance < 0.985) {
         // A kill: what was written is there, what was only removed may be there again.
+        counts[chance < 0.975 ? 'kills' : 'closes'] += 1
         if (chance < 0.975) await rig.die()
         else await rig.close()
         forgetEvicted()
         disk = new LossyDisk()
         rig = new SegmentRig(folder, { ...small, disk })
       } else {
+        counts[chance < 0.995 ? 'cuts' : 'damages'] += 1
         await rig.die()
         if (chance < 0.995) disk.cut(random)
         else hurt(folder)
@@ -142,6 +149,7 @@ t.test('a model: any order of put, get, remove, evict, kill, close, power cut an
     }
     await rig.close()
   }
+  t.comment(`${modelRounds} rounds: ${JSON.stringify(counts)}`)
   t.pass('no wrong byte, and nothing was lost without a reason')
 })
 
