@@ -76,6 +76,11 @@ export class Seeding {
     await this.tell({ kind: 'kept', digest: known.digest, sizeBytes: known.size })
   }
 
+  /** A payload that no record names. */
+  payload(digest: Uint8Array, bytes: Uint8Array): void {
+    this.#inSegment(digest, bytes)
+  }
+
   #inSegment(digest: Uint8Array, from: string | Uint8Array): void {
     const put = this.#segments.put(digest, [typeof from === 'string' ? readFileSync(from) : from])
     if (isRefusal(put)) throw new Error(put.message)
