@@ -80,6 +80,13 @@ export const answers = {
     max: 2 ** 36,
     why: 'Memory of each edge thread for heads of answers that are ready to be sent, 2 to 10 KiB for each content.',
   }),
+  repeatedMaxBytes: whole({
+    env: 'REPEATED_ANSWERS_MAX_BYTES',
+    default: 67_108_864,
+    min: 0,
+    max: 2 ** 36,
+    why: 'Memory of each edge thread for answers that the server repeats while nothing changes, 1.5 KiB each; 0: none.',
+  }),
   digestBufferMaxBytes: whole({
     env: 'HTTPSIG_BODY_DIGEST_BUFFER_MAX_BYTES',
     default: 2_097_152,

@@ -129,19 +129,44 @@ class Arguments {
 
   // The bytes of a Uint8Array whose memory is still there.
   Bytes bytes(size_t index) {
-    Bytes found;
+    auto found = elements<uint8_t>(index, napi_uint8_array, "is no Uint8Array");
+    return Bytes{found.start, found.count};
+  }
+
+  template <typename Element>
+  struct Elements {
+    Element* start = nullptr;
+    size_t count = 0;
+  };
+
+  // The same of another typed array. `otherwise`: what to say of anything else.
+  template <typename Element>
+  Elements<Element> elements(size_t index, napi_typedarray_type wanted, const char* otherwise) {
+    Elements<Element> found;
     if (!good) return found;
     napi_typedarray_type type;
     void* data = nullptr;
-    if (napi_get_typedarray_info(env_, values_[index], &type, &found.length, &data, nullptr, nullptr) != napi_ok ||
-        type != napi_uint8_array) {
-      wrong(index, "is no Uint8Array", false);
-      return Bytes{};
+    if (napi_get_typedarray_info(env_, values_[index], &type, &found.count, &data, nullptr, nullptr) != napi_ok || type != wanted) {
+      wrong(index, otherwise, false);
+      return Elements<Element>{};
     }
-    found.data = static_cast<uint8_t*>(data);
-    // Only an array without bytes can have lost them.
-    if (found.length == 0 && isDetached(index)) wrong(index, "was detached", false);
+    found.start = static_cast<Element*>(data);
+    // Only an array without elements can have lost them.
+    if (found.count == 0 && isDetached(index)) wrong(index, "was detached", false);
     return found;
+  }
+
+  // The same of memory that threads share: it cannot be taken away.
+  template <typename Element>
+  Elements<Element> shared(size_t index, napi_typedarray_type wanted, const char* otherwise) {
+    Elements<Element> found = elements<Element>(index, wanted, otherwise);
+    napi_value buffer = nullptr;
+    bool isOwn = true;
+    if (!good) return found;
+    napi_get_typedarray_info(env_, values_[index], nullptr, nullptr, nullptr, &buffer, nullptr);
+    if (napi_is_arraybuffer(env_, buffer, &isOwn) == napi_ok && !isOwn) return found;
+    wrong(index, "is no shared memory", false);
+    return Elements<Element>{};
   }
 
   template <typename Held>

@@ -28,6 +28,7 @@ import { IndexedSpans } from '../src/chain/indexed-spans.js'
 import { soonStale } from '../src/gateway/cache-control.js'
 import { Guard } from '../src/gateway/guard.js'
 import type { Route } from '../src/gateway/parts.js'
+import { repeatOptions } from '../src/gateway/repeating.js'
 import type { EdgeThread } from '../src/gateway/wiring.js'
 import type { Reply, Request } from '../src/http/exchange.js'
 import { serve } from '../src/http/listen.js'
@@ -335,7 +336,8 @@ const gateway = createGateway({
 })
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
 const content = (request: Request, reply: Reply): void => gateway.handle(request, reply)
-const server = serve(content, { ...options.serve, clientOf, onThrow })
+const repeats = repeatOptions(options.repeatedMaxBytes, log, resources)
+const server = serve(content, { ...options.serve, ...repeats, clientOf, onThrow })
 const consoleServer =
   options.console === undefined
     ? undefined

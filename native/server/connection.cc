@@ -26,10 +26,11 @@ constexpr size_t kAheadMax = kHeadMax;
 // together would exceed the processor's caches, and each byte would cost twice as much.
 constexpr int kNearBuffer = 256 * 1024;
 constexpr uint32_t kNearUs = 1000;
-constexpr size_t kLarge = 128 * 1024;
+
+}  // namespace
 
 // Limits the bytes in flight where the round trip is so short that it does not slow the transfer.
-void settle(Connection* c) {
+void Server::limitInFlight(Connection* c) {
   c->near = true;
   // Later kernels know more fields: ask for those up to the shortest round trip.
   struct {
@@ -42,8 +43,6 @@ void settle(Connection* c) {
   if (info.shortestUs == 0 || info.shortestUs > kNearUs) return;
   setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &kNearBuffer, sizeof(kNearBuffer));
 }
-
-}  // namespace
 
 void Server::arm(Connection* c, int events) {
   if (c->events == events) return;
@@ -125,10 +124,6 @@ void Server::takeHead(Connection* c, uint8_t* bytes, size_t length) {
     c->in.assign(reinterpret_cast<char*>(bytes), length);
     return;
   }
-  out[kKind] = kRequest;
-  out[kSlot] = static_cast<int32_t>(c->slot);
-  out[kBase] = static_cast<int32_t>(bytes - shared_.bytes);
-  if (c->first) out[kFlags] |= kFirst;
   c->first = c->begun = c->ended = c->wants = c->reading = c->held = false;
   c->last = (out[kFlags] & kKeep) == 0;
   c->chunked = (out[kFlags] & kChunked) != 0;
@@ -136,12 +131,22 @@ void Server::takeHead(Connection* c, uint8_t* bytes, size_t length) {
   c->chunks = ChunkReader();
   c->bodyLeft = (static_cast<uint64_t>(out[kLengthHigh]) << 30) | static_cast<uint64_t>(out[kLengthLow]);
   c->phase = Phase::kAnswering;
-  inboxAt_ += static_cast<size_t>(kLines + kLineFields * out[kCount]);
-  bytesAt_ += parsed.consumed;
-  requests_ += 1;
+  bool isOver = repeats_ != nullptr && repeat(c, bytes, out);
+  if (!isOver) {
+    out[kKind] = kRequest;
+    out[kSlot] = static_cast<int32_t>(c->slot);
+    out[kBase] = static_cast<int32_t>(bytes - shared_.bytes);
+    // The first that JavaScript hears of: what it knows of this slot was another connection's.
+    if (!c->told) out[kFlags] |= kFirst;
+    c->told = true;
+    inboxAt_ += static_cast<size_t>(kLines + kLineFields * out[kCount]);
+    bytesAt_ += parsed.consumed;
+    requests_ += 1;
+  }
   if (length > parsed.consumed || !c->in.empty()) {
     c->in.assign(reinterpret_cast<char*>(bytes + parsed.consumed), length - parsed.consumed);
   }
+  if (isOver) repeated(c);
 }
 
 void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
@@ -186,7 +191,7 @@ bool Server::put(const uint8_t* body, size_t length, std::string* to) {
 int64_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t length, int how) {
   Connection* c = slot < slots_.size() ? slots_[slot] : nullptr;
   if (c == nullptr || c->phase != Phase::kAnswering || c->ended) return 0;
-  if (length >= kLarge && !c->near) settle(c);
+  if (length >= kLarge && !c->near) limitInFlight(c);
   if ((how & kClose) != 0) c->last = true;
   if (delivering_ && c->rest.empty() && (how & kEnd) != 0 && ((how & kCopy) != 0 || length == 0)) {
     size_t start = stage_.size();
@@ -268,6 +273,7 @@ void Server::writable(Connection* c) {
 
 // The answer is out.
 void Server::finish(Connection* c) {
+  settleRepeat(c, kWhole);
   if (c->last || closing_ || c->unread() || (c->ends && c->in.empty())) return linger(c);
   c->phase = Phase::kHead;
   await(c);
@@ -324,10 +330,12 @@ void Server::linger(Connection* c) {
 // The client has left, or took too long.
 void Server::gone(Connection* c) {
   if (c->phase == Phase::kAnswering && !c->ended) tell(kGone, c);
+  settleRepeat(c, kLeft);
   remove(c);
 }
 
 void Server::remove(Connection* c) {
+  settleRepeat(c, kAborted);
   slots_[c->slot] = nullptr;
   // Not before JavaScript has read what is in the inbox about it.
   freedNext_.push_back(c->slot);

@@ -249,6 +249,7 @@ void Server::deliver() {
   uv_idle_stop(idle_);
   size_t taken = 0;
   for (int round = 0; round < kRoundsMax; round += 1) {
+    if (repeats_ != nullptr) repeats_->answered = 0;
     std::vector<size_t> now;
     now.swap(again_);
     for (size_t slot : now) takeUp(slot);
@@ -258,8 +259,9 @@ void Server::deliver() {
       flush();
       delivering_ = false;
     }
-    taken += requests_;
-    bool over = inboxAt_ == 0 || taken >= kTurnMax;
+    size_t answered = repeats_ == nullptr ? 0 : repeats_->answered;
+    taken += requests_ + answered;
+    bool over = (inboxAt_ == 0 && answered == 0) || taken >= kTurnMax;
     inboxAt_ = bytesAt_ = requests_ = 0;
     free_.insert(free_.end(), freedNext_.begin(), freedNext_.end());
     freedNext_.clear();
@@ -319,7 +321,10 @@ void Server::sweep(double now) {
     bool stuck = !c->rest.empty() || c->ends;
     bool idle = c->held || c->in.empty();
     if (c->phase == Phase::kLingering && waited > limits_.lingerMs) remove(c);
-    else if (c->phase == Phase::kAnswering && stuck && waited > limits_.stallMs) gone(c);
+    else if (c->phase == Phase::kAnswering && stuck && waited > limits_.stallMs) {
+      settleRepeat(c, kStalled);
+      gone(c);
+    }
     else if (c->phase != Phase::kHead) continue;
     else if (!idle && waited > limits_.headMs) refuse(c, faults::late);
     else if (idle && waited > (c->first ? limits_.headMs : idleMs)) remove(c);

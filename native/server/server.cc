@@ -9,33 +9,12 @@
 
 #include "../bus.h"
 #include "../calls.h"
-#include "server.h"
+#include "door.h"
 #include "sockets.h"
 
 namespace {
 
 using namespace server;
-
-// What both sides see. The views that JavaScript has keep it, too: it is freed with the last of them, so that it stays valid
-// for this side.
-struct Memory {
-  std::vector<int32_t> inbox;
-  std::vector<uint8_t> bytes, outbox;
-};
-
-// One server and the JavaScript that it talks to.
-struct Door {
-  napi_env env;
-  Server* server = nullptr;
-  napi_ref hear = nullptr;
-  std::shared_ptr<Memory> memory;
-  napi_async_cleanup_hook_handle hook = nullptr;
-};
-
-// What JavaScript holds. `door` is null once closed.
-struct Key {
-  Door* door;
-};
 
 void hear(Door* door, size_t count) {
   napi_env env = door->env;
@@ -61,24 +40,15 @@ void destroy(Door* door) {
     napi_handle_scope scope;
     napi_open_handle_scope(door->env, &scope);
     napi_delete_reference(door->env, door->hear);
+    for (napi_ref each : door->kept) napi_delete_reference(door->env, each);
+    for (napi_ref each : door->regions) {
+      if (each != nullptr) napi_delete_reference(door->env, each);
+    }
     napi_close_handle_scope(door->env, scope);
     napi_remove_async_cleanup_hook(door->hook);
     delete door;
     delete ending;
   });
-}
-
-// The server of the first argument; null once it is closed, or where that is none (`arguments` says which).
-Server* serverOf(Arguments& arguments) {
-  Key* key = arguments.external<Key>(0);
-  return key == nullptr || key->door == nullptr ? nullptr : key->door->server;
-}
-
-// One of the slots of a server: any other number is an exception.
-size_t slotOf(Arguments& arguments, const Server* server) {
-  if (server->slots() > 0) return static_cast<size_t>(arguments.integer(1, 0, server->slots() - 1));
-  arguments.wrong(1, "is no slot", true);
-  return 0;
 }
 
 // An ArrayBuffer over memory that both sides see.
@@ -263,5 +233,13 @@ NAPI_MODULE_INIT() {
                              {"bound", bound},
                              {"sockets", socketUsage},
                              {"shut", shut},
-                             {"destroy", destroyDoor}});
+                             {"destroy", destroyDoor},
+                             {"repeatOpen", repeatOpen},
+                             {"repeatCells", repeatCells},
+                             {"repeatTally", repeatTally},
+                             {"repeatRegion", repeatRegion},
+                             {"repeatClose", repeatClose},
+                             {"repeatPut", repeatPut},
+                             {"repeatSamples", repeatSamples},
+                             {"repeatUsage", repeatUsage}});
 }

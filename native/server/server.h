@@ -4,12 +4,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "chunks.h"
 #include "libuv.h"
 #include "parser.h"
+#include "repeat.h"
 
 namespace server {
 
@@ -17,6 +19,9 @@ namespace server {
 // kData slot, start and length in the shared bytes, 1 where it is the last | kWritable slot | kGone slot
 enum Kind { kRequest = 1, kData = 2, kWritable = 3, kGone = 4 };
 constexpr size_t kShortMessage = 5;
+
+// Bodies from this size on are sent with a bound on the bytes in flight.
+constexpr size_t kLarge = 128 * 1024;
 
 // Read from a socket at once.
 constexpr size_t kReadMax = 64 * 1024;
@@ -75,6 +80,12 @@ class Server {
   std::string address(size_t slot) const;
   // Closes connections that take too long. `now` in milliseconds of a monotonic clock.
   void sweep(double now);
+  // From now on answers are repeated that were put into the table. Null where it was never called.
+  void repeatWith(size_t maxBytes, uint64_t seed, const std::string& plain) {
+    repeats_ = std::make_unique<Repeats>(maxBytes, seed, plain);
+  }
+  Repeats* repeats() { return repeats_.get(); }
+  const uint8_t* outbox() const { return shared_.outbox; }
   // Accepts no new connection, and closes idle ones.
   void shut();
   // Ends everything at once. `over` is called when nothing of this server is left in the loop.
@@ -105,6 +116,7 @@ class Server {
   };
   std::vector<Staged> staged_;
   std::string stage_;
+  std::unique_ptr<Repeats> repeats_;
 
   template <typename Handle>
   Handle* make(uv_handle_type type);
@@ -138,6 +150,12 @@ class Server {
   void gone(Connection* c);
   void remove(Connection* c);
   void arm(Connection* c, int events);
+  void limitInFlight(Connection* c);
+
+  bool repeat(Connection* c, const uint8_t* bytes, const int32_t* out);
+  void repeated(Connection* c);
+  void settleRepeat(Connection* c, Count ending);
+  void note(const Answer& answer, double nowMs, size_t bytes);
 };
 
 enum class Phase { kHead, kAnswering, kLingering };
@@ -150,6 +168,7 @@ struct Connection {
   int events = 0;
   Phase phase = Phase::kHead;
   bool first = true;      // no request was read yet
+  bool told = false;      // JavaScript has heard of it
   bool begun = false;     // a byte of the answer was sent
   bool ended = false;     // the answer is whole, but for `rest`
   bool last = false;      // the connection ends with this answer
@@ -163,6 +182,9 @@ struct Connection {
   bool broken = false;    // the socket refused to be written to
   uint64_t bodyLeft = 0;
   ChunkReader chunks;
+  int64_t owed = -1;      // the tally of a repeated answer that has not ended
+  size_t owedBody = 0;    // bytes of its body
+  size_t aside = 0;       // bytes of it that were put aside
   uint64_t who = 0;       // the address of the client
   double heard = 0;       // when it last sent a byte
   double since = 0;       // when the present wait began

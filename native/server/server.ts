@@ -1,4 +1,5 @@
 import { loadAddon } from '../addon.js'
+import type { RepeatTable } from './repeats.js'
 import { openTwinWire } from './twin.js'
 import { type Hear, sharedSizes, type Wire, type WireOptions } from './wire.js'
 
@@ -31,6 +32,14 @@ interface Addon {
   destroy(door: Door): void
   bound(max: number): void
   sockets(): [open: number, max: number, pauses: number]
+  repeatOpen(door: Door, maxBytes: number, plain: string): void
+  repeatCells(door: Door, memory: Int32Array): number
+  repeatTally(door: Door, meters: Float64Array, places: Float64Array, bounds: Float64Array): number
+  repeatRegion(door: Door, memory: Uint8Array, here: Int32Array, pageBytes: number): number
+  repeatClose(door: Door, region: number): void
+  repeatPut(door: Door, numbers: Float64Array, textBytes: number): void
+  repeatSamples(door: Door): [ms: number, bytes: number, count: number, target: string][]
+  repeatUsage(door: Door): [answers: number, bytes: number]
 }
 
 const addon = loadAddon<Addon>('server')
@@ -121,6 +130,21 @@ class AddonWire implements Wire {
 
   destroy(): void {
     this.#addon.destroy(this.#door)
+  }
+
+  repeats(maxBytes: number, plain: readonly string[]): RepeatTable {
+    const native = this.#addon
+    const door = this.#door
+    native.repeatOpen(door, maxBytes, plain.join('\n'))
+    return {
+      cells: (memory) => native.repeatCells(door, memory),
+      tally: (meters, places, bounds) => native.repeatTally(door, meters, places, bounds),
+      region: (memory, here, pageBytes) => native.repeatRegion(door, memory, here, pageBytes),
+      close: (region) => native.repeatClose(door, region),
+      put: (numbers, textBytes) => native.repeatPut(door, numbers, textBytes),
+      samples: () => native.repeatSamples(door),
+      usage: () => native.repeatUsage(door),
+    }
   }
 }
 

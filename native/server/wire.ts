@@ -1,3 +1,5 @@
+import type { RepeatTable } from './repeats.js'
+
 /**
  * The interface that the server and its TypeScript twin share. All that happened on the connections of a thread since the
  * last turn is told in one call; answers go to their sockets at once, small ones at the end of the turn.
@@ -37,6 +39,12 @@ export interface Wire {
   shut(): void
   /** Closes everything at once; no message comes. Nothing may be called after it. */
   destroy(): void
+  /**
+   * From now on answers can be put that are repeated without a message, within this many bytes. To be called once. `plain`:
+   * header lines that change none of them, each a name in small letters, or `name=value|value`: with another value the request
+   * is only given answers that do not look at such lines. Absent: this server repeats nothing.
+   */
+  repeats?(maxBytes: number, plain: readonly string[]): RepeatTable
 }
 
 export interface WireOptions {

@@ -119,6 +119,21 @@ export class Meters {
     }
   }
 
+  /** Where a series of this thread stands, for code that is not JavaScript: its first cell, and the bounds of a histogram. */
+  placeOf(
+    name: string,
+    labels: Readonly<Record<string, string>>,
+  ): { readonly cells: Float64Array; readonly at: number; readonly bounds: readonly number[] } {
+    const found = this.#placed.get(name)
+    const index = found?.series.indexOf(labelsOf(labels)) ?? -1
+    if (found === undefined || index < 0) throw new Error(`no meter ${name}{${labelsOf(labels)}}`)
+    return {
+      cells: this.#mine,
+      at: found.start + index * found.width,
+      bounds: found.row.buckets ?? [],
+    }
+  }
+
   /** The sum of a counter's or gauge's series over all threads. */
   total(name: string): number {
     const found = this.#placed.get(name)

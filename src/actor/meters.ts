@@ -20,6 +20,11 @@ export const meterTable: readonly MeterRow[] = [
     buckets: [0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
   },
   {
+    name: 'answers_repeated_total',
+    kind: 'counter',
+    help: 'Answers with content that the server repeated, because nothing that they rest on had changed.',
+  },
+  {
     name: 'get_data_stream_bytes_total',
     kind: 'counter',
     help: 'Body bytes handed to sockets on data routes.',

@@ -45,16 +45,21 @@ export class SampleRings {
   note(nowMs: number, text: string, amount: number): void {
     this.#count += 1
     if (isWithin(nowMs, this.#lastMs, gapMs)) return
+    this.put(nowMs, text, amount, this.#count)
+    this.#lastMs = nowMs
+    this.#count = 0
+  }
+
+  /** Writes a sample that was taken elsewhere, which stands for `count` events. */
+  put(ms: number, text: string, amount: number, count: number): void {
     const at = this.#start + this.#next * slotBytes
     this.#bytes.writeDoubleLE(0, at)
     this.#bytes.writeDoubleLE(amount, at + 8)
-    this.#bytes.writeUInt32LE(this.#count, at + 16)
+    this.#bytes.writeUInt32LE(count, at + 16)
     const length = this.#bytes.write(text.slice(0, textMax), at + 24, 'latin1')
     this.#bytes.writeUInt32LE(length, at + 20)
-    this.#bytes.writeDoubleLE(nowMs, at)
+    this.#bytes.writeDoubleLE(ms, at)
     this.#next = (this.#next + 1) % slots
-    this.#lastMs = nowMs
-    this.#count = 0
   }
 
   /** The texts with the largest sums since `sinceMs` on all threads, at most `limit`. */

@@ -1,5 +1,11 @@
 /** Numbers that every thread reads, in shared memory: no message, no lock. */
 
+/** A number in shared memory, for those who watch whether it changes. */
+export interface Cell {
+  readonly cells: Int32Array
+  readonly at: number
+}
+
 /** The height of the chain's tip as far as this program knows it, and a counter of reports that the chain is longer. */
 export class Tip {
   readonly #cells: Int32Array
@@ -7,6 +13,11 @@ export class Tip {
   /** `memory` of at least 8 bytes, the same on every thread. */
   constructor(readonly memory: SharedArrayBuffer = new SharedArrayBuffer(8)) {
     this.#cells = new Int32Array(memory)
+  }
+
+  /** Holds `height` + 1. */
+  get cell(): Cell {
+    return { cells: this.#cells, at: 0 }
   }
 
   /** Height of the tip; -1 while unknown. */

@@ -1,3 +1,4 @@
+import type { Cell } from '../actor/shared.js'
 import type { Id } from '../format/id.js'
 
 /** Shards by the first 16 bits of the id; cell 0 in front of them counts every commit. */
@@ -31,6 +32,11 @@ export class Generations {
   /** The generation of the shard that `id` belongs to. */
   of(id: Id): number {
     return Atomics.load(this.#cells, this.#cell(id))
+  }
+
+  /** Where that stands. */
+  cellOf(id: Id): Cell {
+    return { cells: this.#cells, at: this.#cell(id) }
   }
 
   /** Says that a commit is done which touched these ids and shards (`shardOf`). Only the keeper calls this. */

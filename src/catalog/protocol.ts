@@ -1,3 +1,4 @@
+import type { Cell } from '../actor/shared.js'
 import type { Id } from '../format/id.js'
 import type { Attributes } from './attributes.js'
 import type { IndexOutcome, IndexRequest } from './index-protocol.js'
@@ -59,4 +60,6 @@ export interface Catalog {
    * another generation must be read again.
    */
   generation(id: Id): number
+  /** Where the generation of `id` stands. Absent: not in shared memory. */
+  generationCell?(id: Id): Cell
 }

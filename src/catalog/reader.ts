@@ -1,3 +1,4 @@
+import type { Cell } from '../actor/shared.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { isDamage } from '../store/lmdb.js'
 import type { Attributes } from './attributes.js'
@@ -94,6 +95,10 @@ export class LmdbCatalog implements Catalog {
 
   generation(id: Id): number {
     return this.generations.of(id)
+  }
+
+  generationCell(id: Id): Cell {
+    return this.generations.cellOf(id)
   }
 
   /** The record of a blob, if the store holds it. */

@@ -7,7 +7,8 @@ import type { FramedHead } from '../http/exchange.js'
 import type { Opened } from '../source/opener.js'
 import type { Window } from '../source/protocol.js'
 import type { Content } from '../store/content.js'
-import { admitFlow, answerDenied, precheckFlow } from './admit.js'
+import type { StoredContent } from '../store/stored-content.js'
+import { admitFlow, answerDenied, precheckFlow, unlimited } from './admit.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
 import { type Entry, isStable, lateBoundary } from './entry.js'
@@ -16,6 +17,7 @@ import { openGuided } from './guided.js'
 import { type Facts, typeOf } from './head.js'
 import { absentCaching, readHints, readProvenance } from './hints.js'
 import { isolationLines, sandboxLines } from './isolation.js'
+import type { ItemWindow } from './item-window.js'
 import type { Located } from './locate.js'
 import { isHashed, isInside } from './opened.js'
 import type { Plan } from './plan.js'
@@ -165,7 +167,7 @@ export class Delivery {
     const { ledger, touches, guard } = this.parts
     touches.touch(entry, content)
     ledger.cached(true)
-    const head = this.#headOf(flow, entry, planned, true, sound, grant)
+    const head = this.#headOf(flow, entry, planned, true, sound, grant, content)
     const watched = guard?.watched(content, entry.attributes, planned.bytes) ?? content
     send(this.parts.ledger, flow, head, planned, watched, grant, { reason: 'hit', source: 'cache' })
   }
@@ -284,11 +286,13 @@ export class Delivery {
   #headOf(
     flow: Flow,
     entry: Entry,
-    { variant, status, lines }: Planned,
+    planned: Planned,
     cached: boolean,
     sound: boolean,
     grant: Grant,
+    content?: StoredContent | ItemWindow,
   ): FramedHead {
+    const { variant, status, lines } = planned
     const seconds = Math.floor(this.parts.clock.now() / 1000)
     const own = isolationLines(flow, entry.contentType)
     // Most answers have no hops, so the line for none is part of the frame.
@@ -297,7 +301,10 @@ export class Delivery {
     const hops = isFirst ? '' : `\r\n${this.parts.hopsName}: ${flow.hops}`
     const { fallback, naming, method, path } = flow
     const answer = { variant, cached, sound, fallback, naming, tail }
-    const frame = entry.frame(answer, method, path, seconds, this.parts.writer)
+    const timed = entry.frame(answer, method, path, seconds, this.parts.writer)
+    if (content !== undefined && sound && hops === '' && grant === unlimited)
+      this.parts.repeating.offer(flow, entry, content, planned, timed)
+    const { frame } = timed
     return { status, frame, id: flow.requestId, lines: lines + hops + grant.lines }
   }
 }

@@ -8,6 +8,7 @@ import type { HeadWriter } from './head.js'
 import type { Locator } from './locate.js'
 import type { GatewayOptions } from './options.js'
 import type { Finder, Source } from './parts.js'
+import type { Repeating } from './repeating.js'
 import type { Touches } from './touches.js'
 
 /** What the steps of one answer with content are made of. */
@@ -17,6 +18,7 @@ export interface DeliveryParts {
   readonly writer: HeadWriter
   readonly source: Source
   readonly touches: Touches
+  readonly repeating: Repeating
   readonly tip: Tip
   readonly clock: Clock
   readonly admission: Admission | undefined

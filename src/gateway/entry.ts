@@ -43,17 +43,25 @@ export function lateBoundary(): () => string {
   }
 }
 
-interface Signed {
+/** A head and the time in which it may be sent. */
+export interface TimedFrame {
+  readonly frame: Frame
+  /** First and last second in which it may be sent. Unsigned heads have no limits. */
+  readonly fromSeconds: number
+  readonly untilSeconds: number
+  /** From this second on the next signature is made ahead. */
+  readonly renewSeconds: number
+}
+
+interface Signed extends TimedFrame {
   readonly manner: number
   readonly naming: Naming | undefined
   readonly tail: string
   readonly method: string
   readonly path: string
   frame: Frame
-  /** First and last second in which it may be sent. Unsigned heads have no limits. */
   fromSeconds: number
   untilSeconds: number
-  /** From this second on the next signature is made ahead. */
   renewSeconds: number
 }
 
@@ -90,6 +98,8 @@ export class Entry {
   /** Where the payload lies in the segments, as their index said at its commit `placeAt`; undefined: not there. */
   place: SegmentPlace | undefined
   placeAt = Number.NaN
+  /** Withdrawals from the segments, before that was looked up. */
+  placeWithdrawals = Number.NaN
   /** Whether the item is what lies at a place in a bundle here, and of which place and bundle (by its digest) that was said. */
   window: { readonly place: ItemPlace; readonly rootDigest: Uint8Array; readonly holds: boolean } | undefined
   /** The check under way. */
@@ -128,6 +138,11 @@ export class Entry {
     this.#uses += 1
   }
 
+  /** Asked for again since it was read. */
+  get isRepeated(): boolean {
+    return this.#uses > 0
+  }
+
   /** Asked for a few times since it was read. */
   get isPopular(): boolean {
     return this.#uses >= popularUses
@@ -163,7 +178,7 @@ export class Entry {
    * The head of an answer from the store, or from the catalog alone where `cached` is false, without the request's id and the
    * lines of this answer alone. `sound` says whether the bytes were checked. Kept for as long as its signature may be used.
    */
-  frame(answer: Answer, method: string, path: string, seconds: number, writer: HeadWriter): Frame {
+  frame(answer: Answer, method: string, path: string, seconds: number, writer: HeadWriter): TimedFrame {
     const { variant, cached, sound, fallback, naming, tail = '' } = answer
     const manner = variants.indexOf(variant) | (cached ? 4 : 0) | (sound ? 8 : 0) | (fallback ? 16 : 0)
     // A few comparisons cost less than making a key and hashing it.
@@ -173,7 +188,7 @@ export class Entry {
       if (seconds < known.fromSeconds || seconds > known.untilSeconds)
         this.#sign(known, answer, seconds, writer)
       else if (seconds > known.renewSeconds) void this.#renew(known, answer, seconds, writer)
-      return known.frame
+      return known
     }
     const fresh = {
       manner,
@@ -188,7 +203,7 @@ export class Entry {
     }
     this.#sign(fresh, answer, seconds, writer)
     this.#keep(fresh)
-    return fresh.frame
+    return fresh
   }
 
   #keep(fresh: Signed): void {

@@ -1,3 +1,4 @@
+import type { Cell } from '../actor/shared.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Catalog } from '../catalog/protocol.js'
 import type { Id } from '../format/id.js'
@@ -55,6 +56,11 @@ export class Guard {
   /** Changes whenever something is blocked or released. */
   get version(): number {
     return this.list.version
+  }
+
+  /** Where the version stands. Undefined: not in shared memory. */
+  get versionCell(): Cell | undefined {
+    return this.list.versionCell
   }
 
   /** Whether an entry is blocked, by everything known of it. The result is kept until the list changes. */

@@ -120,8 +120,9 @@ export class Locator {
     if (segments === undefined || digest === undefined || size > segmentDefaults.payloadMaxBytes)
       return undefined
     // The commit number is read first: a change between the two reads is then noticed at the next request.
-    const { commits } = segments.marks
+    const { commits, withdrawals } = segments.marks
     if (entry.placeAt !== commits) {
+      entry.placeWithdrawals = withdrawals
       entry.place = segments.find(digest)
       entry.placeAt = commits
     }

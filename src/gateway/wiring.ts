@@ -59,6 +59,8 @@ export interface EdgeThread extends QueryAsking {
   /** Absent: every payload has a file of its own. */
   readonly segments?: SharedSegments
   readonly mapped: MappedOptions
+  /** Memory for answers that the server repeats by itself; 0: it repeats none. */
+  readonly repeatedMaxBytes: number
   /** Small blobs that this thread keeps open. */
   readonly heldFilesMax: number
   readonly generations: SharedArrayBuffer

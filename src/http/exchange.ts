@@ -1,5 +1,6 @@
 import type { Refusal } from '../format/refusal.js'
 import type { Content } from '../store/content.js'
+import type { Repeater } from './repeater.js'
 
 /**
  * One request. While the handler runs, headers are read straight out of the server's memory; when it returns with the
@@ -95,6 +96,8 @@ export interface Sent {
 export interface Reply {
   /** True once the client is gone. */
   readonly aborted: boolean
+  /** Takes answers that the server of this reply may repeat by itself. Absent: it repeats none. */
+  readonly repeater?: Repeater | undefined
   /** Calls `act` when the client leaves before the end; at once where it has already left. */
   onAbort(act: () => void): void
   /**

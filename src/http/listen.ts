@@ -5,6 +5,7 @@ import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
 import { FlowShares } from './flow-shares.js'
 import { ReadPauses } from './read-pauses.js'
+import { Repeater, type RepeatOptions } from './repeater.js'
 import { type ReplyOwner, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
 import { Stalls } from './stalls.js'
@@ -25,6 +26,8 @@ export interface ServeOptions {
   /** Connections of this server at most; 16384 where absent. */
   readonly connectionsMax?: number
   readonly clock?: Clock
+  /** Answers that may be repeated without a handler. Absent: none. By the system's clock and the native server only. */
+  readonly repeats?: RepeatOptions
   /** The native server where it was built, else its twin. For tests of both. */
   readonly by?: 'addon' | 'twin'
 }
@@ -36,6 +39,8 @@ export interface Server {
   readonly listening: Promise<void>
   /** Requests being answered. */
   readonly flows: number
+  /** Undefined: it repeats no answers. */
+  readonly repeater: Repeater | undefined
   /** Takes no new connection, lets running answers end for up to `graceMs`, then closes what is left. */
   close(graceMs: number): Promise<void>
 }
@@ -67,6 +72,7 @@ const usualConnectionsMax = 16_384
 class Edge implements ReplyOwner, Front, Server {
   readonly wire: Wire
   readonly stalls: Stalls
+  readonly repeater: Repeater | undefined
   readonly #readPauses: ReadPauses
   readonly #handler: Handler
   readonly #options: ServeOptions
@@ -90,10 +96,18 @@ class Edge implements ReplyOwner, Front, Server {
     const { host, port, stallMs, connectionsMax = usualConnectionsMax } = options
     const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
     this.wire = openWire({ host, port, ...bounds }, (count) => this.#hear(count), options.by ?? servedBy)
+    this.repeater = this.#repeating(options)
     this.stalls = new Stalls(stallMs, this.#clock)
     this.#readPauses = new ReadPauses(this.wire, this.#clock)
     this.#sweeping = this.#clock.every(Math.max(10, Math.min(1000, stallMs / 4)), () => this.#sweep())
     this.#sweep()
+  }
+
+  /** The addon asks the system for the time: with another clock it would answer by another time than the handler. */
+  #repeating({ repeats }: ServeOptions): Repeater | undefined {
+    if (repeats === undefined || this.#clock !== systemClock) return undefined
+    const table = this.wire.repeats?.(repeats.maxBytes, repeats.plain)
+    return table === undefined ? undefined : new Repeater(this.wire, table, repeats)
   }
 
   get onThrow(): (error: unknown) => void {
@@ -114,6 +128,7 @@ class Edge implements ReplyOwner, Front, Server {
 
   #sweep(): void {
     this.wire.sweep(this.#clock.monotonic())
+    this.repeater?.tell()
   }
 
   /** The line that every answer has (RFC 9110 section 6.6.1), with CRLF in front. */
@@ -241,6 +256,7 @@ class Edge implements ReplyOwner, Front, Server {
       })
     }
     for (const reply of this.#open) reply?.abort()
+    this.repeater?.tell()
     this.wire.destroy()
     this.stalls.close()
     this.#readPauses.close()

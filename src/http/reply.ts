@@ -4,6 +4,7 @@ import type { Inflow } from './body.js'
 import type { Head, Piece, Reply, Sent, TextHead } from './exchange.js'
 import { writeHead, writeInterim } from './frame.js'
 import { Pump, shareMinBytes, sizeOfAll } from './pump.js'
+import type { Repeater } from './repeater.js'
 import type { SocketRequest } from './request.js'
 import type { Stalls } from './stalls.js'
 
@@ -17,6 +18,8 @@ export interface ReplyOwner {
   readonly stalls: Stalls
   /** True: no connection is kept for another request. */
   readonly closing: boolean
+  /** Absent: this server repeats nothing. */
+  readonly repeater: Repeater | undefined
   dateLine(): string
   /** Nothing is read from this connection for so long, from the end of the answer that is sent next. */
   hold(slot: number, ms: number): void
@@ -64,6 +67,10 @@ export class SocketReply implements Reply {
   watch(): void {
     this.#opened = true
     this.#owner.opened(this, this.#request.slot)
+  }
+
+  get repeater(): Repeater | undefined {
+    return this.#owner.repeater
   }
 
   /** The client has left. */

@@ -182,6 +182,7 @@ export function edgeThread(
     ...(shared.segments === undefined ? {} : { segments: shared.segments }),
     // 64 GiB of address space use no memory except page tables for what was read.
     mapped: { mappedMaxBytes: 64 * 2 ** 30, filesMax: shared.descriptors?.filesMax ?? 1024, believeMs: 1000 },
+    repeatedMaxBytes: config.answers.repeatedMaxBytes,
     heldFilesMax: shared.descriptors?.filesMax ?? 1024,
     sound: shared.sound,
     generations: shared.generations,

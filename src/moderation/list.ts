@@ -1,4 +1,5 @@
 import type { Log } from '../actor/log.js'
+import type { Cell } from '../actor/shared.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { BlockList, SubjectKind } from './protocol.js'
 import type { Sieve } from './sieve.js'
@@ -21,6 +22,10 @@ export class SievedBlockList implements BlockList {
 
   get version(): number {
     return this.sieve.version
+  }
+
+  get versionCell(): Cell {
+    return this.sieve.versionCell
   }
 
   get isReadable(): boolean {

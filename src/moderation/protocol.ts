@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { Cell } from '../actor/shared.js'
 import type { Id } from '../format/id.js'
 
 /**
@@ -11,6 +12,8 @@ export interface BlockList {
    * same. Releases do not change it, because only such verdicts may be remembered.
    */
   readonly version: number
+  /** Where the version stands. Absent: not in shared memory. */
+  readonly versionCell?: Cell
   /** False: the last look-up failed; everything counts as blocked until one succeeds. */
   readonly isReadable: boolean
   /** False: nothing but names is blocked, so no content can be. */

@@ -1,3 +1,5 @@
+import type { Cell } from '../actor/shared.js'
+
 /**
  * Rules out what is certainly not blocked, on every thread, in some tens of nanoseconds: a Bloom filter in shared
  * memory, four bits of one word for each entry. Everything else is looked up on disk, so false positives cost time
@@ -33,6 +35,11 @@ export class Sieve {
   /** Additions so far, modulo 2^32. */
   get version(): number {
     return Atomics.load(this.#cells, added)
+  }
+
+  /** Where that stands. */
+  get versionCell(): Cell {
+    return { cells: this.#cells, at: added }
   }
 
   /** Ids or hashes were added, not names alone. */

@@ -9,6 +9,7 @@ import { Locator } from '../gateway/locate.js'
 import { Manifests } from '../gateway/manifests.js'
 import { openFlow } from '../gateway/open-flow.js'
 import type { GatewayParts, Route } from '../gateway/parts.js'
+import { Repeating } from '../gateway/repeating.js'
 import { Touches } from '../gateway/touches.js'
 import { WatchedReply } from '../gateway/watched-reply.js'
 import type { Reply, Request } from '../http/exchange.js'
@@ -72,7 +73,9 @@ class EdgeGateway implements Gateway {
     const writer = createHeadWriter(parts)
     const hopsName = `${vocabulary.gateway}Hops`
     const absentName = `${vocabulary.gateway}Negative-Cache`
-    const own = { ledger, locator, writer, touches, hopsName, absentName }
+    const { meters } = parts
+    const repeating = new Repeating({ catalog, tip, forkDepth: options.forkDepth, guard, meters })
+    const own = { ledger, locator, writer, touches, repeating, hopsName, absentName }
     const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder })
     const packed = new Manifests(source, options.manifestsOpenMax, options.manifestsEachMax)
     const manifests = new ManifestRoute(

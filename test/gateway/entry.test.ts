@@ -132,7 +132,7 @@ t.test('a head is prepared once and signed once a second for each path', async (
     signedLater: async () => undefined,
   }
   const frame = (answer: Answer, method: string, path: string, seconds: number): string =>
-    Buffer.from(entry.frame(answer, method, path, seconds, writer).after).toString()
+    Buffer.from(entry.frame(answer, method, path, seconds, writer).frame.after).toString()
   const block = (path: string, seconds: number): string => frame(whole, 'GET', path, seconds)
   const first = block('/a', 1)
   for (let at = 0; at < 10; at += 1) t.equal(block('/a', 1), first)
@@ -165,7 +165,7 @@ t.test('a signature is sent until it is too old, and the next is made ahead on a
     },
   }
   const at = (seconds: number): string =>
-    Buffer.from(entry.frame(whole, 'GET', '/a', seconds, writer).after)
+    Buffer.from(entry.frame(whole, 'GET', '/a', seconds, writer).frame.after)
       .toString()
       .slice(16)
   t.same([100, 101, 145].map(at), ['100', '100', '100'])

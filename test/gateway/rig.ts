@@ -13,7 +13,8 @@ import { isRefusal } from '../../src/format/refusal.js'
 import type { ClientOf } from '../../src/gateway/in-slot.js'
 import type { GatewayOptions } from '../../src/gateway/options.js'
 import { type GatewayParts, gatewayDefaults, type Route, type Source } from '../../src/gateway/parts.js'
-import { serve } from '../../src/http/listen.js'
+import { plainLines } from '../../src/gateway/plain-lines.js'
+import { type ServeOptions, serve } from '../../src/http/listen.js'
 import { createGateway } from '../../src/routes/gateway.js'
 import type { Forbidden } from '../../src/source/fetch-parts.js'
 import type { ManifestPacker } from '../../src/source/manifest-packer.js'
@@ -43,6 +44,8 @@ export interface Answered {
 
 export interface Stage {
   readonly url: string
+  /** The same gateway behind a server that repeats nothing. */
+  readonly stepwiseUrl: string
   readonly rig: Rig
   readonly source: Source
   readonly tip: Tip
@@ -126,17 +129,25 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     ...given.parts,
   })
   const thrown: unknown[] = []
-  const server = serve((request, reply) => gateway.handle(request, reply), {
-    host: '127.0.0.1',
-    port: 0,
-    stallMs: 10_000,
-    flowsMax: 1000,
-    onThrow: (error) => thrown.push(error),
-  })
-  await server.listening
+  const listening = async (more: Pick<Partial<ServeOptions>, 'repeats'>) => {
+    const server = serve((request, reply) => gateway.handle(request, reply), {
+      host: '127.0.0.1',
+      port: 0,
+      stallMs: 10_000,
+      flowsMax: 1000,
+      onThrow: (error) => thrown.push(error),
+      ...more,
+    })
+    await server.listening
+    return server
+  }
+  const repeats = { maxBytes: 2 ** 24, plain: plainLines, onSample: () => undefined }
+  const server = await listening({ repeats })
+  const stepwise = await listening({})
   const url = `http://127.0.0.1:${server.port}`
   return {
     url,
+    stepwiseUrl: `http://127.0.0.1:${stepwise.port}`,
     rig: below,
     source,
     tip,
@@ -156,7 +167,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     },
     ask: (path, wish = {}) => askAt(url, path, wish.method, wish.headers),
     async close() {
-      await server.close(1000)
+      await Promise.all([server.close(1000), stepwise.close(1000)])
       gateway.close()
       files.close()
       await below.close()

@@ -1,6 +1,7 @@
+import type { Cell } from '../../actor/shared.js'
 import { recordSlotBytes } from './record.js'
 
-/** Numbers of the table's head: commits of the index, first segment of this run, bytes of all files in slots. */
+/** Numbers of the table's head: commits of the index, first segment of this run, bytes of all files in slots, withdrawals. */
 const headCells = 4
 
 /** Size of the table, and of the segments that it speaks of. */
@@ -64,6 +65,33 @@ export class SegmentMarks {
   committed(fileBytes: number): void {
     Atomics.store(this.#cells, 2, Math.ceil(fileBytes / recordSlotBytes))
     Atomics.add(this.#cells, 0, 1)
+  }
+
+  /**
+   * Changes with each payload that is taken out of a segment which stays. What was found before, in a segment that is still
+   * there, is held as long as this does not change, whatever is committed besides.
+   */
+  get withdrawals(): number {
+    return Atomics.load(this.#cells, 3)
+  }
+
+  /** Writer only, after the commit without the payload. */
+  withdrew(): void {
+    Atomics.add(this.#cells, 3, 1)
+  }
+
+  get withdrawalsCell(): Cell {
+    return { cells: this.#cells, at: 3 }
+  }
+
+  /** Where the number of the segment in this cell stands. */
+  segmentCell(cell: number): Cell {
+    return { cells: this.#cells, at: headCells + cell }
+  }
+
+  /** Where it stands whether the record was asked for: a bit of a number. */
+  askedBit(cell: number, slot: number): Cell & { readonly bit: number } {
+    return { cells: this.#cells, at: this.#wordOf(cell, 0, slot), bit: slot & 31 }
   }
 
   /** Bytes of all segments, as the last commit had them. */

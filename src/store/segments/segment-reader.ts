@@ -2,47 +2,67 @@ import { createHash } from 'node:crypto'
 import { openWritten } from '../../../native/mapped/mapped.js'
 import type { MappedFile } from '../../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../../actor/clock.js'
+import type { Cell } from '../../actor/shared.js'
 import type { Content } from '../content.js'
 import type { SegmentMarks } from './marks.js'
 import { payloadOffset, type SegmentPlace, segmentName } from './place.js'
 import { PlaceReader } from './place-index.js'
 import { headOfRecordBytes, readRecordHead, recordSlotBytes } from './record.js'
+import { Residence } from './residence.js'
 
 /** A huge page: what the kernel maps at once. */
 const windowBytes = 2 * 1024 * 1024
 
-/** For so long a window's bytes are believed to be in memory. */
-const believeTicks = 4
+const believeTicks = Residence.ticks
 const tickMs = 250
+
+/** A part of a mapped segment that a server may send from by itself. */
+export interface Lent {
+  /** One for each segment. */
+  readonly owner: object
+  /** All of the segment. */
+  readonly memory: Uint8Array
+  /** Per page: not 0 while its bytes are believed to be in memory. Shared memory. */
+  readonly here: Int32Array
+  readonly pageBytes: number
+  /** Where in it the payload begins. */
+  readonly offset: number
+  /** The payload is here while `owner` is, and these numbers have these values. */
+  readonly conditions: readonly (readonly [cell: Cell, value: number])[]
+  /** The bit that says that the payload was asked for. */
+  readonly asked: Cell & { readonly bit: number }
+  /** Calls `act` before the memory goes. */
+  onGone(act: () => void): void
+}
 
 /** A segment as one thread has it mapped. */
 class MappedSegment {
   readers = 0
   isRetired = false
-  /** Per window: tick until which its bytes are believed to be in memory. */
-  readonly #residentUntil: Uint32Array
+  readonly here: Residence
+  readonly #gone: (() => void)[] = []
 
   constructor(
     readonly file: MappedFile,
     readonly segment: number,
     readonly cell: number,
   ) {
-    this.#residentUntil = new Uint32Array(Math.ceil(file.sizeBytes / windowBytes))
+    this.here = new Residence(file.sizeBytes)
+  }
+
+  onGone(act: () => void): void {
+    this.#gone.push(act)
   }
 
   /** Whether these bytes can be read without waiting for the disk. */
   isHere(start: number, end: number, now: number): boolean {
-    const first = Math.floor(start / windowBytes)
-    const last = Math.floor((end - 1) / windowBytes)
-    for (let index = first; index <= last; index += 1) {
-      if (now < (this.#residentUntil[index] ?? 0)) continue
-      const from = index * windowBytes
-      if (!this.file.settle(from, Math.min(from + windowBytes, this.file.sizeBytes), true)) {
-        // Not all of the window is in memory: what is asked for may be.
-        return this.file.settle(start, end, false)
-      }
-      this.#residentUntil[index] = now + believeTicks
-    }
+    if (this.here.has(start, end)) return true
+    const from = start - (start % windowBytes)
+    const to = Math.min(end + windowBytes - 1 - ((end - 1) % windowBytes), this.file.sizeBytes)
+    if (this.file.settle(from, to, true)) this.here.add(from, to, now)
+    // Not all of the window is in memory: what is asked for may be.
+    else if (this.file.settle(start, end, false)) this.here.add(start, end, now)
+    else return false
     return true
   }
 
@@ -53,6 +73,7 @@ class MappedSegment {
 
   retire(): void {
     this.isRetired = true
+    for (const act of this.#gone) act()
     if (this.readers === 0) this.file.close()
   }
 }
@@ -84,6 +105,30 @@ export class SegmentContent implements Content {
   ask(): void {
     const { cell, segment } = this.mapped
     if (this.reader.marks.isIn(cell, segment)) this.reader.marks.ask(cell, this.place.slot)
+  }
+
+  /**
+   * The same bytes for a server that sends them by itself. `withdrawals`: of the marks, before the place was looked up.
+   * Undefined: not in one piece of memory.
+   */
+  lend(withdrawals: number): Lent | undefined {
+    const { file, cell, segment, here } = this.mapped
+    const { marks } = this.reader
+    const memory = file.view(0, file.sizeBytes)
+    if (this.mapped.isRetired || memory.length < file.sizeBytes) return undefined
+    return {
+      owner: this.mapped,
+      memory,
+      here: here.pages,
+      pageBytes: Residence.pageBytes,
+      offset: this.#offset,
+      conditions: [
+        [marks.segmentCell(cell), segment],
+        [marks.withdrawalsCell, withdrawals],
+      ],
+      asked: marks.askedBit(cell, this.place.slot),
+      onGone: (act) => this.mapped.onGone(act),
+    }
   }
 
   /**
@@ -161,6 +206,7 @@ export class SegmentReader {
     this.#index = new PlaceReader(`${folder}/index`, marks)
     this.#timer = clock.every(tickMs, () => {
       this.now += 1
+      for (const mapped of this.#segments.values()) mapped.here.forget(this.now)
       this.#sweep()
     })
   }

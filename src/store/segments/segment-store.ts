@@ -221,6 +221,7 @@ export class SegmentStore {
     this.#pending.set(keyOf(own), { digest: own, place: undefined })
     // Other threads must not find it any more.
     this.commit()
+    this.marks.withdrew()
   }
 
   #committing(): void {

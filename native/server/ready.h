@@ -1,0 +1,281 @@
+// Answers that JavaScript has made and that are repeated without it, for as long as nothing they rest on has changed. The table
+// decides nothing: it knows the numbers in shared memory that a decision was made by, and the values that they must have.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace server {
+
+// Which of the answers to one method and target.
+enum class Variant : uint8_t { kAll = 0, kUnchanged = 1, kPart = 2 };
+constexpr uint64_t kVariants = 3;
+
+// A number in shared memory must lie within these bounds.
+struct Condition {
+  const int32_t* cell;
+  int32_t least, most;
+};
+constexpr size_t kConditionsMax = 12;
+// Text of one answer: its key, its tag and its head.
+constexpr size_t kReadyTextMax = 32 * 1024;
+constexpr size_t kReadyBytesMax = size_t{1} << 40;
+
+// Where answers of one kind are counted, in the memory of the meters. This thread alone writes there.
+enum Count { kWhole, kAborted, kLeft, kStalled, kBroken, kBodyBytes, kHits, kRepeated, kCounts };
+struct Tally {
+  double* at[kCounts];
+  // Of seconds: one bucket more than there are bounds, then the sum.
+  double* buckets;
+  std::vector<double> bounds;
+  void took(double seconds) const {
+    size_t at = 0;
+    while (at < bounds.size() && seconds > bounds[at]) at += 1;
+    buckets[at] += 1;
+    buckets[bounds.size() + 1] += seconds;
+  }
+};
+
+// Memory that bodies lie in, and for each of its pages whether it is known to be in memory: 0 where it is not. Once closed, no
+// answer out of it is repeated.
+struct Region {
+  const uint8_t* memory;
+  size_t length;
+  const int32_t* here;
+  size_t pageBytes;
+  uint64_t serial;
+  bool open;
+};
+
+// An answer that is to be kept, as JavaScript describes it.
+struct Proposed {
+  Variant variant;
+  bool isHead, strict;
+  // One behind the other: host, target, tag, and the head before and after the request's id.
+  const char* text;
+  size_t host, target, tag, before, after;
+  size_t region, offset, sizeBytes;
+  bool hasBody;
+  int64_t from, until;
+  int32_t* asked;
+  int32_t askedMask;
+  size_t tally;
+  Condition conditions[kConditionsMax];
+  size_t conditionCount;
+};
+
+struct Answer {
+  Answer* next;
+  uint64_t hash, serial;
+  size_t at, bytes;
+  uint32_t host, target, tag, before, after;
+  uint32_t region, tally, conditionCount;
+  size_t offset, sizeBytes;
+  int64_t from, until;
+  int32_t* asked;
+  int32_t askedMask;
+  Variant variant;
+  bool isHead, strict, hasBody, used;
+  Condition conditions[kConditionsMax];
+
+  const char* text() const { return reinterpret_cast<const char*>(this + 1); }
+  const char* tagText() const { return text() + host + target; }
+  const char* beforeText() const { return tagText() + tag; }
+  const char* afterText() const { return beforeText() + before; }
+};
+
+// What is asked for.
+struct Question {
+  Variant variant;
+  bool isHead;
+  const char *host, *target;
+  size_t hostLength, targetLength;
+};
+
+class ReadyAnswers {
+ public:
+  // `seed`: nobody outside may know it, or he could choose targets that all fall into one chain.
+  ReadyAnswers(size_t maxBytes, uint64_t seed) : maxBytes_(maxBytes), seed_(seed), chains_(1024, nullptr) {}
+  ~ReadyAnswers() {
+    for (Answer* each : ring_) destroy(each);
+  }
+  ReadyAnswers(const ReadyAnswers&) = delete;
+  ReadyAnswers& operator=(const ReadyAnswers&) = delete;
+
+  std::vector<Tally> tallies;
+  std::vector<Region> regions;
+
+  size_t bytes() const { return bytes_; }
+  size_t count() const { return ring_.size(); }
+
+  size_t open(const uint8_t* memory, size_t length, const int32_t* here, size_t pageBytes) {
+    Region made{memory, length, here, pageBytes, ++serial_, true};
+    for (size_t at = 0; at < regions.size(); at += 1) {
+      if (regions[at].open) continue;
+      regions[at] = made;
+      return at;
+    }
+    regions.push_back(made);
+    return regions.size() - 1;
+  }
+  void close(size_t region) { regions[region].open = false; }
+
+  // Keeps an answer in place of the one that it had for the same question. Numbers are checked by the caller.
+  void put(const Proposed& from) {
+    size_t length = from.host + from.target + from.tag + from.before + from.after;
+    size_t bytes = sizeof(Answer) + length;
+    if (bytes > maxBytes_) return;
+    Question question{from.variant, from.isHead, from.text, from.text + from.host, from.host, from.target};
+    if (Answer* before = find(question)) remove(before);
+    while (bytes_ + bytes > maxBytes_) evict();
+    Answer* made = static_cast<Answer*>(::operator new(bytes));
+    *made = Answer{};
+    made->hash = hashOf(question);
+    made->serial = regions[from.region].serial;
+    made->bytes = bytes;
+    made->host = static_cast<uint32_t>(from.host);
+    made->target = static_cast<uint32_t>(from.target);
+    made->tag = static_cast<uint32_t>(from.tag);
+    made->before = static_cast<uint32_t>(from.before);
+    made->after = static_cast<uint32_t>(from.after);
+    made->region = static_cast<uint32_t>(from.region);
+    made->tally = static_cast<uint32_t>(from.tally);
+    made->conditionCount = static_cast<uint32_t>(from.conditionCount);
+    made->offset = from.offset;
+    made->sizeBytes = from.sizeBytes;
+    made->from = from.from;
+    made->until = from.until;
+    made->asked = from.asked;
+    made->askedMask = from.askedMask;
+    made->variant = from.variant;
+    made->isHead = from.isHead;
+    made->strict = from.strict;
+    made->hasBody = from.hasBody;
+    for (size_t at = 0; at < from.conditionCount; at += 1) made->conditions[at] = from.conditions[at];
+    memcpy(reinterpret_cast<char*>(made + 1), from.text, length);
+    insert(made);
+  }
+
+  Answer* find(const Question& question) {
+    uint64_t hash = hashOf(question);
+    for (Answer* each = chains_[hash & (chains_.size() - 1)]; each != nullptr; each = each->next) {
+      if (each->hash == hash && isFor(*each, question)) return each;
+    }
+    return nullptr;
+  }
+
+  // Whether everything that the answer rests on is as it was when it was made.
+  bool holds(const Answer& answer, int64_t nowSeconds) const {
+    if (nowSeconds < answer.from || nowSeconds > answer.until) return false;
+    const Region& region = regions[answer.region];
+    if (!region.open || region.serial != answer.serial) return false;
+    for (size_t at = 0; at < answer.conditionCount; at += 1) {
+      const Condition& each = answer.conditions[at];
+      int32_t found = __atomic_load_n(each.cell, __ATOMIC_ACQUIRE);
+      if (found < each.least || found > each.most) return false;
+    }
+    return true;
+  }
+
+  // Whether these bytes of its body can be read without waiting for the disk, as far as is known.
+  bool isHere(const Answer& answer, size_t start, size_t end) const {
+    const Region& region = regions[answer.region];
+    size_t last = (answer.offset + end - 1) / region.pageBytes;
+    for (size_t at = (answer.offset + start) / region.pageBytes; at <= last; at += 1) {
+      if (__atomic_load_n(region.here + at, __ATOMIC_RELAXED) == 0) return false;
+    }
+    return true;
+  }
+
+  // Says that it was asked for: it is spared when room is needed here, and so is its record when its segment leaves.
+  static void use(Answer* answer) {
+    answer->used = true;
+    int32_t* asked = answer->asked;
+    if (asked == nullptr || (__atomic_load_n(asked, __ATOMIC_RELAXED) & answer->askedMask) != 0) return;
+    __atomic_fetch_or(asked, answer->askedMask, __ATOMIC_RELAXED);
+  }
+
+  void remove(Answer* answer) {
+    Answer** link = &chains_[answer->hash & (chains_.size() - 1)];
+    while (*link != answer) link = &(*link)->next;
+    *link = answer->next;
+    ring_[answer->at] = ring_.back();
+    ring_[answer->at]->at = answer->at;
+    ring_.pop_back();
+    bytes_ -= answer->bytes;
+    destroy(answer);
+  }
+
+ private:
+  size_t maxBytes_;
+  uint64_t seed_, serial_ = 0;
+  std::vector<Answer*> chains_, ring_;
+  size_t bytes_ = 0, hand_ = 0;
+
+  static void destroy(Answer* answer) { ::operator delete(answer); }
+
+  void insert(Answer* made) {
+    if (ring_.size() >= chains_.size()) grow();
+    Answer** chain = &chains_[made->hash & (chains_.size() - 1)];
+    made->next = *chain;
+    *chain = made;
+    made->at = ring_.size();
+    ring_.push_back(made);
+    bytes_ += made->bytes;
+  }
+
+  void grow() {
+    std::vector<Answer*> wider(chains_.size() * 2, nullptr);
+    for (Answer* each : ring_) {
+      Answer** chain = &wider[each->hash & (wider.size() - 1)];
+      each->next = *chain;
+      *chain = each;
+    }
+    chains_.swap(wider);
+  }
+
+  // The next one that was not asked for since the last pass (second chance).
+  void evict() {
+    for (;;) {
+      if (hand_ >= ring_.size()) hand_ = 0;
+      Answer* each = ring_[hand_];
+      if (!each->used) return remove(each);
+      each->used = false;
+      hand_ += 1;
+    }
+  }
+
+  static bool isFor(const Answer& answer, const Question& question) {
+    return answer.variant == question.variant && answer.isHead == question.isHead && answer.host == question.hostLength &&
+           answer.target == question.targetLength && memcmp(answer.text(), question.host, question.hostLength) == 0 &&
+           memcmp(answer.text() + answer.host, question.target, question.targetLength) == 0;
+  }
+
+  static uint64_t mix(uint64_t one, uint64_t other) {
+    __extension__ typedef unsigned __int128 Wide;
+    Wide product = static_cast<Wide>(one) * other;
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  }
+
+  uint64_t hashed(const char* text, size_t length, uint64_t hash) const {
+    for (; length >= 8; text += 8, length -= 8) {
+      uint64_t word;
+      memcpy(&word, text, 8);
+      hash = mix(hash ^ word, seed_ | 1);
+    }
+    uint64_t word = length;
+    memcpy(reinterpret_cast<char*>(&word) + 1, text, length < 7 ? length : 7);
+    return mix(hash ^ word, 0x9e3779b97f4a7c15u);
+  }
+
+  uint64_t hashOf(const Question& question) const {
+    uint64_t kind = static_cast<uint64_t>(question.variant) * 2 + (question.isHead ? 1 : 0);
+    return hashed(question.target, question.targetLength, hashed(question.host, question.hostLength, seed_ ^ kind));
+  }
+};
+
+}  // namespace server

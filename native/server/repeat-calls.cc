@@ -1,0 +1,259 @@
+// Calls by which JavaScript puts answers into the table of those that are repeated (ready.h). Every number is checked: a place that is
+// none, a length that does not fit or a bound that is no 32-bit number is an exception, and nothing was put.
+#include <errno.h>
+#include <sys/random.h>
+
+#include <utility>
+
+#include "door.h"
+
+namespace server {
+
+namespace {
+
+constexpr size_t kCellsMax = 1 << 16;
+constexpr size_t kPageMax = size_t{1} << 30;
+
+// The numbers of one answer, in order; then four for each condition.
+enum Number {
+  kVariantOf, kIsHead, kIsStrict, kHostBytes, kTargetBytes, kTagBytes, kBeforeBytes, kAfterBytes, kRegionOf, kOffset, kSizeBytes,
+  kHasBody, kFrom, kUntil, kAskedCells, kAskedAt, kAskedBit, kTallyOf, kConditionCount, kFirstCondition
+};
+constexpr size_t kConditionNumbers = 4;
+
+// Reads the numbers of an answer one by one; `good` is false after the first that is none.
+struct Numbers {
+  const double* start;
+  bool good = true;
+
+  uint64_t whole(size_t at, uint64_t most) {
+    double found = start[at];
+    bool fits = found >= 0 && found <= static_cast<double>(most) && found < kExact;
+    good = good && fits && static_cast<double>(static_cast<uint64_t>(found)) == found;
+    return good ? static_cast<uint64_t>(found) : 0;
+  }
+  int32_t bound(size_t at) {
+    double found = start[at];
+    bool fits = found >= INT32_MIN && found <= INT32_MAX;
+    good = good && fits && static_cast<double>(static_cast<int32_t>(found)) == found;
+    return good ? static_cast<int32_t>(found) : 0;
+  }
+};
+
+// The door of the first argument, where answers are repeated there. Null: it is closed, or was never opened for them.
+Door* doorOf(Arguments& arguments) {
+  Server* server = serverOf(arguments);
+  if (server == nullptr || server->repeats() == nullptr) return nullptr;
+  return arguments.external<Key>(0)->door;
+}
+
+napi_value keep(napi_env env, Arguments& arguments, size_t index, std::vector<napi_ref>* kept) {
+  napi_ref made = nullptr;
+  if (napi_create_reference(env, arguments.at(index), 1, &made) != napi_ok) return nullptr;
+  kept->push_back(made);
+  return numberOf(env, static_cast<double>(kept->size() - 1));
+}
+
+bool readConditions(const Door& door, Numbers* numbers, Proposed* to) {
+  to->conditionCount = static_cast<size_t>(numbers->whole(kConditionCount, kConditionsMax));
+  for (size_t at = 0; at < to->conditionCount && numbers->good; at += 1) {
+    size_t first = kFirstCondition + at * kConditionNumbers;
+    size_t cells = static_cast<size_t>(numbers->whole(first, door.cells.size() - 1));
+    if (door.cells.empty() || !numbers->good) return false;
+    size_t place = static_cast<size_t>(numbers->whole(first + 1, door.cells[cells].length - 1));
+    to->conditions[at] = {door.cells[cells].start + place, numbers->bound(first + 2), numbers->bound(first + 3)};
+  }
+  return numbers->good;
+}
+
+bool readAsked(const Door& door, Numbers* numbers, Proposed* to) {
+  to->asked = nullptr;
+  to->askedMask = 0;
+  if (numbers->start[kAskedCells] < 0) return true;
+  size_t cells = static_cast<size_t>(numbers->whole(kAskedCells, door.cells.size() - 1));
+  if (door.cells.empty() || !numbers->good) return false;
+  to->asked = door.cells[cells].start + numbers->whole(kAskedAt, door.cells[cells].length - 1);
+  to->askedMask = static_cast<int32_t>(uint32_t{1} << numbers->whole(kAskedBit, 31));
+  return numbers->good;
+}
+
+bool readBody(const ReadyAnswers& ready, Numbers* numbers, Proposed* to) {
+  if (ready.regions.empty() || ready.tallies.empty()) return false;
+  to->region = static_cast<size_t>(numbers->whole(kRegionOf, ready.regions.size() - 1));
+  to->tally = static_cast<size_t>(numbers->whole(kTallyOf, ready.tallies.size() - 1));
+  to->sizeBytes = static_cast<size_t>(numbers->whole(kSizeBytes, static_cast<uint64_t>(kExact) - 1));
+  to->hasBody = numbers->whole(kHasBody, 1) == 1;
+  to->offset = 0;
+  if (!numbers->good || !ready.regions[to->region].open) return false;
+  if (!to->hasBody) return true;
+  size_t length = ready.regions[to->region].length;
+  if (to->sizeBytes == 0 || to->sizeBytes > length) return false;
+  to->offset = static_cast<size_t>(numbers->whole(kOffset, length - to->sizeBytes));
+  return numbers->good;
+}
+
+bool readText(Numbers* numbers, size_t textBytes, const uint8_t* outbox, Proposed* to) {
+  size_t* lengths[5] = {&to->host, &to->target, &to->tag, &to->before, &to->after};
+  size_t all = 0;
+  for (size_t at = 0; at < 5; at += 1) {
+    *lengths[at] = static_cast<size_t>(numbers->whole(kHostBytes + at, kReadyTextMax));
+    all += *lengths[at];
+  }
+  to->text = reinterpret_cast<const char*>(outbox);
+  return numbers->good && all == textBytes;
+}
+
+}  // namespace
+
+// repeatOpen(door, maxBytes, plain): answers are put and repeated from now on. `plain`: see plain-lines.h.
+napi_value repeatOpen(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "repeatOpen");
+  Server* server = serverOf(arguments);
+  size_t maxBytes = static_cast<size_t>(arguments.integer(1, 1, kReadyBytesMax));
+  std::string plain = arguments.text(2, kReadyTextMax);
+  if (!arguments.good || server == nullptr) return nullptr;
+  if (server->repeats() != nullptr) return fail(env, "repeatOpen", EALREADY);
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) return fail(env, "getrandom", errno);
+  server->repeatWith(maxBytes, seed, plain);
+  return nullptr;
+}
+
+// repeatCells(door, cells) -> the number by which conditions name this Int32Array of shared memory
+napi_value repeatCells(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "repeatCells");
+  Door* door = doorOf(arguments);
+  auto found = arguments.shared<int32_t>(1, napi_int32_array, "is no Int32Array");
+  if (!arguments.good || door == nullptr) return nullptr;
+  if (found.count == 0 || door->cells.size() == kCellsMax) return arguments.wrong(1, "cannot be kept", true), nullptr;
+  if (keep(env, arguments, 1, &door->kept) == nullptr) return nullptr;
+  door->cells.push_back({found.start, found.count});
+  return numberOf(env, static_cast<double>(door->cells.size() - 1));
+}
+
+// repeatTally(door, meters, places, bounds) -> the number of a tally. `meters`: Float64Array of shared memory; `places` in it: those of
+// `Count`, then that of the first bucket; `bounds` of the buckets, in seconds.
+napi_value repeatTally(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "repeatTally");
+  Door* door = doorOf(arguments);
+  auto meters = arguments.shared<double>(1, napi_float64_array, "is no Float64Array");
+  auto places = arguments.elements<double>(2, napi_float64_array, "is no Float64Array");
+  auto bounds = arguments.elements<double>(3, napi_float64_array, "is no Float64Array");
+  if (arguments.good && places.count != kCounts + 1) arguments.wrong(2, "has another length", true);
+  if (!arguments.good || door == nullptr) return nullptr;
+  Numbers numbers{places.start};
+  Tally tally{};
+  size_t buckets = bounds.count + 2;
+  if (meters.count < buckets) return arguments.wrong(1, "is too short", true), nullptr;
+  for (size_t at = 0; at < kCounts; at += 1) tally.at[at] = meters.start + numbers.whole(at, meters.count - 1);
+  tally.buckets = meters.start + numbers.whole(kCounts, meters.count - buckets);
+  tally.bounds.assign(bounds.start, bounds.start + bounds.count);
+  std::vector<Tally>& all = door->server->repeats()->ready.tallies;
+  if (!numbers.good || all.size() == kCellsMax) return arguments.wrong(2, "names no places", true), nullptr;
+  if (keep(env, arguments, 1, &door->kept) == nullptr) return nullptr;
+  all.push_back(tally);
+  return numberOf(env, static_cast<double>(all.size() - 1));
+}
+
+// repeatRegion(door, memory, here, pageBytes) -> the number of a region: bodies may lie in `memory`, a Uint8Array, which must stay where
+// it is until `repeatClose`. `here`: a number of shared memory for each page of it, 0 while its bytes may not be in memory.
+napi_value repeatRegion(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "repeatRegion");
+  Door* door = doorOf(arguments);
+  Bytes memory = arguments.bytes(1);
+  auto here = arguments.shared<int32_t>(2, napi_int32_array, "is no Int32Array");
+  size_t pageBytes = static_cast<size_t>(arguments.integer(3, 1, kPageMax));
+  if (!arguments.good || door == nullptr) return nullptr;
+  bool fits = memory.length > 0 && here.count >= (memory.length + pageBytes - 1) / pageBytes;
+  if (!fits) return arguments.wrong(2, "has too few pages", true), nullptr;
+  napi_ref kept[2] = {nullptr, nullptr};
+  for (size_t at = 0; at < 2; at += 1) {
+    if (napi_create_reference(env, arguments.at(1 + at), 1, &kept[at]) != napi_ok) return nullptr;
+  }
+  size_t made = door->server->repeats()->ready.open(memory.data, memory.length, here.start, pageBytes);
+  if (door->regions.size() < 2 * (made + 1)) door->regions.resize(2 * (made + 1), nullptr);
+  for (size_t at = 0; at < 2; at += 1) door->regions[2 * made + at] = kept[at];
+  return numberOf(env, static_cast<double>(made));
+}
+
+// repeatClose(door, region): from now on nothing out of it is sent.
+napi_value repeatClose(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "repeatClose");
+  Door* door = doorOf(arguments);
+  if (door == nullptr) return nullptr;
+  ReadyAnswers& ready = door->server->repeats()->ready;
+  if (ready.regions.empty()) return arguments.wrong(1, "is no region", true), nullptr;
+  size_t region = static_cast<size_t>(arguments.integer(1, 0, ready.regions.size() - 1));
+  if (!arguments.good) return nullptr;
+  ready.close(region);
+  for (size_t at = 0; at < 2; at += 1) {
+    napi_ref kept = std::exchange(door->regions[2 * region + at], nullptr);
+    if (kept != nullptr) napi_delete_reference(env, kept);
+  }
+  return nullptr;
+}
+
+// repeatPut(door, numbers, textBytes): an answer as `Number` has it, whose text lies at the start of the outbox.
+napi_value repeatPut(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "repeatPut");
+  Door* door = doorOf(arguments);
+  auto given = arguments.elements<double>(1, napi_float64_array, "is no Float64Array");
+  size_t textBytes = static_cast<size_t>(arguments.integer(2, 1, kReadyTextMax));
+  if (arguments.good && given.count != kFirstCondition + kConditionNumbers * kConditionsMax) arguments.wrong(1, "has another length", true);
+  if (!arguments.good || door == nullptr) return nullptr;
+  if (textBytes > door->server->outboxLength()) return arguments.wrong(2, "is more than the outbox has", true), nullptr;
+  ReadyAnswers& ready = door->server->repeats()->ready;
+  Numbers numbers{given.start};
+  Proposed made{};
+  made.variant = static_cast<Variant>(numbers.whole(kVariantOf, kVariants - 1));
+  made.isHead = numbers.whole(kIsHead, 1) == 1;
+  made.strict = numbers.whole(kIsStrict, 1) == 1;
+  made.from = static_cast<int64_t>(numbers.whole(kFrom, static_cast<uint64_t>(kExact) - 1));
+  made.until = static_cast<int64_t>(numbers.whole(kUntil, static_cast<uint64_t>(kExact) - 1));
+  bool good = readText(&numbers, textBytes, door->server->outbox(), &made) && readBody(ready, &numbers, &made) &&
+              readAsked(*door, &numbers, &made) && readConditions(*door, &numbers, &made);
+  if (!good || !numbers.good) return arguments.wrong(1, "describes no answer", true), nullptr;
+  ready.put(made);
+  return nullptr;
+}
+
+// repeatSamples(door) -> [[ms, bytes, count, target], ...] since the last call
+napi_value repeatSamples(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "repeatSamples");
+  Door* door = doorOf(arguments);
+  if (!arguments.good) return nullptr;
+  napi_value result;
+  napi_create_array(env, &result);
+  if (door == nullptr) return result;
+  std::vector<Sample> samples = std::exchange(door->server->repeats()->samples, {});
+  for (size_t at = 0; at < samples.size(); at += 1) {
+    const Sample& each = samples[at];
+    napi_value made, target;
+    napi_create_array_with_length(env, 4, &made);
+    napi_create_string_latin1(env, each.target.data(), each.target.size(), &target);
+    napi_set_element(env, made, 0, numberOf(env, each.ms));
+    napi_set_element(env, made, 1, numberOf(env, each.bytes));
+    napi_set_element(env, made, 2, numberOf(env, each.count));
+    napi_set_element(env, made, 3, target);
+    napi_set_element(env, result, static_cast<uint32_t>(at), made);
+  }
+  return result;
+}
+
+// repeatUsage(door) -> [answers, bytes of them]
+napi_value repeatUsage(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "repeatUsage");
+  Door* door = doorOf(arguments);
+  if (!arguments.good) return nullptr;
+  double sizes[2] = {0, 0};
+  if (door != nullptr) {
+    sizes[0] = static_cast<double>(door->server->repeats()->ready.count());
+    sizes[1] = static_cast<double>(door->server->repeats()->ready.bytes());
+  }
+  napi_value result;
+  napi_create_array_with_length(env, 2, &result);
+  for (uint32_t at = 0; at < 2; at += 1) napi_set_element(env, result, at, numberOf(env, sizes[at]));
+  return result;
+}
+
+}  // namespace server

@@ -1,0 +1,239 @@
+// Answers requests without JavaScript, where the same was answered before and nothing has changed since.
+#include <errno.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "repeat.h"
+#include "server.h"
+
+namespace server {
+
+namespace {
+
+struct Text {
+  const char* start = nullptr;
+  size_t length = 0;
+};
+
+bool is(const Text& text, const char* word) { return text.length == strlen(word) && memcmp(text.start, word, text.length) == 0; }
+
+// What a request that may be answered here says.
+struct Asked {
+  Text host, target, noneMatch, range;
+  bool isHead = false, loose = false;
+};
+
+// A number of 1 to 15 digits up to `end`, or -1.
+int64_t digits(const char* at, const char* end) {
+  if (at >= end || end - at > 15) return -1;
+  int64_t value = 0;
+  for (; at < end; at += 1) {
+    if (*at < '0' || *at > '9') return -1;
+    value = value * 10 + (*at - '0');
+  }
+  return value;
+}
+
+// `bytes=A-B` with nothing else in it, as `readUsual` in src/format/range.ts; false for everything else, which JavaScript reads.
+bool readRange(const Text& field, size_t sizeBytes, size_t* start, size_t* end) {
+  static const char unit[] = "bytes=";
+  constexpr size_t kUnit = sizeof(unit) - 1;
+  if (field.length <= kUnit || memcmp(field.start, unit, kUnit) != 0) return false;
+  const char* from = field.start + kUnit;
+  const char* stop = field.start + field.length;
+  const char* dash = std::find(from, stop, '-');
+  if (dash == stop) return false;
+  int64_t first = digits(from, dash), last = digits(dash + 1, stop);
+  if (first < 0 || last < first || first >= static_cast<int64_t>(sizeBytes)) return false;
+  *start = static_cast<size_t>(first);
+  *end = std::min(static_cast<size_t>(last), sizeBytes - 1) + 1;
+  return true;
+}
+
+// Reads the request of these numbers (parser.h). False: it is one for JavaScript.
+bool readAsked(const PlainLines& plain, const uint8_t* bytes, const int32_t* out, Asked* asked) {
+  if ((out[kFlags] & (kBody | kChunked | kExpects)) != 0 || out[kQueryStart] != out[kQueryEnd]) return false;
+  const char* text = reinterpret_cast<const char*>(bytes);
+  auto piece = [text](int32_t start, int32_t end) { return Text{text + start, static_cast<size_t>(end - start)}; };
+  Text method = piece(out[kMethodStart], out[kMethodEnd]);
+  asked->isHead = is(method, "HEAD");
+  if (!asked->isHead && !is(method, "GET")) return false;
+  asked->target = piece(out[kPathStart], out[kPathEnd]);
+  for (int32_t at = 0; at < out[kCount]; at += 1) {
+    const int32_t* line = out + kLines + kLineFields * at;
+    Text name = piece(line[1], line[2]), value = piece(line[3], line[4]);
+    PlainLines::Verdict verdict = plain.judge(static_cast<uint32_t>(line[0]), name.start, name.length, value.start, value.length);
+    if (verdict == PlainLines::kLoose) asked->loose = true;
+    if (verdict != PlainLines::kUnknown) continue;
+    Text* special = is(name, "host") ? &asked->host : is(name, "if-none-match") ? &asked->noneMatch : is(name, "range") ? &asked->range : nullptr;
+    if (special == nullptr || special->start != nullptr) return false;
+    *special = value;
+  }
+  return true;
+}
+
+double secondsOf(const timespec& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9; }
+
+}  // namespace
+
+bool RequestIds::next(char* to) {
+  if (used_ == sizeof(spelled_)) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    uint8_t random[kBytes];
+    for (size_t got = 0; got < kBytes;) {
+      ssize_t more = getrandom(random + got, kBytes - got, 0);
+      if (more <= 0 && errno != EINTR) return false;
+      if (more > 0) got += static_cast<size_t>(more);
+    }
+    for (size_t from = 0, at = 0; from < kBytes; from += 3, at += 4) {
+      uint32_t bits = static_cast<uint32_t>(random[from]) << 16 | static_cast<uint32_t>(random[from + 1]) << 8 | random[from + 2];
+      for (size_t part = 0; part < 4; part += 1) spelled_[at + part] = letters[(bits >> (18 - 6 * part)) & 63];
+    }
+    used_ = 0;
+  }
+  memcpy(to, spelled_ + used_, kLength);
+  used_ += kEach;
+  return true;
+}
+
+const char* DateLine::of(int64_t seconds) {
+  if (seconds == second_) return text_;
+  static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  time_t time = static_cast<time_t>(seconds);
+  tm parts = {};
+  gmtime_r(&time, &parts);
+  char text[128];
+  snprintf(text, sizeof(text), "\r\nDate: %s, %02d %s %04d %02d:%02d:%02d GMT", days[parts.tm_wday], parts.tm_mday,
+           months[parts.tm_mon], parts.tm_year + 1900, parts.tm_hour, parts.tm_min, parts.tm_sec);
+  memcpy(text_, text, kLength);
+  text_[kLength] = '\0';
+  second_ = seconds;
+  return text_;
+}
+
+// Answers the request of these numbers here, where that can be done. False: nothing has happened, and JavaScript answers.
+bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
+  Repeats& all = *repeats_;
+  Asked asked;
+  if (!readAsked(all.lines, bytes, out, &asked)) return false;
+  Variant variant = asked.noneMatch.start != nullptr ? Variant::kUnchanged : asked.range.start != nullptr ? Variant::kPart : Variant::kAll;
+  Question question{variant, asked.isHead, asked.host.start, asked.target.start, asked.host.length, asked.target.length};
+  if (question.host == nullptr) question.host = "";
+  Answer* answer = all.ready.find(question);
+  if (answer == nullptr || (answer->strict && asked.loose)) return false;
+  timespec wall, began;
+  clock_gettime(CLOCK_REALTIME, &wall);
+  clock_gettime(CLOCK_MONOTONIC, &began);
+  if (!all.ready.holds(*answer, wall.tv_sec)) {
+    all.ready.remove(answer);
+    return false;
+  }
+  if (variant == Variant::kUnchanged) {
+    bool same = answer->tag == asked.noneMatch.length && memcmp(answer->tagText(), asked.noneMatch.start, answer->tag) == 0;
+    if (!same) return false;
+  }
+  size_t start = 0, end = answer->sizeBytes;
+  if (variant == Variant::kPart && !readRange(asked.range, answer->sizeBytes, &start, &end)) return false;
+  size_t length = answer->hasBody ? end - start : 0;
+  if (length > kRepeatMax || all.aside + length > kAsideMax) return false;
+  if (length > 0 && !all.ready.isHere(*answer, start, end)) return false;
+
+  char id[RequestIds::kLength];
+  if (!all.ids.next(id)) return false;
+  bool last = c->last || closing_;
+  std::string& head = all.head;
+  head.assign(answer->beforeText(), answer->before);
+  head.append(id, sizeof(id));
+  head.append(answer->afterText(), answer->after);
+  char own[160];
+  if (variant == Variant::kPart) {
+    int written = snprintf(own, sizeof(own), "\r\nContent-Range: bytes %zu-%zu/%zu", start, end - 1, answer->sizeBytes);
+    head.append(own, static_cast<size_t>(written));
+  }
+  head.append(all.date.of(wall.tv_sec), DateLine::kLength);
+  if (variant != Variant::kUnchanged) {
+    int written = snprintf(own, sizeof(own), "\r\nContent-Length: %zu", end - start);
+    head.append(own, static_cast<size_t>(written));
+  }
+  head.append(last ? "\r\nConnection: close\r\n\r\n" : "\r\n\r\n");
+
+  const uint8_t* body = length > 0 ? all.ready.regions[answer->region].memory + answer->offset + start : nullptr;
+  if (length >= kLarge && !c->near) limitInFlight(c);
+  iovec parts[2] = {{&head[0], head.size()}, {const_cast<uint8_t*>(body), length}};
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = length > 0 ? 2 : 1;
+  ssize_t took = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+  // The file has shrunk beneath its mapping: JavaScript finds that out.
+  if (took < 0 && errno == EFAULT) return false;
+  c->last = last;
+  c->phase = Phase::kAnswering;
+  c->ended = true;
+  c->broken = took < 0 && errno != EAGAIN && errno != EINTR;
+  size_t sent = took > 0 ? static_cast<size_t>(took) : 0;
+  if (took > 0) c->begun = true;
+  c->since = now_;
+  ReadyAnswers::use(answer);
+  all.answered += 1;
+  note(*answer, secondsOf(wall) * 1000, length);
+  const Tally& tally = all.ready.tallies[answer->tally];
+  *tally.at[kHits] += 1;
+  *tally.at[kRepeated] += 1;
+  timespec over;
+  clock_gettime(CLOCK_MONOTONIC, &over);
+  tally.took(secondsOf(over) - secondsOf(began));
+  c->owed = static_cast<int64_t>(answer->tally);
+  c->owedBody = length;
+  if (sent == head.size() + length) {
+    settleRepeat(c, kWhole);
+    return true;
+  }
+  c->rest.assign(head, sent < head.size() ? sent : head.size(), std::string::npos);
+  size_t done = sent > head.size() ? sent - head.size() : 0;
+  if (length > done && !put(body + done, length - done, &c->rest)) {
+    settleRepeat(c, kBroken);
+    c->broken = true;
+    return true;
+  }
+  c->aside = c->rest.size();
+  all.aside += c->aside;
+  return true;
+}
+
+// What follows an answer that went out or was put aside.
+void Server::repeated(Connection* c) {
+  if (c->broken) return gone(c);
+  if (c->rest.empty()) return finish(c);
+  arm(c, c->events | UV_WRITABLE);
+}
+
+// Counts how a repeated answer ended, once.
+void Server::settleRepeat(Connection* c, Count ending) {
+  if (c->owed < 0) return;
+  const Tally& tally = repeats_->ready.tallies[static_cast<size_t>(c->owed)];
+  c->owed = -1;
+  size_t left = c->rest.size() < c->owedBody ? c->rest.size() : c->owedBody;
+  *tally.at[kBodyBytes] += static_cast<double>(c->owedBody - left);
+  *tally.at[ending == kWhole ? kWhole : kAborted] += 1;
+  if (ending != kWhole && ending != kAborted) *tally.at[ending] += 1;
+  repeats_->aside -= c->aside;
+  c->aside = 0;
+}
+
+void Server::note(const Answer& answer, double nowMs, size_t bytes) {
+  Repeats& all = *repeats_;
+  all.unsampled += 1;
+  bool recent = nowMs - all.sampledMs < kSampleGapMs && nowMs >= all.sampledMs;
+  if (recent || all.samples.size() >= kSamplesMax) return;
+  all.samples.push_back({nowMs, static_cast<double>(bytes), all.unsampled, std::string(answer.text() + answer.host, answer.target)});
+  all.unsampled = 0;
+  all.sampledMs = nowMs;
+}
+
+}  // namespace server

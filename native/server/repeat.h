@@ -1,0 +1,68 @@
+// What a server needs to repeat answers: see ready.h for the answers, repeat.cc for how they are sent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plain-lines.h"
+#include "ready.h"
+
+namespace server {
+
+// Bodies up to this size are repeated: what a socket does not take of them is put aside.
+constexpr size_t kRepeatMax = 256 * 1024;
+// Of all connections together. While so much waits, JavaScript answers.
+constexpr size_t kAsideMax = 32 * 1024 * 1024;
+
+// 22 random characters of base64url for each request, like those that JavaScript makes (src/gateway/request-id.ts).
+class RequestIds {
+ public:
+  static constexpr size_t kLength = 22;
+  // False where the system gives no random bytes.
+  bool next(char* to);
+
+ private:
+  static constexpr size_t kIds = 256, kEach = 24, kBytes = kIds * kEach / 4 * 3;
+  char spelled_[kIds * kEach];
+  size_t used_ = kIds * kEach;
+};
+
+// The Date line of the present second, with CRLF in front (RFC 9110 section 5.6.7).
+class DateLine {
+ public:
+  const char* of(int64_t seconds);
+  static constexpr size_t kLength = 37;
+
+ private:
+  int64_t second_ = -1;
+  char text_[kLength + 1] = "";
+};
+
+// One of some events that were counted, for the samples that the operator's page shows (src/actor/sample-rings.ts).
+struct Sample {
+  double ms, bytes;
+  uint32_t count;
+  std::string target;
+};
+constexpr size_t kSamplesMax = 64;
+constexpr double kSampleGapMs = 20;
+
+struct Repeats {
+  Repeats(size_t maxBytes, uint64_t seed, const std::string& plain) : ready(maxBytes, seed), lines(plain) {}
+  ReadyAnswers ready;
+  PlainLines lines;
+  RequestIds ids;
+  DateLine date;
+  // The head that is being written.
+  std::string head;
+  std::vector<Sample> samples;
+  double sampledMs = 0;
+  uint32_t unsampled = 0;
+  size_t aside = 0;
+  // Of this turn.
+  size_t answered = 0;
+};
+
+}  // namespace server

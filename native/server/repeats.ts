@@ -1,0 +1,70 @@
+/**
+ * The table of answers that the server repeats without JavaScript (ready.h). The twin has none: there every request is
+ * JavaScript's.
+ */
+export interface RepeatTable {
+  /** The number by which conditions name these numbers. Shared memory. */
+  cells(memory: Int32Array): number
+  /**
+   * The number of a place where answers are counted. `places` in `meters`: as in `count`, then the first bucket of their
+   * seconds; `bounds` of the buckets.
+   */
+  tally(meters: Float64Array, places: Float64Array, bounds: Float64Array): number
+  /**
+   * The number of memory that bodies lie in. It must stay where it is until `close`. `here`: for each page of it 0 while its
+   * bytes may not be in memory. Shared memory.
+   */
+  region(memory: Uint8Array, here: Int32Array, pageBytes: number): number
+  /** Nothing out of a region is sent any more. */
+  close(region: number): void
+  /** Keeps an answer: its numbers as in `number`, its text (host, target, tag, head before and after the id) in the outbox. */
+  put(numbers: Float64Array, textBytes: number): void
+  /** What was sent since the last call, one of some: milliseconds since 1970, bytes of the body, answers since the one before. */
+  samples(): [ms: number, bytes: number, count: number, target: string][]
+  usage(): [answers: number, bytes: number]
+}
+
+/** What is counted of an answer: whole or aborted; of the aborted ones why; then bytes of bodies, hits, and repeated answers. */
+export const count = {
+  whole: 0,
+  aborted: 1,
+  left: 2,
+  stalled: 3,
+  broken: 4,
+  bytes: 5,
+  hits: 6,
+  repeated: 7,
+  buckets: 8,
+} as const
+
+/** The numbers of an answer. */
+export const number = {
+  variant: 0,
+  isHead: 1,
+  isStrict: 2,
+  hostBytes: 3,
+  targetBytes: 4,
+  tagBytes: 5,
+  beforeBytes: 6,
+  afterBytes: 7,
+  region: 8,
+  offset: 9,
+  sizeBytes: 10,
+  hasBody: 11,
+  from: 12,
+  until: 13,
+  askedCells: 14,
+  askedAt: 15,
+  askedBit: 16,
+  tally: 17,
+  conditions: 18,
+  first: 19,
+} as const
+
+/** Of a condition: number of the cells, place in them, least and most value. */
+export const conditionNumbers = 4
+export const conditionsMax = 12
+export const answerNumbers: number = number.first + conditionNumbers * conditionsMax
+
+/** Text of one answer at most. */
+export const answerTextMax = 32 * 1024

@@ -1,0 +1,185 @@
+import {
+  answerNumbers,
+  answerTextMax,
+  conditionNumbers,
+  conditionsMax,
+  count as counts,
+  number,
+  type RepeatTable,
+} from '../../native/server/repeats.js'
+import type { Wire } from '../../native/server/wire.js'
+import type { Cell } from '../actor/shared.js'
+
+/** Whether the server repeats answers by itself, and which. */
+export interface RepeatOptions {
+  /** Memory for them. */
+  readonly maxBytes: number
+  /** Header lines that change none of them (native/server/wire.ts). */
+  readonly plain: readonly string[]
+  /** Hears of some of them: milliseconds since 1970, bytes of the body, answers since the one before, path. */
+  readonly onSample: (ms: number, bytes: number, count: number, path: string) => void
+}
+
+/** Memory that bodies lie in. */
+export interface BodyMemory {
+  /** By this object it is known again. */
+  readonly owner: object
+  readonly memory: Uint8Array
+  /** Per page: 0 while its bytes may not be in memory. Shared memory. */
+  readonly here: Int32Array
+  readonly pageBytes: number
+  /** Calls `act` before the memory goes. */
+  onGone(act: () => void): void
+}
+
+/** Where answers of one kind are counted: places in the memory of the meters. */
+export interface CountPlaces {
+  readonly meters: Float64Array
+  readonly whole: number
+  /** Not whole, for whatever reason; then by reason. */
+  readonly aborted: number
+  readonly left: number
+  readonly stalled: number
+  readonly broken: number
+  /** Bytes of bodies. */
+  readonly bytes: number
+  readonly hits: number
+  readonly repeated: number
+  /** The first of one more buckets than there are bounds, in seconds; the sum of them follows. */
+  readonly buckets: number
+  readonly bounds: readonly number[]
+}
+
+/** The answer to all requests of a method, host and path that have plain header lines only, while its conditions hold. */
+export interface RepeatedAnswer {
+  /** The whole; the 304 to the client that sends `tag`; or any one range. */
+  readonly variant: 'whole' | 'unchanged' | 'part'
+  readonly method: 'GET' | 'HEAD'
+  /** The value of the Host line, as it was sent; '' where there was none. */
+  readonly host: string
+  readonly path: string
+  /** Header lines with another value than the plain ones may change it. */
+  readonly isStrict: boolean
+  readonly tag: string
+  /** The head before and after the request's id. */
+  readonly before: string
+  readonly after: string
+  /** First and last second in which the head may be sent. */
+  readonly fromSeconds: number
+  readonly untilSeconds: number
+  readonly sizeBytes: number
+  readonly body: BodyMemory
+  /** Where in the memory the content begins. */
+  readonly offset: number
+  /** Least and most value that each must have. */
+  readonly conditions: readonly (readonly [cell: Cell, least: number, most: number])[]
+  /** Set whenever the answer is given. */
+  readonly asked: Cell & { readonly bit: number }
+  readonly tally: CountPlaces
+}
+
+const variants = { whole: 0, unchanged: 1, part: 2 } as const
+
+function placesIn(given: CountPlaces): Float64Array {
+  const places = new Float64Array(counts.buckets + 1)
+  for (const [name, at] of Object.entries(counts) as [keyof typeof counts, number][]) places[at] = given[name]
+  return places
+}
+
+/** Gives answers to the server, which repeats them without a word to JavaScript. */
+export class Repeater {
+  readonly #wire: Wire
+  readonly #table: RepeatTable
+  readonly #numbers = new Float64Array(answerNumbers)
+  readonly #cells = new WeakMap<Int32Array, number>()
+  readonly #tallies = new WeakMap<CountPlaces, number>()
+  readonly #regions = new WeakMap<object, number>()
+
+  constructor(
+    wire: Wire,
+    table: RepeatTable,
+    private readonly options: RepeatOptions,
+  ) {
+    this.#wire = wire
+    this.#table = table
+  }
+
+  /** Answers that the server has, and the memory that they take. */
+  get usage(): { readonly answers: number; readonly bytes: number } {
+    const [answers, bytes] = this.#table.usage()
+    return { answers, bytes }
+  }
+
+  /** From now on the server may give this answer by itself. */
+  offer(answer: RepeatedAnswer): void {
+    const { host, path, tag, before, after, conditions, asked } = answer
+    const texts = [host, path, tag, before, after]
+    const textBytes = texts.reduce((sum, text) => sum + text.length, 0)
+    if (textBytes > answerTextMax || conditions.length > conditionsMax) return
+    const { outbox } = this.#wire
+    let end = 0
+    for (const text of texts) end += outbox.write(text, end, 'latin1')
+    const to = this.#numbers
+    to.set([
+      variants[answer.variant],
+      answer.method === 'HEAD' ? 1 : 0,
+      answer.isStrict ? 1 : 0,
+      ...texts.map((text) => text.length),
+      this.#regionOf(answer.body),
+      answer.offset,
+      answer.sizeBytes,
+      answer.method === 'GET' && answer.variant !== 'unchanged' ? 1 : 0,
+      Math.max(0, answer.fromSeconds),
+      Math.min(Number.MAX_SAFE_INTEGER - 1, answer.untilSeconds),
+      this.#cellsOf(asked.cells),
+      asked.at,
+      asked.bit,
+      this.#tallyOf(answer.tally),
+      conditions.length,
+    ])
+    let at: number = number.first
+    for (const [{ cells, at: place }, least, most] of conditions) {
+      to[at] = this.#cellsOf(cells)
+      to[at + 1] = place
+      to[at + 2] = least
+      to[at + 3] = most
+      at += conditionNumbers
+    }
+    this.#table.put(to, end)
+  }
+
+  /** Tells what was sent since the last call. */
+  tell(): void {
+    for (const [ms, bytes, count, path] of this.#table.samples())
+      this.options.onSample(ms, bytes, count, path)
+  }
+
+  #cellsOf(cells: Int32Array): number {
+    let known = this.#cells.get(cells)
+    if (known === undefined) {
+      known = this.#table.cells(cells)
+      this.#cells.set(cells, known)
+    }
+    return known
+  }
+
+  #tallyOf(places: CountPlaces): number {
+    let known = this.#tallies.get(places)
+    if (known === undefined) {
+      known = this.#table.tally(places.meters, placesIn(places), Float64Array.from(places.bounds))
+      this.#tallies.set(places, known)
+    }
+    return known
+  }
+
+  #regionOf({ owner, memory, here, pageBytes, onGone }: BodyMemory): number {
+    let known = this.#regions.get(owner)
+    if (known === undefined) {
+      const made = this.#table.region(memory, here, pageBytes)
+      known = made
+      this.#regions.set(owner, made)
+      onGone(() => this.#table.close(made))
+    }
+    return known
+  }
+}

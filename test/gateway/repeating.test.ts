@@ -1,0 +1,379 @@
+import { Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { servedBy } from '../../native/server/server.js'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { loadSigningKey } from '../../src/attest/keys.js'
+import { createSigner } from '../../src/attest/signature.js'
+import { encodeBase64url } from '../../src/format/base64url.js'
+import { type Id, idBytes } from '../../src/format/id.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { Guard } from '../../src/gateway/guard.js'
+import { plainLines } from '../../src/gateway/plain-lines.js'
+import { SievedBlockList } from '../../src/moderation/list.js'
+import { Sieve } from '../../src/moderation/sieve.js'
+import { marksBytes, SegmentMarks } from '../../src/store/segments/marks.js'
+import { SegmentReader } from '../../src/store/segments/segment-reader.js'
+import { SegmentStore } from '../../src/store/segments/segment-store.js'
+import { eventually } from '../eventually.js'
+import { fc } from '../property.js'
+import { scratch } from '../scratch.js'
+import { sha256, someId } from '../source/rig.js'
+import { type Answered, askAt, stage } from './rig.js'
+
+/**
+ * What the server repeats by itself must be what the steps would have answered, and must end with the first change of anything
+ * that the answer rests on.
+ */
+
+const skip = servedBy === 'twin' && 'the twin repeats nothing'
+const shape = { cells: 8, segmentBytes: 2 ** 20 }
+let folders = 0
+
+/** A gateway over segments, with a block list, whose answers are repeated. */
+async function repeating(reuseSeconds = 60) {
+  folders += 1
+  const folder = scratch(`repeating-${folders}`)
+  const marks = new SegmentMarks(new SharedArrayBuffer(marksBytes(shape)), shape)
+  const rules = {
+    folder,
+    payloadMaxBytes: 2 ** 19,
+    maxBytes: () => 2 ** 23,
+    freeMinBytes: 0,
+    commitMs: 60_000,
+  }
+  const kept = { isPinned: () => false, onEvicted: () => undefined }
+  const store = SegmentStore.open({ ...rules, ...kept }, marks, systemClock, silentLog)
+  const reader = new SegmentReader(folder, marks, systemClock)
+  const sieve = new Sieve()
+  const listed = new Set<string>()
+  const lookup = {
+    has: (kind: string, key: Uint8Array) => listed.has(`${kind} ${Buffer.from(key).toString('hex')}`),
+  }
+  const list = new SievedBlockList(sieve, lookup, silentLog)
+  sieve.fill()
+  const none = { attributes: () => undefined }
+  const key = loadSigningKey({ keyFile: `${folder}/key.pem` })
+  const signer = createSigner(key, { bindRequest: true, reuseSeconds })
+  const blobs = { path: () => '/nowhere', open: () => undefined, segments: reader }
+  const edge = await stage({ parts: { blobs, guard: new Guard(list, none, 60), signer } })
+  return {
+    edge,
+    store,
+    reader,
+    marks,
+    block(kind: 'id' | 'hash', bytes: Uint8Array) {
+      listed.add(`${kind} ${Buffer.from(bytes).toString('hex')}`)
+      if (kind === 'id') sieve.addId(bytes)
+      else sieve.addHash(bytes, undefined)
+    },
+    async put(body: Buffer, more: { height?: number; contentType?: string } = {}) {
+      const digest = sha256(body)
+      const place = store.put(digest, [body])
+      if (isRefusal(place)) throw new Error(place.message)
+      store.commit()
+      const id = someId()
+      await edge.rig.keeper.ask({ kind: 'kept', digest, sizeBytes: body.length })
+      const known = { id, size: body.length, digest, verified: true, trusted: true, ...more }
+      await edge.rig.keeper.ask({ kind: 'learn', attributes: [{ contentType: 'text/plain', ...known }] })
+      return id
+    },
+    repeated: () => edge.meters.value('answers_repeated_total', {}),
+    async close() {
+      await edge.close()
+      await reader.close()
+      await store.close()
+    },
+  }
+}
+
+type Rig = Awaited<ReturnType<typeof repeating>>
+
+/** Without what differs from one answer to the next. */
+function comparable({ status, fields, body }: Answered): string {
+  const own = /^(x-request-id|date|signature|signature-input)$/i
+  return JSON.stringify([status, fields.filter(([name]) => !own.test(name)), body.toString('latin1')])
+}
+
+/** Asks until the answer is repeated. */
+async function warm(rig: Rig, path: string, wish: Parameters<Rig['edge']['ask']>[1] = {}): Promise<void> {
+  const before = rig.repeated()
+  await eventually(async () => {
+    await rig.edge.ask(path, wish)
+    return rig.repeated() > before
+  })
+}
+
+/** Asks once more where it was not repeated: once a second the steps look whether its bytes are still in memory. */
+async function isRepeated(rig: Rig, ask: () => Promise<unknown>): Promise<boolean> {
+  for (let tries = 0; tries < 2; tries += 1) {
+    const before = rig.repeated()
+    await ask()
+    if (rig.repeated() > before) return true
+  }
+  return false
+}
+
+/** The next request must be answered by the steps, however often the one before was repeated. */
+async function changes(
+  t: Test,
+  rig: Rig,
+  path: string,
+  change: () => void | Promise<void>,
+): Promise<Answered> {
+  await warm(rig, path)
+  t.ok(await isRepeated(rig, () => rig.edge.ask(path)), 'nothing has changed, so it is repeated')
+  const before = rig.repeated()
+  await change()
+  const answer = await rig.edge.ask(path)
+  t.equal(rig.repeated(), before, 'the change was noticed at the very next request')
+  t.equal(comparable(answer), comparable(await askAt(rig.edge.stepwiseUrl, path)))
+  return answer
+}
+
+t.test('answers are repeated as they were, each with an id of its own', { skip }, async (t) => {
+  const rig = await repeating()
+  const { edge } = rig
+  const id = await rig.put(Buffer.from('content '.repeat(700)))
+  for (const path of [`/${id}`, `/raw/${id}`]) {
+    for (const method of ['GET', 'HEAD']) {
+      const first = await askAt(edge.stepwiseUrl, path, method)
+      await warm(rig, path, { method })
+      const tag = first.headers.etag ?? ''
+      const ids = new Set<string>()
+      for (let round = 0; round < 600; round += 1) {
+        const again = await edge.ask(path, { method })
+        if (round < 3) t.equal(comparable(again), comparable(first))
+        if (comparable(again) !== comparable(first)) t.fail('another answer')
+        t.match(again.headers['x-request-id'], /^[\w-]{22}$/) || t.fail()
+        ids.add(again.headers['x-request-id'] ?? '')
+      }
+      t.equal(ids.size, 600)
+      const wish = { method, headers: { 'if-none-match': tag } }
+      await warm(rig, path, wish)
+      const unchanged = await edge.ask(path, wish)
+      t.equal(unchanged.status, 304)
+      t.equal(comparable(unchanged), comparable(await askAt(edge.stepwiseUrl, path, method, wish.headers)))
+      const other = { method, headers: { 'if-none-match': '"other"' } }
+      t.equal(comparable(await edge.ask(path, other)), comparable(first))
+    }
+  }
+  t.ok(rig.repeated() > 2400)
+  await rig.close()
+})
+
+t.test('a block counts from the next request on', { skip }, async (t) => {
+  const rig = await repeating()
+  const body = Buffer.from('blocked '.repeat(100))
+  const [one, other, third] = [await rig.put(body), await rig.put(body), await rig.put(Buffer.from('third'))]
+  const byId = await changes(t, rig, `/${one}`, () => rig.block('id', idBytes(one as Id)))
+  t.equal(byId.status, 451)
+  t.equal((await rig.edge.ask(`/${other}`)).status, 200)
+  const byHash = await changes(t, rig, `/raw/${other}`, () => rig.block('hash', sha256(body)))
+  t.equal(byHash.status, 451)
+  await warm(rig, `/${third}`)
+  t.equal((await rig.edge.ask(`/${third}`)).status, 200, 'others are repeated again')
+  await rig.close()
+})
+
+t.test('what the catalog learns is shown at once', { skip }, async (t) => {
+  const rig = await repeating()
+  const body = Buffer.from('typed '.repeat(100))
+  const id = await rig.put(body)
+  const answer = await changes(t, rig, `/${id}`, async () => {
+    const known = { id, size: body.length, digest: sha256(body), verified: true, trusted: true }
+    await rig.edge.rig.keeper.ask({ kind: 'learn', attributes: [{ ...known, contentType: 'text/html' }] })
+  })
+  t.equal(answer.headers['content-type'], 'text/html')
+  await rig.close()
+})
+
+t.test('content becomes stable with the tip, and is not any more after a fork', { skip }, async (t) => {
+  const rig = await repeating()
+  rig.edge.tip.move(100)
+  const id = await rig.put(Buffer.from('block '.repeat(100)), { height: 90 })
+  t.equal((await rig.edge.ask(`/${id}`)).headers['x-gateway-stable'], 'false')
+  await warm(rig, `/${id}`)
+  rig.edge.tip.move(107)
+  t.ok(await isRepeated(rig, () => rig.edge.ask(`/${id}`)), 'a tip that changes nothing is no reason to ask')
+  const stable = await changes(t, rig, `/${id}`, () => rig.edge.tip.move(108))
+  t.equal(stable.headers['x-gateway-stable'], 'true')
+  const forked = await changes(t, rig, `/${id}`, () => rig.edge.tip.move(107))
+  t.equal(forked.headers['x-gateway-stable'], 'false')
+  await rig.close()
+})
+
+t.test('content that is removed, or whose segment has left, is not served any more', { skip }, async (t) => {
+  const rig = await repeating()
+  const [one, two] = ['one ', 'two '].map((word) => Buffer.from(word.repeat(100))) as [Buffer, Buffer]
+  const ids = [await rig.put(one), await rig.put(two)]
+  const removed = await changes(t, rig, `/${ids[0]}`, () => rig.store.remove(sha256(one)))
+  t.equal(removed.status, 404)
+  await warm(rig, `/${ids[1]}`)
+  await rig.put(Buffer.from('another '.repeat(50)))
+  t.ok(await isRepeated(rig, () => rig.edge.ask(`/${ids[1]}`)), 'a commit of other payloads changes nothing')
+  const segment = rig.reader.find(sha256(two))?.segment ?? 0
+  await changes(t, rig, `/${ids[1]}`, () => rig.marks.remove(segment))
+  await rig.close()
+})
+
+t.test('a request with any line that is not plain goes through the steps', { skip }, async (t) => {
+  const rig = await repeating()
+  const id = await rig.put(Buffer.from('lines '.repeat(100)))
+  await warm(rig, `/${id}`)
+  await warm(rig, `/raw/${id}`)
+  const asks = async (path: string, headers: Record<string, string>): Promise<boolean> => {
+    const right = comparable(await askAt(rig.edge.stepwiseUrl, path, 'GET', headers))
+    return isRepeated(rig, async () => {
+      t.equal(comparable(await rig.edge.ask(path, { headers })), right, JSON.stringify(headers))
+    })
+  }
+  for (const line of plainLines) {
+    const [name = '', values] = line.split('=')
+    t.ok(await asks(`/${id}`, { [name]: 'keep-alive' }), name)
+    t.equal(await asks(`/raw/${id}`, { [name]: 'navigate' }), values === undefined, name)
+    for (const value of values?.split('|') ?? []) t.ok(await asks(`/raw/${id}`, { [name]: value }), name)
+  }
+  const special = {
+    'x-request-id': 'mine',
+    'x-gateway-hops': '1',
+    'x-ar-io-hops': '2',
+    'x-ar-io-via': 'a.example',
+    'service-worker': 'script',
+    range: 'bytes=-2',
+    'if-match': '"x"',
+    'if-range': '"x"',
+    expect: '100-continue',
+    authorization: 'Bearer x',
+    'x-unheard-of': '1',
+    'content-length': '0',
+  }
+  for (const [name, value] of Object.entries(special)) t.notOk(await asks(`/${id}`, { [name]: value }), name)
+  t.equal(
+    (await rig.edge.ask(`/${id}`, { headers: { 'x-request-id': 'mine' } })).headers['x-request-id'],
+    'mine',
+  )
+  await rig.close()
+})
+
+t.test('all that is counted of an answer is counted of a repeated one', { skip }, async (t) => {
+  const rig = await repeating()
+  const { edge } = rig
+  const body = Buffer.from('counted '.repeat(100))
+  const id = await rig.put(body)
+  await warm(rig, `/${id}`)
+  const look = () => ({
+    requests: edge.meters.value('http_requests_total', { route: 'data', status: '2xx' }),
+    bytes: edge.meters.value('get_data_stream_bytes_total', {}),
+    hits: edge.meters.value('contiguous_data_cache_hit_total', {}),
+    timed: Number(/duration_seconds_count\{route="data"\} (\d+)/.exec(edge.meters.text())?.[1]),
+  })
+  const before = look()
+  const repeated = rig.repeated()
+  for (let round = 0; round < 10; round += 1) await edge.ask(`/${id}`)
+  t.same(look(), {
+    requests: before.requests + 10,
+    bytes: before.bytes + 10 * body.length,
+    hits: before.hits + 10,
+    timed: before.timed + 10,
+  })
+  t.ok(rig.repeated() >= repeated + 8)
+  const place = rig.reader.find(sha256(body))
+  if (place === undefined) throw new Error('no place')
+  t.ok(
+    rig.marks.isAsked(rig.marks.cellOf(place.segment) ?? -1, place.slot),
+    'it is spared when its segment goes',
+  )
+  await rig.close()
+})
+
+/** Sends these bytes on one connection, and collects what comes until the other side closes or falls silent. */
+function exchange(url: string, sent: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const pieces: Buffer[] = []
+    const socket = new Socket()
+    socket.on('data', (piece) => pieces.push(piece))
+    socket.on('error', reject)
+    socket.on('close', () => {
+      const text = Buffer.concat(pieces).toString('latin1')
+      resolve(text.replaceAll(/(X-Request-Id|Date|Signature|Signature-Input): [^\r]*/gi, '$1'))
+    })
+    socket.connect(Number(new URL(url).port), '127.0.0.1', () => socket.end(Buffer.from(sent, 'latin1')))
+  })
+}
+
+t.test('any requests get what the steps would answer', { skip }, async (t) => {
+  const rig = await repeating()
+  const { url, stepwiseUrl } = rig.edge
+  const bodies = [1, 30, 5000, 70_000, 300_000].map((size, at) => Buffer.alloc(size, `${at}.`))
+  const ids: string[] = []
+  for (const body of bodies) ids.push(await rig.put(body))
+  const tags = bodies.map((body) => `"${encodeBase64url(sha256(body))}"`)
+  const digits = fc.integer({ min: 0, max: 400_000 })
+  const line = fc.oneof(
+    fc.constantFrom(...plainLines.map((one) => `${one.replace(/=.*/, '')}: x`)),
+    fc.constantFrom('Accept: */*', 'Accept: text/html', 'Sec-Fetch-Mode: navigate', 'Sec-Fetch-Mode: cors'),
+    fc.constantFrom(...tags, '*', 'W/"x"', '"x"').map((tag) => `If-None-Match: ${tag}`),
+    fc.tuple(digits, digits).map(([from, to]) => `Range: bytes=${from}-${to}`),
+    fc.constantFrom(
+      'Range: bytes=0-0',
+      'Range: bytes=-5',
+      'Range: bytes=3-',
+      'Range: bytes=2-1',
+      'Range: items=1-2',
+    ),
+    fc.constantFrom(
+      'X-Request-Id: 1',
+      'X-AR-IO-Hops: 1',
+      'Connection: close',
+      'Service-Worker: script',
+      'Via: a',
+    ),
+    fc.constantFrom(
+      'If-Match: *',
+      'If-Range: "x"',
+      'Content-Length: 0',
+      'Transfer-Encoding: chunked',
+      'X: y',
+    ),
+  )
+  const request = fc.record({
+    method: fc.constantFrom('GET', 'GET', 'GET', 'HEAD', 'POST', 'OPTIONS', 'get'),
+    path: fc.tuple(
+      fc.constantFrom('/', '/', '/', '/raw/', '/tx/', '/RAW/'),
+      fc.constantFrom(...ids),
+      fc.constantFrom('', '', '', '', '/', '?', '?a=1', '/x', '/data.txt'),
+    ),
+    version: fc.constantFrom('1.1', '1.1', '1.1', '1.0'),
+    host: fc.constantFrom('a', 'a', 'b.example:80'),
+    lines: fc.array(line, { maxLength: 3 }),
+  })
+  const spelled = fc
+    .array(request, { minLength: 1, maxLength: 4 })
+    .map((requests) =>
+      requests
+        .map(({ method, path, version, host, lines }) =>
+          [`${method} ${path.join('')} HTTP/${version}`, `Host: ${host}`, ...lines, '', ''].join('\r\n'),
+        )
+        .join(''),
+    )
+  for (let round = 0; round < 3; round += 1) {
+    for (const id of ids) {
+      for (const path of [`/${id}`, `/raw/${id}`]) {
+        for (const more of ['', `If-None-Match: ${tags[ids.indexOf(id)]}\r\n`, 'Range: bytes=0-0\r\n'])
+          for (const method of ['GET', 'HEAD'])
+            await exchange(url, `${method} ${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`)
+      }
+    }
+  }
+  await fc.assert(
+    fc.asyncProperty(spelled, async (sent) => {
+      const [one, other] = await Promise.all([exchange(url, sent), exchange(stepwiseUrl, sent)])
+      if (one !== other)
+        throw new Error(`${JSON.stringify(sent)}\n${one.slice(0, 3000)}\n---\n${other.slice(0, 3000)}`)
+    }),
+    { numRuns: 1500 },
+  )
+  t.ok(rig.repeated() > 60, `${rig.repeated()} were repeated`)
+  await rig.close()
+})

@@ -1,0 +1,137 @@
+import t from 'tap'
+import { answerNumbers, conditionsMax, count, number } from '../../native/server/repeats.js'
+import { openWire, servedBy } from '../../native/server/server.js'
+import { fc } from '../property.js'
+
+/** The table of repeated answers is given whatever JavaScript can hand it: each is an exception, the next right call works. */
+
+const skip = servedBy === 'twin' && 'the twin repeats nothing'
+const options = {
+  host: '127.0.0.1',
+  port: 0,
+  headMs: 1000,
+  idleMs: 1000,
+  stallMs: 1000,
+  lingerMs: 100,
+  connectionsMax: 8,
+}
+const text = ['host', '/path', '"tag"', 'HTTP/1.1 200 OK\r\nX-Request-Id: ', '\r\nA: b']
+
+function opened() {
+  const wire = openWire(options, () => undefined)
+  const table = wire.repeats?.(20_000, ['accept=*/*', 'user-agent'])
+  if (table === undefined) throw new Error('it repeats nothing')
+  const cells = new Int32Array(new SharedArrayBuffer(400))
+  const meters = new Float64Array(new SharedArrayBuffer(800))
+  const named = table.cells(cells)
+  const tally = table.tally(meters, new Float64Array(count.buckets + 1), Float64Array.of(0.5, 1))
+  const memory = new Uint8Array(100_000)
+  const pages = new Int32Array(new SharedArrayBuffer(100))
+  const region = table.region(memory, pages, 4096)
+  const right = (): Float64Array => {
+    const numbers = new Float64Array(answerNumbers)
+    numbers.set([
+      0,
+      0,
+      0,
+      ...text.map((one) => one.length),
+      region,
+      90_000,
+      10_000,
+      1,
+      0,
+      2 ** 40,
+      named,
+      99,
+      31,
+      tally,
+      1,
+    ])
+    numbers.set([named, 99, -(2 ** 31), 2 ** 31 - 1], number.first)
+    return numbers
+  }
+  const textBytes = wire.outbox.write(text.join(''), 'latin1')
+  return { wire, table, cells, meters, memory, pages, region, right, textBytes }
+}
+
+t.test('numbers that describe no answer are refused', { skip }, async (t) => {
+  const { wire, table, right, textBytes } = opened()
+  table.put(right(), textBytes)
+  t.equal(table.usage()[0], 1)
+  const beyond: Readonly<Record<number, readonly number[]>> = {
+    [number.variant]: [3],
+    [number.isHead]: [2],
+    [number.hostBytes]: [5, 40_000],
+    [number.region]: [1, -1],
+    [number.offset]: [90_001],
+    [number.sizeBytes]: [0, 10_001, 100_001],
+    [number.askedCells]: [1],
+    [number.askedAt]: [100],
+    [number.askedBit]: [32],
+    [number.tally]: [1],
+    [number.conditions]: [conditionsMax + 1],
+    [number.first]: [1, -1],
+    [number.first + 1]: [100, -1],
+    [number.first + 2]: [-(2 ** 31) - 1, 2 ** 31],
+    [number.first + 3]: [2 ** 31],
+  }
+  for (let at = 0; at < number.first + 4; at += 1) {
+    for (const wrong of [0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 1e300, ...(beyond[at] ?? [])]) {
+      const numbers = right()
+      numbers[at] = wrong
+      t.throws(() => table.put(numbers, textBytes), RangeError, `${at}: ${wrong}`)
+    }
+  }
+  for (const bytes of [0, -1, textBytes + 1, 2 ** 20, Number.NaN]) t.throws(() => table.put(right(), bytes))
+  t.throws(() => table.put(new Float64Array(3), textBytes))
+  t.throws(() => table.put([] as unknown as Float64Array, textBytes))
+  t.equal(table.usage()[0], 1)
+  wire.destroy()
+})
+
+t.test('only shared memory is watched', { skip }, async (t) => {
+  const { wire, table, meters, memory, pages, region, right, textBytes } = opened()
+  const places = new Float64Array(count.buckets + 1)
+  t.throws(() => table.cells(new Int32Array(8)))
+  t.throws(() => table.cells(new Int32Array(new SharedArrayBuffer(0))))
+  t.throws(() => table.cells(meters as unknown as Int32Array))
+  t.throws(() => table.tally(new Float64Array(100), places, new Float64Array(1)))
+  t.throws(() => table.tally(meters, places.fill(100), new Float64Array(1)))
+  t.throws(() => table.tally(meters, new Float64Array(2), new Float64Array(1)))
+  t.throws(() => table.tally(meters, new Float64Array(count.buckets + 1), new Float64Array(99)))
+  t.throws(() => table.region(memory, new Int32Array(25), 4096))
+  t.throws(() => table.region(memory, pages, 4000), 'too few pages')
+  t.throws(() => table.region(new Uint8Array(0), pages, 4096))
+  for (const wrong of [-1, 1, 0.5, Number.NaN]) t.throws(() => table.close(wrong))
+  t.throws(() => wire.repeats?.(1, []), 'only once')
+  table.close(region)
+  t.throws(() => table.put(right(), textBytes), 'nothing out of memory that has gone')
+  t.equal(table.region(memory, pages, 4096), region, 'its number is given again')
+  wire.destroy()
+  t.same(table.samples(), [])
+  t.same(table.usage(), [0, 0])
+  t.doesNotThrow(() => table.close(0), 'after the end')
+})
+
+t.test('the table stays within its bytes, whatever is put', { skip }, async (t) => {
+  const { wire, table, right } = opened()
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 0, max: 3000 }))),
+      (puts) => {
+        for (const [which, size] of puts) {
+          const now = ['host', `/${which}`, '', 'a'.repeat(size), 'b']
+          const numbers = right()
+          now.forEach((one, at) => {
+            numbers[number.hostBytes + at] = one.length
+          })
+          table.put(numbers, wire.outbox.write(now.join(''), 'latin1'))
+          const [answers, bytes] = table.usage()
+          if (bytes > 20_000 || answers > 60) throw new Error(`${answers} answers take ${bytes} bytes`)
+        }
+      },
+    ),
+  )
+  t.ok(table.usage()[0] > 0)
+  wire.destroy()
+})
