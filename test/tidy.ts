@@ -16,7 +16,7 @@ const rooms = (
 const closed = new Set(['routes', 'upload', 'payment'])
 
 /** Names that still mean two things. Any other is refused, and so is one here that means one thing. */
-const ambiguousNames = 'Answer Asked Delivery GatewayOptions Located Plan Source jsonType wrong'.split(' ')
+const ambiguousNames = 'Delivery GatewayOptions Located Source'.split(' ')
 
 const linesMax = 400
 const functionLinesMax = 60

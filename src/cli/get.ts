@@ -25,17 +25,41 @@ const options = { range: { type: 'string' }, output: { type: 'string' } } as con
 export const getCommand = clientCommand('get', help, options, async ([reference, ...more], values) => {
   if (reference === undefined || more.length > 0) throw new WrongWords('give one ID or name')
   const client = await clientOf(values)
+  const findings = new Findings()
   const fetcher = new ProvingFetcher({
     gatewayUrls: client.addresses.gatewayUrls,
-    onFinding: ({ error }) => process.stderr.write(`${error.code}: ${error.message}\n`),
+    onFinding: ({ error }) => findings.add(`${error.code}: ${error.message}`, error.message),
   })
-  const response = await fetcher.fetch(reference, { range: rangeOf(values.range) })
   const output = typeof values.output === 'string' ? values.output : undefined
-  await writeOut(streamPieces(response.body as ReadableStream<Uint8Array>), output)
+  let response: Response
+  try {
+    response = await fetcher.fetch(reference, { range: rangeOf(values.range) })
+    await writeOut(streamPieces(response.body as ReadableStream<Uint8Array>), output)
+  } catch (error) {
+    findings.end(error instanceof Error ? error.message : undefined)
+    throw error
+  }
+  findings.end()
   const how = `${response.headers.get('x-verified')}, ${response.headers.get('content-type')}`
   process.stderr.write(`proven by ${how}\n`)
   return exitCode.done
 })
+
+/** Tells what was wrong with gateways, a line each. The last one waits: the command may end with the very same words. */
+class Findings {
+  #held: { readonly line: string; readonly message: string } | undefined
+
+  add(line: string, message: string): void {
+    this.end()
+    this.#held = { line, message }
+  }
+
+  /** `said`: what the command itself ends with. */
+  end(said?: string): void {
+    if (this.#held !== undefined && this.#held.message !== said) process.stderr.write(`${this.#held.line}\n`)
+    this.#held = undefined
+  }
+}
 
 function rangeOf(text: unknown): { start: number; end?: number } | undefined {
   if (text === undefined) return undefined

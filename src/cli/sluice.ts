@@ -33,11 +33,11 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   settings: async () => (await import('./settings.js')).settings,
 }
 
-const help = `sluice: a gateway for permanent storage
+const help = `sluice: a gateway, an upload service and a payment service for permanent storage
 
 Usage: sluice COMMAND [--help]
 
-  start      runs the gateway (and, on devnet, the embedded base-layer node)
+  start      runs the services (and, on devnet, the embedded base-layer node)
   verify ID  fetches content by id and checks digest, signatures and owner
   devnet     runs the embedded base-layer node alone
   index      checks or compacts the index of the chain

@@ -95,7 +95,7 @@ function errorPage(
 ): { html: string; lines: string } {
   const { title, hint } = errorCodes[code]
   const seconds = /\r\nRetry-After: (\d+)/i.exec(lines)?.[1]
-  const again = seconds === undefined ? '' : `<dt>Try again</dt><dd>${inSeconds(Number(seconds))}</dd>`
+  const again = seconds === undefined ? '' : `<dt>Try again</dt><dd>${inTime(Number(seconds))}</dd>`
   const isTitle = words.toLowerCase() === title.toLowerCase()
   return makePage(
     title,
@@ -105,6 +105,13 @@ function errorPage(
   )
 }
 
-function inSeconds(seconds: number): string {
-  return seconds === 1 ? 'in 1 second' : `in ${seconds} seconds`
+/** A wait for people, never shorter than it is. */
+function inTime(seconds: number): string {
+  const [count, unit] =
+    seconds < 120
+      ? [seconds, 'second']
+      : seconds < 7200
+        ? [Math.ceil(seconds / 60), 'minute']
+        : [Math.ceil(seconds / 3600), 'hour']
+  return `in ${count} ${unit}${count === 1 ? '' : 's'}`
 }

@@ -2,15 +2,15 @@ import type { LedgerAccount } from './account.js'
 import type { Place } from './blocks.js'
 import type { Transfer } from './transfer.js'
 
-export interface Located {
+export interface PlacedTransfer {
   readonly transfer: Transfer
   readonly place: Place
 }
 
 /** How a pending transfer ended. */
 export interface Ended {
-  readonly pending: Located
-  readonly end: Located
+  readonly pending: PlacedTransfer
+  readonly end: PlacedTransfer
 }
 
 /** A record as it was written last; undefined: it is gone. */
@@ -25,13 +25,13 @@ export interface ChangedRecord {
  */
 export class Deferred {
   /** By id. */
-  readonly transfers = new Map<string, Located>()
+  readonly transfers = new Map<string, PlacedTransfer>()
   /** By the id of the pending transfer. */
   readonly endings = new Map<string, Ended>()
   /** By account, oldest first. */
-  readonly entries = new Map<string, Located[]>()
+  readonly entries = new Map<string, PlacedTransfer[]>()
   /** Pending transfers with a time, by id. */
-  readonly timed = new Map<string, Located>()
+  readonly timed = new Map<string, PlacedTransfer>()
   readonly accounts = new Map<string, LedgerAccount>()
   /** By kind, then by key. */
   readonly records = new Map<string, Map<string, ChangedRecord>>()
@@ -43,7 +43,7 @@ export class Deferred {
   }
 
   /** `pending`: what the transfer ends. */
-  add(located: Located, pending: Located | undefined): void {
+  add(located: PlacedTransfer, pending: PlacedTransfer | undefined): void {
     const { transfer } = located
     this.transfers.set(transfer.id, located)
     if (pending !== undefined) {
@@ -73,7 +73,7 @@ export class Deferred {
     this.#changes = 0
   }
 
-  #enter(account: string, located: Located): void {
+  #enter(account: string, located: PlacedTransfer): void {
     const found = this.entries.get(account)
     if (found === undefined) this.entries.set(account, [located])
     else found.push(located)

@@ -5,7 +5,7 @@ import { BrokenDatabase, lastingFault } from '../store/lmdb-check.js'
 import { credited, debited, decodeAccount, type LedgerAccount, newAccount } from './account.js'
 import type { Auditor } from './auditor.js'
 import { BlockWriter, type Place, textInBlock, textsOfBlock } from './blocks.js'
-import { Deferred, type Located } from './deferred.js'
+import { Deferred, type PlacedTransfer } from './deferred.js'
 import type { Books, LedgerEntries } from './judge.js'
 import { auditTables } from './lmdb-audit.js'
 import { accountsFrom, recordsFrom } from './lmdb-lists.js'
@@ -75,7 +75,7 @@ export class LmdbBooks implements Books {
   #changeKeys: Buffer[] = []
   /** Busy accounts and what is pending on them are not read again from the tables. */
   readonly #keptAccounts = new BoundedMap<string, LedgerAccount>(keptMax)
-  readonly #keptPending = new BoundedMap<string, Located>(keptMax)
+  readonly #keptPending = new BoundedMap<string, PlacedTransfer>(keptMax)
 
   constructor(
     path: string,
@@ -133,7 +133,7 @@ export class LmdbBooks implements Books {
     const young = this.#deferred.entries.get(account) ?? []
     const found: Transfer[] = []
     for (let at = young.length - 1; at >= 0 && found.length < limit; at -= 1) {
-      const { transfer } = young[at] as Located
+      const { transfer } = young[at] as PlacedTransfer
       if (transfer.sequence < before) found.push(transfer)
     }
     if (found.length >= limit) return found
@@ -301,7 +301,7 @@ export class LmdbBooks implements Books {
   }
 
   /** A transfer of a block: what it did to accounts follows from it. */
-  #repeat(located: Located): void {
+  #repeat(located: PlacedTransfer): void {
     const { transfer } = located
     const { accounts } = this.#deferred
     const pending = this.#defer(located)
@@ -321,7 +321,7 @@ export class LmdbBooks implements Books {
   }
 
   /** Returns what the transfer ends. */
-  #defer(located: Located): Located | undefined {
+  #defer(located: PlacedTransfer): PlacedTransfer | undefined {
     const { pending } = located.transfer
     const ended = pending === '' ? undefined : this.#located(pending)
     this.#deferred.add(located, ended)
@@ -335,7 +335,7 @@ export class LmdbBooks implements Books {
     this.#deferred.change(kind, key, { version: this.#version, value })
   }
 
-  #located(id: string): Located | undefined {
+  #located(id: string): PlacedTransfer | undefined {
     const known = this.#deferred.transfers.get(id) ?? this.#keptPending.get(id)
     if (known !== undefined) return known
     const [place] = this.#placesOf(id)

@@ -1,6 +1,6 @@
 import type { Environment, Table } from '../store/lmdb.js'
 import { BlockWriter } from './blocks.js'
-import { Deferred, type Located } from './deferred.js'
+import { Deferred, type PlacedTransfer } from './deferred.js'
 import { type LedgerTables, numberKey, placesOf, putDeferred, textOf, utf8Of } from './lmdb-tables.js'
 import { decodeTransfer } from './transfer.js'
 
@@ -45,7 +45,7 @@ function move(transfers: Table, last: number, tables: LedgerTables): void {
     if (text === undefined) throw new Error(`ledger: transfer ${sequence} is missing`)
     return text
   }
-  const tabled = (id: string): Located | undefined => {
+  const tabled = (id: string): PlacedTransfer | undefined => {
     const [place] = placesOf(tables.places.get(utf8Of(id)) ?? new Uint8Array(0))
     if (place === undefined) return undefined
     return { place, transfer: decodeTransfer(place.sequence, textOf(stored(place.sequence))) }

@@ -1,7 +1,7 @@
 import type { Environment, Table, TableEntry } from '../store/lmdb.js'
 import { encodeAccount } from './account.js'
 import { type Place, placesMax, textsOfBlock } from './blocks.js'
-import type { ChangedRecord, Deferred, Located } from './deferred.js'
+import type { ChangedRecord, Deferred, PlacedTransfer } from './deferred.js'
 import type { LedgerRecord } from './port.js'
 import { RecordSum } from './record-sum.js'
 import { decodeTransfer, putNumber } from './transfer.js'
@@ -102,7 +102,7 @@ export function recordOf(kind: string, key: string, stored: Uint8Array): LedgerR
 }
 
 /** The key in `timed`, and what it leads to. */
-function timedKey({ transfer, place }: Located): Buffer {
+function timedKey({ transfer, place }: PlacedTransfer): Buffer {
   return Buffer.concat([numberKey(transfer.untilMs), numberKey(place.sequence)])
 }
 
@@ -165,7 +165,7 @@ export function putDeferred(tables: LedgerTables, deferred: Deferred, sum?: Reco
   for (const [kind, changed] of records) putRecords(tables.records, kind, changed, sum)
 }
 
-function putEntries(history: Table, account: string, found: readonly Located[], at: number): void {
+function putEntries(history: Table, account: string, found: readonly PlacedTransfer[], at: number): void {
   const places = found.slice(at, at + placesMax).map(({ place }) => place)
   const key = Buffer.concat([utf8Of(`${account}\0`), numberKey(places[0]?.sequence ?? 0)])
   history.put(key, placesBytes(places))

@@ -20,7 +20,7 @@ import type { QueryMeters, QueryOutcome } from './meters.js'
 import { type IsGone, QueryEffort } from './query-effort.js'
 import { writeRoots, writers } from './roots.js'
 import { schema } from './schema.js'
-import { type Plan, planOf } from './selected.js'
+import { planOf, type SelectionPlan } from './selected.js'
 import { outOfShape, shapeLimits } from './shape.js'
 import { Texts } from './texts.js'
 import { VariableReader, type Variables } from './variables.js'
@@ -34,7 +34,7 @@ export interface QueryRequest {
 }
 
 /** `refused`: the query was not carried out at all, for its errors. */
-export interface Answer {
+export interface QueryAnswer {
   readonly refused: boolean
   readonly errors: readonly GraphQLError[]
   readonly warnings: readonly Warning[]
@@ -62,7 +62,7 @@ export const onlyQueries = 'ONLY_QUERIES'
 /** Answers queries. Every request has an effort of its own, which bounds how much of the index it may read. */
 export class Answerer {
   readonly #documents = new Recent<string, DocumentNode>(documentsMax)
-  readonly #plans = new WeakMap<OperationDefinitionNode, Plan>()
+  readonly #plans = new WeakMap<OperationDefinitionNode, SelectionPlan>()
   readonly #readers = new WeakMap<OperationDefinitionNode, VariableReader>()
   readonly #texts: Texts
 
@@ -77,10 +77,10 @@ export class Answerer {
   }
 
   /** Synchronous, except where a signature or key must be read from content. Rejects for bugs only. */
-  answer(request: QueryRequest, effort: QueryEffort): Answer | Promise<Answer> {
+  answer(request: QueryRequest, effort: QueryEffort): QueryAnswer | Promise<QueryAnswer> {
     const { meters, clock } = this.parts
     const started = clock.monotonic()
-    const counted = (answer: Answer): Answer => {
+    const counted = (answer: QueryAnswer): QueryAnswer => {
       meters?.count(outcomeOf(answer), clock.monotonic() - started)
       return answer
     }
@@ -90,7 +90,7 @@ export class Answerer {
     return answer instanceof Promise ? answer.then(counted) : counted(answer)
   }
 
-  #answer(request: QueryRequest, effort: QueryEffort): Answer | Promise<Answer> {
+  #answer(request: QueryRequest, effort: QueryEffort): QueryAnswer | Promise<QueryAnswer> {
     const spent = usedUp(effort)
     if (spent !== undefined) return refused([spent])
     const document = this.#document(request.query)
@@ -127,7 +127,7 @@ export class Answerer {
     document: DocumentNode,
     operation: OperationDefinitionNode,
     variables: Readonly<Record<string, unknown>>,
-  ): Plan {
+  ): SelectionPlan {
     const known = this.#plans.get(operation)
     if (known !== undefined) return known
     const plan = planOf(document, operation, variables, writers)
@@ -179,18 +179,18 @@ function isErrors(read: Variables | readonly GraphQLError[]): read is readonly G
   return Array.isArray(read)
 }
 
-function outcomeOf({ refused, errors, warnings }: Answer): QueryOutcome {
+function outcomeOf({ refused, errors, warnings }: QueryAnswer): QueryOutcome {
   if (refused) return 'refused'
   if (errors.length > 0) return 'error'
   return warnings.length === 0 ? 'whole' : 'partial'
 }
 
-function refused(errors: readonly GraphQLError[]): Answer {
+function refused(errors: readonly GraphQLError[]): QueryAnswer {
   return { refused: true, errors, warnings: [], text: JSON.stringify({ errors }) }
 }
 
 /** Adds the errors and warnings that the context collected. */
-function finished(data: string, thrown: readonly GraphQLError[], context: QueryContext): Answer {
+function finished(data: string, thrown: readonly GraphQLError[], context: QueryContext): QueryAnswer {
   const { warnings } = context
   const errors = [...thrown, ...context.errors]
   const before = errors.length === 0 ? '' : `"errors":${JSON.stringify(errors)},`

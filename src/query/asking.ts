@@ -32,12 +32,12 @@ export interface RangeArgument {
 }
 
 /** An error of the query itself: the client must ask differently. */
-export function wrong(message: string): GraphQLError {
+export function queryError(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } })
 }
 
 function within(list: readonly unknown[], max: number, name: string): void {
-  if (list.length > max) throw wrong(`${name} may have at most ${max} entries`)
+  if (list.length > max) throw queryError(`${name} may have at most ${max} entries`)
 }
 
 /** Ids or addresses as bytes. What is not 32 bytes in base64url cannot be in the index and is left out. */
@@ -70,10 +70,10 @@ function tagSelections({ name, values, op, match }: TagArgument, limits: QueryLi
   if (match !== 'WILDCARD') {
     return [{ name: bytes(name), values: values.map(bytes), match: op === 'NEQ' ? 'isNot' : 'is' }]
   }
-  if (op === 'NEQ') throw wrong('NEQ cannot be used together with WILDCARD')
+  if (op === 'NEQ') throw queryError('NEQ cannot be used together with WILDCARD')
   const starts = values.map((value) => {
     const star = value.indexOf('*')
-    if (star !== value.length - 1) throw wrong('a WILDCARD value must end in * and have no other *')
+    if (star !== value.length - 1) throw queryError('a WILDCARD value must end in * and have no other *')
     return bytes(value.slice(0, -1))
   })
   return [{ name: bytes(name), values: starts, match: 'starts' }]
@@ -85,7 +85,7 @@ export function heightsOf(range: RangeArgument | null | undefined): {
   maxHeight?: number
 } {
   const { min, max } = range ?? {}
-  if ((min ?? 0) < 0 || (max ?? 0) < 0) throw wrong('heights are not negative')
+  if ((min ?? 0) < 0 || (max ?? 0) < 0) throw queryError('heights are not negative')
   return {
     ...(min === null || min === undefined || min === 0 ? {} : { minHeight: min }),
     ...(max === null || max === undefined ? {} : { maxHeight: max }),
@@ -95,7 +95,7 @@ export function heightsOf(range: RangeArgument | null | undefined): {
 /** Rows of a page: the default where it is absent, cut down to the maximum. Throws a GraphQLError on less than 1. */
 export function pageSize(first: number | null | undefined, limits: QueryLimits): number {
   if (first === null || first === undefined) return 10
-  if (first < 1) throw wrong('first must be at least 1')
+  if (first < 1) throw queryError('first must be at least 1')
   return Math.min(first, limits.pageMax)
 }
 

@@ -1,6 +1,6 @@
 import type { BlockRecord } from '../catalog/block.js'
 import { decodeBase64url } from '../format/base64url.js'
-import { heightsOf, pageSize, type RangeArgument, wrong } from './asking.js'
+import { heightsOf, pageSize, queryError, type RangeArgument } from './asking.js'
 import type { QueryContext } from './context.js'
 import { blockCursor, readBlockCursor } from './cursor.js'
 import { quoted } from './json-text.js'
@@ -79,12 +79,12 @@ export function blocks(asked: BlocksArguments, { index, limits, effort }: QueryC
   const backwards = asked.sort !== 'HEIGHT_ASC'
   const cursor = asked.after === '' ? undefined : (asked.after ?? undefined)
   const after = cursor === undefined ? undefined : readBlockCursor(cursor)
-  if (cursor !== undefined && after === undefined) throw wrong('Invalid block cursor')
+  if (cursor !== undefined && after === undefined) throw queryError('Invalid block cursor')
   const { minHeight = 0, maxHeight = Number.MAX_SAFE_INTEGER } = heightsOf(asked.height)
   const min = !backwards && after !== undefined ? Math.max(minHeight, after + 1) : minHeight
   const max = backwards && after !== undefined ? Math.min(maxHeight, after - 1) : maxHeight
   const ids = asked.ids ?? []
-  if (ids.length > limits.listMax) throw wrong(`ids may have at most ${limits.listMax} entries`)
+  if (ids.length > limits.listMax) throw queryError(`ids may have at most ${limits.listMax} entries`)
   const limit = effort.spent ? 1 : wanted
   const found =
     ids.length === 0

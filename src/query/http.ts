@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql'
-import { type Answer, Answerer, type AnswererParts, onlyQueries, type QueryRequest } from './answer.js'
-import { type AnswerType, answerType, isJson, jsonType, responseType, wantsPage } from './media.js'
+import { Answerer, type AnswererParts, onlyQueries, type QueryAnswer, type QueryRequest } from './answer.js'
+import { type AnswerType, answerType, isJson, queryJsonType, responseType, wantsPage } from './media.js'
 import { queryPage, queryPagePolicy } from './page.js'
 import type { QueryAsk, QueryResponse } from './protocol.js'
 import type { IsGone, QueryEffort } from './query-effort.js'
@@ -78,7 +78,7 @@ export class QueryHttp {
     effort: QueryEffort,
   ): QueryResponse | Promise<QueryResponse> {
     const answer = this.#answerer.answer(asked, effort)
-    const say = ({ refused, errors, warnings, text }: Answer): QueryResponse => {
+    const say = ({ refused, errors, warnings, text }: QueryAnswer): QueryResponse => {
       // Older clients, which accept `application/json`, expect errors in the body of a 200.
       const writes = isGet && errors[0]?.extensions.code === onlyQueries
       const status = writes ? 405 : refused && type === responseType ? 400 : 200
@@ -106,14 +106,14 @@ export class QueryHttp {
     return respond(200, `[${answers.join(',')}]`, type)
   }
 
-  #ofBatch(asked: unknown, effort: QueryEffort): Pick<Answer, 'text'> | Promise<Answer> {
+  #ofBatch(asked: unknown, effort: QueryEffort): Pick<QueryAnswer, 'text'> | Promise<QueryAnswer> {
     const read = readParameters(asked)
     if ('status' in read) return { text: JSON.stringify({ errors: [new GraphQLError(read.message)] }) }
     return this.#answerer.answer(read, effort)
   }
 }
 
-const notAcceptable: Refused = { status: 406, message: `Answers are ${responseType} or ${jsonType}` }
+const notAcceptable: Refused = { status: 406, message: `Answers are ${responseType} or ${queryJsonType}` }
 const noJson = Symbol('not JSON')
 
 /** The value of a JSON text; null where the text is absent or empty. */

@@ -1,7 +1,7 @@
 /** The two media types of an answer (GraphQL over HTTP). */
 export const responseType = 'application/graphql-response+json'
-export const jsonType = 'application/json'
-export type AnswerType = typeof responseType | typeof jsonType
+export const queryJsonType = 'application/json'
+export type AnswerType = typeof responseType | typeof queryJsonType
 
 interface Range {
   readonly type: string
@@ -29,13 +29,13 @@ function rangesOf(accept: string): Range[] {
  * accepted, because older clients send such a header. Undefined where nothing that we have is acceptable.
  */
 export function answerType(accept: string | undefined): AnswerType | undefined {
-  if (accept === undefined || accept.trim() === '') return jsonType
+  if (accept === undefined || accept.trim() === '') return queryJsonType
   const ranges = rangesOf(accept).filter(({ quality }) => quality > 0)
   const named = ranges
-    .filter(({ type }) => type === responseType || type === jsonType)
+    .filter(({ type }) => type === responseType || type === queryJsonType)
     .sort((one, other) => other.quality - one.quality)[0]
   if (named !== undefined) return named.type as AnswerType
-  return ranges.some(({ type }) => type === '*/*' || type === 'application/*') ? jsonType : undefined
+  return ranges.some(({ type }) => type === '*/*' || type === 'application/*') ? queryJsonType : undefined
 }
 
 /** Whether the Accept header is that of a browser. */
@@ -47,5 +47,5 @@ export function wantsPage(accept: string | undefined): boolean {
 export function isJson(contentType: string | undefined): boolean {
   const [type = '', ...parameters] = (contentType ?? '').split(';').map((word) => word.trim().toLowerCase())
   const charset = parameters.find((parameter) => parameter.startsWith('charset='))
-  return type === jsonType && (charset === undefined || /^charset="?utf-?8"?$/.test(charset))
+  return type === queryJsonType && (charset === undefined || /^charset="?utf-?8"?$/.test(charset))
 }

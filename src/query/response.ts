@@ -1,4 +1,4 @@
-import { type AnswerType, jsonType } from './media.js'
+import { type AnswerType, queryJsonType } from './media.js'
 import type { QueryResponse } from './protocol.js'
 
 /** A refusal before the query is parsed: status and message. */
@@ -26,5 +26,5 @@ export function refusedWith(
   code = 'BAD_REQUEST',
 ): QueryResponse {
   const body = JSON.stringify({ errors: [{ message, extensions: { code } }] })
-  return respond(status, body, type ?? jsonType, more)
+  return respond(status, body, type ?? queryJsonType, more)
 }

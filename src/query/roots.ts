@@ -19,7 +19,7 @@ import { transaction, transactions, transactionWriters } from './transactions.js
 export const writers: Readonly<Record<string, Writers<never>>> = { ...transactionWriters, ...blockWriters }
 
 /** An operation with its variables, as they came and as the schema has them. */
-export interface Asked {
+export interface AskedQuery {
   readonly document: DocumentNode
   readonly operation: OperationDefinitionNode
   readonly given: Readonly<Record<string, unknown>>
@@ -39,7 +39,7 @@ const needed = new Set(['transactions', 'blocks'])
  * failed is among the errors. Throws what is a bug.
  */
 export function writeRoots(
-  asked: Asked,
+  asked: AskedQuery,
   roots: readonly SelectedRoot[],
   context: QueryContext,
 ): { data: string | Promise<string>; errors: GraphQLError[] } {
@@ -63,7 +63,12 @@ export function writeRoots(
   return { data: out.whole(), errors }
 }
 
-function writeRoot(out: JsonText, asked: Asked, { nodes, below }: SelectedRoot, context: QueryContext): void {
+function writeRoot(
+  out: JsonText,
+  asked: AskedQuery,
+  { nodes, below }: SelectedRoot,
+  context: QueryContext,
+): void {
   const [node] = nodes
   const name = node.name.value
   const field = queryFields[name]
@@ -78,7 +83,7 @@ function writeRoot(out: JsonText, asked: Asked, { nodes, below }: SelectedRoot, 
 
 /** Introspection and `__typename` are done by the library. */
 function introspected(
-  { document, operation, given }: Asked,
+  { document, operation, given }: AskedQuery,
   nodes: readonly FieldNode[],
   { effort }: QueryContext,
 ): string {

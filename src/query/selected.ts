@@ -45,7 +45,7 @@ export interface SelectedRoot {
 }
 
 /** What an operation asks for, in the order of the answer. */
-export interface Plan {
+export interface SelectionPlan {
   readonly roots: readonly SelectedRoot[]
   /** It holds for any variables. */
   readonly isFixed: boolean
@@ -77,7 +77,7 @@ export function planOf(
   operation: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
   writers: Readonly<Record<string, Writers<never>>>,
-): Plan {
+): SelectionPlan {
   return new Planning(document, variables, writers).plan(operation)
 }
 
@@ -97,7 +97,7 @@ class Planning {
     }
   }
 
-  plan({ selectionSet }: OperationDefinitionNode): Plan {
+  plan({ selectionSet }: OperationDefinitionNode): SelectionPlan {
     const query = schema.getQueryType()
     const roots = [...this.#grouped([selectionSet])].map(([key, nodes]): SelectedRoot => {
       const type = fieldType(query, nodes[0])

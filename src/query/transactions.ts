@@ -4,7 +4,7 @@ import type { Row } from '../catalog/row.js'
 import type { Selection } from '../catalog/selection.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
-import { pageSize, selectionOf, type TransactionsArguments, wrong } from './asking.js'
+import { pageSize, queryError, selectionOf, type TransactionsArguments } from './asking.js'
 import type { QueryContext } from './context.js'
 import { placeCursor, readRowCursor, rowCursor } from './cursor.js'
 import type { SignedHeader } from './headers.js'
@@ -281,7 +281,7 @@ export function transactions(
   // Some clients send an empty cursor for the first page.
   const cursor = asked.after === '' ? undefined : (asked.after ?? undefined)
   const after = cursor === undefined ? undefined : readRowCursor(cursor)
-  if (cursor !== undefined && after === undefined) throw wrong('Invalid transaction cursor')
+  if (cursor !== undefined && after === undefined) throw queryError('Invalid transaction cursor')
   const page = { backwards: asked.sort !== 'HEIGHT_ASC', limit: pageSize(asked.first, limits) }
   const takesEnd = below.some(({ below: inner }) => inner.some(({ write }) => write === endCursor))
   return new TransactionConnection(wanted, after === undefined ? page : { ...page, after }, takesEnd)

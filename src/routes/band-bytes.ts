@@ -116,7 +116,7 @@ export class BandBytes {
     const decided = planned(request, content.sizeBytes, about)
     if (decided === undefined || decided.variant === 'refused') {
       content.close()
-      return decided === undefined ? wrong(ask, "Malformed 'range' header") : refused(ask, decided)
+      return decided === undefined ? answerMalformed(ask, "Malformed 'range' header") : refused(ask, decided)
     }
     const { ledger } = this.parts
     const admission = about.isFree ? undefined : this.parts.admission
@@ -203,7 +203,7 @@ export function missing({ request, reply, first }: Ask): void {
   answerSmall(request, reply, first, { status: 404, lines: noStore, json: {} })
 }
 
-export function wrong({ request, reply, first }: Ask, error: string): void {
+export function answerMalformed({ request, reply, first }: Ask, error: string): void {
   answerSmall(request, reply, first, { status: 400, lines: noStore, json: { error } })
 }
 

@@ -6,7 +6,15 @@ import { plan, readAsked } from '../gateway/plan.js'
 import { Statements } from '../gateway/statements.js'
 import type { Operations } from '../http/operation.js'
 import { jsonType } from '../http/small-answer.js'
-import { type Ask, BandBytes, type IndexParts, known, missing, refused, wrong } from './band-bytes.js'
+import {
+  type Ask,
+  answerMalformed,
+  BandBytes,
+  type IndexParts,
+  known,
+  missing,
+  refused,
+} from './band-bytes.js'
 
 /** What is offered of our indexes: the signed document, the files of its bands, their torrents, and feeds of them. */
 export function indexRoutes(parts: IndexParts): Route[] {
@@ -104,7 +112,7 @@ class IndexRoutes {
     const offer = this.parts.offers.current()
     if (offer === undefined) return missing(ask)
     const [head = '', second = '', third = '', fourth = ''] = segments
-    if (segments.length > 4 || !segments.every(isSegment)) return wrong(ask, 'Malformed path')
+    if (segments.length > 4 || !segments.every(isSegment)) return answerMalformed(ask, 'Malformed path')
     if (head === 'webseed' && /^[0-9a-f]{16}$/.test(second)) {
       if (segments.length === 4 && third === '.pad') return this.#bytes.pad(ask, fourth)
       if (segments.length === 3) {

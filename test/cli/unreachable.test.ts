@@ -29,3 +29,10 @@ t.test('a name whose addresses all refuse has a reason, too', async (t) => {
   t.equal(code, 5)
   t.match(err, /does not answer: connect ECONNREFUSED/)
 })
+
+t.test('a gateway that does not answer is told of once', async (t) => {
+  const id = `${'B'.repeat(42)}A`
+  const { code, err } = await sluice(['get', id, '--gateway', `http://127.0.0.1:${port}`])
+  t.equal(code, 5)
+  t.equal(err.split(`/raw/${id} `).length - 1, 1, err)
+})

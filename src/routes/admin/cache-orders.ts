@@ -3,7 +3,7 @@ import type { LmdbCatalog } from '../../catalog/reader.js'
 import { type Id, parseId } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { SourceReply, SourceRequest } from '../../source/protocol.js'
-import { type Asked, done, type Order, type Told, wrong } from './order.js'
+import { done, malformedOrder, type Order, type OrderCall, type Told } from './order.js'
 
 export interface CacheOrderParts {
   readonly catalog: LmdbCatalog
@@ -92,9 +92,9 @@ function bundleIn({ bundle }: Held): { readonly bundle?: Id } {
   return bundle === undefined ? {} : { bundle: bundle.id }
 }
 
-async function pin(parts: CacheOrderParts, { rest }: Asked, isPinned: boolean): Promise<Told> {
+async function pin(parts: CacheOrderParts, { rest }: OrderCall, isPinned: boolean): Promise<Told> {
   const id = parseId(rest)
-  if (id === undefined) return wrong('Must provide a valid id')
+  if (id === undefined) return malformedOrder('Must provide a valid id')
   const failed = later('The pin could not be changed')
   const held = isPinned ? await heldOf(parts, id) : digestOf(parts, id)
   if (isRefusal(held)) return failed
@@ -112,9 +112,9 @@ function digestOf({ catalog }: CacheOrderParts, id: Id): Held | undefined {
   return digest === undefined ? undefined : { digest }
 }
 
-async function evict(parts: CacheOrderParts, { rest }: Asked): Promise<Told> {
+async function evict(parts: CacheOrderParts, { rest }: OrderCall): Promise<Told> {
   const id = parseId(rest)
-  if (id === undefined) return wrong('Must provide a valid id')
+  if (id === undefined) return malformedOrder('Must provide a valid id')
   const failed = later('The content could not be removed')
   const held = await heldOf(parts, id)
   if (isRefusal(held)) return failed

@@ -2,7 +2,7 @@ import type { Address } from '../../actor/address.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { IngestReply, IngestRequest } from '../../ingest/protocol.js'
 import type { ExportReply, ExportRequest } from '../../parquet/export-protocol.js'
-import { type Asked, done, type Order, type Told, wrong } from './order.js'
+import { done, malformedOrder, type Order, type OrderCall, type Told } from './order.js'
 
 /** The thread that writes the index also exports and prunes it. */
 type Line = Address<IngestRequest | ExportRequest, IngestReply | ExportReply>
@@ -55,11 +55,11 @@ export function exportOrders(line: Line): Order[] {
   ]
 }
 
-async function begin(line: Line, { body }: Asked): Promise<Told> {
+async function begin(line: Line, { body }: OrderCall): Promise<Told> {
   const { exportShape } = await shapes()
   const read = exportShape.safeParse(body)
   if (!read.success || read.data.startHeight > read.data.endHeight) {
-    return wrong('Invalid or missing required parameters')
+    return malformedOrder('Invalid or missing required parameters')
   }
   const reply = await line.ask({ export: 'begin', order: read.data })
   if (isRefusal(reply)) return refused(reply)
@@ -85,17 +85,17 @@ async function cancel(line: Line): Promise<Told> {
   return isRefusal(reply) ? refused(reply) : done('Parquet export cancelled')
 }
 
-async function prune(line: Line, { body }: Asked): Promise<Told> {
+async function prune(line: Line, { body }: OrderCall): Promise<Told> {
   const given = (body ?? {}) as Readonly<Record<string, unknown>>
   const { height } = await shapes()
   const bad = pruneFields.find((field) => !height.safeParse(given[field]).success)
-  if (bad !== undefined) return wrong(`Invalid ${bad} - must be a positive integer`)
+  if (bad !== undefined) return malformedOrder(`Invalid ${bad} - must be a positive integer`)
   const [beforeSeconds, from, to] = pruneFields.map((field) => Number(given[field])) as [
     number,
     number,
     number,
   ]
-  if (from > to) return wrong('Invalid endHeight - must be a positive integer not below startHeight')
+  if (from > to) return malformedOrder('Invalid endHeight - must be a positive integer not below startHeight')
   const reply = await line.ask({ kind: 'prune', from, to, beforeSeconds })
   if (isRefusal(reply)) return refused(reply)
   if (reply.kind !== 'pruned') throw new Error('the index answered something else')
@@ -103,7 +103,7 @@ async function prune(line: Line, { body }: Asked): Promise<Told> {
 }
 
 function refused({ refused: why, message }: Refusal): Told {
-  if (why === 'malformed') return wrong(message)
+  if (why === 'malformed') return malformedOrder(message)
   return why === 'busy'
     ? { status: 409, body: { error: message } }
     : { status: 503, body: message, retryAfterSeconds: 1 }

@@ -5,7 +5,7 @@ import { idOfBytes } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { sha256 } from '../../proof/digest.js'
 import { bundleStatus, debug, type IndexOrderParts } from './index-state.js'
-import { type Asked, done, isTold, type Order, readBody, type Told, wrong } from './order.js'
+import { done, isTold, malformedOrder, type Order, type OrderCall, readBody, type Told } from './order.js'
 
 const itemsBodyMaxBytes = 10_000_000
 
@@ -66,7 +66,7 @@ export function indexOrders(parts: IndexOrderParts): Order[] {
   ]
 }
 
-async function queueTransaction({ ingest }: IndexOrderParts, { body }: Asked): Promise<Told> {
+async function queueTransaction({ ingest }: IndexOrderParts, { body }: OrderCall): Promise<Told> {
   const { transactionBody } = await shapes()
   const read = readBody(transactionBody, body)
   if (isTold(read)) return read
@@ -74,7 +74,7 @@ async function queueTransaction({ ingest }: IndexOrderParts, { body }: Asked): P
   return isRefusal(reply) ? full(reply) : done('TX queued')
 }
 
-async function queueBundle(parts: IndexOrderParts, asked: Asked): Promise<Told> {
+async function queueBundle(parts: IndexOrderParts, asked: OrderCall): Promise<Told> {
   const { bundleBody } = await shapes()
   const read = readBody(bundleBody, asked.body)
   if (isTold(read)) return read
@@ -91,12 +91,12 @@ function full({ refused, message }: Refusal): Told {
  * Announced items are pending in the index, in no bundle, until their bundle comes; without it they are removed after some
  * days.
  */
-async function queueItems({ keeper }: IndexOrderParts, { body }: Asked): Promise<Told> {
-  if (!Array.isArray(body)) return wrong('Must provide array of data item headers')
+async function queueItems({ keeper }: IndexOrderParts, { body }: OrderCall): Promise<Told> {
+  if (!Array.isArray(body)) return malformedOrder('Must provide array of data item headers')
   const { itemsBody, itemsMax } = await shapes()
-  if (body.length > itemsMax) return wrong(`Too many data item headers: ${itemsMax} at most`)
+  if (body.length > itemsMax) return malformedOrder(`Too many data item headers: ${itemsMax} at most`)
   const read = itemsBody.safeParse(body)
-  if (!read.success) return wrong('Must provide array of data item headers')
+  if (!read.success) return malformedOrder('Must provide array of data item headers')
   const rows = read.data.map((header): ItemInput => {
     const { owner, signature, tags, target, anchor } = header
     const none = new Uint8Array(0)
@@ -127,7 +127,7 @@ async function queueItems({ keeper }: IndexOrderParts, { body }: Asked): Promise
 }
 
 /** Announced items are neither found nor served any more; those that are in a block, or were verified, stay as they are. */
-async function forgetItems({ keeper }: IndexOrderParts, { body }: Asked): Promise<Told> {
+async function forgetItems({ keeper }: IndexOrderParts, { body }: OrderCall): Promise<Told> {
   const { goneBody } = await shapes()
   const read = readBody(goneBody, body)
   if (isTold(read)) return read

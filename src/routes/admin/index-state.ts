@@ -10,7 +10,7 @@ import { isRefusal } from '../../format/refusal.js'
 import type { IngestReply, IngestRequest } from '../../ingest/protocol.js'
 import type { ExportReply, ExportRequest } from '../../parquet/export-protocol.js'
 import { isBundle } from '../../source/learned.js'
-import { type Asked, type Told, wrong } from './order.js'
+import { malformedOrder, type OrderCall, type Told } from './order.js'
 
 /** What orders about the index need. */
 export interface IndexOrderParts {
@@ -49,10 +49,10 @@ const unknown = {
 /** State of a bundle. 404 where it is not a bundle by its tags, does not wait to be opened, and never was opened. */
 export async function bundleStatus(
   { ingest, index, clock }: IndexOrderParts,
-  { rest }: Asked,
+  { rest }: OrderCall,
 ): Promise<Told> {
   const asked = parseId(rest)
-  if (asked === undefined) return wrong('Must provide a valid bundle id')
+  if (asked === undefined) return malformedOrder('Must provide a valid bundle id')
   const reply = await ingest.ask({ kind: 'waiting', id: asked })
   if (isRefusal(reply)) return { status: 503, body: reply.message, retryAfterSeconds: 1 }
   if (reply.kind !== 'waiting') throw new Error('the index answered something else')

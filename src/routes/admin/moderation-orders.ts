@@ -3,7 +3,7 @@ import { isRefusal } from '../../format/refusal.js'
 import type { ModerationReply, ModerationRequest, Subject, SubjectKind } from '../../moderation/protocol.js'
 import type { ModerationStore } from '../../moderation/store.js'
 import { readPossibleName, readSubject } from '../../moderation/subject.js'
-import { type Asked, done, isTold, type Order, readBody, type Told, wrong } from './order.js'
+import { done, isTold, malformedOrder, type Order, type OrderCall, readBody, type Told } from './order.js'
 
 const pageMax = 200
 
@@ -51,13 +51,13 @@ function decision(
   message: string,
 ): Order {
   const blocks = path.startsWith('block')
-  const act = (asked: Asked) => decide(parts, asked, read, blocks, message)
+  const act = (asked: OrderCall) => decide(parts, asked, read, blocks, message)
   return { method: 'PUT', path, summary, statuses: [200, 503], act }
 }
 
 async function decide(
   { keeper }: ModerationOrderParts,
-  { body, by }: Asked,
+  { body, by }: OrderCall,
   read: (body: unknown) => Promise<Subject | Told>,
   blocks: boolean,
   message: string,
@@ -94,7 +94,7 @@ async function possibleNameOf(body: unknown): Promise<Subject | Told> {
 const subjectOf = (kind: SubjectKind, text: string): Subject | Told => orWrong(readSubject(kind, text))
 
 function orWrong(subject: Subject | string): Subject | Told {
-  return typeof subject === 'string' ? wrong(subject) : subject
+  return typeof subject === 'string' ? malformedOrder(subject) : subject
 }
 
 /** `?before={sequence}&limit=&find={id, hash or name}`: the newest entries first. */
@@ -110,7 +110,7 @@ function page(store: ModerationStore, query: URLSearchParams): Told {
     return { status: 200, body: { counts: store.counts(), entries } }
   }
   const before = Number(query.get('before') ?? Number.MAX_SAFE_INTEGER)
-  if (!Number.isSafeInteger(before) || before < 0) return wrong("'before' must be a sequence number")
+  if (!Number.isSafeInteger(before) || before < 0) return malformedOrder("'before' must be a sequence number")
   const limit = limitOf(query)
   const entries = store.newest(before, limit)
   const next = entries.length === limit ? { next: entries.at(-1)?.sequence } : {}

@@ -7,7 +7,7 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { parseTransaction, type Transaction } from '../../format/transaction.js'
 import { pendingInput, transactionAttributes } from '../../ingest/rows.js'
 import { verifyTransaction } from '../../proof/transaction.js'
-import { type Asked, done, type Order, type Told, wrong } from './order.js'
+import { done, malformedOrder, type Order, type OrderCall, type Told } from './order.js'
 
 export interface OptimisticOrderParts {
   readonly keeper: Address<CatalogRequest, CatalogReply>
@@ -36,16 +36,17 @@ export function optimisticOrder(parts: OptimisticOrderParts): Order {
   }
 }
 
-async function queue({ keeper, index, isEnabled }: OptimisticOrderParts, { body }: Asked): Promise<Told> {
+async function queue({ keeper, index, isEnabled }: OptimisticOrderParts, { body }: OrderCall): Promise<Told> {
   if (!isEnabled) return { status: 403, body: 'Optimistic tx indexing is disabled' }
   const given: readonly unknown[] = Array.isArray(body) ? body : [body]
-  if (given.length === 0) return wrong('Must provide a transaction header')
-  if (given.length > transactionsMax) return wrong(`Too many transaction headers: ${transactionsMax} at most`)
+  if (given.length === 0) return malformedOrder('Must provide a transaction header')
+  if (given.length > transactionsMax)
+    return malformedOrder(`Too many transaction headers: ${transactionsMax} at most`)
   index.refresh()
   const transactions: Transaction[] = []
   for (const one of given) {
     const read = verified(one)
-    if (isRefusal(read)) return wrong(read.message)
+    if (isRefusal(read)) return malformedOrder(read.message)
     // Transactions that the index has already are left as they are: more is known of them.
     if (index.row(idBytes(read.id)) === undefined) transactions.push(read)
   }

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { Shape } from '../../http/operation.js'
 
 /** Input of an order: the body as JSON, not yet validated, and the rest of the path. */
-export interface Asked {
+export interface OrderCall {
   /** Undefined where there was no body. */
   readonly body: unknown
   /** The path behind that of the order, where the latter ends in a slash. */
@@ -40,7 +40,7 @@ export interface Order {
   readonly bodyMaxBytes?: number
   /** What goes in and out, for the description. */
   readonly shape?: Shape
-  act(asked: Asked): Told | Promise<Told>
+  act(asked: OrderCall): Told | Promise<Told>
 }
 
 /** 200 with a message, in the form that clients of the network expect. */
@@ -48,14 +48,14 @@ export function done(message: string, more: object = {}): Told {
   return { status: 200, body: { message, ...more } }
 }
 
-export function wrong(message: string): Told {
+export function malformedOrder(message: string): Told {
   return { status: 400, body: message }
 }
 
 /** The body parsed by `schema`, or an answer that names the first error. */
 export function readBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> | Told {
   const read = schema.safeParse(body ?? {})
-  return read.success ? read.data : wrong(read.error.issues[0]?.message ?? 'Malformed body')
+  return read.success ? read.data : malformedOrder(read.error.issues[0]?.message ?? 'Malformed body')
 }
 
 export function isTold(value: unknown): value is Told {

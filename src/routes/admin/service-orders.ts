@@ -1,5 +1,5 @@
 import { abortAfter } from '../../actor/clock.js'
-import { type Asked, done, isTold, type Order, readBody, type Told } from './order.js'
+import { done, isTold, type Order, type OrderCall, readBody, type Told } from './order.js'
 import { creditForms, uploadForms } from './service-forms.js'
 
 /** What the upload service tells its operator, and does for them. */
@@ -148,7 +148,7 @@ function told(outcome: Outcome): Told {
 const limitMs = 30_000
 
 /** What passes an order on to the service that carries it out; resolves with its answer. */
-export type PassOn = (order: OrderShape, asked: Asked) => Promise<Told>
+export type PassOn = (order: OrderShape, asked: OrderCall) => Promise<Told>
 
 /** Orders that a service of this program carries out on its own port, where the same key opens them. */
 export function passedOrders(shapes: readonly OrderShape[], pass: PassOn): Order[] {
