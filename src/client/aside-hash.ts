@@ -11,12 +11,15 @@ export interface AsideHash {
   drop(): void
 }
 
-type Batch = Uint8Array<ArrayBufferLike>
+/** Memory that both threads can use, or that goes from one to the other. */
+interface Batch {
+  readonly number: number
+  bytes: Uint8Array<ArrayBufferLike>
+}
 
 /** What a thread is told: the next `size` bytes of a job, and whether they are its last; `drop` ends it without an answer. */
 interface Order {
   readonly job: number
-  readonly batch: Batch
   readonly size: number
   readonly isLast: boolean
   readonly drop?: true
@@ -25,27 +28,27 @@ interface Order {
 /** What a thread says: so many bytes of a job were hashed, and perhaps its digest. The batch is given back. */
 interface News {
   readonly job: number
-  readonly batch: Batch
+  readonly number: number
   readonly size: number
   readonly digest?: Uint8Array
+  /** The batch's memory, where it goes from one thread to the other. */
+  readonly bytes?: Uint8Array<ArrayBufferLike>
 }
 
 interface Thread {
-  post(order: Order): void
-  /** Memory that both threads can use, or that goes from one to the other. */
-  batch(): Batch
+  post(order: Order, batch: Batch): void
+  /** Memory for the batch of this number, once for each number. */
+  memory(number: number): Uint8Array<ArrayBufferLike>
   /** Keeps the process alive while it works, where threads would not. */
   hold(isWorking: boolean): void
 }
 
 type StartThread = (news: (news: News) => void, failed: (error: Error) => void) => Thread
 
-/** Bytes of a message: one costs more than copying a few KiB. */
-const batchBytes = 256 * 1024
-/** Bytes on their way to the other thread, at most. */
-const waitingBytesMax = 4 * 1024 * 1024
-/** Batches that are kept for the next bytes. */
-const spareMax = waitingBytesMax / batchBytes
+/** Bytes of a message: what is hashed behind the last byte of a content is at most so much. */
+const batchBytes = 128 * 1024
+/** Bytes of one content on their way to the other thread, at most; about what processors keep near them. */
+const waitingBytesMax = 2 * 1024 * 1024
 
 interface Job {
   waiting: number
@@ -57,6 +60,8 @@ interface Job {
 /** One thread that hashes several things in turn. */
 class HashThread {
   readonly #jobs = new Map<number, Job>()
+  /** All batches by number, and those that no job uses: as many as were ever on their way at once. */
+  readonly #batches: Batch[] = []
   readonly #spare: Batch[] = []
   readonly #thread: Thread
   #last = 0
@@ -95,7 +100,7 @@ class HashThread {
       const one = this.#jobs.get(job)
       if (one === undefined) return
       one.waiting += size
-      this.#thread.post({ job, batch, size, isLast })
+      this.#thread.post({ job, size, isLast }, batch)
       if (!isLast) batch = this.#batch()
       size = 0
     }
@@ -103,7 +108,7 @@ class HashThread {
       update: (piece) => {
         for (let at = 0; at < piece.length; ) {
           const taken = Math.min(batchBytes - size, piece.length - at)
-          batch.set(piece.subarray(at, at + taken), size)
+          batch.bytes.set(piece.subarray(at, at + taken), size)
           size += taken
           at += taken
           if (size === batchBytes) post(false)
@@ -121,18 +126,25 @@ class HashThread {
       },
       drop: () => {
         if (!this.#jobs.has(job)) return
-        this.#thread.post({ job, batch, size: 0, isLast: true, drop: true })
+        this.#thread.post({ job, size: 0, isLast: true, drop: true }, batch)
         this.#ended(job)
       },
     }
   }
 
   #batch(): Batch {
-    return this.#spare.pop() ?? this.#thread.batch()
+    const spare = this.#spare.pop()
+    if (spare !== undefined) return spare
+    const number = this.#batches.length
+    const batch = { number, bytes: this.#thread.memory(number) }
+    this.#batches.push(batch)
+    return batch
   }
 
-  #heard({ job, batch, size, digest }: News): void {
-    if (this.#spare.length < spareMax) this.#spare.push(batch)
+  #heard({ job, number, size, digest, bytes }: News): void {
+    const batch = this.#batches[number] as Batch
+    if (bytes !== undefined) batch.bytes = bytes
+    this.#spare.push(batch)
     const one = this.#jobs.get(job)
     if (one === undefined) return
     one.waiting -= size
@@ -159,14 +171,18 @@ interface NodeWorker {
 const nodeProgram = `
 const { parentPort } = require('node:worker_threads')
 const { createHash } = require('node:crypto')
-const jobs = new Map()
-parentPort.on('message', ({ job, batch, size, isLast, drop }) => {
+const [jobs, batches] = [new Map(), []]
+parentPort.on('message', ({ number, shared, job, size, isLast, drop }) => {
+  if (shared) {
+    batches[number] = shared
+    return
+  }
   const hash = jobs.get(job) ?? createHash('sha384')
-  hash.update(batch.subarray(0, size))
+  hash.update(batches[number].subarray(0, size))
   if (isLast) jobs.delete(job)
   else jobs.set(job, hash)
   const digest = isLast && !drop ? new Uint8Array(hash.digest()) : undefined
-  parentPort.postMessage({ job, batch, size, digest })
+  parentPort.postMessage({ job, number, size, digest })
 })
 `
 
@@ -189,9 +205,14 @@ function startNodeThread({ Worker }: NodeThreads): StartThread {
     worker.on('exit', () => failed(new Error('the thread that hashes has ended')))
     worker.unref()
     return {
-      post: (order) => worker.postMessage(order),
-      // Shared: a buffer that is handed over counts as a new one each time, and many of those start the garbage collector.
-      batch: () => new Uint8Array(new SharedArrayBuffer(batchBytes)),
+      post: (order, { number }) => worker.postMessage({ ...order, number }),
+      // Shared, and named by its number from then on: memory that comes with a message counts as new each time, whether it is
+      // shared or handed over, and so much of it starts the garbage collector.
+      memory: (number) => {
+        const shared = new Uint8Array(new SharedArrayBuffer(batchBytes))
+        worker.postMessage({ number, shared })
+        return shared
+      },
       hold: (isWorking) => (isWorking ? worker.ref() : worker.unref()),
     }
   }
@@ -252,13 +273,13 @@ const jobs = new Map()
 let start
 onmessage = ({ data }) => {
   if (data.module) { start = () => make(WebAssembly.Instance, data.module, data.state, data.input, data.inputBytes); return }
-  const { job, batch, size, isLast, drop } = data
+  const { job, number, bytes, size, isLast, drop } = data
   const hash = jobs.get(job) ?? start()
-  hash.update(batch.subarray(0, size))
+  hash.update(bytes.subarray(0, size))
   if (isLast) jobs.delete(job)
   else jobs.set(job, hash)
   const digest = isLast && !drop ? hash.digest() : undefined
-  postMessage({ job, batch, size, digest }, [batch.buffer])
+  postMessage({ job, number, bytes, size, digest }, [bytes.buffer])
 }
 `
 
@@ -285,8 +306,8 @@ function startBrowserThread(Worker: new (url: string) => BrowserWorker, module: 
     worker.postMessage({ module, state: initialState(), ...layout })
     return {
       // Pages have shared memory only where they are isolated from other origins.
-      post: (order) => worker.postMessage(order, [order.batch.buffer]),
-      batch: () => new Uint8Array(batchBytes),
+      post: (order, { number, bytes }) => worker.postMessage({ ...order, number, bytes }, [bytes.buffer]),
+      memory: () => new Uint8Array(batchBytes),
       hold: () => undefined,
     }
   }

@@ -24,6 +24,9 @@ function nativeCrypto(): NativeCrypto | undefined {
 
 const native = nativeCrypto()
 
+/** Whether this program's platform hashes pieces here and fast. */
+export const isHashNative = native !== undefined
+
 const slow = { sha256: slowSha256, sha384: slowSha384 }
 
 /** A hash of bytes that come in pieces. */

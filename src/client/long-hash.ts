@@ -1,8 +1,11 @@
 import type { AsideHash } from './aside-hash.js'
-import { runningHash } from './hash.js'
+import { isHashNative, runningHash } from './hash.js'
 
-/** From so many bytes on, messages to another thread cost less than hashing here. */
-export const asideBytesMin = 256 * 1024
+/**
+ * From so many bytes on, hashing beside pays. Native hashing of a piece takes less than the wait for it did, and waking another
+ * thread for each piece costs more than it saves up to a few MiB; what is slow here pays sooner.
+ */
+export const asideBytesMin = isHashNative ? 8 * 1024 * 1024 : 256 * 1024
 
 /** SHA-384 of about `size` bytes that come in pieces: by another thread where they are many. Loaded by those only. */
 export async function longSha384(size: number): Promise<AsideHash> {

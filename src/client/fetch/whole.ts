@@ -1,5 +1,5 @@
 import { fromBase64, sameBytes, toBase64url } from '../bytes.js'
-import { digestOf, hash256 } from '../hash.js'
+import { digestOf, hash256, isHashNative } from '../hash.js'
 import type { SignedHead } from '../item-layout.js'
 import { isOwnersItem } from '../item-proof.js'
 import { asideBytesMin, longSha384 } from '../long-hash.js'
@@ -42,19 +42,28 @@ export async function ownedContent(question: WholeQuestion): Promise<OwnedConten
   }
   const { headers, status } = response
   const told = gatewayHeader(headers, 'data-id')
-  const signature = await responseSignature({ status, headers, method: 'GET', path })
-  const isOther = told !== undefined && told !== id
-  if (signature === false || isOther) {
+  if (told !== undefined && told !== id) {
     await response.body?.cancel()
-    const lie = isOther
-      ? `asked for ${id}, it gave ${told}`
-      : `the signature over its answer for ${id} does not hold`
-    throw untrue(`${gateway}: ${lie}`)
+    throw untrue(`${gateway}: asked for ${id}, it gave ${told}`)
   }
+  // While the body comes: its bytes are given to nobody before the signature was judged.
+  const signature = responseSignature({ status, headers, method: 'GET', path })
+  signature.catch((error) => error)
   const rootId = gatewayHeader(headers, 'root-transaction-id')
-  const signedBy = signature === 'unsigned' ? undefined : signature.keyId
-  const found = rootId === id ? await ofTransaction(question, response) : await ofItem(question, response)
-  return { ...found, signedBy }
+  const found = await (rootId === id ? ofTransaction : ofItem)(question, response).catch(async (error) => {
+    // A signature that does not hold says more than what followed from it.
+    checkSigned(question, await signature)
+    throw error
+  })
+  return { ...found, signedBy: checkSigned(question, await signature) }
+}
+
+type Signature = Awaited<ReturnType<typeof responseSignature>>
+
+/** The key that signed an answer; undefined for one without a signature. Throws where the signature does not hold. */
+function checkSigned({ gateway, id }: WholeQuestion, signature: Signature): string | undefined {
+  if (signature === false) throw untrue(`${gateway}: the signature over its answer for ${id} does not hold`)
+  return signature === 'unsigned' ? undefined : signature.keyId
 }
 
 type Found = Omit<OwnedContent, 'signedBy'>
@@ -139,13 +148,14 @@ function describe({ tags, owner }: SignedHead, bytes: Uint8Array<ArrayBuffer>): 
   return { bytes, contentType, owner: toBase64url(hash256(owner)) }
 }
 
-/** A body, and its SHA-384 by another thread, or by this one where that failed. */
+/** A body, and its SHA-384, which is made while it comes: by another thread where it is long, or by this one. */
 async function hashedBody(
   question: WholeQuestion,
   response: Response,
 ): Promise<{ bytes: Uint8Array<ArrayBuffer>; hashed(): Promise<Uint8Array> }> {
   const length = plainLength(response) ?? asideBytesMin
-  const aside = length < asideBytesMin ? undefined : await longSha384(length)
+  // WebCrypto hashes what is short faster than this thread, but only as a whole.
+  const aside = length < asideBytesMin && !isHashNative ? undefined : await longSha384(length)
   let bytes: Uint8Array<ArrayBuffer>
   try {
     bytes = await heldBody(question, response, (piece) => aside?.update(piece))
