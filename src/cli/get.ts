@@ -41,7 +41,10 @@ export const getCommand = clientCommand('get', help, options, async ([reference,
   }
   findings.end()
   const how = `${response.headers.get('x-verified')}, ${response.headers.get('content-type')}`
-  process.stderr.write(`proven by ${how}\n`)
+  const block = response.headers.get('x-verified-block')
+  const where =
+    block === null ? '' : `, in block ${block} at height ${response.headers.get('x-verified-height')}`
+  process.stderr.write(`proven by ${how}${where}\n`)
   return exitCode.done
 })
 

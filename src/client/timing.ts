@@ -23,6 +23,23 @@ export function waited(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
+/** What `work` gives within `ms`; behind that it rejects with `unavailable`, and nobody hears how `work` ends. */
+export async function soon<Value>(work: Promise<Value>, ms: number, signal?: AbortSignal): Promise<Value> {
+  const controller = new AbortController()
+  const late = waited(ms, controller.signal).then(() => {
+    throw new ClientError('unavailable', `no answer within ${ms} ms`, 'try again later')
+  })
+  // Only the first of the two is heard.
+  late.catch((error) => error)
+  work.catch((error) => error)
+  try {
+    throwIfAborted(signal)
+    return await Promise.race([work, late])
+  } finally {
+    controller.abort()
+  }
+}
+
 /**
  * A signal that fires with the caller's, and where nothing has come for some time. Its timer is not set anew for each piece of a
  * body: when it fires it looks since when something is waited for.

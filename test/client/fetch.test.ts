@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { type Finding, ProvingFetcher, type ProvingFetchOptions } from '../../src/client/fetch/index.js'
 import { type Running, run } from '../flow/running.js'
-import { type Asked, codeOf, serving, type Told } from './rig.js'
+import { type Asked, type Bend, bent, codeOf, type Told } from './rig.js'
 
 let running: Running
 
@@ -15,24 +15,8 @@ async function example(name: string): Promise<string> {
 }
 
 /** A gateway that hands on what the real one says, with some answers bent. */
-async function liar(t: Test, bend: (asked: Asked, told: Told) => Told | Promise<Told>): Promise<string> {
-  const honest = await gatewayUrl()
-  const { url } = await serving(t, async (asked) => {
-    const { method, path, body } = asked
-    const headers: Record<string, string> = {}
-    for (const name of ['range', 'content-type']) {
-      const value = asked.headers[name]
-      if (typeof value === 'string') headers[name] = value
-    }
-    const response = await fetch(honest + path, { method, headers, ...(method === 'POST' ? { body } : {}) })
-    const told = Object.fromEntries([...response.headers].filter(([name]) => name !== 'content-length'))
-    return bend(asked, {
-      status: response.status,
-      headers: told,
-      bytes: Buffer.from(await response.arrayBuffer()),
-    })
-  })
-  return url
+async function liar(t: Test, bend: Bend): Promise<string> {
+  return bent(t, await gatewayUrl(), bend)
 }
 
 function verifier(

@@ -66,6 +66,29 @@ export async function serving(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, bodies }
 }
 
+/** What a gateway says instead of what it was told. */
+export type Bend = (asked: Asked, told: Told) => Told | Promise<Told>
+
+/** A gateway that hands on what an honest one says, with some answers bent. */
+export async function bent(t: Test, honest: string, bend: Bend = (_, told) => told): Promise<string> {
+  const { url } = await serving(t, async (asked) => {
+    const { method, path, body } = asked
+    const headers: Record<string, string> = {}
+    for (const name of ['range', 'content-type']) {
+      const value = asked.headers[name]
+      if (typeof value === 'string') headers[name] = value
+    }
+    const response = await fetch(honest + path, { method, headers, ...(method === 'POST' ? { body } : {}) })
+    const told = Object.fromEntries([...response.headers].filter(([name]) => name !== 'content-length'))
+    return bend(asked, {
+      status: response.status,
+      headers: told,
+      bytes: Buffer.from(await response.arrayBuffer()),
+    })
+  })
+  return url
+}
+
 const jwk = fixtureJson<Record<string, string>>('rsa-4096.jwk.json')
 const serviceKey = rsaSigner(jwk)
 export const serviceAddress = normalizedAddress(serviceKey.owner)

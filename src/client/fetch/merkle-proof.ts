@@ -39,10 +39,34 @@ export function chunkProven(
   target: number,
   size: number,
 ): ProvenLeafBytes | undefined {
+  const leaf = leafProven(root, path, target, size, true)
+  return leaf !== undefined && leaf.end - leaf.start <= chunkBytesMax ? leaf : undefined
+}
+
+/**
+ * Follows a tx_path from a block's tx_root to the transaction that covers byte `target` of the block's `size` bytes: its data
+ * root and bounds. Undefined where it proves nothing.
+ */
+export function transactionPlaceProven(
+  root: Uint8Array,
+  path: Uint8Array,
+  target: number,
+  size: number,
+): ProvenLeafBytes | undefined {
+  return leafProven(root, path, target, size, false)
+}
+
+function leafProven(
+  root: Uint8Array,
+  path: Uint8Array,
+  target: number,
+  size: number,
+  mayRebase: boolean,
+): ProvenLeafBytes | undefined {
   let [id, at, left, right, aim, shift] = [root, 0, 0, size, target, 0]
-  if (target < 0 || target >= size || path.length > chunkBytesMax) return undefined
+  if (!(target >= 0 && target < size) || path.length > chunkBytesMax) return undefined
   while (path.length - at !== 64) {
-    const isRebased = sameBytes(path.subarray(at, at + 32), zeros)
+    const isRebased = mayRebase && sameBytes(path.subarray(at, at + 32), zeros)
     if (isRebased) at += 32
     if (path.length - at < 160) return undefined
     const [one, other, note] = [0, 32, 64].map((from) => path.subarray(at + from, at + from + 32))
@@ -60,7 +84,7 @@ export function chunkProven(
   const [dataHash, note] = [path.slice(at, at + 32), path.subarray(at + 32)]
   if (!sameBytes(hash256(hash256(dataHash), hash256(note)), id)) return undefined
   const end = Math.min(right, readNote(note))
-  if (end - left > chunkBytesMax || end <= left) return undefined
+  if (end <= left) return undefined
   return { dataHash, start: shift + left, end: shift + end }
 }
 

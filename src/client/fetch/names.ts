@@ -1,13 +1,8 @@
 import { isContentId } from '../bytes.js'
 import { ClientError } from '../errors.js'
+import { agreed } from './agreement.js'
 import { type Finding, type Gateways, untrue } from './gateways.js'
 import { responseSignature } from './http-signature.js'
-
-/** What a name means, as so many gateways agree. */
-export interface ResolvedName {
-  readonly id: string
-  readonly agreed: readonly string[]
-}
 
 async function askOne(
   gateways: Gateways,
@@ -33,40 +28,19 @@ async function askOne(
   throw new ClientError('not-found', `${gateway} does not know the name ${name}`, 'check the spelling')
 }
 
-/**
- * What a name means. Nothing in an answer proves it, so several gateways are asked, and more than half of those that answer, and
- * at least `quorum`, must agree: one that still shows an older content is outvoted. Who differs is told to `onFinding`.
- */
-export async function nameResolved(
+/** What a name means, by the agreement of at least `quorum` gateways: see `agreed`. */
+export function nameResolved(
   gateways: Gateways,
   name: string,
   quorum: number,
   onFinding?: (finding: Finding) => void,
   signal?: AbortSignal,
-): Promise<ResolvedName> {
-  const votes = new Map<string, string[]>()
-  const answers = await Promise.allSettled(
-    gateways.urls.map(async (url) => {
-      const gateway = url.replace(/\/+$/, '')
-      const id = await askOne(gateways, gateway, name, signal)
-      votes.set(id, [...(votes.get(id) ?? []), gateway])
-    }),
-  )
-  const [best, ...others] = [...votes].sort(([, one], [, other]) => other.length - one.length)
-  const told = [...votes.values()].reduce((sum, list) => sum + list.length, 0)
-  if (best === undefined) {
-    const failed = answers.find((answer) => answer.status === 'rejected')
-    throw (
-      failed?.reason ?? new ClientError('not-found', `nobody knows the name ${name}`, 'check the spelling')
-    )
-  }
-  const [id, agreed] = best
-  if (agreed.length < quorum || agreed.length * 2 <= told)
-    throw untrue(
-      `gateways do not agree on ${name}: ${[...votes].map(([one, list]) => `${one} by ${list.length}`).join(', ')}`,
-    )
-  for (const [other, list] of others)
-    for (const gateway of list)
-      onFinding?.({ gateway, error: untrue(`${gateway}: ${name} means ${other} there`) })
-  return { id, agreed }
+): Promise<string> {
+  return agreed(gateways, {
+    about: `the name ${name}`,
+    quorum,
+    onFinding,
+    ask: (gateway) => askOne(gateways, gateway, name, signal),
+    textOf: (id) => id,
+  })
 }

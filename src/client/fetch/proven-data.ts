@@ -1,7 +1,9 @@
 import { fromBase64url, joined, sameBytes } from '../bytes.js'
+import { ClientError } from '../errors.js'
 import { digestBeside } from '../hash.js'
+import type { AgreedBlock } from './agreed-block.js'
 import { chainHeader, type Gateways, untrue } from './gateways.js'
-import { chunkProven } from './merkle-proof.js'
+import { chunkProven, transactionPlaceProven } from './merkle-proof.js'
 import {
   type ProvenTransaction,
   transactionProven,
@@ -15,6 +17,13 @@ interface Chunk {
   readonly bytes: Uint8Array
 }
 
+interface RawChunk {
+  readonly bytes: Uint8Array
+  readonly path: Uint8Array
+  /** From the block's tx_root to the transaction's data root; undefined where the gateway tells none. */
+  readonly txPath: Uint8Array | undefined
+}
+
 const chunkBytesMax = 262_144
 /** Chunks asked for ahead of the reader: what hides the way to a gateway and back. */
 const aheadMax = 8
@@ -25,6 +34,8 @@ const keptMax = 16
 export class ProvenData {
   readonly #kept = new Map<number, Chunk>()
   #places = new Map<string, Promise<WeavePlace>>()
+  /** Set once the place in the weave was proven. */
+  #placed: { readonly start: number; readonly block: AgreedBlock } | undefined
 
   private constructor(
     private readonly gateways: Gateways,
@@ -34,6 +45,43 @@ export class ProvenData {
   static async of(gateways: Gateways, id: string, signal?: AbortSignal): Promise<ProvenData> {
     const proven = await gateways.first((gateway) => transactionProven(gateways, gateway, id, signal), signal)
     return new ProvenData(gateways, proven)
+  }
+
+  /**
+   * Proves where in the weave the data lies, once for all chunks: a tx_path leads from the tx_root of `block` to the data root
+   * that the owner signed. It comes with the chunk that has byte `at`. Resolves with the block.
+   */
+  async placed(
+    at: number,
+    block: (signal?: AbortSignal) => Promise<AgreedBlock>,
+    signal?: AbortSignal,
+  ): Promise<AgreedBlock> {
+    if (this.#placed !== undefined) return this.#placed.block
+    const one = await block(signal)
+    const { start } = await this.gateways.first((gateway) => this.#prove(gateway, at, one, signal), signal)
+    this.#placed = { start, block: one }
+    return one
+  }
+
+  async #prove(
+    gateway: string,
+    at: number,
+    { txRoot, before, sizeBytes, hash }: AgreedBlock,
+    signal: AbortSignal | undefined,
+  ): Promise<{ readonly start: number }> {
+    const { id, dataRoot, dataSize } = this.transaction
+    const { start } = await this.#place(gateway, signal)
+    const raw = await this.#raw(gateway, start + at, signal, true)
+    this.#keep(await this.#chunkOf(gateway, at, start + at, raw))
+    if (raw.txPath === undefined) {
+      const message = `${gateway} does not tell the tx_path of ${id}`
+      throw new ClientError('unavailable', message, 'ask another gateway, or do without the block')
+    }
+    const leaf = transactionPlaceProven(txRoot, raw.txPath, start + at - before - 1, sizeBytes)
+    const isThere = leaf !== undefined && before + leaf.start + 1 === start
+    if (!isThere || leaf.end - leaf.start !== dataSize || !sameBytes(leaf.dataHash, dataRoot))
+      throw untrue(`${gateway}: its tx_path does not lead from the block ${hash} to ${id}`)
+    return { start }
   }
 
   /** Bytes `from` to `to` (exclusive) in pieces. Chunks are fetched ahead, each from the first gateway that can prove it. */
@@ -70,7 +118,10 @@ export class ProvenData {
 
   async #chunk(at: number, signal: AbortSignal | undefined): Promise<Chunk> {
     for (const kept of this.#kept.values()) if (kept.start <= at && at < kept.end) return kept
-    const chunk = await this.gateways.first((gateway) => this.#ask(gateway, at, signal), signal)
+    return this.#keep(await this.gateways.first((gateway) => this.#ask(gateway, at, signal), signal))
+  }
+
+  #keep(chunk: Chunk): Chunk {
     this.#kept.set(chunk.start, chunk)
     for (const start of this.#kept.keys()) {
       if (this.#kept.size <= keptMax) break
@@ -80,15 +131,22 @@ export class ProvenData {
   }
 
   async #ask(gateway: string, at: number, signal: AbortSignal | undefined): Promise<Chunk> {
-    const { id, dataRoot, dataSize } = this.transaction
+    const { start } = this.#placed ?? (await this.#place(gateway, signal))
+    return this.#chunkOf(gateway, at, start + at, await this.#raw(gateway, start + at, signal))
+  }
+
+  async #place(gateway: string, signal: AbortSignal | undefined): Promise<WeavePlace> {
     let place = this.#places.get(gateway)
     if (place === undefined) {
-      place = weavePlace(this.gateways, gateway, id, signal)
+      place = weavePlace(this.gateways, gateway, this.transaction.id, signal)
       this.#places.set(gateway, place)
       place.catch(() => this.#places.delete(gateway))
     }
-    const offset = (await place).start + at
-    const { bytes, path } = await this.#raw(gateway, offset, signal)
+    return place
+  }
+
+  async #chunkOf(gateway: string, at: number, offset: number, { bytes, path }: RawChunk): Promise<Chunk> {
+    const { id, dataRoot, dataSize } = this.transaction
     const proven = chunkProven(dataRoot, path, at, dataSize)
     if (proven === undefined || proven.end - proven.start !== bytes.length)
       throw untrue(`${gateway}: the chunk at ${offset} does not belong to ${id}`)
@@ -97,22 +155,28 @@ export class ProvenData {
     return { start: proven.start, end: proven.end, bytes }
   }
 
-  /** Chunk and path: as bytes with a header where the gateway can, else as JSON. */
+  /** Chunk and paths: as bytes with a header where the gateway can, else as JSON. */
   async #raw(
     gateway: string,
     offset: number,
     signal: AbortSignal | undefined,
-  ): Promise<{ bytes: Uint8Array; path: Uint8Array }> {
+    withTxPath = false,
+  ): Promise<RawChunk> {
     const { gateways } = this
     const response = await gateways.get(`${gateway}/chunk/${offset}/data`, {}, signal, [200, 404])
     const path = fromBase64url(chainHeader(response.headers, 'chunk-data-path') ?? '=')
-    if (response.status === 200 && path !== undefined)
-      return { bytes: await gateways.bytes(response, chunkBytesMax, signal), path }
+    const txPath = fromBase64url(chainHeader(response.headers, 'chunk-tx-path') || '=')
+    if (response.status === 200 && path !== undefined && (txPath !== undefined || !withTxPath))
+      return { bytes: await gateways.bytes(response, chunkBytesMax, signal), path, txPath }
     await response.body?.cancel()
     const json = await gateways.json(await gateways.get(`${gateway}/chunk/${offset}`, {}, signal), signal)
-    const [bytes, told] = [json.chunk, json.data_path].map((text) => fromBase64url(String(text)))
+    const field = (name: string): Uint8Array | undefined => {
+      const text = json[name]
+      return typeof text === 'string' && text !== '' ? fromBase64url(text) : undefined
+    }
+    const [bytes, told] = [field('chunk'), field('data_path')]
     if (bytes === undefined || told === undefined)
       throw untrue(`${gateway}: the chunk at ${offset} is malformed`)
-    return { bytes, path: told }
+    return { bytes, path: told, txPath: field('tx_path') }
   }
 }

@@ -2,9 +2,12 @@ import { isContentId, textOfBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import type { FetchLike } from '../service.js'
 import { tagValueOf } from '../tags.js'
+import { soon, throwIfAborted } from '../timing.js'
+import { type AgreedBlock, agreedBlock } from './agreed-block.js'
 import { type Finding, Gateways, gatewayHeader, untrue } from './gateways.js'
 import { HeldResponse } from './held-body.js'
 import { findItem } from './item-place.js'
+import { manifestTarget } from './manifest-target.js'
 import { nameResolved } from './names.js'
 import { ProvenData } from './proven-data.js'
 import { ReadTwice } from './read-twice.js'
@@ -23,6 +26,14 @@ export interface ProvingFetchOptions {
   readonly fetch?: FetchLike
   /** How many gateways must agree on a name; 2 unless said, or 1 where there is only one gateway. */
   readonly nameQuorum?: number
+  /**
+   * Whether content that is proven by chunks is also proven to lie in a block: `ask` (unless said) proves it where gateways tell
+   * enough of the chain, `require` rejects where it cannot be proven, `skip` does not ask. Of the block the answer's lines
+   * `X-Verified-Block` and `X-Verified-Height` tell.
+   */
+  readonly block?: 'ask' | 'require' | 'skip'
+  /** How many gateways must agree on the block; 2 unless said, or 1 where there is only one gateway. */
+  readonly blockQuorum?: number
   /** How long a gateway may say nothing before another is asked, in milliseconds; 30,000 unless said. */
   readonly patienceMs?: number
   /** Hears of each gateway that failed or lied. */
@@ -34,6 +45,9 @@ const manifestBytesMax = 64 * 1024 * 1024
 /** Roots whose proofs are kept for the next range. */
 const rootsMax = 8
 
+/** How long a range waits for what gateways say of its block, where that is not required. */
+const blockWaitMs = 3000
+
 type Proof = 'owner' | 'chunks'
 
 interface Provable {
@@ -41,6 +55,8 @@ interface Provable {
   readonly end: number
   readonly contentType: string | undefined
   readonly proof: Proof
+  /** Where it is proven by chunks. */
+  readonly data?: ProvenData
   pieces(from: number, to: number): AsyncGenerator<Uint8Array>
 }
 
@@ -60,6 +76,8 @@ export class ProvingFetcher {
   readonly #options: ProvingFetchOptions
   readonly #roots = new Map<string, Promise<ProvenData>>()
   readonly #twice = new Map<string, Promise<ReadTwice>>()
+  /** Roots of which no block could be proven: the next range does not wait for it once more. */
+  readonly #unplaced = new WeakSet<ProvenData>()
 
   constructor(options: ProvingFetchOptions) {
     this.#options = options
@@ -90,11 +108,11 @@ export class ProvingFetcher {
   /** Content by id alone, without manifests. */
   async content(id: string, options: VerifiedFetchOptions = {}): Promise<Response> {
     const { range, signal, holdBytesMax = holdBytesDefault } = options
-    if (range === undefined) {
+    if (range === undefined && this.#options.block !== 'require') {
       const whole = await this.#whole(id, holdBytesMax, signal)
       if (whole !== undefined) return responseOf(whole, 'owner', whole.gateway)
     }
-    const { start, end, contentType, pieces: read, proof } = await this.#provable(id, signal)
+    const { start, end, contentType, pieces: read, proof, data } = await this.#provable(id, signal)
     const from = start + (range?.start ?? 0)
     const to = Math.min(end, range?.end === undefined ? end : start + range.end + 1)
     if (from >= to && !(range === undefined && start === end)) {
@@ -104,6 +122,7 @@ export class ProvingFetcher {
         'give a smaller start',
       )
     }
+    const block = data && from < to ? await this.#block(data, from, signal) : undefined
     const pieces = read(from, to)
     const length = { 'content-length': String(to - from) }
     const lines: Record<string, string> =
@@ -111,8 +130,34 @@ export class ProvingFetcher {
         ? length
         : { ...length, 'content-range': `bytes ${from - start}-${to - start - 1}/${end - start}` }
     const type = contentType ?? 'application/octet-stream'
-    const headers = { ...lines, 'content-type': type, 'x-verified': proof, 'accept-ranges': 'bytes' }
+    const headers: Record<string, string> = {
+      ...{ ...lines, 'content-type': type, 'x-verified': proof, 'accept-ranges': 'bytes' },
+      ...(block && { 'x-verified-block': block.hash, 'x-verified-height': String(block.height) }),
+    }
     return new Response(streamOf(pieces), { status: range === undefined ? 200 : 206, headers })
+  }
+
+  /** The block that the data is proven to lie in, as far as it is wanted. */
+  async #block(
+    data: ProvenData,
+    at: number,
+    signal: AbortSignal | undefined,
+  ): Promise<AgreedBlock | undefined> {
+    const { block = 'ask', blockQuorum = Math.min(2, this.#gateways.urls.length), onFinding } = this.#options
+    if (block === 'skip' || (block === 'ask' && this.#unplaced.has(data))) return undefined
+    const asked = (): Promise<AgreedBlock> =>
+      agreedBlock(this.#gateways, data.transaction.id, blockQuorum, onFinding, signal)
+    const placed = data.placed(at, asked, signal)
+    if (block === 'require') return placed
+    try {
+      return await soon(placed, blockWaitMs, signal)
+    } catch (error) {
+      throwIfAborted(signal)
+      if (!(error instanceof ClientError)) throw error
+      // The owner's signature still proves every byte.
+      this.#unplaced.add(data)
+      return undefined
+    }
   }
 
   async #whole(
@@ -131,7 +176,7 @@ export class ProvingFetcher {
     if (!/^[a-z0-9_-]{1,115}$/i.test(name))
       throw new ClientError('invalid-input', `${name} is no id or name`, 'check it')
     const { nameQuorum = Math.min(2, this.#gateways.urls.length), onFinding } = this.#options
-    return (await nameResolved(this.#gateways, name.toLowerCase(), nameQuorum, onFinding, signal)).id
+    return nameResolved(this.#gateways, name.toLowerCase(), nameQuorum, onFinding, signal)
   }
 
   /** What a path below an id means: the manifest is proven like any content. */
@@ -142,20 +187,21 @@ export class ProvingFetcher {
       if (path === '') return id
       throw new ClientError('not-found', `${id} is no manifest, so it has no ${path}`, 'ask for the id alone')
     }
-    const target = targetOf(textOfBytes(whole.bytes), decoded(path))
+    const target = manifestTarget(textOfBytes(whole.bytes), path)
     if (target !== undefined && isContentId(target)) return target
     throw new ClientError('not-found', `the manifest ${id} has no ${path}`, 'look at its paths')
   }
 
   /** How a content is proven in pieces: by the chunks of its root, or where it is in no block yet by reading it twice. */
   async #provable(id: string, signal: AbortSignal | undefined): Promise<Provable> {
-    const twice = this.#twice.get(id)
+    const twice = this.#options.block === 'require' ? undefined : this.#twice.get(id)
     if (twice === undefined) {
       try {
         const { data, ...place } = await this.#place(id, signal)
-        return { ...place, proof: 'chunks', pieces: (from, to) => data.pieces(from, to, signal) }
+        return { ...place, proof: 'chunks', data, pieces: (from, to) => data.pieces(from, to, signal) }
       } catch (error) {
-        if (!(error instanceof ClientError) || !['not-found', 'untrue'].includes(error.code)) throw error
+        const isUnproven = error instanceof ClientError && ['not-found', 'untrue'].includes(error.code)
+        if (!isUnproven || this.#options.block === 'require') throw error
       }
     }
     const read = await (twice ?? ReadTwice.of(this.#gateways, id, signal))
@@ -207,38 +253,6 @@ export function verifiedFetch(
   options: VerifiedFetchOptions & ProvingFetchOptions,
 ): Promise<Response> {
   return new ProvingFetcher(options).fetch(reference, options)
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path)
-  } catch (error) {
-    if (error instanceof URIError) return path
-    throw error
-  }
-}
-
-interface ManifestShape {
-  readonly version?: string
-  readonly index?: { readonly path?: string; readonly id?: string }
-  readonly fallback?: { readonly id?: string }
-  readonly paths?: Readonly<Record<string, { readonly id?: string }>>
-}
-
-/** The id that a path of a manifest means: itself, the index of its folder, or the fallback. */
-function targetOf(text: string, path: string): string | undefined {
-  let manifest: ManifestShape
-  try {
-    manifest = JSON.parse(text) as ManifestShape
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
-  const { paths = {}, index, fallback } = manifest
-  const at = (key: string): string | undefined => (Object.hasOwn(paths, key) ? paths[key]?.id : undefined)
-  const wanted = path.replace(/\/+$/, '')
-  if (wanted === '') return index?.id ?? (index?.path === undefined ? undefined : at(index.path))
-  return at(wanted) ?? at(`${wanted}/`) ?? fallback?.id
 }
 
 function responseOf(content: OwnedContent, proof: Proof, gateway: string): Response {
