@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { pause } from '../../src/actor/clock.js'
 import { Devnet } from '../../src/devnet/devnet.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { payerOf, postedBy } from '../../test/devnet/posting.js'
@@ -140,6 +141,48 @@ async function fromChunks({ threads }: Order, count: number): Promise<Cold> {
   return { candidates: [gateway], targets: mixed(targets), stop }
 }
 
+/** Until the last of these items is found by the gateway's index. */
+async function isOpened({ port }: Candidate, items: readonly BundledItem[]): Promise<void> {
+  const query = `{ transaction(id: "${items.at(-1)?.id}") { id } }`
+  for (let turn = 0; turn < 600; turn += 1) {
+    const headers = { 'content-type': 'application/json' }
+    const wish = { method: 'POST', headers, body: JSON.stringify({ query }) }
+    const answer = await (await fetch(`http://127.0.0.1:${port}/graphql`, wish)).text()
+    if (answer.includes('"id"')) return
+    await pause(200)
+  }
+  throw new Error('a bundle was not opened within two minutes')
+}
+
+/** Items of bundles that this gateway has found on the chain, brought into its store, opened and indexed. */
+async function fromOpened({ threads, note }: Order, count: number): Promise<Cold> {
+  const devnet = await Devnet.start({
+    host: '127.0.0.1',
+    port: 0,
+    blockMs: 0,
+    dataPath: emptyFolder('devnet'),
+  })
+  const payer = await payerOf(devnet)
+  const bundles = [...bundlesOf(count, itemsEach)]
+  for (const { bytes } of bundles) {
+    await postedBy(payer, bytes, { 'Bundle-Format': 'binary', 'Bundle-Version': '2.0.0' })
+    devnet.mine()
+  }
+  const filters = { ANS104_UNBUNDLE_FILTER: '{"always":true}', ANS104_INDEX_FILTER: '{"always":true}' }
+  const settings = { ...offline, ...filters, TRUSTED_NODE_URL: devnet.url }
+  const gateway = await startGateway({ name: 'sluice', threads, settings })
+  const watch = new Stopwatch(gateway.pid)
+  for (const { items } of bundles) await isOpened(gateway, items)
+  await idle(gateway)
+  note(`fetching, proving, opening and indexing: ${Math.round((watch.seconds() * 1e6) / count)} us an item`)
+  const stop = async (): Promise<void> => {
+    await gateway.stop()
+    await devnet.stop()
+  }
+  const targets = bundles.flatMap(({ items }) => items.map(targetOf))
+  return { candidates: [gateway], targets: mixed(targets), stop }
+}
+
 const cases: readonly ColdCase[] = [
   {
     name: 'cold: from a gateway',
@@ -154,10 +197,19 @@ const cases: readonly ColdCase[] = [
   {
     name: 'cold: from a bundle on disk',
     group: 'cold',
-    about: 'small items of bundles that are in the store, each requested for the first time',
+    about:
+      'small items of bundles that are in the store and were never opened, each requested for the first time',
     cost: 'cpuUs',
     rate: 200,
     start: fromBundles,
+  },
+  {
+    name: 'cold: from an opened bundle',
+    group: 'cold',
+    about: 'small items of bundles that this gateway has opened and kept, each requested for the first time',
+    cost: 'cpuUs',
+    rate: 200,
+    start: fromOpened,
   },
   {
     name: 'cold: from chunks',
