@@ -21,27 +21,26 @@ export const uploads = {
     max: 2 ** 50,
     why: 'Bytes of parts that wait until their uploads are finalized, of all clients; more are refused (503).',
   }),
-  freeItemBytes: maybeWhole({
+  freeItemBytes: whole({
     env: 'UPLOAD_FREE_ITEM_BYTES',
+    default: 107_520,
     min: 0,
     max: 2 ** 40,
-    why:
-      'Items up to this size may be free, bytes of the whole signed item; 0: none is. ' +
-      'Unset: 107520 on mainnet, 100 MiB on devnet.',
+    why: 'Items up to this size may be free, bytes of the whole signed item; 0: none is.',
   }),
-  freeWalletBytes: maybeWhole({
+  freeWalletBytes: whole({
     env: 'UPLOAD_FREE_WALLET_BYTES',
+    default: 10_485_760,
     min: 0,
     max: 2 ** 50,
-    why: 'Free for one wallet, ever. Unset: 10 MiB on mainnet, 10 GiB on devnet.',
+    why: 'Free for one wallet, ever.',
   }),
-  freeRangeBytes: maybeWhole({
+  freeRangeBytes: whole({
     env: 'UPLOAD_FREE_RANGE_BYTES',
+    default: 10_485_760,
     min: 0,
     max: 2 ** 50,
-    why:
-      'Free for clients of one address (IPv6: of one /64), ever. This machine itself is not counted. ' +
-      'Unset: 10 MiB on mainnet, 10 GiB on devnet.',
+    why: 'Free for clients of one address (IPv6: of one /64), ever. This machine itself is not counted.',
   }),
   freeWallets: list({
     env: 'UPLOAD_FREE_WALLETS',

@@ -59,13 +59,7 @@ export function freeTierOf(
 /** What a sandbox takes, and gives for free. */
 const sandboxSizes = { item: 10 * 2 ** 20, freeItem: 5 * 2 ** 20, freeWallet: 100 * 2 ** 20 }
 
-/** What is free where no setting says it. On devnet all that somebody tries out: its credits cost nothing there. */
-const usualFree = {
-  mainnet: { item: 107_520, wallet: 10 * 2 ** 20 },
-  devnet: { item: 100 * 2 ** 20, wallet: 10 * 2 ** 30 },
-}
-
-function freeRules({ uploads, server }: Config): UploadThread['free'] {
+function freeRules({ uploads }: Config): UploadThread['free'] {
   if (uploads.sandbox)
     return {
       itemMaxBytes: sandboxSizes.freeItem,
@@ -73,11 +67,10 @@ function freeRules({ uploads, server }: Config): UploadThread['free'] {
       rangeBytes: sandboxSizes.freeWallet,
       exemptWallets: uploads.freeWallets,
     }
-  const usual = usualFree[server.network]
   return {
-    itemMaxBytes: uploads.freeItemBytes ?? usual.item,
-    walletBytes: uploads.freeWalletBytes ?? usual.wallet,
-    rangeBytes: uploads.freeRangeBytes ?? usual.wallet,
+    itemMaxBytes: uploads.freeItemBytes,
+    walletBytes: uploads.freeWalletBytes,
+    rangeBytes: uploads.freeRangeBytes,
     exemptWallets: uploads.freeWallets,
   }
 }

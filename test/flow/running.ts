@@ -24,9 +24,6 @@ export interface Running {
 /** Making a key of its own takes a program seconds. */
 const wallet = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 
-/** What is free on mainnet; a devnet gives more. */
-const asOnMainnet = { UPLOAD_FREE_ITEM_BYTES: '107520', UPLOAD_FREE_WALLET_BYTES: '10485760' }
-
 /** As the first line of the program says it. */
 const program = ['--single-threaded-gc', fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))]
 
@@ -91,7 +88,6 @@ export async function run(
       DATA_PATH: dataPath,
       EDGE_THREADS: '1',
       UPLOAD_WALLET_FILE: wallet,
-      ...asOnMainnet,
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
