@@ -58,10 +58,29 @@ t.test('examples of RFC 8032, section 7.1', async (t) => {
   }
 })
 
-/** What both ways say, which must be the same. */
+/** The neutral point: as a key, it makes any message signed by itself. */
+const neutral = Buffer.from([1, ...new Uint8Array(31)])
+/** node:crypto of Node 24 refuses keys of small order, as the callers of both ways do before they ask. */
+const refusesSmallOrder = !verifyEd25519ByTwin(
+  neutral,
+  Buffer.from('any'),
+  Buffer.concat([neutral, Buffer.alloc(32)]),
+)
+
+function isOfSmallOrder(key: Uint8Array): boolean {
+  try {
+    return Point.fromBytes(key, true).isSmallOrder()
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    return false
+  }
+}
+
+/** What both ways say, which must be the same; but for keys that Node may refuse by itself. */
 function isAccepted(key: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   const said = verifyEd25519(key, message, signature)
   if (said === verifyEd25519ByTwin(key, message, signature)) return said
+  if (said && refusesSmallOrder && isOfSmallOrder(key)) return said
   const given = [key, message, signature].map((bytes) => Buffer.from(bytes).toString('hex'))
   throw new Error(`${verifiedBy} says ${said} of key, message and signature ${given.join(' ')}`)
 }
@@ -198,7 +217,7 @@ t.test('every odd encoding of a point', async (t) => {
       }
     }
   }
-  t.ok(accepted > 0, `${accepted} accepted`)
+  t.ok(accepted > 0 || refusesSmallOrder, `${accepted} accepted`)
 })
 
 function parts255(): Buffer[] {
