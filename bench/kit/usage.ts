@@ -42,6 +42,25 @@ function threadTimes(pid: number): Map<string, number> {
   return times
 }
 
+/** The kernel's ticks of processor time (USER_HZ) are of a hundredth of a second on all processors that Linux runs on here. */
+const tickNs = 1e7
+
+/** Nanoseconds of processor time of a process with all its threads, also those that have ended; to a hundredth of a second. */
+function processTime(pid: number): number {
+  // proc_pid_stat(5): after the name in parentheses, user and system time are the 12th and 13th word.
+  const words = readProc(`/proc/${pid}/stat`).split(') ').at(-1)?.split(' ') ?? []
+  return (Number(words[11] ?? 0) + Number(words[12] ?? 0)) * tickNs
+}
+
+/** Nanoseconds of processor time of a program and its descendants, to the tick where threads have ended. */
+function spentTime(pid: number): number {
+  let living = 0
+  for (const spent of threadTimes(pid).values()) living += spent
+  // Ticks are counted down, so that this is below 0 where no thread has ended.
+  const ended = family(pid).reduce((sum, member) => sum + processTime(member), 0) - living
+  return living + Math.max(0, ended)
+}
+
 /** Seconds of processor time that each thread of a program has used so far, by its number. */
 export function threadSeconds(pid: number): Map<string, number> {
   return new Map([...threadTimes(pid)].map(([task, nanoseconds]) => [task, nanoseconds / 1e9]))
@@ -49,17 +68,15 @@ export function threadSeconds(pid: number): Map<string, number> {
 
 /** Counts the processor time (user and system) of a program with all its threads and descendants from now on. */
 export class Stopwatch {
-  readonly #before: Map<string, number>
+  readonly #before: number
 
   constructor(private readonly pid: number) {
-    this.#before = threadTimes(pid)
+    this.#before = spentTime(pid)
   }
 
-  /** Seconds since the start. What a thread used that began and ended meanwhile is not in it. */
+  /** Seconds since the start; what threads used that ended meanwhile is counted to a hundredth of a second. */
   seconds(): number {
-    let nanoseconds = 0
-    for (const [task, spent] of threadTimes(this.pid)) nanoseconds += spent - (this.#before.get(task) ?? 0)
-    return nanoseconds / 1e9
+    return (spentTime(this.pid) - this.#before) / 1e9
   }
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { type Log, silentLog } from '../../src/actor/log.js'
@@ -50,4 +50,20 @@ t.test('tasks that wait are done in the order in which they came', async (t) => 
   const wanted = Array.from({ length: 100 }, (_, at) => at)
   await Promise.all(wanted.map(one))
   t.same(done, wanted)
+})
+
+t.test('threads are kept for the tasks to come', async (t) => {
+  const pool = new Pool({ file: 'proof', threads: 2, waitingMax: 8 }, silentLog)
+  t.teardown(() => pool.close())
+  const path = join(t.testdir(), 'file')
+  writeFileSync(path, 'some content')
+  const two = (): Promise<unknown> =>
+    Promise.all([1, 2, 3, 4].map(() => pool.run('digest', { part: { path } })))
+  // Both are up when a task came to each.
+  await two()
+  await two()
+  const threads = (): number => readdirSync('/proc/self/task').length
+  const before = threads()
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  t.equal(threads(), before)
 })
