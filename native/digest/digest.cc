@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "../calls.h"
+#include "deep.h"
 #include "lanes.h"
 
 namespace {
@@ -239,7 +240,57 @@ napi_value blocks(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// able() -> whether this processor has what the calls above need.
+// deepen(begun, blobs, out): the accumulator of a list after the blobs in the array `blobs`; `begun` before them. `out` may be
+// `begun`.
+napi_value deepen(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "deepen");
+  Bytes begun = arguments.bytes(0), out = arguments.bytes(2);
+  if (!arguments.good) return nullptr;
+  if (begun.length != deep::kHash || out.length != deep::kHash) return refuse(env, "accumulators have 48 bytes");
+  uint32_t count = 0;
+  bool isArray = false;
+  napi_value blobs = arguments.at(1);
+  if (napi_is_array(env, blobs, &isArray) != napi_ok || !isArray || napi_get_array_length(env, blobs, &count) != napi_ok) {
+    arguments.wrong(1, "is no array", false);
+    return nullptr;
+  }
+  uint8_t acc[deep::kHash];
+  memcpy(acc, begun.data, sizeof(acc));
+  for (uint32_t at = 0; at < count; at += 1) {
+    napi_value blob;
+    napi_typedarray_type type;
+    void* data = nullptr;
+    size_t length = 0;
+    if (napi_get_element(env, blobs, at, &blob) != napi_ok) return nullptr;
+    if (napi_get_typedarray_info(env, blob, &type, &length, &data, nullptr, nullptr) != napi_ok || type != napi_uint8_array) {
+      arguments.wrong(1, "has something in it that is no Uint8Array", false);
+      return nullptr;
+    }
+    deep::extendBy(acc, static_cast<const uint8_t*>(data), length);
+  }
+  memcpy(out.data, acc, sizeof(acc));
+  return nullptr;
+}
+
+// deepenBy(begun, hash, length, out): the same for one blob of `length` bytes with this SHA-384.
+napi_value deepenBy(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "deepenBy");
+  Bytes begun = arguments.bytes(0), hash = arguments.bytes(1);
+  uint64_t length = arguments.integer(2, 0, static_cast<uint64_t>(kExact) - 1);
+  Bytes out = arguments.bytes(3);
+  if (!arguments.good) return nullptr;
+  if (begun.length != deep::kHash || hash.length != deep::kHash || out.length != deep::kHash) {
+    return refuse(env, "accumulators and hashes have 48 bytes");
+  }
+  uint8_t acc[deep::kHash], blob[deep::kHash];
+  memcpy(acc, begun.data, sizeof(acc));
+  memcpy(blob, hash.data, sizeof(blob));
+  deep::extend(acc, length, blob);
+  memcpy(out.data, acc, sizeof(acc));
+  return nullptr;
+}
+
+// able() -> whether this processor has what the calls above need, those of deep hashes aside: they need nothing.
 napi_value able(napi_env env, napi_callback_info) {
   napi_value result;
   napi_get_boolean(env, lanes::able(), &result);
@@ -250,5 +301,5 @@ napi_value able(napi_env env, napi_callback_info) {
 
 NAPI_MODULE_INIT() {
   return give(env, exports, {{"able", able}, {"start", start}, {"update", update}, {"finish", finish},
-                             {"blocks", blocks}});
+                             {"blocks", blocks}, {"deepen", deepen}, {"deepenBy", deepenBy}});
 }

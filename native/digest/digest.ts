@@ -9,6 +9,8 @@ interface Addon {
   update(pass: ArrayBuffer, bytes: Uint8Array, blocks: Uint8Array, pieces: Uint8Array): void
   finish(pass: ArrayBuffer, whole: Uint8Array, blocks: Uint8Array, pieces: Uint8Array): void
   blocks(bytes: Uint8Array, blockBytes: number, digests: Uint8Array): void
+  deepen(begun: Uint8Array, blobs: readonly Uint8Array[], out: Uint8Array): void
+  deepenBy(begun: Uint8Array, hash: Uint8Array, length: number, out: Uint8Array): void
 }
 
 const built = loadAddon<Addon>('digest')
@@ -86,4 +88,26 @@ export function sha256Of(bytes: Uint8Array): Buffer {
   const digest = Buffer.allocUnsafe(32)
   addon.blocks(bytes, Math.ceil(bytes.length / 64) * 64, digest)
   return digest
+}
+
+/** Accumulators of deep hashes (src/proof/deep-hash.ts): 48 bytes. */
+export interface DeepHashing {
+  /** After more blobs. Their bytes are hashed by plain code: node:crypto is faster from some thousand bytes on. */
+  deepen(begun: Uint8Array, blobs: readonly Uint8Array[]): Uint8Array
+  /** After one more blob of `length` bytes, whose SHA-384 is `hash`. */
+  deepenBy(begun: Uint8Array, hash: Uint8Array, length: number): Uint8Array
+}
+
+/** Undefined where the addon was not built. It needs no special processor. */
+export const nativeDeepHashing: DeepHashing | undefined = built && {
+  deepen(begun, blobs) {
+    const out = Buffer.allocUnsafe(48)
+    built.deepen(begun, blobs, out)
+    return out
+  },
+  deepenBy(begun, hash, length) {
+    const out = Buffer.allocUnsafe(48)
+    built.deepenBy(begun, hash, length, out)
+    return out
+  },
 }

@@ -9,16 +9,17 @@
 #include <cstring>
 
 #include "../calls.h"
+#include "../sha512.h"
 #include "curve.h"
 #include "signer.h"
 
 namespace {
 
 using ed25519::Curve;
+using sha2::Sha512;
 
 constexpr size_t kKey = 32;
 constexpr size_t kSignature = 64;
-constexpr size_t kDigest = 64;
 constexpr size_t kSeed = 32;
 
 // Made at the first use.
@@ -49,18 +50,20 @@ bool isValid(const uint8_t* key, const uint8_t* signature, const uint8_t* digest
   return memcmp(found, signature, sizeof(found)) == 0;
 }
 
-// verify(key, signature, digest) -> boolean. `digest`: SHA-512 of R, the key and the message.
+// verify(key, signature, message) -> boolean.
 napi_value verify(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "verify");
   Bytes key = arguments.bytes(0);
   Bytes signature = arguments.bytes(1);
-  Bytes digest = arguments.bytes(2);
+  Bytes message = arguments.bytes(2);
   if (!arguments.good) return nullptr;
   if (key.length != kKey) return arguments.wrong(0, "is not of 32 bytes", true), nullptr;
   if (signature.length != kSignature) return arguments.wrong(1, "is not of 64 bytes", true), nullptr;
-  if (digest.length != kDigest) return arguments.wrong(2, "is not of 64 bytes", true), nullptr;
+  // Of R, the key and the message (RFC 8032, 5.1.7).
+  uint8_t digest[Sha512::kDigest];
+  Sha512().add(signature.data, 32).add(key.data, kKey).add(message.data, message.length).end(digest);
   napi_value result;
-  napi_get_boolean(env, isValid(key.data, signature.data, digest.data), &result);
+  napi_get_boolean(env, isValid(key.data, signature.data, digest), &result);
   return result;
 }
 

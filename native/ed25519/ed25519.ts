@@ -1,8 +1,8 @@
-import { createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto'
+import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { loadAddon } from '../addon.js'
 
 interface Addon {
-  verify(key: Uint8Array, signature: Uint8Array, digest: Uint8Array): boolean
+  verify(key: Uint8Array, signature: Uint8Array, message: Uint8Array): boolean
   expand(seed: Uint8Array, secret: Uint8Array): void
   sign(secret: Uint8Array, message: Uint8Array, signature: Uint8Array): void
 }
@@ -25,8 +25,7 @@ const secretBytes = 96
 export function verifyEd25519(key: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   if (key.length !== keyBytes || signature.length !== signatureBytes) return false
   if (addon === undefined) return verifyEd25519ByTwin(key, message, signature)
-  const signed = Buffer.concat([signature.subarray(0, 32), key, message])
-  return addon.verify(key, signature, hash('sha512', signed, 'buffer'))
+  return addon.verify(key, signature, message)
 }
 
 /** The same by node:crypto. */

@@ -5,9 +5,11 @@
 #include "curve.h"
 #include "hidden.h"
 #include "scalar.h"
-#include "sha512.h"
+#include "../sha512.h"
 
 namespace ed25519 {
+
+using sha2::Sha512;
 
 // A secret key, expanded: the number, what nonces are made with, and the public key.
 struct Secret {

@@ -24,7 +24,7 @@ export class RowDigest {
   /** Once, at the end: 64 characters of lowercase hex. */
   hex(): string {
     this.#flush()
-    return this.#hash.digest('hex')
+    return Buffer.from(this.#hash.digest()).toString('hex')
   }
 
   #ascii(text: string): void {

@@ -1,8 +1,7 @@
-import type { Hash } from 'node:crypto'
 import { hashBlocks } from '../../native/digest/digest.js'
 import { chunkSizeMax, chunkSizes } from '../format/chunk.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import { runningSha256, sha256 } from './digest.js'
+import { type RunningDigest, runningSha256, sha256 } from './digest.js'
 import { type Leaf, MerkleTree } from './merkle.js'
 
 /**
@@ -13,7 +12,7 @@ import { type Leaf, MerkleTree } from './merkle.js'
 export class DataRootHasher {
   readonly #leaves: Leaf[] = []
   readonly #sizes: Iterator<number, void, void>
-  #chunk: Hash = runningSha256()
+  #chunk: RunningDigest = runningSha256()
   /** Bytes that the current chunk still needs; undefined after the last chunk. */
   #missing: number | undefined
   #received = 0

@@ -20,14 +20,52 @@ function digest(algorithm: string, parts: readonly Uint8Array[]): Uint8Array {
   return running.digest()
 }
 
-/** A SHA-256 that is fed in pieces: `update(bytes)`, then `digest()` once. */
-export function runningSha256(): Hash {
-  return createHash('sha256')
+/** A digest that is fed in pieces: `update(bytes)`, then `digest()` once. The bytes may be overwritten once `update` returns. */
+export interface RunningDigest {
+  update(bytes: Uint8Array): unknown
+  digest(): Uint8Array
+}
+
+/** Most first pieces of small content are all of it: copied and hashed in one call they cost less than an object for the digest. */
+const aloneMaxBytes = 4096
+
+/** Makes an object of node:crypto only where more than one small piece comes. */
+class LateDigest implements RunningDigest {
+  #first: Uint8Array | undefined
+  #running: Hash | undefined
+
+  constructor(private readonly algorithm: 'sha256' | 'sha384') {}
+
+  update(bytes: Uint8Array): void {
+    if (bytes.length === 0) return
+    if (this.#running === undefined && this.#first === undefined && bytes.length <= aloneMaxBytes) {
+      this.#first = Buffer.from(bytes)
+      return
+    }
+    if (this.#running === undefined) {
+      this.#running = createHash(this.algorithm)
+      if (this.#first !== undefined) this.#running.update(this.#first)
+      this.#first = undefined
+    }
+    this.#running.update(bytes)
+  }
+
+  digest(): Uint8Array {
+    if (this.#running !== undefined) return this.#running.digest()
+    return this.algorithm === 'sha256' ? sha256(this.#first ?? none) : sha384(this.#first ?? none)
+  }
+}
+
+const none = new Uint8Array(0)
+
+/** A SHA-256 that is fed in pieces. */
+export function runningSha256(): RunningDigest {
+  return new LateDigest('sha256')
 }
 
 /** A SHA-384 that is fed in pieces. */
-export function runningSha384(): Hash {
-  return createHash('sha384')
+export function runningSha384(): RunningDigest {
+  return new LateDigest('sha384')
 }
 
 /** Whether two digests are equal. Digests of public bytes are no secrets, so the time taken may depend on them. */

@@ -1,9 +1,9 @@
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import type { Log } from '../actor/log.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import { runningSha256 } from '../proof/digest.js'
+import { type RunningDigest, runningSha256 } from '../proof/digest.js'
 
 /** Bytes that are written without leaving the thread. */
 const promptBytes = 2 * 1024 * 1024
@@ -38,7 +38,7 @@ export class FileWriter {
   #writing: Promise<void> | undefined
   #writeFailure: unknown
 
-  readonly #hash: Hash | undefined
+  readonly #hash: RunningDigest | undefined
   readonly #onWritten: ((bytes: number) => void) | undefined
 
   /** `isHashed`: `digest` will be asked. `onWritten` is told how many bytes are in the file, whenever there are more. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { digestedBy, hashBlocks, openAddonPass } from '../../native/digest/digest.js'
+import { digestedBy, hashBlocks, nativeDeepHashing, openAddonPass } from '../../native/digest/digest.js'
 import type { Cut, DigestPass, Digests } from '../../native/digest/digest-pass.js'
 import { TwinPass, twinBlocks } from '../../native/digest/twin.js'
 import { fc } from '../property.js'
@@ -155,5 +155,46 @@ for (const [name, open, blocks] of doors) {
     ] as const) {
       t.throws(() => open({ blockBytes, pieceBytes }), RangeError, `${blockBytes}, ${pieceBytes}`)
     }
+  })
+}
+
+if (nativeDeepHashing !== undefined) {
+  const { deepen, deepenBy } = nativeDeepHashing
+  t.test('deep hashes by the addon are those of the definition', async (t) => {
+    const sha384 = (...parts: readonly Uint8Array[]): Buffer => digest('sha384', ...parts)
+    const blobs = fc.array(
+      fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.integer({ min: 0, max: 2000 }).map(steady)),
+      {
+        maxLength: 6,
+      },
+    )
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 48, maxLength: 48 }), blobs, (begun, list) => {
+        const before = Buffer.from(begun)
+        const wanted = list.reduce<Uint8Array>(
+          (acc, blob) => sha384(acc, sha384(sha384(Buffer.from(`blob${blob.length}`)), sha384(blob))),
+          begun,
+        )
+        const one = list.reduce<Uint8Array>((acc, blob) => deepenBy(acc, sha384(blob), blob.length), begun)
+        return (
+          before.equals(begun) &&
+          Buffer.compare(deepen(begun, list), wanted) === 0 &&
+          Buffer.compare(one, wanted) === 0
+        )
+      }),
+      { numRuns: 200 },
+    )
+    const far = 2 ** 40 + 1
+    const [acc, hashed] = [steady(48), steady(48).reverse()]
+    const wanted = sha384(acc, sha384(sha384(Buffer.from(`blob${far}`)), hashed))
+    t.equal(Buffer.compare(deepenBy(acc, hashed, far), wanted), 0)
+  })
+
+  t.test('what are no accumulators and no blobs is refused', async (t) => {
+    t.throws(() => deepen(steady(47), []), RangeError)
+    t.throws(() => deepen(steady(48), [1] as unknown as Uint8Array[]), TypeError)
+    t.throws(() => deepen(steady(48), 'ab' as unknown as Uint8Array[]), TypeError)
+    t.throws(() => deepenBy(steady(48), steady(47), 1), RangeError)
+    t.throws(() => deepenBy(steady(48), steady(48), -1), RangeError)
   })
 }

@@ -1,16 +1,22 @@
-// SHA-512 (FIPS 180-4): the same steps for all bytes of one length, so that secrets may be hashed.
+// SHA-512 and SHA-384 (FIPS 180-4): the same steps for all bytes of one length, so that secrets may be hashed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-namespace ed25519 {
+namespace sha2 {
 
 // The first 64 bits of the fractions of the square roots of the first eight primes.
-constexpr uint64_t kHashStart[8] = {
+constexpr uint64_t kStart512[8] = {
     0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0xa54ff53a5f1d36f1,
     0x510e527fade682d1, 0x9b05688c2b3e6c1f, 0x1f83d9abfb41bd6b, 0x5be0cd19137e2179,
+};
+
+// And of the ninth to sixteenth.
+constexpr uint64_t kStart384[8] = {
+    0xcbbb9d5dc1059ed8, 0x629a292a367cd507, 0x9159015a3070dd17, 0x152fecd8f70e5939,
+    0x67332667ffc00b31, 0x8eb44a8768581511, 0xdb0c2e0d64f98fa7, 0x47b5481dbefa4fa4,
 };
 
 // And of the cube roots of the first eighty.
@@ -39,13 +45,16 @@ constexpr uint64_t kRoundConstants[80] = {
 
 inline uint64_t rotated(uint64_t word, int bits) { return word >> bits | word << (64 - bits); }
 
-class Sha512 {
+// `digestBytes`: 64, or 48 for SHA-384, which begins elsewhere and is cut off.
+template <size_t digestBytes>
+class Sha2 {
  public:
-  static constexpr size_t kDigest = 64;
+  static constexpr size_t kDigest = digestBytes;
+  static_assert(kDigest == 64 || kDigest == 48);
 
-  Sha512() { memcpy(state_, kHashStart, sizeof(state_)); }
+  Sha2() { memcpy(state_, kDigest == 64 ? kStart512 : kStart384, sizeof(state_)); }
 
-  Sha512& add(const uint8_t* bytes, size_t length) {
+  Sha2& add(const uint8_t* bytes, size_t length) {
     length_ += length;
     while (length > 0) {
       size_t taken = kBlock - filled_ < length ? kBlock - filled_ : length;
@@ -58,7 +67,7 @@ class Sha512 {
     return *this;
   }
 
-  // 64 bytes. Nothing may be added behind it.
+  // `kDigest` bytes. Nothing may be added behind it.
   void end(uint8_t* digest) {
     uint64_t bits = 8 * length_;
     block_[filled_] = 0x80;
@@ -118,4 +127,7 @@ class Sha512 {
   uint64_t length_ = 0;
 };
 
-}  // namespace ed25519
+using Sha512 = Sha2<64>;
+using Sha384 = Sha2<48>;
+
+}  // namespace sha2
