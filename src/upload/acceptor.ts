@@ -8,6 +8,7 @@ import { plainTagValue } from '../format/tag.js'
 import { normalizedAddress } from '../proof/address.js'
 import { isBundle } from '../source/learned.js'
 import type { LogPlace } from '../store/segments/log-file.js'
+import type { RecordDigest } from '../store/segments/record.js'
 import { jsonAnswer, said, textAnswer, toldAs, type UploadAnswer } from './answers.js'
 import type { Charged, Charging, ItemCharge } from './charging.js'
 import { keepUnsettled } from './credit-charging.js'
@@ -29,12 +30,12 @@ import type { Verdicts } from './verdicts.js'
 /** The bytes of an item that was read to its end. */
 export interface Spooled {
   /** Puts them into the log for good (`Spool.keep`). */
-  keep(digest: Uint8Array, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal>
+  keep(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal>
 }
 
 export interface AcceptorParts {
   readonly uploads: Uploads
-  readonly verdicts: Pick<Verdicts, 'verdict'>
+  readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: no credits are kept, and none can be shared. */
   readonly sharing?: Pick<Sharing, 'act'>
@@ -64,7 +65,7 @@ export interface TakeTerms {
   readonly charge?: Charged
   /** It is paid for by a payment of its own. */
   readonly purchase?: Purchase
-  /** SHA-256 (base64) that all of its bytes must have, as its sender says. */
+  /** SHA-256 (base64) that all of its bytes must have, as its sender says: its reader was told to make it. */
   readonly digest?: string | undefined
 }
 
@@ -81,8 +82,8 @@ const over = (): void => undefined
 /** An item is permanent within so many blocks, or the service has broken its word. */
 const deadlineBlocks = 200
 /**
- * Items that are kept within this time are written down by one transaction, which costs about as much as one item's own. Their
- * receipts are signed meanwhile, which takes longer.
+ * Items that are kept within this time after a transaction are written down by the next one, because a transaction costs about as
+ * much as one item's own. Their receipts are signed meanwhile, which takes longer. An item that comes alone never waits.
  */
 const gatherMs = 5
 
@@ -96,6 +97,8 @@ export class Acceptor {
     readonly done: (isKept: boolean) => void
   }[] = []
   #isKeeping = false
+  /** When the last transaction was over, of the monotonic clock. */
+  #keptMs = Number.NEGATIVE_INFINITY
   /** A transaction waits for the disk to have the one before it, and all of this thread with it: so none begins earlier. */
   #flushed: Promise<void> = Promise.resolve()
 
@@ -120,12 +123,12 @@ export class Acceptor {
     how: TakeTerms = {},
   ): Promise<UploadAnswer> {
     const { header, message } = item
-    if (how.digest !== undefined && how.digest !== Buffer.from(item.wholeDigest).toString('base64')) {
+    if (how.digest !== undefined && how.digest !== item.wholeDigest) {
       await how.charge?.giveBack()
       return digestMismatch
     }
     const { id, signatureType, owner, signature } = header
-    const held = await this.parts.verdicts.verdict({ id, signatureType, owner, signature, message })
+    const held = await this.parts.verdicts.verdictNow({ id, signatureType, owner, signature, message })
     if (held !== true) {
       await how.charge?.giveBack()
       return said.invalidItem
@@ -256,7 +259,7 @@ export class Acceptor {
     // A signature that fails before the item is kept is no unhandled rejection: who awaits it afterwards is told.
     const tried = signed?.then(over, over)
     const until = this.parts.signing.isBehind ? tried : undefined
-    const place = await spooled.keep(item.wholeDigest, Buffer.from(JSON.stringify(logged)), until)
+    const place = await spooled.keep(item.logDigest, Buffer.from(JSON.stringify(logged)), until)
     if (isRefusal(place)) {
       await charge.giveBack()
       return toldAs(place)
@@ -335,7 +338,8 @@ export class Acceptor {
   async #keepAll(): Promise<void> {
     this.#isKeeping = true
     while (this.#keeping.length > 0) {
-      await Promise.all([pause(gatherMs), this.#flushed])
+      const againMs = this.#keptMs + gatherMs - this.parts.clock.monotonic()
+      await Promise.all([againMs > 0 ? pause(againMs) : undefined, this.#flushed])
       const group = this.#keeping.splice(0)
       const items = group.map(({ item }) => item)
       const { uploads, closing, say, news, receiptNews } = this.parts
@@ -352,6 +356,7 @@ export class Acceptor {
       if (isKept) {
         committed()
         this.#flushed = uploads.environment.flushed()
+        this.#keptMs = this.parts.clock.monotonic()
         this.parts.onAccepted?.(items)
       }
       for (const { done } of group) done(isKept)

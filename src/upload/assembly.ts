@@ -14,7 +14,7 @@ const pieceBytes = 256 * 1024
 
 /** Makes one item of files that lie one behind the other, checked as if it had come in one request. */
 export class Assembly {
-  readonly #reader = new ItemReader()
+  #reader = new ItemReader()
   readonly #spool: Spool
   #onRoom: () => void = () => undefined
   #isAdmitted = false
@@ -30,6 +30,7 @@ export class Assembly {
     onRead: () => void,
     how: TakeTerms,
   ): Promise<UploadAnswer> {
+    this.#reader = new ItemReader(how.digest !== undefined)
     try {
       const full = this.parts.full()
       if (full !== undefined) return full

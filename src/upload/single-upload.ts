@@ -38,7 +38,7 @@ export class SingleUpload {
     const early = this.#early(request)
     if (early !== undefined) return Promise.resolve(early)
     return new Promise((resolve, reject) => {
-      const arrival = new Arrival(this.parts, uploader, terms, resolve, reject)
+      const arrival = new Arrival(this.parts, uploader, terms, request, resolve, reject)
       arrival.begin(request)
     })
   }
@@ -67,10 +67,10 @@ export function lengthOf(request: Request): number | undefined {
 
 /** An item on its way in. */
 class Arrival implements BodySink {
-  readonly #reader = new ItemReader()
+  readonly #reader: ItemReader
   readonly #spool: Spool
   #flow: BodyFlow | undefined
-  #digest: string | undefined
+  readonly #digest: string | undefined
   /** Length of the body, where the client has told. */
   #declared: number | undefined
   #isOver = false
@@ -83,15 +83,17 @@ class Arrival implements BodySink {
     private readonly parts: SingleUploadParts,
     private readonly uploader: Uploader,
     private readonly terms: UploadTerms,
+    request: Request,
     private readonly resolve: (answer: UploadAnswer) => void,
     private readonly reject: (error: unknown) => void,
   ) {
     this.#spool = new Spool(parts.log, () => this.#resume())
+    this.#digest = wholeDigestIn(request, 'content-digest', 'repr-digest')
+    this.#reader = new ItemReader(this.#digest !== undefined)
   }
 
   begin(request: Request): void {
     this.#declared = lengthOf(request)
-    this.#digest = wholeDigestIn(request, 'content-digest', 'repr-digest')
     this.#flow = request.stream(this)
     if (this.terms.gate !== undefined) this.#hold(this.terms.gate())
   }

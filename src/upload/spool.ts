@@ -2,6 +2,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { DurableLog } from '../store/segments/durable-log.js'
 import type { LogDraft } from '../store/segments/log-draft.js'
 import type { LogPlace } from '../store/segments/log-file.js'
+import type { RecordDigest } from '../store/segments/record.js'
 
 /** The bytes of one item while it comes: in memory where it is small, else in the log as a draft. */
 export class Spool {
@@ -60,10 +61,10 @@ export class Spool {
   }
 
   /**
-   * All bytes are in the log for good when it resolves. `digest`: their SHA-256; `meta`: what to know them by at a restart;
-   * `until`: see `LogDraft.finish`.
+   * All bytes are in the log for good when it resolves. `digest`: of them; `meta`: what to know them by at a restart; `until`: see
+   * `LogDraft.finish`.
    */
-  async keep(digest: Uint8Array, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal> {
+  async keep(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal> {
     while (this.#behind !== undefined) await this.#behind
     if (this.#isOver) return refuse('defect', 'self', 'an upload was kept after it was dropped')
     if (this.#refusal !== undefined) return this.#refusal

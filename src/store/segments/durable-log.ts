@@ -4,7 +4,14 @@ import { type Disk, diskRefusal, systemDisk } from './disk.js'
 import { LogDraft, metaMaxBytes } from './log-draft.js'
 import { LogFile, type LogPlace, logFileName } from './log-file.js'
 import { type LoggedItem, type ScanOutcome, scanLog } from './log-scan.js'
-import { headOfRecordBytes, recordBytes, sumOfMeta, writeRecordHead } from './record.js'
+import {
+  headOfRecordBytes,
+  type RecordDigest,
+  recordBytes,
+  splitOf,
+  sumOfMeta,
+  writeRecordHead,
+} from './record.js'
 
 const pageBytes = 4096
 
@@ -80,7 +87,7 @@ export class DurableLog {
    * Appends an item of at most `sharedMaxBytes`. The bytes are with the kernel on return; `flushed` when on the disk.
    * Refusals: `busy` where the disk is full or fails.
    */
-  append(payload: readonly Uint8Array[], digest: Uint8Array, meta: Uint8Array = none): LogPlace | Refusal {
+  append(payload: readonly Uint8Array[], digest: RecordDigest, meta: Uint8Array = none): LogPlace | Refusal {
     const sizeBytes = payload.reduce((sum, part) => sum + part.length, 0)
     if (sizeBytes > this.options.sharedMaxBytes || meta.length > metaMaxBytes) {
       throw new RangeError(
@@ -99,7 +106,7 @@ export class DurableLog {
       ...lengths,
       metaSum: sumOfMeta(meta),
       file: file.number,
-      digest,
+      ...splitOf(digest),
     })
     let end = headOfRecordBytes
     for (const part of [meta, ...payload]) {

@@ -1,14 +1,14 @@
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { diskRefusal } from './disk.js'
 import type { LogFile, LogPlace } from './log-file.js'
-import { headOfRecordBytes, sumOfMeta, writeRecordHead } from './record.js'
+import { headOfRecordBytes, type RecordDigest, splitOf, sumOfMeta, writeRecordHead } from './record.js'
 
 /** What a draft needs of its log. */
 export interface DraftHome {
   readonly sharedMaxBytes: number
   /** By how much the file of one item grows at once: less where the disk has little room. */
   growBytes(): number
-  append(payload: readonly Uint8Array[], digest: Uint8Array, meta?: Uint8Array): LogPlace | Refusal
+  append(payload: readonly Uint8Array[], digest: RecordDigest, meta?: Uint8Array): LogPlace | Refusal
   flushed(place: LogPlace, until?: Promise<unknown>): Promise<true | Refusal>
   /** A file for one item, with room for its beginning. */
   create(): LogFile | Refusal
@@ -111,10 +111,14 @@ export class LogDraft {
   }
 
   /**
-   * Makes the draft an item: durable when it resolves. `digest`: SHA-256 of all bytes. A refusal: the disk is full or fails, and
-   * nothing is kept. Never rejects. `until`: nobody waits for it before this resolves (`LogFile.flushed`).
+   * Makes the draft an item: durable when it resolves. `digest`: of all bytes. A refusal: the disk is full or fails, and nothing is
+   * kept. Never rejects. `until`: nobody waits for it before this resolves (`LogFile.flushed`).
    */
-  async finish(digest: Uint8Array, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal> {
+  async finish(
+    digest: RecordDigest,
+    meta: Uint8Array,
+    until?: Promise<unknown>,
+  ): Promise<LogPlace | Refusal> {
     if (meta.length > metaMaxBytes) throw new RangeError(`${meta.length} bytes of meta are too many`)
     const file = this.#file
     if (this.#failure !== undefined) return this.#failure
@@ -130,7 +134,10 @@ export class LogDraft {
       roomBytes: payloadAt - headOfRecordBytes,
       metaBytes: meta.length,
     }
-    writeRecordHead(head, { kind: 'alone', ...lengths, metaSum: sumOfMeta(meta), file: file.number, digest })
+    writeRecordHead(head, {
+      ...{ kind: 'alone', ...lengths, metaSum: sumOfMeta(meta), file: file.number },
+      ...splitOf(digest),
+    })
     try {
       file.resize(file.end)
       // The header is written when all behind it is durable: where there is one, the item is whole.

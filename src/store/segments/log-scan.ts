@@ -1,13 +1,20 @@
-import { createHash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import type { Disk, OpenFile } from './disk.js'
 import { type LogPlace, logFileName, markSealed, readLogFileName, sealedEnd } from './log-file.js'
-import { headOfRecordBytes, type RecordHead, readRecordHead, recordBytes, sumOfMeta } from './record.js'
+import {
+  headOfRecordBytes,
+  type RecordHead,
+  readRecordHead,
+  recordBytes,
+  type SplitDigest,
+  sumOfMeta,
+} from './record.js'
 
 /** An item that was found in the log at its start. The bytes are the item's own. */
 export interface LoggedItem {
   readonly place: LogPlace
-  /** SHA-256 of its bytes, as it was said when it was appended. */
-  readonly digest: Uint8Array
+  /** As it was said when it was appended. */
+  readonly digest: SplitDigest
   readonly meta: Uint8Array
 }
 
@@ -123,18 +130,32 @@ function itemAt(
   if (disk.read(file, meta, at + headOfRecordBytes) < meta.length || sumOfMeta(meta) !== header.metaSum)
     return 'damaged'
   const place = { file: number, offset, sizeBytes: header.payloadBytes }
-  return { header, item: { place, digest: new Uint8Array(header.digest), meta } }
+  return {
+    header,
+    item: { place, digest: { frontBytes: header.frontBytes, digest: new Uint8Array(header.digest) }, meta },
+  }
 }
 
 function isWhole(disk: Disk, file: OpenFile, { place, digest }: LoggedItem): boolean {
+  const { frontBytes } = digest
+  if (frontBytes > place.sizeBytes) return false
+  const front = frontBytes === 0 ? undefined : hashOf(disk, file, place.offset, frontBytes)
+  const rest = hashOf(disk, file, place.offset + frontBytes, place.sizeBytes - frontBytes)
+  if (rest === undefined || (frontBytes > 0 && front === undefined)) return false
+  const whole = front === undefined ? rest : front.update(rest.digest())
+  return Buffer.compare(whole.digest(), digest.digest) === 0
+}
+
+/** A SHA-256 of some bytes of a file, not ended; undefined: they are not there. */
+function hashOf(disk: Disk, file: OpenFile, offset: number, sizeBytes: number): Hash | undefined {
   const hash = createHash('sha256')
-  const buffer = Buffer.alloc(Math.min(pieceBytes, place.sizeBytes))
-  for (let done = 0; done < place.sizeBytes; ) {
-    const wanted = buffer.subarray(0, Math.min(buffer.length, place.sizeBytes - done))
-    const count = disk.read(file, wanted, place.offset + done)
-    if (count === 0) return false
+  const buffer = Buffer.alloc(Math.min(pieceBytes, sizeBytes))
+  for (let done = 0; done < sizeBytes; ) {
+    const wanted = buffer.subarray(0, Math.min(buffer.length, sizeBytes - done))
+    const count = disk.read(file, wanted, offset + done)
+    if (count === 0) return undefined
     hash.update(wanted.subarray(0, count))
     done += count
   }
-  return Buffer.compare(hash.digest(), digest) === 0
+  return hash
 }

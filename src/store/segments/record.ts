@@ -8,11 +8,13 @@ import { crc32 } from 'node:zlib'
  *  0  u32  magic "SLSG"          24  u32  CRC-32 of the meta
  *  4  u8   version, 1            28  u32  number of the file: a record in a file of another number is none
  *  5  u8   kind                  32  32   SHA-256 of the payload
- *  6  u16  0                     64  u32  CRC-32 of bytes 0 to 63
+ *  6  u16  front, see below      64  u32  CRC-32 of bytes 0 to 63
  *  8  f64  bytes of the payload  68  u32  0
  * 16  u32  bytes of the room behind the header
  * 20  u32  bytes of the meta in that room
  * ```
+ *
+ * Where the front is not 0 the digest is in two parts (`SplitDigest`); older releases wrote 0 alone, and take others for torn.
  */
 export const headOfRecordBytes = 72
 const magic = 0x47534c53
@@ -26,6 +28,26 @@ const kinds = { content: 1, accepted: 2, alone: 3 } as const
 export type RecordKind = keyof typeof kinds
 const kindOf: Readonly<Record<number, RecordKind>> = { 1: 'content', 2: 'accepted', 3: 'alone' }
 
+/**
+ * A digest of a payload whose rest, behind its first `frontBytes`, has a digest already: the SHA-256 of those first bytes and of the
+ * SHA-256 of the rest. It says as much as one of all the bytes, and the rest is not hashed twice.
+ */
+export interface SplitDigest {
+  readonly frontBytes: number
+  readonly digest: Uint8Array
+}
+
+/** SHA-256 of all bytes, or one in two parts. */
+export type RecordDigest = Uint8Array | SplitDigest
+
+/** The two parts of a digest, whichever it is. Throws a RangeError where the front is none. */
+export function splitOf(digest: RecordDigest): SplitDigest {
+  if (digest instanceof Uint8Array) return { frontBytes: 0, digest }
+  const { frontBytes } = digest
+  if (Number.isInteger(frontBytes) && frontBytes > 0 && frontBytes < 2 ** 16) return digest
+  throw new RangeError(`${frontBytes} bytes are no front of a digest`)
+}
+
 export interface RecordHead {
   readonly kind: RecordKind
   readonly payloadBytes: number
@@ -34,7 +56,8 @@ export interface RecordHead {
   /** CRC-32. */
   readonly metaSum: number
   readonly file: number
-  /** SHA-256 of the payload. */
+  /** 0: the digest is the SHA-256 of the payload; else it is in two parts. */
+  readonly frontBytes: number
   readonly digest: Uint8Array
 }
 
@@ -53,7 +76,7 @@ export function writeRecordHead(into: Buffer, header: RecordHead): void {
   into.writeUInt32LE(magic, 0)
   into.writeUInt8(version, 4)
   into.writeUInt8(kinds[header.kind], 5)
-  into.writeUInt16LE(0, 6)
+  into.writeUInt16LE(header.frontBytes, 6)
   into.writeDoubleLE(header.payloadBytes, 8)
   into.writeUInt32LE(header.roomBytes, 16)
   into.writeUInt32LE(header.metaBytes, 20)
@@ -75,7 +98,7 @@ export function readRecordHead(bytes: Buffer): RecordHead | undefined {
   const metaBytes = bytes.readUInt32LE(20)
   if (kind === undefined || !Number.isSafeInteger(payloadBytes) || payloadBytes < 0 || metaBytes > roomBytes)
     return undefined
-  const metaSum = bytes.readUInt32LE(24)
-  const file = bytes.readUInt32LE(28)
-  return { kind, payloadBytes, roomBytes, metaBytes, metaSum, file, digest: bytes.subarray(32, 64) }
+  const [metaSum, file, frontBytes] = [bytes.readUInt32LE(24), bytes.readUInt32LE(28), bytes.readUInt16LE(6)]
+  const digest = bytes.subarray(32, 64)
+  return { kind, payloadBytes, roomBytes, metaBytes, metaSum, file, frontBytes, digest }
 }

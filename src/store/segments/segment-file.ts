@@ -41,7 +41,7 @@ export class SegmentFile {
     const at = this.#end
     const head = Buffer.allocUnsafe(headOfRecordBytes)
     const lengths = { payloadBytes: sizeBytes, roomBytes: 0, metaBytes: 0, metaSum: sumOfMeta(none) }
-    writeRecordHead(head, { kind: 'content', ...lengths, file: this.segment, digest })
+    writeRecordHead(head, { kind: 'content', ...lengths, file: this.segment, frontBytes: 0, digest })
     if (sizeBytes <= togetherMaxBytes) {
       together.set(head)
       let end = headOfRecordBytes

@@ -10,6 +10,7 @@ import {
 } from '../../../src/store/segments/durable-log.js'
 import type { LogPlace } from '../../../src/store/segments/log-file.js'
 import type { LoggedItem } from '../../../src/store/segments/log-scan.js'
+import { type RecordDigest, type SplitDigest, splitOf } from '../../../src/store/segments/record.js'
 import { random } from '../../property.js'
 import { scratch } from '../../scratch.js'
 import { LossyDisk } from './lossy-disk.js'
@@ -48,7 +49,20 @@ async function streamed(log: DurableLog, bytes: Buffer, meta: Uint8Array): Promi
     await draft.discard()
     return failed
   }
-  return draft.finish(sha256(bytes), meta)
+  return draft.finish(digestOf(bytes), meta)
+}
+
+/** In two parts where there are bytes for it, and else of all. */
+function digestOf(bytes: Buffer): RecordDigest {
+  const frontBytes = bytes.length % 1000
+  if (frontBytes === 0) return sha256(bytes)
+  const rest = sha256(bytes.subarray(frontBytes))
+  return { frontBytes, digest: sha256(Buffer.concat([bytes.subarray(0, frontBytes), rest])) }
+}
+
+function isOf(found: SplitDigest | undefined, bytes: Buffer): boolean {
+  const { frontBytes, digest } = splitOf(digestOf(bytes))
+  return found !== undefined && found.frontBytes === frontBytes && Buffer.compare(found.digest, digest) === 0
 }
 
 t.test('items are read after a restart, in order, with their metadata', async (t) => {
@@ -69,7 +83,7 @@ t.test('items are read after a restart, in order, with their metadata', async (t
   for (const [at, { bytes, meta }] of wanted.entries()) {
     const item = byMeta.get(meta.toString())
     t.same(item?.place, places[at])
-    t.ok(item !== undefined && Buffer.compare(item.digest, sha256(bytes)) === 0)
+    t.ok(isOf(item?.digest, bytes))
     t.ok(item !== undefined && payloadOf(second.log, item.place).equals(bytes))
   }
   for (const { place } of second.items) second.log.release(place)
@@ -80,7 +94,7 @@ t.test('items are read after a restart, in order, with their metadata', async (t
   await second.log.close()
 
   const third = await opened(folder)
-  const again = good(third.log.append([Buffer.from('x')], sha256(Buffer.from('x'))))
+  const again = good(third.log.append([Buffer.from('x')], digestOf(Buffer.from('x'))))
   t.notOk(
     places.some(({ file }) => file === again.file),
     'a number is never given twice',
@@ -110,7 +124,7 @@ t.test('a full or failing disk is a refusal, and what was durable stays', async 
   const folder = join(scratch('log'), 'log')
   const disk = new LossyDisk()
   const { log } = await opened(folder, disk)
-  const kept = good(log.append([bytesOf(1000, 1)], sha256(bytesOf(1000, 1)), Buffer.from('kept')))
+  const kept = good(log.append([bytesOf(1000, 1)], digestOf(bytesOf(1000, 1)), Buffer.from('kept')))
   t.equal(await log.flushed(kept), true)
   for (const [call, code, word] of [
     ['write', 'EIO', 'failed'],
@@ -124,20 +138,20 @@ t.test('a full or failing disk is a refusal, and what was durable stays', async 
     if (call !== 'syncFolder' || isRefusal(large))
       t.ok(isRefusal(large) && large.message.includes(word), call)
     for (let tries = 0; tries < 6; tries += 1) {
-      const place = log.append([bytes], sha256(bytes))
+      const place = log.append([bytes], digestOf(bytes))
       const end = isRefusal(place) ? place : await log.flushed(place)
       if (isRefusal(end)) t.match(end.message, word)
     }
     disk.fault = () => undefined
     t.notOk(isRefusal(await streamed(log, bytesOf(90_000, 4), none)), 'it goes on afterwards')
-    const after = good(log.append([bytes], sha256(bytes)))
+    const after = good(log.append([bytes], digestOf(bytes)))
     t.equal(await log.flushed(after), true)
   }
   await log.close()
   const again = await opened(folder)
   t.ok(again.items.some(({ meta }) => Buffer.from(meta).toString() === 'kept'))
   for (const { place, digest } of again.items) {
-    t.ok(Buffer.compare(sha256(payloadOf(again.log, place)), digest) === 0, 'no item has wrong bytes')
+    t.ok(isOf(digest, payloadOf(again.log, place)), 'no item has wrong bytes')
   }
   await again.log.close()
 })
@@ -176,8 +190,7 @@ t.test('no power cut loses what was confirmed as durable', async (t) => {
         if (!payloadOf(log, item.place).equals(bytes)) throw new Error(`${name} has wrong bytes`)
       }
       for (const item of items) {
-        if (Buffer.compare(sha256(payloadOf(log, item.place)), item.digest) !== 0)
-          throw new Error('wrong bytes were told')
+        if (!isOf(item.digest, payloadOf(log, item.place))) throw new Error('wrong bytes were told')
         if (random() < 0.3) {
           released.add(Buffer.from(item.meta).toString())
           log.release(item.place)
