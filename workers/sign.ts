@@ -4,7 +4,7 @@ import { ranks, stepBack } from '../src/actor/priority.js'
 import { readServiceKey } from '../src/upload/service-key.js'
 
 /** One hand of the pool that signs with the wallet of the upload service; Piscina calls these by name. */
-stepBack(ranks.proof)
+stepBack(ranks.receipts)
 const beat = keepHeartbeat('sign')
 const keys = new Map<string, KeyObject>()
 

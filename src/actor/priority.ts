@@ -23,6 +23,8 @@ export const ranks = {
   keeper: { policy: 'other', niceness: 10 },
   /** Checks bytes that a client may wait for, and otherwise content of the cache. */
   proof: { policy: 'other', niceness: 5 },
+  /** Signs receipts, some milliseconds each: full intake has what content leaves of the processors. */
+  receipts: { policy: 'other', niceness: 10 },
   /**
    * Answers queries: a client waits, but an expensive query must not delay content, not even by one tick of the
    * scheduler. `PriorityBoost` raises it for a while where it would starve.

@@ -1,9 +1,8 @@
-import type { Hash } from 'node:crypto'
 import { bundleCountSize } from '../format/bundle.js'
 import { type BundleEvent, BundleReader } from '../format/bundle-reader.js'
 import type { Id } from '../format/id.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import { runningSha256 } from '../proof/digest.js'
+import { type RunningDigest, runningSha256 } from '../proof/digest.js'
 import { ItemVerifier } from '../proof/item.js'
 import type { FoundItem } from './rows.js'
 
@@ -51,7 +50,7 @@ export class BundleWalk {
     | {
         readonly item: FoundItem
         readonly verifier: ItemVerifier | undefined
-        readonly hash: Hash | undefined
+        readonly hash: RunningDigest | undefined
         readonly inner?: BundleWalk
       }
     | undefined

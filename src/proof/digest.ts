@@ -26,7 +26,7 @@ export interface RunningDigest {
   digest(): Uint8Array
 }
 
-/** Most first pieces of small content are all of it: copied and hashed in one call they cost less than an object for the digest. */
+/** A small first piece often is all there is: copied and hashed in one call it costs less than an object for the digest. */
 const aloneMaxBytes = 4096
 
 /** Makes an object of node:crypto only where more than one small piece comes. */

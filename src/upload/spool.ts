@@ -61,8 +61,8 @@ export class Spool {
   }
 
   /**
-   * All bytes are in the log for good when it resolves. `digest`: of them; `meta`: what to know them by at a restart; `until`: see
-   * `LogDraft.finish`.
+   * All bytes are in the log for good when it resolves. `digest`: of them; `meta`: what to know them by at a restart; `until`:
+   * see `LogDraft.finish`.
    */
   async keep(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal> {
     while (this.#behind !== undefined) await this.#behind

@@ -163,7 +163,7 @@ t.test('who waits for a receipt when the service ends is told so, and has it aft
   const acceptorOf = (closing: AbortSignal): Acceptor =>
     new Acceptor({
       ...{ uploads, closing, clock: systemClock, say: silentLog, height: () => 1 },
-      verdicts: { verdict: async () => true },
+      verdicts: { verdictNow: async () => true },
       charging: new CreditCharging(pools, credits, disk.environment, systemClock, closing),
       announcer: new ItemAnnouncer(undefined, closing),
       selling: new ItemSelling({

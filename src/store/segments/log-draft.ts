@@ -111,8 +111,8 @@ export class LogDraft {
   }
 
   /**
-   * Makes the draft an item: durable when it resolves. `digest`: of all bytes. A refusal: the disk is full or fails, and nothing is
-   * kept. Never rejects. `until`: nobody waits for it before this resolves (`LogFile.flushed`).
+   * Makes the draft an item: durable when it resolves. `digest`: of all bytes. A refusal: the disk is full or fails, and nothing
+   * is kept. Never rejects. `until`: nobody waits for it before this resolves (`LogFile.flushed`).
    */
   async finish(
     digest: RecordDigest,

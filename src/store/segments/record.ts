@@ -29,8 +29,8 @@ export type RecordKind = keyof typeof kinds
 const kindOf: Readonly<Record<number, RecordKind>> = { 1: 'content', 2: 'accepted', 3: 'alone' }
 
 /**
- * A digest of a payload whose rest, behind its first `frontBytes`, has a digest already: the SHA-256 of those first bytes and of the
- * SHA-256 of the rest. It says as much as one of all the bytes, and the rest is not hashed twice.
+ * A digest of a payload whose rest, behind its first `frontBytes`, has a digest already: the SHA-256 of those first bytes and of
+ * the SHA-256 of the rest. It says as much as one of all the bytes, and the rest is not hashed twice.
  */
 export interface SplitDigest {
   readonly frontBytes: number
