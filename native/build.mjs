@@ -33,6 +33,7 @@ const flags = [
 
 /** What the program does without each. */
 const without = {
+  client: 'undici takes over, which takes more time',
   crash: 'a start after a crash looks at the upper pages of each database only',
   digest: 'its slower TypeScript twin takes over',
   ed25519: 'node:crypto takes over, which takes twice the time',

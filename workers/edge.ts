@@ -98,6 +98,7 @@ const fetcher = addressOf<SourceRequest, SourceReply, SourceProgress>(
   options.sourcePort,
   options.mailboxMax,
   progress.hear,
+  true,
 )
 const files = new MappedFiles(options.mapped, systemClock)
 const small =

@@ -216,8 +216,11 @@ parent.on('message', (order: ThreadOrder) => {
     void stop()
     return
   }
-  const caller = answer<SourceRequest, SourceReply, SourceProgress>(order.connect, (message, from) =>
-    fetcher.handle(message, from),
+  const caller = answer<SourceRequest, SourceReply, SourceProgress>(
+    order.connect,
+    (message, from) => fetcher.handle(message, from),
+    () => [],
+    true,
   )
   order.connect.on('close', () => fetcher.forget(caller))
 })

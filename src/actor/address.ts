@@ -29,22 +29,65 @@ interface Broadcast<Event> {
 }
 
 /**
+ * What goes out through a port. Batched words go together, once the present callback and all that follows from it at once have
+ * run: whoever answers many in one turn wakes the other side once. Until then their contents must not change.
+ */
+class Outgoing<Word> {
+  #words: Word[] = []
+  #moves: TransferListItem[] = []
+
+  constructor(
+    private readonly port: MessagePort,
+    private readonly isBatched: boolean,
+  ) {}
+
+  post(word: Word, moves: readonly TransferListItem[] = []): void {
+    if (!this.isBatched) {
+      this.port.postMessage(word, moves)
+      return
+    }
+    if (this.#words.length === 0) process.nextTick(() => this.#flush())
+    this.#words.push(word)
+    if (moves.length > 0) this.#moves.push(...moves)
+  }
+
+  #flush(): void {
+    const words = this.#words
+    const moves = this.#moves
+    this.#words = []
+    this.#moves = []
+    this.port.postMessage(words, moves)
+  }
+}
+
+/** Hears what comes in, word by word. */
+function hearFrom<Word>(port: MessagePort, hear: (word: Word) => void): void {
+  port.on('message', (words: Word | readonly Word[]) => {
+    if (Array.isArray(words)) for (const word of words as readonly Word[]) hear(word)
+    else hear(words as Word)
+  })
+}
+
+/**
  * The caller's side of a port to an actor on another thread.
  *
  * `mailboxMax` bounds the messages under way from this side; told messages count until the actor's next answer or
- * acknowledgement, which come once a turn. `hear` receives the broadcasts of the actor.
+ * acknowledgement, which come once a turn. `hear` receives the broadcasts of the actor. `isBatched`: messages of one turn go
+ * together.
  */
 export function addressOf<Request, Reply, Event = never>(
   port: MessagePort,
   mailboxMax: number,
   hear?: (event: Event) => void,
+  isBatched = false,
 ): Address<Request, Reply> {
+  const outgoing = new Outgoing<Envelope<Request>>(port, isBatched)
   const waiting = new Map<number, (reply: Reply | Refusal) => void>()
   let lastTicket = 0
   let told = 0
   let lost = false
 
-  port.on('message', (word: Answer<Reply> | Broadcast<Event> | { handled: number }) => {
+  hearFrom(port, (word: Answer<Reply> | Broadcast<Event> | { handled: number }) => {
     if ('event' in word) return hear?.(word.event)
     if ('handled' in word) {
       told -= word.handled
@@ -65,7 +108,7 @@ export function addressOf<Request, Reply, Event = never>(
     tell(message) {
       if (lost || full()) return false
       told += 1
-      port.postMessage({ ticket: 0, message } satisfies Envelope<Request>)
+      outgoing.post({ ticket: 0, message })
       return true
     },
     ask(message, moves = []) {
@@ -73,7 +116,7 @@ export function addressOf<Request, Reply, Event = never>(
       if (full()) return Promise.resolve(refuse('busy', 'self', 'the mailbox is full'))
       lastTicket += 1
       const ticket = lastTicket
-      port.postMessage({ ticket, message } satisfies Envelope<Request>, moves)
+      outgoing.post({ ticket, message }, moves)
       return new Promise((resolve) => waiting.set(ticket, resolve))
     },
   }
@@ -88,6 +131,7 @@ export interface Caller<Event> {
  * Answers what comes in on `port`. `handle` may return a promise: messages are then answered as they finish, so an actor
  * that must work strictly in order awaits inside. A handler that throws is a bug: the error is rethrown and ends the
  * thread, and the supervisor ends the process. `movesOf` names what of a reply is not copied but moved to the caller.
+ * `isBatched`: replies and events of one turn go together.
  */
 export function answer<Request, Reply, Event = never>(
   port: MessagePort,
@@ -96,15 +140,17 @@ export function answer<Request, Reply, Event = never>(
     caller: Caller<Event>,
   ) => Reply | Refusal | undefined | Promise<Reply | Refusal | undefined>,
   movesOf: (reply: Reply | Refusal) => readonly TransferListItem[] = () => [],
+  isBatched = false,
 ): Caller<Event> {
-  const caller: Caller<Event> = { hear: (event) => port.postMessage({ event } satisfies Broadcast<Event>) }
+  const outgoing = new Outgoing<Answer<Reply> | Broadcast<Event> | { handled: number }>(port, isBatched)
+  const caller: Caller<Event> = { hear: (event) => outgoing.post({ event }) }
   let handled = 0
   const acknowledge = (): void => {
     if (handled === 0) handled = 0
-    else port.postMessage({ handled })
+    else outgoing.post({ handled })
     handled = 0
   }
-  port.on('message', (word: Envelope<Request>) => {
+  hearFrom(port, (word: Envelope<Request>) => {
     if (word.ticket === 0) {
       handled += 1
       if (handled === 1) setImmediate(acknowledge)
@@ -115,7 +161,7 @@ export function answer<Request, Reply, Event = never>(
       (reply) => {
         if (word.ticket === 0) return
         if (reply === undefined) throw new Error('an asked message was left without a reply')
-        port.postMessage({ ticket: word.ticket, reply } satisfies Answer<Reply>, movesOf(reply))
+        outgoing.post({ ticket: word.ticket, reply }, movesOf(reply))
       },
       (error: unknown) => {
         setImmediate(() => {

@@ -247,7 +247,8 @@ export class Fetch {
     }
     const shownMax = this.#shownMax(fileBytes)
     const onWritten = (written: number): void => this.delivery.move(Math.min(written, shownMax), 'growing')
-    const writer = new FileWriter(draft.handle, { isHashed: window === undefined, onWritten })
+    const isHashed = window === undefined
+    const writer = new FileWriter(draft.handle, { isHashed, isLasting: found.isLasting === true, onWritten })
     // A write that is still under way must not meet the bytes of the next source.
     const broken = await this.#pour(target, writer).finally(() => writer.rest())
     if (broken !== undefined) return broken

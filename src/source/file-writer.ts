@@ -30,23 +30,33 @@ export class FileWriter {
   #flushed = 0
   #flushing: Promise<void> | undefined
   #failure: unknown
-  /** What the next write brings. */
-  #batch: Uint8Array | undefined
+  /** What the next write brings: pieces as they were given, or a copy of them. */
+  #pieces: Uint8Array[] = []
   #batchLength = 0
-  /** Memory of the batch after that. */
+  /** Memory of copies, for this batch and the one after it. */
+  #batch: Uint8Array | undefined
   #spare: Uint8Array | undefined
   #writing: Promise<void> | undefined
   #writeFailure: unknown
 
   readonly #hash: RunningDigest | undefined
+  readonly #isLasting: boolean
   readonly #onWritten: ((bytes: number) => void) | undefined
 
-  /** `isHashed`: `digest` will be asked. `onWritten` is told how many bytes are in the file, whenever there are more. */
+  /**
+   * `isHashed`: `digest` will be asked. `isLasting`: bytes that are given stay as they are, and are not copied. `onWritten` is
+   * told how many bytes are in the file, whenever there are more.
+   */
   constructor(
     private readonly handle: FileHandle,
-    options: { readonly isHashed?: boolean; readonly onWritten?: (bytes: number) => void } = {},
+    options: {
+      readonly isHashed?: boolean
+      readonly isLasting?: boolean
+      readonly onWritten?: (bytes: number) => void
+    } = {},
   ) {
     this.#hash = options.isHashed === true ? runningSha256() : undefined
+    this.#isLasting = options.isLasting === true
     this.#onWritten = options.onWritten
   }
 
@@ -96,24 +106,30 @@ export class FileWriter {
     if (this.#written - this.#flushed >= behindMaxBytes) await this.settle()
   }
 
-  /** Copies, because whoever gave the bytes may use their memory again. There is room. */
+  /** There is room. */
   #add(bytes: Uint8Array): void {
-    this.#batch ??= Buffer.allocUnsafeSlow(batchBytes)
-    this.#batch.set(bytes, this.#batchLength)
+    if (this.#isLasting) this.#pieces.push(bytes)
+    else {
+      // Whoever gave the bytes may use their memory again.
+      this.#batch ??= Buffer.allocUnsafeSlow(batchBytes)
+      this.#batch.set(bytes, this.#batchLength)
+    }
     this.#batchLength += bytes.length
-    if (this.#writing === undefined) this.#writeBatch(this.#batch)
+    if (this.#writing === undefined) this.#writeBatch()
   }
 
-  #writeBatch(batch: Uint8Array): void {
-    const length = this.#batchLength
+  #writeBatch(): void {
+    const batch = this.#batch
+    const pieces = batch === undefined ? this.#pieces : [batch.subarray(0, this.#batchLength)]
+    this.#pieces = []
     this.#batch = this.#spare
     this.#spare = undefined
     this.#batchLength = 0
-    this.#writing = this.#writeAll(batch, length).then(
+    this.#writing = this.#writeAll(pieces).then(
       () => {
         this.#writing = undefined
         this.#spare = batch
-        if (this.#batch !== undefined && this.#batchLength > 0) this.#writeBatch(this.#batch)
+        if (this.#batchLength > 0) this.#writeBatch()
       },
       (error: unknown) => {
         this.#writing = undefined
@@ -122,11 +138,11 @@ export class FileWriter {
     )
   }
 
-  async #writeAll(batch: Uint8Array, length: number): Promise<void> {
-    for (let done = 0; done < length; ) {
-      const { bytesWritten } = await this.handle.write(batch, done, length - done, this.#written)
-      done += bytesWritten
+  async #writeAll(pieces: readonly Uint8Array[]): Promise<void> {
+    for (let left = pieces; left.length > 0; ) {
+      const { bytesWritten } = await this.handle.writev(left, this.#written)
       this.#written += bytesWritten
+      left = behind(left, bytesWritten)
     }
     this.#onWritten?.(this.#written)
     if (this.#written - this.#flushed >= flushBytes && this.#flushing === undefined) this.#flush()
@@ -180,6 +196,17 @@ export class FileWriter {
         this.#flushing = undefined
       })
   }
+}
+
+/** What is left of pieces behind so many bytes. */
+function behind(pieces: readonly Uint8Array[], bytes: number): Uint8Array[] {
+  const left: Uint8Array[] = []
+  let before = bytes
+  for (const piece of pieces) {
+    if (before < piece.length) left.push(piece.subarray(before))
+    before = Math.max(0, before - piece.length)
+  }
+  return left
 }
 
 /** Bytes that are read in one go. */

@@ -16,8 +16,22 @@ export interface OwnName {
 /** The words of gateways on the network, and the neutral ones. */
 const spellings = ['x-ar-io-', 'x-gateway-']
 
+/** Words of an answer that are read here, without their beginning. */
+const words = [
+  ...['digest', 'hops', 'verified', 'trusted', 'root-transaction-id', 'root-path'],
+  ...['root-item-offset', 'root-data-item-offset', 'root-item-size', 'data-item-size'],
+] as const
+
+type Word = (typeof words)[number]
+
+/** Names of all header lines of an answer that are read. */
+export const wantedLines: readonly string[] = [
+  ...['content-type', 'content-encoding', 'content-length', 'content-range'],
+  ...spellings.flatMap((spelling) => words.map((name) => spelling + name)),
+]
+
 /** The value of header `x-ar-io-<name>` or `x-gateway-<name>`. */
-function word(lines: HeaderLines, name: string): string | undefined {
+function word(lines: HeaderLines, name: Word): string | undefined {
   for (const spelling of spellings) {
     const value = lines[spelling + name]
     if (typeof value === 'string' && value !== '') return value

@@ -5,6 +5,13 @@ import type { ProgressListener } from './progress.js'
 /** One buffer a thread: what `read` returns is valid until the next call on any content of the thread. */
 const scratch = Buffer.allocUnsafeSlow(256 * 1024)
 
+/** What the buffer holds: bytes of this content, between these places of its file. */
+const held: { content: GrowingContent | undefined; from: number; to: number } = {
+  content: undefined,
+  from: 0,
+  to: 0,
+}
+
 export interface GrowingFile {
   /** File that holds, or will hold, the bytes. */
   readonly path: string
@@ -41,11 +48,19 @@ export class GrowingContent implements Content {
     const { table } = this.listener
     const state = table.state(this.file.slot)
     if (state === 'broken') return undefined
+    // A socket takes part of what was read, and then more of it: bytes that are readable do not change.
+    if (held.content === this && from >= held.from && from < held.to) {
+      return scratch.subarray(from - held.from, Math.min(end - this.file.base, held.to) - held.from)
+    }
     const to = Math.min(end - this.file.base, table.readable(this.file.slot), from + scratch.length)
     if (to <= from) return undefined
+    held.content = undefined
     const count = readSync(this.#handle, scratch, 0, to - from, this.file.offset + from)
     // Undefined would have the reader wait for bytes that `ready` says are there: for ever.
     if (count === 0) throw new Error(`${this.file.path} was cut while it was read`)
+    held.content = this
+    held.from = from
+    held.to = from + count
     return scratch.subarray(0, count)
   }
 
@@ -77,6 +92,7 @@ export class GrowingContent implements Content {
 
   close(): void {
     if (this.#handle < 0) throw new Error('a growing content was closed twice')
+    if (held.content === this) held.content = undefined
     closeSync(this.#handle)
     this.#handle = -1
     for (const quit of [...this.#waits]) quit()

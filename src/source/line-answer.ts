@@ -1,4 +1,4 @@
-import type { Dispatcher } from 'undici'
+import type { Answering, OpenQuestion } from '../../native/client/client.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { SenderPace, type SenderPaceOptions } from '../http/sender-pace.js'
@@ -6,6 +6,12 @@ import type { HeaderLines } from './gateway-headers.js'
 
 /** Bytes of one body that may wait here for their reader, before the socket is left to fill. */
 const aheadMaxBytes = 128 * 1024
+
+/** A body up to this size comes as one piece: as much as may wait here. */
+export const wholeMaxBytes = aheadMaxBytes
+
+/** Memory for one piece of a larger body: as much as is read from a socket at once. */
+const slabBytes = 256 * 1024
 
 /** What is left of a refused answer is read away up to so many bytes, so that its socket can be used again. */
 const readAwayMaxBytes = 65_536
@@ -16,19 +22,25 @@ type Step = IteratorResult<Piece, undefined>
 const ended: Step = { done: true, value: undefined }
 
 /**
- * One answer as it arrives: undici calls this from within its reading of the socket, and a reader that waits gets its piece in
- * the same turn. Streams, iterators and timers of the library in between would cost as much as the rest of the way.
+ * One answer as it arrives: it hears of it from within the reading of the socket, and a reader that waits gets its piece in the
+ * same turn. Streams, iterators and timers of a library in between would cost as much as the rest of the way.
  *
  * The pieces are watched: when they come too slowly (`SenderPace`) the last word is a refusal (`late`), when the body fails it is
  * one too (`upstream`).
  */
-export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Piece, undefined> {
+export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undefined> {
   statusCode = 0
   headers: HeaderLines = {}
   /** Resolves when the answer's head is there, or with what broke it. */
   readonly head: Promise<Error | undefined>
+  /** Pieces of the body stay as they are; else each is valid until the next one is asked for. */
+  isLasting = true
+  /** Memory of pieces that were read. */
+  readonly #spare: Uint8Array[] = []
+  /** The piece that is being read. */
+  #given: Uint8Array | undefined
   #tellHead: (broken?: Error) => void = () => undefined
-  #controller: Dispatcher.DispatchController | undefined
+  #asked: OpenQuestion | undefined
   readonly #pieces: Uint8Array[] = []
   #waitingBytes = 0
   #takePiece: ((step: Step) => void) | undefined
@@ -50,20 +62,32 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
     })
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    if (this.#over) controller.abort(new Error('nobody waits for it'))
+  /** The question that this answers is under way. */
+  begin(asked: OpenQuestion): void {
+    this.#asked = asked
+    if (this.#over) asked.drop()
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, statusCode: number, headers: HeaderLines): void {
-    // Words like 103 come before the answer.
-    if (statusCode < 200) return
+  onHead(statusCode: number, headers: HeaderLines): void {
     this.statusCode = statusCode
     this.headers = headers
+    this.isLasting = Number(headers['content-length'] ?? 0) <= wholeMaxBytes
     this.#tellHead()
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, piece: Uint8Array): void {
+  onCame(bytes: number): void {
+    this.#pace.came(bytes)
+    if (this.#takePiece !== undefined) this.#pace.wait()
+  }
+
+  /** Large bodies use the same memory again and again: V8 would have to find out that it is garbage. */
+  memoryFor(length: number): Uint8Array {
+    if (this.isLasting || length > slabBytes) return Buffer.allocUnsafe(length)
+    const slab = this.#spare.pop() ?? Buffer.allocUnsafeSlow(slabBytes)
+    return slab.subarray(0, length)
+  }
+
+  onPiece(piece: Uint8Array): void {
     if (this.#over) return
     if (this.#readAway !== undefined) {
       this.#readAway -= piece.length
@@ -77,14 +101,14 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
     }
     this.#pieces.push(piece)
     this.#waitingBytes += piece.length
-    if (this.#waitingBytes >= aheadMaxBytes) controller.pause()
+    if (this.#waitingBytes >= aheadMaxBytes) this.#asked?.pause()
   }
 
-  onResponseEnd(): void {
+  onEnd(): void {
     this.#finish(undefined)
   }
 
-  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+  onError(error: Error): void {
     this.#tellHead(error)
     this.#finish(refuse('upstream', 'upstream', `the source broke off: ${error.message}`))
   }
@@ -101,7 +125,7 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
     const error = new Error('nobody waits for it')
     this.#tellHead(error)
     this.#finish(refusal)
-    this.#controller?.abort(error)
+    this.#asked?.drop()
   }
 
   /** Lets go of an answer whose body nobody reads. */
@@ -113,17 +137,19 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
     }
     this.#readAway = readAwayMaxBytes - this.#waitingBytes
     this.#pieces.length = 0
-    this.#controller?.resume()
+    this.#asked?.resume()
     this.#watch?.cancel()
     this.#pace.wait()
     this.#watchFor(this.#pace.leftMs)
   }
 
   next(): Promise<Step> {
+    if (this.#given?.buffer.byteLength === slabBytes) this.#spare.push(new Uint8Array(this.#given.buffer))
     const piece = this.#pieces.shift()
+    this.#given = piece
     if (piece !== undefined) {
       this.#waitingBytes -= piece.length
-      if (this.#pieces.length === 0) this.#controller?.resume()
+      if (this.#pieces.length === 0) this.#asked?.resume()
       return Promise.resolve({ done: false, value: piece })
     }
     if (this.#over) {
@@ -173,6 +199,7 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
   #give(step: Step): void {
     const take = this.#takePiece
     this.#takePiece = undefined
+    if (step.done !== true && step.value instanceof Uint8Array) this.#given = step.value
     take?.(step)
   }
 }

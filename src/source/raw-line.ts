@@ -114,7 +114,7 @@ export class RawLine {
       trusted,
       proven: false,
       ...harvest(headers),
-      isLasting: true,
+      ...(answer.isLasting ? { isLasting: true } : {}),
       body: isWhole ? cut(answer, window.start, window.end + 1, 'leave') : answer,
       again: (rest) => this.ask(url, trusted, { ...wanted, window: rest }, signal),
       whenOver: (act) => answer.whenOver(act),

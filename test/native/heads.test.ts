@@ -5,21 +5,31 @@ import t from 'tap'
 import { random } from '../property.js'
 import { scratch } from '../scratch.js'
 
-const source = fileURLToPath(new URL('../../../test/native/heads-fuzz.cc', import.meta.url))
 const folder = scratch('heads')
-
-const program = join(folder, 'fuzz')
 const watched = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
-const compiled = spawnSync('c++', ['-std=c++17', '-g', '-O1', ...watched, source, '-o', program], {
-  encoding: 'utf8',
-})
-const able = compiled.error === undefined && compiled.status === 0
-if (!able) t.comment(`no compiler with sanitizers: ${compiled.stderr ?? ''}`)
 
-t.test('the native readers of heads and chunks touch no byte too far', { skip: !able }, (t) => {
-  const { status, stdout, stderr } = spawnSync(program, ['200000', String(Math.floor(random() * 2 ** 32))], {
+/** The fuzzing programs of this folder, and what each is given to. */
+const fuzzers = {
+  'heads-fuzz': 'the native readers of requests’ heads and chunks touch no byte too far',
+  'answers-fuzz': 'the native reader of answers’ heads touches no byte too far',
+}
+
+for (const [name, title] of Object.entries(fuzzers)) {
+  const source = fileURLToPath(new URL(`../../../test/native/${name}.cc`, import.meta.url))
+  const program = join(folder, name)
+  const compiled = spawnSync('c++', ['-std=c++17', '-g', '-O1', ...watched, source, '-o', program], {
     encoding: 'utf8',
   })
-  t.equal(status, 0, `${stdout}${stderr.slice(0, 4000)}`)
-  t.end()
-})
+  const able = compiled.error === undefined && compiled.status === 0
+  if (!able) t.comment(`no compiler with sanitizers: ${compiled.stderr ?? ''}`)
+
+  t.test(title, { skip: !able }, (t) => {
+    const { status, stdout, stderr } = spawnSync(
+      program,
+      ['200000', String(Math.floor(random() * 2 ** 32))],
+      { encoding: 'utf8' },
+    )
+    t.equal(status, 0, `${stdout}${stderr.slice(0, 4000)}`)
+    t.end()
+  })
+}

@@ -70,6 +70,37 @@ t.test('however the bytes come in, every reader gets all of them and is never le
   t.pass()
 })
 
+t.test('readers that take a part of what they read get what is behind it next', (t) => {
+  const turns = fc.array(
+    fc.record({ reader: fc.integer({ min: 0, max: 1 }), taken: fc.integer({ min: 1, max: 200_000 }) }),
+    { minLength: 1, maxLength: 40 },
+  )
+  const body = randomBytes(900_000)
+  fc.assert(
+    fc.property(turns, (all) => {
+      const { path, delivery, contents } = growing(body.length, 2)
+      appendFileSync(path, body)
+      const places = [0, 0]
+      let isRight = true
+      for (const [turn, { reader, taken }] of all.entries()) {
+        // More is readable with each turn.
+        delivery.move(Math.min(body.length, 100_000 * (turn + 1)), 'growing')
+        const at = places[reader] ?? 0
+        const here = contents[reader]?.read(at, body.length)
+        if (here === undefined) continue
+        isRight &&= body.subarray(at, at + here.length).equals(here)
+        places[reader] = Math.min(body.length - 1, at + Math.min(taken, here.length))
+      }
+      delivery.move(body.length, 'broken')
+      isRight &&= contents.every((content) => content.read(0, 10) === undefined)
+      for (const content of contents) content.close()
+      return isRight
+    }),
+    { numRuns: 100 },
+  )
+  t.end()
+})
+
 t.test('a broken file wakes those who wait, and gives nothing more', async (t) => {
   const { path, delivery, contents } = growing(100, 2)
   appendFileSync(path, randomBytes(50))

@@ -218,3 +218,25 @@ t.test('an aborted opening ends at once', async (t) => {
   await source.close()
   await server.close()
 })
+
+t.test('a large body comes whole, however slowly its pieces are read', async (t) => {
+  const body = randomBytes(5_000_000)
+  const server = await upstream((_, response) => {
+    response.writeHead(200, { 'content-length': body.length })
+    response.end(body)
+  })
+  const source = gateways([server.url])
+  const found = await source.open(wanted(), never)
+  if (isRefusal(found)) throw new Error(found.message)
+  t.equal(found.isLasting, undefined, 'memory of pieces is used again')
+  const pieces: Uint8Array[] = []
+  for await (const piece of found.body) {
+    if (isRefusal(piece)) throw new Error(piece.message)
+    // Others arrive while this one is read.
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    pieces.push(new Uint8Array(piece))
+  }
+  t.ok(Buffer.concat(pieces).equals(body))
+  await source.close()
+  await server.close()
+})
