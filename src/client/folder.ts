@@ -1,7 +1,7 @@
 import { bundleTags, packBundle } from './bundle-layout.js'
 import { toHex, utf8 } from './bytes.js'
 import type { SluiceClient, UploadOptions } from './client.js'
-import { ClientError } from './errors.js'
+import { asClientError, ClientError } from './errors.js'
 import {
   contentHash,
   type FileKey,
@@ -257,12 +257,18 @@ class FolderUpload {
     const { dataItemOpts, events: _, ...options } = this.options
     const paidBy = dataItemOpts?.paidBy
     const ids = entries.map(({ key }, at) => [key, items[at]?.id ?? ''] as const)
-    await this.client.upload({
-      ...options,
-      data,
-      dataItemOpts: { tags: bundleTags, ...(paidBy && { paidBy }) },
-      onReceipt: () => this.#remember(ids),
-    })
+    try {
+      await this.client.upload({
+        ...options,
+        data,
+        dataItemOpts: { tags: bundleTags, ...(paidBy && { paidBy }) },
+        onReceipt: () => this.#remember(ids),
+      })
+    } catch (error) {
+      // Each file was begun, so each hears its end.
+      for (const { place } of entries) this.say({ type: 'file-error', ...place, error: asClientError(error) })
+      throw error
+    }
     for (const [at, entry] of entries.entries()) this.#done(entry, items[at]?.id ?? '')
   }
 

@@ -16,6 +16,7 @@ import {
   heightOf,
   type ListedItem,
   metadataOf,
+  pinTags,
   readEntity,
 } from './entities.js'
 import { sealedSource } from './sealed-source.js'
@@ -264,13 +265,8 @@ export class Drives {
       name: checked(name),
       file: { size, lastModified: nowMs(), dataTxId, contentType, pinnedOwner },
     })
-    const tags = {
-      'File-Id': id,
-      'Parent-Folder-Id': parentId,
-      'ArFS-Pin': 'true',
-      'Pinned-Data-Tx': dataTxId,
-    }
-    await this.#write('file', open.drive.id, metadata, tags, undefined)
+    const own = { 'File-Id': id, 'Parent-Folder-Id': parentId }
+    await this.#write('file', open.drive.id, metadata, { ...own, ...pinTags(dataTxId) }, undefined)
     return id
   }
 
@@ -291,7 +287,8 @@ export class Drives {
     if (kind === 'drive')
       throw new ClientError('invalid-input', 'a drive is no folder or file', 'give one of its entities')
     const key = open.key === undefined || kind === 'folder' ? open.key : await fileKeyOf(open.key, id)
-    await this.#write(kind, open.drive.id, metadata, { ...own, ...parent }, key, entity)
+    const pin = file?.pinnedOwner === undefined ? {} : pinTags(file.dataTxId)
+    await this.#write(kind, open.drive.id, metadata, { ...own, ...parent, ...pin }, key, entity)
   }
 
   /** Writes all that is in blocks up to now as one item, from which drives open faster. */

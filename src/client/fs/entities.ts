@@ -136,3 +136,8 @@ export function metadataOf(entity: {
     ...(isHidden === true && { isHidden }),
   }
 }
+
+/** Tags of each revision of a file whose content is somebody's item. */
+export function pinTags(dataTxId: string): Record<string, string> {
+  return { 'ArFS-Pin': 'true', 'Pinned-Data-Tx': dataTxId }
+}
