@@ -152,6 +152,7 @@ const verdicts = new Verdicts(judge, given.proofThreads + 1)
 const inner = new InnerItems({
   ...{ uploads, verdicts, announcer, logFolder: given.logFolder, say: log, closing: closing.signal },
   isSandbox: given.sandbox !== undefined,
+  clock: systemClock,
 })
 const acceptor = new Acceptor({
   ...(receiptNews === undefined ? {} : { receiptNews }),
@@ -161,6 +162,7 @@ const acceptor = new Acceptor({
     if (items.some(({ isBundle }) => isBundle === true)) inner.wake()
   },
   ...(news === undefined ? {} : { news }),
+  opened: (bundle) => inner.opened(bundle),
   uploads,
   verdicts,
   charging,
@@ -168,7 +170,12 @@ const acceptor = new Acceptor({
   announcer,
   selling,
   signing,
-  terms: { public: modulus, dataCaches: [given.gateway], fastFinalityIndexes: [given.gateway] },
+  terms: {
+    public: modulus,
+    // A gateway elsewhere has the bytes from their block on; it is told of the item before.
+    dataCaches: catalog === undefined ? [] : [given.gateway],
+    fastFinalityIndexes: catalog === undefined && news === undefined ? [] : [given.gateway],
+  },
   height: () => height.known,
   clock: systemClock,
   closing: closing.signal,
@@ -285,7 +292,7 @@ const host = serviceHost({
           uploads,
           single,
           clients,
-          ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
+          ...(credits === undefined ? {} : { credits }),
           page: servicePage({
             gateway: given.gateway,
             address: normalizedAddress(Buffer.from(modulus, 'base64url')),
@@ -312,7 +319,7 @@ const host = serviceHost({
       ]),
       uploadShapes,
     ),
-    ...serviceMetricsRoutes(['/metrics', '/bundler_metrics'], meters, given.release),
+    ...serviceMetricsRoutes(['/metrics', '/bundler_metrics', '/v1/bundler_metrics'], meters, given.release),
     new AdminRoute(
       '',
       new AdminKey(given.adminKey),

@@ -52,6 +52,8 @@ export interface AcceptorParts {
   readonly receiptNews?: Pick<ReceiptNews, 'add' | 'tell'>
   /** Is told of items that are accepted for good. */
   readonly onAccepted?: (items: readonly AcceptedItem[]) => void
+  /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
+  readonly opened?: (bundle: Id) => Promise<void>
   readonly clock: Clock
   readonly closing: AbortSignal
   readonly say: Pick<Log, 'error' | 'info'>
@@ -314,6 +316,7 @@ export class Acceptor {
     const { announcer, charging, terms } = this.parts
     const told = async (isKept: boolean): Promise<boolean> => {
       if (isKept && announced !== undefined) await announcer.announce(announced)
+      if (isKept && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
       return isKept
     }
     const [signature, isKept] = await Promise.all([signed, this.#keep(accepted, charge).then(told)])

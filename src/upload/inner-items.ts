@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
+import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { BundleReader } from '../format/bundle-reader.js'
+import type { Id } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import { plainTagValue } from '../format/tag.js'
 import { normalizedAddress } from '../proof/address.js'
@@ -19,6 +21,8 @@ const itemsMax = 20_000
 /** Judged, written and announced at once. */
 const batchMax = 256
 const pieceBytes = 256 * 1024
+/** Clients of drives send two or three items as one bundle, and ask for one of them as soon as they have its receipt. */
+const patienceMs = 1000
 
 export interface InnerItemsParts {
   readonly uploads: Uploads
@@ -27,6 +31,7 @@ export interface InnerItemsParts {
   readonly announcer: Pick<ItemAnnouncer, 'announce'>
   /** Whether uploads are kept for some time only. */
   readonly isSandbox: boolean
+  readonly clock: Clock
   readonly say: Log
   readonly closing: AbortSignal
 }
@@ -47,12 +52,15 @@ export class InnerItems {
   readonly #running: Promise<void>
   readonly #aborted: Promise<void>
   #wake: (() => void) | undefined
+  /** By bundle: who waits until it was looked into. */
+  readonly #waiting = new Map<Id, () => void>()
 
   constructor(private readonly parts: InnerItemsParts) {
     this.#aborted = new Promise((resolve) => {
       parts.closing.addEventListener('abort', () => {
         resolve()
         this.#wake?.()
+        for (const over of [...this.#waiting.values()]) over()
       })
     })
     this.#running = this.#run()
@@ -61,6 +69,23 @@ export class InnerItems {
   /** A bundle was accepted. */
   wake(): void {
     this.#wake?.()
+  }
+
+  /**
+   * Resolves when what lies in an accepted bundle is announced, so that who has its receipt finds it; or when that takes longer
+   * than a client is to wait.
+   */
+  opened(id: Id): Promise<void> {
+    if (this.parts.closing.aborted || !this.parts.uploads.isUnopened(id)) return Promise.resolve()
+    return new Promise((resolve) => {
+      const over = (): void => {
+        timer.cancel()
+        this.#waiting.delete(id)
+        resolve()
+      }
+      const timer = this.parts.clock.after(patienceMs, over)
+      this.#waiting.set(id, over)
+    })
   }
 
   /** After `closing`: resolves when nothing is read or written any more. */
@@ -84,6 +109,7 @@ export class InnerItems {
       if (why !== undefined) say.info({ id, why }, 'an uploaded bundle was not read to its end')
       const opened = (): void => uploads.environment.write(() => uploads.opened(id))
       if (!(await writePatiently(opened, closing, say))) return
+      this.#waiting.get(id)?.()
     }
   }
 

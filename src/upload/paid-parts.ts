@@ -4,6 +4,7 @@ import { isRefusal } from '../format/refusal.js'
 import type { Request } from '../http/exchange.js'
 import { type CreditsPort, type UsdcPort, usdcShare } from '../payment/port.js'
 import { jsonAnswer, tooLarge, type UploadAnswer } from './answers.js'
+import { addressShape } from './asked-credits.js'
 import type { Charged } from './charging.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord, MultipartRecords, PaidUpload } from './multipart-records.js'
@@ -25,7 +26,6 @@ export type BeginUpload = (
 ) => MultipartRecord | UploadAnswer
 
 const againMs = 2000
-const addressShape = /^(?:0x[0-9a-fA-F]{40}|[\w-]{32,44}|kyve1[0-9a-z]{38})$/
 const noStore = '\r\nCache-Control: no-store'
 
 /**

@@ -1,10 +1,9 @@
 import type { Clients } from '../admission/clients.js'
-import { isRefusal } from '../format/refusal.js'
 import type { Request } from '../http/exchange.js'
 import type { HtmlPage } from '../http/page.js'
 import { htmlType, takesPages } from '../http/small-answer.js'
-import type { CreditsPort } from '../payment/port.js'
-import { answerOf, jsonAnswer, said, textAnswer, type UploadAnswer } from './answers.js'
+import { jsonAnswer, said, type UploadAnswer } from './answers.js'
+import { type AskedCredits, askedCreditsRoutes } from './asked-credits.js'
 import { checkMissing } from './check-missing.js'
 import { idIn, type UploadRoute } from './service.js'
 import type { SingleUpload } from './single-upload.js'
@@ -20,12 +19,12 @@ export interface UploadRoutesParts {
   /** What browsers see at `/`. */
   readonly page: HtmlPage
   /** Absent: nobody is paid here. */
-  readonly price?: CreditsPort['price']
+  readonly credits?: AskedCredits
 }
 
 /** The routes of single uploads and of what became of them. */
 export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
-  const { uploads, single, clients, info, page, price } = parts
+  const { uploads, single, clients, info, page, credits } = parts
   const post = (request: Request, token: string | undefined): Promise<UploadAnswer> =>
     single.take(request, uploaderOf(request, clients, token))
   const about = (): UploadAnswer => jsonAnswer(200, info())
@@ -33,14 +32,6 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
     const varying = '\r\nVary: Accept'
     if (!takesPages(request)) return jsonAnswer(200, info(), varying)
     return { status: 200, text: page.html, type: htmlType, lines: page.lines + varying }
-  }
-  const priced = (_: Request, { byteCount = '' }: Readonly<Record<string, string>>): Promise<UploadAnswer> =>
-    priceAnswer(price, byteCount)
-  const prices = {
-    summary: 'What an item costs, in winc',
-    statuses: [200, 400],
-    type: 'text/plain',
-    act: priced,
   }
   const takes = {
     method: 'POST',
@@ -58,8 +49,7 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
       type: 'text/plain',
       act: () => ({ status: 200, text: 'OK' }),
     },
-    { ...prices, path: '/price/{byteCount}' },
-    { ...prices, path: '/price/{token}/{byteCount}' },
+    ...askedCreditsRoutes(credits),
     {
       method: 'POST',
       path: '/check-missing',
@@ -82,17 +72,6 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
       act: (_, words) => told(uploads, words, offsetsOf),
     },
   ]
-}
-
-async function priceAnswer(
-  price: CreditsPort['price'] | undefined,
-  byteCount: string,
-): Promise<UploadAnswer> {
-  const bytes = /^\d{1,15}$/.test(byteCount) ? Number(byteCount) : 0
-  if (bytes === 0) return textAnswer(400, 'Invalid byte count: a whole number of at least 1')
-  if (price === undefined) return textAnswer(404, 'This service takes what is free, and nothing else')
-  const told = await price(bytes)
-  return isRefusal(told) ? answerOf(told) : textAnswer(200, told.winc)
 }
 
 function told(

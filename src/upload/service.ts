@@ -131,7 +131,10 @@ export const uploadParameters: PathParameters = {
   offset: { description: 'Where the part begins in the item, in bytes', example: '0' },
   chunkSize: { description: 'Bytes of all parts but the last, from 5 MiB to 500 MiB', example: '5242880' },
   totalBytes: { description: 'Bytes of the whole item, where it is paid for in USDC', example: '1000' },
-  address: { description: 'Wallet that gets back what is not used', example: anId },
+  address: {
+    description: 'A wallet: whose credits are told, or that gets back what is not used',
+    example: anId,
+  },
   signatureType: { description: 'How that wallet signs: a number', example: '1' },
   byteCount: { description: 'Bytes of the whole signed item', example: '107520' },
   network: { description: 'A chain, which decides nothing', example: 'base' },

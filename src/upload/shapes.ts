@@ -96,6 +96,8 @@ const once: Shapes = {
   'GET /health': { answers: { 200: plainText } },
   'GET /price/{byteCount}': price,
   'GET /price/{token}/{byteCount}': price,
+  'GET /account/balance': price,
+  'GET /account/balance/{token}': price,
   'POST /tx': item,
   'POST /tx/{token}': item,
   'GET /tx/{id}/status': {

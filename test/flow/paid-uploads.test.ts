@@ -103,9 +103,16 @@ t.test('an upload service alone asks the payment service that it is told of', as
   t.equal(taken.urls.payment, undefined)
   const places = { upload: taken.urls.upload ?? '', payment }
   await paysOnce(t, places, walletOf(ed25519Signer(Buffer.alloc(32, 11))))
+  const free = await post(places, signItem(ed25519Signer(Buffer.alloc(32, 12)), {}, Buffer.from('free')))
+  t.match(await free.json(), { winc: '0', dataCaches: [], fastFinalityIndexes: [] }, 'nobody serves it yet')
   await paid.kill()
   const item = signItem(ed25519Signer(Buffer.alloc(32, 11)), {}, Buffer.alloc(5000, 'nobody is asked'))
   const away = await post(places, item)
   t.equal(away.status, 503)
   t.match(await away.text(), /Payment Service is unreachable$/)
+  for (const path of ['/price/1000', `/account/balance/any?address=${'a'.repeat(43)}`]) {
+    const told = await fetch(places.upload + path)
+    t.equal(told.status, 503, path)
+    t.equal(await told.text(), 'Payment Service is unreachable', 'and nothing of where it is')
+  }
 })

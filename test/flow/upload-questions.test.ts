@@ -3,6 +3,7 @@ import t from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
+import { tagOf } from '../../src/format/tag.js'
 import { normalizedAddress } from '../../src/proof/address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
@@ -63,7 +64,7 @@ t.test('an owner asks for contents inside of an uploaded bundle', async (t) => {
   const isSame = async (): Promise<boolean> =>
     JSON.stringify(await ask(owner, 'first inside', 'second inside')) ===
     JSON.stringify({ missing: [], found })
-  t.ok(await eventually(isSame))
+  t.ok(await isSame())
   t.same(await ask(theirs?.owner ?? '', 'theirs'), { missing: [], found: { [hashOf('theirs')]: theirs?.id } })
   for (const text of ['forged', 'forge\0'])
     t.match(await ask(bad?.owner ?? '', text), { found: {} }, 'nobody signed it')
@@ -79,6 +80,27 @@ t.test('an owner asks for contents inside of an uploaded bundle', async (t) => {
   await program.kill()
   program = await run(root, folder, { DEVNET_SEED: 'false' })
   t.ok(await isSame(), 'also by a service that was killed')
+})
+
+t.test('what lies in a bundle is found as soon as the receipt of the bundle is here', async (t) => {
+  const bundled = Object.entries({ 'Bundle-Format': 'binary', 'Bundle-Version': '2.0.0' })
+  const tags = bundled.map(([name, value]) => tagOf(name, value))
+  const { upload, gateway } = program.urls
+  for (let round = 0; round < 20; round += 1) {
+    const bytes = signItem(
+      signer,
+      { tags: [tagOf('Folder-Id', `f-${round}`)] },
+      Buffer.from(`inside ${round}`),
+    )
+    const header = parseItemHeader(bytes)
+    if (header === 'more' || isRefusal(header)) throw new Error('an item that was just signed is none')
+    const body = signItem(signer, { tags }, encodeBundle([{ id: header.id, bytes }]))
+    t.equal((await fetch(`${upload}/tx`, { method: 'POST', body })).status, 200)
+    const query = `{ transactions(tags: [{ name: "Folder-Id", values: ["f-${round}"] }]) { edges { node { id } } } }`
+    const told = await fetch(`${gateway}/graphql?query=${encodeURIComponent(query)}`)
+    t.match(await told.json(), { data: { transactions: { edges: [{ node: { id: header.id } }] } } })
+    t.equal(await (await fetch(`${gateway}/raw/${header.id}`)).text(), `inside ${round}`)
+  }
 })
 
 t.test('a question of another form is refused', async (t) => {
@@ -107,6 +129,26 @@ t.test('prices are plain numbers', async (t) => {
   t.ok((await price('1000000000')) > small)
   for (const word of ['0', '-1', 'x', '1.5'])
     t.equal((await fetch(`${program.urls.upload}/price/${word}`)).status, 400, word)
+})
+
+t.test('the credits of a wallet are a plain number, for clients that ask here', async (t) => {
+  const { upload, payment } = program.urls
+  const wallet = 'b'.repeat(43)
+  const told = async (path: string): Promise<string> => (await fetch(`${upload}${path}`)).text()
+  t.equal(await told(`/account/balance/arweave?address=${wallet}`), '0')
+  const where = `${payment}/v1/top-up/checkout-session/${wallet}/usd/1000`
+  const { paymentSession } = (await (await fetch(where)).json()) as { paymentSession: { url: string } }
+  const body = new URLSearchParams({ card: '4242424242424242' })
+  await fetch(paymentSession.url, { method: 'POST', body, redirect: 'manual' })
+  const paid = await eventually(async () => {
+    const balance = await told(`/account/balance/arweave?address=${wallet}`)
+    return balance !== '0' && balance
+  })
+  const known = await fetch(`${payment}/v1/account/balance/arweave?address=${wallet}`)
+  t.equal(((await known.json()) as { winc: string }).winc, paid)
+  t.equal(await told(`/v1/account/balance?address=${wallet}`), paid)
+  t.equal(await told('/account/balance/arweave'), 'Missing address in query parameters')
+  t.equal((await fetch(`${upload}/account/balance/arweave?address=a/b`)).status, 400)
 })
 
 t.test('browsers see a page, and programs what it says', async (t) => {
