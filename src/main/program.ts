@@ -21,7 +21,7 @@ import type { SeededSite, seedSite } from './devnet-site.js'
 import { folders } from './folders.js'
 import { type GatewayPlace, gatewayServiceOf } from './gateway-service.js'
 import { isSeeding, lyingGateways } from './lying-gateways.js'
-import { networkOf } from './network.js'
+import { networkOf, toldGateway } from './network.js'
 import { type PaymentPlace, paymentServiceOf } from './payment-service.js'
 import { found } from './ports.js'
 import { ResourceWatch } from './resource-watch.js'
@@ -63,7 +63,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     services: () => ({ ...uploads.address(), ...credits.address(), ...liars.address() }),
   })
   const liars = lyingGateways(config, () => gateway.url())
-  const gatewayUrl = (): string => gateway.url() ?? network.gateways[0]?.url ?? ''
+  const gatewayUrl = (): string => toldGateway(config, gateway.url())
   const beside = { host: network.host, nodes, gateway: gatewayUrl, adminKey: () => key }
   const credits = paymentServiceOf(config, shared, threads, { ...beside, free: freeTierOf(config) })
   const uploads = uploadServiceOf(config, shared, threads, beside)
