@@ -112,7 +112,7 @@ t.test('what npm packs installs into an empty folder, and starts there', { timeo
       const found = paths.filter((path) => path.endsWith(`/prebuilt/linux-${arch}-glibc.node`))
       t.strictSame(
         found.map((path) => path.split('/')[1]),
-        ['crash', 'digest', 'ed25519', 'mapped', 'schedule', 'secp256k1', 'server'],
+        ['client', 'crash', 'digest', 'ed25519', 'mapped', 'schedule', 'secp256k1', 'server'],
       )
     })
   }
