@@ -1,18 +1,28 @@
 import { BloomFilter } from '../bloom-filter.js'
 
-/** Digests of one generation; two take 1 MiB. */
+/** Digests of one generation at most; two take 1 MiB. */
 const generationMax = 262_144
 
+/** Fewer would be forgotten before anybody could ask again. */
+const generationMin = 256
+
 /**
- * What went from the store lately. Says yes by mistake once in some thousand times: that payload is kept longer than the
- * others.
+ * What went from the store lately: about as many payloads as it holds, or everything that ever went would count as wanted. Says
+ * yes by mistake once in some thousand times: that payload is kept longer than the others.
  */
 export class Ghosts {
   #young = new BloomFilter(generationMax)
   #old = new BloomFilter(1)
 
+  #most = generationMax
+
+  /** Says how many payloads the store holds. */
+  resize(payloads: number): void {
+    this.#most = Math.min(Math.max(payloads >> 1, generationMin), generationMax)
+  }
+
   add(digest: Uint8Array): void {
-    if (this.#young.count >= generationMax) {
+    if (this.#young.count >= this.#most) {
       this.#old = this.#young
       this.#young = new BloomFilter(generationMax)
     }

@@ -21,6 +21,11 @@ export interface SharedSegments {
   readonly memory: SharedArrayBuffer
 }
 
+/** Bits of a slot: asked for, compared with its digest, asked for again. */
+const planes = 3
+
+type Plane = 0 | 1 | 2
+
 /** Words of 32 bits for one bit a slot. */
 function wordsOf({ segmentBytes }: MarksShape): number {
   return Math.ceil(segmentBytes / recordSlotBytes / 32)
@@ -28,7 +33,7 @@ function wordsOf({ segmentBytes }: MarksShape): number {
 
 /** Bytes of shared memory for a table. Most of it is never touched, and then takes no memory. */
 export function marksBytes(shape: MarksShape): number {
-  return 4 * (headCells + shape.cells * (1 + 2 * wordsOf(shape)))
+  return 4 * (headCells + shape.cells * (1 + planes * wordsOf(shape)))
 }
 
 /**
@@ -127,7 +132,7 @@ export class SegmentMarks {
     const cell = this.cellOf(0)
     if (cell === undefined) return false
     const start = this.#wordOf(cell, 0, 0)
-    this.#cells.fill(0, start, start + 2 * this.#words)
+    this.#cells.fill(0, start, start + planes * this.#words)
     Atomics.store(this.#cells, headCells + cell, segment)
     return true
   }
@@ -143,8 +148,13 @@ export class SegmentMarks {
     return this.#has(cell, 0, slot)
   }
 
+  /** The same, and once more at least. */
+  isAskedAgain(cell: number, slot: number): boolean {
+    return this.#has(cell, 2, slot)
+  }
+
   ask(cell: number, slot: number): void {
-    this.#set(cell, 0, slot)
+    this.#set(cell, this.#has(cell, 0, slot) ? 2 : 0, slot)
   }
 
   /** Whether the record was compared with its digest since the start. */
@@ -156,16 +166,16 @@ export class SegmentMarks {
     this.#set(cell, 1, slot)
   }
 
-  #wordOf(cell: number, which: 0 | 1, slot: number): number {
-    return headCells + this.shape.cells + (cell * 2 + which) * this.#words + (slot >>> 5)
+  #wordOf(cell: number, which: Plane, slot: number): number {
+    return headCells + this.shape.cells + (cell * planes + which) * this.#words + (slot >>> 5)
   }
 
-  #has(cell: number, which: 0 | 1, slot: number): boolean {
+  #has(cell: number, which: Plane, slot: number): boolean {
     return (((this.#cells[this.#wordOf(cell, which, slot)] ?? 0) >>> (slot & 31)) & 1) === 1
   }
 
   /** Most are set already, and looking is cheaper than setting. */
-  #set(cell: number, which: 0 | 1, slot: number): void {
+  #set(cell: number, which: Plane, slot: number): void {
     if (!this.#has(cell, which, slot))
       Atomics.or(this.#cells, this.#wordOf(cell, which, slot), 1 << (slot & 31))
   }

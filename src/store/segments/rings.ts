@@ -28,6 +28,8 @@ export interface RingParts {
   /** The record needs no row any more. */
   passed(segment: number, slot: number): void
   commit(): void
+  /** Number of payloads that are held. */
+  payloads(): number
 }
 
 /** Of all bytes so many hundredths are for what has just come. */
@@ -64,8 +66,8 @@ interface Leaving extends Sealed {
  * Which segments there are, and which goes when room is needed. As S3-FIFO does it (Yang and others, "FIFO queues are all you
  * need", SOSP 2023), with whole segments: what comes in goes into a young ring, a tenth of all. What was asked for by the
  * time its segment leaves is written again into the main ring; the rest goes, and its digest is remembered for a while: if it
- * comes back it goes into the main ring at once. In the main ring, too, what was asked for since is written again. Nothing is
- * searched, nothing is sorted, and no file has holes.
+ * comes back it goes into the main ring at once. In the main ring, too, what was asked for since is written again, and what was
+ * asked for more than once outlives one further round. Nothing is searched, nothing is sorted, and no file has holes.
  */
 export class Rings {
   readonly #young: Ring = { sealed: [], active: undefined }
@@ -200,6 +202,7 @@ export class Rings {
         : this.#main
     // The rows of the segment must all stand in the index.
     this.parts.commit()
+    this.#ghosts.resize(this.parts.payloads())
     const next = ring.sealed.shift()
     if (next === undefined) return undefined
     let file: OpenFile | undefined
@@ -224,7 +227,14 @@ export class Rings {
     const cell = parts.marks.cellOf(segment)
     const isAsked = cell !== undefined && parts.marks.isAsked(cell, slot)
     const wanted = parts.isPinned(digest) || (isAsked && this.#mayRewrite(leaving, place))
-    if (wanted && this.#rewrite(leaving, place, digest)) return
+    const moved = wanted ? this.#rewrite(leaving, place, digest) : undefined
+    if (moved !== undefined) {
+      // What was asked for twice outlives two rounds.
+      const isAgain = cell !== undefined && parts.marks.isAskedAgain(cell, slot)
+      const next = isAgain ? parts.marks.cellOf(moved.segment) : undefined
+      if (next !== undefined) parts.marks.ask(next, moved.slot)
+      return
+    }
     if (leaving.isYoung) this.#ghosts.add(digest)
     parts.evicted(digest)
   }
@@ -233,8 +243,8 @@ export class Rings {
     return leaving.rewrittenBytes + sizeBytes <= leaving.sizeBytes * rewrittenShare
   }
 
-  /** False: its bytes are not to be had, or there is no room: it goes. */
-  #rewrite(leaving: Leaving, place: SegmentPlace, digest: Uint8Array): boolean {
+  /** Where it lies then. Undefined: its bytes are not to be had, or there is no room: it goes. */
+  #rewrite(leaving: Leaving, place: SegmentPlace, digest: Uint8Array): SegmentPlace | undefined {
     const { file } = leaving
     const bytes = file === undefined ? undefined : readSound(this.parts.disk, file, place, digest)
     if (bytes === undefined) {
@@ -242,14 +252,15 @@ export class Rings {
         { segment: place.segment },
         'a cached payload is damaged: it is fetched again when it is asked for',
       )
-      return false
+      return undefined
     }
     const ring = this.#main
     const active = ring.active?.hasRoom(bytes.length) ? ring.active : this.#open(ring, false)
-    if (!(active instanceof SegmentFile)) return false
-    this.parts.moved(digest, this.#write(ring, active, digest, [bytes], bytes.length))
+    if (!(active instanceof SegmentFile)) return undefined
+    const moved = this.#write(ring, active, digest, [bytes], bytes.length)
+    this.parts.moved(digest, moved)
     leaving.rewrittenBytes += recordBytes(0, bytes.length)
-    return true
+    return moved
   }
 
   #remove({ segment, file, sizeBytes }: Leaving): void {

@@ -98,6 +98,7 @@ export class SegmentStore {
       },
       passed: (segment, slot) => void this.#gone.push([segment, slot]),
       commit: () => this.commit(),
+      payloads: () => this.#index.usage().payloads,
     })
   }
 
