@@ -84,8 +84,12 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
   const starting = startProgram(config, log, end.signal)
   let program: Program
   try {
-    const up = Promise.race([starting, ended.then(() => leftBehind(starting))])
+    // Once it is up, the same words mean that it drains.
+    let isUp = false
+    const told = ended.then(() => (isUp ? starting : leftBehind(starting)))
+    const up = Promise.race([starting, told])
     program = await (logFile === undefined ? up : whileWaiting('Starting', up, systemClock))
+    isUp = true
   } catch (error) {
     if (end.signal.aborted) return exitCode.done
     log.fatal({ err: error }, 'could not start')

@@ -56,6 +56,7 @@ t.test(
     t.equal(answer.headers.get('x-cache'), 'HIT', 'nothing is fetched')
     await answer.arrayBuffer()
     t.equal(await second.stop(), 0, 'SIGTERM drains and leaves with code 0')
+    await eventually(() => second.log.some(({ msg }) => msg === 'stopped'))
     t.strictSame(
       second.log.filter((line) => Number(line.level) >= 50),
       [],
