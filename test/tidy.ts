@@ -246,7 +246,14 @@ t.test('the README names every room and worker, and no other', async (t) => {
 t.test('every file that a document names exists', async (t) => {
   const decisions = readdirSync(join(root, 'docs/decisions')).map((name) => `docs/decisions/${name}`)
   const wrong: string[] = []
-  for (const document of ['README.md', 'CONTRIBUTING.md', 'docs/ARCHITECTURE.md', ...decisions]) {
+  for (const document of [
+    'README.md',
+    'CONTRIBUTING.md',
+    'docs/ARCHITECTURE.md',
+    'docs/ten-questions.md',
+    'deploy/OPERATING.md',
+    ...decisions,
+  ]) {
     const text = readFileSync(join(root, document), 'utf8')
     const linked = [...text.matchAll(/\]\(([\w./-]+)\)/g)].map(([, path = '']) =>
       join(dirname(document), path),

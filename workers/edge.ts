@@ -362,7 +362,7 @@ const consoleServer =
 async function stop(): Promise<void> {
   await Promise.all([server.close(options.drainMs), consoleServer?.close(options.drainMs)])
   // Requests that took too long were aborted, and an abort releases everything. What is left is a leak.
-  if (server.flows > 0) log.error({ flows: server.flows }, 'flows were left behind')
+  if (server.flows > 0) log.error({ flows: server.flows }, 'requests were still open when the thread ended')
   gateway.close()
   await nodes.close()
   await naming.close()

@@ -134,6 +134,6 @@ await server.listening
 // Stripe keeps events for a month; those of three days are told again by it.
 const missed = service.catchUp(systemClock.now() - 3 * 24 * 3600_000)
 void missed.catch((error: unknown) =>
-  log.error({ err: error }, 'what was missed of card payments could not be heard'),
+  log.error({ err: error }, 'missed events of card payments could not be fetched'),
 )
 parent.postMessage({ ready: { port: server.port } satisfies PaymentThreadSaid })

@@ -193,7 +193,7 @@ async function stop(): Promise<void> {
   await store.close()
   blobRoots.close()
   // Every reader has left and released its slot. What is left is a leak.
-  if (fetcher.held > 0) log.error({ held: fetcher.held }, 'slots were left behind')
+  if (fetcher.held > 0) log.error({ held: fetcher.held }, 'transfers were still open when the thread ended')
   await Promise.all([evictor.stop(), verifier?.stop()])
   await small?.close()
   await pins?.close()

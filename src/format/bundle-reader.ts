@@ -197,7 +197,7 @@ export class BundleReader {
     this.#drop()
     const refusal = this.#judge(header, entry)
     if (refusal !== undefined || header === 'more' || isRefusal(header)) {
-      yield { kind: 'bad', index, entry, refusal: refusal ?? malformed(`item ${index}`) }
+      yield { kind: 'bad', index, entry, refusal: refusal ?? malformed(`item ${index} cannot be read`) }
       this.#state = 'skip'
       return yield* this.#passOver(0)
     }

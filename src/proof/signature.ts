@@ -128,7 +128,8 @@ const aptosKeys = 32
  */
 function verifyMultiAptos({ owner, message, signature }: Signed): boolean | Refusal {
   const threshold = owner[aptosKeys * 32] ?? 0
-  if (threshold < 1 || threshold > aptosKeys) return malformed(`a threshold of ${threshold} keys`)
+  if (threshold < 1 || threshold > aptosKeys)
+    return malformed(`the threshold ${threshold} is not from 1 to ${aptosKeys}`)
   let signers = 0
   for (let i = 0; i < aptosKeys; i++) {
     const bits = signature[aptosKeys * 64 + (i >> 3)] ?? 0
@@ -147,7 +148,7 @@ function verifyTypedEthereum({ owner, message, signature }: Signed): boolean | R
   if (!/^0x[0-9a-f]{40}$/.test(address)) return malformed('the owner is not an address')
   const v = signature[64] ?? 0
   const recovery = v >= 27 ? v - 27 : v
-  if (recovery > 1) return malformed(`the recovery byte is ${v}`)
+  if (recovery > 1) return malformed(`the recovery byte ${v} is unknown`)
   const digest = typedBundlrDigest(message, Buffer.from(address.slice(2), 'hex'))
   const key = recoverSecp256k1(digest, signature.subarray(0, 64), recovery)
   if (key === undefined) return false
@@ -174,7 +175,7 @@ const verifiers: ReadonlyMap<number, Verifier> = new Map<number, Verifier>([
 export function verifySignature(type: number, signed: Signed): boolean | Refusal {
   const shape = signatureTypes.get(type)
   const verifier = verifiers.get(type)
-  if (shape === undefined || verifier === undefined) return malformed(`type ${type} is unknown`)
+  if (shape === undefined || verifier === undefined) return malformed(`signature type ${type} is unknown`)
   if (signed.owner.length !== shape.ownerSize || signed.signature.length !== shape.signatureSize) {
     return malformed(
       `type ${type} has ${shape.signatureSize} bytes of signature, ${shape.ownerSize} of owner`,
