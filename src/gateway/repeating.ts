@@ -4,12 +4,11 @@ import type { SampleRings } from '../actor/sample-rings.js'
 import type { Cell, Tip } from '../actor/shared.js'
 import type { Catalog } from '../catalog/protocol.js'
 import type { CountPlaces, RepeatOptions } from '../http/repeater.js'
-import { SegmentContent } from '../store/segments/segment-reader.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { Entry, TimedFrame } from './entry.js'
 import type { Flow } from './flow.js'
 import type { Guard } from './guard.js'
-import type { ItemWindow } from './item-window.js'
+import { ItemWindow } from './item-window.js'
 import { plainLines } from './plain-lines.js'
 import type { Planned } from './send.js'
 
@@ -45,8 +44,8 @@ export function repeatOptions(
 /**
  * Hands answers to the server that every plain request (plain-lines.ts) for the same would get, together with all that they
  * were decided by: the generation of the id's shard, the tip where it says whether the block is final, the version of the
- * block list, the segment that the payload lies in, and the seconds in which the signature may be sent. The decisions stay
- * here: where a number has changed the server asks again.
+ * block list, the segment or file that the payload lies in, and the seconds in which the signature may be sent. The decisions
+ * stay here: where a number has changed the server asks again.
  */
 export class Repeating {
   readonly #counts = new Map<string, CountPlaces>()
@@ -62,7 +61,8 @@ export class Repeating {
     frame: TimedFrame,
   ): void {
     const { repeater } = flow.reply
-    if (repeater === undefined || !entry.isRepeated || !(content instanceof SegmentContent)) return
+    if (repeater === undefined || content instanceof ItemWindow) return
+    if (!entry.isRepeated && !repeater.hasRoom) return
     const { method, path, family, request } = flow
     const { variant } = planned
     if ((method !== 'GET' && method !== 'HEAD') || variant === 'parts') return
@@ -72,7 +72,7 @@ export class Repeating {
     if (path.length !== pathLengths[family]) return
     const { size } = entry.attributes
     if (size === 0 || (method === 'GET' && variant === 'whole' && size > bodyMaxBytes)) return
-    const lent = content.lend(entry.placeWithdrawals)
+    const lent = content.lend?.(entry.placeWithdrawals)
     const basis = this.#basisOf(entry)
     if (lent === undefined || basis === undefined) return
     repeater.offer({

@@ -25,7 +25,7 @@ export interface BodyMemory {
   /** By this object it is known again. */
   readonly owner: object
   readonly memory: Uint8Array
-  /** Per page: 0 while its bytes may not be in memory. Shared memory. */
+  /** Per `pageBytes`: 0 while the bytes may not be in memory. Shared memory. */
   readonly here: Int32Array
   readonly pageBytes: number
   /** Calls `act` before the memory goes. */
@@ -73,10 +73,13 @@ export interface RepeatedAnswer {
   readonly offset: number
   /** Least and most value that each must have. */
   readonly conditions: readonly (readonly [cell: Cell, least: number, most: number])[]
-  /** Set whenever the answer is given. */
-  readonly asked: Cell & { readonly bit: number }
+  /** Set whenever the answer is given. Absent: nothing is. */
+  readonly asked?: (Cell & { readonly bit: number }) | undefined
   readonly tally: CountPlaces
 }
+
+/** Of the memory: beyond it, what is asked for once must not push out what is asked for again. */
+const roomShare = 0.9
 
 const variants = { whole: 0, unchanged: 1, part: 2 } as const
 
@@ -103,6 +106,9 @@ export class Repeater {
     this.#wire = wire
     this.#table = table
   }
+
+  /** An answer may be offered before anybody asked for it again: no other one has to go for it. As of the last second. */
+  hasRoom = true
 
   /** Answers that the server has, and the memory that they take. */
   get usage(): { readonly answers: number; readonly bytes: number } {
@@ -131,9 +137,9 @@ export class Repeater {
       answer.method === 'GET' && answer.variant !== 'unchanged' ? 1 : 0,
       Math.max(0, answer.fromSeconds),
       Math.min(Number.MAX_SAFE_INTEGER - 1, answer.untilSeconds),
-      this.#cellsOf(asked.cells),
-      asked.at,
-      asked.bit,
+      asked === undefined ? -1 : this.#cellsOf(asked.cells),
+      asked?.at ?? 0,
+      asked?.bit ?? 0,
       this.#tallyOf(answer.tally),
       conditions.length,
     ])
@@ -148,8 +154,9 @@ export class Repeater {
     this.#table.put(to, end)
   }
 
-  /** Tells what was sent since the last call. */
+  /** Tells what was sent since the last call. To be called each second. */
   tell(): void {
+    this.hasRoom = this.usage.bytes < this.options.maxBytes * roomShare
     for (const [ms, bytes, count, path] of this.#table.samples())
       this.options.onSample(ms, bytes, count, path)
   }

@@ -1,9 +1,11 @@
 import { statSync } from 'node:fs'
-import { openMapped, SmallFacts, smallReads } from '../../native/mapped/mapped.js'
+import { mappedBy, openMapped, SmallFacts, smallReads } from '../../native/mapped/mapped.js'
 import type { MappedFile } from '../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Content } from './content.js'
 import { type FileState, isSameFile, stampOf } from './file-stamp.js'
+import type { Lent } from './lent.js'
+import { Residence } from './residence.js'
 
 export interface MappedOptions {
   /** Address space that this thread's idle mappings may hold. */
@@ -17,6 +19,8 @@ export interface MappedOptions {
 /** A whole file as content. */
 export interface FileContent extends Content {
   readonly stamp: FileState
+  /** The same bytes for a server that sends them by itself. Undefined: not in one piece of memory. Absent: not mapped. */
+  lend?(): Lent | undefined
 }
 
 /** A huge page: what the kernel maps at once, and what is fetched ahead of a reader. */
@@ -31,7 +35,7 @@ interface Ticks {
 }
 
 /** How long a belief lasts. */
-export const believeTicks = 4
+export const believeTicks = Residence.ticks
 
 /** One open file, for any number of readers of this thread. It is its own `Content`, so that opening costs no object. */
 class Entry implements FileContent {
@@ -43,8 +47,12 @@ class Entry implements FileContent {
   believedUntil: number
   readonly #file: MappedFile
   readonly #ticks: Ticks
-  /** Per window: tick until which its bytes are believed to be in memory. */
-  readonly #residentUntil: Uint32Array
+  readonly #here: Residence
+  /** Windows that were all in memory once. */
+  readonly #filled = new Set<number>()
+  /** 1 while path and file are believed to belong together. Shared memory. */
+  readonly #believed = new Int32Array(new SharedArrayBuffer(4)).fill(1)
+  readonly #gone: (() => void)[] = []
 
   constructor(file: MappedFile, ticks: Ticks) {
     this.#file = file
@@ -52,7 +60,36 @@ class Entry implements FileContent {
     this.sizeBytes = file.sizeBytes
     this.stamp = stampOf(file.inode, file.modifiedNs)
     this.believedUntil = ticks.now + believeTicks
-    this.#residentUntil = new Uint32Array(Math.ceil(file.sizeBytes / windowBytes))
+    this.#here = new Residence(file.sizeBytes)
+  }
+
+  /** To be called at each tick. */
+  doubt(): void {
+    const { now } = this.#ticks
+    this.#here.forget(now)
+    if (now >= this.believedUntil) this.#believed[0] = 0
+  }
+
+  /** It was looked at again, and is still the file at its path. */
+  believe(): void {
+    this.believedUntil = this.#ticks.now + believeTicks
+    this.#believed[0] = 1
+  }
+
+  lend(): Lent | undefined {
+    // The twin has one buffer for all files.
+    if (mappedBy === 'twin') return undefined
+    const memory = this.#file.view(0, this.sizeBytes)
+    if (this.retired || memory.length < this.sizeBytes) return undefined
+    return {
+      owner: this,
+      memory,
+      here: this.#here.cells,
+      pageBytes: this.#here.cellBytes,
+      offset: 0,
+      conditions: [[{ cells: this.#believed, at: 0 }, 1]],
+      onGone: (act) => this.#gone.push(act),
+    }
   }
 
   read(start: number, end: number): Uint8Array | undefined {
@@ -66,14 +103,14 @@ class Entry implements FileContent {
 
   /** A small range does not make a whole window come from the disk, a long read does. */
   #settle(index: number, windowEnd: number, start: number, end: number): boolean {
+    if (this.#here.has(start, end)) return true
     const { now } = this.#ticks
-    const until = this.#residentUntil[index] ?? 0
-    if (now < until) return true
-    if (this.#file.settle(index * windowBytes, windowEnd, until === 0)) {
-      this.#residentUntil[index] = now + believeTicks
-      return true
-    }
-    return this.#file.settle(start, end, false)
+    if (this.#file.settle(index * windowBytes, windowEnd, !this.#filled.has(index))) {
+      this.#filled.add(index)
+      this.#here.add(index * windowBytes, windowEnd, now)
+    } else if (this.#file.settle(start, end, false)) this.#here.add(start, end, now)
+    else return false
+    return true
   }
 
   async ready(start: number, end: number): Promise<boolean> {
@@ -102,6 +139,7 @@ class Entry implements FileContent {
   /** No new reader comes; the file is let go when the last one leaves. */
   retire(): void {
     this.retired = true
+    for (const act of this.#gone) act()
     if (this.readers === 0) this.#file.close()
   }
 }
@@ -122,6 +160,7 @@ export class MappedFiles {
     this.#options = options
     this.#timer = clock.every(Math.max(1, options.believeMs / believeTicks), () => {
       this.#ticks.now += 1
+      for (const entry of this.#entries.values()) entry.doubt()
     })
   }
 
@@ -159,7 +198,7 @@ export class MappedFiles {
       throw error
     }
     if (!same) entry.retire()
-    else entry.believedUntil = this.#ticks.now + believeTicks
+    else entry.believe()
     return same ? entry : undefined
   }
 

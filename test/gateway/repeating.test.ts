@@ -1,3 +1,4 @@
+import { unlinkSync } from 'node:fs'
 import { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { servedBy } from '../../native/server/server.js'
@@ -12,6 +13,7 @@ import { Guard } from '../../src/gateway/guard.js'
 import { plainLines } from '../../src/gateway/plain-lines.js'
 import { SievedBlockList } from '../../src/moderation/list.js'
 import { Sieve } from '../../src/moderation/sieve.js'
+import { MappedFiles } from '../../src/store/mapped.js'
 import { marksBytes, SegmentMarks } from '../../src/store/segments/marks.js'
 import { SegmentReader } from '../../src/store/segments/segment-reader.js'
 import { SegmentStore } from '../../src/store/segments/segment-store.js'
@@ -215,6 +217,40 @@ t.test('content that is removed, or whose segment has left, is not served any mo
   const segment = rig.reader.find(sha256(two))?.segment ?? 0
   await changes(t, rig, `/${ids[1]}`, () => rig.marks.remove(segment))
   await rig.close()
+})
+
+t.test('ranges of large files are repeated, until the file is another one', { skip }, async (t) => {
+  const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 64, believeMs: 400 }, systemClock)
+  let path = ''
+  const blobs = { path: () => path, open: (from: string) => files.open(from) }
+  const edge = await stage({ parts: { blobs } })
+  const rig = { edge, repeated: () => edge.meters.value('answers_repeated_total', {}) } as Rig
+  const body = Buffer.alloc(3_000_000, 'large ')
+  const id = someId()
+  path = await edge.keep(id, body)
+  const pieces = [
+    '0-0',
+    '5-70000',
+    '2097000-2097300',
+    '2900000-9999999',
+    '1000-400000',
+    '-5',
+    '3000000-',
+    'x',
+  ]
+  for (const piece of pieces) {
+    const wish = { headers: { range: `bytes=${piece}` } }
+    const right = comparable(await askAt(edge.stepwiseUrl, `/${id}`, 'GET', wish.headers))
+    for (let round = 0; round < 4; round += 1)
+      t.equal(comparable(await edge.ask(`/${id}`, wish)), right, piece)
+  }
+  const wish = { headers: { range: 'bytes=100-199' } }
+  await warm(rig, `/${id}`, wish)
+  await warm(rig, `/${id}`, { method: 'HEAD' })
+  unlinkSync(path)
+  await eventually(async () => (await edge.ask(`/${id}`, wish)).status === 404)
+  await edge.close()
+  files.close()
 })
 
 t.test('a request with any line that is not plain goes through the steps', { skip }, async (t) => {

@@ -1,39 +1,20 @@
 import { createHash } from 'node:crypto'
-import { openWritten } from '../../../native/mapped/mapped.js'
+import { mappedBy, openWritten } from '../../../native/mapped/mapped.js'
 import type { MappedFile } from '../../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../../actor/clock.js'
-import type { Cell } from '../../actor/shared.js'
 import type { Content } from '../content.js'
+import type { Lent } from '../lent.js'
+import { Residence } from '../residence.js'
 import type { SegmentMarks } from './marks.js'
 import { payloadOffset, type SegmentPlace, segmentName } from './place.js'
 import { PlaceReader } from './place-index.js'
 import { headOfRecordBytes, readRecordHead, recordSlotBytes } from './record.js'
-import { Residence } from './residence.js'
 
 /** A huge page: what the kernel maps at once. */
 const windowBytes = 2 * 1024 * 1024
 
 const believeTicks = Residence.ticks
 const tickMs = 250
-
-/** A part of a mapped segment that a server may send from by itself. */
-export interface Lent {
-  /** One for each segment. */
-  readonly owner: object
-  /** All of the segment. */
-  readonly memory: Uint8Array
-  /** Per page: not 0 while its bytes are believed to be in memory. Shared memory. */
-  readonly here: Int32Array
-  readonly pageBytes: number
-  /** Where in it the payload begins. */
-  readonly offset: number
-  /** The payload is here while `owner` is, and these numbers have these values. */
-  readonly conditions: readonly (readonly [cell: Cell, value: number])[]
-  /** The bit that says that the payload was asked for. */
-  readonly asked: Cell & { readonly bit: number }
-  /** Calls `act` before the memory goes. */
-  onGone(act: () => void): void
-}
 
 /** A segment as one thread has it mapped. */
 class MappedSegment {
@@ -112,6 +93,8 @@ export class SegmentContent implements Content {
    * Undefined: not in one piece of memory.
    */
   lend(withdrawals: number): Lent | undefined {
+    // The twin has one buffer for all files.
+    if (mappedBy === 'twin') return undefined
     const { file, cell, segment, here } = this.mapped
     const { marks } = this.reader
     const memory = file.view(0, file.sizeBytes)
@@ -119,8 +102,8 @@ export class SegmentContent implements Content {
     return {
       owner: this.mapped,
       memory,
-      here: here.pages,
-      pageBytes: Residence.pageBytes,
+      here: here.cells,
+      pageBytes: here.cellBytes,
       offset: this.#offset,
       conditions: [
         [marks.segmentCell(cell), segment],

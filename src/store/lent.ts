@@ -1,0 +1,20 @@
+import type { Cell } from '../actor/shared.js'
+
+/** Memory with a payload in it, for a server that sends from it by itself. */
+export interface Lent {
+  /** One for each file, to know it again. */
+  readonly owner: object
+  /** All of the file. */
+  readonly memory: Uint8Array
+  /** Per `pageBytes`: not 0 while the bytes are believed to be in memory. Shared memory. */
+  readonly here: Int32Array
+  readonly pageBytes: number
+  /** Where in the memory the payload begins. */
+  readonly offset: number
+  /** The payload is this one while the memory is there and these numbers have these values. */
+  readonly conditions: readonly (readonly [cell: Cell, value: number])[]
+  /** The bit that says that the payload was asked for. Absent: whoever serves it says so by and by. */
+  readonly asked?: Cell & { readonly bit: number }
+  /** Calls `act` before the memory goes. */
+  onGone(act: () => void): void
+}
