@@ -1,9 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import type { Following, Tip } from '../actor/shared.js'
-
-/** With less no transaction of a table finds the pages that it needs. */
-const diskMinBytes = 4_194_304
+import { roomMinBytes } from '../store/disk-full.js'
 
 export interface HealthParts {
   readonly clock: Clock
@@ -36,7 +34,7 @@ export function healthOf({ clock, meters, startedMs, tip, following, itemsSilent
       ? [`no data item was indexed for ${Math.floor(silentMs / 1000)} seconds`]
       : []),
     // 0: nobody has looked at the disk yet.
-    ...(meters.total('data_disk_size_bytes') > 0 && meters.total('data_disk_free_bytes') < diskMinBytes
+    ...(meters.total('data_disk_size_bytes') > 0 && meters.total('data_disk_free_bytes') < roomMinBytes
       ? ['the disk of DATA_PATH is full: content is served, what is new is not kept']
       : []),
     ...(meters.total('catalog_damaged') > 0

@@ -1,8 +1,8 @@
 import { statfsSync } from 'node:fs'
 import { constants } from 'node:os'
 
-/** More than a transaction of this program writes. */
-const roomMinBytes = 16 * 2 ** 20
+/** More than a transaction of this program writes: with less free on its disk no change of a database is begun. */
+export const roomMinBytes = 16 * 2 ** 20
 
 /**
  * Does `act`, a transaction of LMDB. Where the disk of `folder` has no room for it this throws, as LMDB would in its middle.
