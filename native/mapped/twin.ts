@@ -1,5 +1,5 @@
-import { type BigIntStats, closeSync, fstatSync, openSync, readSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { type BigIntStats, closeSync, fstatSync, openSync, read, readSync } from 'node:fs'
+import { promisify } from 'node:util'
 import type { MappedFile } from './mapped-file.js'
 
 /** Large enough that the calls do not count, small enough to stay in the second-level cache until the socket took it. */
@@ -9,6 +9,8 @@ const bufferBytes = 256 * 1024
 const pieceBytes = 2 * 1024 * 1024
 
 const buffer = Buffer.allocUnsafeSlow(bufferBytes)
+
+const readLater = promisify(read)
 
 /**
  * Plain reads into one reused buffer. Without the addon it is not known whether a page is in memory, so a piece counts as
@@ -21,6 +23,8 @@ class TwinFile implements MappedFile {
   readonly #path: string
   readonly #fd: number
   readonly #fetched = new Set<number>()
+  #fetching = 0
+  #isClosed = false
 
   constructor(path: string, fd: number, found: BigIntStats) {
     this.#path = path
@@ -79,26 +83,33 @@ class TwinFile implements MappedFile {
     const first = Math.floor(start / pieceBytes)
     const last = Math.ceil(end / pieceBytes)
     const scratch = Buffer.allocUnsafeSlow(Math.min(bufferBytes, this.sizeBytes))
-    // A handle of its own: the other may be closed meanwhile, and its number be used for another file.
-    const file = await open(this.#path).catch(() => undefined)
-    if (file === undefined) return false
+    if (this.#isClosed) return false
+    // The same descriptor, so that a file that was removed meanwhile can be read on.
+    this.#fetching += 1
     try {
       for (let at = first * pieceBytes; at < Math.min(last * pieceBytes, this.sizeBytes); ) {
-        const { bytesRead } = await file.read(scratch, 0, scratch.length, at)
+        const { bytesRead } = await readLater(this.#fd, scratch, 0, scratch.length, at)
         if (bytesRead === 0) return false
         at += bytesRead
       }
     } catch {
       return false // the promise says so; the reader decides what a failing disk means
     } finally {
-      await file.close()
+      this.#fetching -= 1
+      this.#release()
     }
     for (let piece = first; piece < last; piece += 1) this.#fetched.add(piece)
     return true
   }
 
   close(): void {
-    closeSync(this.#fd)
+    this.#isClosed = true
+    this.#release()
+  }
+
+  /** Not while a read is under way: the number could be another file's by then. */
+  #release(): void {
+    if (this.#isClosed && this.#fetching === 0) closeSync(this.#fd)
   }
 }
 
