@@ -11,9 +11,17 @@ export const roomMinBytes = 16 * 2 ** 20
  * file sizes, is not seen here.
  */
 export function withRoom<T>(folder: string, act: () => T): T {
-  const { bavail, bsize, blocks } = statfsSync(folder)
-  // Some file systems tell nothing.
-  if (blocks === 0 || bavail * bsize >= roomMinBytes) return act()
+  if (freeBytes(folder) >= roomMinBytes) return act()
   const error = new Error(`ENOSPC: less than ${roomMinBytes} bytes are free, no change is begun: ${folder}`)
   throw Object.assign(error, { code: 'ENOSPC', errno: -constants.errno.ENOSPC, syscall: 'statfs' })
+}
+
+/** Infinity where it is not told: some file systems do not say it, and of a folder that was removed LMDB has its file open. */
+function freeBytes(folder: string): number {
+  try {
+    const { bavail, bsize, blocks } = statfsSync(folder)
+    return blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
 }

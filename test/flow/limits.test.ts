@@ -46,7 +46,9 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
       const { status } = await get(path, from(`203.0.113.${address}`, headers), method)
       return [status, 30_000 - (await balance(running, `203.0.113.${address}`)).tokens]
     }
-    t.same(await cost(`/raw/${page}`), [200, 1])
+    const html = await fetch(`${gateway()}/raw/${page}`, { headers: from('198.51.100.2') })
+    const pageTokens = Math.ceil((await html.arrayBuffer()).byteLength / 1024)
+    t.same(await cost(`/raw/${page}`), [200, pageTokens], '1 token for each KiB that was begun')
     t.same(await cost(`/raw/${large}`), [200, 20_480], '20 MiB: 1 token a KiB')
     t.same(await cost(`/raw/${large}`, { range: 'bytes=0-10239' }), [206, 10])
     t.same(await cost(`/raw/${large}`, {}, 'HEAD'), [200, 1])
@@ -55,7 +57,7 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
       headers: from('198.51.100.1'),
     })
     t.same(await cost(`/raw/${large}`, { 'if-none-match': headers.get('etag') ?? '' }), [304, 1])
-    t.same(await cost(`/${site}/`), [200, 1], 'a manifest is charged once, for what it led to')
+    t.same(await cost(`/${site}/`), [200, pageTokens], 'a manifest is charged once, for what it led to')
     t.same(await cost(`/${'A'.repeat(43)}`), [404, 1], 'an id that nobody has')
     t.same(await cost('/gateway/info'), [200, 0])
     t.same(await cost('/graphql?query={__typename}'), [200, 0])
