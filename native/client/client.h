@@ -66,12 +66,14 @@ struct Connection {
   size_t origin;
   int fd;
   uv_poll_t* poll;
+  uv_timer_t* timer = nullptr;  // of an attempt to connect, where there is another address
   int events = 0;
   Phase phase = Phase::kConnecting;
   Question* question = nullptr;
   bool isReused = false;
   bool isCut = false;    // the answer came before the question was sent as a whole
-  size_t address = 0;    // which of the origin's it connects to
+  size_t first = 0;      // of the origin's addresses, the one that it tries first
+  size_t address = 0;    // how many it has tried in vain
   size_t sent = 0;
   double idleSince = 0;
   std::string in;        // of a head that is not whole, then of a body that is told as a whole
@@ -88,6 +90,8 @@ struct Origin {
   std::vector<Address> addresses;
   size_t connectionsMax;
   size_t open = 0;
+  bool isStarting = false;
+  size_t first = 0;  // the address that led somewhere last
   std::vector<Connection*> idle;  // the last one was used last
   std::deque<uint32_t> waiting;
 };
@@ -100,7 +104,10 @@ class Client {
   size_t addOrigin(size_t connectionsMax);
   // False: it is no address.
   bool addAddress(size_t origin, const std::string& ip, int port);
-  void dropAddresses(size_t origin) { origins_[origin].addresses.clear(); }
+  void dropAddresses(size_t origin) {
+    origins_[origin].addresses.clear();
+    origins_[origin].first = 0;
+  }
 
   uint32_t ask(size_t origin, std::string text, bool isHead, uint64_t wholeMax);
   // The three do nothing where the question is over.
@@ -154,6 +161,9 @@ class Client {
   Connection* idleOf(Origin& origin);
   void connect(Connection* c);
   void connected(Connection* c);
+  void nextAddress(Connection* c, int code);
+  void limit(Connection* c);
+  void endTimer(Connection* c);
   void send(Connection* c);
   void arm(Connection* c, int events);
   void ready(Connection* c, int status, int events);

@@ -21,6 +21,9 @@ namespace {
 constexpr double kIdleMs = 4000;
 // Reads of one connection before others have their turn.
 constexpr int kReadsMax = 4;
+// An address that does not answer for so long gives way to the next one, as in Node (`autoSelectFamily`); the last one has the
+// time that the question has.
+constexpr unsigned long long kAttemptMs = 250;
 
 // Whatever is read and then put elsewhere; one for the thread.
 thread_local char scratch[kReadMax];
@@ -74,6 +77,7 @@ void Client::start(Question* question) {
   c->fd = -1;
   c->poll = nullptr;
   c->question = question;
+  c->first = origin.first;
   question->connection = c;
   origin.open += 1;
   connections_.emplace(c, std::move(made));
@@ -81,25 +85,37 @@ void Client::start(Question* question) {
 }
 
 void Client::startNext(size_t index) {
-  // A question that breaks at once makes room for the next one: by a loop, because there may be thousands.
+  // A question that breaks at once makes room for the next one: by one loop, because there may be thousands, and each of them
+  // comes back here (`broken`).
+  if (origins_[index].isStarting) return;
+  origins_[index].isStarting = true;
   while (!destroyed_ && !origins_[index].waiting.empty()) {
     Origin& origin = origins_[index];
-    if (origin.idle.empty() && origin.open >= origin.connectionsMax) return;
+    if (origin.idle.empty() && origin.open >= origin.connectionsMax) break;
     uint32_t id = origin.waiting.front();
     origin.waiting.pop_front();
     auto found = questions_.find(id);
     if (found != questions_.end()) start(found->second.get());
   }
+  origins_[index].isStarting = false;
 }
 
-// The kept connection that was used last; those that are too old are closed.
+// The kept connection that was used last; those that are too old are closed, and those on which something came since: the loop
+// may not have looked yet, and it must not become the answer to the next question.
 Connection* Client::idleOf(Origin& origin) {
   double since = nowMs() - kIdleMs;
   while (!origin.idle.empty() && origin.idle.front()->idleSince < since) close(origin.idle.front());
-  if (origin.idle.empty()) return nullptr;
-  Connection* c = origin.idle.back();
-  origin.idle.pop_back();
-  return c;
+  while (!origin.idle.empty()) {
+    Connection* c = origin.idle.back();
+    char any;
+    if (recv(c->fd, &any, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR)) {
+      close(c);
+      continue;
+    }
+    origin.idle.pop_back();
+    return c;
+  }
+  return nullptr;
 }
 
 // Tries the addresses in order, from the present one.
@@ -107,7 +123,7 @@ void Client::connect(Connection* c) {
   Origin& origin = origins_[c->origin];
   int code = EHOSTUNREACH;
   for (; c->address < origin.addresses.size(); c->address += 1) {
-    const Address& address = origin.addresses[c->address];
+    const Address& address = origin.addresses[(c->first + c->address) % origin.addresses.size()];
     const sockaddr* at = reinterpret_cast<const sockaddr*>(&address.at);
     c->fd = socket(at->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (c->fd < 0) {
@@ -121,6 +137,7 @@ void Client::connect(Connection* c) {
       uv_poll_init(loop_, c->poll, c->fd);
       c->poll->data = c;
       c->phase = Phase::kConnecting;
+      if (c->address + 1 < origin.addresses.size()) limit(c);
       return arm(c, UV_WRITABLE);
     }
     code = errno;
@@ -133,11 +150,38 @@ void Client::connected(Connection* c) {
   int code = 0;
   socklen_t size = sizeof(code);
   getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &code, &size);
-  if (code == 0) return send(c);
+  if (code != 0) return nextAddress(c, code);
+  endTimer(c);
+  // The next connection tries first what led somewhere.
+  Origin& origin = origins_[c->origin];
+  if (c->address > 0 && !origin.addresses.empty()) origin.first = (c->first + c->address) % origin.addresses.size();
+  send(c);
+}
+
+void Client::nextAddress(Connection* c, int code) {
   letGo(c);
   c->address += 1;
   if (c->address < origins_[c->origin].addresses.size()) return connect(c);
   broken(c, code);
+}
+
+// From now on an attempt has so long.
+void Client::limit(Connection* c) {
+  c->timer = make<uv_timer_t>(UV_TIMER);
+  uv_timer_init(loop_, c->timer);
+  c->timer->data = c;
+  auto late = [](uv_timer_t* handle) {
+    Connection* c = static_cast<Connection*>(handle->data);
+    c->client->nextAddress(c, ETIMEDOUT);
+  };
+  uv_timer_start(c->timer, late, kAttemptMs, 0);
+}
+
+void Client::endTimer(Connection* c) {
+  if (c->timer == nullptr) return;
+  uv_timer_stop(c->timer);
+  endHandle(c->timer);
+  c->timer = nullptr;
 }
 
 void Client::send(Connection* c) {
@@ -172,7 +216,15 @@ void Client::arm(Connection* c, int events) {
 
 void Client::ready(Connection* c, int status, int events) {
   if (c->phase == Phase::kConnecting) return connected(c);
-  if (status < 0) return sawEnd(c, EIO);
+  if (status < 0) {
+    // It was reset, and libuv no longer watches it. What came before can still be read, and behind it is the error.
+    c->events = 0;
+    char any;
+    ssize_t count = recv(c->fd, &any, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (count <= 0) return sawEnd(c, count < 0 && errno != EAGAIN ? errno : ECONNRESET);
+    arm(c, UV_READABLE);
+    return readable(c);
+  }
   if (c->phase == Phase::kSending && (events & UV_WRITABLE) != 0) return send(c);
   if ((events & UV_READABLE) != 0) readable(c);
 }
@@ -376,6 +428,7 @@ void Client::broken(Connection* c, int code) {
 }
 
 void Client::letGo(Connection* c) {
+  endTimer(c);
   if (c->poll != nullptr) {
     uv_poll_stop(c->poll);
     endHandle(c->poll);

@@ -4,6 +4,7 @@
 #include <node_api.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -94,8 +95,10 @@ bool isDatabase(size_t from, size_t to) {
   return to - from >= kLength && memcmp(line + to - kLength, kName, kLength) == 0;
 }
 
-void writeNote(int signal, const siginfo_t* info) {
-  if (note < 0 || taken.test_and_set()) return;
+// Bytes that were written.
+off_t writeNote(int signal, const siginfo_t* info) {
+  if (note < 0 || taken.test_and_set()) return 0;
+  off_t written = 0;
   const int code = errno;
   size_t length = strlen(nameOf(signal));
   memcpy(line, nameOf(signal), length);
@@ -107,18 +110,36 @@ void writeNote(int signal, const siginfo_t* info) {
   } else {
     line[length++] = '\n';
     // The disk may refuse: then nothing is left to do.
-    [[maybe_unused]] ssize_t done = write(note, line, length);
+    const ssize_t done = write(note, line, length);
+    if (done > 0) written = done;
   }
+  errno = code;
+  return written;
+}
+
+// The handler before this one has dealt with it, as V8's does with memory that WebAssembly may not touch: nothing ended.
+void takeBack(off_t written) {
+  const int code = errno;
+  struct stat found;
+  if (fstat(note, &found) == 0 && found.st_size >= written) {
+    [[maybe_unused]] int done = ftruncate(note, found.st_size - written);
+  }
+  taken.clear();
   errno = code;
 }
 
 void caught(int signal, siginfo_t* info, void* context) {
-  writeNote(signal, info);
+  const off_t written = writeNote(signal, info);
   for (size_t at = 0; at < kCount; at += 1) {
     if (kSignals[at] != signal) continue;
     const struct sigaction& earlier = before[at];
-    if ((earlier.sa_flags & SA_SIGINFO) != 0) return earlier.sa_sigaction(signal, info, context);
-    if (earlier.sa_handler != SIG_DFL && earlier.sa_handler != SIG_IGN) return earlier.sa_handler(signal);
+    const bool isDetailed = (earlier.sa_flags & SA_SIGINFO) != 0;
+    if (isDetailed || (earlier.sa_handler != SIG_DFL && earlier.sa_handler != SIG_IGN)) {
+      if (isDetailed) earlier.sa_sigaction(signal, info, context);
+      else earlier.sa_handler(signal);
+      if (written > 0) takeBack(written);
+      return;
+    }
     // The fault is repeated, or sent again, and ends the process as by default.
     sigaction(signal, &earlier, nullptr);
     if (info->si_code <= 0) raise(signal);

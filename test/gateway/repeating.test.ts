@@ -320,6 +320,10 @@ t.test('all that is counted of an answer is counted of a repeated one', { skip }
     rig.marks.isAsked(rig.marks.cellOf(place.segment) ?? -1, place.slot),
     'it is spared when its segment goes',
   )
+  t.ok(
+    rig.marks.isAskedAgain(rig.marks.cellOf(place.segment) ?? -1, place.slot),
+    'and once more, for it was asked for again and again',
+  )
   await rig.close()
 })
 

@@ -1,4 +1,5 @@
-import { createServer, type Server, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import {
   type Answering,
@@ -397,6 +398,90 @@ t.test('who refuses connections, and who has no address', { skip }, async (t) =>
   t.match((await nowhere.over).error, { code: 'EHOSTUNREACH' })
   client.destroy()
   await other.close()
+})
+
+t.test('an answer that a reset follows at once is heard', { skip }, async (t) => {
+  const server = await raw((socket) =>
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab', () => socket.resetAndDestroy()),
+  )
+  const { client, ask } = asking(server.port)
+  for (let turn = 0; turn < 20; turn += 1) {
+    const heard = await ask().heard.over
+    t.equal(heard.error, undefined)
+    t.equal(heard.body.toString(), 'ab')
+  }
+  client.destroy()
+  await server.close()
+})
+
+/** On a thread of its own: answers, and sends more behind the answer some time later, whatever this thread does. */
+const lateServer = `
+const { createServer } = require('node:net')
+const { parentPort } = require('node:worker_threads')
+const server = createServer((socket) => {
+  socket.on('error', () => undefined)
+  socket.once('data', () => {
+    socket.write('HTTP/1.1 200 OK\\r\\nContent-Length: 1\\r\\n\\r\\na')
+    setTimeout(() => socket.write('HTTP/1.1 408 Late\\r\\nContent-Length: 1\\r\\n\\r\\nz'), 20)
+  })
+}).listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))`
+
+t.test(
+  'bytes that came while this thread was busy are no answer to its next question',
+  { skip },
+  async (t) => {
+    const worker = new Worker(lateServer, { eval: true })
+    const port = await new Promise<number>((resolve) => worker.once('message', resolve))
+    const { client, ask } = asking(port)
+    t.match(await ask().heard.over, { status: 200 })
+    for (const until = Date.now() + 100; Date.now() < until; );
+    t.match(await ask().heard.over, { status: 200 })
+    client.destroy()
+    await worker.terminate()
+  },
+)
+
+t.test('an address that does not answer gives way to the next one', { skip }, async (t) => {
+  const server = await raw((socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na'))
+  // Its queue is full, and nobody accepts: the kernel drops what else comes.
+  const silent = new Worker(
+    `const { createServer } = require('node:net')
+    const { parentPort, workerData } = require('node:worker_threads')
+    createServer().listen({ port: workerData, host: '127.0.0.2', backlog: 1 }, () => {
+      parentPort.postMessage('')
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10_000)
+    })`,
+    { eval: true, workerData: server.port },
+  )
+  await new Promise((resolve) => silent.once('message', resolve))
+  const filling = Array.from({ length: 6 }, () =>
+    connect(server.port, '127.0.0.2').on('error', () => undefined),
+  )
+  await pause(50)
+  const { client, ask, origin } = asking(server.port)
+  client.locate(origin, ['127.0.0.2', '127.0.0.1'], server.port)
+  const begun = performance.now()
+  const heard = await Promise.all([ask().heard.over, ask().heard.over])
+  t.ok(heard.every(({ body }) => body.toString() === 'a'))
+  t.ok(performance.now() - begun < 2000)
+  client.destroy()
+  for (const socket of filling) socket.destroy()
+  await silent.terminate()
+  await server.close()
+})
+
+t.test('however many wait, a network that is gone breaks them all', { skip }, async (t) => {
+  const server = await raw(() => undefined)
+  const { client, ask, origin } = asking(server.port, 1)
+  const first = ask()
+  const waiting = Array.from({ length: 100_000 }, () => ask().heard)
+  // No connection over TCP leads there: each fails in its first call.
+  client.locate(origin, ['255.255.255.255'], 80)
+  first.asked.drop()
+  const all = await Promise.all(waiting.map(({ over }) => over))
+  t.ok(all.every(({ error }) => error !== undefined))
+  client.destroy()
+  await server.close()
 })
 
 t.test('thousands at once, over few connections', { skip }, async (t) => {

@@ -40,6 +40,26 @@ t.test('a signal that ends the process leaves its name, and ends it as before', 
   t.match(await fallen('process.exitCode = 3'), { by: 3, note: '' })
 })
 
+t.test(
+  'a fault that WebAssembly is told of is none of the process, and leaves no line',
+  { skip },
+  async (t) => {
+    // (func (export "f") (param i32) (result i32) local.get 0 i32.load), over one page of memory
+    const code = `const bytes = Buffer.from(
+      'AGFzbQEAAAABBgFgAX8BfwMCAQAFAwEAAQcFAQFmAAAKCQEHACAAKAIACw==', 'base64')
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes))
+    const fall = () => { try { exports.f(0x7fffffff) } catch (error) { if (!(error instanceof WebAssembly.RuntimeError)) throw error } }
+    fall()
+    fall()`
+    t.match(await fallen(`${code}; process.exitCode = 5`), { by: 5, note: '' })
+    t.match(
+      await fallen(`${code}; process.abort()`),
+      { by: 'SIGABRT', note: 'SIGABRT\n' },
+      'a real one does, after it',
+    )
+  },
+)
+
 t.test('in a thread, too', { skip }, async (t) => {
   const code = `import { Worker } from 'node:worker_threads'
     new Worker('process.kill(process.pid, "SIGSEGV")', { eval: true })

@@ -94,9 +94,12 @@ export class SegmentMarks {
     return { cells: this.#cells, at: headCells + cell }
   }
 
-  /** Where it stands whether the record was asked for: a bit of a number. */
-  askedBit(cell: number, slot: number): Cell & { readonly bit: number } {
-    return { cells: this.#cells, at: this.#wordOf(cell, 0, slot), bit: slot & 31 }
+  /**
+   * Where it stands whether the record was asked for again: a bit of a number. For who repeats what was asked for here already,
+   * and of which `ask` hears no more.
+   */
+  againBit(cell: number, slot: number): Cell & { readonly bit: number } {
+    return { cells: this.#cells, at: this.#wordOf(cell, 2, slot), bit: slot & 31 }
   }
 
   /** Bytes of all segments, as the last commit had them. */

@@ -109,7 +109,7 @@ export class SegmentContent implements Content {
         [marks.segmentCell(cell), segment],
         [marks.withdrawalsCell, withdrawals],
       ],
-      asked: marks.askedBit(cell, this.place.slot),
+      asked: marks.againBit(cell, this.place.slot),
       onGone: (act) => this.mapped.onGone(act),
     }
   }
