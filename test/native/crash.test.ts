@@ -48,7 +48,11 @@ t.test(
     const code = `const bytes = Buffer.from(
       'AGFzbQEAAAABBgFgAX8BfwMCAQAFAwEAAQcFAQFmAAAKCQEHACAAKAIACw==', 'base64')
     const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes))
-    const fall = () => { try { exports.f(0x7fffffff) } catch (error) { if (!(error instanceof WebAssembly.RuntimeError)) throw error } }
+    const fall = () => {
+      try { exports.f(0x7fffffff) } catch (error) {
+        if (!(error instanceof WebAssembly.RuntimeError)) throw error
+      }
+    }
     fall()
     fall()`
     t.match(await fallen(`${code}; process.exitCode = 5`), { by: 5, note: '' })
