@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 #include "server.h"
 #include "sockets.h"
@@ -240,6 +241,7 @@ void Server::wake() {
 
 // Bytes of this connection are here already: no event will announce them.
 void Server::later(size_t slot) {
+  if (std::exchange(slots_[slot]->queued, true)) return;
   again_.push_back(slot);
   if (!delivering_) wake();
 }
@@ -252,7 +254,11 @@ void Server::deliver() {
     if (repeats_ != nullptr) repeats_->answered = 0;
     std::vector<size_t> now;
     now.swap(again_);
-    for (size_t slot : now) takeUp(slot);
+    for (size_t slot : now) {
+      if (slots_[slot] == nullptr) continue;
+      slots_[slot]->queued = false;
+      takeUp(slot);
+    }
     if (inboxAt_ > 0) {
       delivering_ = true;
       hear_(inboxAt_);
@@ -274,7 +280,7 @@ void Server::takeUp(size_t slot) {
   Connection* c = slots_[slot];
   if (c == nullptr || c->in.empty() || (c->phase == Phase::kAnswering && !c->reading)) return;
   if (c->phase == Phase::kHead && c->held) return;
-  if (!hasRoom()) return again_.push_back(slot);
+  if (!hasRoom()) return later(slot);
   uint8_t* bytes = shared_.bytes + bytesAt_;
   size_t length = c->in.size();
   memcpy(bytes, c->in.data(), length);

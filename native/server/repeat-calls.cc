@@ -240,19 +240,20 @@ napi_value repeatSamples(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// repeatUsage(door) -> [answers, bytes of them]
+// repeatUsage(door) -> [answers, bytes of them, bytes put aside of those that clients have not taken whole]
 napi_value repeatUsage(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatUsage");
   Door* door = doorOf(arguments);
   if (!arguments.good) return nullptr;
-  double sizes[2] = {0, 0};
+  double sizes[3] = {0, 0, 0};
   if (door != nullptr) {
     sizes[0] = static_cast<double>(door->server->repeats()->ready.count());
     sizes[1] = static_cast<double>(door->server->repeats()->ready.bytes());
+    sizes[2] = static_cast<double>(door->server->repeats()->aside);
   }
   napi_value result;
-  napi_create_array_with_length(env, 2, &result);
-  for (uint32_t at = 0; at < 2; at += 1) napi_set_element(env, result, at, numberOf(env, sizes[at]));
+  napi_create_array_with_length(env, 3, &result);
+  for (uint32_t at = 0; at < 3; at += 1) napi_set_element(env, result, at, numberOf(env, sizes[at]));
   return result;
 }
 

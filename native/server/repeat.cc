@@ -197,6 +197,8 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   c->rest.assign(head, sent < head.size() ? sent : head.size(), std::string::npos);
   size_t done = sent > head.size() ? sent - head.size() : 0;
   if (length > done && !put(body + done, length - done, &c->rest)) {
+    c->owedBody = done;
+    c->rest.clear();
     settleRepeat(c, kBroken);
     c->broken = true;
     return true;

@@ -21,7 +21,8 @@ export interface RepeatTable {
   put(numbers: Float64Array, textBytes: number): void
   /** What was sent since the last call, one of some: milliseconds since 1970, bytes of the body, answers since the one before. */
   samples(): [ms: number, bytes: number, count: number, target: string][]
-  usage(): [answers: number, bytes: number]
+  /** `aside`: bytes of bodies whose clients have not taken all of them. */
+  usage(): [answers: number, bytes: number, aside: number]
 }
 
 /** What is counted of an answer: whole or aborted; of the aborted ones why; then bytes of bodies, hits, and repeated answers. */

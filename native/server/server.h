@@ -180,6 +180,7 @@ struct Connection {
   bool ends = false;      // the client sends no more
   bool held = false;      // nothing is read behind this answer, until `release`
   bool broken = false;    // the socket refused to be written to
+  bool queued = false;    // it stands in `again_`: twice would be two requests where others get one
   uint64_t bodyLeft = 0;
   ChunkReader chunks;
   int64_t owed = -1;      // the tally of a repeated answer that has not ended

@@ -39,7 +39,7 @@ interface Addon {
   repeatClose(door: Door, region: number): void
   repeatPut(door: Door, numbers: Float64Array, textBytes: number): void
   repeatSamples(door: Door): [ms: number, bytes: number, count: number, target: string][]
-  repeatUsage(door: Door): [answers: number, bytes: number]
+  repeatUsage(door: Door): [answers: number, bytes: number, aside: number]
 }
 
 const addon = loadAddon<Addon>('server')

@@ -85,7 +85,7 @@ export class Repeating {
       ...frame.frame,
       fromSeconds: frame.fromSeconds,
       // In the last part of its time JavaScript is asked once, to have the next signature made.
-      untilSeconds: Math.min(frame.untilSeconds, frame.renewSeconds),
+      untilSeconds: Math.floor(Math.min(frame.untilSeconds, frame.renewSeconds)),
       sizeBytes: size,
       body: lent,
       offset: lent.offset,

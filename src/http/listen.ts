@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { openWire, servedBy } from '../../native/server/server.js'
 import { field, lineFields, message, requestFlag, shortMessage, type Wire } from '../../native/server/wire.js'
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
@@ -66,6 +67,8 @@ const idleMs = 75_000
 const lingerMs = 3000
 /** A body of which nothing came for so long may be given up for another request of its client. */
 const quietMs = 1000
+/** A closing server looks this often whether repeated answers are still going out. */
+const sendingMs = 20
 /** Connections of one thread: 16 KiB of each may wait in memory. */
 const usualConnectionsMax = 16_384
 
@@ -246,6 +249,7 @@ class Edge implements ReplyOwner, Front, Server {
     if (this.closing) return
     this.closing = true
     this.wire.shut()
+    const graceEndsMs = this.#clock.monotonic() + graceMs
     if (this.#flows > 0) {
       await new Promise<void>((resolve) => {
         const timer = this.#clock.after(graceMs, resolve)
@@ -254,6 +258,10 @@ class Edge implements ReplyOwner, Front, Server {
           resolve()
         }
       })
+    }
+    while (this.repeater?.isSending === true && this.#clock.monotonic() < graceEndsMs) {
+      // Keeps the thread alive, unlike timers of the clock: with the last client gone nothing else may be left in the loop.
+      await pause(sendingMs)
     }
     for (const reply of this.#open) reply?.abort()
     this.repeater?.tell()

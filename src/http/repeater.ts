@@ -116,6 +116,11 @@ export class Repeater {
     return { answers, bytes }
   }
 
+  /** Some client has not taken all of its answer yet. */
+  get isSending(): boolean {
+    return this.#table.usage()[2] > 0
+  }
+
   /** From now on the server may give this answer by itself. */
   offer(answer: RepeatedAnswer): void {
     const { host, path, tag, before, after, conditions, asked } = answer

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { mappedBy, openMapped, SmallFacts, smallReads } from '../../native/mapped/mapped.js'
 import type { MappedFile } from '../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../actor/clock.js'
+import type { Cell } from '../actor/shared.js'
 import type { Content } from './content.js'
 import { type FileState, isSameFile, stampOf } from './file-stamp.js'
 import type { Lent } from './lent.js'
@@ -34,6 +35,30 @@ interface Ticks {
   now: number
 }
 
+/** Files whose beliefs share a piece of shared memory. */
+const beliefsEach = 1024
+
+/**
+ * Cells that say whether files are believed to be at their paths. Servers never forget memory that they look at, so there are
+ * as few pieces of it as the most files at a time need, and not one for each file that was ever opened.
+ */
+class Beliefs {
+  readonly #free: Cell[] = []
+
+  take(): Cell {
+    const free = this.#free.pop()
+    if (free !== undefined) return free
+    const cells = new Int32Array(new SharedArrayBuffer(4 * beliefsEach))
+    for (let at = 1; at < beliefsEach; at += 1) this.#free.push({ cells, at })
+    return { cells, at: 0 }
+  }
+
+  /** Nobody may look at it any more. */
+  give(cell: Cell): void {
+    this.#free.push(cell)
+  }
+}
+
 /** How long a belief lasts. */
 export const believeTicks = Residence.ticks
 
@@ -51,15 +76,21 @@ class Entry implements FileContent {
   /** Windows that were all in memory once. */
   readonly #filled = new Set<number>()
   /** 1 while path and file are believed to belong together. Shared memory. */
-  readonly #believed = new Int32Array(new SharedArrayBuffer(4)).fill(1)
+  readonly #believed: Cell
   readonly #gone: (() => void)[] = []
 
-  constructor(file: MappedFile, ticks: Ticks) {
+  constructor(
+    file: MappedFile,
+    ticks: Ticks,
+    private readonly beliefs: Beliefs,
+  ) {
+    this.#believed = beliefs.take()
     this.#file = file
     this.#ticks = ticks
     this.sizeBytes = file.sizeBytes
     this.stamp = stampOf(file.inode, file.modifiedNs)
-    this.believedUntil = ticks.now + believeTicks
+    this.believedUntil = 0
+    this.believe()
     this.#here = new Residence(file.sizeBytes)
   }
 
@@ -67,13 +98,17 @@ class Entry implements FileContent {
   doubt(): void {
     const { now } = this.#ticks
     this.#here.forget(now)
-    if (now >= this.believedUntil) this.#believed[0] = 0
+    if (now >= this.believedUntil) this.#say(0)
   }
 
   /** It was looked at again, and is still the file at its path. */
   believe(): void {
     this.believedUntil = this.#ticks.now + believeTicks
-    this.#believed[0] = 1
+    this.#say(1)
+  }
+
+  #say(believed: 0 | 1): void {
+    this.#believed.cells[this.#believed.at] = believed
   }
 
   lend(): Lent | undefined {
@@ -87,7 +122,7 @@ class Entry implements FileContent {
       here: this.#here.cells,
       pageBytes: this.#here.cellBytes,
       offset: 0,
-      conditions: [[{ cells: this.#believed, at: 0 }, 1]],
+      conditions: [[this.#believed, 1]],
       onGone: (act) => this.#gone.push(act),
     }
   }
@@ -140,6 +175,7 @@ class Entry implements FileContent {
   retire(): void {
     this.retired = true
     for (const act of this.#gone) act()
+    this.beliefs.give(this.#believed)
     if (this.readers === 0) this.#file.close()
   }
 }
@@ -151,6 +187,7 @@ class Entry implements FileContent {
 export class MappedFiles {
   readonly #options: MappedOptions
   readonly #ticks: Ticks = { now: 1 }
+  readonly #beliefs = new Beliefs()
   readonly #timer: Timer
   /** In order of last use, give or take `believeMs`. */
   readonly #entries = new Map<string, Entry>()
@@ -180,7 +217,7 @@ export class MappedFiles {
     if (entry === undefined) {
       const file = openMapped(path)
       if (file === undefined) return undefined
-      entry = new Entry(file, this.#ticks)
+      entry = new Entry(file, this.#ticks, this.#beliefs)
       this.#keep(path, entry)
     }
     entry.readers += 1

@@ -327,6 +327,17 @@ t.test('all that is counted of an answer is counted of a repeated one', { skip }
   await rig.close()
 })
 
+t.test('a signature may be kept for any number of seconds', { skip }, async (t) => {
+  for (const seconds of [10, 30, 61]) {
+    const rig = await repeating(seconds)
+    const id = await rig.put(Buffer.from('signed '.repeat(100)))
+    for (let round = 0; round < 3; round += 1)
+      t.equal((await rig.edge.ask(`/${id}`)).status, 200, `${seconds} seconds`)
+    t.ok(await isRepeated(rig, () => rig.edge.ask(`/${id}`)))
+    await rig.close()
+  }
+})
+
 /** Sends these bytes on one connection, and collects what comes until the other side closes or falls silent. */
 function exchange(url: string, sent: string): Promise<string> {
   return new Promise((resolve, reject) => {

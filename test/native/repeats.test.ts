@@ -109,7 +109,7 @@ t.test('only shared memory is watched', { skip }, async (t) => {
   t.equal(table.region(memory, pages, 4096), region, 'its number is given again')
   wire.destroy()
   t.same(table.samples(), [])
-  t.same(table.usage(), [0, 0])
+  t.same(table.usage(), [0, 0, 0])
   t.doesNotThrow(() => table.close(0), 'after the end')
 })
 

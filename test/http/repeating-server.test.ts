@@ -1,0 +1,131 @@
+import { writeFileSync } from 'node:fs'
+import { Socket } from 'node:net'
+import t from 'tap'
+import { servedBy } from '../../native/server/server.js'
+import { systemClock } from '../../src/actor/clock.js'
+import { plainLines } from '../../src/gateway/plain-lines.js'
+import { serve } from '../../src/http/listen.js'
+import { MappedFiles } from '../../src/store/mapped.js'
+import { eventually } from '../eventually.js'
+import { scratch } from '../scratch.js'
+
+/** What repeated answers must not take from others: turns of the loop, memory, and the grace of a server that closes. */
+
+const skip = servedBy === 'twin' && 'the twin repeats nothing'
+const asking = 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'
+let folders = 0
+
+/** A server that answers with files of this size, of which it keeps one open, and has each answer repeated. */
+function serving(sizeBytes: number) {
+  folders += 1
+  const folder = scratch(`repeating-server-${folders}`)
+  for (const name of ['0', '1']) writeFileSync(`${folder}/${name}`, Buffer.alloc(sizeBytes, name))
+  const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 1, believeMs: 60_000 }, systemClock)
+  const meters = new Float64Array(new SharedArrayBuffer(800))
+  const places = { whole: 0, aborted: 1, left: 2, stalled: 3, broken: 4, bytes: 5, hits: 6, repeated: 7 }
+  const tally = { meters, ...places, buckets: 8, bounds: [1] }
+  const thrown: unknown[] = []
+  const server = serve(
+    (_request, reply) => {
+      const file = open(0)
+      void reply.stream({ status: 200, block: 'A: b' }, [{ start: 0, end: sizeBytes }], file)
+    },
+    {
+      host: '127.0.0.1',
+      port: 0,
+      stallMs: 10_000,
+      flowsMax: 10,
+      onThrow: (error) => thrown.push(error),
+      repeats: { maxBytes: 2 ** 22, plain: plainLines, onSample: () => undefined },
+    },
+  )
+  function open(which: number) {
+    const file = files.open(`${folder}/${which}`)
+    const lent = file?.lend?.()
+    if (file === undefined || lent === undefined) throw new Error('not mapped')
+    server.repeater?.offer({
+      variant: 'whole',
+      method: 'GET',
+      host: 'a',
+      path: '/a',
+      isStrict: false,
+      tag: '',
+      before: 'HTTP/1.1 200 OK\r\nX-Request-Id: ',
+      after: '\r\nA: b',
+      fromSeconds: 0,
+      untilSeconds: Number.POSITIVE_INFINITY,
+      sizeBytes,
+      body: lent,
+      offset: 0,
+      conditions: lent.conditions.map(([cell, value]) => [cell, value, value] as const),
+      tally,
+    })
+    return file
+  }
+  const close = async (graceMs: number) => {
+    await server.close(graceMs)
+    files.close()
+    if (thrown.length > 0) throw thrown[0]
+  }
+  return { server, open, close, whole: () => meters[0] ?? 0, aborted: () => meters[1] ?? 0 }
+}
+
+function connected(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = new Socket()
+    socket.on('error', reject)
+    socket.connect(port, '127.0.0.1', () => resolve(socket))
+  })
+}
+
+t.test('however many files are opened, their answers can be offered', { skip }, async (t) => {
+  const { open, close } = serving(10)
+  for (let round = 0; round < 66_000; round += 1) {
+    open(round % 2).close()
+    if (round % 1000 === 0) await new Promise(setImmediate)
+  }
+  t.pass()
+  await close(0)
+})
+
+t.test('a client that sends requests without end gets no more of a turn than others', { skip }, async (t) => {
+  const { server, close, whole } = serving(10)
+  const socket = await connected(server.port)
+  socket.resume()
+  const requests = 40_000
+  let [most, before] = [0, 0]
+  const look = (): void => {
+    most = Math.max(most, whole() - before)
+    before = whole()
+    if (before < requests - 100) setImmediate(look)
+  }
+  look()
+  socket.write(asking.repeat(requests))
+  await eventually(() => whole() >= requests - 100)
+  t.ok(most <= 64, `${most} in one turn`)
+  socket.destroy()
+  await close(0)
+})
+
+t.test('a closing server waits for clients that take a repeated answer slowly', { skip }, async (t) => {
+  const { server, close, whole, aborted } = serving(250_000)
+  const socket = await connected(server.port)
+  let got = 0
+  socket.on('data', (piece) => {
+    got += piece.length
+  })
+  socket.write(asking)
+  await eventually(() => got > 250_000)
+  const first = got
+  socket.pause()
+  socket.write(asking.repeat(100))
+  await eventually(() => server.repeater?.isSending === true)
+  const closing = close(5000)
+  const ended = new Promise((resolve) => socket.on('close', resolve))
+  setTimeout(() => socket.resume(), 100)
+  await ended
+  await closing
+  t.equal(aborted(), 0)
+  t.ok(whole() > 0)
+  t.ok(got > first + whole() * 250_000)
+})
