@@ -1,6 +1,5 @@
-import { generateKeyPair, type JsonWebKey } from 'node:crypto'
+import type { JsonWebKey } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
-import { promisify } from 'node:util'
 import type { Chain } from '../chain/chain.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { encodeBundle } from '../format/bundle.js'
@@ -10,6 +9,7 @@ import { type Tag, tagOf } from '../format/tag.js'
 import { transactionJson } from '../format/transaction.js'
 import { dataTree } from '../proof/data-root.js'
 import { sha256 } from '../proof/digest.js'
+import { newRsaKey } from '../proof/new-key.js'
 import { rsaSigner, signItem, signTransaction } from '../proof/sign.js'
 import { getHead } from './get-head.js'
 import type { Planted } from './seed.js'
@@ -28,11 +28,7 @@ export interface PlantingParts {
 export async function postSite({ chain, node, folder, end }: PlantingParts): Promise<Planted> {
   await mkdir(folder, { recursive: true })
   // A wallet for this purpose only; its key is not kept.
-  const { privateKey } = await promisify(generateKeyPair)('rsa', {
-    modulusLength: 4096,
-    publicExponent: 65537,
-  })
-  const wallet = privateKey.export({ format: 'jwk' })
+  const wallet = await newRsaKey(4096)
   const address = encodeBase64url(sha256(Buffer.from(wallet.n ?? '', 'base64url')))
   await told(`${node}/mint/${address}/${10n ** 15n}`)
   const post = (bytes: Uint8Array, tags: readonly Tag[]): Promise<Id> => {

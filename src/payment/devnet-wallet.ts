@@ -1,8 +1,8 @@
-import { createPublicKey, generateKeyPair, type JsonWebKey } from 'node:crypto'
+import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { promisify } from 'node:util'
 import { decodeBase64url } from '../format/base64url.js'
 import { normalizedAddress } from '../proof/address.js'
+import { newRsaKey } from '../proof/new-key.js'
 import { readSmall } from '../store/folder.js'
 import { keptSecret } from '../store/secret-file.js'
 
@@ -12,11 +12,7 @@ import { keptSecret } from '../store/secret-file.js'
  */
 export async function devnetWallet(path: string): Promise<string> {
   if (!existsSync(path)) {
-    const { privateKey } = await promisify(generateKeyPair)('rsa', {
-      modulusLength: 2048,
-      publicExponent: 65_537,
-    })
-    const text = JSON.stringify(privateKey.export({ format: 'jwk' }))
+    const text = JSON.stringify(await newRsaKey(2048))
     keptSecret(path, () => text)
   }
   const { n = '' } = createPublicKey({

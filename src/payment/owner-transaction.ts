@@ -1,6 +1,7 @@
-import { generateKeyPairSync, sign } from 'node:crypto'
+import { sign } from 'node:crypto'
 import { decodeBase58, encodeBase58 } from '../format/base58.js'
 import { sha256 } from '../proof/digest.js'
+import { newEd25519Key } from '../proof/new-key.js'
 import { verifySignature } from '../proof/signature.js'
 
 /**
@@ -38,8 +39,7 @@ export function ownerTransaction(
 ): OwnerTransaction {
   const key = solanaKey(owner)
   if (key === undefined) throw new Error(`${owner} is no address of Solana`)
-  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
-  const payer = Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url')
+  const { publicKey: payer, privateKey } = newEd25519Key()
   const whole = Buffer.from(`${text}\n${nonce}`)
   const memo =
     whole.length <= memoMax ? whole : Buffer.from(`sha256 ${Buffer.from(sha256(whole)).toString('hex')}`)

@@ -1,6 +1,6 @@
-import { generateKeyPair, type JsonWebKey } from 'node:crypto'
+import type { JsonWebKey } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { promisify } from 'node:util'
+import { newRsaKey } from '../proof/new-key.js'
 import { readSmall } from '../store/folder.js'
 import { keptSecret } from '../store/secret-file.js'
 
@@ -16,11 +16,7 @@ export interface ServiceAccount {
  */
 export async function serviceKey(path: string, mayMake: boolean): Promise<ServiceAccount> {
   if (mayMake && !existsSync(path)) {
-    const { privateKey } = await promisify(generateKeyPair)('rsa', {
-      modulusLength: 4096,
-      publicExponent: 65_537,
-    })
-    const text = JSON.stringify(privateKey.export({ format: 'jwk' }))
+    const text = JSON.stringify(await newRsaKey(4096))
     keptSecret(path, () => text)
   }
   const { n = '' } = readServiceKey(path)
