@@ -128,6 +128,16 @@ void takeBack(off_t written) {
   errno = code;
 }
 
+void caught(int signal, siginfo_t* info, void* context);
+
+// False where the earlier handler let go of the signal, so that the process ends when this one returns. Who aborts, or sends a
+// signal, means to end it in any case.
+bool isDealtWith(int signal, const siginfo_t* info) {
+  struct sigaction now = {};
+  if ((signal != SIGSEGV && signal != SIGBUS) || info->si_code <= 0) return false;
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_sigaction == caught;
+}
+
 void caught(int signal, siginfo_t* info, void* context) {
   const off_t written = writeNote(signal, info);
   for (size_t at = 0; at < kCount; at += 1) {
@@ -137,7 +147,7 @@ void caught(int signal, siginfo_t* info, void* context) {
     if (isDetailed || (earlier.sa_handler != SIG_DFL && earlier.sa_handler != SIG_IGN)) {
       if (isDetailed) earlier.sa_sigaction(signal, info, context);
       else earlier.sa_handler(signal);
-      if (written > 0) takeBack(written);
+      if (written > 0 && isDealtWith(signal, info)) takeBack(written);
       return;
     }
     // The fault is repeated, or sent again, and ends the process as by default.
