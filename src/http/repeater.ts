@@ -14,7 +14,7 @@ import type { Cell } from '../actor/shared.js'
 export interface RepeatOptions {
   /** Memory for them. */
   readonly maxBytes: number
-  /** Header lines that change none of them (native/server/wire.ts). */
+  /** Header lines that change none of them (native/server/plain-lines.h). */
   readonly plain: readonly string[]
   /** Hears of some of them: milliseconds since 1970, bytes of the body, answers since the one before, path. */
   readonly onSample: (ms: number, bytes: number, count: number, path: string) => void
