@@ -6,13 +6,17 @@ import { systemClock } from '../../src/actor/clock.js'
 import { LocalBands } from '../../src/bands/local-bands.js'
 import { RootIndexWriter } from '../../src/bands/root-writer.js'
 import { type CdbFile, CdbSearch, closeCdb, openCdb } from '../../src/store/cdb-reader.js'
+import { countFromCommandLine } from '../kit/counts.js'
 import { say } from '../kit/say.js'
 
 /**
  * Root-transaction index: how fast it is built (sorted outside of memory, written, checked, read back) and looked into. `node
  * dist/bench/claims/cdb.js [records]`; The claims are about 5,000,000; the default is 300,000.
  */
-const records = Number(process.argv[2] ?? 300_000)
+const records = countFromCommandLine(
+  'cdb [RECORDS]: how fast the root-transaction index is built and looked into (300000 records)',
+  300_000,
+)
 const lookups = 300_000
 const folder = mkdtempSync(join(tmpdir(), 'cdb-bench-'))
 const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(0)} MiB`

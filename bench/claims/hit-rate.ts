@@ -7,6 +7,7 @@ import { silentLog } from '../../src/actor/log.js'
 import { marksBytes, SegmentMarks } from '../../src/store/segments/marks.js'
 import { SegmentReader } from '../../src/store/segments/segment-reader.js'
 import { SegmentStore } from '../../src/store/segments/segment-store.js'
+import { countFromCommandLine } from '../kit/counts.js'
 import { say } from '../kit/say.js'
 
 /**
@@ -14,7 +15,10 @@ import { say } from '../kit/say.js'
  * Traces: Zipf 0.9 over 20,000 objects, the same with a crawler that asks for 10 new objects after each 10 requests, and one
  * whose popular objects change. The cache holds a tenth of the objects.
  */
-const requests = Number(process.argv[2] ?? 200_000)
+const requests = countFromCommandLine(
+  'hit-rate [REQUESTS]: hits of the segments beside LRU and S3-FIFO, on three traces (200000 requests)',
+  200_000,
+)
 const objects = 20_000
 const held = 2000
 const payloadBytes = 440

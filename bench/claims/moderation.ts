@@ -10,9 +10,13 @@ import { ModerationKeeper } from '../../src/moderation/keeper.js'
 import { SievedBlockList } from '../../src/moderation/list.js'
 import { Sieve } from '../../src/moderation/sieve.js'
 import { ModerationStore } from '../../src/moderation/store.js'
+import { countFromCommandLine } from '../kit/counts.js'
 import { say } from '../kit/say.js'
 
-const entries = Number(process.argv[2] ?? 1_000_000)
+const entries = countFromCommandLine(
+  'moderation [ENTRIES]: what a check against the block list costs (1000000 entries)',
+  1_000_000,
+)
 const path = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
 const someId = (): Id => idOfBytes(randomBytes(32))
 

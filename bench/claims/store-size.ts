@@ -8,6 +8,7 @@ import { isRefusal } from '../../src/format/refusal.js'
 import { marksBytes, SegmentMarks } from '../../src/store/segments/marks.js'
 import { SegmentReader } from '../../src/store/segments/segment-reader.js'
 import { SegmentStore, segmentDefaults } from '../../src/store/segments/segment-store.js'
+import { countsFromCommandLine } from '../kit/counts.js'
 import { say } from '../kit/say.js'
 
 /**
@@ -16,8 +17,10 @@ import { say } from '../kit/say.js'
  * time to open the store again, memory of the process for it (without pages of files), and what it costs to look a record up, to
  * open and to read it: 200,000 by chance, each record as likely as any other.
  */
-const given = process.argv.slice(2).map(Number)
-const sizes = given.length === 0 ? [1000, 20_000, 200_000, 1_000_000] : given
+const sizes = countsFromCommandLine(
+  'store-size [RECORDS...]: index, memory and look-ups by the number of records (1000 20000 200000 1000000)',
+  [1000, 20_000, 200_000, 1_000_000],
+)
 const asks = 200_000
 const payloadBytes = 440
 

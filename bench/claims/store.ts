@@ -9,6 +9,7 @@ import { DurableLog } from '../../src/store/segments/durable-log.js'
 import { marksBytes, SegmentMarks } from '../../src/store/segments/marks.js'
 import { SegmentReader } from '../../src/store/segments/segment-reader.js'
 import { SegmentStore, segmentDefaults } from '../../src/store/segments/segment-store.js'
+import { countFromCommandLine } from '../kit/counts.js'
 import { say } from '../kit/say.js'
 
 /**
@@ -16,7 +17,10 @@ import { say } from '../kit/say.js'
  * temporary files. Accepted content: SHA-256, appended, and said to be durable by group commit. Cached content: SHA-256, put
  * into a segment and into the index. Then each payload is looked up and opened as an edge thread does it, first and again.
  */
-const payloads = Number(process.argv[2] ?? 20_000)
+const payloads = countFromCommandLine(
+  'store [PAYLOADS]: what storing small payloads costs (20000 of 6 KiB)',
+  20_000,
+)
 const payloadBytes = 6 * 1024
 const folder = mkdtempSync(join(tmpdir(), 'store-bench-'))
 

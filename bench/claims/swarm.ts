@@ -16,12 +16,14 @@ import type { DigestPass } from '../../native/digest/digest-pass.js'
 import { TwinPass } from '../../native/digest/twin.js'
 import { hashBandFile } from '../../src/torrent/hash.js'
 import { blockBytes, defaultPieceBytes, hybridTorrent, torrentBytes } from '../../src/torrent/torrent.js'
+import { countFromCommandLine } from '../kit/counts.js'
 import { say } from '../kit/say.js'
 
 const python = '/usr/bin/python3'
 const peer = fileURLToPath(new URL('../../../test/torrent/torrent_peer.py', import.meta.url))
 const seed = fileURLToPath(new URL('swarm-seed.js', import.meta.url))
-const sizeBytes = Number(process.argv[2] ?? 256) << 20
+const sizeBytes =
+  countFromCommandLine('swarm [MIB]: bands by BitTorrent, beside libtorrent (256 MiB)', 256) * 2 ** 20
 const rounds = 3
 const leechers = 50
 
