@@ -45,10 +45,27 @@ export class IdleMemory {
   }
 }
 
-/** Collects all garbage of this thread. The function is V8's own, which a new context has while the flag is set. */
-function collect(): void {
+/**
+ * V8's own function that collects all garbage of a thread. Contexts have it that are made after the flag was set: those of all
+ * threads, because their parent sets it before it starts them. The main thread takes it out of a second context, which stays.
+ */
+function collectorOfV8(): () => void {
   setFlagsFromString('--expose-gc')
-  ;(runInNewContext('gc') as () => void)()
+  const own: unknown = Reflect.get(globalThis, 'gc')
+  return (typeof own === 'function' ? own : runInNewContext('gc')) as () => void
+}
+
+/**
+ * Makes what collects all garbage of this thread and moves what is alive together. Otherwise V8 moves nothing as long as memory
+ * is not short, and a page stays for the few objects that are left in it.
+ */
+export function collector(): () => void {
+  const collect = collectorOfV8()
+  return () => {
+    setFlagsFromString('--compact-on-every-full-gc')
+    collect()
+    setFlagsFromString('--no-compact-on-every-full-gc')
+  }
 }
 
 /**
@@ -58,6 +75,7 @@ function collect(): void {
 export function giveMemoryBack(): void {
   const memory = new IdleMemory()
   const busy = new BusyShare()
+  const collect = collector()
   let untilTrim = quietTurns
   systemClock.every(turnMs, () => {
     if (memory.turn(busy.next(), getHeapStatistics().total_heap_size)) {

@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, sign, verify } from 'node:crypto'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { SigningKey } from '../attest/keys.js'
 import { decodeBase58 } from '../format/base58.js'
 import { canonicalJson } from '../format/canonical-json.js'

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { parseId } from '../format/id.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 

@@ -1,6 +1,6 @@
 import { mkdir, readFile, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { isMissing } from '../store/blobs.js'
 import type { FileStamp, StoredOffer } from './offer.js'
 import type { Measure, Measured, StoredBand } from './protocol.js'

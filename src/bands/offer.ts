@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
 import { bandBlobPath } from './blob-path.js'

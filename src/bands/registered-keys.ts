@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Clock } from '../actor/clock.js'
 import { decodeBase58 } from '../format/base58.js'
 import { expected } from '../format/bug.js'

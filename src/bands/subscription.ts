@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { isMissing } from '../store/blobs.js'
 import { type ReadPublication, readPublication } from './document.js'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { expected } from '../format/bug.js'
 import { isEntryName } from '../format/entry-name.js'
 import { type Refusal, refuse } from '../format/refusal.js'

@@ -1,5 +1,6 @@
+import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8'
 import t from 'tap'
-import { IdleMemory } from '../../src/actor/idle-memory.js'
+import { collector, IdleMemory } from '../../src/actor/idle-memory.js'
 
 const MiB = 1024 * 1024
 
@@ -31,4 +32,22 @@ t.test('where a heap grew little, there is nothing to give back', async (t) => {
   quiet(memory, 10, 20 * MiB)
   t.notOk(quiet(memory, 100, 23 * MiB).includes(true))
   t.ok(quiet(memory, 100, 24 * MiB).includes(true))
+})
+
+t.test('a heap with holes shrinks to what is alive', async (t) => {
+  const alive: object[] = []
+  const collect = collector()
+  const before = getHeapStatistics().used_heap_size
+  const all = Array.from({ length: 400_000 }, (_, at) => ({ at, text: [at, at + 1, at + 2] }))
+  // They are old now: the next collections do not move them by themselves.
+  for (let round = 0; round < 2; round += 1) collect()
+  for (let at = 0; at < all.length; at += 100) alive.push(all[at] ?? {})
+  all.length = 0
+  for (let round = 0; round < 3; round += 1) collect()
+  const used = getHeapStatistics().used_heap_size
+  t.ok(used - before < 4 * MiB, `${used - before} bytes alive`)
+  const old = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'old_space')
+  const holes = (old?.physical_space_size ?? 0) - (old?.space_used_size ?? 0)
+  t.ok(holes < MiB, `${holes} bytes of holes`)
+  t.equal(alive.length, 4000)
 })

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** Heights have 4 bytes in the index; the highest value means that there is none. */
 const heightMax = 0xffff_fffe

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { decodeBase64url } from '../../format/base64url.js'
 import { parseId } from '../../format/id.js'
 

@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import type { Shape } from '../../http/operation.js'
 
 /** Input of an order: the body as JSON, not yet validated, and the rest of the path. */

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** Body of the order to correct a balance. */
 export const correctionShape = z.object({
