@@ -20,7 +20,7 @@ import { servicePortFaults, services } from './services.js'
 import type { Setting } from './setting.js'
 import { swarm } from './swarm.js'
 import { topUpFaults, topUps } from './topups.js'
-import { uploads } from './uploads.js'
+import { uploadFaults, uploads } from './uploads.js'
 import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
@@ -188,6 +188,7 @@ function contradictions(config: Config): string[] {
   }
   wrong.push(...servicePortFaults(config.services, given.network, given.port, taken))
   wrong.push(...topUpFaults(config.topUps))
+  wrong.push(...uploadFaults(config.uploads))
   const { subscriptions, registry } = config.swarm
   if (registry === undefined && subscriptions.some((one) => 'publisher' in one)) {
     wrong.push('INDEX_SUBSCRIPTIONS: a wallet needs INDEX_REGISTRY')

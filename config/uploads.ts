@@ -113,3 +113,13 @@ export const uploads = {
     why: 'Uploads are refused (503) while the disk of DATA_PATH has less than this left.',
   }),
 }
+
+/** What is wrong with these settings taken together. */
+export function uploadFaults(given: {
+  readonly gatewayAdminUrl: string | undefined
+  readonly gatewayAdminKey: string | undefined
+}): string[] {
+  return (given.gatewayAdminUrl === undefined) === (given.gatewayAdminKey === undefined)
+    ? []
+    : ['UPLOAD_GATEWAY_ADMIN_URL and UPLOAD_GATEWAY_ADMIN_KEY need each other']
+}

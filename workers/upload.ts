@@ -82,6 +82,8 @@ const given = workerData as UploadThread
 const log = createLog(given.logLevel, 'upload')
 const closing = new AbortController()
 const meters = new Meters(meterTable, given.meters, given.row)
+// No gateway is named where there is none.
+const gateways = given.gateway === '' ? [] : [given.gateway]
 
 const { modulus } = await serviceKey(given.keyFile, given.mayMakeKey)
 const uploads = new Uploads(openUploadTables(given.tablesPath))
@@ -173,8 +175,8 @@ const acceptor = new Acceptor({
   terms: {
     public: modulus,
     // A gateway elsewhere has the bytes from their block on; it is told of the item before.
-    dataCaches: catalog === undefined ? [] : [given.gateway],
-    fastFinalityIndexes: catalog === undefined && news === undefined ? [] : [given.gateway],
+    dataCaches: catalog === undefined ? [] : gateways,
+    fastFinalityIndexes: catalog === undefined && news === undefined ? [] : gateways,
   },
   height: () => height.known,
   clock: systemClock,
@@ -305,7 +307,7 @@ const host = serviceHost({
             version: receiptVersion,
             addresses: { arweave: normalizedAddress(Buffer.from(modulus, 'base64url')) },
             gateway: given.gateway,
-            gateways: [given.gateway],
+            gateways,
             freeUploadLimitBytes: given.free.itemMaxBytes,
             freeTier: {
               lifetimeBytes: given.free.walletBytes,

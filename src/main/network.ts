@@ -40,14 +40,14 @@ export function networkOf({ server, retrieval }: Config): Network {
 
 /**
  * Address of the gateway in what clients are told: its public one, where the operator has named it; else where it listens
- * (`here`), or where no gateway runs here, the first that is trusted; '' where there is none.
+ * (`here`); or where no gateway runs here, the one that is told of uploads, or the first that is trusted; '' where there is none.
  */
 export function toldGateway(config: Config, here: string | undefined): string {
-  const { names, server } = config
+  const { names, server, uploads } = config
   const [host] = server.network === 'mainnet' ? names.rootHosts : []
-  if (here !== undefined && host !== undefined)
-    return `${names.sandboxProtocol ?? 'https'}://${host.toLowerCase()}`
-  return here ?? networkOf(config).gateways[0]?.url ?? ''
+  if (host !== undefined) return `${names.sandboxProtocol ?? 'https'}://${host.toLowerCase()}`
+  const news = uploads.gatewayAdminUrl?.replace(/(\/(gateway|ar-io)\/admin)?\/?$/, '')
+  return here ?? news ?? networkOf(config).gateways[0]?.url ?? ''
 }
 
 /** How nodes are asked. */

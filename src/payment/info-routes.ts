@@ -7,6 +7,7 @@ export interface ServiceInfo {
   readonly version: string
   /** Token to the address that payments go to. */
   readonly addresses: Readonly<Record<string, string>>
+  /** Serves what was uploaded; '': none is known. */
   readonly gateway: string
 }
 
@@ -44,7 +45,7 @@ function frontPage({ version, addresses, gateway }: ServiceInfo): HtmlPage {
   return makePage(
     'Credits for permanent storage',
     `<p class="lead">This service sells credits, which pay for uploads, and keeps the accounts of them.
-Release ${inHtml(version)}, for uploads that ${inHtml(gateway)} serves.</p>
+Release ${inHtml(version)}${gateway === '' ? '' : `, for uploads that ${inHtml(gateway)} serves`}.</p>
 ${paid}<section><h2>In this browser</h2>${cardsOf([
       ['/v1/rates', 'Rates', 'what a GiB costs, in winc and in currencies'],
       ['/v1/currencies', 'Currencies', 'what cards may pay in'],

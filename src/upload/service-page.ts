@@ -1,7 +1,7 @@
 import { cardsOf, type HtmlPage, inHtml, makePage, sizeInWords } from '../http/page.js'
 
 export interface ServicePageFacts {
-  /** Host or URL of the gateway that serves what was taken. */
+  /** Host or URL of the gateway that serves what was taken; '': none is known. */
   readonly gateway: string
   /** Of the wallet that signs receipts. */
   readonly address: string
@@ -22,7 +22,9 @@ export function servicePage(facts: ServicePageFacts): HtmlPage {
   const rows = [
     ['Takes', `signed data items up to ${sizeInWords(itemMaxBytes)}`],
     ['Free', free],
-    ['Served by', isLink ? `<a href="${inHtml(gateway)}">${inHtml(gateway)}</a>` : inHtml(gateway)],
+    ...(gateway === ''
+      ? []
+      : [['Served by', isLink ? `<a href="${inHtml(gateway)}">${inHtml(gateway)}</a>` : inHtml(gateway)]]),
     ['Signs receipts', `<code>${inHtml(address)}</code>`],
     ['Release', inHtml(release)],
   ]

@@ -19,4 +19,21 @@ t.test('clients are told where they can reach the gateway', async (t) => {
   t.equal(told({ NETWORK: 'devnet', ARNS_ROOT_HOST: 'localhost' }, here), here, 'names have a port there')
   const elsewhere = { NETWORK: 'mainnet', TRUSTED_GATEWAY_URL: 'https://first.example' }
   t.equal(told(elsewhere, undefined), 'https://first.example')
+  const news = {
+    ...{ ...elsewhere, SERVICES: 'upload' },
+    ...{ UPLOAD_GATEWAY_ADMIN_URL: 'https://own.example/gateway/admin/', UPLOAD_GATEWAY_ADMIN_KEY: 'key' },
+  }
+  t.equal(told(news, undefined), 'https://own.example', 'the one that is told of uploads goes first')
+  t.equal(
+    told({ ...news, UPLOAD_GATEWAY_ADMIN_URL: 'http://core:4000/ar-io/admin' }, undefined),
+    'http://core:4000',
+  )
+  t.equal(told({ ...news, ARNS_ROOT_HOST: 'public.example' }, undefined), 'https://public.example')
+  t.equal(told({ NETWORK: 'devnet', SERVICES: 'upload' }, undefined), '', 'there is none')
+})
+
+t.test('a gateway elsewhere has an address and a key', async (t) => {
+  const wrong = ['UPLOAD_GATEWAY_ADMIN_URL and UPLOAD_GATEWAY_ADMIN_KEY need each other']
+  t.same(readConfig({ UPLOAD_GATEWAY_ADMIN_URL: 'https://own.example/gateway/admin' }), wrong)
+  t.same(readConfig({ UPLOAD_GATEWAY_ADMIN_KEY: 'key' }), wrong)
 })
