@@ -68,6 +68,10 @@ struct Address {
     else memcpy(&high, six.sin6_addr.s6_addr, sizeof(high));
     return high != 0 ? high : low;
   }
+  Ip ip() const {
+    const uint8_t* bytes = reinterpret_cast<const uint8_t*>(&four.sin_addr);
+    return any.sa_family == AF_INET ? Ip::ofFour(bytes) : Ip::of(six.sin6_addr.s6_addr);
+  }
 };
 
 }  // namespace
@@ -145,7 +149,7 @@ void Server::accept() {
       Address client;
       int fd = accept4(listenFd_, &client.any, &client.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fd >= 0) {
-        add(fd, client.who());
+        add(fd, client.who(), client.ip());
         continue;
       }
       int code = errno;
@@ -195,7 +199,7 @@ void Server::crowdOut() {
   if (inboxAt_ > 0) wake();
 }
 
-void Server::add(int fd, uint64_t who) {
+void Server::add(int fd, uint64_t who, const Ip& ip) {
   size_t slot = slots_.size();
   if (free_.empty()) slots_.push_back(nullptr);
   else {
@@ -207,6 +211,7 @@ void Server::add(int fd, uint64_t who) {
   c->fd = fd;
   c->slot = slot;
   c->who = who;
+  c->ip = ip;
   c->heard = c->since = now_;
   c->poll = make<uv_poll_t>(UV_POLL);
   uv_poll_init(loop_, c->poll, fd);

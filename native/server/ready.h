@@ -20,7 +20,7 @@ struct Condition {
   const int32_t* cell;
   int32_t least, most;
 };
-constexpr size_t kConditionsMax = 12;
+constexpr size_t kConditionsMax = 16;
 // Text of one answer: its key, its tag and its head.
 constexpr size_t kReadyTextMax = 32 * 1024;
 constexpr size_t kReadyBytesMax = size_t{1} << 40;
@@ -39,6 +39,10 @@ struct Tally {
     buckets[bounds.size() + 1] += seconds;
   }
 };
+
+// What limits make of an answer (limits.h): there are none; it is free for everybody; or its bytes are taken from buckets.
+enum class Price : uint8_t { kNone = 0, kFree = 1, kTokens = 2 };
+constexpr uint64_t kPrices = 3;
 
 // Memory that bodies lie in, and for each of its pages whether it is known to be in memory: 0 where it is not. Once closed, no
 // answer out of it is repeated.
@@ -64,10 +68,14 @@ struct Proposed {
   int32_t* asked;
   int32_t askedMask;
   size_t tally;
+  Price price;
+  // Key of the resource's bucket.
+  int32_t resource[2];
   Condition conditions[kConditionsMax];
   size_t conditionCount;
 };
 
+// Behind it lie its conditions and then its text.
 struct Answer {
   Answer* next;
   uint64_t hash, serial;
@@ -78,11 +86,13 @@ struct Answer {
   int64_t from, until;
   int32_t* asked;
   int32_t askedMask;
+  int32_t resource[2];
   Variant variant;
+  Price price;
   bool isHead, strict, hasBody, used;
-  Condition conditions[kConditionsMax];
 
-  const char* text() const { return reinterpret_cast<const char*>(this + 1); }
+  const Condition* conditions() const { return reinterpret_cast<const Condition*>(this + 1); }
+  const char* text() const { return reinterpret_cast<const char*>(conditions() + conditionCount); }
   const char* tagText() const { return text() + host + target; }
   const char* beforeText() const { return tagText() + tag; }
   const char* afterText() const { return beforeText() + before; }
@@ -127,7 +137,7 @@ class ReadyAnswers {
   // Keeps an answer in place of the one that it had for the same question. Numbers are checked by the caller.
   void put(const Proposed& from) {
     size_t length = from.host + from.target + from.tag + from.before + from.after;
-    size_t bytes = sizeof(Answer) + length;
+    size_t bytes = sizeof(Answer) + from.conditionCount * sizeof(Condition) + length;
     if (bytes > maxBytes_) return;
     Question question{from.variant, from.isHead, from.text, from.text + from.host, from.host, from.target};
     if (Answer* before = find(question)) remove(before);
@@ -155,8 +165,11 @@ class ReadyAnswers {
     made->isHead = from.isHead;
     made->strict = from.strict;
     made->hasBody = from.hasBody;
-    for (size_t at = 0; at < from.conditionCount; at += 1) made->conditions[at] = from.conditions[at];
-    memcpy(reinterpret_cast<char*>(made + 1), from.text, length);
+    made->price = from.price;
+    made->resource[0] = from.resource[0];
+    made->resource[1] = from.resource[1];
+    memcpy(const_cast<Condition*>(made->conditions()), from.conditions, from.conditionCount * sizeof(Condition));
+    memcpy(const_cast<char*>(made->text()), from.text, length);
     insert(made);
   }
 
@@ -174,7 +187,7 @@ class ReadyAnswers {
     const Region& region = regions[answer.region];
     if (!region.open || region.serial != answer.serial) return false;
     for (size_t at = 0; at < answer.conditionCount; at += 1) {
-      const Condition& each = answer.conditions[at];
+      const Condition& each = answer.conditions()[at];
       int32_t found = __atomic_load_n(each.cell, __ATOMIC_ACQUIRE);
       if (found < each.least || found > each.most) return false;
     }

@@ -17,7 +17,8 @@ constexpr size_t kPageMax = size_t{1} << 30;
 // The numbers of one answer, in order; then four for each condition.
 enum Number {
   kVariantOf, kIsHead, kIsStrict, kHostBytes, kTargetBytes, kTagBytes, kBeforeBytes, kAfterBytes, kRegionOf, kOffset, kSizeBytes,
-  kHasBody, kFrom, kUntil, kAskedCells, kAskedAt, kAskedBit, kTallyOf, kConditionCount, kFirstCondition
+  kHasBody, kFrom, kUntil, kAskedCells, kAskedAt, kAskedBit, kTallyOf, kPriceOf, kResourceOne, kResourceTwo, kConditionCount,
+  kFirstCondition
 };
 constexpr size_t kConditionNumbers = 4;
 
@@ -90,6 +91,33 @@ bool readBody(const ReadyAnswers& ready, Numbers* numbers, Proposed* to) {
   if (to->sizeBytes == 0 || to->sizeBytes > length) return false;
   to->offset = static_cast<size_t>(numbers->whole(kOffset, length - to->sizeBytes));
   return numbers->good;
+}
+
+// The rules of limits, in order: of each kind of buckets the number of blocks, tokens of a full one, and tokens refilled a second; how
+// many bits of an IPv6 address count; the key of the hash.
+enum Rule {
+  kIpBlocks, kIpCapacity, kIpRefill, kResourceBlocks, kResourceCapacity, kResourceRefill, kSixBits, kSecretLow, kSecretHigh, kRules
+};
+
+// The buckets whose three rules begin at `first`, in memory that is all of them.
+Buckets readBuckets(int32_t* memory, size_t length, size_t first, uint32_t holding, Numbers* numbers) {
+  size_t blocks = static_cast<size_t>(numbers->whole(first, Buckets::kBlocksMax));
+  bool isPower = blocks > 0 && (blocks & (blocks - 1)) == 0;
+  bool isPlaced = reinterpret_cast<uintptr_t>(memory) % alignof(double) == 0 && length == Buckets::wordsFor(blocks);
+  numbers->good = numbers->good && isPower && isPlaced;
+  double capacity = static_cast<double>(numbers->whole(first + 1, uint64_t{1} << 40));
+  double refill = static_cast<double>(numbers->whole(first + 2, uint64_t{1} << 20));
+  return Buckets(memory, isPower ? blocks : 1, capacity, refill, holding);
+}
+
+bool readRanges(const int32_t* numbers, size_t count, std::vector<IpRange>* to) {
+  if (count % 5 != 0) return false;
+  for (size_t at = 0; at < count; at += 5) {
+    IpRange made = {{{numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]}}, static_cast<uint32_t>(numbers[at + 4])};
+    if (numbers[at + 4] < 0 || numbers[at + 4] > 128) return false;
+    to->push_back(made);
+  }
+  return true;
 }
 
 bool readText(Numbers* numbers, size_t textBytes, const uint8_t* outbox, Proposed* to) {
@@ -208,12 +236,52 @@ napi_value repeatPut(napi_env env, napi_callback_info info) {
   made.variant = static_cast<Variant>(numbers.whole(kVariantOf, kVariants - 1));
   made.isHead = numbers.whole(kIsHead, 1) == 1;
   made.strict = numbers.whole(kIsStrict, 1) == 1;
+  made.price = static_cast<Price>(numbers.whole(kPriceOf, kPrices - 1));
+  made.resource[0] = numbers.bound(kResourceOne);
+  made.resource[1] = numbers.bound(kResourceTwo);
   made.from = static_cast<int64_t>(numbers.whole(kFrom, static_cast<uint64_t>(kExact) - 1));
   made.until = static_cast<int64_t>(numbers.whole(kUntil, static_cast<uint64_t>(kExact) - 1));
   bool good = readText(&numbers, textBytes, door->server->outbox(), &made) && readBody(ready, &numbers, &made) &&
               readAsked(*door, &numbers, &made) && readConditions(*door, &numbers, &made);
   if (!good || !numbers.good) return arguments.wrong(1, "describes no answer", true), nullptr;
   ready.put(made);
+  return nullptr;
+}
+
+// repeatLimits(door, ip, resource, rules, trusted, exempt, meters, places): from now on answers may have a price. `ip`, `resource`: the
+// memory of the two tables of buckets; `rules`: see `Rule`; `trusted`, `exempt`: ranges of addresses, four words and the number of bits
+// each; `places` in `meters`: answers judged, tokens of clients, tokens of resources. To be called once.
+napi_value repeatLimits(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "repeatLimits");
+  Door* door = doorOf(arguments);
+  auto ip = arguments.shared<int32_t>(1, napi_int32_array, "is no Int32Array");
+  auto resource = arguments.shared<int32_t>(2, napi_int32_array, "is no Int32Array");
+  auto rules = arguments.elements<double>(3, napi_float64_array, "is no Float64Array");
+  auto trusted = arguments.elements<int32_t>(4, napi_int32_array, "is no Int32Array");
+  auto exempt = arguments.elements<int32_t>(5, napi_int32_array, "is no Int32Array");
+  auto meters = arguments.shared<double>(6, napi_float64_array, "is no Float64Array");
+  auto places = arguments.elements<double>(7, napi_float64_array, "is no Float64Array");
+  if (arguments.good && rules.count != kRules) arguments.wrong(3, "has another length", true);
+  if (arguments.good && places.count != 3) arguments.wrong(7, "has another length", true);
+  if (!arguments.good || door == nullptr) return nullptr;
+  Numbers given{rules.start}, counted{places.start};
+  std::vector<IpRange> ranges[2];
+  bool good = readRanges(trusted.start, trusted.count, &ranges[0]) && readRanges(exempt.start, exempt.count, &ranges[1]);
+  uint32_t holding = 0;
+  if (getrandom(&holding, sizeof(holding), 0) != sizeof(holding)) return fail(env, "getrandom", errno);
+  Buckets buckets[2] = {readBuckets(ip.start, ip.count, kIpBlocks, holding, &given),
+                        readBuckets(resource.start, resource.count, kResourceBlocks, ~holding, &given)};
+  uint32_t sixBits = static_cast<uint32_t>(given.whole(kSixBits, 128));
+  uint32_t low = static_cast<uint32_t>(given.bound(kSecretLow)), high = static_cast<uint32_t>(given.bound(kSecretHigh));
+  double* at[3] = {nullptr, nullptr, nullptr};
+  for (size_t each = 0; each < 3 && meters.count > 0; each += 1) at[each] = meters.start + counted.whole(each, meters.count - 1);
+  if (!good || !given.good || !counted.good || meters.count == 0) return arguments.wrong(3, "describes no limits", true), nullptr;
+  if (door->server->repeats()->limits != nullptr) return fail(env, "repeatLimits", EALREADY);
+  for (size_t each : {1, 2, 6}) {
+    if (keep(env, arguments, each, &door->kept) == nullptr) return nullptr;
+  }
+  door->server->repeats()->limits.reset(
+      new Limited{buckets[0], buckets[1], ranges[0], ranges[1], sixBits, low, high, at[0], at[1], at[2]});
   return nullptr;
 }
 

@@ -77,6 +77,24 @@ bool readAsked(const PlainLines& plain, const uint8_t* bytes, const int32_t* out
   return true;
 }
 
+// The value of the only line of this name, or none. False: there are several.
+bool onlyLine(const uint8_t* bytes, const int32_t* out, const char* name, Text* value) {
+  const char* text = reinterpret_cast<const char*>(bytes);
+  for (int32_t at = 0; at < out[kCount]; at += 1) {
+    const int32_t* line = out + kLines + kLineFields * at;
+    if (!is(Text{text + line[1], static_cast<size_t>(line[2] - line[1])}, name)) continue;
+    if (value->start != nullptr) return false;
+    *value = {text + line[3], static_cast<size_t>(line[4] - line[3])};
+  }
+  return true;
+}
+
+void count(const Limited& limits, const Taken& taken) {
+  *limits.requests += 1;
+  *limits.ipTokens += static_cast<double>(taken.tokens);
+  *limits.resourceTokens += static_cast<double>(taken.tokens);
+}
+
 double secondsOf(const timespec& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9; }
 
 }  // namespace
@@ -146,6 +164,7 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
 
   char id[RequestIds::kLength];
   if (!all.ids.next(id)) return false;
+  if (answer->price != Price::kNone && !admit(c, bytes, out, *answer, length)) return false;
   bool last = c->last || closing_;
   std::string& head = all.head;
   head.assign(answer->beforeText(), answer->before);
@@ -171,7 +190,11 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   message.msg_iovlen = length > 0 ? 2 : 1;
   ssize_t took = sendmsg(c->fd, &message, MSG_NOSIGNAL);
   // The file has shrunk beneath its mapping: JavaScript finds that out.
-  if (took < 0 && errno == EFAULT) return false;
+  if (took < 0 && errno == EFAULT) {
+    if (c->taken.tokens > 0) all.limits->giveBack(c->taken);
+    c->taken.tokens = 0;
+    return false;
+  }
   c->last = last;
   c->phase = Phase::kAnswering;
   c->ended = true;
@@ -182,6 +205,7 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   ReadyAnswers::use(answer);
   all.answered += 1;
   note(*answer, secondsOf(wall) * 1000, length);
+  if (answer->price != Price::kNone) count(*all.limits, c->taken);
   const Tally& tally = all.ready.tallies[answer->tally];
   *tally.at[kHits] += 1;
   *tally.at[kRepeated] += 1;
@@ -208,6 +232,25 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   return true;
 }
 
+// Takes the tokens of an answer of so many bytes, where it costs any. False: nothing was taken, and JavaScript decides.
+bool Server::admit(Connection* c, const uint8_t* bytes, const int32_t* out, const Answer& answer, size_t length) {
+  Limited* limits = repeats_->limits.get();
+  c->taken.tokens = 0;
+  if (limits == nullptr) return false;
+  if (!c->client.known) c->client = limits->clientAt(c->ip);
+  Client client = c->client;
+  if (client.trusted) {
+    Text forwarded, real;
+    if (!onlyLine(bytes, out, "x-forwarded-for", &forwarded) || !onlyLine(bytes, out, "x-real-ip", &real)) return false;
+    if (forwarded.start == nullptr && real.start != nullptr) return false;
+    if (forwarded.start != nullptr && !limits->behind(forwarded.start, forwarded.length, c->client, &client)) return false;
+  }
+  if (client.exempt || answer.price == Price::kFree) return true;
+  if (limits->take(client, answer.resource, length, &c->taken)) return true;
+  c->taken.tokens = 0;
+  return false;
+}
+
 // What follows an answer that went out or was put aside.
 void Server::repeated(Connection* c) {
   if (c->broken) return gone(c);
@@ -222,6 +265,8 @@ void Server::settleRepeat(Connection* c, Count ending) {
   c->owed = -1;
   size_t left = c->rest.size() < c->owedBody ? c->rest.size() : c->owedBody;
   *tally.at[kBodyBytes] += static_cast<double>(c->owedBody - left);
+  if (ending != kWhole && c->taken.tokens > 0) repeats_->limits->settle(c->taken, c->owedBody - left);
+  c->taken.tokens = 0;
   *tally.at[ending == kWhole ? kWhole : kAborted] += 1;
   if (ending != kWhole && ending != kAborted) *tally.at[ending] += 1;
   repeats_->aside -= c->aside;

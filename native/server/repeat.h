@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "limits.h"
 #include "plain-lines.h"
 #include "ready.h"
 
@@ -53,6 +54,8 @@ struct Repeats {
   Repeats(size_t maxBytes, uint64_t seed, const std::string& plain) : ready(maxBytes, seed), lines(plain) {}
   ReadyAnswers ready;
   PlainLines lines;
+  // Null: no answer that has a price is repeated.
+  std::unique_ptr<Limited> limits;
   RequestIds ids;
   DateLine date;
   // The head that is being written.

@@ -17,6 +17,19 @@ export interface RepeatTable {
   region(memory: Uint8Array, here: Int32Array, pageBytes: number): number
   /** Nothing out of a region is sent any more. */
   close(region: number): void
+  /**
+   * From now on answers may have a price. `ip`, `resource`: memory of the tables of buckets; `rules`: as in `rule`; `trusted`,
+   * `exempt`: ranges of addresses, four words and the number of bits each; `places` in `meters`: answers that were judged, tokens
+   * of clients, tokens of resources. To be called once.
+   */
+  limits(
+    ip: Int32Array,
+    resource: Int32Array,
+    rules: Float64Array,
+    ranges: { readonly trusted: Int32Array; readonly exempt: Int32Array },
+    meters: Float64Array,
+    places: Float64Array,
+  ): void
   /** Keeps an answer: its numbers as in `number`, its text (host, target, tag, head before and after the id) in the outbox. */
   put(numbers: Float64Array, textBytes: number): void
   /** What was sent since the last call, one of some: milliseconds since 1970, bytes of the body, answers since the one before. */
@@ -58,13 +71,33 @@ export const number = {
   askedAt: 15,
   askedBit: 16,
   tally: 17,
-  conditions: 18,
-  first: 19,
+  price: 18,
+  resourceOne: 19,
+  resourceTwo: 20,
+  conditions: 21,
+  first: 22,
+} as const
+
+/** What limits make of an answer. */
+export const answerPrice = { none: 0, free: 1, tokens: 2 } as const
+
+/** The rules of limits; blocks are those of the table. */
+export const rule = {
+  ipBlocks: 0,
+  ipCapacity: 1,
+  ipRefill: 2,
+  resourceBlocks: 3,
+  resourceCapacity: 4,
+  resourceRefill: 5,
+  ipv6Bits: 6,
+  secretLow: 7,
+  secretHigh: 8,
+  count: 9,
 } as const
 
 /** Of a condition: number of the cells, place in them, least and most value. */
 export const conditionNumbers = 4
-export const conditionsMax = 12
+export const conditionsMax = 16
 export const answerNumbers: number = number.first + conditionNumbers * conditionsMax
 
 /** Text of one answer at most. */

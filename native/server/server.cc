@@ -240,6 +240,7 @@ NAPI_MODULE_INIT() {
                              {"repeatRegion", repeatRegion},
                              {"repeatClose", repeatClose},
                              {"repeatPut", repeatPut},
+                             {"repeatLimits", repeatLimits},
                              {"repeatSamples", repeatSamples},
                              {"repeatUsage", repeatUsage}});
 }

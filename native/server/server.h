@@ -125,7 +125,7 @@ class Server {
   void resume();
   void retry();
   void crowdOut();
-  void add(int fd, uint64_t who);
+  void add(int fd, uint64_t who, const Ip& ip);
   void deliver();
   void takeUp(size_t slot);
   void later(size_t slot);
@@ -156,6 +156,7 @@ class Server {
   void repeated(Connection* c);
   void settleRepeat(Connection* c, Count ending);
   void note(const Answer& answer, double nowMs, size_t bytes);
+  bool admit(Connection* c, const uint8_t* bytes, const int32_t* out, const Answer& answer, size_t length);
 };
 
 enum class Phase { kHead, kAnswering, kLingering };
@@ -186,7 +187,10 @@ struct Connection {
   int64_t owed = -1;      // the tally of a repeated answer that has not ended
   size_t owedBody = 0;    // bytes of its body
   size_t aside = 0;       // bytes of it that were put aside
-  uint64_t who = 0;       // the address of the client
+  Taken taken;            // tokens that it cost
+  uint64_t who = 0;       // the address of the client, as far as it counts for shares
+  Ip ip;                  // all of it
+  Client client;          // whose bucket that is, once it was asked for
   double heard = 0;       // when it last sent a byte
   double since = 0;       // when the present wait began
   std::string in;         // read and not used yet

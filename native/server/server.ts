@@ -37,6 +37,16 @@ interface Addon {
   repeatTally(door: Door, meters: Float64Array, places: Float64Array, bounds: Float64Array): number
   repeatRegion(door: Door, memory: Uint8Array, here: Int32Array, pageBytes: number): number
   repeatClose(door: Door, region: number): void
+  repeatLimits(
+    door: Door,
+    ip: Int32Array,
+    resource: Int32Array,
+    rules: Float64Array,
+    trusted: Int32Array,
+    exempt: Int32Array,
+    meters: Float64Array,
+    places: Float64Array,
+  ): void
   repeatPut(door: Door, numbers: Float64Array, textBytes: number): void
   repeatSamples(door: Door): [ms: number, bytes: number, count: number, target: string][]
   repeatUsage(door: Door): [answers: number, bytes: number, aside: number]
@@ -141,6 +151,8 @@ class AddonWire implements Wire {
       tally: (meters, places, bounds) => native.repeatTally(door, meters, places, bounds),
       region: (memory, here, pageBytes) => native.repeatRegion(door, memory, here, pageBytes),
       close: (region) => native.repeatClose(door, region),
+      limits: (ip, resource, rules, { trusted, exempt }, meters, places) =>
+        native.repeatLimits(door, ip, resource, rules, trusted, exempt, meters, places),
       put: (numbers, textBytes) => native.repeatPut(door, numbers, textBytes),
       samples: () => native.repeatSamples(door),
       usage: () => native.repeatUsage(door),

@@ -1,4 +1,5 @@
 import type { Request } from '../http/exchange.js'
+import type { RepeatLimits } from '../http/repeater.js'
 import type { Client } from './clients.js'
 import type { Credits, Grant } from './protocol.js'
 import type { SettlementClaims } from './settlement-claims.js'
@@ -32,6 +33,10 @@ export interface Buckets extends Credits {
    */
   ofClient(client: Client): Promise<Balance | undefined>
   ofResource(named: Named): Promise<Balance | undefined>
+  /** The buckets for a server that takes tokens by itself. Absent: they are not in shared memory. */
+  lend?(): Pick<RepeatLimits, 'ip' | 'resource'>
+  /** The key of a resource's bucket there. */
+  keyOf?(named: Named): { readonly one: number; readonly two: number }
   /** Claims on settlements among the gateways that fill these buckets; absent where no other gateway can fill them. */
   claims?(options: { readonly self: string; readonly leftMs: number }): SettlementClaims
 }

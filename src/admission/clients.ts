@@ -1,5 +1,6 @@
 import { formatIp, type IpRange, isInRange, maskIp, parseIp, parseIpRange } from '../format/ip.js'
 import type { Request } from '../http/exchange.js'
+import type { RepeatLimits } from '../http/repeater.js'
 import { Key, type Secret } from './key.js'
 
 export interface ClientOptions {
@@ -66,6 +67,12 @@ export class Clients {
       exempt: false,
     }
     this.#nobody = { client: nobody, trusted: false }
+  }
+
+  /** The same rules for a server that finds clients by itself (native/server/limits.h). */
+  get lent(): Pick<RepeatLimits, 'secret' | 'ipv6PrefixBits' | 'trusted' | 'exempt'> {
+    const { ipv6PrefixBits } = this.options
+    return { secret: this.secret, ipv6PrefixBits, trusted: this.#trusted, exempt: this.#exempt }
   }
 
   /** The client of a request. One look-up for direct connections. */

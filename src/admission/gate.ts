@@ -1,5 +1,6 @@
 import type { Meter, Meters } from '../actor/meter.js'
 import type { Request } from '../http/exchange.js'
+import type { AnswerPrice, RepeatLimits } from '../http/repeater.js'
 import type { AddressThrottle } from './address-throttle.js'
 import { type BucketKind, type Buckets, type Shortage, type Taking, Ticket, tokensOf } from './buckets.js'
 import type { Client, Clients } from './clients.js'
@@ -100,6 +101,31 @@ export class Gate implements Admission {
     return taking instanceof Promise ? taking.then(answer) : answer(taking)
   }
 
+  price(request: Request, name?: string): AnswerPrice | undefined {
+    const { buckets } = this.parts
+    if (buckets.lend === undefined) return undefined
+    return this.#isExemptName(name) ? 'free' : buckets.keyOf?.(request)
+  }
+
+  /** What a server needs to take tokens by itself, just as `admit` does. Undefined: the buckets are not in shared memory. */
+  lend(): RepeatLimits | undefined {
+    const { buckets, clients, meters } = this.parts
+    const lent = buckets.lend?.()
+    if (lent === undefined) return undefined
+    const domain = 'data' satisfies Domain
+    const taken = (bucket: BucketKind): number =>
+      meters.placeOf(consumedName, { bucket_type: bucket, token_type: 'regular', domain }).at
+    const requests = meters.placeOf('rate_limit_requests_total', { domain })
+    return {
+      ...lent,
+      ...clients.lent,
+      meters: requests.cells,
+      requests: requests.at,
+      ipTokens: taken('ip'),
+      resourceTokens: taken('resource'),
+    }
+  }
+
   passes(request: Request): number {
     const { clients, throttle } = this.parts
     if (!clients.isDirect(request)) return 0
@@ -108,9 +134,11 @@ export class Gate implements Admission {
   }
 
   #isExempt(client: Client, name: string | undefined): boolean {
-    return (
-      client.exempt || (name !== undefined && this.#names.size > 0 && this.#names.has(name.toLowerCase()))
-    )
+    return client.exempt || this.#isExemptName(name)
+  }
+
+  #isExemptName(name: string | undefined): boolean {
+    return name !== undefined && this.#names.size > 0 && this.#names.has(name.toLowerCase())
   }
 
   #outcome(
@@ -192,11 +220,13 @@ export class Gate implements Admission {
   }
 }
 
+const consumedName = 'rate_limit_tokens_consumed_total'
+
 function countsOf(meters: Meters, domain: Domain): Counts {
   const exceeded = (limit: BucketKind): Meter =>
     meters.of('rate_limit_exceeded_total', { limit_type: limit, domain })
   const consumed = (bucket: BucketKind, type: string): Meter =>
-    meters.of('rate_limit_tokens_consumed_total', { bucket_type: bucket, token_type: type, domain })
+    meters.of(consumedName, { bucket_type: bucket, token_type: type, domain })
   return {
     requests: meters.of('rate_limit_requests_total', { domain }),
     blockedBytes: meters.of('rate_limit_bytes_blocked_total', { domain }),

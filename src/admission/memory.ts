@@ -41,7 +41,7 @@ export class MemoryBuckets implements Buckets {
     }
     const { tookPaid } = ip
     if (only || tookPaid > 0) return new MemoryTicket(this.parts, client.key, tokens, tookPaid)
-    const key = this.#keyOf(named)
+    const key = this.keyOf(named)
     if (resource.take(key, tokens)) {
       const { tookPaid: resourcePaid } = resource
       return new MemoryTicket(this.parts, client.key, tokens, 0, key, resourcePaid)
@@ -52,9 +52,18 @@ export class MemoryBuckets implements Buckets {
     return { short: 'resource', retrySeconds: resource.secondsUntil(key, tokens) }
   }
 
+  lend(): ReturnType<NonNullable<Buckets['lend']>> {
+    const { ip, resource } = this.parts
+    return { ip: ip.lent, resource: resource.lent }
+  }
+
+  keyOf(named: Named): Key {
+    return this.#keys.of(named)
+  }
+
   async credit(bucket: string, payment: string, tokens: number): Promise<'credited' | 'known'> {
     const named = readResourceName(bucket)
-    const key = named === undefined ? this.parts.clients.at(bucket)?.key : this.#keyOf(named)
+    const key = named === undefined ? this.parts.clients.at(bucket)?.key : this.keyOf(named)
     if (key === undefined) throw new Error('there is no such bucket')
     const words = [key.one, key.two, key.three, key.four] as const
     const kind = named === undefined ? 'ip' : 'resource'
@@ -68,11 +77,7 @@ export class MemoryBuckets implements Buckets {
   }
 
   async ofResource(named: Named): Promise<Balance | undefined> {
-    return this.parts.resource.look(this.#keyOf(named))
-  }
-
-  #keyOf(named: Named): Key {
-    return this.#keys.of(named)
+    return this.parts.resource.look(this.keyOf(named))
   }
 }
 

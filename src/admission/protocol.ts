@@ -1,4 +1,5 @@
 import type { Request } from '../http/exchange.js'
+import type { AnswerPrice } from '../http/repeater.js'
 
 /** What is asked for: label of the meters. `data`: content by id or name; `chunk`: by weave offset; `index`: files of bands. */
 export const domains = ['data', 'chunk', 'index'] as const
@@ -53,6 +54,11 @@ export interface Admission {
    * taken (for `Charge.firstTokenTaken`). Never rejects.
    */
   precheck(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean>
+  /**
+   * What an answer to the same request costs whoever asks, where the server takes the tokens by itself. Undefined: it cannot,
+   * and asks for each. Absent: the same.
+   */
+  price?(request: Request, name?: string): AnswerPrice | undefined
   /** Called for each request that costs no tokens. Returns for how many milliseconds its connection is left unread. */
   passes(request: Request): number
 }

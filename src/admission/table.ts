@@ -1,3 +1,4 @@
+import type { LentBuckets } from '../http/repeater.js'
 import type { Key } from './key.js'
 import { Locks } from './locks.js'
 
@@ -11,6 +12,8 @@ import { Locks } from './locks.js'
  * the bucket lacks. So no work is needed for a refill, and all numbers are whole. `state` is 0: empty; 1: live; 2 and
  * more: paid tokens plus 2, where the disk has a row that says so, which is why such a slot is never given to another
  * client.
+ *
+ * native/server/buckets.h reads and writes the same memory; test/admission/native-buckets.test.ts compares both.
  */
 export interface TableOptions {
   /** Rounded up to a power of two, at least 1,024. */
@@ -81,6 +84,11 @@ export class BucketTable {
   static bytes(options: TableOptions): number {
     const slots = slotCount(options.slots)
     return headerWords * 4 + (slots / blockSlots) * 8 + slots * slotBytes
+  }
+
+  /** All of the table, for a server that takes regular tokens by itself (native/server/buckets.h). */
+  get lent(): LentBuckets {
+    return { ...this.options, words: this.words, blocks: this.blocks }
   }
 
   /** Takes exactly `tokens`, regular ones first, then paid ones; or nothing. */

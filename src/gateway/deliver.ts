@@ -8,7 +8,7 @@ import type { Opened } from '../source/opener.js'
 import type { Window } from '../source/protocol.js'
 import type { Content } from '../store/content.js'
 import type { StoredContent } from '../store/stored-content.js'
-import { admitFlow, answerDenied, precheckFlow, unlimited } from './admit.js'
+import { admitFlow, answerDenied, precheckFlow } from './admit.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
 import { type Entry, isStable, lateBoundary } from './entry.js'
@@ -302,7 +302,7 @@ export class Delivery {
     const { fallback, naming, method, path } = flow
     const answer = { variant, cached, sound, fallback, naming, tail }
     const timed = entry.frame(answer, method, path, seconds, this.parts.writer)
-    if (content !== undefined && sound && hops === '' && grant === unlimited)
+    if (content !== undefined && sound && hops === '' && grant.lines === '')
       this.parts.repeating.offer(flow, entry, content, planned, timed)
     const { frame } = timed
     return { status, frame, id: flow.requestId, lines: lines + hops + grant.lines }

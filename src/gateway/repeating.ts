@@ -2,8 +2,9 @@ import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { SampleRings } from '../actor/sample-rings.js'
 import type { Cell, Tip } from '../actor/shared.js'
+import type { Admission } from '../admission/protocol.js'
 import type { Catalog } from '../catalog/protocol.js'
-import type { CountPlaces, RepeatOptions } from '../http/repeater.js'
+import type { AnswerPrice, CountPlaces, RepeatLimits, RepeatOptions } from '../http/repeater.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { Entry, TimedFrame } from './entry.js'
 import type { Flow } from './flow.js'
@@ -27,6 +28,7 @@ export interface RepeatingParts {
   readonly forkDepth: number
   readonly guard: Guard | undefined
   readonly meters: Meters
+  readonly admission: Pick<Admission, 'price'> | undefined
 }
 
 /** For the server; nothing where it is to repeat nothing: with a line in the log for each request, each takes the steps. */
@@ -34,11 +36,12 @@ export function repeatOptions(
   maxBytes: number,
   log: Log,
   resources: SampleRings,
+  limits?: RepeatLimits,
 ): { readonly repeats?: RepeatOptions } {
   if (maxBytes === 0 || log.isLevelEnabled('debug')) return {}
   const onSample: RepeatOptions['onSample'] = (ms, bytes, count, path) =>
     resources.put(ms, path, bytes, count)
-  return { repeats: { maxBytes, plain: plainLines, onSample } }
+  return { repeats: { maxBytes, plain: plainLines, onSample, limits } }
 }
 
 /**
@@ -74,7 +77,8 @@ export class Repeating {
     if (size === 0 || (method === 'GET' && variant === 'whole' && size > bodyMaxBytes)) return
     const lent = content.lend?.(entry.placeWithdrawals)
     const basis = this.#basisOf(entry)
-    if (lent === undefined || basis === undefined) return
+    const price = this.#priceOf(flow)
+    if (lent === undefined || basis === undefined || price === undefined) return
     repeater.offer({
       variant,
       method,
@@ -92,7 +96,13 @@ export class Repeating {
       conditions: [...basis, ...lent.conditions.map(([cell, value]) => [cell, value, value] as const)],
       asked: lent.asked,
       tally: this.#countsOf(family, variant === 'unchanged' ? '3xx' : '2xx'),
+      price,
     })
+  }
+
+  #priceOf({ request, naming }: Flow): AnswerPrice | undefined {
+    const { admission } = this.parts
+    return admission === undefined ? 'none' : admission.price?.(request, naming?.name)
   }
 
   /** What is known of the entry, with the values under which it was read. Undefined: not all of it can be watched. */

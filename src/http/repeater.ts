@@ -1,14 +1,18 @@
 import {
   answerNumbers,
+  answerPrice,
   answerTextMax,
   conditionNumbers,
   conditionsMax,
   count as counts,
   number,
   type RepeatTable,
+  rule,
 } from '../../native/server/repeats.js'
 import type { Wire } from '../../native/server/wire.js'
 import type { Cell } from '../actor/shared.js'
+import type { SipSecret } from '../format/half-sip-hash.js'
+import type { IpRange } from '../format/ip.js'
 
 /** Whether the server repeats answers by itself, and which. */
 export interface RepeatOptions {
@@ -18,7 +22,44 @@ export interface RepeatOptions {
   readonly plain: readonly string[]
   /** Hears of some of them: milliseconds since 1970, bytes of the body, answers since the one before, path. */
   readonly onSample: (ms: number, bytes: number, count: number, path: string) => void
+  /** Absent: no answer that has a price is repeated. */
+  readonly limits?: RepeatLimits | undefined
 }
+
+/** One kind of buckets in memory that all threads share (src/admission/table.ts). */
+export interface LentBuckets {
+  /** All of the table. Shared memory. */
+  readonly words: Int32Array
+  readonly blocks: number
+  /** Tokens of a full bucket. */
+  readonly capacity: number
+  readonly refillPerSecond: number
+}
+
+/** What the server needs to take the tokens of an answer by itself. */
+export interface RepeatLimits {
+  readonly ip: LentBuckets
+  readonly resource: LentBuckets
+  /** The key of the hash by which buckets of clients are placed. */
+  readonly secret: SipSecret
+  /** IPv6 clients with the same first bits share a bucket. */
+  readonly ipv6PrefixBits: number
+  /** Proxies whose X-Forwarded-For is believed. */
+  readonly trusted: readonly IpRange[]
+  /** Clients that are never limited. */
+  readonly exempt: readonly IpRange[]
+  /** Places in `meters`: answers that were judged, tokens taken from clients, and from resources. */
+  readonly meters: Float64Array
+  readonly requests: number
+  readonly ipTokens: number
+  readonly resourceTokens: number
+}
+
+/**
+ * What limits make of an answer: there are none; it is free for everybody; or its bytes are taken from the client's bucket and
+ * from the one with this key.
+ */
+export type AnswerPrice = 'none' | 'free' | { readonly one: number; readonly two: number }
 
 /** Memory that bodies lie in. */
 export interface BodyMemory {
@@ -76,6 +117,7 @@ export interface RepeatedAnswer {
   /** Set whenever the answer is given. Absent: nothing is. */
   readonly asked?: (Cell & { readonly bit: number }) | undefined
   readonly tally: CountPlaces
+  readonly price: AnswerPrice
 }
 
 /** Of the memory: beyond it, what is asked for once must not push out what is asked for again. */
@@ -87,6 +129,10 @@ function placesIn(given: CountPlaces): Float64Array {
   const places = new Float64Array(counts.buckets + 1)
   for (const [name, at] of Object.entries(counts) as [keyof typeof counts, number][]) places[at] = given[name]
   return places
+}
+
+function rangesIn(ranges: readonly IpRange[]): Int32Array {
+  return Int32Array.from(ranges.flatMap(({ words, bits }) => [...words, bits]))
 }
 
 /** Gives answers to the server, which repeats them without a word to JavaScript. */
@@ -105,6 +151,7 @@ export class Repeater {
   ) {
     this.#wire = wire
     this.#table = table
+    if (options.limits !== undefined) this.#limit(options.limits)
   }
 
   /** An answer may be offered before anybody asked for it again: no other one has to go for it. As of the last second. */
@@ -123,7 +170,9 @@ export class Repeater {
 
   /** From now on the server may give this answer by itself. */
   offer(answer: RepeatedAnswer): void {
-    const { host, path, tag, before, after, conditions, asked } = answer
+    const { host, path, tag, before, after, conditions, asked, price } = answer
+    if (price !== 'none' && this.options.limits === undefined) return
+    const key = typeof price === 'string' ? { one: 0, two: 0 } : price
     const texts = [host, path, tag, before, after]
     const textBytes = texts.reduce((sum, text) => sum + text.length, 0)
     if (textBytes > answerTextMax || conditions.length > conditionsMax) return
@@ -146,6 +195,9 @@ export class Repeater {
       asked?.at ?? 0,
       asked?.bit ?? 0,
       this.#tallyOf(answer.tally),
+      typeof price === 'string' ? answerPrice[price] : answerPrice.tokens,
+      key.one,
+      key.two,
       conditions.length,
     ])
     let at: number = number.first
@@ -164,6 +216,16 @@ export class Repeater {
     this.hasRoom = this.usage.bytes < this.options.maxBytes * roomShare
     for (const [ms, bytes, count, path] of this.#table.samples())
       this.options.onSample(ms, bytes, count, path)
+  }
+
+  #limit({ ip, resource, ipv6PrefixBits, secret, ...limits }: RepeatLimits): void {
+    const rules = new Float64Array(rule.count)
+    rules.set([ip.blocks, ip.capacity, ip.refillPerSecond], rule.ipBlocks)
+    rules.set([resource.blocks, resource.capacity, resource.refillPerSecond], rule.resourceBlocks)
+    rules.set([ipv6PrefixBits, secret.low, secret.high], rule.ipv6Bits)
+    const ranges = { trusted: rangesIn(limits.trusted), exempt: rangesIn(limits.exempt) }
+    const places = Float64Array.of(limits.requests, limits.ipTokens, limits.resourceTokens)
+    this.#table.limits(ip.words, resource.words, rules, ranges, limits.meters, places)
   }
 
   #cellsOf(cells: Int32Array): number {

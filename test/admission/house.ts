@@ -1,7 +1,7 @@
 import { localAddress } from '../../src/actor/address.js'
 import type { Clock } from '../../src/actor/clock.js'
 import type { BucketRules } from '../../src/admission/buckets.js'
-import { Clients } from '../../src/admission/clients.js'
+import { type ClientOptions, Clients } from '../../src/admission/clients.js'
 import { BucketKeeper } from '../../src/admission/keeper.js'
 import type { KeeperReply, KeeperRequest } from '../../src/admission/keeper-protocol.js'
 import { KeptTable } from '../../src/admission/kept-table.js'
@@ -44,6 +44,7 @@ export async function memoryHouse(
   rules: { readonly ip: BucketRules; readonly resource: BucketRules },
   path = dataFolder(),
   slots = 1024,
+  about: ClientOptions = someClients,
 ): Promise<House & { readonly keeper: BucketKeeper; readonly ip: KeptTable; readonly clock: HandClock }> {
   const clock = new HandClock()
   const open = () => {
@@ -54,7 +55,7 @@ export async function memoryHouse(
     const ip = new KeptTable(new SharedArrayBuffer(BucketTable.bytes(ipOptions)), ipOptions)
     const resource = new KeptTable(new SharedArrayBuffer(BucketTable.bytes(resourceOptions)), resourceOptions)
     const keeper = new BucketKeeper({ path, saveEveryMs: 1000 }, { ip, resource }, clock, silent)
-    const clients = new Clients(someClients, keeper.secret)
+    const clients = new Clients(about, keeper.secret)
     const address = localAddress<KeeperRequest, KeeperReply>((message) => keeper.handle(message))
     const buckets = new MemoryBuckets({ ip, resource, clients, secret: keeper.secret, keeper: address })
     return { ip, keeper, clients, buckets }

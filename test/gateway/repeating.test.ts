@@ -4,6 +4,10 @@ import t, { type Test } from 'tap'
 import { servedBy } from '../../native/server/server.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
+import { Meters, meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
+import { AddressThrottle } from '../../src/admission/address-throttle.js'
+import { Gate } from '../../src/admission/gate.js'
 import { loadSigningKey } from '../../src/attest/keys.js'
 import { createSigner } from '../../src/attest/signature.js'
 import { encodeBase64url } from '../../src/format/base64url.js'
@@ -17,11 +21,13 @@ import { MappedFiles } from '../../src/store/mapped.js'
 import { marksBytes, SegmentMarks } from '../../src/store/segments/marks.js'
 import { SegmentReader } from '../../src/store/segments/segment-reader.js'
 import { SegmentStore } from '../../src/store/segments/segment-store.js'
+import { memoryHouse } from '../admission/house.js'
+import { clientAt } from '../conformance/buckets.js'
 import { eventually } from '../eventually.js'
 import { fc } from '../property.js'
 import { scratch } from '../scratch.js'
 import { sha256, someId } from '../source/rig.js'
-import { type Answered, askAt, stage } from './rig.js'
+import { type Answered, askAt, type StageOptions, stage } from './rig.js'
 
 /**
  * What the server repeats by itself must be what the steps would have answered, and must end with the first change of anything
@@ -33,7 +39,7 @@ const shape = { cells: 8, segmentBytes: 2 ** 20 }
 let folders = 0
 
 /** A gateway over segments, with a block list, whose answers are repeated. */
-async function repeating(reuseSeconds = 60) {
+async function repeating(reuseSeconds = 60, more: Pick<StageOptions, 'parts' | 'limits' | 'options'> = {}) {
   folders += 1
   const folder = scratch(`repeating-${folders}`)
   const marks = new SegmentMarks(new SharedArrayBuffer(marksBytes(shape)), shape)
@@ -58,7 +64,8 @@ async function repeating(reuseSeconds = 60) {
   const key = loadSigningKey({ keyFile: `${folder}/key.pem` })
   const signer = createSigner(key, { bindRequest: true, reuseSeconds })
   const blobs = { path: () => '/nowhere', open: () => undefined, segments: reader }
-  const edge = await stage({ parts: { blobs, guard: new Guard(list, none, 60), signer } })
+  const own = { blobs, guard: new Guard(list, none, 60), signer }
+  const edge = await stage({ ...more, parts: { ...own, ...more.parts } })
   return {
     edge,
     store,
@@ -325,6 +332,34 @@ t.test('all that is counted of an answer is counted of a repeated one', { skip }
     'and once more, for it was asked for again and again',
   )
   await rig.close()
+})
+
+t.test('under limits each repeated answer takes its tokens, until there are none', { skip }, async (t) => {
+  const capacity = 100
+  const house = await memoryHouse({
+    ip: { capacity, refillPerSecond: 0 },
+    resource: { capacity: 1000, refillPerSecond: 0 },
+  })
+  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
+  const throttle = new AddressThrottle(systemClock)
+  const gate = new Gate({ ...house, exemptNames: [], meters, throttle })
+  const rig = await repeating(60, { parts: { admission: gate }, limits: gate.lend() })
+  const left = async (): Promise<number> =>
+    (await house.buckets.ofClient(clientAt(house.clients, '127.0.0.1')))?.tokens ?? capacity
+  const id = await rig.put(Buffer.from('charged '.repeat(400)))
+  let served = 0
+  for (; (await rig.edge.ask(`/${id}`)).status === 200; served += 1)
+    t.equal(await left(), capacity - 4 * (served + 1))
+  t.equal(served, 25, 'four tokens each')
+  t.ok(rig.repeated() > 15, `${rig.repeated()} of them were repeated`)
+  const before = rig.repeated()
+  t.equal((await rig.edge.ask(`/${id}`)).status, 429)
+  t.equal(rig.repeated(), before)
+  await house.buckets.credit('127.0.0.1', 'payer:nonce', 8)
+  t.equal((await rig.edge.ask(`/${id}`)).status, 200, 'paid tokens are taken by the steps')
+  t.equal(rig.repeated(), before)
+  await rig.close()
+  await house.close()
 })
 
 t.test('a signature may be kept for any number of seconds', { skip }, async (t) => {

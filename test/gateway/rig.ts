@@ -15,6 +15,7 @@ import type { GatewayOptions } from '../../src/gateway/options.js'
 import { type GatewayParts, gatewayDefaults, type Route, type Source } from '../../src/gateway/parts.js'
 import { plainLines } from '../../src/gateway/plain-lines.js'
 import { type ServeOptions, serve } from '../../src/http/listen.js'
+import type { RepeatLimits } from '../../src/http/repeater.js'
 import { createGateway } from '../../src/routes/gateway.js'
 import type { Forbidden } from '../../src/source/fetch-parts.js'
 import type { ManifestPacker } from '../../src/source/manifest-packer.js'
@@ -68,6 +69,8 @@ export interface StageOptions {
   readonly upstreamUrl?: string
   readonly forbidden?: Forbidden
   readonly packer?: ManifestPacker
+  /** For what the server repeats under limits, beside `admission` in `parts`. */
+  readonly limits?: RepeatLimits | undefined
   /** False: the operator does not trust it. */
   readonly trusted?: boolean
 }
@@ -141,7 +144,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     await server.listening
     return server
   }
-  const repeats = { maxBytes: 2 ** 24, plain: plainLines, onSample: () => undefined }
+  const repeats = { maxBytes: 2 ** 24, plain: plainLines, onSample: () => undefined, limits: given.limits }
   const server = await listening({ repeats })
   const stepwise = await listening({})
   const url = `http://127.0.0.1:${server.port}`

@@ -59,6 +59,7 @@ function serving(sizeBytes: number) {
       offset: 0,
       conditions: lent.conditions.map(([cell, value]) => [cell, value, value] as const),
       tally,
+      price: 'none',
     })
     return file
   }

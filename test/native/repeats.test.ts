@@ -1,6 +1,7 @@
 import t from 'tap'
 import { answerNumbers, conditionsMax, count, number } from '../../native/server/repeats.js'
 import { openWire, servedBy } from '../../native/server/server.js'
+import { BucketTable } from '../../src/admission/table.js'
 import { fc } from '../property.js'
 
 /** The table of repeated answers is given whatever JavaScript can hand it: each is an exception, the next right call works. */
@@ -45,6 +46,9 @@ function opened() {
       99,
       31,
       tally,
+      2,
+      -(2 ** 31),
+      2 ** 31 - 1,
       1,
     ])
     numbers.set([named, 99, -(2 ** 31), 2 ** 31 - 1], number.first)
@@ -69,6 +73,9 @@ t.test('numbers that describe no answer are refused', { skip }, async (t) => {
     [number.askedAt]: [100],
     [number.askedBit]: [32],
     [number.tally]: [1],
+    [number.price]: [3],
+    [number.resourceOne]: [2 ** 31],
+    [number.resourceTwo]: [-(2 ** 31) - 1],
     [number.conditions]: [conditionsMax + 1],
     [number.first]: [1, -1],
     [number.first + 1]: [100, -1],
@@ -111,6 +118,44 @@ t.test('only shared memory is watched', { skip }, async (t) => {
   t.same(table.samples(), [])
   t.same(table.usage(), [0, 0, 0])
   t.doesNotThrow(() => table.close(0), 'after the end')
+})
+
+t.test('limits are tables of buckets as they are, or nothing', { skip }, async (t) => {
+  const { wire, table, meters } = opened()
+  const options = { slots: 1024, capacity: 2 ** 40, refillPerSecond: 2 ** 20 }
+  const words = new Int32Array(new SharedArrayBuffer(BucketTable.bytes(options)))
+  const right = [32, 2 ** 40, 2 ** 20, 32, 1, 0, 64, -(2 ** 31), 2 ** 31 - 1]
+  const ranges = { trusted: Int32Array.of(0, 0, 0xffff, 0, 96), exempt: new Int32Array(0) }
+  const places = Float64Array.of(0, 1, 99)
+  const give = (
+    rules = right,
+    more: {
+      ip?: Int32Array
+      resource?: Int32Array
+      at?: Float64Array
+      known?: typeof ranges
+      cells?: Float64Array
+    } = {},
+  ): void => {
+    const { ip = words, resource = words, at = places, known = ranges, cells = meters } = more
+    table.limits(ip, resource, Float64Array.from(rules), known, cells, at)
+  }
+  for (let at = 0; at < right.length; at += 1) {
+    for (const wrong of [0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, -(2 ** 40)])
+      t.throws(() => give(right.map((one, place) => (place === at ? wrong : one))), RangeError)
+  }
+  for (const blocks of [0, 16, 33, 64, 2 ** 26]) t.throws(() => give([blocks, ...right.slice(1)]), RangeError)
+  t.throws(() => give(right.slice(1)))
+  t.throws(() => give(right, { ip: words.subarray(1) }))
+  t.throws(() => give(right, { resource: new Int32Array(words.length) }))
+  t.throws(() => give(right, { at: Float64Array.of(0, 1) }))
+  t.throws(() => give(right, { at: Float64Array.of(0, 1, 100) }))
+  t.throws(() => give(right, { cells: new Float64Array(100) }))
+  t.throws(() => give(right, { known: { ...ranges, exempt: Int32Array.of(0, 0, 0, 0) } }))
+  t.throws(() => give(right, { known: { ...ranges, trusted: Int32Array.of(0, 0, 0, 0, 129) } }))
+  give()
+  t.throws(() => give(), 'only once')
+  wire.destroy()
 })
 
 t.test('the table stays within its bytes, whatever is put', { skip }, async (t) => {

@@ -1,0 +1,138 @@
+// Takes tokens for repeated answers out of the buckets that all threads share: the same memory, the same locks and the same numbers as
+// src/admission/table.ts. Only what is plain is decided here: JavaScript decides where regular tokens do not suffice, or a bucket has no
+// place in the table yet. test/admission/native-buckets.test.ts compares both.
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace server {
+
+// Where a bucket lies, as `Key` in src/admission/key.ts.
+struct BucketKey {
+  int32_t words[4];
+  uint32_t hash;
+};
+
+// One token for each KiB begun, one at least.
+inline uint64_t tokensOf(uint64_t bytes) { return bytes <= 1024 ? 1 : (bytes + 1023) / 1024; }
+
+// One kind of buckets. The memory is made and described by src/admission/table.ts.
+class Buckets {
+ public:
+  static constexpr size_t kBlocksMax = size_t{1} << 26;
+  static size_t wordsFor(size_t blocks) { return kHeaderWords + 2 * blocks + blocks * kBlockSlots * kSlotNumbers * 2; }
+
+  // `blocks`: a power of two. `refill`: tokens a second. `holding`: any number, another one for each thread.
+  Buckets(int32_t* memory, size_t blocks, double capacity, double refill, uint32_t holding)
+      : words_(memory),
+        locks_(memory + kHeaderWords),
+        marks_(locks_ + blocks),
+        slots_(reinterpret_cast<double*>(marks_ + blocks)),
+        mask_(static_cast<uint32_t>(blocks - 1)),
+        full_(capacity * kGrains),
+        refill_(refill),
+        holding_(holding) {}
+
+  // Takes exactly so many regular tokens. False: nothing was taken, because there are fewer, or the bucket has no place.
+  bool take(const BucketKey& key, uint64_t tokens) {
+    uint32_t block = lock(key.hash);
+    double* slot = find(block, key);
+    bool took = slot != nullptr && takeAt(slot, static_cast<double>(tokens));
+    if (took) mark(block);
+    unlock(block);
+    return took;
+  }
+
+  // Gives regular tokens back. A bucket that was given up meanwhile counts as full.
+  void give(const BucketKey& key, uint64_t tokens) {
+    uint32_t block = lock(key.hash);
+    double* slot = find(block, key);
+    if (slot != nullptr) {
+      slot[kSpent] = std::max(slot[kSpent] - static_cast<double>(tokens) * kGrains, refilled());
+      mark(block);
+    }
+    unlock(block);
+  }
+
+ private:
+  // As in table.ts: words of the header, of which the first has the ticks; slots of a block; a slot's numbers: its key takes two.
+  static constexpr size_t kHeaderWords = 16, kTicks = 0, kBlockSlots = 32, kSlotNumbers = 4, kSpent = 2, kState = 3;
+  // A token in the table's unit, which is also the number of ticks a second.
+  static constexpr double kGrains = 10;
+  // As in locks.ts: tries before a waiter sleeps, how long it sleeps, and after how many sleeps the holder is taken for dead.
+  static constexpr int kSpinsMax = 300, kWaitsMax = 2500;
+  static constexpr long kStepNs = 100'000;
+
+  int32_t* words_;
+  int32_t* locks_;
+  int32_t* marks_;
+  double* slots_;
+  uint32_t mask_;
+  double full_, refill_;
+  uint32_t holding_;
+
+  double refilled() const {
+    return static_cast<double>(static_cast<uint32_t>(__atomic_load_n(words_ + kTicks, __ATOMIC_SEQ_CST))) * refill_;
+  }
+
+  void mark(uint32_t block) { __atomic_store_n(marks_ + block, 1, __ATOMIC_RELAXED); }
+
+  bool takeAt(double* slot, double tokens) {
+    double now = refilled();
+    double lacking = std::max(slot[kSpent] - now, 0.0);
+    if (std::floor((full_ - lacking) / kGrains) < tokens) return false;
+    slot[kSpent] = std::max(slot[kSpent], now) + tokens * kGrains;
+    return true;
+  }
+
+  // The slot of a key in a locked block.
+  double* find(uint32_t block, const BucketKey& key) {
+    double* first = slots_ + static_cast<size_t>(block) * kBlockSlots * kSlotNumbers;
+    uint32_t start = key.hash >> 27;
+    for (uint32_t step = 0; step < kBlockSlots; step += 1) {
+      double* slot = first + ((start + step) & (kBlockSlots - 1)) * kSlotNumbers;
+      if (memcmp(slot, key.words, sizeof(key.words)) == 0 && slot[kState] != 0) return slot;
+    }
+    return nullptr;
+  }
+
+  bool tryLock(int32_t* cell, int32_t from) {
+    return __atomic_compare_exchange_n(cell, &from, static_cast<int32_t>(holding_), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  }
+
+  uint32_t lock(uint32_t hash) {
+    uint32_t block = hash & mask_;
+    int32_t* cell = locks_ + block;
+    holding_ += 1;
+    if (holding_ == 0) holding_ = 1;
+    for (int spins = 0; spins < kSpinsMax; spins += 1) {
+      if (tryLock(cell, 0)) return block;
+    }
+    // A holder that does not run waits for a processor. One that was terminated never lets go: its lock is taken over.
+    int32_t seen = 0;
+    for (int waits = 0;; waits += 1) {
+      int32_t before = __atomic_load_n(cell, __ATOMIC_SEQ_CST);
+      if (before != seen) {
+        seen = before;
+        waits = 0;
+      }
+      if ((before == 0 || waits >= kWaitsMax) && tryLock(cell, before)) return block;
+      timespec step = {0, kStepNs};
+      nanosleep(&step, nullptr);
+    }
+  }
+
+  // Frees the lock, unless it was taken over.
+  void unlock(uint32_t block) {
+    int32_t held = static_cast<int32_t>(holding_);
+    __atomic_compare_exchange_n(locks_ + block, &held, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  }
+};
+
+}  // namespace server
