@@ -1,11 +1,13 @@
 import { joined } from '../bytes.js'
-import { ClientError } from '../errors.js'
+import { ClientError, type ErrorCode } from '../errors.js'
+import { isHashNative } from '../hash.js'
 import type { FetchLike } from '../service.js'
 import { abortedError, Patience, throwIfAborted } from '../timing.js'
+import type { DirectLines } from './direct-line.js'
+import { fetchedWhole, type WholeAnswer } from './held-body.js'
+import { isTooSlow } from './pace.js'
 
 const patienceUsualMs = 30_000
-/** Beyond its patience a reader waits for gateways that send at least so much, in bytes a millisecond. */
-const trickleBytesPerMs = 1
 
 /** What became of one gateway: an answer that was not believed, or none. */
 export interface Finding {
@@ -15,7 +17,8 @@ export interface Finding {
 
 export interface GatewayOptions {
   readonly gatewayUrls: readonly string[]
-  readonly fetch: FetchLike
+  /** The platform's own unless said. */
+  readonly fetch?: FetchLike | undefined
   /** How long a gateway may say nothing before another is asked; 30 s unless said. */
   readonly patienceMs?: number | undefined
   /** Hears of each gateway that failed or lied, while another one is asked. */
@@ -25,8 +28,13 @@ export interface GatewayOptions {
 /** Several gateways: the first that gives what can be proven is believed, and what it failed to prove is told. */
 export class Gateways {
   readonly #patience = new WeakMap<Response, Patience>()
+  readonly #patienceMs: number
+  readonly #fetch: FetchLike
+  #lines: Promise<DirectLines | undefined> | undefined
 
   constructor(private readonly options: GatewayOptions) {
+    this.#patienceMs = options.patienceMs ?? patienceUsualMs
+    this.#fetch = options.fetch ?? ((url, init) => fetch(url, init))
     if (options.gatewayUrls.length === 0)
       throw new ClientError('invalid-input', 'no gateways', 'give at least one address of a gateway')
   }
@@ -68,12 +76,12 @@ export class Gateways {
     post?: string,
   ): Promise<Response> {
     throwIfAborted(signal)
-    const patience = new Patience(this.options.patienceMs ?? patienceUsualMs, signal)
+    const patience = new Patience(this.#patienceMs, signal)
     const init: RequestInit = { headers: { ...headers }, signal: patience.signal }
     if (post !== undefined) Object.assign(init, { method: 'POST', body: post })
     let response: Response
     try {
-      response = await this.options.fetch(url, init)
+      response = await this.#fetch(url, init)
       this.#patience.set(response, patience)
     } catch (error) {
       if (signal?.aborted === true) throw abortedError(signal)
@@ -84,18 +92,28 @@ export class Gateways {
     }
     if (accepted.includes(response.status)) return response
     await response.body?.cancel()
-    const { status } = response
-    const code =
-      status === 404
-        ? 'not-found'
-        : status === 429
-          ? 'rate-limited'
-          : status === 402
-            ? 'payment-required'
-            : 'unavailable'
-    throw new ClientError(code, `${url} answered ${status}`, 'try again later, or another gateway', {
-      status,
-    })
+    throw refused(url, response.status)
+  }
+
+  /** A request for a whole content of at most `bytesMax` bytes. Rejects for every status but 200. */
+  async whole(url: string, bytesMax: number, signal?: AbortSignal): Promise<WholeAnswer> {
+    throwIfAborted(signal)
+    const lines = await this.#direct()
+    const answer = await lines?.ask({ url, bytesMax, patienceMs: this.#patienceMs, signal })
+    if (answer === undefined) {
+      const response = await this.get(url, {}, signal)
+      return fetchedWhole(response, bytesMax, (limit) => this.pieces(response, limit, signal))
+    }
+    if (answer.status === 200) return answer
+    await answer.drop()
+    throw refused(url, answer.status)
+  }
+
+  /** What is faster than `fetch`, where that is the platform's own and has something faster beside it. */
+  #direct(): Promise<DirectLines | undefined> | undefined {
+    if (this.options.fetch !== undefined || !isHashNative) return undefined
+    this.#lines ??= import('./direct-line.js').then(({ DirectLines }) => DirectLines.here())
+    return this.#lines
   }
 
   /** A body of at most `limit` bytes, in pieces. What is longer is not read on. */
@@ -107,7 +125,6 @@ export class Gateways {
     }
     if (response.body === null) return
     let came = 0
-    const patienceMs = this.options.patienceMs ?? patienceUsualMs
     const patience = this.#patience.get(response)
     patience?.begin()
     const reader = (response.body as ReadableStream<Uint8Array>).getReader()
@@ -119,7 +136,7 @@ export class Gateways {
         if (done) return
         came += value.length
         // Silence is not the only way to keep a reader waiting.
-        if ((patience?.waitedMs ?? 0) > patienceMs + came / trickleBytesPerMs)
+        if (isTooSlow(patience, this.#patienceMs, came))
           throw new ClientError('unavailable', `${response.url} is too slow`, 'try again, or another gateway')
         if (came > limit) throw untrue(`${response.url} sends more than ${limit} bytes`)
         yield value
@@ -157,6 +174,16 @@ export class Gateways {
       'check the address of the gateway',
     )
   }
+}
+
+function refused(url: string, status: number): ClientError {
+  const codes = new Map<number, ErrorCode>([
+    [402, 'payment-required'],
+    [404, 'not-found'],
+    [429, 'rate-limited'],
+  ])
+  const code = codes.get(status) ?? 'unavailable'
+  return new ClientError(code, `${url} answered ${status}`, 'try again later, or another gateway', { status })
 }
 
 /** An answer that proves itself wrong. */

@@ -1,41 +1,54 @@
 import { joined } from '../bytes.js'
-import type { Gateways } from './gateways.js'
 
-interface HeldQuestion {
-  readonly gateways: Gateways
-  readonly bytesMax: number
-  readonly signal?: AbortSignal | undefined
+/** An answer whose body is wanted as a whole. */
+export interface WholeAnswer {
+  readonly url: string
+  readonly status: number
+  readonly headers: Headers
+  /** Its body comes so fast that it is hashed by the thread that reads it. */
+  readonly isDirect: boolean
+  /**
+   * Reads the body. `each` sees the pieces as they come, and a promise of it is awaited. Where the length is told, the bytes are
+   * at their place at once, so that no copy is left to do behind the last one.
+   */
+  held(each: (piece: Uint8Array) => Promise<void> | undefined): Promise<Uint8Array<ArrayBuffer>>
+  /** Where the body is not wanted. */
+  drop(): Promise<void> | void
 }
 
 /** The length that an answer's body has; undefined where it is not told, or where the body is compressed on its way. */
-export function plainLength(response: Response): number | undefined {
+export function plainLength(response: Pick<Response, 'headers'>): number | undefined {
   const told = response.headers.get('content-length')
   if (told === null || response.headers.has('content-encoding')) return undefined
   const length = Number(told)
   return Number.isSafeInteger(length) ? length : undefined
 }
 
-/**
- * Reads a whole body of at most `bytesMax` bytes. `each` sees the pieces as they come, and a promise of it is awaited. Where the
- * length is told, the bytes are copied to their place at once, so that no copy is left to do behind the last one.
- */
-export async function heldBody(
-  { gateways, bytesMax, signal }: HeldQuestion,
+/** An answer of `fetch` as one; `pieces` reads at most so many bytes of its body. */
+export function fetchedWhole(
   response: Response,
-  each: (piece: Uint8Array) => Promise<void> | undefined,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const length = plainLength(response)
-  const bytes = length === undefined || length > bytesMax ? undefined : new Uint8Array(length)
-  const pieces: Uint8Array[] = []
-  let size = 0
-  for await (const piece of gateways.pieces(response, bytes?.length ?? bytesMax, signal)) {
-    if (bytes === undefined) pieces.push(piece)
-    else bytes.set(piece, size)
-    size += piece.length
-    const busy = each(piece)
-    if (busy !== undefined) await busy
+  bytesMax: number,
+  pieces: (limit: number) => AsyncIterable<Uint8Array>,
+): WholeAnswer {
+  const { url, status, headers } = response
+  return {
+    ...{ url, status, headers, isDirect: false },
+    drop: () => response.body?.cancel(),
+    held: async (each) => {
+      const length = plainLength(response)
+      const bytes = length === undefined || length > bytesMax ? undefined : new Uint8Array(length)
+      const kept: Uint8Array[] = []
+      let size = 0
+      for await (const piece of pieces(bytes?.length ?? bytesMax)) {
+        if (bytes === undefined) kept.push(piece)
+        else bytes.set(piece, size)
+        size += piece.length
+        const busy = each(piece)
+        if (busy !== undefined) await busy
+      }
+      return bytes?.subarray(0, size) ?? joined(...kept)
+    },
   }
-  return bytes?.subarray(0, size) ?? joined(...pieces)
 }
 
 /** What a reader of the stream gets at once. */

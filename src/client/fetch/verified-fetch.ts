@@ -81,10 +81,9 @@ export class ProvingFetcher {
 
   constructor(options: ProvingFetchOptions) {
     this.#options = options
-    const fetcher: FetchLike = options.fetch ?? ((url, init) => fetch(url, init))
     this.#gateways = new Gateways({
       gatewayUrls: options.gatewayUrls,
-      fetch: fetcher,
+      fetch: options.fetch,
       onFinding: options.onFinding,
       patienceMs: options.patienceMs,
     })

@@ -2,11 +2,11 @@ import { fromBase64, sameBytes, toBase64url } from '../bytes.js'
 import { digestOf, hash256, isHashNative } from '../hash.js'
 import type { SignedHead } from '../item-layout.js'
 import { isOwnersItem } from '../item-proof.js'
-import { asideBytesMin, longSha384 } from '../long-hash.js'
+import { asideBytesMin, longSha384, sha384Here } from '../long-hash.js'
 import { tagValueOf } from '../tags.js'
 import { headOfAnswer } from './answer-head.js'
 import { gatewayHeader, untrue } from './gateways.js'
-import { heldBody, plainLength } from './held-body.js'
+import { plainLength, type WholeAnswer } from './held-body.js'
 import { responseSignature } from './http-signature.js'
 import { checkOwner, type HeadQuestion, headOf } from './item-head.js'
 import { RunningDataRoot } from './merkle-proof.js'
@@ -35,22 +35,22 @@ export const tooLong = 'too-long'
 export async function ownedContent(question: WholeQuestion): Promise<OwnedContent | typeof tooLong> {
   const { gateways, gateway, id, bytesMax, signal } = question
   const path = `/raw/${id}`
-  const response = await gateways.get(gateway + path, {}, signal)
-  if (Number(response.headers.get('content-length')) > bytesMax) {
-    await response.body?.cancel()
+  const answer = await gateways.whole(gateway + path, bytesMax, signal)
+  const { headers, status } = answer
+  if (Number(headers.get('content-length')) > bytesMax) {
+    await answer.drop()
     return tooLong
   }
-  const { headers, status } = response
   const told = gatewayHeader(headers, 'data-id')
   if (told !== undefined && told !== id) {
-    await response.body?.cancel()
+    await answer.drop()
     throw untrue(`${gateway}: asked for ${id}, it gave ${told}`)
   }
   // While the body comes: its bytes are given to nobody before the signature was judged.
   const signature = responseSignature({ status, headers, method: 'GET', path })
   signature.catch((error) => error)
   const rootId = gatewayHeader(headers, 'root-transaction-id')
-  const found = await (rootId === id ? ofTransaction : ofItem)(question, response).catch(async (error) => {
+  const found = await (rootId === id ? ofTransaction : ofItem)(question, answer).catch(async (error) => {
     // A signature that does not hold says more than what followed from it.
     checkSigned(question, await signature)
     throw error
@@ -79,7 +79,7 @@ async function checkDigest(gateway: string, id: string, headers: Headers, bytes:
 /** What the owner did not sign may be what the gateway itself calls broken: that says more. */
 async function proven<Result>(
   { gateway, id }: WholeQuestion,
-  { headers }: Response,
+  { headers }: WholeAnswer,
   bytes: Uint8Array,
   check: () => Promise<Result>,
 ): Promise<Result> {
@@ -98,16 +98,16 @@ async function dataRootOf(bytes: Uint8Array): Promise<Uint8Array> {
 }
 
 /** The body of a transaction: its header is on its way, and its chunks are hashed, while it comes. */
-async function ofTransaction(question: WholeQuestion, response: Response): Promise<Found> {
+async function ofTransaction(question: WholeQuestion, answer: WholeAnswer): Promise<Found> {
   const { gateways, gateway, id, signal, bytesMax } = question
   const proof = transactionProven(gateways, gateway, id, signal)
   // Awaited behind the body, which may fail first.
   proof.catch((error) => error)
-  const length = plainLength(response)
+  const length = plainLength(answer)
   const running = length !== undefined && length <= bytesMax ? new RunningDataRoot(length) : undefined
-  const bytes = await heldBody(question, response, (piece) => running?.update(piece) as undefined)
+  const bytes = await answer.held((piece) => running?.update(piece) as undefined)
   const tx = await proof
-  return proven(question, response, bytes, () => isTransaction(gateway, tx, bytes, running))
+  return proven(question, answer, bytes, () => isTransaction(gateway, tx, bytes, running))
 }
 
 async function isTransaction(
@@ -126,14 +126,14 @@ async function isTransaction(
 }
 
 /** The body of an item, which another thread hashes meanwhile where it is long enough for that. */
-async function ofItem(question: WholeQuestion, response: Response): Promise<Found> {
+async function ofItem(question: WholeQuestion, answer: WholeAnswer): Promise<Found> {
   const { gateway, id } = question
-  const { headers } = response
+  const { headers } = answer
   const told = headOfAnswer(id, headers)
   const proof = told === undefined ? headOf(question, headers) : undefined
   proof?.catch((error) => error)
-  const { bytes, hashed } = await hashedBody(question, response)
-  return proven(question, response, bytes, async () => {
+  const { bytes, hashed } = await hashedBody(answer)
+  return proven(question, answer, bytes, async () => {
     if (told !== undefined && (await isOwnersItem(told, { hashed: await hashed(), length: bytes.length })))
       return describe(told, bytes)
     const found = await (proof ?? headOf(question, headers))
@@ -150,15 +150,15 @@ function describe({ tags, owner }: SignedHead, bytes: Uint8Array<ArrayBuffer>): 
 
 /** A body, and its SHA-384, which is made while it comes: by another thread where it is long, or by this one. */
 async function hashedBody(
-  question: WholeQuestion,
-  response: Response,
+  answer: WholeAnswer,
 ): Promise<{ bytes: Uint8Array<ArrayBuffer>; hashed(): Promise<Uint8Array> }> {
-  const length = plainLength(response) ?? asideBytesMin
+  const length = plainLength(answer) ?? asideBytesMin
   // WebCrypto hashes what is short faster than this thread, but only as a whole.
-  const aside = length < asideBytesMin && !isHashNative ? undefined : await longSha384(length)
+  const isLeft = length < asideBytesMin && !isHashNative
+  const aside = answer.isDirect ? sha384Here() : isLeft ? undefined : await longSha384(length)
   let bytes: Uint8Array<ArrayBuffer>
   try {
-    bytes = await heldBody(question, response, (piece) => aside?.update(piece))
+    bytes = await answer.held((piece) => aside?.update(piece))
   } catch (error) {
     aside?.drop()
     throw error
