@@ -59,4 +59,4 @@ export async function bundleProgram() {
  * The text in characters of one byte. esbuild escapes all others in code, and leaves them in comments of packages; with a single
  * one of them V8 keeps two bytes for each character of the file, in every thread that runs it.
  */
-const narrow = (text) => text.replaceAll(/[^\x00-\x7f]/g, '?')
+const narrow = (text) => text.replaceAll(/[\u0080-\uffff]/g, '?')
