@@ -17,7 +17,11 @@ const begun = await fetch(admin, { method: 'POST', headers, body })
 if (begun.status !== 200) throw new Error(`${begun.status} ${await begun.text()}`)
 for (;;) {
   const state = await (await fetch(`${admin}/status`, { headers })).json()
-  if (state.status === 'completed') break
+  if (state.status === 'completed' && state.rows.transactions > 0) break
+  if (state.status === 'completed')
+    throw new Error(
+      `no transaction up to the last final block, ${state.lastHeight}: try again when there are more blocks`,
+    )
   if (state.status !== 'running') throw new Error(JSON.stringify(state))
   await new Promise((resolve) => setTimeout(resolve, 100))
 }

@@ -65,6 +65,15 @@ t.test('reading, querying, posting, blocking and exporting', async (t) => {
   t.match(await example(t, '02-range.mjs', [], given), /from byte 10485760 on: {2}206, 10485760 bytes/)
   t.match(await example(t, '03-graphql.mjs', [], given), /\d+ of them/)
   t.match(await example(t, '05-post-a-transaction.mjs', ['A text'], given), /: A text/)
+  // Exports hold final blocks only, and what is in the index may be in the newest block, or in none yet.
+  await fetch(`${given.NODE}/mine/3`)
+  await until('the site in a final block', async () => {
+    const query = `{transactions(ids: ["${page}"]) {edges {node {block {height}}}} blocks(first: 1) {edges {node {height}}}}`
+    const asked = await fetch(`${given.GATEWAY}/graphql?query=${encodeURIComponent(query)}`)
+    const heights = [...(await asked.text()).matchAll(/"height":(\d+)/g)].map(([, height]) => Number(height))
+    const [block = Number.POSITIVE_INFINITY, top = 0] = heights
+    return heights.length === 2 && top >= block + 2 ? true : undefined
+  })
   t.match(await example(t, '09-export-to-duckdb.mjs', [keyFile, dataPath], given), /text\/html/)
   t.match(await example(t, '08-block.mjs', [page, keyFile], given), /after: {2}451/)
   const nginx = spawnSync('nginx', ['-v']).error === undefined
