@@ -21,7 +21,9 @@ export const chunks = {
     default: 64 * 2 ** 20,
     min: 0,
     max: 2 ** 40,
-    why: 'Proven chunks kept in memory by each edge thread (a quarter of it for chunks that clients post), and by the fetcher.',
+    why:
+      'Proven chunks kept in memory by each edge thread (a quarter of it for chunks that clients post), and by the fetcher, ' +
+      'whose chunks then go into the cache on disk.',
   }),
   learnMaxBytes: whole({
     env: 'CHUNK_LEARN_MAX_BYTES',

@@ -78,7 +78,7 @@ const gateways = new TrustedGateways(given.gateways, systemClock)
 const chain = given.chain === undefined ? undefined : new RemoteChain(given.chain, systemClock)
 const roots = given.roots === undefined ? undefined : new GatewayRoots(given.roots, systemClock)
 const heights = chain && new RootHeights(chain, systemClock)
-const fromChain = chain && chainSources(chain, given.chunks, given.location, roots, heights)
+const fromChain = chain && chainSources(chain, given.chunks, given.location, roots, heights, small?.chunks)
 const peers =
   given.peers === undefined
     ? []

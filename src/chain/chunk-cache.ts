@@ -24,8 +24,14 @@ export class ChunkCache {
   readonly #stretches = new Map<string, readonly ProvenChunk[]>()
   #bytes = 0
 
-  /** `maxBytes` of chunks and proofs; a chunk that reaches over two stretches counts twice. */
-  constructor(private readonly maxBytes: number) {}
+  /**
+   * `maxBytes` of chunks and proofs; a chunk that reaches over two stretches counts twice. `onLeft` hears of chunks for which
+   * there is no room any more.
+   */
+  constructor(
+    private readonly maxBytes: number,
+    private readonly onLeft: (chunk: ProvenChunk) => void = () => undefined,
+  ) {}
 
   get bytes(): number {
     return this.#bytes
@@ -49,7 +55,9 @@ export class ChunkCache {
     while (this.#bytes > this.maxBytes) {
       const [oldest] = this.#stretches.keys()
       if (oldest === undefined) break
+      const left = this.#stretches.get(oldest) ?? []
       this.#drop(oldest)
+      for (const one of left) this.onLeft(one)
     }
   }
 

@@ -1,5 +1,6 @@
 import { FairSlots } from '../actor/fair-slots.js'
 import type { Chain } from '../chain/chain.js'
+import type { WrittenChunks } from '../chain/segment-chunks.js'
 import { Chunks, OffsetAwareChunks } from './chunks.js'
 import { Directories } from './directories.js'
 import { Items } from './items.js'
@@ -32,18 +33,24 @@ export interface ChainSources {
   readonly sources: readonly Source[]
 }
 
-/** Builds the sources that ask nodes. */
+/** Builds the sources that ask nodes. `segments`: where proven chunks go that leave memory. */
 export function chainSources(
   chain: Chain,
   chunkOptions: ChunkOptions,
   location: LocationLimits,
   roots?: RootLookup,
   heights?: RootHeights,
+  segments?: WrittenChunks,
 ): ChainSources {
   const { aheadMax, concurrencyMax, memoryMaxBytes = usualMemoryBytes } = chunkOptions
   const transactions = new Transactions(chain)
   const turns = FairSlots.unbounded(concurrencyMax)
-  const proven = new ProvenChunks({ chain, turns, memoryMaxBytes })
+  const proven = new ProvenChunks({
+    chain,
+    turns,
+    memoryMaxBytes,
+    ...(segments === undefined ? {} : { segments }),
+  })
   const chunks = new Chunks(transactions, { chunks: proven, aheadMax }, heights)
   const directories = new Directories()
   const items = new Items('chunks-offset-aware', chunks.openRoot, location, directories)

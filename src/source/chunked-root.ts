@@ -2,9 +2,9 @@ import { setMaxListeners } from 'node:events'
 import type { ProvenChunk } from '../chain/chunk-cache.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
+import { usualEnd } from '../format/usual-cut.js'
 import type { ProvenChunks, RootPlace } from './proven-chunks.js'
 import type { RootBytes } from './root-bytes.js'
-import { usualEnd } from './usual-cut.js'
 
 export interface ChunkedRootParts {
   readonly chunks: ProvenChunks
@@ -35,20 +35,19 @@ export class ChunkedRoot implements RootBytes {
 
   /** Where all of it lies in one chunk that is here. */
   near(start: number, end: number): Uint8Array | undefined {
-    const chunk = this.parts.chunks.find(this.place, start)
-    return chunk === undefined || end > chunk.end
-      ? undefined
-      : chunk.chunk.subarray(start - chunk.start, end - chunk.start)
+    return this.parts.chunks.near(this.place, start, end)
   }
 
   async *stream(
     start: number,
     end: number,
     signal: AbortSignal,
+    isKept = false,
   ): AsyncGenerator<Uint8Array | Refusal, undefined> {
     const { chunks } = this.parts
     const ahead = new Map<number, Promise<Outcome>>()
     let leave: AbortController | undefined
+    const elsewhere = isKept ? chunks.keepingElsewhere(this.place, start, end) : undefined
     try {
       let either = signal
       for (let at = start; at < end; ) {
@@ -66,6 +65,7 @@ export class ChunkedRoot implements RootBytes {
           yield chunk
           return undefined
         }
+        elsewhere?.taken(chunk)
         yield chunk.chunk.subarray(at - chunk.start, Math.min(end, chunk.end) - chunk.start)
         at = chunk.end
         for (const asked of ahead.keys()) if (asked < at) ahead.delete(asked)
@@ -73,6 +73,7 @@ export class ChunkedRoot implements RootBytes {
       return undefined
     } finally {
       leave?.abort()
+      elsewhere?.end()
     }
   }
 

@@ -42,7 +42,7 @@ export class Chunks implements Source {
       name: this.name,
       origin: this.name,
       sizeBytes: header.dataSize,
-      body: root === undefined ? nothing : root.stream(from, to, signal),
+      body: root === undefined ? nothing : root.stream(from, to, signal, window === undefined),
       trusted: true,
       proven: isBoundById(header),
       learned: learnedOfTransaction(header),

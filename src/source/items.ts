@@ -99,7 +99,10 @@ function heightOf({ height }: RootBytes): Pick<Attributes, 'height'> {
   return height === undefined ? {} : { height }
 }
 
-/** The payload's bytes; with a verifier a refusal at the end unless the owner signed them. Closes the root. */
+/**
+ * The payload's bytes; with a verifier (it is all of the payload, and kept) a refusal at the end unless the owner signed them.
+ * Closes the root.
+ */
 async function* payload(
   root: RootBytes,
   start: number,
@@ -109,7 +112,9 @@ async function* payload(
 ): AsyncGenerator<Uint8Array | Refusal, undefined> {
   try {
     const near = start === end ? undefined : root.near?.(start, end)
-    for await (const piece of near === undefined ? root.stream(start, end, signal) : [near]) {
+    for await (const piece of near === undefined
+      ? root.stream(start, end, signal, verifier !== undefined)
+      : [near]) {
       if (isRefusal(piece)) {
         yield piece
         return undefined

@@ -1,10 +1,12 @@
 import { type FairSlots, gaveUp } from '../actor/fair-slots.js'
 import type { Chain } from '../chain/chain.js'
 import { ChunkCache, type ProvenChunk } from '../chain/chunk-cache.js'
+import type { ChunkByte, WrittenChunks } from '../chain/segment-chunks.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
+import { usualStart } from '../format/usual-cut.js'
+import { equalBytes } from '../proof/digest.js'
 import { proveChunk, rulesetAt } from '../proof/path.js'
-import { usualStart } from './usual-cut.js'
 
 /** Where a root transaction's data lies, and the root that its signature vouches for. */
 export interface RootPlace {
@@ -23,6 +25,24 @@ export interface ProvenChunksParts {
   readonly turns: FairSlots
   /** Bytes of chunks and their proofs in memory. */
   readonly memoryMaxBytes: number
+  /** Where chunks go that leave memory; absent: they are fetched anew. */
+  readonly segments?: WrittenChunks
+}
+
+/** Bytes of a root that lie in the store as content, or soon will. */
+interface KeptRange {
+  readonly dataRoot: Uint8Array
+  readonly start: number
+  readonly end: number
+}
+
+interface Elsewhere {
+  taken(chunk: ProvenChunk): void
+  end(): void
+}
+
+function isWithin(chunk: ProvenChunk, { dataRoot, start, end }: KeptRange): boolean {
+  return start <= chunk.start && chunk.end <= end && equalBytes(chunk.dataRoot, dataRoot)
 }
 
 /** Nodes asked for one chunk when the proof of what came does not hold. */
@@ -33,15 +53,20 @@ const foreseenMax = 4
 
 /**
  * The chunks of transactions' data as one thread has them: each is fetched and proven once, whoever wants bytes of it, at the
- * same time or within as long as it stays in memory. Whoever reads a root from chunk to chunk finds the next one on its way.
+ * same time or as long as it stays in memory and then in segments. Whoever reads a root from chunk to chunk finds the next one
+ * on its way.
  */
 export class ProvenChunks {
   readonly #memory: ChunkCache
   readonly #flights = new Map<string, Flight>()
+  readonly #keptRanges = new Set<KeptRange>()
+  readonly #keptElsewhere = new WeakSet<ProvenChunk>()
   #foreseen = 0
 
   constructor(private readonly parts: ProvenChunksParts) {
-    this.#memory = new ChunkCache(parts.memoryMaxBytes)
+    this.#memory = new ChunkCache(parts.memoryMaxBytes, (left) => {
+      if (!this.#isKeptElsewhere(left)) parts.segments?.put(left)
+    })
   }
 
   /** Bytes held. */
@@ -49,9 +74,37 @@ export class ProvenChunks {
     return this.#memory.bytes
   }
 
-  /** The chunk with byte `at` (from 0) of the root's data, where it is here. */
+  /** The chunk with byte `at` (from 0) of the root's data, where it is in memory. */
   find({ dataRoot, sizeBytes, weaveStart }: RootPlace, at: number): ProvenChunk | undefined {
     return this.#memory.find(dataRoot, sizeBytes, at, rulesetAt(weaveStart + at))
+  }
+
+  /** The bytes of the root's data from `start` to `end`, where they lie in one chunk that is here. */
+  near(place: RootPlace, start: number, end: number): Uint8Array | undefined {
+    const chunk = this.find(place, start)
+    if (chunk === undefined) return this.parts.segments?.near(byteOf(place, start), end - start)
+    return end > chunk.end ? undefined : chunk.chunk.subarray(start - chunk.start, end - chunk.start)
+  }
+
+  /**
+   * All bytes of a range are being written into the store, as content, until `end` of the answer is called: chunks in it need not
+   * be kept once more. `taken` of it hears of each chunk that was.
+   */
+  keepingElsewhere({ dataRoot }: RootPlace, start: number, end: number): Elsewhere {
+    const range = { dataRoot, start, end }
+    this.#keptRanges.add(range)
+    return {
+      taken: (chunk) => {
+        if (isWithin(chunk, range)) this.#keptElsewhere.add(chunk)
+      },
+      end: () => this.#keptRanges.delete(range),
+    }
+  }
+
+  #isKeptElsewhere(chunk: ProvenChunk): boolean {
+    if (this.#keptElsewhere.has(chunk)) return true
+    for (const range of this.#keptRanges) if (isWithin(chunk, range)) return true
+    return false
   }
 
   /**
@@ -88,6 +141,11 @@ export class ProvenChunks {
   }
 
   async #bring(place: RootPlace, at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
+    const kept = await this.#fromSegments(place, at)
+    if (kept !== undefined) {
+      this.#memory.put(kept)
+      return kept
+    }
     const found = await this.parts.turns.run(async () => {
       for (let attempt = 1; ; attempt += 1) {
         if (signal.aborted) return gaveUp
@@ -102,6 +160,14 @@ export class ProvenChunks {
     return found
   }
 
+  async #fromSegments(place: RootPlace, at: number): Promise<ProvenChunk | undefined> {
+    try {
+      return await this.parts.segments?.take(byteOf(place, at))
+    } catch {
+      return undefined // the disk refuses: nodes have the same bytes
+    }
+  }
+
   async #askOnce(place: RootPlace, at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
     const { dataRoot, sizeBytes: dataSize, weaveStart } = place
     const answer = await this.parts.chain.chunk(weaveStart + at, signal)
@@ -112,6 +178,10 @@ export class ProvenChunks {
     return isRefusal(proven) ? proven : { chunk, dataPath, dataRoot, dataSize, ...proven, ruleset }
   }
 
+  #has(place: RootPlace, at: number): boolean {
+    return this.find(place, at) !== undefined || this.parts.segments?.has(byteOf(place, at)) === true
+  }
+
   /**
    * Items of a bundle that belong together lie beside each other: where the chunk in front of this one is here too, somebody
    * goes through them, and the next one will be wanted. One chunk at most for each that was asked for, where turns are free.
@@ -119,8 +189,7 @@ export class ProvenChunks {
   #foresee(place: RootPlace, { start, end }: ProvenChunk): void {
     const { turns } = this.parts
     if (start === 0 || end >= place.sizeBytes || this.#foreseen >= foreseenMax) return
-    if (turns.isFull || this.find(place, start - 1) === undefined || this.find(place, end) !== undefined)
-      return
+    if (turns.isFull || this.find(place, start - 1) === undefined || this.#has(place, end)) return
     const key = this.#keyOf(place, usualStart(end, place.sizeBytes))
     if (this.#flights.has(key)) return
     this.#foreseen += 1
@@ -131,6 +200,10 @@ export class ProvenChunks {
         this.#foreseen -= 1
       })
   }
+}
+
+function byteOf({ dataRoot, sizeBytes, weaveStart }: RootPlace, offset: number): ChunkByte {
+  return { dataRoot, dataSize: sizeBytes, offset, ruleset: rulesetAt(weaveStart + offset) }
 }
 
 /** One chunk on its way, and how many wait for it. */

@@ -13,9 +13,14 @@ export interface RootBytes {
   /**
    * Bytes from `start` to `end` (exclusive, inside the data) in order, in pieces as they come; a refusal is the last word. A
    * piece is valid until the next one is asked for.
-   * Reads ahead by a bounded number of pieces.
+   * Reads ahead by a bounded number of pieces. `isKept`: the reader writes all of it into the store.
    */
-  stream(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array | Refusal>
+  stream(
+    start: number,
+    end: number,
+    signal: AbortSignal,
+    isKept?: boolean,
+  ): AsyncIterable<Uint8Array | Refusal>
   /** Those bytes where they lie in memory in one piece, for those who need not wait; valid until anything else is asked. */
   near?(start: number, end: number): Uint8Array | undefined
   /** Gives back what is held. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { WrittenChunks } from '../chain/segment-chunks.js'
 import { SegmentMarks, type SharedSegments } from '../store/segments/marks.js'
 import { SegmentReader } from '../store/segments/segment-reader.js'
 import { SegmentStore, segmentDefaults } from '../store/segments/segment-store.js'
@@ -11,6 +12,7 @@ const tendRecords = 128
 /** The segments as their one writer has them. */
 export interface SmallContent {
   readonly blobs: SmallBlobs
+  readonly chunks: WrittenChunks
   readonly store: SegmentStore
   close(): Promise<void>
 }
@@ -35,6 +37,7 @@ export function openSmallContent(
   const timer = clock.every(1000, () => tend(store))
   return {
     blobs: new SmallBlobs(folder, store, reader, payloadMaxBytes),
+    chunks: new WrittenChunks(store, reader),
     store,
     async close() {
       timer.cancel()

@@ -2,17 +2,22 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { FairSlots } from '../../src/actor/fair-slots.js'
 import type { Chain } from '../../src/chain/chain.js'
+import { WrittenChunks } from '../../src/chain/segment-chunks.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { chunkSizeMax } from '../../src/format/chunk.js'
 import type { Id } from '../../src/format/id.js'
 import { isRefusal, refuse } from '../../src/format/refusal.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { MerkleTree } from '../../src/proof/merkle.js'
+import { rulesetAt } from '../../src/proof/path.js'
 import { chainSources } from '../../src/source/chain-sources.js'
+import { ChunkedRoot } from '../../src/source/chunked-root.js'
 import { ProvenChunks, type RootPlace } from '../../src/source/proven-chunks.js'
 import { Transactions } from '../../src/source/transactions.js'
 import { taken, wantedOf } from '../conformance/source.js'
 import { eventually } from '../eventually.js'
+import { scratch } from '../scratch.js'
+import { SegmentRig } from '../store/segments/rig.js'
 import { bundleItem, bundleTags, item, weave } from './weave.js'
 
 const never = new AbortController().signal
@@ -130,6 +135,61 @@ t.test('proven chunks', async (t) => {
     for (const at of [7, 2, 9, 0, 5]) await take(chunks, at * chunkSizeMax)
     t.ok(chunks.bytes <= 3 * (chunkSizeMax + 2000) && chunks.bytes > 2 * chunkSizeMax)
     t.equal(chunks.find(place, 7 * chunkSizeMax), undefined, 'the one that was used longest ago went')
+  })
+
+  await t.test('what leaves memory is read from segments, and not asked for again', async (t) => {
+    const rig = new SegmentRig(scratch('chunks'), {
+      segmentBytes: 2 ** 22,
+      maxBytes: 2 ** 25,
+      payloadMaxBytes: 2 ** 19,
+    })
+    const segments = new WrittenChunks(rig.store, rig.reader)
+    const counting = counted(chain)
+    counting.open()
+    const parts = {
+      chain: counting,
+      turns: FairSlots.unbounded(8),
+      memoryMaxBytes: 3 * (chunkSizeMax + 2000),
+    }
+    const chunks = new ProvenChunks({ ...parts, segments })
+    const all = [7, 2, 9, 0, 5]
+    for (const round of [1, 2, 3])
+      for (const at of all)
+        t.same(await take(chunks, at * chunkSizeMax + round), bytesAt(at * chunkSizeMax + round))
+    t.equal(counting.asked.length, all.length)
+    const at = all.map((one) => one * chunkSizeMax).find((one) => chunks.find(place, one) === undefined)
+    if (at === undefined) throw new Error('all are in memory')
+    t.same(
+      Buffer.from(chunks.near(place, at + 10, at + 110) ?? []),
+      bytesAt(at + 10),
+      'without a copy of all',
+    )
+    t.equal(chunks.find(place, at), undefined, 'memory stays as it is')
+    const disk = rig.store.fileBytes
+    for (const one of all) await take(chunks, one * chunkSizeMax)
+    t.equal(rig.store.fileBytes, disk, 'nothing is written twice')
+    await rig.close()
+  })
+
+  await t.test('what is kept as content is not written once more', async (t) => {
+    const rig = new SegmentRig(scratch('chunks'), {
+      segmentBytes: 2 ** 22,
+      maxBytes: 2 ** 25,
+      payloadMaxBytes: 2 ** 19,
+    })
+    const segments = new WrittenChunks(rig.store, rig.reader)
+    const parts = { chain, turns: FairSlots.unbounded(8), memoryMaxBytes: 0 }
+    const root = new ChunkedRoot(place, { chunks: new ProvenChunks({ ...parts, segments }), aheadMax: 2 })
+    for await (const piece of root.stream(0, body.length, never, true)) t.notOk(isRefusal(piece))
+    const byte = { dataRoot: place.dataRoot, dataSize: place.sizeBytes, ruleset: rulesetAt(place.weaveStart) }
+    const kept = (): number[] =>
+      Array.from({ length: 11 }, (_, at) => at).filter((at) =>
+        segments.has({ ...byte, offset: at * chunkSizeMax }),
+      )
+    t.same(kept(), [])
+    for await (const piece of root.stream(1, 2 * chunkSizeMax, never, true)) t.notOk(isRefusal(piece))
+    t.same(kept(), [0], 'of the first one a byte is missing')
+    await rig.close()
   })
 })
 

@@ -6,7 +6,7 @@ export interface SegmentPlace {
   readonly segment: number
   /** The record begins at this multiple of 512 bytes. */
   readonly slot: number
-  /** Room between the record's header and the payload. */
+  /** Room between the record's header and the payload: content has none, in that of a chunk lies its proof. */
   readonly roomBytes: number
   readonly sizeBytes: number
 }
@@ -14,6 +14,11 @@ export interface SegmentPlace {
 /** Where in its segment the payload begins. */
 export function payloadOffset({ slot, roomBytes }: SegmentPlace): number {
   return slot * recordSlotBytes + headOfRecordBytes + roomBytes
+}
+
+/** Whether a payload lies there, named by its SHA-256; else a chunk. */
+export function isContent({ roomBytes }: SegmentPlace): boolean {
+  return roomBytes === 0
 }
 
 const placeBytes = 16

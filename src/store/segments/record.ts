@@ -23,10 +23,13 @@ const version = 1
 /** Records begin at multiples of it: so one bit for each such place can say something of each record. */
 export const recordSlotBytes = 512
 
-/** `alone`: the only record of its file, written when its payload was durable already. */
-const kinds = { content: 1, accepted: 2, alone: 3 } as const
+/**
+ * `alone`: the only record of its file, written when its payload was durable already. `chunk`: a proven chunk, with its proof as
+ * meta; in place of a digest stands its name (`nameOfChunk`). Older releases take it for torn.
+ */
+const kinds = { content: 1, accepted: 2, alone: 3, chunk: 4 } as const
 export type RecordKind = keyof typeof kinds
-const kindOf: Readonly<Record<number, RecordKind>> = { 1: 'content', 2: 'accepted', 3: 'alone' }
+const kindOf: Readonly<Record<number, RecordKind>> = { 1: 'content', 2: 'accepted', 3: 'alone', 4: 'chunk' }
 
 /**
  * A digest of a payload whose rest, behind its first `frontBytes`, has a digest already: the SHA-256 of those first bytes and of

@@ -1,18 +1,58 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '../../proof/digest.js'
+import { provesChunk } from './chunk-words.js'
 import type { Disk, OpenFile } from './disk.js'
-import { payloadOffset, type SegmentPlace, segmentName } from './place.js'
-import { headOfRecordBytes, readRecordHead, recordBytes, recordSlotBytes } from './record.js'
+import { type SegmentPlace, segmentName } from './place.js'
+import {
+  headOfRecordBytes,
+  type RecordHead,
+  readRecordHead,
+  recordBytes,
+  recordSlotBytes,
+  sumOfMeta,
+} from './record.js'
 
-/** The payload at a place, compared with its header and its digest; undefined where it is not what it should be. */
-export function soundPayload(
+/** A record as it was read, found sound. The bytes are its own. */
+export interface SoundRecord {
+  readonly payload: Buffer
+  /** Of a chunk. */
+  readonly chunkWords?: Buffer
+}
+
+/**
+ * Whether a record's bytes are what its name says: those of its digest, or a chunk that its own proof holds for. `words`: the
+ * meta. For whatever may have been written by a process that was killed, or lay on a disk since.
+ */
+export function isSoundRecord(
+  head: RecordHead,
+  name: Uint8Array,
+  words: Uint8Array,
+  payload: Uint8Array,
+): boolean {
+  if (Buffer.compare(head.digest, name) !== 0) return false
+  if (head.kind === 'chunk') return sumOfMeta(words) === head.metaSum && provesChunk(name, words, payload)
+  return head.kind === 'content' && Buffer.compare(sha256(payload), name) === 0
+}
+
+/** The record at a place, compared with its header and its name; undefined where it is not what it should be. */
+function soundRecord(
   disk: Disk,
   file: OpenFile,
   place: SegmentPlace,
-  digest: Uint8Array,
-): Buffer | undefined {
-  const bytes = Buffer.allocUnsafe(place.sizeBytes)
-  if (disk.read(file, bytes, payloadOffset(place)) < bytes.length) return undefined
-  return Buffer.compare(createHash('sha256').update(bytes).digest(), digest) === 0 ? bytes : undefined
+  name: Uint8Array,
+): SoundRecord | undefined {
+  const bytes = Buffer.allocUnsafe(headOfRecordBytes + place.roomBytes + place.sizeBytes)
+  if (disk.read(file, bytes, place.slot * recordSlotBytes) < bytes.length) return undefined
+  const head = readRecordHead(bytes)
+  if (head === undefined || !isOfPlace(head, place)) return undefined
+  const chunkWords = bytes.subarray(headOfRecordBytes, headOfRecordBytes + head.metaBytes)
+  const payload = bytes.subarray(headOfRecordBytes + place.roomBytes)
+  if (!isSoundRecord(head, name, chunkWords, payload)) return undefined
+  return head.kind === 'chunk' ? { payload, chunkWords } : { payload }
+}
+
+/** Whether a header is that of the record which is said to lie at a place. */
+export function isOfPlace(head: RecordHead, { segment, roomBytes, sizeBytes }: SegmentPlace): boolean {
+  return head.file === segment && head.payloadBytes === sizeBytes && head.roomBytes === roomBytes
 }
 
 /** The same of a disk that may fail: what cannot be read is not sound. */
@@ -20,10 +60,10 @@ export function readSound(
   disk: Disk,
   file: OpenFile,
   place: SegmentPlace,
-  digest: Uint8Array,
-): Buffer | undefined {
+  name: Uint8Array,
+): SoundRecord | undefined {
   try {
-    return soundPayload(disk, file, place, digest)
+    return soundRecord(disk, file, place, name)
   } catch {
     return undefined // it is fetched anew when somebody asks, which is what is done about damage, too
   }
@@ -47,14 +87,13 @@ export function readTail(disk: Disk, file: OpenFile, segment: number, from: numb
   for (let at = from; at < sizeBytes; ) {
     if (disk.read(file, head, at) < head.length) return { found, end: at }
     const record = readRecordHead(head)
-    if (record === undefined || record.file !== segment || record.kind !== 'content')
-      return { found, end: at }
+    if (record === undefined || record.file !== segment) return { found, end: at }
     const { roomBytes, payloadBytes } = record
     const end = at + headOfRecordBytes + roomBytes + payloadBytes
     if (end > sizeBytes || end - from > maxBytes) return { found, end: at }
     const place = { segment, slot: at / recordSlotBytes, roomBytes, sizeBytes: payloadBytes }
     const digest = new Uint8Array(record.digest)
-    if (soundPayload(disk, file, place, digest) === undefined) return { found, end: at }
+    if (soundRecord(disk, file, place, digest) === undefined) return { found, end: at }
     found.push({ digest, place })
     at += recordBytes(roomBytes, payloadBytes)
   }

@@ -5,9 +5,8 @@ import { Ghosts } from './ghosts.js'
 import type { SegmentMarks } from './marks.js'
 import { type SegmentPlace, samePlace, segmentName } from './place.js'
 import type { HeldRecord } from './place-index.js'
-import { recordBytes } from './record.js'
 import { openSegment, readSound } from './recovery.js'
-import { SegmentFile } from './segment-file.js'
+import { bytesOfRecord, type NewRecord, SegmentFile } from './segment-file.js'
 
 /** What the rings need of their store. */
 export interface RingParts {
@@ -24,7 +23,7 @@ export interface RingParts {
   recordsOf(segment: number, slot: number, limit: number): HeldRecord[]
   /** The payload lies elsewhere from now on. */
   moved(digest: Uint8Array, place: SegmentPlace): void
-  evicted(digest: Uint8Array): void
+  evicted(digest: Uint8Array, place: SegmentPlace): void
   /** The record needs no row any more. */
   passed(segment: number, slot: number): void
   commit(): void
@@ -95,22 +94,16 @@ export class Rings {
     } else this.#main.sealed.unshift({ segment, sizeBytes: 0 })
   }
 
-  /** Appends a payload, into the ring that it belongs to. Throws, or refuses, where the disk does. */
-  append(digest: Uint8Array, parts: readonly Uint8Array[], sizeBytes: number): SegmentPlace | Refusal {
-    const ring = this.#ghosts.has(digest) ? this.#main : this.#young
-    const active = ring.active?.hasRoom(sizeBytes) ? ring.active : this.#open(ring, true)
-    return active instanceof SegmentFile ? this.#write(ring, active, digest, parts, sizeBytes) : active
+  /** Appends a record, into the ring that it belongs to. Throws, or refuses, where the disk does. */
+  append(record: NewRecord): SegmentPlace | Refusal {
+    const ring = this.#ghosts.has(record.name) ? this.#main : this.#young
+    const active = ring.active?.hasRoom(bytesOfRecord(record)) ? ring.active : this.#open(ring, true)
+    return active instanceof SegmentFile ? this.#write(ring, active, record) : active
   }
 
-  #write(
-    ring: Ring,
-    active: SegmentFile,
-    digest: Uint8Array,
-    parts: readonly Uint8Array[],
-    sizeBytes: number,
-  ): SegmentPlace {
+  #write(ring: Ring, active: SegmentFile, record: NewRecord): SegmentPlace {
     try {
-      return active.append(digest, parts, sizeBytes)
+      return active.append(record)
     } catch (error) {
       // What is half written stays a hole; whatever stands before it is sound.
       this.#seal(ring)
@@ -236,7 +229,7 @@ export class Rings {
       return
     }
     if (leaving.isYoung) this.#ghosts.add(digest)
-    parts.evicted(digest)
+    parts.evicted(digest, place)
   }
 
   #mayRewrite(leaving: Leaving, { sizeBytes }: SegmentPlace): boolean {
@@ -246,20 +239,23 @@ export class Rings {
   /** Where it lies then. Undefined: its bytes are not to be had, or there is no room: it goes. */
   #rewrite(leaving: Leaving, place: SegmentPlace, digest: Uint8Array): SegmentPlace | undefined {
     const { file } = leaving
-    const bytes = file === undefined ? undefined : readSound(this.parts.disk, file, place, digest)
-    if (bytes === undefined) {
+    const sound = file === undefined ? undefined : readSound(this.parts.disk, file, place, digest)
+    if (sound === undefined) {
       this.parts.log.warn(
         { segment: place.segment },
         'a cached payload is damaged: it is fetched again when it is asked for',
       )
       return undefined
     }
+    const { payload, ...words } = sound
+    const record = { name: digest, parts: [payload], sizeBytes: payload.length, ...words }
+    const bytes = bytesOfRecord(record)
     const ring = this.#main
-    const active = ring.active?.hasRoom(bytes.length) ? ring.active : this.#open(ring, false)
+    const active = ring.active?.hasRoom(bytes) ? ring.active : this.#open(ring, false)
     if (!(active instanceof SegmentFile)) return undefined
-    const moved = this.#write(ring, active, digest, [bytes], bytes.length)
+    const moved = this.#write(ring, active, record)
     this.parts.moved(digest, moved)
-    leaving.rewrittenBytes += recordBytes(0, bytes.length)
+    leaving.rewrittenBytes += bytes
     return moved
   }
 

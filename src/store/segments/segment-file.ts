@@ -7,6 +7,22 @@ const togetherMaxBytes = 65_536
 
 const none = new Uint8Array(0)
 
+/** What is to be written. */
+export interface NewRecord {
+  /** SHA-256 of the payload; of a chunk its name. */
+  readonly name: Uint8Array
+  /** The payload, in order. */
+  readonly parts: readonly Uint8Array[]
+  readonly sizeBytes: number
+  /** Of a chunk its words (`encodeChunkWords`). Absent: content. */
+  readonly chunkWords?: Uint8Array
+}
+
+/** Bytes that it takes in a segment. */
+export function bytesOfRecord({ chunkWords = none, sizeBytes }: NewRecord): number {
+  return recordBytes(chunkWords.length, sizeBytes)
+}
+
 /** One for all: memory made for each record costs more than the writing, because V8 has to find out when it is garbage. */
 const together = Buffer.allocUnsafeSlow(headOfRecordBytes + togetherMaxBytes)
 
@@ -31,35 +47,48 @@ export class SegmentFile {
     )
   }
 
-  /** Whether a payload of this size has room. */
-  hasRoom(sizeBytes: number): boolean {
-    return this.#end + recordBytes(0, sizeBytes) <= this.sizeBytes
+  /** Whether a record of so many bytes has room. */
+  hasRoom(bytes: number): boolean {
+    return this.#end + bytes <= this.sizeBytes
   }
 
-  /** Appends a payload. Throws where the disk refuses; then nothing may be appended any more. */
-  append(digest: Uint8Array, parts: readonly Uint8Array[], sizeBytes: number): SegmentPlace {
+  /** Appends a record. Throws where the disk refuses; then nothing may be appended any more. */
+  append(record: NewRecord): SegmentPlace {
+    const { name, sizeBytes, chunkWords: meta = none } = record
     const at = this.#end
+    const roomBytes = meta.length
     const head = Buffer.allocUnsafe(headOfRecordBytes)
-    const lengths = { payloadBytes: sizeBytes, roomBytes: 0, metaBytes: 0, metaSum: sumOfMeta(none) }
-    writeRecordHead(head, { kind: 'content', ...lengths, file: this.segment, frontBytes: 0, digest })
-    if (sizeBytes <= togetherMaxBytes) {
-      together.set(head)
-      let end = headOfRecordBytes
-      for (const part of parts) {
-        together.set(part, end)
-        end += part.length
-      }
-      this.disk.write(this.file, together.subarray(0, end), at)
-    } else {
+    writeRecordHead(head, {
+      kind: record.chunkWords === undefined ? 'content' : 'chunk',
+      payloadBytes: sizeBytes,
+      roomBytes,
+      metaBytes: roomBytes,
+      metaSum: sumOfMeta(meta),
+      file: this.segment,
+      frontBytes: 0,
+      digest: name,
+    })
+    // The header comes last: without it there is no record.
+    if (roomBytes + sizeBytes <= togetherMaxBytes) this.#writeTogether([head, meta, ...record.parts], at)
+    else {
       let position = at + headOfRecordBytes
-      for (const part of parts) {
-        this.disk.write(this.file, part, position)
+      for (const part of [meta, ...record.parts]) {
+        if (part.length > 0) this.disk.write(this.file, part, position)
         position += part.length
       }
       this.disk.write(this.file, head, at)
     }
-    this.#end = at + recordBytes(0, sizeBytes)
-    return { segment: this.segment, slot: at / recordSlotBytes, roomBytes: 0, sizeBytes }
+    this.#end = at + bytesOfRecord(record)
+    return { segment: this.segment, slot: at / recordSlotBytes, roomBytes, sizeBytes }
+  }
+
+  #writeTogether(parts: readonly Uint8Array[], at: number): void {
+    let end = 0
+    for (const part of parts) {
+      together.set(part, end)
+      end += part.length
+    }
+    this.disk.write(this.file, together.subarray(0, end), at)
   }
 
   close(): void {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { mappedBy, openWritten } from '../../../native/mapped/mapped.js'
 import type { MappedFile } from '../../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../../actor/clock.js'
@@ -9,6 +8,7 @@ import type { SegmentMarks } from './marks.js'
 import { payloadOffset, type SegmentPlace, segmentName } from './place.js'
 import { PlaceReader } from './place-index.js'
 import { headOfRecordBytes, readRecordHead, recordSlotBytes } from './record.js'
+import { isOfPlace, isSoundRecord } from './recovery.js'
 
 /** A huge page: what the kernel maps at once. */
 const windowBytes = 2 * 1024 * 1024
@@ -115,8 +115,8 @@ export class SegmentContent implements Content {
   }
 
   /**
-   * Compares header and bytes with the digest, once for all threads and all later readers of this run. False: they are not what
-   * they should be, or not to be had; the writer's thread is to be told. Never rejects.
+   * Compares header and bytes with the digest (a chunk with its proof), once for all threads and all later readers of this run.
+   * False: they are not what they should be, or not to be had; the writer's thread is to be told. Never rejects.
    */
   async verify(): Promise<boolean> {
     if (this.sound) return true
@@ -129,16 +129,31 @@ export class SegmentContent implements Content {
   verifyNow(): boolean {
     if (this.sound) return true
     const { file, cell, segment } = this.mapped
-    const head = Buffer.allocUnsafe(headOfRecordBytes)
-    if (!file.copy(this.place.slot * recordSlotBytes, head)) return false
-    const record = readRecordHead(head)
-    const isNamed = record?.file === segment && record.payloadBytes === this.sizeBytes
-    if (!isNamed || Buffer.compare(record.digest, this.digest) !== 0) return false
-    const bytes = Buffer.allocUnsafe(this.sizeBytes)
-    if (!file.copy(this.#offset, bytes)) return false
-    if (Buffer.compare(createHash('sha256').update(bytes).digest(), this.digest) !== 0) return false
-    if (this.reader.marks.isIn(cell, segment)) this.reader.marks.check(cell, this.place.slot)
+    const { slot, roomBytes } = this.place
+    const bytes = Buffer.allocUnsafe(headOfRecordBytes + roomBytes + this.sizeBytes)
+    if (!file.copy(slot * recordSlotBytes, bytes)) return false
+    const head = readRecordHead(bytes)
+    if (head === undefined || !isOfPlace(head, this.place)) return false
+    const words = bytes.subarray(headOfRecordBytes, headOfRecordBytes + head.metaBytes)
+    const payload = bytes.subarray(headOfRecordBytes + roomBytes)
+    if (!isSoundRecord(head, this.digest, words, payload)) return false
+    if (this.reader.marks.isIn(cell, segment)) this.reader.marks.check(cell, slot)
     return true
+  }
+
+  /** A copy of what lies in the room before the payload: the words of a chunk. Undefined where they are not to be had. */
+  copyRoom(): Buffer | undefined {
+    const { roomBytes } = this.place
+    const bytes = Buffer.allocUnsafe(roomBytes)
+    return this.mapped.file.copy(this.#offset - roomBytes, bytes) ? bytes : undefined
+  }
+
+  /** Copies payload bytes from `start` on into all of `target`, without waiting. False: not to be had, or not in memory. */
+  copyNow(start: number, target: Uint8Array): boolean {
+    this.#check(start, start + target.length)
+    const from = this.#offset + start
+    if (!this.mapped.isHere(from, from + target.length, this.reader.now)) return false
+    return this.mapped.file.copy(from, target)
   }
 
   /** A copy of all bytes; undefined where they are not to be had. Waits for the disk where they are not in memory. */

@@ -3,11 +3,12 @@ import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type Disk, diskRefusal, type OpenFile, systemDisk } from './disk.js'
 import type { SegmentMarks } from './marks.js'
-import { readSegmentName, type SegmentPlace, segmentName } from './place.js'
+import { isContent, readSegmentName, type SegmentPlace, segmentName } from './place.js'
 import { PlaceWriter } from './place-index.js'
 import { headOfRecordBytes, readRecordHead, recordBytes, recordSlotBytes } from './record.js'
 import { openSegment, readTail } from './recovery.js'
 import { Rings } from './rings.js'
+import type { NewRecord } from './segment-file.js'
 
 export interface SegmentOptions {
   readonly folder: string
@@ -47,11 +48,12 @@ const lookedAtMax = 4
 const keyOf = (digest: Uint8Array): string => Buffer.from(digest).toString('latin1')
 
 /**
- * Small payloads, named by the SHA-256 of their bytes, one after the other in files of one size: no file, no flush and no
- * rename for each. One thread writes; all threads read through `SegmentReader`.
+ * Small payloads, named by the SHA-256 of their bytes, and proven chunks, one after the other in files of one size: no file, no
+ * flush and no rename for each. One thread writes; all threads read through `SegmentReader`.
  *
  * Cached content is not flushed record by record. What a kill or a power cut leaves of a record is judged when it is first read
- * again: one whose bytes are not those of its digest is not there (the rule stands at `SegmentMarks`).
+ * again: one whose bytes are not those of its digest, or a chunk whose proof does not hold, is not there (the rule stands at
+ * `SegmentMarks`).
  */
 export class SegmentStore {
   readonly #index: PlaceWriter
@@ -92,9 +94,9 @@ export class SegmentStore {
       find: (digest) => this.find(digest),
       recordsOf: (segment, slot, limit) => this.#index.recordsOf(segment, slot, limit),
       moved: (digest, place) => this.#pending.set(keyOf(digest), { digest, place }),
-      evicted: (digest) => {
+      evicted: (digest, place) => {
         this.#pending.set(keyOf(digest), { digest, place: undefined })
-        this.#evicted.push(digest)
+        if (isContent(place)) this.#evicted.push(digest)
       },
       passed: (segment, slot) => void this.#gone.push([segment, slot]),
       commit: () => this.commit(),
@@ -187,17 +189,26 @@ export class SegmentStore {
    * large`; `busy` where the disk is full or fails: nothing is kept then.
    */
   put(digest: Uint8Array, parts: readonly Uint8Array[]): SegmentPlace | Refusal {
-    const known = this.find(digest)
-    if (known !== undefined && this.#isSound(known)) return known
     const sizeBytes = parts.reduce((sum, part) => sum + part.length, 0)
-    if (sizeBytes > this.options.payloadMaxBytes) {
-      return refuse('too-large', 'self', `${sizeBytes} bytes are more than one segment holds`)
+    return this.#put({ name: digest, parts, sizeBytes })
+  }
+
+  /** The same for a chunk, named by `nameOfChunk`, with its words (`encodeChunkWords`): the caller has proven it. */
+  putChunk(name: Uint8Array, chunkWords: Uint8Array, chunk: Uint8Array): SegmentPlace | Refusal {
+    return this.#put({ name, parts: [chunk], sizeBytes: chunk.length, chunkWords })
+  }
+
+  #put(record: NewRecord): SegmentPlace | Refusal {
+    const known = this.find(record.name)
+    if (known !== undefined && this.#isSound(known)) return known
+    if (record.sizeBytes > this.options.payloadMaxBytes) {
+      return refuse('too-large', 'self', `${record.sizeBytes} bytes are more than one segment holds`)
     }
-    const own = new Uint8Array(digest)
+    const name = new Uint8Array(record.name)
     try {
-      const place = this.#rings.append(own, parts, sizeBytes)
+      const place = this.#rings.append({ ...record, name })
       if (isRefusal(place)) return place
-      this.#pending.set(keyOf(own), { digest: own, place })
+      this.#pending.set(keyOf(name), { digest: name, place })
       this.#committing()
       this.#rings.look(lookedAtMax)
       return place

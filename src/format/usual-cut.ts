@@ -1,4 +1,4 @@
-import { chunkSizeMax, chunkSizeMin, nextChunkSize } from '../format/chunk.js'
+import { chunkSizeMax, chunkSizeMin, nextChunkSize } from './chunk.js'
 
 /**
  * Where the chunk that holds byte `at` ends, if the data was cut in the usual way: only a guess for reading ahead, since
