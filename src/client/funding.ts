@@ -27,7 +27,7 @@ export type FundingMode =
       readonly sendTokens: SendTokens
       /** The most that one upload may top up, in the token's smallest unit. */
       readonly maxTokenAmount?: bigint
-      /** 1.1 unless said: prices move between quote and upload. */
+      /** At least 1; 1.1 unless said: prices move between quote and upload. */
       readonly topUpBufferMultiplier?: number
     }
   | {
@@ -68,6 +68,9 @@ export async function topUp(
   key: string,
   request: TopUpRequest,
 ): Promise<TopUpResult> {
+  const { turboCreditDestinationAddress: creditDestination, feeMultiplier = 1 } = request
+  if (!(feeMultiplier > 0 && Number.isFinite(feeMultiplier)))
+    throw noFactor('feeMultiplier', feeMultiplier, 'above 0')
   let txId = await store.get(key)
   let target = {}
   if (txId === sending) {
@@ -77,7 +80,6 @@ export async function topUp(
     throw new ClientError('payment-uncertain', found, advice)
   }
   if (txId === undefined) {
-    const { turboCreditDestinationAddress: creditDestination, feeMultiplier = 1 } = request
     const to = await account.receivingAddress()
     target = { target: to }
     const transfer = { token, to, amount: request.tokenAmount, feeMultiplier }
@@ -101,6 +103,18 @@ export async function topUp(
       await waited(request.pollMs ?? pollMs, request.signal)
     }
   }
+}
+
+function noFactor(name: string, value: unknown, bound: string): ClientError {
+  return new ClientError('invalid-input', `${name} is ${String(value)}`, `give a number ${bound}`)
+}
+
+/** Throws where the buffer is no factor that suffices for the price. */
+export function checkBuffer({
+  topUpBufferMultiplier = 1.1,
+}: Extract<FundingMode, { mode: 'on-demand' }>): void {
+  if (!(topUpBufferMultiplier >= 1 && Number.isFinite(topUpBufferMultiplier)))
+    throw noFactor('topUpBufferMultiplier', topUpBufferMultiplier, 'of at least 1')
 }
 
 /** Tops up what an upload of so many credits lacks, and waits until it is credited. Undefined: there was enough. */

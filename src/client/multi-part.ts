@@ -76,8 +76,6 @@ function allOffsets(size: number, chunkSize: number): Set<number> {
 
 async function create({ service, token, options, payer, item, signal }: PartsUpload): Promise<Begun> {
   const wanted = options.chunkByteCount ?? chunkBytesMin
-  if (!Number.isInteger(wanted) || wanted < chunkBytesMin || wanted > chunkBytesMax)
-    throw new ClientError('invalid-input', `chunkByteCount is ${wanted}`, 'give 5 MiB to 500 MiB, in bytes')
   // No more than 10,000 parts are taken.
   const chunkSize = Math.max(wanted, Math.ceil(item.source.size / 10_000))
   const base = `/v1/chunks/${token}/-1/-1?chunkSize=${chunkSize}`

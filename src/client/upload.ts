@@ -1,8 +1,8 @@
 import type { PaymentAccount, TopUpResult } from './account.js'
 import { plainBytes } from './bytes.js'
-import { type ChunkingOptions, goesInParts } from './chunking.js'
+import { type ChunkingOptions, checkChunking, goesInParts } from './chunking.js'
 import { ClientError } from './errors.js'
-import { defaultMUSDCMax, type FundingMode, fundOnDemand } from './funding.js'
+import { checkBuffer, defaultMUSDCMax, type FundingMode, fundOnDemand } from './funding.js'
 import type { Payer } from './paid-request.js'
 import { allBytes } from './payload.js'
 import { forgetUpload, type PreparedItem } from './prepare.js'
@@ -55,6 +55,8 @@ export async function sendItem(
   const { store, signer, token } = parts
   const { fundingMode = { mode: 'credits' }, signal } = options
   const paidBy = options.paidBy ?? []
+  checkChunking(options)
+  if (fundingMode.mode === 'on-demand') checkBuffer(fundingMode)
   say({ type: 'upload', processedBytes: 0, totalBytes: item.source.size })
   const cryptoFundResult =
     fundingMode.mode === 'on-demand' ? await topUpIfShort(parts, item, fundingMode, signal) : undefined
