@@ -33,7 +33,12 @@ async function logged(folder: string, bytes: number, count: number): Promise<Acc
     const place = log.append([payload], digest)
     if (isRefusal(place)) throw new Error(place.message)
     items.push({
-      ...{ id: idOfBytes(digest), place, headerSize: 0, owner: '', receivedMs: at, deadlineHeight: 0 },
+      id: idOfBytes(digest),
+      place,
+      headerSize: 0,
+      owner: '',
+      receivedMs: at,
+      deadlineHeight: 0,
       winc: '0',
     })
   }

@@ -20,7 +20,12 @@ export async function chromiumFetch(gateway: string, id: string, sizeMib: number
       contents: `import { ProvingFetcher } from ${JSON.stringify(entry)}; globalThis.ProvingFetcher = ProvingFetcher`,
       resolveDir: fileURLToPath(new URL('.', import.meta.url)),
     },
-    ...{ bundle: true, minify: true, write: false, format: 'esm', platform: 'browser', target: 'es2022' },
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
   })
   const html = page((outputFiles[0]?.text ?? '').replaceAll('</script', '<\\/script'))
   const server = createServer((_, response) => response.setHeader('content-type', 'text/html').end(html))

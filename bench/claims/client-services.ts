@@ -18,18 +18,17 @@ export async function startServices(): Promise<Services> {
   const much = String(2 ** 40)
   const child = await start(process.execPath, [...sluiceWords, 'start'], {
     env: {
-      ...{ PORT: '0', DEVNET_PORT: '0', DATA_PATH: scratch('bench-services'), UPLOAD_WALLET_FILE: wallet },
-      ...{
-        DEVNET_SEED: 'false',
-        DEVNET_BLOCK_MS: '0',
-        EDGE_THREADS: '1',
-        UPLOAD_FREE_ITEM_BYTES: '10000000000',
-      },
-      ...{
-        UPLOAD_FREE_WALLET_BYTES: much,
-        UPLOAD_FREE_RANGE_BYTES: much,
-        UPLOAD_MAX_ITEM_BYTES: '10000000000',
-      },
+      PORT: '0',
+      DEVNET_PORT: '0',
+      DATA_PATH: scratch('bench-services'),
+      UPLOAD_WALLET_FILE: wallet,
+      DEVNET_SEED: 'false',
+      DEVNET_BLOCK_MS: '0',
+      EDGE_THREADS: '1',
+      UPLOAD_FREE_ITEM_BYTES: '10000000000',
+      UPLOAD_FREE_WALLET_BYTES: much,
+      UPLOAD_FREE_RANGE_BYTES: much,
+      UPLOAD_MAX_ITEM_BYTES: '10000000000',
     },
     shape: /^\{.*"msg":"ready".*\}$/m,
   })

@@ -27,7 +27,9 @@ export async function turboFolder(
   }
   const { TurboFactory } = (await import(library)) as Turbo
   const turbo = TurboFactory.authenticated({
-    ...{ privateKey: `0x${randomBytes(32).toString('hex')}`, token: 'ethereum', gatewayUrl: gateway },
+    privateKey: `0x${randomBytes(32).toString('hex')}`,
+    token: 'ethereum',
+    gatewayUrl: gateway,
     uploadServiceConfig: { url: upload },
     paymentServiceConfig: { url: payment },
   })

@@ -26,7 +26,11 @@ async function measure(seconds: number, seeded: boolean): Promise<void> {
   const child = spawn(process.execPath, [...sluiceWords, 'start'], {
     env: {
       PATH: process.env.PATH ?? '',
-      ...{ PORT: '0', DEVNET_PORT: '0', DATA_PATH: folder, EDGE_THREADS: '2', DEVNET_SEED: String(seeded) },
+      PORT: '0',
+      DEVNET_PORT: '0',
+      DATA_PATH: folder,
+      EDGE_THREADS: '2',
+      DEVNET_SEED: String(seeded),
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

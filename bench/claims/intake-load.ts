@@ -122,7 +122,9 @@ export async function large(taker: Taker, bytes: number): Promise<number> {
   const { pool, path } = poolOf(taker, 1)
   const begin = systemClock.monotonic()
   const answer = await pool.request({
-    ...{ path: path(), method: taker.method, body: Readable.from(body()) },
+    path: path(),
+    method: taker.method,
+    body: Readable.from(body()),
     headers: { ...taker.headers(bytes), 'content-length': String(header.length + bytes) },
     bodyTimeout: 0,
     headersTimeout: 0,

@@ -55,9 +55,15 @@ export async function startOurs({
   const preload = programPath('claims/intake-unsigned.js')
   const child = await start(process.execPath, [...sluiceWords, 'start'], {
     env: {
-      ...{ PORT: '0', DEVNET_PORT: '0', DATA_PATH: scratch('bench-intake'), UPLOAD_WALLET_FILE: wallet },
-      ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', SERVICES: services },
-      ...{ UPLOAD_FREE_WALLETS: wallets.join(','), UPLOAD_FREE_ITEM_BYTES: '10737418240' },
+      PORT: '0',
+      DEVNET_PORT: '0',
+      DATA_PATH: scratch('bench-intake'),
+      UPLOAD_WALLET_FILE: wallet,
+      DEVNET_SEED: 'false',
+      DEVNET_BLOCK_MS: '0',
+      SERVICES: services,
+      UPLOAD_FREE_WALLETS: wallets.join(','),
+      UPLOAD_FREE_ITEM_BYTES: '10737418240',
       ...(sandbox ? { UPLOAD_SANDBOX: 'true' } : { UPLOAD_BUNDLE_WAIT_SECONDS: '3600' }),
       ...(unsigned ? { NODE_OPTIONS: `--import=${preload}` } : {}),
       ...more,
@@ -66,7 +72,12 @@ export async function startOurs({
   })
   const { urls } = JSON.parse(child.said?.[0] ?? '{}') as { urls: Record<string, string> }
   return {
-    ...{ name: 'sluice', pid: child.pid, url: `${urls.upload}/tx`, urls, method: 'POST', status: 200 },
+    name: 'sluice',
+    pid: child.pid,
+    url: `${urls.upload}/tx`,
+    urls,
+    method: 'POST',
+    status: 200,
     headers: () => ({ 'content-type': 'application/octet-stream' }),
     suffix: () => '',
     stop: () => child.stop(),
@@ -89,7 +100,10 @@ export async function startDav(): Promise<Taker | undefined> {
   if (env === undefined || versionOf('nginx', '-v') === undefined) return undefined
   const folder = scratch('bench-dav')
   const nginx = await startNginx({
-    ...{ name: 'nginx dav PUT', threads: 1, sendfile: true, env },
+    name: 'nginx dav PUT',
+    threads: 1,
+    sendfile: true,
+    env,
     server: [
       `root ${folder}; client_body_temp_path ${folder}/.body; client_max_body_size 0;`,
       'location / { dav_methods PUT; }',
@@ -97,7 +111,10 @@ export async function startDav(): Promise<Taker | undefined> {
   })
   let count = 0
   return {
-    ...{ name: 'nginx dav PUT', pid: nginx.pid, url: `http://127.0.0.1:${nginx.port}/`, method: 'PUT' },
+    name: 'nginx dav PUT',
+    pid: nginx.pid,
+    url: `http://127.0.0.1:${nginx.port}/`,
+    method: 'PUT',
     status: 201,
     headers: () => ({}),
     suffix: () => String(count++),
@@ -112,10 +129,14 @@ export async function startTus(): Promise<Taker | undefined> {
   const words = [programPath('claims/intake-tus.js'), scratch('bench-tus')]
   const child = await start(process.execPath, words, { env, shape: /^port (\d+)$/m })
   return {
-    ...{ name: '@tus/server', pid: child.pid, method: 'POST', status: 201 },
+    name: '@tus/server',
+    pid: child.pid,
+    method: 'POST',
+    status: 201,
     url: `http://127.0.0.1:${child.said?.[1]}/files`,
     headers: (bytes) => ({
-      ...{ 'tus-resumable': '1.0.0', 'upload-length': String(bytes) },
+      'tus-resumable': '1.0.0',
+      'upload-length': String(bytes),
       'content-type': 'application/offset+octet-stream',
     }),
     suffix: () => '',

@@ -157,7 +157,8 @@ async function crowd(): Promise<void> {
 async function permanent(count: number): Promise<void> {
   const key = 'the-key-of-the-intake-bench'
   const taker = await open({
-    ...{ unsigned: true, sandbox: false },
+    unsigned: true,
+    sandbox: false,
     more: { DEVNET_BLOCK_MS: '500', UPLOAD_BUNDLE_WAIT_SECONDS: '1', ADMIN_API_KEY: key },
   })
   const memory: number[] = []
@@ -239,8 +240,14 @@ async function main(): Promise<void> {
   const flag = { type: 'boolean' } as const
   const { values } = parseArgs({
     options: {
-      ...{ count: text, rounds: text, items: text, mib: text, seconds: text, only: text },
-      ...{ full: flag, help: flag },
+      count: text,
+      rounds: text,
+      items: text,
+      mib: text,
+      seconds: text,
+      only: text,
+      full: flag,
+      help: flag,
     },
   })
   if (values.help === true) return say(help)

@@ -40,13 +40,11 @@ const facts = { reason: 'upload', reference: 'bench' }
 async function topUp(ledger: MoneyLedger, round: number): Promise<void> {
   await ledger.commit({
     transfers: Array.from({ length: 1000 }, (_, at) => ({
-      ...{
-        id: `top:${round}:${at}`,
-        kind: 'posted',
-        debit: 'source:bench',
-        credit: `wallet:${at}`,
-        amount: 10n ** 15n,
-      },
+      id: `top:${round}:${at}`,
+      kind: 'posted',
+      debit: 'source:bench',
+      credit: `wallet:${at}`,
+      amount: 10n ** 15n,
       ...facts,
     })),
   })
@@ -237,13 +235,13 @@ async function large(transfers: number): Promise<void> {
   const begin = systemClock.monotonic()
   for (let at = 0; at < transfers; at += 1000) {
     const part = Array.from({ length: Math.min(1000, transfers - at) }, (_, one) => ({
-      ...{
-        id: `t:${at + one}`,
-        kind: 'posted',
-        debit: 'source:bench',
-        credit: `wallet:${(at + one) % wallets}`,
-      },
-      ...{ amount: 1n, reason: 'payment', reference: 'r' },
+      id: `t:${at + one}`,
+      kind: 'posted',
+      debit: 'source:bench',
+      credit: `wallet:${(at + one) % wallets}`,
+      amount: 1n,
+      reason: 'payment',
+      reference: 'r',
     })) as MoveOrder[]
     await ledger.commit({ transfers: part })
   }

@@ -83,8 +83,13 @@ async function run(count: number, clients: number, rounds: number): Promise<void
   for (const { signatureType, owner } of items.slice(0, wallets)) {
     const address = nativeAddress(signatureType, owner)
     const top: MoveOrder = {
-      ...{ id: `top:${address}`, kind: 'posted', debit: 'source:bench', credit: accountOf(address) },
-      ...{ amount: 10n ** 15n, reason: 'payment', reference: 'bench' },
+      id: `top:${address}`,
+      kind: 'posted',
+      debit: 'source:bench',
+      credit: accountOf(address),
+      amount: 10n ** 15n,
+      reason: 'payment',
+      reference: 'bench',
     }
     await ledger.commit({ transfers: [top] })
   }

@@ -52,7 +52,11 @@ async function start(folder: string): Promise<{ readonly ms: number; readonly cp
   const child = spawn(process.execPath, [...sluiceWords, 'start'], {
     env: {
       PATH: process.env.PATH ?? '',
-      ...{ PORT: '0', DEVNET_PORT: '0', DATA_PATH: folder, EDGE_THREADS: '2', DEVNET_SEED: 'false' },
+      PORT: '0',
+      DEVNET_PORT: '0',
+      DATA_PATH: folder,
+      EDGE_THREADS: '2',
+      DEVNET_SEED: 'false',
       UPLOAD_WALLET_FILE: wallet,
     },
     stdio: ['ignore', 'pipe', 'inherit'],

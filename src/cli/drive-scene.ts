@@ -44,7 +44,10 @@ export async function sceneOf(values: DriveWords, driveId: string | undefined): 
     }),
   })
   return {
-    ...{ drives, password, gateway, address: signer && addressOfOwner(signer.owner) },
+    drives,
+    password,
+    gateway,
+    address: signer && addressOfOwner(signer.owner),
     async open() {
       if (driveId === undefined || !/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(driveId))
         throw new WrongWords('give the id of a DRIVE; sluice drive drives lists them')

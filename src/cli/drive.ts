@@ -198,8 +198,18 @@ const snapshot: Work = async (scene, words, values) => {
 }
 
 const subcommands: Readonly<Record<string, Work>> = {
-  ...{ create, drives: listWallet, ls: list, put, get, mkdir, mv: move, rename },
-  ...{ hide: hiding(true), show: hiding(false), share, snapshot },
+  create,
+  drives: listWallet,
+  ls: list,
+  put,
+  get,
+  mkdir,
+  mv: move,
+  rename,
+  hide: hiding(true),
+  show: hiding(false),
+  share,
+  snapshot,
 }
 
 /** Drives. */

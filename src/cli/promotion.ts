@@ -31,9 +31,14 @@ export async function promotionCommand(words: readonly string[]): Promise<number
   const { values, positionals } = parseArgs({
     args: [...words],
     options: {
-      ...{ help: { type: 'boolean' }, new: { type: 'boolean' }, percent: { type: 'string' } },
-      ...{ days: { type: 'string' }, least: { type: 'string' }, most: { type: 'string' } },
-      ...{ uses: { type: 'string' }, payment: { type: 'string' } },
+      help: { type: 'boolean' },
+      new: { type: 'boolean' },
+      percent: { type: 'string' },
+      days: { type: 'string' },
+      least: { type: 'string' },
+      most: { type: 'string' },
+      uses: { type: 'string' },
+      payment: { type: 'string' },
     },
     allowPositionals: true,
   })
@@ -55,9 +60,13 @@ export async function promotionCommand(words: readonly string[]): Promise<number
   }
   const now = systemClock.now()
   const promotion: Promotion = {
-    ...{ code, permille: Number(percent) * 10, expiresMs: now + Number(days) * dayMs },
-    ...{ leastMicroUsd: Number(least) * 1_000_000, mostMicroUsd: Number(most) * 1_000_000 },
-    ...{ usesMax: Number(uses), isForNew: values.new === true },
+    code,
+    permille: Number(percent) * 10,
+    expiresMs: now + Number(days) * dayMs,
+    leastMicroUsd: Number(least) * 1_000_000,
+    mostMicroUsd: Number(most) * 1_000_000,
+    usesMax: Number(uses),
+    isForNew: values.new === true,
   }
   const payment =
     values.payment ?? `http://127.0.0.1:${servicePorts(config.services, config.server.port).payment}`
@@ -68,7 +77,9 @@ async function declare(payment: string, token: string, promotion: Promotion): Pr
   const end = new AbortController()
   const timer = systemClock.after(10_000, () => end.abort())
   const answer = await fetch(`${payment}/v1/promotions`, {
-    ...{ method: 'POST', body: JSON.stringify(promotion), headers: { authorization: `Bearer ${token}` } },
+    method: 'POST',
+    body: JSON.stringify(promotion),
+    headers: { authorization: `Bearer ${token}` },
     signal: end.signal,
   }).catch(whyUnreachable)
   timer.cancel()

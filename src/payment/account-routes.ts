@@ -124,7 +124,8 @@ function paymentView({ about, amount, timeMs, reference }: Transfer): object {
   const common = { date: new Date(timeMs).toISOString(), wincCredited: about.wincCredited ?? String(amount) }
   if (about.type === 'fiat') {
     return {
-      ...{ type: 'fiat', ...common },
+      type: 'fiat',
+      ...common,
       paymentAmount: about.paymentAmount ?? '0',
       currencyType: about.currencyType ?? '',
       paymentProvider: about.paymentProvider ?? '',
@@ -133,7 +134,8 @@ function paymentView({ about, amount, timeMs, reference }: Transfer): object {
     }
   }
   return {
-    ...{ type: 'crypto', ...common },
+    type: 'crypto',
+    ...common,
     tokenType: about.tokenType ?? '',
     tokenQuantity: about.tokenQuantity ?? '0',
     usdEquivalent: about.usdEquivalent ?? '0.000000',

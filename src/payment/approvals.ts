@@ -183,12 +183,12 @@ export class Approvals {
           ? []
           : [
               {
-                ...{
-                  id: `approval-end:${id}:${left}:${attempt}`,
-                  kind: 'posted',
-                  debit: approvalAccount(id),
-                },
-                ...{ credit: accountOf(await this.wallets.find(payer)), amount: left, reference: by ?? id },
+                id: `approval-end:${id}:${left}:${attempt}`,
+                kind: 'posted',
+                debit: approvalAccount(id),
+                credit: accountOf(await this.wallets.find(payer)),
+                amount: left,
+                reference: by ?? id,
                 reason: why === 'expired' ? 'delegated_payment_expired' : 'delegated_payment_revoke',
               } as const,
             ]

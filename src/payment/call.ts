@@ -66,7 +66,10 @@ export function hostRoutes(
       ...new Set(members.flatMap(({ method = 'GET' }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))),
     ],
     about: members.map(({ path: full, summary, statuses, query, type, operator, method = 'GET' }) => ({
-      ...{ path: full, summary, statuses, methods: method === 'GET' ? ['GET', 'HEAD'] : [method] },
+      path: full,
+      summary,
+      statuses,
+      methods: method === 'GET' ? ['GET', 'HEAD'] : [method],
       ...(query === undefined ? {} : { query }),
       ...(type === undefined ? {} : { type }),
       ...(operator === undefined ? {} : { operator }),

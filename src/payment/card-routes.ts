@@ -129,17 +129,17 @@ function wishOf(
     return url === undefined ? {} : { [name]: url }
   }
   return {
-    ...{
-      method: found,
-      destination: address,
-      destinationType: isMail ? 'email' : (kind ?? 'arweave'),
-      currency,
-      amount,
-      codes,
-    },
+    method: found,
+    destination: address,
+    destinationType: isMail ? 'email' : (kind ?? 'arweave'),
+    currency,
+    amount,
+    codes,
     uiMode: query.get('uiMode') === 'embedded' ? 'embedded' : 'hosted',
     ...(isMail && giftMessage !== '' ? { giftMessage } : {}),
-    ...{ ...target('successUrl'), ...target('cancelUrl'), ...target('returnUrl') },
+    ...target('successUrl'),
+    ...target('cancelUrl'),
+    ...target('returnUrl'),
   }
 }
 
@@ -147,14 +147,16 @@ function quoteView(quote: CardQuote, provider: string): object {
   const { id, destination, destinationType, amount, quotedAmount, winc, currency, expiresMs, adjustments } =
     quote
   return {
-    ...{ topUpQuoteId: id, destinationAddress: destination, destinationAddressType: destinationType },
-    ...{
-      paymentAmount: amount,
-      quotedPaymentAmount: quotedAmount,
-      winstonCreditAmount: winc,
-      currencyType: currency,
-    },
-    ...{ quoteExpirationDate: new Date(expiresMs).toISOString(), paymentProvider: provider, adjustments },
+    topUpQuoteId: id,
+    destinationAddress: destination,
+    destinationAddressType: destinationType,
+    paymentAmount: amount,
+    quotedPaymentAmount: quotedAmount,
+    winstonCreditAmount: winc,
+    currencyType: currency,
+    quoteExpirationDate: new Date(expiresMs).toISOString(),
+    paymentProvider: provider,
+    adjustments,
   }
 }
 
@@ -187,7 +189,9 @@ function checkoutRoutes(cards: Cards): CallRoute[] {
   const missing = words(404, 'There is no such payment')
   return [
     {
-      ...{ ...about, summary: 'Where a test card is charged', statuses: [200, 404] },
+      ...about,
+      summary: 'Where a test card is charged',
+      statuses: [200, 404],
       answer: async ({ path: [id = ''] }) => {
         const session = await provider.session(id)
         const quote = session === undefined ? undefined : await cards.find(session.quoteId)
@@ -196,13 +200,11 @@ function checkoutRoutes(cards: Cards): CallRoute[] {
       },
     },
     {
-      ...{
-        ...about,
-        summary: 'Charges a test card',
-        statuses: [200, 303, 402, 404],
-        method: 'POST',
-        bodyMax: formMax,
-      },
+      ...about,
+      summary: 'Charges a test card',
+      statuses: [200, 303, 402, 404],
+      method: 'POST',
+      bodyMax: formMax,
       answer: async ({ path: [id = ''], body }) => {
         const session = await provider.session(id)
         const quote = session === undefined ? undefined : await cards.find(session.quoteId)

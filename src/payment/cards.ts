@@ -93,16 +93,19 @@ export class Cards {
     if (isRefusal(priced) || isDenied(priced)) return priced
     const { winc, adjustments, fees, actualPaymentAmount: amount, quotedPaymentAmount: quotedAmount } = priced
     const quote: CardQuote = {
-      ...{
-        id: randomUUID(),
-        state: 'open',
-        destination,
-        destinationType: wish.destinationType,
-        winc,
-        currency,
-      },
+      id: randomUUID(),
+      state: 'open',
+      destination,
+      destinationType: wish.destinationType,
+      winc,
+      currency,
       promotedWinc: String((BigInt(winc) * BigInt(quotedAmount - amount)) / BigInt(quotedAmount)),
-      ...{ amount, quotedAmount, expiresMs: now() + quoteLifeMs, codes, adjustments, fees },
+      amount,
+      quotedAmount,
+      expiresMs: now() + quoteLifeMs,
+      codes,
+      adjustments,
+      fees,
       ...(giftMessage === undefined ? {} : { giftMessage }),
       ...(purchase === undefined ? {} : { purchase }),
     }
@@ -216,8 +219,13 @@ export class Cards {
     const { wallet, unchanged } = await wallets.place(destination)
     const credit = isGift ? giftAccount(id) : accountOf(wallet)
     const about = {
-      ...{ type: 'fiat', paymentAmount: String(quote.amount), currencyType: quote.currency, receiptId: id },
-      ...{ paymentProvider: provider.name, payment, wincCredited: winc },
+      type: 'fiat',
+      paymentAmount: String(quote.amount),
+      currencyType: quote.currency,
+      receiptId: id,
+      paymentProvider: provider.name,
+      payment,
+      wincCredited: winc,
       ...(giftMessage === undefined ? {} : { giftMessage }),
     }
     const facts = { kind: 'posted', credit, reference: id, about } as const
@@ -278,8 +286,14 @@ export class Cards {
           ? giftAccount(quote.id)
           : accountOf(await wallets.find(redeemed.redeemedBy ?? quote.destination))
     const transfer: MoveOrder = {
-      ...{ id: `chargeback:${quote.id}`, kind: 'posted', debit: holder, credit: `source:${provider.name}` },
-      ...{ amount: BigInt(quote.winc), reason: 'chargeback', reference: quote.id, mayOverdraw: true },
+      id: `chargeback:${quote.id}`,
+      kind: 'posted',
+      debit: holder,
+      credit: `source:${provider.name}`,
+      amount: BigInt(quote.winc),
+      reason: 'chargeback',
+      reference: quote.id,
+      mayOverdraw: true,
     }
     const records = [changed(stored, next)]
     if (isOpen && gift !== undefined)

@@ -204,8 +204,14 @@ export class CreditsDesk {
     const [own, value] = [accountOf(wallet), BigInt(winc)]
     const [debit, credit] = value > 0n ? [correctionsAccount, own] : [own, correctionsAccount]
     const transfer: MoveOrder = {
-      ...{ id: `correction:${key}`, kind: 'posted', debit, credit, amount: value > 0n ? value : -value },
-      ...{ reason: 'correction', reference: key, about: { type: 'correction', note, by } },
+      id: `correction:${key}`,
+      kind: 'posted',
+      debit,
+      credit,
+      amount: value > 0n ? value : -value,
+      reason: 'correction',
+      reference: key,
+      about: { type: 'correction', note, by },
     }
     const outcome = await this.parts.ledger.commit({ transfers: [transfer], records: unchanged })
     if (isRejected(outcome))

@@ -51,12 +51,21 @@ export async function redeemGift(
   const { wallet, unchanged } = await wallets.place(destination)
   const { winc, giftMessage } = gift
   const about = {
-    ...{ type: 'fiat', paymentProvider: 'gift', receiptId: id, wincCredited: winc },
+    type: 'fiat',
+    paymentProvider: 'gift',
+    receiptId: id,
+    wincCredited: winc,
     ...(giftMessage === undefined ? {} : { giftMessage }),
   }
   const transfer: MoveOrder = {
-    ...{ id: `gift-redeemed:${id}`, kind: 'posted', debit: giftAccount(id), credit: accountOf(wallet) },
-    ...{ amount: BigInt(winc), reason: 'gifted_payment_redemption', reference: id, about },
+    id: `gift-redeemed:${id}`,
+    kind: 'posted',
+    debit: giftAccount(id),
+    credit: accountOf(wallet),
+    amount: BigInt(winc),
+    reason: 'gifted_payment_redemption',
+    reference: id,
+    about,
   }
   const value = JSON.stringify({ ...gift, state: 'redeemed', redeemedBy: wallet } satisfies Gift)
   const records = [

@@ -18,7 +18,9 @@ export function serviceInfoRoutes(info: ServiceInfo): CallRoute[] {
   const varying = '\r\nVary: Accept'
   return [
     {
-      ...{ ...about, path: '/', summary: 'The service: a page for browsers, JSON for programs' },
+      ...about,
+      path: '/',
+      summary: 'The service: a page for browsers, JSON for programs',
       answer: async ({ request }) =>
         takesPages(request)
           ? { status: 200, html: page.html, lines: page.lines + varying }

@@ -203,7 +203,11 @@ export class NamePurchases {
     records: readonly RecordChange[],
   ): Promise<Denied | Refusal | undefined> {
     const held = await this.parts.credits.hold({
-      ...{ ...payer, itemId: holdName(nonce), bytes: 0, purpose: 'arns_purchase', records },
+      ...payer,
+      itemId: holdName(nonce),
+      bytes: 0,
+      purpose: 'arns_purchase',
+      records,
       winc: async () => BigInt(winc),
     })
     if (isRefusal(held)) return held

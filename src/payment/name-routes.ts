@@ -81,7 +81,10 @@ async function priceAnswer(
   const { actualPaymentAmount: paymentAmount, quotedPaymentAmount, adjustments, fees, winc } = quote
   const excess = BigInt(winc) - price.winc
   const fiatEstimate = {
-    ...{ paymentAmount, quotedPaymentAmount, adjustments, fees },
+    paymentAmount,
+    quotedPaymentAmount,
+    adjustments,
+    fees,
     ...(excess > 0n ? { excessWincAmount: String(excess) } : {}),
   }
   return json({ ...said, fiatEstimate })
@@ -121,7 +124,11 @@ async function quoteAnswerOf(
   const payer: Payer = { address: owner, signatureType: 0, paidBy: [] }
   const nonce = randomUUID()
   const opened = await cards.open({
-    ...{ method, destination: owner, destinationType: kind, currency, amount },
+    method,
+    destination: owner,
+    destinationType: kind,
+    currency,
+    amount,
     codes: query
       .getAll('promoCode')
       .flatMap((one) => one.split(','))

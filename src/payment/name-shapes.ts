@@ -15,25 +15,38 @@ import {
 /** What goes in and out where names are sold, for the description of the payment service. */
 
 const wish = {
-  ...{ name: textForm, intent: textForm, type: { enum: ['permabuy', 'lease'] } },
-  ...{ years: wholeForm, increaseQty: wholeForm, processId: textForm },
+  name: textForm,
+  intent: textForm,
+  type: { enum: ['permabuy', 'lease'] },
+  years: wholeForm,
+  increaseQty: wholeForm,
+  processId: textForm,
 }
 const rate: Schema = { type: ['string', 'number'] }
 const failure = { failedDate: textForm, failedReason: textForm }
 const purchase = formOf(
   {
-    ...{ owner: textForm, nonce: textForm, wincQty: amount, mARIOQty: rate, usdArRate: rate },
-    ...{ usdArioRate: rate, paidBy: listOf(textForm), messageId: textForm },
+    owner: textForm,
+    nonce: textForm,
+    wincQty: amount,
+    mARIOQty: rate,
+    usdArRate: rate,
+    usdArioRate: rate,
+    paidBy: listOf(textForm),
+    messageId: textForm,
     status: { enum: ['pending', 'success', 'failed'] },
   },
   { ...wish, antId: textForm, ...failure },
 )
 const receiptMembers = {
-  ...{ purchaseReceipt: purchase, arioWriteResult: formOf({ id: textForm }), nonce: textForm },
+  purchaseReceipt: purchase,
+  arioWriteResult: formOf({ id: textForm }),
+  nonce: textForm,
 }
 const receipt = formOf(receiptMembers)
 const actionMembers = {
-  ...{ nonce: textForm, action: textForm },
+  nonce: textForm,
+  action: textForm,
   status: { enum: ['pending', 'completed', 'failed'] },
 }
 const actionExtras = { messageId: textForm, antId: textForm, ...failure }
@@ -48,14 +61,24 @@ export const nameShapes: Shapes = {
     gives: formOf({
       purchaseQuote: formOf(
         {
-          ...{ nonce: textForm, owner: textForm, wincQty: amount, mARIOQty: anyNumber },
-          ...{ paymentAmount: anyNumber, quotedPaymentAmount: anyNumber, currencyType: textForm },
-          ...{ quoteExpirationDate: textForm, quoteCreationDate: textForm, paymentProvider: textForm },
-          ...{ usdArRate: textForm, usdArioRate: textForm },
+          nonce: textForm,
+          owner: textForm,
+          wincQty: amount,
+          mARIOQty: anyNumber,
+          paymentAmount: anyNumber,
+          quotedPaymentAmount: anyNumber,
+          currencyType: textForm,
+          quoteExpirationDate: textForm,
+          quoteCreationDate: textForm,
+          paymentProvider: textForm,
+          usdArRate: textForm,
+          usdArioRate: textForm,
         },
         { ...wish, excessWincAmount: amount },
       ),
-      ...{ paymentSession: anyObject, adjustments: listOf(anyObject), fees: listOf(anyObject) },
+      paymentSession: anyObject,
+      adjustments: listOf(anyObject),
+      fees: listOf(anyObject),
     }),
   },
   'POST /v1/arns/purchase/{intent}/{name}': {
@@ -84,8 +107,13 @@ export const nameShapes: Shapes = {
   'GET /v1/arns/held/{antId}': {
     gives: formOf(
       {
-        ...{ name: textForm, antId: textForm, owner: textForm, controllers: listOf(textForm) },
-        ...{ isServiceController: truth, type: { enum: ['permabuy', 'lease'] }, undernameLimit: wholeForm },
+        name: textForm,
+        antId: textForm,
+        owner: textForm,
+        controllers: listOf(textForm),
+        isServiceController: truth,
+        type: { enum: ['permabuy', 'lease'] },
+        undernameLimit: wholeForm,
         records: listOf(anyObject),
       },
       { endDate: textForm },

@@ -25,8 +25,14 @@ export function purchaseView(purchase: NamePurchase): object {
   const { nonce, state, deed, owner, payer, winc, mario, usdAr, usdArio, done, failedMs, why } = purchase
   return {
     ...wishView(deed),
-    ...{ owner, nonce, wincQty: winc, mARIOQty: mario, usdArRate: usdAr, usdArioRate: usdArio },
-    ...{ paidBy: payer.paidBy, messageId: done?.messageId ?? '' },
+    owner,
+    nonce,
+    wincQty: winc,
+    mARIOQty: mario,
+    usdArRate: usdAr,
+    usdArioRate: usdArio,
+    paidBy: payer.paidBy,
+    messageId: done?.messageId ?? '',
     ...(done === undefined ? {} : { antId: done.antId }),
     status: state === 'quoted' || state === 'signing' ? 'pending' : state,
     ...(failedMs === undefined
@@ -36,7 +42,10 @@ export function purchaseView(purchase: NamePurchase): object {
 }
 
 const actionStates = {
-  ...{ success: 'completed', failed: 'failed', pending: 'pending', quoted: 'pending' },
+  success: 'completed',
+  failed: 'failed',
+  pending: 'pending',
+  quoted: 'pending',
   signing: 'awaiting-signature',
 } as const
 
@@ -45,10 +54,14 @@ export function actionView(purchase: NamePurchase): object {
   const { nonce, deed, state, done, failedMs, why, signing } = purchase
   const action = deed.action === 'buy' ? deed.wish.intent : deed.action
   return {
-    ...{ nonce, action, status: actionStates[state] },
+    nonce,
+    action,
+    status: actionStates[state],
     ...(state === 'signing' && signing !== undefined && deed.action !== 'buy'
       ? {
-          ...{ transaction: signing.transaction, feePayer: signing.feePayer, antId: deed.record.antId },
+          transaction: signing.transaction,
+          feePayer: signing.feePayer,
+          antId: deed.record.antId,
           expiresAt: new Date(signing.expiresMs).toISOString(),
         }
       : {}),
@@ -65,13 +78,19 @@ export function quotedView(purchase: NamePurchase, quote: CardQuote, provider: s
   const excess = BigInt(quote.winc) - BigInt(winc)
   return {
     ...wishView(deed),
-    ...{ nonce, owner, wincQty: winc, mARIOQty: Number(mario) },
-    ...{ paymentAmount: quote.amount, quotedPaymentAmount: quote.quotedAmount, currencyType: quote.currency },
+    nonce,
+    owner,
+    wincQty: winc,
+    mARIOQty: Number(mario),
+    paymentAmount: quote.amount,
+    quotedPaymentAmount: quote.quotedAmount,
+    currencyType: quote.currency,
     quoteExpirationDate: new Date(quote.expiresMs).toISOString(),
     paymentProvider: provider,
     ...(excess > 0n ? { excessWincAmount: String(excess) } : {}),
     quoteCreationDate: new Date(createdMs).toISOString(),
-    ...{ usdArRate: String(usdAr), usdArioRate: String(usdArio) },
+    usdArRate: String(usdAr),
+    usdArioRate: String(usdArio),
   }
 }
 
@@ -94,11 +113,18 @@ export function leaseView({ name, antId, type, years, boughtMs }: Lease): object
 export function heldView({ lease, records }: HeldName): object {
   const { name, antId, owner, controllers = [], serviceRevoked, type, endMs, undernameLimit } = lease
   return {
-    ...{ name, antId, owner, controllers, isServiceController: serviceRevoked !== true, type },
+    name,
+    antId,
+    owner,
+    controllers,
+    isServiceController: serviceRevoked !== true,
+    type,
     ...(endMs === 0 ? {} : { endDate: new Date(endMs).toISOString() }),
     undernameLimit,
     records: records.map(({ undername, id, ttlSeconds, owner: recordOwner, metadata }) => ({
-      ...{ undername, transactionId: id, ttlSeconds },
+      undername,
+      transactionId: id,
+      ttlSeconds,
       ...(recordOwner === undefined ? {} : { owner: recordOwner }),
       ...metadata,
     })),

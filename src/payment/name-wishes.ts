@@ -39,7 +39,8 @@ export function readWish(
   ]
   const isType = type === 'lease' || type === 'permabuy'
   const wish: LeaseWish = {
-    ...{ intent, name: nameText.toLowerCase() },
+    intent,
+    name: nameText.toLowerCase(),
     ...(isType ? { type } : {}),
     ...(years === undefined ? {} : { years }),
     ...(increaseQty === undefined ? {} : { increaseQty }),
@@ -146,7 +147,9 @@ function readMetadata(given: Given): ChangeFields | ServiceAnswer {
   return {
     members: { metadata: Object.fromEntries(members) },
     fields: [
-      ...[said.displayName ?? absent, said.recordLogo ?? absent, said.recordDescription ?? absent],
+      said.displayName ?? absent,
+      said.recordLogo ?? absent,
+      said.recordDescription ?? absent,
       said.recordKeywords?.join('\u0001') ?? absent,
     ],
   }

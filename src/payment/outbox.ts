@@ -45,8 +45,14 @@ const triesMax = 30
 /** What is written with a gift, so that its receiver hears of it. */
 export function giftMail({ id, email, winc, giftMessage = '', createdMs }: Gift): RecordChange[] {
   const entry: OutboxEntry = {
-    ...{ to: email, gift: id, winc, message: giftMessage, createdMs },
-    ...{ state: 'waiting', tries: 0, nextMs: 0 },
+    to: email,
+    gift: id,
+    winc,
+    message: giftMessage,
+    createdMs,
+    state: 'waiting',
+    tries: 0,
+    nextMs: 0,
   }
   return [
     { kind, key: id, value: JSON.stringify(entry) },

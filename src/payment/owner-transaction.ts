@@ -46,9 +46,16 @@ export function ownerTransaction(
   const message = Buffer.concat([
     // Version 0; two sign, the second one and the program are only read.
     Uint8Array.of(0x80, 2, 1, 1),
-    ...[Uint8Array.of(3), payer, key, memoProgram, sha256(Buffer.from(nonce))],
+    Uint8Array.of(3),
+    payer,
+    key,
+    memoProgram,
+    sha256(Buffer.from(nonce)),
     // One instruction: program 2, with account 1; no tables of addresses.
-    ...[Uint8Array.of(1, 2, 1, 1), shortLength(memo.length), memo, Uint8Array.of(0)],
+    Uint8Array.of(1, 2, 1, 1),
+    shortLength(memo.length),
+    memo,
+    Uint8Array.of(0),
   ])
   const signed = [Uint8Array.of(2), sign(null, message, privateKey), Buffer.alloc(signatureBytes), message]
   return {

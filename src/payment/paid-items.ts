@@ -50,13 +50,20 @@ export class PaidItems {
     const held = isTaken ? 0n : hold
     const { wallet, unchanged } = await this.wallets.place(address)
     const rest: MoveOrder = {
-      ...{ id: `${coming.id}:rest`, kind: 'posted', debit: account, credit: accountOf(wallet) },
-      ...{ amount: amount - held, reason: 'x402_rest', reference: itemId },
+      id: `${coming.id}:rest`,
+      kind: 'posted',
+      debit: account,
+      credit: accountOf(wallet),
+      amount: amount - held,
+      reason: 'x402_rest',
+      reference: itemId,
     }
     const resting = rest.amount > 0n ? [rest] : []
     if (isTaken) return { transfers: [coming, ...resting], records: unchanged }
     const reservation: Reservation = {
-      ...{ attempt: before === undefined ? 0 : before.attempt + 1, address: wallet, bytes },
+      attempt: before === undefined ? 0 : before.attempt + 1,
+      address: wallet,
+      bytes,
       parts: [{ account, winc: String(held) }],
     }
     const record = { kind, key: itemId, value: JSON.stringify(reservation), expected: stored?.version ?? 0 }
@@ -101,13 +108,22 @@ function endings(
 ): (EndOrder | MoveOrder)[] {
   const reference = itemId
   const spending: EndOrder = {
-    ...{ id: partId('settle', itemId, attempt, 0), kind: 'post', reason: 'upload', reference },
-    ...{ pending: partId('reserve', itemId, attempt, 0), amount: BigInt(winc) },
+    id: partId('settle', itemId, attempt, 0),
+    kind: 'post',
+    reason: 'upload',
+    reference,
+    pending: partId('reserve', itemId, attempt, 0),
+    amount: BigInt(winc),
   }
   if (refundWinc === '0') return [spending]
   const back: MoveOrder = {
-    ...{ id: `${partId('refund', itemId, attempt, 0)}:rest`, kind: 'posted', debit: account, credit: wallet },
-    ...{ amount: BigInt(refundWinc), reason: 'refunded_upload', reference },
+    id: `${partId('refund', itemId, attempt, 0)}:rest`,
+    kind: 'posted',
+    debit: account,
+    credit: wallet,
+    amount: BigInt(refundWinc),
+    reason: 'refunded_upload',
+    reference,
   }
   return [spending, back]
 }

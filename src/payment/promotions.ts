@@ -74,18 +74,14 @@ export class Promotions {
       const given = part < most ? part : most
       discount += given
       adjustments.push({
-        ...{
-          name: `Promo code ${code}`,
-          description: 'A part of the payment is a gift',
-          operator: 'multiply',
-        },
+        name: `Promo code ${code}`,
+        description: 'A part of the payment is a gift',
+        operator: 'multiply',
         operatorMagnitude: (1000 - promotion.permille) / 1000,
-        ...{
-          adjustmentAmount: -Number(given),
-          currencyType: currency,
-          promoCode: code,
-          maxDiscount: Number(most),
-        },
+        adjustmentAmount: -Number(given),
+        currencyType: currency,
+        promoCode: code,
+        maxDiscount: Number(most),
       })
     }
     return { discount, adjustments }

@@ -50,8 +50,11 @@ export function protectedRoutes(
   const paying = ['byteCount', 'paidBy', 'paymentDirective', 'alias']
   return [
     {
-      ...{ path: '/v1/price-of-item', summary: 'Price of an item, for services', statuses: [200, 400, 401] },
-      ...{ query: ['byteCount'], operator: true },
+      path: '/v1/price-of-item',
+      summary: 'Price of an item, for services',
+      statuses: [200, 400, 401],
+      query: ['byteCount'],
+      operator: true,
       answer: guarded(async ({ query }) => {
         const bytes = byteCount(query)
         return bytes === undefined ? words(400, 'Invalid byte count') : plain(await credits.price(bytes))
@@ -96,17 +99,17 @@ function sharingRoutes(
 ): CallRoute[] {
   return [
     {
-      ...{ path: '/v1/account/approvals/create', summary: 'Shares credits', statuses: [200, 400, 401, 402] },
+      path: '/v1/account/approvals/create',
+      summary: 'Shares credits',
+      statuses: [200, 400, 401, 402],
       query: ['dataItemId', 'winc', 'payingAddress', 'approvedAddress', 'expiresInSeconds'],
       operator: true,
       answer: guarded((call) => approveAnswer(credits, isKnown, call)),
     },
     {
-      ...{
-        path: '/v1/account/approvals/revoke',
-        summary: 'Takes shared credits back',
-        statuses: [200, 400, 401],
-      },
+      path: '/v1/account/approvals/revoke',
+      summary: 'Takes shared credits back',
+      statuses: [200, 400, 401],
       query: ['dataItemId', 'payingAddress', 'approvedAddress'],
       operator: true,
       answer: guarded((call) => revokeAnswer(credits, call)),

@@ -21,10 +21,22 @@ export type CreditsReply = Awaited<ReturnType<CreditsPort[keyof CreditsPort]>> |
 
 /** The calls of each port. What crosses a line by name is called only where it stands here. */
 const usdcCalls: Calls<UsdcPort> = {
-  ...{ offer: true, look: true, pay: true, outcome: true, finish: true, own: true, units: true },
+  offer: true,
+  look: true,
+  pay: true,
+  outcome: true,
+  finish: true,
+  own: true,
+  units: true,
 }
 const creditsCalls: Calls<CreditsPort> = {
-  ...{ price: true, check: true, reserve: true, settle: true, refund: true, approve: true, revoke: true },
+  price: true,
+  check: true,
+  reserve: true,
+  settle: true,
+  refund: true,
+  approve: true,
+  revoke: true,
 }
 
 type Calls<Port> = Readonly<Record<keyof Port, true>>

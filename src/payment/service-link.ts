@@ -50,7 +50,9 @@ export class ServiceLink {
     const timer = this.clock.after(limitMs, () => late.abort())
     try {
       const answer = await this.#upstream.request({
-        ...{ origin: this.#base.origin, method: json === undefined ? 'GET' : 'POST', signal: late.signal },
+        origin: this.#base.origin,
+        method: json === undefined ? 'GET' : 'POST',
+        signal: late.signal,
         path: `${this.#base.pathname.replace(/\/$/, '')}${path}`,
         headers: {
           authorization: `Bearer ${await makeServiceToken(secret, this.clock.now())}`,

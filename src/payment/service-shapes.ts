@@ -19,20 +19,32 @@ import { approvalForm } from './shapes.js'
 const wallet = '{signatureType}/{address}'
 const plain: Shape = { answers: { 200: plainText } }
 const checked = formOf({
-  ...{ userHasSufficientBalance: truth, bytesCostInWinc: amount, adjustments: listOf(anyObject) },
+  userHasSufficientBalance: truth,
+  bytesCostInWinc: amount,
+  adjustments: listOf(anyObject),
   userBalanceInWinc: amount,
 })
 const difference = formOf({ what: { enum: ['card', 'chain', 'x402'] }, id: textForm, why: textForm })
 const reconciliation = formOf(
   {
-    ...{ day: textForm, atMs: wholeForm, cards: wholeForm, chains: wholeForm, unchecked: wholeForm },
-    ...{ differences: listOf(difference), isCut: truth },
+    day: textForm,
+    atMs: wholeForm,
+    cards: wholeForm,
+    chains: wholeForm,
+    unchecked: wholeForm,
+    differences: listOf(difference),
+    isCut: truth,
   },
   { usdc: wholeForm },
 )
 const promotion = formOf({
-  ...{ code: textForm, permille: wholeForm, expiresMs: wholeForm, leastMicroUsd: wholeForm },
-  ...{ mostMicroUsd: wholeForm, usesMax: wholeForm, isForNew: truth },
+  code: textForm,
+  permille: wholeForm,
+  expiresMs: wholeForm,
+  leastMicroUsd: wholeForm,
+  mostMicroUsd: wholeForm,
+  usesMax: wholeForm,
+  isForNew: truth,
 })
 
 export const serviceShapes: Shapes = {
@@ -52,12 +64,14 @@ export const serviceShapes: Shapes = {
       letters: listOf(
         formOf(
           {
-            ...{ to: textForm, gift: textForm, winc: amount, message: textForm, createdMs: wholeForm },
-            ...{
-              state: { enum: ['waiting', 'kept', 'sent', 'failed'] },
-              tries: wholeForm,
-              nextMs: wholeForm,
-            },
+            to: textForm,
+            gift: textForm,
+            winc: amount,
+            message: textForm,
+            createdMs: wholeForm,
+            state: { enum: ['waiting', 'kept', 'sent', 'failed'] },
+            tries: wholeForm,
+            nextMs: wholeForm,
           },
           { why: textForm },
         ),

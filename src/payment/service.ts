@@ -150,13 +150,11 @@ export class PaymentService {
     const common = { ledger, wallets, quotes, now, log }
     this.#readers = readers
     this.#topUps = new TopUps({
-      ...{
-        ...common,
-        readers,
-        addresses: options.addresses,
-        excluded: new Set(excluded.map(spelled)),
-        lostMs,
-      },
+      ...common,
+      readers,
+      addresses: options.addresses,
+      excluded: new Set(excluded.map(spelled)),
+      lostMs,
     })
     this.#names = names && new NamePurchases({ ...common, credits: this.credits, registry: names })
     this.#mailer = mailer

@@ -24,8 +24,12 @@ const fee = formOf(
 const adjustments = listOf(anyObject)
 export const approvalForm = formOf(
   {
-    ...{ approvalDataItemId: textForm, approvedAddress: textForm, payingAddress: textForm },
-    ...{ approvedWincAmount: amount, usedWincAmount: amount, creationDate: textForm },
+    approvalDataItemId: textForm,
+    approvedAddress: textForm,
+    payingAddress: textForm,
+    approvedWincAmount: amount,
+    usedWincAmount: amount,
+    creationDate: textForm,
   },
   { expirationDate: textForm, inactiveReason: textForm, inactiveDate: textForm, revokeDataItemId: textForm },
 )
@@ -44,7 +48,9 @@ const bytePrice: Shape = { gives: formOf({ winc: amount, adjustments }, { fees: 
 const told = formOf(
   { message: textForm },
   {
-    ...{ creditedTransaction: anyObject, pendingTransaction: anyObject, failedTransaction: anyObject },
+    creditedTransaction: anyObject,
+    pendingTransaction: anyObject,
+    failedTransaction: anyObject,
   },
 )
 const topUp: Shape = {
@@ -53,12 +59,11 @@ const topUp: Shape = {
   answers: { 202: jsonBody(told) },
 }
 const limit = formOf({
-  ...{
-    minimumPaymentAmount: wholeForm,
-    maximumPaymentAmount: wholeForm,
-    suggestedPaymentAmounts: listOf(wholeForm),
-  },
-  ...{ stripeMinimumPaymentAmount: wholeForm, zeroDecimalCurrency: truth },
+  minimumPaymentAmount: wholeForm,
+  maximumPaymentAmount: wholeForm,
+  suggestedPaymentAmounts: listOf(wholeForm),
+  stripeMinimumPaymentAmount: wholeForm,
+  zeroDecimalCurrency: truth,
 })
 const historyItem: Schema = formOf({
   type: { enum: ['crypto', 'fiat'] },
@@ -133,21 +138,31 @@ export const usdcShapes: Shapes = {
       formOf(
         {},
         {
-          ...{ paymentHeader: textForm, dataItemId: textForm, byteCount: wholeForm },
+          paymentHeader: textForm,
+          dataItemId: textForm,
+          byteCount: wholeForm,
           mode: { enum: ['payg', 'topup', 'hybrid'] },
         },
       ),
     ),
     gives: formOf({
-      ...{ success: truth, paymentId: textForm, txHash: textForm, network: textForm, mode: textForm },
-      ...{ wincPaid: amount, wincReserved: amount, wincCredited: amount },
+      success: truth,
+      paymentId: textForm,
+      txHash: textForm,
+      network: textForm,
+      mode: textForm,
+      wincPaid: amount,
+      wincReserved: amount,
+      wincCredited: amount,
     }),
     answers: { 402: usdcOffer },
   },
   'POST /v1/x402/finalize': {
     takes: jsonBody(formOf({ dataItemId: textForm, actualByteCount: wholeForm })),
     gives: formOf({
-      ...{ success: truth, actualByteCount: wholeForm, refundWinc: amount },
+      success: truth,
+      actualByteCount: wholeForm,
+      refundWinc: amount,
       status: { enum: ['confirmed', 'refunded', 'fraud_penalty'] },
     }),
   },

@@ -53,7 +53,12 @@ export class SmtpMailer implements Mailer {
           : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }
       const isTls = protocol === 'smtps:'
       return createTransport({
-        ...{ ...times, ...auth, host: hostname, secure: isTls, pool: true, maxConnections: 2 },
+        ...times,
+        ...auth,
+        host: hostname,
+        secure: isTls,
+        pool: true,
+        maxConnections: 2,
         port: port === '' ? (isTls ? 465 : 587) : Number(port),
         // A password never goes out in the clear, but to this machine.
         requireTLS: !isTls && username !== '' && !['127.0.0.1', 'localhost', '[::1]'].includes(hostname),

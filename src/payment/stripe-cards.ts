@@ -144,7 +144,10 @@ function takenOf(intent: Stripe.PaymentIntent): CardTaken | undefined {
   if (status !== 'succeeded') return undefined
   const charge = typeof last === 'object' && last !== null ? last : undefined
   return {
-    ...{ payment: id, quoteId: metadata.topUpQuoteId ?? '', amount, currency },
+    payment: id,
+    quoteId: metadata.topUpQuoteId ?? '',
+    amount,
+    currency,
     paidMs: (charge?.created ?? created) * 1000,
     isRefunded: charge?.refunded === true,
     isDisputed: charge?.disputed === true,

@@ -8,13 +8,11 @@ const bodyMax = 4096
 /** Payments on chains, told of by those who made them. */
 export function topUpRoutes(topUps: TopUps): CallRoute[] {
   return ['/v1/account/balance/{token}', '/account/balance/{token}'].map((path) => ({
-    ...{
-      path,
-      summary: 'Tells of a payment on a chain',
-      statuses: [200, 202, 400, 403, 404],
-      method: 'POST',
-      bodyMax,
-    },
+    path,
+    summary: 'Tells of a payment on a chain',
+    statuses: [200, 202, 400, 403, 404],
+    method: 'POST',
+    bodyMax,
     answer: (call) => submitAnswer(topUps, call),
   }))
 }
@@ -56,9 +54,15 @@ function readBody(body: Uint8Array): { readonly tx_id?: unknown } | undefined {
 function transactionView(topUp: TopUp): object {
   const { id, token, quantity, winc, destination, sender, height, createdMs, state, why } = topUp
   return {
-    ...{ transactionId: id, tokenType: token, transactionQuantity: quantity, winstonCreditAmount: winc },
-    ...{ destinationAddress: destination, destinationAddressType: addressKind(destination) ?? token },
-    ...{ transactionSenderAddress: sender, createdDate: new Date(createdMs).toISOString(), adjustments: [] },
+    transactionId: id,
+    tokenType: token,
+    transactionQuantity: quantity,
+    winstonCreditAmount: winc,
+    destinationAddress: destination,
+    destinationAddressType: addressKind(destination) ?? token,
+    transactionSenderAddress: sender,
+    createdDate: new Date(createdMs).toISOString(),
+    adjustments: [],
     ...(height === undefined ? {} : { blockHeight: height }),
     ...(state === 'failed' ? { failedReason: why ?? '' } : {}),
   }

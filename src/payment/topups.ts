@@ -155,8 +155,17 @@ export class TopUps {
     const isAimed = destination !== undefined && addressKind(destination) !== undefined
     const wallet = await wallets.find(isAimed ? destination : sender)
     return {
-      ...{ state: 'pending', chain, token, id, quantity: String(quantity), winc: quote.winc },
-      ...{ usdEquivalent: quote.usdEquivalent, sender, destination: wallet, createdMs: now(), credits: 0 },
+      state: 'pending',
+      chain,
+      token,
+      id,
+      quantity: String(quantity),
+      winc: quote.winc,
+      usdEquivalent: quote.usdEquivalent,
+      sender,
+      destination: wallet,
+      createdMs: now(),
+      credits: 0,
       ...(height === undefined ? {} : { height }),
     }
   }
@@ -194,18 +203,22 @@ export class TopUps {
     const { wallet: destination, unchanged } = await this.parts.wallets.place(topUp.destination)
     const height = seen.height === undefined ? {} : { height: seen.height }
     const about = {
-      ...{ type: 'crypto', tokenType: token, tokenQuantity: quantity, usdEquivalent, senderAddress: sender },
+      type: 'crypto',
+      tokenType: token,
+      tokenQuantity: quantity,
+      usdEquivalent,
+      senderAddress: sender,
       blockHeight: seen.height === undefined ? '' : String(seen.height),
     }
     const transfer: MoveOrder = {
-      ...{ id: `topup:${stored.key}:${topUp.credits}`, kind: 'posted', debit: `source:${chain}` },
-      ...{
-        credit: accountOf(destination),
-        amount: BigInt(winc),
-        reason: 'crypto_payment',
-        reference: id,
-        about,
-      },
+      id: `topup:${stored.key}:${topUp.credits}`,
+      kind: 'posted',
+      debit: `source:${chain}`,
+      credit: accountOf(destination),
+      amount: BigInt(winc),
+      reason: 'crypto_payment',
+      reference: id,
+      about,
     }
     const credited: TopUp = {
       ...topUp,
@@ -239,14 +252,14 @@ export class TopUps {
     // Its key may have taken the credits over since.
     const destination = await this.parts.wallets.find(topUp.destination)
     const transfer: MoveOrder = {
-      ...{ id: `topup-reversed:${stored.key}:${credits}`, kind: 'posted', debit: accountOf(destination) },
-      ...{
-        credit: `source:${chain}`,
-        amount: BigInt(winc),
-        reason: 'reorganization',
-        reference: id,
-        mayOverdraw: true,
-      },
+      id: `topup-reversed:${stored.key}:${credits}`,
+      kind: 'posted',
+      debit: accountOf(destination),
+      credit: `source:${chain}`,
+      amount: BigInt(winc),
+      reason: 'reorganization',
+      reference: id,
+      mayOverdraw: true,
     }
     this.parts.log.warn(
       { chain, transaction: id, winc, destination },

@@ -119,13 +119,23 @@ export class X402Desk {
         (asked) => owning(parts, asked),
         async () => ownName,
       ),
-      ...{ ledger: this.#records, facilitator: this.#facilitator, claims },
+      ledger: this.#records,
+      facilitator: this.#facilitator,
+      claims,
       credits: { credit: (client, payment, _, settled) => crediting(client, payment, settled) },
-      ...{ kinds, clock, log, options: { ...cashierDefaults, waitMs: verifyMs } },
+      kinds,
+      clock,
+      log,
+      options: { ...cashierDefaults, waitMs: verifyMs },
     })
     this.#left = new LeftSettlements({
-      ...{ ledger: parts.ledger, claims, cashier: this.cashier, hasChain: rpcUrl !== undefined },
-      ...{ leftMs: asked.leftMs, now: clock.now, log },
+      ledger: parts.ledger,
+      claims,
+      cashier: this.cashier,
+      hasChain: rpcUrl !== undefined,
+      leftMs: asked.leftMs,
+      now: clock.now,
+      log,
     })
     // One unit for each "byte": amounts are asked for as they are.
     const tariff = { perByte: '0.000001', ...bounds, multiplier: 1 }

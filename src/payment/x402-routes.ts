@@ -136,8 +136,13 @@ async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<Servic
   if (header === undefined) return told(await parts.sales.offer(wanted))
   const version = versionOf(header)
   const paid = await parts.sales.pay({
-    ...{ ...wanted, itemId: dataItemId, address, header, version },
-    ...{ asker: request.remoteAddress, ...(mode === 'hybrid' ? { keepsRest: true as const } : {}) },
+    ...wanted,
+    itemId: dataItemId,
+    address,
+    header,
+    version,
+    asker: request.remoteAddress,
+    ...(mode === 'hybrid' ? { keepsRest: true as const } : {}),
   })
   if (isRefusal(paid) || !('paid' in paid)) return told(paid)
   const { payment, transaction, network, winc, creditedWinc, lines } = paid
@@ -159,8 +164,10 @@ async function topUpPayment(
   const { request } = call
   const name = header !== undefined && versionOf(header) === 2 ? 'payment-signature' : 'x-payment'
   const carrying: Request = {
-    ...{ method: request.method, path: request.path, query: request.query },
-    ...{ remoteAddress: request.remoteAddress },
+    method: request.method,
+    path: request.path,
+    query: request.query,
+    remoteAddress: request.remoteAddress,
     header: (asked) => (asked === name ? header : carried.has(asked) ? undefined : request.header(asked)),
     headersUnder: (start) => request.headersUnder(start),
     body: (max) => request.body(max),

@@ -132,10 +132,19 @@ export class X402Sales implements UsdcPort {
     if (isRefusal(price)) throw new Error(price.message)
     const about = { type: 'x402', itemId, payer, tokenQuantity: units, usdEquivalent: quote.usdEquivalent }
     return this.parts.items.hold({
-      ...{ itemId, bytes, address: address === '' ? payer : address, hold: price < amount ? price : amount },
+      itemId,
+      bytes,
+      address: address === '' ? payer : address,
+      hold: price < amount ? price : amount,
       coming: {
-        ...{ id, kind: 'posted', debit: usdcSource, credit: paidPrefix + payment, amount },
-        ...{ reason: 'x402_payg', reference: transaction, about },
+        id,
+        kind: 'posted',
+        debit: usdcSource,
+        credit: paidPrefix + payment,
+        amount,
+        reason: 'x402_payg',
+        reference: transaction,
+        about,
       },
     })
   }
@@ -186,9 +195,14 @@ export class X402Sales implements UsdcPort {
     if (about.itemId !== itemId || about.type !== 'x402') return undefined
     const rest = (await this.parts.ledger.transfer(`${id}:rest`))?.amount ?? 0n
     return {
-      ...{ paid: true, payment: id.slice(usdcTransferId('').length), transaction: reference, lines },
-      ...{ payer: about.payer ?? '', network: this.desk.network },
-      ...{ winc: String(amount - rest), creditedWinc: String(rest) },
+      paid: true,
+      payment: id.slice(usdcTransferId('').length),
+      transaction: reference,
+      lines,
+      payer: about.payer ?? '',
+      network: this.desk.network,
+      winc: String(amount - rest),
+      creditedWinc: String(rest),
     }
   }
 }

@@ -78,8 +78,13 @@ export class X402TopUps {
     const token = this.desk.network === 'base' ? 'base-usdc' : 'base-sepolia-usdc'
     const about = { type: 'crypto', tokenType: token, tokenQuantity: units, usdEquivalent }
     const outcome = await this.parts.accounts.credit({
-      ...{ id, address, winc: BigInt(winc), source: usdcSource, reason: 'x402_topup' },
-      ...{ reference: transaction, about: { ...about, senderAddress: payer } },
+      id,
+      address,
+      winc: BigInt(winc),
+      source: usdcSource,
+      reason: 'x402_topup',
+      reference: transaction,
+      about: { ...about, senderAddress: payer },
     })
     if (!isRejected(outcome)) return 'credited'
     // Credited by another thread at another price.

@@ -88,7 +88,11 @@ t.test(
     const command = `${process.execPath} ${join(root, 'bin/sluice.mjs')} start`
     const child = spawn('script', ['-qefc', command, screen], {
       env: {
-        ...{ PATH: process.env.PATH ?? '', TERM: 'xterm', PORT: '0', DEVNET_PORT: '0', DATA_PATH: dataPath },
+        PATH: process.env.PATH ?? '',
+        TERM: 'xterm',
+        PORT: '0',
+        DEVNET_PORT: '0',
+        DATA_PATH: dataPath,
         // Making a key of its own takes the program seconds.
         UPLOAD_WALLET_FILE: join(root, 'test/fixture/rsa-4096.jwk.json'),
       },

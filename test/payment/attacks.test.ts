@@ -99,8 +99,13 @@ t.test('a payment on a chain that is lost again is taken back from the key, too'
   const find = async (): Promise<SeenPayment | 'unknown'> =>
     isThere
       ? {
-          ...{ id: 'T', quantity: 1000n, sender: 'nobody', recipient: 'us', destination: alias },
-          ...{ isFinal: true, isSettled: false },
+          id: 'T',
+          quantity: 1000n,
+          sender: 'nobody',
+          recipient: 'us',
+          destination: alias,
+          isFinal: true,
+          isSettled: false,
         }
       : 'unknown'
   const reader = { chain: 'arweave', tokens: ['arweave'] as const, find, close: async () => undefined }

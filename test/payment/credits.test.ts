@@ -44,7 +44,9 @@ function rig(folder: string): Rig {
   )
   let given = 0
   return {
-    ...{ ledger, accounts, credits },
+    ledger,
+    accounts,
+    credits,
     turn: (ms) => {
       nowMs += ms
     },

@@ -68,7 +68,11 @@ t.test('payment_ledger_failing', { skip }, async (t) => {
   }
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const desk = new CreditsDesk({
-    ...{ ledger, oracle: fixedOracle(), meters, clock, reconciler: { list: async () => [] } },
+    ledger,
+    oracle: fixedOracle(),
+    meters,
+    clock,
+    reconciler: { list: async () => [] },
     balanceOf: async () => undefined,
   })
   t.teardown(() => desk.close())

@@ -66,8 +66,13 @@ async function town(t: Test, withChain: boolean): Promise<Town> {
   facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
   const chain = withChain ? { rpcUrl: await chainOf(t, facilitator) } : {}
   const x402: Omit<X402Options, 'recordsPath'> = {
-    ...{ network: 'base-sepolia', wallet: payee.toLowerCase(), facilitatorUrl: facilitator.url },
-    ...{ protocol: 'http', verifyMs: 30_000, settleMs: 30_000, ...chain },
+    network: 'base-sepolia',
+    wallet: payee.toLowerCase(),
+    facilitatorUrl: facilitator.url,
+    protocol: 'http',
+    verifyMs: 30_000,
+    settleMs: 30_000,
+    ...chain,
   }
   return {
     facilitator,

@@ -62,7 +62,8 @@ async function scene(market: Shop, owner: Owner): Promise<Acting> {
   const lease = { name: 'mine', type: 'lease', years: 1, ownerAddress: owner.address }
   const { antId } = (await act('buy-name', lease)).json as { antId: string }
   return {
-    ...{ act, antId },
+    act,
+    antId,
     sign: (nonce, transaction) => rig.post(`/v1/arns/actions/${nonce}/sign`, JSON.stringify({ transaction })),
     held: async () => (await rig.get(`/v1/arns/held/${antId}`)).json as Record<string, unknown>,
   }
@@ -98,8 +99,13 @@ t.test('the owner signs a transaction; it is carried out and paid for once', asy
   // Of bytes, not of text: Base64 may end in padding, and what follows padding is not read.
   const longer = Buffer.concat([Buffer.from(transaction, 'base64'), Buffer.alloc(3)]).toString('base64')
   for (const wrong of [
-    ...[transaction, friend.signed(transaction), owner.signed(other.toString('base64'))],
-    ...['', '!', 'A'.repeat(5000), owner.signed(longer)],
+    transaction,
+    friend.signed(transaction),
+    owner.signed(other.toString('base64')),
+    '',
+    '!',
+    'A'.repeat(5000),
+    owner.signed(longer),
   ])
     t.match(await sign(nonce, wrong), { status: 400, text: /Invalid transaction/ })
   t.equal((await rig.post(`/v1/arns/actions/${nonce}/sign`, '{}')).status, 400)
@@ -185,8 +191,13 @@ t.test('a record has metadata and an owner of its own', async (t) => {
     403,
   )
   for (const wrong of [
-    ...[{ displayName: 'a\nb' }, { displayName: 'x'.repeat(62) }, { recordLogo: 'x' }, {}],
-    ...[{ recordKeywords: 'a' }, { recordKeywords: ['a\u0001b'] }, { recordDescription: 7 }],
+    { displayName: 'a\nb' },
+    { displayName: 'x'.repeat(62) },
+    { recordLogo: 'x' },
+    {},
+    { recordKeywords: 'a' },
+    { recordKeywords: ['a\u0001b'] },
+    { recordDescription: 7 },
   ])
     t.equal((await act('set-record-metadata', { ...docs, ...wrong }, proofOfSaid())).status, 400)
   t.equal((await act('set-record-metadata', { ...docs, ...said }, proofOfSaid())).status, 200)

@@ -178,8 +178,12 @@ function likely(ar: number): Record<string, Record<string, number>> {
   const every = (usd: number) =>
     Object.fromEntries(Object.entries({ ...perUsd, ...others }).map(([code, rate]) => [code, usd * rate]))
   const usd = {
-    ...{ 'ar-io-network': 0.02, ethereum: 2500, solana: 150, 'kyve-network': 0.03 },
-    ...{ 'polygon-ecosystem-token': 0.4, 'usd-coin': 1 },
+    'ar-io-network': 0.02,
+    ethereum: 2500,
+    solana: 150,
+    'kyve-network': 0.03,
+    'polygon-ecosystem-token': 0.4,
+    'usd-coin': 1,
   }
   return {
     arweave: every(ar),
@@ -188,8 +192,13 @@ function likely(ar: number): Record<string, Record<string, number>> {
 }
 
 const names: Readonly<Record<string, string>> = {
-  ...{ AR: 'arweave', ARIO: 'ar-io-network', ETH: 'ethereum', SOL: 'solana', KYVE: 'kyve-network' },
-  ...{ POL: 'polygon-ecosystem-token', USDC: 'usd-coin' },
+  AR: 'arweave',
+  ARIO: 'ar-io-network',
+  ETH: 'ethereum',
+  SOL: 'solana',
+  KYVE: 'kyve-network',
+  POL: 'polygon-ecosystem-token',
+  USDC: 'usd-coin',
 }
 
 function upper(from: Record<string, Record<string, number>>, symbol: string): Record<string, number> {

@@ -15,7 +15,8 @@ t.test('an operator declares a promotion by a command', async (t) => {
   const command = async (key: string, ...words: string[]): Promise<number> => {
     const environment = { PATH: process.env.PATH ?? '', DATA_PATH: t.testdirName, PRIVATE_ROUTE_SECRET: key }
     const child = spawn(process.execPath, [program, 'promotion', ...words, '--payment', rig.url], {
-      ...{ env: environment, stdio: 'ignore' },
+      env: environment,
+      stdio: 'ignore',
     })
     const [code] = (await once(child, 'exit')) as [number]
     return code

@@ -37,9 +37,15 @@ interface House {
 
 async function house(t: Test, url?: string): Promise<House> {
   const reader: ChainReader = {
-    ...{ chain: 'arweave', tokens: ['arweave'] },
+    chain: 'arweave',
+    tokens: ['arweave'],
     find: async (_, id) => ({
-      ...{ id, sender: alice, recipient: own, quantity: 10n ** 13n, isFinal: true, isSettled: true },
+      id,
+      sender: alice,
+      recipient: own,
+      quantity: 10n ** 13n,
+      isFinal: true,
+      isSettled: true,
     }),
     close: async () => undefined,
   }
@@ -52,7 +58,9 @@ async function house(t: Test, url?: string): Promise<House> {
   const any = (): PaymentRig => rigs[Math.floor(random() * rigs.length)] as PaymentRig
   let nowMs = start
   return {
-    ...{ rigs, any, ledger: (rigs[0] as PaymentRig).ledger },
+    rigs,
+    any,
+    ledger: (rigs[0] as PaymentRig).ledger,
     setTime: (ms) => {
       nowMs = ms
       for (const rig of rigs) rig.setTime(ms)

@@ -32,8 +32,13 @@ const told = (intent: Intent): ToldIntent => {
   const { id, quote, amount = 1000, createdMs, refunded = false, disputed = false } = intent
   const created = createdMs / 1000
   return {
-    ...{ object: 'payment_intent', id, status: 'succeeded', amount_received: amount, currency: 'usd' },
-    ...{ created, metadata: quote === '' ? {} : { topUpQuoteId: quote } },
+    object: 'payment_intent',
+    id,
+    status: 'succeeded',
+    amount_received: amount,
+    currency: 'usd',
+    created,
+    metadata: quote === '' ? {} : { topUpQuoteId: quote },
     latest_charge: { id: `ch_${id}`, object: 'charge', created, refunded, disputed },
   }
 }
@@ -59,8 +64,11 @@ async function rigWith(t: Parameters<typeof answeringServer>[0], reader?: ChainR
     if (pathname === '/v1/refunds') return { id: `re_${refunds.push(pathname)}` }
     if (pathname === '/v1/events') {
       const events = [...intents].reverse().map((one) => ({
-        ...{ object: 'event', id: `evt_${one.id}`, type: 'payment_intent.succeeded' },
-        ...{ created: one.createdMs / 1000, data: { object: told(one) } },
+        object: 'event',
+        id: `evt_${one.id}`,
+        type: 'payment_intent.succeeded',
+        created: one.createdMs / 1000,
+        data: { object: told(one) },
       }))
       return listOf(events, searchParams)
     }
@@ -175,7 +183,8 @@ t.test('differences from the books of Stripe', async (t) => {
 t.test('differences from the chains', async (t) => {
   const shown = new Map<string, SeenPayment | 'unknown' | { wrong: string }>()
   const reader: ChainReader = {
-    ...{ chain: 'arweave', tokens: ['arweave'] },
+    chain: 'arweave',
+    tokens: ['arweave'],
     find: async (_, id) => shown.get(id) ?? 'unknown',
     close: () => Promise.resolve(),
   }

@@ -21,7 +21,10 @@ export interface Recorded {
 export function recorded({ keys, before, after, tokens = [], memo, err = null, loaded }: Recorded): object {
   const amounts = (at: 2 | 3) =>
     tokens.map((one, index) => ({
-      ...{ accountIndex: index + 1, mint: one[0], owner: one[1], programId: tokenProgram },
+      accountIndex: index + 1,
+      mint: one[0],
+      owner: one[1],
+      programId: tokenProgram,
       uiTokenAmount: {
         amount: one[at],
         decimals: 6,
@@ -36,10 +39,17 @@ export function recorded({ keys, before, after, tokens = [], memo, err = null, l
     slot: 331_000_123,
     version: loaded === undefined ? 'legacy' : 0,
     meta: {
-      ...{ err, fee: 5000, computeUnitsConsumed: 300, innerInstructions: [] },
+      err,
+      fee: 5000,
+      computeUnitsConsumed: 300,
+      innerInstructions: [],
       loadedAddresses: loaded ?? { writable: [], readonly: [] },
-      ...{ preBalances: before, postBalances: after, rewards: [] },
-      ...{ preTokenBalances: amounts(2), postTokenBalances: amounts(3), logMessages: [...logs, ...told] },
+      preBalances: before,
+      postBalances: after,
+      rewards: [],
+      preTokenBalances: amounts(2),
+      postTokenBalances: amounts(3),
+      logMessages: [...logs, ...told],
       status: err === null ? { Ok: null } : { Err: err },
     },
     transaction: {
@@ -64,7 +74,9 @@ export function sent(
 ) {
   const { to = kyveOwn, denom = 'ukyve', amount = '1000000', code = 0, memo = '' } = change
   const message = {
-    ...{ '@type': '/cosmos.bank.v1beta1.MsgSend', from_address: kyvePayer, to_address: to },
+    '@type': '/cosmos.bank.v1beta1.MsgSend',
+    from_address: kyvePayer,
+    to_address: to,
     amount: [{ denom, amount }],
   }
   return {

@@ -53,7 +53,9 @@ const shapes: readonly [what: string, told: Recorded][] = [
   [
     'tokens and a memo',
     {
-      ...{ keys: [payer, key(11), key(19)], before: [1e9, 2e6, 2e6], after: [1e9 - 5000, 2e6, 2e6] },
+      keys: [payer, key(11), key(19)],
+      before: [1e9, 2e6, 2e6],
+      after: [1e9 - 5000, 2e6, 2e6],
       tokens: [
         [mint, payer, '7', '0'],
         [mint, own, '10', '17'],
@@ -64,15 +66,19 @@ const shapes: readonly [what: string, told: Recorded][] = [
   [
     'one that failed',
     {
-      ...{ keys: [payer, own], before: [3, 1], after: [2, 2] },
+      keys: [payer, own],
+      before: [3, 1],
+      after: [2, 2],
       err: { InstructionError: [0, { Custom: 1 }] },
     },
   ],
   [
     'lookup tables',
     {
-      ...{ keys: [payer], loaded: { writable: [key(3), own], readonly: [key(4)] } },
-      ...{ before: [3e9, 1, 1, 7, 1e9, 1], after: [2e9 - 5000, 1, 1, 7, 2e9, 1] },
+      keys: [payer],
+      loaded: { writable: [key(3), own], readonly: [key(4)] },
+      before: [3e9, 1, 1, 7, 1e9, 1],
+      after: [2e9 - 5000, 1, 1, 7, 2e9, 1],
     },
   ],
 ]
@@ -160,7 +166,8 @@ t.test(
     )
     same(MsgSend, message)
     t.match(MsgSend.toJSON(MsgSend.fromJSON(camel(message))), {
-      ...{ fromAddress: kyvePayer, toAddress: kyveOwn },
+      fromAddress: kyvePayer,
+      toAddress: kyveOwn,
       amount: [{ denom: 'ukyve', amount: '1000000' }],
     })
   },

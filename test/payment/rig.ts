@@ -73,7 +73,11 @@ export async function paymentRig(
   const x402 = wanted && { options: { recordsPath: join(folder, 'x402'), ...wanted }, meters }
   const service = new PaymentService({
     ...(x402 === undefined ? {} : { x402 }),
-    ...{ ledger, oracle: fixedOracle(), clock, log, readers: given.readers ?? [] },
+    ledger,
+    oracle: fixedOracle(),
+    clock,
+    log,
+    readers: given.readers ?? [],
     networkPrice: async () => 2n ** 30n,
     cards: given.cards?.(ledger) ?? new LocalCards(ledger, () => url, clock.now),
     ...(given.names === undefined ? {} : { names: given.names }),
@@ -81,24 +85,24 @@ export async function paymentRig(
     meters,
     ...(given.clientOf === undefined ? {} : { clientOf: given.clientOf }),
     options: {
-      ...{
-        privateSecret: given.privateSecret ?? secret,
-        feePermille: 234,
-        itemMicroUsd: 20,
-        release: 'test',
-        gateway: 'http://gateway.test',
-        giftUrl: 'http://gifts.test/gift',
-      },
-      ...{
-        addresses: given.addresses ?? {},
-        excluded: given.excluded ?? [],
-        recheckMs: 3600_000,
-        lostMs: given.lostMs ?? 0,
-      },
+      privateSecret: given.privateSecret ?? secret,
+      feePermille: 234,
+      itemMicroUsd: 20,
+      release: 'test',
+      gateway: 'http://gateway.test',
+      giftUrl: 'http://gifts.test/gift',
+      addresses: given.addresses ?? {},
+      excluded: given.excluded ?? [],
+      recheckMs: 3600_000,
+      lostMs: given.lostMs ?? 0,
     },
   })
   const host = serviceHost({
-    ...{ routes: service.routes, family: 'payment', meters, log, clock },
+    routes: service.routes,
+    family: 'payment',
+    meters,
+    log,
+    clock,
     service: {
       title: 'Payments',
       description: 'Test',
@@ -123,7 +127,10 @@ export async function paymentRig(
     return { status: response.status, text, json: isJson ? JSON.parse(text) : undefined }
   }
   return {
-    ...{ url, service, ledger, meters },
+    url,
+    service,
+    ledger,
+    meters,
     setTime: (ms) => {
       nowMs = ms
     },

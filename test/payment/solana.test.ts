@@ -73,8 +73,10 @@ t.test('SOL: pending while confirmed, credited when final, once', async (t) => {
     t.match(again, { status: 200, json: { message: 'Transaction already credited' } })
   t.equal(await winc(rig, payer), '18384000000000', 'once')
   const byTable = recorded({
-    ...{ keys: [payer], loaded: { writable: [stranger, own], readonly: [] } },
-    ...{ before: [3e9, 1, 1, 7, 1e9], after: [2e9 - 5000, 1, 1, 7, 2e9] },
+    keys: [payer],
+    loaded: { writable: [stranger, own], readonly: [] },
+    before: [3e9, 1, 1, 7, 1e9],
+    after: [2e9 - 5000, 1, 1, 7, 2e9],
   })
   const [short, lost] = [signature(), signature()]
   node.has.set(short, { level: 'finalized', told: byTable })
@@ -83,8 +85,10 @@ t.test('SOL: pending while confirmed, credited when final, once', async (t) => {
     json: { creditedTransaction: { transactionQuantity: '1000000000' } },
   })
   const elsewhere = recorded({
-    ...{ keys: [payer], loaded: { writable: [own, stranger], readonly: [] } },
-    ...{ before: [3e9, 1, 1, 7, 1e9], after: [2e9 - 5000, 1, 1, 7, 2e9] },
+    keys: [payer],
+    loaded: { writable: [own, stranger], readonly: [] },
+    before: [3e9, 1, 1, 7, 1e9],
+    after: [2e9 - 5000, 1, 1, 7, 2e9],
   })
   node.has.set(lost, { level: 'finalized', told: elsewhere })
   t.equal((await tell(rig, 'solana', lost)).status, 400, 'the next account of the table was paid')
@@ -100,7 +104,9 @@ t.test('tokens of SPL: USDC and ARIO, for whom the memo names', async (t) => {
   const paid = (mint: string, amount: string, memo?: string): string => {
     const id = signature()
     const told = recorded({
-      ...{ keys: [payer, payerToken, ownToken], before: [1e9, 2e6, 2e6], after: [1e9 - 5000, 2e6, 2e6] },
+      keys: [payer, payerToken, ownToken],
+      before: [1e9, 2e6, 2e6],
+      after: [1e9 - 5000, 2e6, 2e6],
       tokens: [
         [mint, payer, amount, '0'],
         [mint, own, '10', String(BigInt(amount) + 10n)],

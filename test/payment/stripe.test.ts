@@ -25,11 +25,15 @@ async function stripeServer(t: Test): Promise<{ readonly url: string; readonly a
       const isSession = path.endsWith('/sessions')
       // Names and types are those that Stripe's library declares.
       const session = {
-        ...{ id: 'cs_1', object: 'checkout.session', url: 'https://checkout.test/cs_1' },
+        id: 'cs_1',
+        object: 'checkout.session',
+        url: 'https://checkout.test/cs_1',
         client_secret: null,
       } satisfies Partial<Stripe.Checkout.Session>
       const intent = {
-        ...{ id: 'pi_1', object: 'payment_intent', client_secret: 'pi_1_secret' },
+        id: 'pi_1',
+        object: 'payment_intent',
+        client_secret: 'pi_1_secret',
       } satisfies Partial<Stripe.PaymentIntent>
       const answer = isSession ? session : intent
       response.setHeader('content-type', 'application/json')
@@ -69,7 +73,9 @@ t.test(
       type: 'payment_intent.succeeded',
       data: {
         object: {
-          ...{ id: payment, amount_received: amount, currency: 'usd' },
+          id: payment,
+          amount_received: amount,
+          currency: 'usd',
           metadata: { topUpQuoteId: quote },
         } satisfies Partial<Stripe.PaymentIntent>,
       },
@@ -78,7 +84,10 @@ t.test(
       type: 'charge.dispute.created',
       data: {
         object: {
-          ...{ id: 'dp_1', payment_intent: payment, reason: 'fraudulent', metadata: {} },
+          id: 'dp_1',
+          payment_intent: payment,
+          reason: 'fraudulent',
+          metadata: {},
         } satisfies Partial<Stripe.Dispute>,
       },
     })

@@ -45,10 +45,18 @@ async function town(t: Test): Promise<Town> {
   // Beside the ledger of the desk: a second `testdir` would remove the first.
   const path = join(t.testdirName, 'shop')
   return {
-    ...{ facilitator, rig, purse, owners },
+    facilitator,
+    rig,
+    purse,
+    owners,
     open: (more = {}) =>
       openShop(t, {
-        ...{ facilitatorUrl: facilitator.url, wallet: payee, path, purse, witness, owners },
+        facilitatorUrl: facilitator.url,
+        wallet: payee,
+        path,
+        purse,
+        witness,
+        owners,
         cashier: { retryMs: 5 },
         ...more,
       }),

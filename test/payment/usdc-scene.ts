@@ -17,8 +17,12 @@ export async function usdcScene(t: Test): Promise<UsdcScene> {
   facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
   const rig = await paymentRig(t, {
     x402: {
-      ...{ network: 'base-sepolia', wallet: payee.toLowerCase(), facilitatorUrl: facilitator.url },
-      ...{ protocol: 'http', verifyMs: 30_000, settleMs: 30_000 },
+      network: 'base-sepolia',
+      wallet: payee.toLowerCase(),
+      facilitatorUrl: facilitator.url,
+      protocol: 'http',
+      verifyMs: 30_000,
+      settleMs: 30_000,
     },
   })
   rig.setTime(Date.now())

@@ -24,7 +24,9 @@ function wallet(
   signed: (message: Buffer) => Uint8Array,
 ): TestWallet {
   return {
-    ...{ name, signatureType, address },
+    name,
+    signatureType,
+    address,
     headers: (nonce) => ({
       'x-nonce': nonce,
       'x-public-key': text(owner),

@@ -47,9 +47,14 @@ t.test('each payment is looked up on its chain, and what was settled must be cre
   facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
   const rig = await paymentRig(t, {
     x402: {
-      ...{ network: 'base-sepolia', wallet: payee.toLowerCase(), facilitatorUrl: facilitator.url, rpcUrl },
+      network: 'base-sepolia',
+      wallet: payee.toLowerCase(),
+      facilitatorUrl: facilitator.url,
+      rpcUrl,
       // A client whose payment is in doubt is told so after `verifyMs`, which one of those below waits for.
-      ...{ protocol: 'http', verifyMs: 6000, settleMs: 30_000 },
+      protocol: 'http',
+      verifyMs: 6000,
+      settleMs: 30_000,
     },
   })
   // Facilitators go by the time of day.
