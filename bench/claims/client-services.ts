@@ -1,4 +1,6 @@
 import { fileURLToPath } from 'node:url'
+import { SluiceClient } from '../../src/client/client.js'
+import type { ClientSigner } from '../../src/client/signer.js'
 import { scratch } from '../../test/scratch.js'
 import { start } from '../kit/child.js'
 import { sluiceWords } from '../kit/folders.js'
@@ -35,4 +37,9 @@ export async function startServices(): Promise<Services> {
   const { urls } = JSON.parse(child.said?.[0] ?? '{}') as { urls: Record<string, string> }
   const { upload = '', payment = '', gateway = '' } = urls
   return { upload, payment, gateway, stop: () => child.stop() }
+}
+
+/** Our client for them. */
+export function clientOf({ upload, payment, gateway }: Services, signer: ClientSigner): SluiceClient {
+  return new SluiceClient({ uploadUrl: upload, paymentUrl: payment, gatewayUrls: [gateway], signer })
 }

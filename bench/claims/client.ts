@@ -2,18 +2,17 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { systemClock } from '../../src/actor/clock.js'
-import { SluiceClient } from '../../src/client/client.js'
 import { ProvingFetcher } from '../../src/client/fetch/index.js'
 import { uploadFolder } from '../../src/client/folder.js'
 import { readFolder } from '../../src/client/node/files.js'
-import type { PayloadSource } from '../../src/client/payload.js'
-import { type ClientSigner, signerOfEd25519, signerOfEthereum } from '../../src/client/signer.js'
+import { signerOfEd25519, signerOfEthereum } from '../../src/client/signer.js'
 import { scratch } from '../../test/scratch.js'
 import { median, short } from '../kit/numbers.js'
 import { say, table } from '../kit/say.js'
 import { chromiumFetch } from './client-chromium.js'
+import { longUpload, made } from './client-long.js'
 import { dependencies } from './client-packages.js'
-import { type Services, startServices } from './client-services.js'
+import { clientOf, type Services, startServices } from './client-services.js'
 import { turboFolder } from './client-turbo.js'
 
 const help = `client: the client beside its rivals, against services on this machine
@@ -40,10 +39,6 @@ function makeFolder(count: number): string {
     writeFileSync(join(below, `${at}.txt`), Buffer.alloc(4 * kib, `file ${at} of this run ${process.pid} `))
   }
   return folder
-}
-
-function clientOf({ upload, payment, gateway }: Services, signer: ClientSigner): SluiceClient {
-  return new SluiceClient({ uploadUrl: upload, paymentUrl: payment, gatewayUrls: [gateway], signer })
 }
 
 /** Files a second by each way; both with keys of the same kind. */
@@ -78,38 +73,6 @@ async function folders(services: Services, count: number, rivalCount: number): P
   const best = Math.max(...[...rates].filter(([name]) => name.startsWith('turbo')).map(([, rate]) => rate))
   const ours = rates.get('ours, in bundles, Ethereum key') ?? 0
   if (Number.isFinite(best)) say(`beside the rival at its best: ${short(ours / best)}x (wanted: 10x)`)
-}
-
-/** Content that is made as it is read, and is the same each time. */
-function made(size: number): PayloadSource {
-  const piece = new Uint8Array(4 * mib).map((_, at) => at * 31)
-  return {
-    size,
-    async *open(from) {
-      for (let at = from; at < size; at += piece.length - (at % piece.length)) {
-        const start = at % piece.length
-        yield piece.subarray(start, Math.min(piece.length, start + size - at))
-      }
-    },
-  }
-}
-
-async function long(services: Services, size: number): Promise<void> {
-  const client = clientOf(services, await signerOfEd25519(crypto.getRandomValues(new Uint8Array(32))))
-  global.gc?.()
-  const before = process.memoryUsage().rss
-  let most = before
-  const watch = systemClock.every(50, () => {
-    most = Math.max(most, process.memoryUsage().rss)
-  })
-  const startMs = systemClock.monotonic()
-  await client.upload({ data: made(size), chunkByteCount: 16 * mib })
-  watch.cancel()
-  const took = seconds(startMs)
-  const grown = (most - before) / mib
-  say(
-    `upload of ${size / mib} MiB in parts: ${short(size / mib / took)} MiB/s, ${short(grown)} MiB more memory at most`,
-  )
 }
 
 /** Whole content by plain fetch and proven, in turns. */
@@ -154,7 +117,7 @@ async function main(): Promise<void> {
   const services = await startServices()
   try {
     if (isWanted('folder')) await folders(services, number(values.files, 10_000), number(values.rival, 300))
-    if (isWanted('long')) await long(services, number(values.mib, 2048) * mib)
+    if (isWanted('long')) await longUpload(services, number(values.mib, 2048) * mib)
     if (isWanted('fetch')) await fetches(services, number(values.rounds, 7))
     if (isWanted('chromium')) {
       const client = clientOf(services, await signerOfEd25519(crypto.getRandomValues(new Uint8Array(32))))

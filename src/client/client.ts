@@ -3,6 +3,7 @@ import { toBase64url, utf8 } from './bytes.js'
 import { ClientError } from './errors.js'
 import { type TopUpRequest, topUp } from './funding.js'
 import { allBytes, type PayloadSource, payloadOf, type UploadData } from './payload.js'
+import { platformFetch } from './platform-fetch.js'
 import { type DataItemOptions, preparedFromSource, prepareItem, shortName } from './prepare.js'
 import { checkReceipt, type UploadReceipt } from './receipt-proof.js'
 import { memoryStore, type ResumeStore } from './resume-store.js'
@@ -61,7 +62,7 @@ export class SluiceClient extends PaymentAccount {
 
   constructor(options: SluiceOptions = {}) {
     const preset = networks[options.network ?? 'mainnet']
-    const fetcher: FetchLike = options.fetch ?? ((url, init) => fetch(url, init))
+    const fetcher = options.fetch ?? platformFetch
     const paymentUrl = options.paymentUrl ?? preset.paymentUrl
     const token = options.token ?? options.signer?.token ?? 'arweave'
     super(new RemoteService(paymentUrl, fetcher, options.retry), options.signer, token)

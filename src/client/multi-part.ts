@@ -1,12 +1,18 @@
 import { type ChunkingOptions, chunkBytesMax, chunkBytesMin } from './chunking.js'
 import { ClientError } from './errors.js'
 import type { Payer } from './paid-request.js'
-import { partsOf } from './payload.js'
+import { partMemory, partsOf } from './payload.js'
 import type { PreparedItem } from './prepare.js'
 import type { ResumeStore } from './resume-store.js'
 import { fieldsOfAnswer, type RemoteService } from './service.js'
 import type { Say } from './task.js'
 import { nowMs, waited } from './timing.js'
+
+/**
+ * Bytes of parts in memory, at most, where a part is not longer than that: those on their way, and one that is being read. What
+ * sends them (`fetch`) may hold as much again.
+ */
+const partBytesMax = 64 * 1024 * 1024
 
 /** Smaller parts are not sent, whatever the service wants. */
 const chunkSizeMin = 64 * 1024
@@ -115,6 +121,8 @@ async function sendParts(upload: PartsUpload, begun: Begun, present: ReadonlySet
   let sent = 0
   const failed: unknown[] = []
   const running = new Set<Promise<void>>()
+  const { chunkSize } = begun
+  const memory = partMemory(chunkSize, Math.min(most + 1, Math.max(1, Math.floor(partBytesMax / chunkSize))))
   const send = async (offset: number, part: Uint8Array<ArrayBuffer>): Promise<void> => {
     const path = `/v1/chunks/${token}/${begun.uploadId}/${offset}`
     const headers = { ...version, 'content-type': 'application/octet-stream' }
@@ -134,18 +142,22 @@ async function sendParts(upload: PartsUpload, begun: Begun, present: ReadonlySet
   }
   let offset = 0
   try {
-    for await (const part of partsOf(item.source.open(0), begun.chunkSize)) {
+    for await (const part of partsOf(item.source.open(0), chunkSize, memory)) {
       const at = offset
       offset += part.length
       if (present.has(at)) {
         sent += part.length
+        memory.giveBack(part)
         continue
       }
       while (running.size >= allowed && failed.length === 0) await Promise.race(running)
       if (failed.length > 0) break
       const work: Promise<void> = send(at, part)
         .catch((error: unknown) => void failed.push(error))
-        .finally(() => running.delete(work))
+        .finally(() => {
+          running.delete(work)
+          memory.giveBack(part)
+        })
       running.add(work)
     }
   } finally {

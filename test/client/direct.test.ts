@@ -4,9 +4,9 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { directHead, endOfHead } from '../../src/client/fetch/direct-head.js'
-import { DirectLines } from '../../src/client/fetch/direct-line.js'
 import { Gateways } from '../../src/client/fetch/gateways.js'
-import { codeOf } from './rig.js'
+import { platformFetch } from '../../src/client/platform-fetch.js'
+import { codeOf, serving } from './rig.js'
 
 interface Server {
   readonly url: string
@@ -178,7 +178,6 @@ t.test('where the program replaced fetch, everything goes there', async (t) => {
   const given = new Gateways({ gatewayUrls: [server.url], fetch: async () => new Response('given') })
   t.equal((await held(given, server.url)).bytes.toString(), 'given')
   t.ok((await held(gateways, server.url)).isDirect)
-  t.ok(DirectLines.here())
 })
 
 t.test('heads that are not well-formed', async (t) => {
@@ -201,4 +200,45 @@ t.test('heads that are not well-formed', async (t) => {
   const bytes = Buffer.from('HTTP/1.1 200 OK\r\n\r\nbody')
   t.equal(endOfHead(bytes, 0), 19)
   t.equal(endOfHead(bytes.subarray(0, 18), 0), undefined)
+})
+
+t.test('a long body is sent as it lies in memory, and an answer is an answer', async (t) => {
+  const body = new Uint8Array(2_000_000).fill(7)
+  let came = 0
+  const { url } = await serving(t, ({ method, path, body: got, headers }) => {
+    came = got.length
+    if (path === '/cut') return { cut: true }
+    if (path === '/moved') return { status: 307, headers: { location: 'http://127.0.0.1:1/' }, text: '' }
+    if (path === '/empty') return { status: 204, text: '' }
+    return {
+      json: { method, length: headers['content-length'], own: headers['x-own'] },
+      headers: { 'x-told': 'yes' },
+    }
+  })
+  const post = (path: string, signal?: AbortSignal) =>
+    platformFetch(url + path, {
+      method: 'POST',
+      headers: { 'x-own': '1' },
+      body,
+      redirect: 'manual',
+      ...(signal && { signal }),
+    })
+  const answer = await post('/')
+  t.strictSame(await answer.json(), { method: 'POST', length: '2000000', own: '1' })
+  t.equal(answer.headers.get('x-told'), 'yes')
+  t.equal(came, body.length)
+  t.equal((await post('/moved')).headers.get('location'), 'http://127.0.0.1:1/', 'and is not followed')
+  t.equal((await post('/empty')).status, 204)
+  await t.rejects(post('/cut'), { message: 'the request failed' })
+  await t.rejects(platformFetch('http://127.0.0.1:1/', { method: 'POST', body }), {
+    message: 'the request failed',
+  })
+
+  const silent = await serving(t, () => new Promise(() => undefined))
+  const controller = new AbortController()
+  const waiting = platformFetch(`${silent.url}/x`, { method: 'POST', body, signal: controller.signal })
+  await pause(50)
+  controller.abort()
+  await t.rejects(waiting)
+  await t.rejects(platformFetch(`${silent.url}/x`, { method: 'POST', body, signal: controller.signal }))
 })

@@ -1,4 +1,5 @@
 import { ClientError } from '../errors.js'
+import { besideFetch } from '../platform-fetch.js'
 import { abortedError, Patience } from '../timing.js'
 import { type DirectHead, directHead, endOfHead } from './direct-head.js'
 import type { WholeAnswer } from './held-body.js'
@@ -37,8 +38,6 @@ interface ConnectOptions {
 interface NodeSockets {
   connect(options: ConnectOptions): NodeSocket
 }
-
-type Builtins = (name: string) => NodeSockets | undefined
 
 /** Longer heads are left to `fetch`. */
 const headBytesMax = 64 * 1024
@@ -248,42 +247,16 @@ class Connection {
   }
 }
 
-/** A program may have told `fetch` to go through a proxy, or replaced it: then every question is left to it. */
-const usualFetch = globalThis.fetch
-
-function isFetchUsual(): boolean {
-  const dispatchers = Object.getOwnPropertySymbols(globalThis)
-    .filter(({ description }) => description?.startsWith('undici.globalDispatcher') === true)
-    .map((symbol) => (globalThis as Record<symbol, { constructor?: { name?: string } } | undefined>)[symbol])
-  const isPlain = dispatchers.every((one) => one === undefined || one.constructor?.name === 'Agent')
-  return isPlain && globalThis.fetch === usualFetch
-}
-
 /** Connections to gateways. */
 export class DirectLines {
   readonly #idle = new Map<string, Connection[]>()
   /** Gateways that answered in a way that only `fetch` reads. */
   readonly #unsuited = new Set<string>()
 
-  private constructor(private readonly builtin: Builtins) {}
-
-  /** Undefined where the platform has no such sockets: others imitate those of Node, but not the memory that is read into. */
-  static here(): DirectLines | undefined {
-    const { process, Bun, Deno } = globalThis as {
-      process?: { getBuiltinModule?: Builtins }
-      Bun?: unknown
-      Deno?: unknown
-    }
-    const builtin = process?.getBuiltinModule
-    const isNode = Bun === undefined && Deno === undefined
-    return builtin === undefined || !isNode ? undefined : new DirectLines(builtin)
-  }
-
   /** Asks for a whole content. Undefined: `fetch` has to. Rejects with `unavailable` where nothing is said for too long. */
   async ask(question: DirectQuestion): Promise<WholeAnswer | undefined> {
     const url = new URL(question.url)
-    if (this.#unsuited.has(url.origin) || url.username !== '' || url.password !== '' || !isFetchUsual())
-      return undefined
+    if (this.#unsuited.has(url.origin) || url.username !== '' || url.password !== '') return undefined
     const exchange = this.#connection(url)?.ask(question, url)
     if (exchange === undefined || (await exchange.begun)) return exchange
     const { signal, patienceMs } = question
@@ -297,6 +270,7 @@ export class DirectLines {
   }
 
   #connection(url: URL): Connection | undefined {
+    if (besideFetch('node:net') === undefined) return undefined
     const idle = this.#idle.get(url.origin) ?? []
     for (let one = idle.pop(); one !== undefined; one = idle.pop()) if (one.isOpen) return one
     return this.#connect(url)
@@ -304,7 +278,8 @@ export class DirectLines {
 
   #connect({ protocol, hostname, port, origin }: URL): Connection | undefined {
     const isTls = protocol === 'https:'
-    const sockets = isTls || protocol === 'http:' ? this.builtin(isTls ? 'node:tls' : 'node:net') : undefined
+    if (!isTls && protocol !== 'http:') return undefined
+    const sockets = besideFetch<NodeSockets>(isTls ? 'node:tls' : 'node:net')
     if (sockets === undefined) return undefined
     const host = hostname.replace(/^\[(.*)\]$/, '$1')
     const isName = !/^[\d.]+$|:/.test(host)

@@ -1,6 +1,6 @@
 import { joined } from '../bytes.js'
 import { ClientError, type ErrorCode } from '../errors.js'
-import { isHashNative } from '../hash.js'
+import { besideFetch } from '../platform-fetch.js'
 import type { FetchLike } from '../service.js'
 import { abortedError, Patience, throwIfAborted } from '../timing.js'
 import type { DirectLines } from './direct-line.js'
@@ -30,7 +30,7 @@ export class Gateways {
   readonly #patience = new WeakMap<Response, Patience>()
   readonly #patienceMs: number
   readonly #fetch: FetchLike
-  #lines: Promise<DirectLines | undefined> | undefined
+  #lines: Promise<DirectLines> | undefined
 
   constructor(private readonly options: GatewayOptions) {
     this.#patienceMs = options.patienceMs ?? patienceUsualMs
@@ -110,9 +110,9 @@ export class Gateways {
   }
 
   /** What is faster than `fetch`, where that is the platform's own and has something faster beside it. */
-  #direct(): Promise<DirectLines | undefined> | undefined {
-    if (this.options.fetch !== undefined || !isHashNative) return undefined
-    this.#lines ??= import('./direct-line.js').then(({ DirectLines }) => DirectLines.here())
+  #direct(): Promise<DirectLines> | undefined {
+    if (this.options.fetch !== undefined || besideFetch('node:net') === undefined) return undefined
+    this.#lines ??= import('./direct-line.js').then(({ DirectLines }) => new DirectLines())
     return this.#lines
   }
 

@@ -10,7 +10,7 @@ import { findItem } from './item-place.js'
 import { manifestTarget } from './manifest-target.js'
 import { nameResolved } from './names.js'
 import { ProvenData } from './proven-data.js'
-import { ReadTwice } from './read-twice.js'
+import type { ReadTwice } from './read-twice.js'
 import { type OwnedContent, ownedContent, tooLong } from './whole.js'
 
 export interface VerifiedFetchOptions {
@@ -203,7 +203,8 @@ export class ProvingFetcher {
         if (!isUnproven || this.#options.block === 'require') throw error
       }
     }
-    const read = await (twice ?? ReadTwice.of(this.#gateways, id, signal))
+    // Seldom wanted, so it is loaded then.
+    const read = await (twice ?? (await import('./read-twice.js')).ReadTwice.of(this.#gateways, id, signal))
     keepNewest(this.#twice, id, Promise.resolve(read))
     const contentType = tagValueOf(read.header.tags, 'Content-Type')
     const pieces = (from: number, to: number) => read.pieces(from, to, signal)

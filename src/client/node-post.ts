@@ -1,0 +1,78 @@
+import { joined } from './bytes.js'
+
+interface NodeAnswer {
+  readonly statusCode?: number
+  readonly rawHeaders: readonly string[]
+  on(event: 'data', listen: (piece: Uint8Array) => void): void
+  on(event: 'end' | 'close', listen: () => void): void
+}
+
+interface NodeRequest {
+  readonly writableFinished: boolean
+  on(event: 'response', listen: (answer: NodeAnswer) => void): void
+  on(event: 'error', listen: (error: Error) => void): void
+  end(body: Uint8Array): void
+  destroy(error?: Error): void
+}
+
+/** What is used of `node:http` and `node:https`. */
+export interface NodeHttp {
+  request(url: string, options: { method: string; headers: Record<string, string> }): NodeRequest
+}
+
+/** Answers to what is sent are small. */
+const answerBytesMax = 64 * 1024 * 1024
+
+/** Statuses whose answers have no body (`Response` insists on that). */
+const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
+
+/**
+ * Sends a long body as it lies in memory, by what Node has beside `fetch`, and resolves with the whole answer. Redirects are not
+ * followed. When it is over, well or not, nothing reads the body any more. Rejects as `fetch` does: with an Error whose cause
+ * says why.
+ */
+export function nodePost(
+  http: NodeHttp,
+  url: string,
+  init: RequestInit & { readonly body: Uint8Array },
+): Promise<Response> {
+  const { method = 'POST', headers, body, signal } = init
+  return new Promise((resolve, reject) => {
+    const length = { 'content-length': String(body.length) }
+    const asked = http.request(url, {
+      method,
+      headers: { ...Object.fromEntries(new Headers(headers)), ...length },
+    })
+    const stop = (): void => asked.destroy(new Error('stopped'))
+    const failed = (why: Error): void => {
+      signal?.removeEventListener('abort', stop)
+      asked.destroy()
+      reject(new Error('the request failed', { cause: why }))
+    }
+    if (signal?.aborted === true) stop()
+    signal?.addEventListener('abort', stop, { once: true })
+    asked.on('error', failed)
+    asked.on('response', (answer) => {
+      const pieces: Uint8Array[] = []
+      let size = 0
+      answer.on('data', (piece) => {
+        size += piece.length
+        if (size > answerBytesMax) failed(new Error('an answer of more than 64 MiB'))
+        else pieces.push(piece)
+      })
+      // Behind its end this says nothing new.
+      answer.on('close', () => failed(new Error('the answer broke off')))
+      answer.on('end', () => {
+        const status = answer.statusCode ?? 0
+        const lines = new Headers()
+        for (let at = 0; at + 1 < answer.rawHeaders.length; at += 2)
+          lines.append(answer.rawHeaders[at] ?? '', answer.rawHeaders[at + 1] ?? '')
+        signal?.removeEventListener('abort', stop)
+        // An answer may come before all was sent.
+        if (!asked.writableFinished) asked.destroy()
+        resolve(new Response(bodiless.has(status) ? null : joined(...pieces), { status, headers: lines }))
+      })
+    })
+    asked.end(body)
+  })
+}
