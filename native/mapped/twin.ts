@@ -39,7 +39,8 @@ class TwinFile implements MappedFile {
     for (let piece = Math.floor(start / pieceBytes); piece * pieceBytes < end; piece += 1) {
       if (!this.#fetched.has(piece)) return false
     }
-    return true
+    // As in the addon: bytes that the file was cut off in front of are not here, and cannot be fetched.
+    return end <= fstatSync(this.#fd).size
   }
 
   /** As in the addon: a malformed range, or one outside of the file, throws. */
