@@ -10,9 +10,14 @@ export interface Routed {
   readonly about: Operations
 }
 
-/** Finds the route of a path: exact ones first, then the longest that the path lies below. Letter case does not count. */
+/**
+ * Finds the route of a path: exact ones first, then the longest that the path lies below. Letter case does not count, nor does a
+ * slash at the end, unless a route describes just that path: other servers of these interfaces do not mind it either.
+ */
 export class Router<Route extends Routed> {
   readonly #exact = new Map<string, Route>()
+  /** Paths with a slash behind them. */
+  readonly #slashed = new Map<string, Route>()
   readonly #below: readonly Route[]
 
   /** Throws where two routes claim one path, or one describes what it does not answer: a bug. */
@@ -29,6 +34,11 @@ export class Router<Route extends Routed> {
       if (this.#exact.has(route.path)) throw new Error(`two routes for ${route.path}`)
       this.#exact.set(route.path, route)
     }
+    const described = new Set(routes.flatMap(({ about }) => about.map(({ path }) => path.toLowerCase())))
+    for (const route of routes) {
+      const slashed = `${route.path}/`
+      if (!route.path.endsWith('/') && !described.has(slashed)) this.#slashed.set(slashed, route)
+    }
     this.#below = routes
       .filter(({ path }) => path.length > 1 && path.endsWith('/'))
       .sort((one, other) => other.path.length - one.path.length)
@@ -41,7 +51,11 @@ export class Router<Route extends Routed> {
 
   find(path: string): Route | undefined {
     const lower = path.toLowerCase()
-    return this.#exact.get(lower) ?? this.#below.find((route) => lower.startsWith(route.path))
+    return (
+      this.#slashed.get(lower) ??
+      this.#exact.get(lower) ??
+      this.#below.find((route) => lower.startsWith(route.path))
+    )
   }
 }
 

@@ -42,8 +42,7 @@ export function indexRoutes(parts: IndexParts): Route[] {
       about: belowAbout(`${path}/`),
       handle(request, reply, first, flow) {
         const ask = { request, reply, first, flow }
-        const rest = request.path.slice(path.length + 1)
-        return rest === '' ? routes.document(ask) : routes.below(ask, rest.split('/'))
+        return routes.below(ask, request.path.slice(path.length + 1).split('/'))
       },
     },
   ]

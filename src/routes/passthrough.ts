@@ -178,8 +178,8 @@ class Passage {
   }
 
   async handle(rule: Rule, request: Request, reply: Reply, first: string): Promise<void> {
-    // The router ignores letter case, nodes do not.
-    const path = rule.path + request.path.slice(rule.path.length)
+    // The router ignores letter case and a slash at the end of whole paths, nodes do not.
+    const path = rule.path.endsWith('/') ? rule.path + request.path.slice(rule.path.length) : rule.path
     if (!pathShape.test(path) || path.split('/').some((part) => part === '.' || part === '..')) {
       const wrong = { status: 400, type: textType, lines: noStore, body: 'Invalid path' }
       return answerSmall(request, reply, first, wrong)

@@ -69,7 +69,7 @@ export function rateLimitRoutes(parts: RateLimitParts): Route[] {
     route(
       `${start}/ip/`,
       [{ path: `${start}/ip/{ip}`, summary: 'What a client has left; by POST a top-up', statuses }],
-      (request) => ipOf(parts, request.path.slice(start.length + 4)),
+      (request) => ipOf(parts, request.path.slice(start.length + 4).replace(/\/$/, '')),
     ),
     route(
       `${start}/resource`,

@@ -48,7 +48,7 @@ export function resolverRoute(parts: ResolverParts): Route {
     methods: ['GET', 'HEAD'],
     about: [{ path: `${path}{name}`, summary: 'What a name means', statuses: [200, 404, 499, 502, 504] }],
     async handle(request: Request, reply: Reply, first: string): Promise<void> {
-      const name = parseName(request.path.slice(path.length))
+      const name = parseName(request.path.slice(path.length).replace(/\/$/, ''))
       const trail = readTrail(request, parts.self)
       const outcome =
         name === undefined ? 'absent' : (names.known(name) ?? (await names.resolve(name, trail)))

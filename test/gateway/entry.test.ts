@@ -254,16 +254,33 @@ t.test('other routes are found by their whole path, or by the longest beginning'
   })
   const router = new Router(['/', '/gateway/info', '/tx/', '/tx/deep/'].map(route), gatewayParameters)
   const found = (path: string): string | undefined => router.find(path)?.path
-  t.same(['/', '/GATEWAY/Info', '/tx/1', '/tx/deep/1', '/tx/', '/tx', '/gateway/info/', '/x'].map(found), [
-    '/',
-    '/gateway/info',
-    '/tx/',
-    '/tx/deep/',
-    '/tx/',
-    undefined,
-    undefined,
-    undefined,
-  ])
+  const table: Readonly<Record<string, string | undefined>> = {
+    '/': '/',
+    '/GATEWAY/Info': '/gateway/info',
+    '/gateway/info/': '/gateway/info',
+    '/gateway/info//': undefined,
+    '/tx/1': '/tx/',
+    '/tx/deep/1': '/tx/deep/',
+    '/tx/deep/': '/tx/deep/',
+    '/tx/': '/tx/',
+    '/tx': undefined,
+    '/x': undefined,
+    '/x/': undefined,
+    '//': undefined,
+  }
+  t.same(Object.fromEntries(Object.keys(table).map((path) => [path, found(path)])), table)
+  const below = {
+    ...route('/a/'),
+    about: [{ path: '/a/{id}', summary: 'a route', statuses: [200] }] as const,
+  }
+  const both = new Router([route('/a'), below], gatewayParameters)
+  t.same(
+    ['/a', '/a/', '/a/1'].map((path) => both.find(path)?.path),
+    ['/a', '/a', '/a/'],
+    'nothing below a path is the path itself',
+  )
+  const described = new Router(['/a', '/a/'].map(route), gatewayParameters)
+  t.equal(described.find('/a/')?.path, '/a/', 'unless a route is for just that')
   t.throws(() => new Router([route('/a'), route('/a')], gatewayParameters))
   t.throws(() => new Router([route('/A')], gatewayParameters))
   const about = (path: string) => [{ path, summary: 'a route', statuses: [200] }] as const
