@@ -18,6 +18,8 @@ import type { Source } from './parts.js'
 /** Items up to this size are judged on the thread that serves them: some hundred microseconds, once. */
 const judgedHereMaxBytes = 64 * 1024
 
+const none = new Uint8Array(0)
+
 /** Signatures whose check is a call of the system's library. The others take a millisecond, and are checked by the pool. */
 const promptTypes: ReadonlySet<number> = new Set([1, 2, 4, 5])
 
@@ -48,10 +50,10 @@ export interface WindowParts {
 /**
  * Items that lie in bundles of the store, served out of them: no copy and no file of their own.
  *
- * A window is served only where its bundle was compared with its digest and is verified or trusted, and where the bytes are the
- * item: they have the digest on record for its id, or its owner signed them. The digest is then known before the first byte goes
- * out, so that all rules about digests hold as for content with a file of its own. Which bytes were judged is remembered by their
- * place and the digest of the bundle, so that the judgement ends with either of them.
+ * A window is served only where its bundle was compared with its digest (or its own bytes were, see `#alone`) and is verified
+ * or trusted, and where the bytes are the item: they have the digest on record for its id, or its owner signed them. The digest
+ * is then known before the first byte goes out, so that all rules about digests hold as for content with a file of its own. Which
+ * bytes were judged is remembered by their place and the digest of the bundle, so that the judgement ends with either of them.
  */
 export class ItemWindows {
   #learned: Attributes[] = []
@@ -77,7 +79,7 @@ export class ItemWindows {
     const { rootItemOffset, itemSize, headerSize } = place
     const start = rootItemOffset + headerSize
     if (headerSize + size !== itemSize || start + size > whole.sizeBytes) return undefined
-    if (!this.parts.isSound(root, whole)) return 'unchecked'
+    if (!this.parts.isSound(root, whole)) return this.#alone(entry, place, root, whole)
     if (entry.window?.holds === true && isOf(entry, place, root) && !isProvenSince(entry, root))
       return { entry, content: new ItemWindow(root, whole, start, size) }
     const known = this.#judgedBefore(entry, place, root)
@@ -95,6 +97,24 @@ export class ItemWindows {
     now.window = { place, rootDigest: digestOf(root), holds: judged !== 'false' }
     if (judged === 'false' || bareType(now.contentType) === manifestType) return undefined
     return { entry: now, content: new ItemWindow(root, whole, start, size) }
+  }
+
+  /**
+   * An item of a bundle that was not compared with its digest since the start. Where the bundle is so large that nobody waits for
+   * that, the item's own bytes are compared with its own digest, each time until the bundle was.
+   */
+  #alone(entry: Entry, place: ItemPlace, root: Entry, whole: StoredContent): FoundWindow {
+    if (whole.sizeBytes <= this.parts.checkWaitBytes || place.itemSize > judgedHereMaxBytes)
+      return 'unchecked'
+    const { attributes } = entry
+    const known = attributes.digest === undefined ? this.#judgedBefore(entry, place, root) : attributes
+    if (known?.digest === undefined) return 'unchecked'
+    const start = place.rootItemOffset + place.headerSize
+    const bytes = known.size === 0 ? none : bytesOf(whole, start, start + known.size)
+    if (bytes === undefined || !equalBytes(sha256(bytes), known.digest)) return 'unchecked'
+    void this.parts.check(root)
+    const now = known === attributes ? entry : this.parts.entries.replace(entry, known)
+    return { entry: now, content: new ItemWindow(root, whole, start, known.size) }
   }
 
   /** What is known of an item that was judged here when its bundle was opened. */
@@ -126,8 +146,12 @@ export class ItemWindows {
     const whole = root === undefined ? undefined : this.parts.open(root)
     if (place === undefined || root === undefined || whole === undefined) return
     try {
-      if (!(await this.#isChecked(root, whole)) || place.itemSize > this.parts.checkWaitBytes) return
       const start = place.rootItemOffset
+      const isChecked = await this.#isChecked(root, whole)
+      // Its bytes alone may be compared, once they are in memory.
+      if (!isChecked && place.itemSize <= judgedHereMaxBytes)
+        await isHere(whole, start, start + place.itemSize)
+      if (!isChecked || place.itemSize > this.parts.checkWaitBytes) return
       if (place.itemSize > judgedHereMaxBytes || !(await isPrompt(whole, start, start + place.itemSize)))
         await this.#judgeElsewhere(entry, root)
     } finally {
@@ -219,10 +243,15 @@ function bytesOf(content: StoredContent, start: number, end: number): Uint8Array
   return bytes
 }
 
-/** Brings the bytes of an item into memory. False: they are not to be had, or its signature is not checked on this thread. */
-async function isPrompt(whole: StoredContent, start: number, end: number): Promise<boolean> {
+/** Brings the bytes of an item into memory. False: they are not to be had. */
+async function isHere(whole: StoredContent, start: number, end: number): Promise<boolean> {
   // It may lie in two of the parts that files are brought in.
-  if (!(await whole.ready(start, end)) || !(await whole.ready(end - 1, end))) return false
+  return end <= whole.sizeBytes && (await whole.ready(start, end)) && (await whole.ready(end - 1, end))
+}
+
+/** The same. False also where its signature is not checked on this thread. */
+async function isPrompt(whole: StoredContent, start: number, end: number): Promise<boolean> {
+  if (!(await isHere(whole, start, end))) return false
   const [low = 0, high = 0] = bytesOf(whole, start, start + 2) ?? []
   return promptTypes.has(low + 256 * high)
 }

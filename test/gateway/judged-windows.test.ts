@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, openSync, rmSync, truncateSync, writeSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
+import { isRefusal, refuse } from '../../src/format/refusal.js'
 import { tagOf } from '../../src/format/tag.js'
 import { Guard } from '../../src/gateway/guard.js'
 import { ModerationKeeper } from '../../src/moderation/keeper.js'
@@ -14,7 +15,7 @@ import { ModerationStore } from '../../src/moderation/store.js'
 import { ethereumSigner, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
 import { bundled, ed25519, isServed, itemOf, opened } from './bundled.js'
-import { stage } from './rig.js'
+import { contentOnly, stage } from './rig.js'
 
 t.test('what was judged when its bundle was opened is not judged again', async (t) => {
   const on = await stage()
@@ -31,6 +32,30 @@ t.test('what was judged when its bundle was opened is not judged again', async (
   for (let round = 0; round < 2; round += 1) for (const item of items) await isServed(t, on, item)
   await pause(400)
   for (const { id } of items) t.equal(on.rig.catalog.attributes(id)?.digest, undefined, 'nobody had to tell')
+})
+
+t.test('items of a large bundle that was not compared yet are compared themselves', async (t) => {
+  // After a start; nobody waits until so many bytes were hashed.
+  const waiting: (() => void)[] = []
+  const check = (): Promise<boolean> => new Promise((resolve) => waiting.push(() => resolve(true)))
+  const source = { open: () => Promise.resolve(refuse('unknown', 'upstream', 'none')), check, ...contentOnly }
+  const on = await stage({ options: { checkWaitBytes: 50_000 }, parts: { source } })
+  t.teardown(() => on.close())
+  const items = [itemOf(Buffer.alloc(0)), itemOf(randomBytes(3000)), itemOf(randomBytes(50_000))]
+  const [strange, large] = [itemOf(randomBytes(3000)), itemOf(randomBytes(90_000))]
+  const { digest, path } = await bundled(on, [...items, strange, large])
+  await opened(on, digest, [...items, large])
+  for (let round = 0; round < 2; round += 1) for (const item of items) await isServed(t, on, item)
+  t.ok(waiting.length > 0, 'the bundle is being compared')
+  t.equal((await on.ask(`/${strange.id}`)).status, 404, 'nobody has judged it')
+  t.equal((await on.ask(`/${large.id}`)).status, 404, 'too large to be compared here')
+  const [, second] = items
+  if (second === undefined) throw new Error('no item')
+  const at = (await readFile(path)).indexOf(second.payload)
+  const file = openSync(path, 'r+')
+  writeSync(file, Buffer.from([1, 2, 3]), 0, 3, at + 1000)
+  closeSync(file)
+  t.equal((await on.ask(`/${second.id}`)).status, 404, 'damaged')
 })
 
 t.test('a digest that somebody said before is not believed against the bytes', async (t) => {
