@@ -194,8 +194,11 @@ const taking = {
 const clients = new Clients(given.clients, { low: 0, high: 0 })
 await height.start(given.heightEveryMs)
 // Nobody was told of these: the process ended first.
-if (receiptNews !== undefined && lost.length > 0)
-  uploads.environment.write(() => receiptNews.add(lost.map(({ id }) => id)))
+if (lost.length > 0)
+  uploads.environment.write(() => {
+    receiptNews?.add(lost.map(({ id }) => id))
+    for (const { id } of lost) news?.addItem(id)
+  })
 for (const item of lost) {
   const announced = keptItem(given.logFolder, item)
   if (announced !== undefined) void announcer.announce(announced)

@@ -1,5 +1,3 @@
-import { type Clock, pause } from '../actor/clock.js'
-import type { Log } from '../actor/log.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
@@ -9,10 +7,10 @@ import { normalizedAddress } from '../proof/address.js'
 import { isBundle } from '../source/learned.js'
 import type { LogPlace } from '../store/segments/log-file.js'
 import type { RecordDigest } from '../store/segments/record.js'
+import { Acceptance, type AcceptanceParts } from './acceptance.js'
 import { jsonAnswer, said, textAnswer, toldAs, type UploadAnswer } from './answers.js'
 import type { Charged, Charging, ItemCharge } from './charging.js'
 import { keepUnsettled } from './credit-charging.js'
-import type { GatewayNews } from './gateway-news.js'
 import type { AnnouncedItem, ItemAnnouncer } from './item-announcer.js'
 import type { ReadItem } from './item-reader.js'
 import { writePatiently } from './patient-write.js'
@@ -24,7 +22,7 @@ import { digestMismatch } from './sent-digests.js'
 import type { Sharing } from './sharing.js'
 import type { Signing } from './signing.js'
 import type { Uploader } from './uploader.js'
-import { type AcceptedItem, isGivenUp, isGone, type LoggedUpload, type Uploads } from './uploads.js'
+import { type AcceptedItem, isGivenUp, isGone, type LoggedUpload } from './uploads.js'
 import type { Verdicts } from './verdicts.js'
 
 /** The bytes of an item that was read to its end. */
@@ -33,30 +31,22 @@ export interface Spooled {
   keep(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal>
 }
 
-export interface AcceptorParts {
-  readonly uploads: Uploads
+export interface AcceptorParts extends AcceptanceParts {
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: no credits are kept, and none can be shared. */
   readonly sharing?: Pick<Sharing, 'act'>
   readonly announcer: Pick<ItemAnnouncer, 'announce'>
-  /** Absent: no gateway elsewhere is told. */
-  readonly news?: Pick<GatewayNews, 'addItem'>
   /** Items that are paid for one by one. */
   readonly selling: ItemSelling
   readonly signing: Pick<Signing, 'receipt' | 'isBehind'>
   readonly terms: ReceiptTerms
   /** Height of the chain's tip; undefined: nobody has ever told. */
   readonly height: () => number | undefined
-  /** Absent: nobody wants to be told of receipts. */
-  readonly receiptNews?: Pick<ReceiptNews, 'add' | 'tell'>
-  /** Is told of items that are accepted for good. */
-  readonly onAccepted?: (items: readonly AcceptedItem[]) => void
   /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
   readonly opened?: (bundle: Id) => Promise<void>
-  readonly clock: Clock
-  readonly closing: AbortSignal
-  readonly say: Pick<Log, 'error' | 'info'>
+  /** Is told of a receipt that is given for the first time. */
+  readonly receiptNews?: Pick<ReceiptNews, 'add' | 'tell'>
 }
 
 /** How an item is taken. */
@@ -83,28 +73,15 @@ const over = (): void => undefined
 
 /** An item is permanent within so many blocks, or the service has broken its word. */
 const deadlineBlocks = 200
-/**
- * Items that are kept within this time after a transaction are written down by the next one, because a transaction costs about as
- * much as one item's own. Their receipts are signed meanwhile, which takes longer. An item that comes alone never waits.
- */
-const gatherMs = 5
-
 /** Decides about items that were read to their end: signature, money, disk, catalog, receipt, in this order. */
 export class Acceptor {
   /** By id: what two who send the same item at once both wait for. */
   readonly #underWay = new Map<string, Promise<UploadAnswer>>()
-  readonly #keeping: {
-    readonly item: AcceptedItem
-    readonly charge: Charged
-    readonly done: (isKept: boolean) => void
-  }[] = []
-  #isKeeping = false
-  /** When the last transaction was over, of the monotonic clock. */
-  #keptMs = Number.NEGATIVE_INFINITY
-  /** A transaction waits for the disk to have the one before it, and all of this thread with it: so none begins earlier. */
-  #flushed: Promise<void> = Promise.resolve()
+  readonly #acceptance: Acceptance
 
-  constructor(private readonly parts: AcceptorParts) {}
+  constructor(private readonly parts: AcceptorParts) {
+    this.#acceptance = new Acceptance(parts)
+  }
 
   /** Why an item of so many bytes could not be paid for, before they come; undefined: nothing speaks against it. */
   async foresee(
@@ -319,52 +296,15 @@ export class Acceptor {
       if (isKept && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
       return isKept
     }
-    const [signature, isKept] = await Promise.all([signed, this.#keep(accepted, charge).then(told)])
+    const [signature, isKept] = await Promise.all([
+      signed,
+      this.#acceptance.keep(accepted, charge).then(told),
+    ])
     if (!isKept) return ending
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     charging.settle(accepted.id, charge)
     this.parts.receiptNews?.tell(receipt, accepted)
     return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
-  }
-
-  /**
-   * Writes down what was accepted, all that comes together in one transaction. The log has it already, for good. False: the
-   * service ends, and its next start finds it there.
-   */
-  #keep(item: AcceptedItem, charge: Charged): Promise<boolean> {
-    return new Promise((done) => {
-      this.#keeping.push({ item, charge, done })
-      if (!this.#isKeeping) void this.#keepAll()
-    })
-  }
-
-  async #keepAll(): Promise<void> {
-    this.#isKeeping = true
-    while (this.#keeping.length > 0) {
-      const againMs = this.#keptMs + gatherMs - this.parts.clock.monotonic()
-      await Promise.all([againMs > 0 ? pause(againMs) : undefined, this.#flushed])
-      const group = this.#keeping.splice(0)
-      const items = group.map(({ item }) => item)
-      const { uploads, closing, say, news, receiptNews } = this.parts
-      let committed = over
-      // It may be undone, and run again: nothing but tables changes in it.
-      const write = (): void => {
-        for (const { item, charge } of group) {
-          charge.keep(item.id)
-          news?.addItem(item.id)
-        }
-        committed = receiptNews?.add(items.map(({ id }) => id)) ?? over
-      }
-      const isKept = await writePatiently(() => uploads.accept(items, write), closing, say)
-      if (isKept) {
-        committed()
-        this.#flushed = uploads.environment.flushed()
-        this.#keptMs = this.parts.clock.monotonic()
-        this.parts.onAccepted?.(items)
-      }
-      for (const { done } of group) done(isKept)
-    }
-    this.#isKeeping = false
   }
 
   /** The answer to an item that is here already. */

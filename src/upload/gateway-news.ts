@@ -58,18 +58,24 @@ export class GatewayNews {
     this.#table = parts.environment.table('news')
   }
 
-  /** Only inside a `write` of the environment. */
+  /** Only inside a transaction of the environment: `wake` when that is committed. */
   addItem(id: Id): void {
     this.#add(itemKind, id)
   }
 
   addBundle(id: Id): void {
     this.parts.environment.write(() => this.#add(bundleKind, id))
+    this.wake()
   }
 
-  /** An item is kept no more, and will be in no block. Only inside a `write` of the environment. */
+  /** An item is kept no more, and will be in no block. Only inside a transaction, as `addItem`. */
   addGone(id: Id): void {
     this.#add(goneKind, id)
+  }
+
+  /** There may be something to tell. */
+  wake(): void {
+    this.#wake()
   }
 
   #add(kind: number, id: Id): void {
@@ -80,7 +86,6 @@ export class GatewayNews {
     key.writeBigUInt64BE(BigInt(this.parts.clock.now()), 1)
     key.set(idBytes(id), 9)
     this.#table.put(key, none)
-    this.#wake()
   }
 
   /** Tells until `closing`. */

@@ -11,7 +11,7 @@ export interface SandboxParts {
   readonly log: Pick<DurableLog, 'release'>
   readonly announcer: Pick<ItemAnnouncer, 'forget'>
   /** Absent: no gateway elsewhere was told of them. */
-  readonly news?: Pick<GatewayNews, 'addGone'>
+  readonly news?: Pick<GatewayNews, 'addGone' | 'wake'>
   readonly clock: Clock
   /** Items are kept for so long. */
   readonly keepMs: number
@@ -108,6 +108,7 @@ export class Sandbox {
         })
       }
     })
+    news?.wake()
     for (const { item } of old) log.release(item.place)
   }
 }

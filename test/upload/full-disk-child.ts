@@ -14,7 +14,8 @@ const ids = Array.from({ length: Number(count) }, (_, at) =>
   idOfBytes(createHash('sha256').update(`${at}`).digest()),
 )
 for (const [at, id] of ids.entries()) {
-  const accept = (): void => uploads.accept([{ ...facts, id, winc: String(at) }], () => undefined)
+  const accept = (): Promise<void> =>
+    uploads.acceptSoon([{ ...facts, id, winc: String(at) }], () => undefined).visible
   if (!(await writePatiently(accept, new AbortController().signal, say))) tell('ended')
 }
 tell(`kept ${ids.filter((id, at) => uploads.find(id)?.winc === String(at)).length}`)

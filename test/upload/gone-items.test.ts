@@ -56,6 +56,7 @@ t.test('a gateway elsewhere forgets what is gone, and keeps what was uploaded an
   await eventually(() => environment.table('news').count() === 0)
   // Where there is nothing else, nobody is asked.
   environment.write(() => news.addGone(items[1]?.id ?? metaOf(2, 0).id))
+  news.wake()
   await eventually(() => environment.table('news').count() === 0)
   t.equal(heard.length, 1)
   closing.abort()

@@ -41,7 +41,7 @@ function stage(t: Test, items: readonly AcceptedItem[]) {
           return true
         },
       },
-      news: { addGone: (id) => void told.push(id) },
+      news: { addGone: (id) => void told.push(id), wake: () => undefined },
     })
     t.teardown(async () => {
       sandbox.close()
