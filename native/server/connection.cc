@@ -169,7 +169,16 @@ void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
   if (kept > 0 || last) tell(kData, c, static_cast<size_t>(bytes - shared_.bytes), kept, last);
   bytesAt_ += used;
   if (last) c->reading = false;
-  else if (c->ends) gone(c);
+  else if (c->ends) cutOff(c);
+}
+
+// The client ended its side within the body, and may still read: it is told how much was missing.
+void Server::cutOff(Connection* c) {
+  if (c->ended) return gone(c);
+  char word[80];
+  if (c->chunked) snprintf(word, sizeof(word), "the body ended before its last chunk");
+  else snprintf(word, sizeof(word), "the body ended early, missing bytes: %llu", static_cast<unsigned long long>(c->bodyLeft));
+  refuse(c, {400, word});
 }
 
 void Server::pause(size_t slot) {

@@ -146,6 +146,7 @@ class Server {
   void finish(Connection* c);
   void await(Connection* c);
   void refuse(Connection* c, const Fault& fault);
+  void cutOff(Connection* c);
   void linger(Connection* c);
   void gone(Connection* c);
   void remove(Connection* c);

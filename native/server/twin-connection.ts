@@ -158,7 +158,20 @@ export class TwinConnection {
     if (piece.length > 0 || last) this.wire.tellData(this.slot, piece, last)
     if (last) return
     if (this.#in.length > 0) this.wire.later(this)
-    else if (this.#ends) this.#gone()
+    else if (this.#ends) this.#cutOff()
+  }
+
+  /** The client ended its side within the body, and may still read: it is told how much was missing. */
+  #cutOff(): void {
+    if (this.#ended) {
+      this.#gone()
+      return
+    }
+    const word =
+      this.#chunks === undefined
+        ? `the body ended early, missing bytes: ${this.#bodyLeft}`
+        : 'the body ended before its last chunk'
+    this.#refuse({ status: 400, word })
   }
 
   read(): void {
@@ -166,7 +179,7 @@ export class TwinConnection {
     this.#reading = true
     this.socket.resume()
     if (this.#in.length > 0) this.wire.later(this)
-    else if (this.#ends) this.#gone()
+    else if (this.#ends) this.#cutOff()
     else if (this.#expects) this.socket.write('HTTP/1.1 100 Continue\r\n\r\n')
     this.#expects = false
   }
@@ -252,8 +265,9 @@ export class TwinConnection {
     this.#ends = true
     this.#since = this.wire.now
     if (this.#phase === 'answering' && !this.#reading) return
-    if (this.#in.length === 0) this.#gone()
-    else this.wire.later(this)
+    if (this.#in.length > 0) this.wire.later(this)
+    else if (this.#phase === 'answering') this.#cutOff()
+    else this.#gone()
   }
 
   /** The client has left, or must. */

@@ -108,9 +108,23 @@ for (const by of ways) {
       const behind = (await converse(server.port, get('/a') + post)).text
       t.match(behind, /\r\n\/a[\s\S]*\r\nabc$/)
     })
-    await t.test('get nothing for an incomplete body or head', async (t) => {
-      const post = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc'
-      t.equal((await converse(server.port, post)).text, '')
+    await t.test('are told what their body misses', async (t) => {
+      const post = (lines: string, body: string): Promise<{ readonly text: string }> =>
+        converse(server.port, `POST / HTTP/1.1\r\nHost: x\r\n${lines}\r\n\r\n${body}`)
+      const refused = (word: string): RegExp =>
+        new RegExp(`^HTTP/1.1 400 Bad Request\r\n[\\s\\S]*\r\n\r\n${word}$`)
+      t.match(
+        (await post('Content-Length: 4', 'abc')).text,
+        refused('the body ended early, missing bytes: 1'),
+      )
+      const most = 'Content-Length: 903'
+      t.match((await post(most, 'abc')).text, refused('the body ended early, missing bytes: 900'))
+      t.match((await post('Content-Length: 4', '')).text, refused('the body ended early, missing bytes: 4'))
+      const chunk = '3\r\nabc\r\n'
+      const chunked = await post('Transfer-Encoding: chunked', chunk)
+      t.match(chunked.text, refused('the body ended before its last chunk'))
+    })
+    await t.test('get nothing for an incomplete head', async (t) => {
       t.equal((await converse(server.port, 'GET /a HTTP/1.1\r\nHost')).text, '')
       t.match((await converse(server.port, `${get('/a')}GET /b`)).text, /^HTTP\/1\.1 200 OK[\s\S]*\r\n\/a$/)
     })
