@@ -1,4 +1,6 @@
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
+import { type Log, silentLog } from '../actor/log.js'
+import { isDiskError } from '../store/lmdb.js'
 import type { ForkOptions, GrowingLayer, NodeRecord, PostReply } from './base-layer.js'
 import { ChainStore } from './chain-store.js'
 import type { Listening } from './listening.js'
@@ -6,6 +8,29 @@ import { LiveLayer } from './live.js'
 import type { DevnetOptions } from './options.js'
 import { ReplayLayer } from './replay.js'
 import { serveChain } from './server.js'
+
+/** Mines a block now and then. Where the disk takes none, the chain stands still until it does. */
+class Miner {
+  #isRefused = false
+
+  constructor(
+    private readonly layer: GrowingLayer,
+    private readonly say: Pick<Log, 'error' | 'info'>,
+  ) {}
+
+  mine(): void {
+    try {
+      this.layer.mine(1)
+      if (this.#isRefused) this.say.info({}, 'the disk of the node takes blocks again')
+      this.#isRefused = false
+    } catch (error) {
+      if (!isDiskError(error)) throw error
+      if (!this.#isRefused)
+        this.say.error({ err: error }, 'the disk of the node is full or fails: no blocks are mined')
+      this.#isRefused = true
+    }
+  }
+}
 
 /** An embedded base-layer node: its own chain, or a folder of real records, behind the HTTP interface of nodes. */
 export class Devnet {
@@ -23,14 +48,19 @@ export class Devnet {
   }
 
   /** Rejects where the folder or the port cannot be had. */
-  static async start(options: DevnetOptions, clock: Clock = systemClock): Promise<Devnet> {
+  static async start(
+    options: DevnetOptions,
+    clock: Clock = systemClock,
+    say: Pick<Log, 'error' | 'info'> = silentLog,
+  ): Promise<Devnet> {
     if (options.replayPath !== undefined) {
       return new Devnet(await serveChain(new ReplayLayer(options.replayPath), options.host, options.port))
     }
     const store = new ChainStore(options.dataPath)
     const live = new LiveLayer(store, options, clock)
     const listening = await serveChain(live, options.host, options.port)
-    const timer = options.blockMs > 0 ? clock.every(options.blockMs, () => live.mine(1)) : undefined
+    const miner = new Miner(live, say)
+    const timer = options.blockMs > 0 ? clock.every(options.blockMs, () => miner.mine()) : undefined
     return new Devnet(listening, store, live, timer)
   }
 

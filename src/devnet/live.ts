@@ -78,10 +78,14 @@ export class LiveLayer implements GrowingLayer {
   }
 
   mine(blocks: number): NodeBlockHeader {
-    let tip: NodeBlockHeader | undefined
-    for (let left = Math.max(blocks, 1); left > 0; left -= 1) tip = mine(this.#store, this.#seconds())
-    this.#countPool()
-    return tip ?? this.#tip()
+    try {
+      let tip: NodeBlockHeader | undefined
+      for (let left = Math.max(blocks, 1); left > 0; left -= 1) tip = mine(this.#store, this.#seconds())
+      return tip ?? this.#tip()
+    } finally {
+      // The disk may have taken some of them only.
+      this.#countPool()
+    }
   }
 
   fork(depth: number, options: ForkOptions = {}): NodeBlockHeader {

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { isDiskError } from '../store/lmdb.js'
 import type { BaseLayer, GrowingLayer } from './base-layer.js'
 import { facilitate, facilitatorPath } from './facilitator.js'
 import { type Listening, listening } from './listening.js'
@@ -11,6 +12,9 @@ import { write } from './writes.js'
 /** Nodes refuse larger ones: 10 MiB of inline data as base64url, and a header. */
 const bodyMax = 15 << 20
 
+/** Clients of nodes try again after such a status. */
+const fullReply = textReply('The disk of this node is full or fails: nothing was changed.', 503)
+
 /** Serves a chain over the HTTP interface of nodes. A chain that cannot grow answers 405 to what would change it. */
 export async function serveChain(
   layer: BaseLayer | GrowingLayer,
@@ -20,12 +24,15 @@ export async function serveChain(
   const server = createServer((request, response) => {
     answer(layer, request).then(
       (reply) => send(request, response, reply),
-      // A bug or a broken disk: answers this request with it, then ends the process, because the chain may be wrong.
       (error: unknown) => {
+        // The change was undone, and the chain is what it was before.
+        if (isDiskError(error)) return send(request, response, fullReply)
+        // A bug: answers this request with it, then ends the process, because the chain may be wrong.
         response.writeHead(500).end()
         setImmediate(() => {
           throw error
         })
+        return undefined
       },
     )
   })
