@@ -68,6 +68,7 @@ import { uploadShapes } from '../src/upload/shapes.js'
 import { Sharing } from '../src/upload/sharing.js'
 import { PooledSigning } from '../src/upload/signing.js'
 import { SingleUpload } from '../src/upload/single-upload.js'
+import { UploadHealth } from '../src/upload/upload-health.js'
 import { pageScripts, uploadPage } from '../src/upload/upload-page.js'
 import { openUploadTables, Uploads } from '../src/upload/uploads.js'
 import { usdcUploadRoutes } from '../src/upload/usdc-routes.js'
@@ -268,6 +269,19 @@ const bundler = new Bundler({
   say: log,
   rules: given.bundling,
 })
+const shown = {
+  ...{ gateway: given.gateway, itemMaxBytes },
+  ...{ freeItemBytes: given.free.itemMaxBytes, freeWalletBytes: given.free.walletBytes },
+}
+const health = new UploadHealth({
+  ...{
+    clock: systemClock,
+    startedMs: systemClock.now(),
+    height: () => height.known,
+    full: () => room.full(),
+  },
+  ...(credits === undefined ? {} : { credits }),
+})
 const desk = new UploadsDesk({
   ...{ uploads, bundles, bundler, open, pools, chain, address, meters, clock: systemClock },
   height: () => height.known,
@@ -285,12 +299,7 @@ const host = serviceHost({
         }),
         ...resumableRoutes({
           resumable: new ResumableUploads(open, single, clients),
-          page: uploadPage({
-            gateway: given.gateway,
-            itemMaxBytes: given.itemMaxBytes,
-            freeItemBytes: given.free.itemMaxBytes,
-            freeWalletBytes: given.free.walletBytes,
-          }),
+          page: uploadPage(shown),
           script: pageScripts(),
         }),
         ...uploadRoutes({
@@ -298,17 +307,11 @@ const host = serviceHost({
           single,
           clients,
           ...(credits === undefined ? {} : { credits }),
-          page: servicePage({
-            gateway: given.gateway,
-            address: normalizedAddress(Buffer.from(modulus, 'base64url')),
-            itemMaxBytes: given.itemMaxBytes,
-            freeItemBytes: given.free.itemMaxBytes,
-            freeWalletBytes: given.free.walletBytes,
-            release: given.release,
-          }),
+          health,
+          page: servicePage({ ...shown, address, release: given.release }),
           info: () => ({
             version: receiptVersion,
-            addresses: { arweave: normalizedAddress(Buffer.from(modulus, 'base64url')) },
+            addresses: { arweave: address },
             gateway: given.gateway,
             gateways,
             freeUploadLimitBytes: given.free.itemMaxBytes,

@@ -7,8 +7,15 @@ import type { Route } from './parts.js'
 
 const caching = '\r\nCache-Control: public, max-age=30'
 
-/** `/openapi.json` and `/api-docs`: every path of a service. `table` is asked once, when the routes are complete. */
-export function docsRoutes(table: () => readonly Described[], service: DescribedService): Route[] {
+/**
+ * `/openapi.json` and `/api-docs`: every path of a service. `table` is asked once, when the routes are complete. `prefixes`:
+ * below which they are answered.
+ */
+export function docsRoutes(
+  table: () => readonly Described[],
+  service: DescribedService,
+  prefixes: readonly string[] = [''],
+): Route[] {
   const late = (make: () => HtmlPage): (() => HtmlPage) => {
     let text: HtmlPage | undefined
     return () => {
@@ -28,19 +35,20 @@ export function docsRoutes(table: () => readonly Described[], service: Described
       answerSmall(request, reply, first, { status: 200, type, lines: caching + lines, body: html })
     },
   })
-  return [
-    route('/openapi.json', jsonType, json, [
+  const shape = { gives: formOf({ openapi: textForm, info: anyObject, paths: anyObject }) }
+  return prefixes.flatMap((prefix) => [
+    route(`${prefix}/openapi.json`, jsonType, json, [
+      { path: `${prefix}/openapi.json`, summary: 'This description', statuses: [200], shape },
+    ]),
+    route(`${prefix}/api-docs`, htmlType, page, [
       {
-        path: '/openapi.json',
-        summary: 'This description',
+        path: `${prefix}/api-docs`,
+        summary: 'This description as a page',
         statuses: [200],
-        shape: { gives: formOf({ openapi: textForm, info: anyObject, paths: anyObject }) },
+        type: 'text/html',
       },
     ]),
-    route('/api-docs', htmlType, page, [
-      { path: '/api-docs', summary: 'This description as a page', statuses: [200], type: 'text/html' },
-    ]),
-  ]
+  ])
 }
 
 function pageOf(table: readonly Described[], { title, release }: DescribedService): HtmlPage {

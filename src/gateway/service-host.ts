@@ -25,19 +25,21 @@ export interface ServiceHostParts {
 
 /**
  * The handler of a service's own port: routes out of one table, with a request id and CORS on every answer, counted and
- * logged as in the gateway; `/openapi.json` and `/api-docs` describe the table. Answers without Cache-Control get `no-store`.
+ * logged as in the gateway; `/openapi.json` and `/api-docs` (and below `/v1`) describe the table. A slash at the end of a path
+ * that has no route counts for nothing. Answers without Cache-Control get `no-store`.
  * Throws where the routes contradict each other: a bug.
  */
 export function serviceHost(parts: ServiceHostParts): (request: Request, reply: Reply) => void {
   const { service, family, meters, log, clock } = parts
   const ledger = new Ledger(meters, log, clock)
   const router: Router<Route> = new Router<Route>(
-    [...parts.routes, ...docsRoutes(() => router.operations, service)],
+    [...parts.routes, ...docsRoutes(() => router.operations, service, ['', '/v1'])],
     service.parameters,
   )
   return (request, reply) => {
     const flow = openFlow(ledger, request, reply, family, idLead)
-    const route = router.find(request.path)
+    const { path } = request
+    const route = router.find(path) ?? (path.endsWith('/') ? router.find(path.slice(0, -1)) : undefined)
     if (request.method === 'OPTIONS') {
       preflight(request, reply, flow.lines + (route?.optionLines ?? ''))
       ledger.settle(flow, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })

@@ -1,6 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import type { Following, Tip } from '../actor/shared.js'
+import { type Health, lifeOf } from '../http/life.js'
 import { roomMinBytes } from '../store/disk-full.js'
 
 export interface HealthParts {
@@ -11,14 +12,6 @@ export interface HealthParts {
   readonly following: Following
   /** After so long without a new data item the gateway is unhealthy. Absent: never. */
   readonly itemsSilentMs?: number
-}
-
-/** The shape that clients of the network read: `uptime` in seconds, `date` in ISO 8601, `reasons` only where it is unhealthy. */
-export interface Health {
-  readonly status: 'ok' | 'unhealthy'
-  readonly uptime: number
-  readonly date: string
-  readonly reasons?: readonly string[]
 }
 
 /** Whether the gateway is well, and if not why. */
@@ -41,16 +34,6 @@ export function healthOf({ clock, meters, startedMs, tip, following, itemsSilent
       ? ['the catalog is damaged: see "A database is broken" in deploy/OPERATING.md']
       : []),
   ]
-  return {
-    status: reasons.length === 0 ? 'ok' : 'unhealthy',
-    uptime: (now - startedMs) / 1000,
-    date: new Date(now).toISOString(),
-    ...(reasons.length === 0 ? {} : { reasons }),
-  }
-}
-
-/** That this thread answers: nothing else is looked at. */
-export function lifeOf({ clock, startedMs }: Pick<HealthParts, 'clock' | 'startedMs'>): Health {
-  const now = clock.now()
-  return { status: 'ok', uptime: (now - startedMs) / 1000, date: new Date(now).toISOString() }
+  const life = lifeOf({ clock, startedMs })
+  return reasons.length === 0 ? life : { ...life, status: 'unhealthy', reasons }
 }

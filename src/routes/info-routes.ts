@@ -1,10 +1,11 @@
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
+import { lifeOf } from '../http/life.js'
 import type { Operation } from '../http/operation.js'
 import { iconSvg } from '../http/page.js'
 import { answerSmall, htmlType, jsonType, takesPages } from '../http/small-answer.js'
 import { aboutGateway, type InfoParts } from './about-gateway.js'
-import { type HealthParts, healthOf, lifeOf } from './health.js'
+import { type HealthParts, healthOf } from './health.js'
 import { landingPage } from './landing-page.js'
 import { metricsText } from './metrics-text.js'
 

@@ -69,8 +69,8 @@ export interface Environment {
    */
   write<T>(act: () => T): T
   /**
-   * The same, but this thread waits for no disk: `act` runs in one of its next turns, and may be called once only. A power cut may
-   * take all of it back until it is flushed; a killed process does not.
+   * The same, but this thread waits for no disk: `act` runs in one of its next turns. A power cut may take all of it back until
+   * it is flushed; a killed process does not.
    */
   writeSoon<T>(act: () => T): WrittenSoon<T>
   /** Resolves when what was committed so far would survive a power cut too. */
@@ -155,6 +155,19 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
   }
 }
 
+/** Copies an environment without its free pages, and the files in folders beside it. */
+async function copied(root: RootDatabase<Buffer, Buffer>, path: string, target: string): Promise<void> {
+  await root.backup(target, true)
+  for (const folder of readdirSync(path, { withFileTypes: true })) {
+    if (!folder.isDirectory()) continue
+    mkdirSync(join(target, folder.name), { mode: 0o700 })
+    for (const name of readdirSync(join(path, folder.name))) {
+      const [from, to] = [path, target].map((one) => join(one, folder.name, name)) as [string, string]
+      copyFileSync(from, to, constants.COPYFILE_FICLONE)
+    }
+  }
+}
+
 /**
  * Opens the environment in folder `path`, made where it is missing. `tablesMax` bounds the named tables. `durable`: a commit is
  * on the disk when `write` returns, and outlives a power cut; without it the kernel writes it out soon after. All who open one
@@ -210,20 +223,7 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
         const pages = stats.treeBranchPageCount + stats.treeLeafPageCount + stats.overflowPages
         return { name, entries: stats.entryCount, bytes: pages * stats.pageSize }
       }),
-    copyTo: async (target) => {
-      await root.backup(target, true)
-      for (const folder of readdirSync(path, { withFileTypes: true })) {
-        if (!folder.isDirectory()) continue
-        mkdirSync(join(target, folder.name), { mode: 0o700 })
-        for (const name of readdirSync(join(path, folder.name))) {
-          copyFileSync(
-            join(path, folder.name, name),
-            join(target, folder.name, name),
-            constants.COPYFILE_FICLONE,
-          )
-        }
-      }
-    },
+    copyTo: (target) => copied(root, path, target),
     onClose: (act) => void closing.push(act),
     close: () => {
       for (const act of closing.splice(0)) act()

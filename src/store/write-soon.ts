@@ -19,8 +19,8 @@ const patienceMs = { visible: 2000, flushed: 30_000 }
 /**
  * Transactions that lmdb-js commits and flushes on a thread of Node's pool (`transactionAsync`), while `act` itself runs on the
  * thread that wrote it. lmdb-js tells of a transaction only when it is flushed, and readers see it before: so each one raises a
- * number in a table of its own, which is looked at until it is there. What lmdb-js tells of failures cannot be relied on, so after
- * the first one every transaction is an ordinary one, whose thread waits for the disk.
+ * number in a table of its own, which is looked at until it is there. What lmdb-js tells of failures cannot be relied on, so
+ * after the first one every transaction is an ordinary one, whose thread waits for the disk.
  */
 export class SoonWriter {
   readonly #marks: Database<Buffer, Buffer>
@@ -45,7 +45,7 @@ export class SoonWriter {
     return { visible, flushed }
   }
 
-  /** Closes the environment. lmdb-js would wait for ever for a transaction that it has lost; nothing of it is open then. */
+  /** Closes the environment. lmdb-js would wait for ever for a transaction that it has lost. */
   async close(): Promise<void> {
     const closed = this.root.close()
     await (this.#isSound ? closed : endsWithin(closed, patienceMs.visible))

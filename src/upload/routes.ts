@@ -7,6 +7,7 @@ import { type AskedCredits, askedCreditsRoutes } from './asked-credits.js'
 import { checkMissing } from './check-missing.js'
 import { idIn, type UploadRoute } from './service.js'
 import type { SingleUpload } from './single-upload.js'
+import { healthRoutes, type UploadHealth } from './upload-health.js'
 import { uploaderOf } from './uploader.js'
 import type { AcceptedItem, Uploads } from './uploads.js'
 
@@ -20,11 +21,12 @@ export interface UploadRoutesParts {
   readonly page: HtmlPage
   /** Absent: nobody is paid here. */
   readonly credits?: AskedCredits
+  readonly health: UploadHealth
 }
 
 /** The routes of single uploads and of what became of them. */
 export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
-  const { uploads, single, clients, info, page, credits } = parts
+  const { uploads, single, clients, info, page, credits, health } = parts
   const post = (request: Request, token: string | undefined): Promise<UploadAnswer> =>
     single.take(request, uploaderOf(request, clients, token))
   const about = (): UploadAnswer => jsonAnswer(200, info())
@@ -42,13 +44,7 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
   return [
     { ...tells, path: '/', act: front },
     { ...tells, path: '/info' },
-    {
-      path: '/health',
-      summary: 'Whether it answers',
-      statuses: [200],
-      type: 'text/plain',
-      act: () => ({ status: 200, text: 'OK' }),
-    },
+    ...healthRoutes(health),
     ...askedCreditsRoutes(credits),
     {
       method: 'POST',

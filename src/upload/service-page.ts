@@ -37,7 +37,7 @@ onto the chain.</p>
       ['/upload', 'Upload', 'files and folders, from this browser'],
       ['/api-docs', 'All paths', 'what each answers'],
       ['/info', 'Info', 'this page for programs'],
-      ['/health', 'Health', 'whether it answers'],
+      ['/healthcheck', 'Health', '503 where no uploads are taken'],
     ])}</section>
 <section><h2>For programs</h2><ul>
 <li><code>POST /tx</code>: one signed item as the body; <code>/tx/{id}/status</code>: where it is on its way</li>

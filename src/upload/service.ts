@@ -39,16 +39,18 @@ export function hostedUploads(routes: readonly UploadRoute[]): Route[] {
       groups.set(prefix, [...(groups.get(prefix) ?? []), one])
     }
   }
+  // With a slash at its end a path may fall to the group below it.
+  const above = (path: string): UploadRoute[] => groups.get(path.replace(/\/$/, '')) ?? []
   return [...groups].map(([path, members]) => ({
     family: 'upload',
     path,
-    methods: [...new Set(members.flatMap(methodsOf))],
+    methods: [...new Set([...members, ...above(path)].flatMap(methodsOf))],
     optionLines: members.map(({ optionLines = '' }) => optionLines).join(''),
     about: members.map(({ act: _, method: __, optionLines: ___, ...about }, at) => ({
       ...about,
       methods: methodsOf(members[at] as UploadRoute),
     })) as unknown as Operations,
-    handle: (request, reply, lines) => handle(members, request, reply, lines),
+    handle: (request, reply, lines) => handle([...members, ...above(path)], request, reply, lines),
   }))
 }
 

@@ -2,6 +2,7 @@ import type { Shapes } from '../http/openapi.js'
 import type { BodyShape, Schema, Shape } from '../http/operation.js'
 import {
   amount,
+  anyNumber,
   anyObject,
   formOf,
   idText,
@@ -89,11 +90,18 @@ const usdcShapes: Shapes = {
   },
 }
 
+const health = formOf(
+  { status: { enum: ['ok', 'unhealthy'] }, uptime: anyNumber, date: textForm },
+  { reasons: listOf(textForm) },
+)
+
 const once: Shapes = {
   ...usdcShapes,
   'GET /': { gives: info },
   'GET /info': { gives: info },
   'GET /health': { answers: { 200: plainText } },
+  'GET /healthcheck': { gives: health, answers: { 503: jsonBody(health) } },
+  'GET /livez': { gives: health },
   'GET /price/{byteCount}': price,
   'GET /price/{token}/{byteCount}': price,
   'GET /account/balance': price,

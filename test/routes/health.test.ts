@@ -1,6 +1,7 @@
 import t from 'tap'
 import { Following, Tip } from '../../src/actor/shared.js'
-import { type Health, healthOf } from '../../src/routes/health.js'
+import type { Health } from '../../src/http/life.js'
+import { healthOf } from '../../src/routes/health.js'
 import { infoRoutes } from '../../src/routes/info-routes.js'
 import { caller } from '../gateway/caller.js'
 import { stage } from '../gateway/rig.js'
