@@ -7,7 +7,7 @@ import type { Guard } from './guard.js'
 import type { HeadWriter } from './head.js'
 import type { Locator } from './locate.js'
 import type { GatewayOptions } from './options.js'
-import type { Finder, Source } from './parts.js'
+import type { Finder, Sources } from './parts.js'
 import type { Repeating } from './repeating.js'
 import type { Touches } from './touches.js'
 
@@ -16,7 +16,7 @@ export interface DeliveryParts {
   readonly ledger: Ledger
   readonly locator: Locator
   readonly writer: HeadWriter
-  readonly source: Source
+  readonly source: Sources
   readonly touches: Touches
   readonly repeating: Repeating
   readonly tip: Tip

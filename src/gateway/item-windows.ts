@@ -13,7 +13,7 @@ import type { Entries } from './entries.js'
 import type { Entry } from './entry.js'
 import { ItemWindow } from './item-window.js'
 import { manifestType } from './manifests.js'
-import type { Source } from './parts.js'
+import type { Sources } from './parts.js'
 
 /** Items up to this size are judged on the thread that serves them: some hundred microseconds, once. */
 const judgedHereMaxBytes = 64 * 1024
@@ -34,7 +34,7 @@ export interface WindowParts {
   readonly entries: Entries
   /** What was judged when bundles were opened. */
   readonly catalog: Pick<Catalog, 'judged'>
-  readonly source: Pick<Source, 'window'>
+  readonly source: Pick<Sources, 'window'>
   /** Is told what items have for digests. Absent: each thread finds out for itself. */
   readonly keeper: Pick<Address<CatalogRequest, CatalogReply>, 'tell'> | undefined
   readonly clock: Clock

@@ -9,7 +9,7 @@ import type { Entries } from './entries.js'
 import type { Entry } from './entry.js'
 import type { ItemWindow } from './item-window.js'
 import { ItemWindows, type WindowParts } from './item-windows.js'
-import type { Blobs, Source } from './parts.js'
+import type { Blobs, Sources } from './parts.js'
 
 /** Where the bytes of an id are, as far as is known on this machine without waiting. */
 export type Located =
@@ -37,7 +37,7 @@ export class Locator {
   constructor(
     private readonly entries: Entries,
     private readonly blobs: Blobs,
-    private readonly source: Source,
+    private readonly source: Sources,
     private readonly sound: SoundFiles,
     private readonly log: Log,
     private readonly checkWaitBytes: number,

@@ -5,7 +5,7 @@ import type { Resolved } from '../format/packed-manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { ManifestFrom } from '../source/protocol.js'
 import { PackedFile } from '../store/packed-file.js'
-import type { Source } from './parts.js'
+import type { Sources } from './parts.js'
 
 export const manifestType = 'application/x.arweave-manifest+json'
 
@@ -32,7 +32,7 @@ export class Manifests {
 
   /** `openMax`: files open at once, a descriptor each. `eachMax`: questions of one client under way. */
   constructor(
-    private readonly source: Pick<Source, 'manifest'>,
+    private readonly source: Pick<Sources, 'manifest'>,
     private readonly openMax: number,
     eachMax: number,
   ) {

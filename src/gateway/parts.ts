@@ -36,7 +36,7 @@ export interface Blobs {
 }
 
 /** Brings content that is not in the store, and checks what is (source/opener.ts). */
-export interface Source {
+export interface Sources {
   /** Resolves as soon as size and type are known; small payloads come whole and with a digest. Never rejects. */
   open(wanted: {
     readonly id: Id
@@ -111,7 +111,7 @@ export interface GatewayParts {
   readonly catalog: Catalog
   /** Is told from time to time which blobs were served, so that eviction keeps them. */
   readonly keeper?: Address<CatalogRequest, CatalogReply>
-  readonly source: Source
+  readonly source: Sources
   readonly blobs: Blobs
   /** Which blobs were hashed. Absent: this thread alone knows. */
   readonly sound?: SoundFiles

@@ -4,7 +4,7 @@ import { FairSlots } from '../actor/fair-slots.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Guard } from '../gateway/guard.js'
-import type { Source } from '../gateway/parts.js'
+import type { Sources } from '../gateway/parts.js'
 import { orLate } from '../http/sender-pace.js'
 
 /**
@@ -15,7 +15,7 @@ export type Verdict = 'clear' | 'blocked' | Refusal
 
 export interface LearnerParts {
   readonly guard: Guard
-  readonly source: Pick<Source, 'digestOf'>
+  readonly source: Pick<Sources, 'digestOf'>
   readonly clock: Clock
   /** An answer waits so long for a digest; the transfer goes on, and later requests find its result. */
   readonly waitMs: number

@@ -10,7 +10,7 @@ import type { OffsetIndex } from '../chain/span.js'
 import { parseId } from '../format/id.js'
 import type { Guard } from '../gateway/guard.js'
 import type { ClientOf } from '../gateway/in-slot.js'
-import type { Route, Source } from '../gateway/parts.js'
+import type { Route, Sources } from '../gateway/parts.js'
 import type { StatementParts } from '../gateway/statements.js'
 import type { EdgeThread } from '../gateway/wiring.js'
 import { ChunkPost } from './chunk-post.js'
@@ -29,7 +29,7 @@ export interface NodeRouteParts extends StatementParts {
   /** Knows offsets of indexed transactions. */
   readonly index?: OffsetIndex
   /** Absent: nothing is blocked. `source` learns digests where something is blocked by its hash. */
-  readonly blocking?: { readonly guard: Guard; readonly source: Pick<Source, 'digestOf'> }
+  readonly blocking?: { readonly guard: Guard; readonly source: Pick<Sources, 'digestOf'> }
   readonly admission?: Admission
   /** Whose share of what is scarce a request uses. */
   readonly clientOf: ClientOf

@@ -29,7 +29,7 @@ export class Slots {
 }
 
 /** One file on its way to its readers: how far it is, who reads it, and whom to tell. */
-export class Delivery {
+export class FileDelivery {
   readonly #readers = new Map<number, Caller<SourceProgress>>()
   #readable = 0
   #state: SlotState = 'growing'

@@ -4,7 +4,7 @@ import { merge } from '../catalog/merge.js'
 import { isBug } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { SmallBlobs } from '../store/segments/small-blobs.js'
-import type { Delivery } from './delivery.js'
+import type { FileDelivery } from './delivery.js'
 import { openablePath } from './delivery.js'
 import { TransferDraft } from './draft-room.js'
 import type { FetchParts, FetchWish } from './fetch-parts.js'
@@ -53,7 +53,7 @@ export class Fetch {
 
   constructor(
     readonly wish: FetchWish,
-    readonly delivery: Delivery,
+    readonly delivery: FileDelivery,
     private readonly parts: FetchParts,
   ) {
     this.#draft = new TransferDraft(parts.store)

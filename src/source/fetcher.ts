@@ -2,7 +2,7 @@ import type { Caller } from '../actor/address.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Reason, type Refusal, refuse } from '../format/refusal.js'
 import type { Absences } from './absences.js'
-import { Delivery, Slots } from './delivery.js'
+import { FileDelivery, Slots } from './delivery.js'
 import { Fetch } from './fetch.js'
 import type { FetchParts } from './fetch-parts.js'
 import type { ManifestShelf, ManifestText } from './manifest-shelf.js'
@@ -269,7 +269,7 @@ export class Fetcher {
     const { id, hints, provenance, window, named = false } = request
     const separate = window !== undefined && !this.#wholeInstead(request)
     const wish = { id, hints, provenance, named, ...(separate ? { window } : {}) }
-    const fetch = new Fetch(wish, new Delivery(this.#slots.table, slot), parts)
+    const fetch = new Fetch(wish, new FileDelivery(this.#slots.table, slot), parts)
     const name = key(request, this.#words(request), separate)
     this.#offer(name, fetch)
     const run = fetch.run().finally(() => {

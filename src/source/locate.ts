@@ -31,7 +31,7 @@ export interface Guide {
   readonly itemOffset?: number | undefined
 }
 
-export interface Located {
+export interface LocatedItem {
   readonly header: ItemHeader
   readonly place: ItemPlace
 }
@@ -66,7 +66,7 @@ export class Locating {
    * The item's header and place. Guided by an offset or a path where there is one; searched depth first where the guide is
    * missing or wrong. `unknown`: it is not in this root, or not within the limits.
    */
-  async locate(guide: Guide): Promise<Located | Refusal> {
+  async locate(guide: Guide): Promise<LocatedItem | Refusal> {
     const top: Bundle = { id: this.root.id, start: 0, sizeBytes: this.root.sizeBytes, path: [this.root.id] }
     const { itemOffset, path } = guide
     if (itemOffset !== undefined) {
@@ -86,7 +86,7 @@ export class Locating {
   async #guided(
     top: Bundle,
     leads: (entry: BundleEntry, bundle: Bundle) => boolean,
-  ): Promise<Located | Refusal> {
+  ): Promise<LocatedItem | Refusal> {
     let bundle = top
     for (let depth = 0; depth < this.limits.depthMax; depth += 1) {
       let lead: BundleEntry | undefined
@@ -107,7 +107,7 @@ export class Locating {
   }
 
   /** Depth first: an item's neighbours are looked into only when it is not among them. */
-  async #search(bundle: Bundle): Promise<Located | Refusal> {
+  async #search(bundle: Bundle): Promise<LocatedItem | Refusal> {
     let hit: BundleEntry | undefined
     const others: BundleEntry[] = []
     const failed = await this.#scan(bundle, (entry) => {
@@ -197,7 +197,7 @@ export class Locating {
     return { bundle: inner, header }
   }
 
-  async #found(bundle: Bundle, entry: BundleEntry): Promise<Located | Refusal> {
+  async #found(bundle: Bundle, entry: BundleEntry): Promise<LocatedItem | Refusal> {
     const rootItemOffset = bundle.start + entry.offset
     const header = await readItemHeader(this.root, entry.id, rootItemOffset, entry.sizeBytes, this.signal)
     if (isRefusal(header)) return header

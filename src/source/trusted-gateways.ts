@@ -14,7 +14,7 @@ export interface TrustedGateway {
   readonly trusted: boolean
 }
 
-export interface GatewayOptions extends RawOptions {
+export interface TrustedGatewaysOptions extends RawOptions {
   readonly gateways: readonly TrustedGateway[]
 }
 
@@ -28,7 +28,7 @@ export class TrustedGateways implements Source {
   #turn = 0
 
   constructor(
-    private readonly options: GatewayOptions,
+    private readonly options: TrustedGatewaysOptions,
     clock: Clock,
   ) {
     this.#line = new RawLine(name, options, clock)

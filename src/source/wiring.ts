@@ -9,7 +9,7 @@ import type { LocationLimits } from './locate.js'
 import type { ManifestOptions } from './manifest-shelf.js'
 import type { PeerOptions } from './network-peers.js'
 import type { RootLookupOptions } from './root-lookup.js'
-import type { GatewayOptions } from './trusted-gateways.js'
+import type { TrustedGatewaysOptions } from './trusted-gateways.js'
 
 /** How content is proven after it was kept. */
 export interface VerifierOptions {
@@ -54,7 +54,7 @@ export interface SourceThread {
   readonly progress: SharedArrayBuffer
   /** Names of sources in order; those that are not built are skipped. */
   readonly order: readonly string[]
-  readonly gateways: GatewayOptions
+  readonly gateways: TrustedGatewaysOptions
   /** Absent: no peers are known. */
   readonly peers?: PeerOptions & {
     /** Memory of their `PeerWeights`. */

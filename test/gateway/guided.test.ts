@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import type { Id } from '../../src/format/id.js'
 import type { Reason } from '../../src/format/refusal.js'
-import type { Finder, Source } from '../../src/gateway/parts.js'
+import type { Finder, Sources } from '../../src/gateway/parts.js'
 import type { Hints } from '../../src/source/protocol.js'
 import { someId } from '../source/rig.js'
 import { contentOnly, stage } from './rig.js'
@@ -14,7 +14,7 @@ async function scene(t: Test, bandSays: (right: Hints) => Hints | undefined, els
   const opened: Hints[] = []
   let lookups = 0
   let held = 0
-  const source: Source = {
+  const source: Sources = {
     async open({ id, hints }) {
       opened.push(hints)
       if (hints.rootId !== right.rootId)

@@ -12,7 +12,7 @@ import type { Id } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import type { ClientOf } from '../../src/gateway/in-slot.js'
 import type { GatewayOptions } from '../../src/gateway/options.js'
-import { type GatewayParts, gatewayDefaults, type Route, type Source } from '../../src/gateway/parts.js'
+import { type GatewayParts, gatewayDefaults, type Route, type Sources } from '../../src/gateway/parts.js'
 import { plainLines } from '../../src/gateway/plain-lines.js'
 import { type ServeOptions, serve } from '../../src/http/listen.js'
 import type { RepeatLimits } from '../../src/http/repeater.js'
@@ -48,7 +48,7 @@ export interface Stage {
   /** The same gateway behind a server that repeats nothing. */
   readonly stepwiseUrl: string
   readonly rig: Rig
-  readonly source: Source
+  readonly source: Sources
   readonly tip: Tip
   readonly meters: Meters
   readonly has: Map<string, Upstream>
@@ -181,13 +181,13 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
 }
 
 /** For sources that nothing but content is asked of. */
-export const contentOnly: Pick<Source, 'manifest' | 'digestOf'> = {
+export const contentOnly: Pick<Sources, 'manifest' | 'digestOf'> = {
   manifest: () => Promise.reject(new Error('no manifest is asked for here')),
   digestOf: () => Promise.reject(new Error('no digest is asked for here')),
 }
 
 /** The fetcher as one edge thread reaches it. */
-function sourceOf(edge: Edge): Source {
+function sourceOf(edge: Edge): Sources {
   return {
     async open({ id, window, ...more }) {
       const opened = await edge.open(id, window, more)

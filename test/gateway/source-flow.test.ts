@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import t from 'tap'
-import type { Source } from '../../src/gateway/parts.js'
+import type { Sources } from '../../src/gateway/parts.js'
 import type { Opened } from '../../src/source/opener.js'
 import { eventually } from '../eventually.js'
 import { someId } from '../source/rig.js'
@@ -193,7 +193,7 @@ t.test('what a source opens for a client that left is closed', async (t) => {
   const body = Buffer.from('too late')
   let [asked, closed] = [0, 0]
   let open: (opened: Opened) => void = () => undefined
-  const source: Source = {
+  const source: Sources = {
     open: () => {
       asked += 1
       return new Promise((resolve) => {

@@ -15,7 +15,7 @@ import type { ChunkFinderOptions } from '../../src/chain/chunk-finder.js'
 import type { OffsetIndex } from '../../src/chain/span.js'
 import type { Guard } from '../../src/gateway/guard.js'
 import type { ClientOf } from '../../src/gateway/in-slot.js'
-import type { GatewayParts, Source } from '../../src/gateway/parts.js'
+import type { GatewayParts, Sources } from '../../src/gateway/parts.js'
 import { nodeRoutes } from '../../src/routes/node-routes.js'
 import type { Forbidden } from '../../src/source/fetch-parts.js'
 import { patient } from '../chain/hostile.js'
@@ -53,7 +53,7 @@ export async function nodeStage(
   } = given
   const { guard, forbidden, admission, naming, index, clientOf = remoteAddress } = given
   // The routes come first, the fetcher with the stage.
-  const source: Pick<Source, 'digestOf'> = { digestOf: (id) => whole.source.digestOf(id) }
+  const source: Pick<Sources, 'digestOf'> = { digestOf: (id) => whole.source.digestOf(id) }
   const built = nodeRoutes({
     vocabulary: vocabularies[vocabulary],
     signer: createSigner(key, { bindRequest: true }),

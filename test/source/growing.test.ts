@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { Delivery, Slots } from '../../src/source/delivery.js'
+import { FileDelivery, Slots } from '../../src/source/delivery.js'
 import { GrowingContent } from '../../src/source/growing.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
 import type { SourceProgress } from '../../src/source/protocol.js'
@@ -19,7 +19,7 @@ function growing(sizeBytes: number, readers: number, base = 0) {
   const path = join(folder, `${made}`)
   writeFileSync(path, '')
   const slots = new Slots(new ProgressTable(new SharedArrayBuffer(progressBytes(4))))
-  const delivery = new Delivery(slots.table, slots.take()!)
+  const delivery = new FileDelivery(slots.table, slots.take()!)
   let closed = 0
   const contents = Array.from({ length: readers }, (_, index) => {
     const listener = new ProgressListener(new ProgressTable(slots.table.memory))
