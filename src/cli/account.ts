@@ -81,7 +81,7 @@ export const topUpCommand = clientCommand('top-up', topUpHelp, topUpOptions, asy
     throw new WrongWords('give AMOUNT and CURRENCY, and a key or --for')
   const session = await client.createCheckoutSession({ amount: { amount: Number(amount), currency }, owner })
   return show(values, session, [
-    `${creditsText(session.winc)} for ${session.paymentAmount}`,
+    `${creditsText(session.winc)} for ${session.paymentAmount} ${currency}, in its smallest unit`,
     session.url ?? '',
   ])
 })
@@ -152,5 +152,6 @@ export const history = clientCommand('history', historyHelp, historyOptions, asy
   const lines = page.payments.map(
     ({ date, type, wincCredited }) => `${date} ${type} ${creditsText(wincCredited)}`,
   )
+  if (lines.length === 0) return show(values, page, ['no payment into these credits yet'])
   return show(values, page, page.cursor === null ? lines : [...lines, `more: --cursor ${page.cursor}`])
 })
