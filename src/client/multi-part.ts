@@ -1,7 +1,7 @@
 import { type ChunkingOptions, chunkBytesMax, chunkBytesMin } from './chunking.js'
 import { ClientError } from './errors.js'
 import type { Payer } from './paid-request.js'
-import { partMemory, partsOf } from './payload.js'
+import { partMemory, partsOf } from './parts.js'
 import type { PreparedItem } from './prepare.js'
 import type { ResumeStore } from './resume-store.js'
 import { fieldsOfAnswer, type RemoteService } from './service.js'

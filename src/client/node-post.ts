@@ -1,3 +1,4 @@
+import { besideFetch } from './beside-fetch.js'
 import { joined } from './bytes.js'
 
 interface NodeAnswer {
@@ -15,8 +16,7 @@ interface NodeRequest {
   destroy(error?: Error): void
 }
 
-/** What is used of `node:http` and `node:https`. */
-export interface NodeHttp {
+interface NodeHttp {
   request(url: string, options: { method: string; headers: Record<string, string> }): NodeRequest
 }
 
@@ -29,14 +29,16 @@ const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 /**
  * Sends a long body as it lies in memory, by what Node has beside `fetch`, and resolves with the whole answer. Redirects are not
  * followed. When it is over, well or not, nothing reads the body any more. Rejects as `fetch` does: with an Error whose cause
- * says why.
+ * says why. `fetch` does it where that is not `usual` any more.
  */
 export function nodePost(
-  http: NodeHttp,
   url: string,
-  init: RequestInit & { readonly body: Uint8Array },
+  init: Omit<RequestInit, 'body'> & { readonly body: Uint8Array },
+  usual: typeof fetch,
 ): Promise<Response> {
   const { method = 'POST', headers, body, signal } = init
+  const http = besideFetch<NodeHttp>(url.startsWith('https:') ? 'node:https' : 'node:http', usual)
+  if (http === undefined) return fetch(url, init as RequestInit)
   return new Promise((resolve, reject) => {
     const length = { 'content-length': String(body.length) }
     const asked = http.request(url, {

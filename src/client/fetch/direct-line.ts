@@ -1,5 +1,5 @@
+import { besideFetch } from '../beside-fetch.js'
 import { ClientError } from '../errors.js'
-import { besideFetch } from '../platform-fetch.js'
 import { abortedError, Patience } from '../timing.js'
 import { type DirectHead, directHead, endOfHead } from './direct-head.js'
 import type { WholeAnswer } from './held-body.js'
@@ -253,6 +253,9 @@ export class DirectLines {
   /** Gateways that answered in a way that only `fetch` reads. */
   readonly #unsuited = new Set<string>()
 
+  /** `usual`: the platform's own `fetch`. */
+  constructor(private readonly usual: typeof fetch) {}
+
   /** Asks for a whole content. Undefined: `fetch` has to. Rejects with `unavailable` where nothing is said for too long. */
   async ask(question: DirectQuestion): Promise<WholeAnswer | undefined> {
     const url = new URL(question.url)
@@ -270,7 +273,7 @@ export class DirectLines {
   }
 
   #connection(url: URL): Connection | undefined {
-    if (besideFetch('node:net') === undefined) return undefined
+    if (besideFetch('node:net', this.usual) === undefined) return undefined
     const idle = this.#idle.get(url.origin) ?? []
     for (let one = idle.pop(); one !== undefined; one = idle.pop()) if (one.isOpen) return one
     return this.#connect(url)
@@ -279,7 +282,7 @@ export class DirectLines {
   #connect({ protocol, hostname, port, origin }: URL): Connection | undefined {
     const isTls = protocol === 'https:'
     if (!isTls && protocol !== 'http:') return undefined
-    const sockets = besideFetch<NodeSockets>(isTls ? 'node:tls' : 'node:net')
+    const sockets = besideFetch<NodeSockets>(isTls ? 'node:tls' : 'node:net', this.usual)
     if (sockets === undefined) return undefined
     const host = hostname.replace(/^\[(.*)\]$/, '$1')
     const isName = !/^[\d.]+$|:/.test(host)

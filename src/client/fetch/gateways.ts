@@ -1,6 +1,7 @@
 import { joined } from '../bytes.js'
 import { ClientError, type ErrorCode } from '../errors.js'
-import { besideFetch } from '../platform-fetch.js'
+import { isHashNative } from '../hash.js'
+import { usualFetch } from '../platform-fetch.js'
 import type { FetchLike } from '../service.js'
 import { abortedError, Patience, throwIfAborted } from '../timing.js'
 import type { DirectLines } from './direct-line.js'
@@ -111,8 +112,8 @@ export class Gateways {
 
   /** What is faster than `fetch`, where that is the platform's own and has something faster beside it. */
   #direct(): Promise<DirectLines> | undefined {
-    if (this.options.fetch !== undefined || besideFetch('node:net') === undefined) return undefined
-    this.#lines ??= import('./direct-line.js').then(({ DirectLines }) => new DirectLines())
+    if (this.options.fetch !== undefined || !isHashNative) return undefined
+    this.#lines ??= import('./direct-line.js').then(({ DirectLines }) => new DirectLines(usualFetch))
     return this.#lines
   }
 

@@ -3,7 +3,7 @@ import { ClientError } from '../errors.js'
 import { digestBeside } from '../hash.js'
 import type { SignedHead } from '../item-layout.js'
 import { asideBytesMin, longSha384 } from '../long-hash.js'
-import { partsOf } from '../payload.js'
+import { partsOf } from '../parts.js'
 import { type Gateways, untrue } from './gateways.js'
 import { checkOwner, headOf } from './item-head.js'
 

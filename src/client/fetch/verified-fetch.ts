@@ -3,12 +3,11 @@ import { ClientError } from '../errors.js'
 import type { FetchLike } from '../service.js'
 import { tagValueOf } from '../tags.js'
 import { soon, throwIfAborted } from '../timing.js'
-import { type AgreedBlock, agreedBlock } from './agreed-block.js'
+import type { AgreedBlock } from './agreed-block.js'
 import { type Finding, Gateways, gatewayHeader, untrue } from './gateways.js'
 import { HeldResponse } from './held-body.js'
 import { findItem } from './item-place.js'
 import { manifestTarget } from './manifest-target.js'
-import { nameResolved } from './names.js'
 import { ProvenData } from './proven-data.js'
 import type { ReadTwice } from './read-twice.js'
 import { type OwnedContent, ownedContent, tooLong } from './whole.js'
@@ -144,8 +143,10 @@ export class ProvingFetcher {
   ): Promise<AgreedBlock | undefined> {
     const { block = 'ask', blockQuorum = Math.min(2, this.#gateways.urls.length), onFinding } = this.#options
     if (block === 'skip' || (block === 'ask' && this.#unplaced.has(data))) return undefined
-    const asked = (): Promise<AgreedBlock> =>
-      agreedBlock(this.#gateways, data.transaction.id, blockQuorum, onFinding, signal)
+    const asked = async (): Promise<AgreedBlock> => {
+      const { agreedBlock } = await import('./agreed-block.js')
+      return agreedBlock(this.#gateways, data.transaction.id, blockQuorum, onFinding, signal)
+    }
     const placed = data.placed(at, asked, signal)
     if (block === 'require') return placed
     try {
@@ -175,6 +176,7 @@ export class ProvingFetcher {
     if (!/^[a-z0-9_-]{1,115}$/i.test(name))
       throw new ClientError('invalid-input', `${name} is no id or name`, 'check it')
     const { nameQuorum = Math.min(2, this.#gateways.urls.length), onFinding } = this.#options
+    const { nameResolved } = await import('./names.js')
     return nameResolved(this.#gateways, name.toLowerCase(), nameQuorum, onFinding, signal)
   }
 
