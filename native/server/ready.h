@@ -26,8 +26,9 @@ constexpr size_t kReadyTextMax = 32 * 1024;
 constexpr size_t kReadyBytesMax = size_t{1} << 40;
 
 // Where answers of one kind are counted, in the memory of the meters. This thread alone writes there.
-enum Count { kWhole, kAborted, kLeft, kStalled, kBroken, kBodyBytes, kHits, kRepeated, kCounts };
+enum Count { kWhole, kAborted, kLeft, kStalled, kBroken, kBodyBytes, kHits, kRepeated, kNames, kCounts };
 struct Tally {
+  // Null for names where none is asked for.
   double* at[kCounts];
   // Of seconds: one bucket more than there are bounds, then the sum.
   double* buckets;
@@ -59,9 +60,9 @@ struct Region {
 struct Proposed {
   Variant variant;
   bool isHead, strict;
-  // One behind the other: host, target, tag, and the head before and after the request's id.
+  // One behind the other: host, target, tag, the head before and after the request's id, and a name that samples show.
   const char* text;
-  size_t host, target, tag, before, after;
+  size_t host, target, tag, before, after, shown;
   size_t region, offset, sizeBytes;
   bool hasBody;
   int64_t from, until;
@@ -80,7 +81,7 @@ struct Answer {
   Answer* next;
   uint64_t hash, serial;
   size_t at, bytes;
-  uint32_t host, target, tag, before, after;
+  uint32_t host, target, tag, before, after, shown;
   uint32_t region, tally, conditionCount;
   size_t offset, sizeBytes;
   int64_t from, until;
@@ -96,6 +97,7 @@ struct Answer {
   const char* tagText() const { return text() + host + target; }
   const char* beforeText() const { return tagText() + tag; }
   const char* afterText() const { return beforeText() + before; }
+  const char* shownText() const { return afterText() + after; }
 };
 
 // What is asked for.
@@ -136,7 +138,7 @@ class ReadyAnswers {
 
   // Keeps an answer in place of the one that it had for the same question. Numbers are checked by the caller.
   void put(const Proposed& from) {
-    size_t length = from.host + from.target + from.tag + from.before + from.after;
+    size_t length = from.host + from.target + from.tag + from.before + from.after + from.shown;
     size_t bytes = sizeof(Answer) + from.conditionCount * sizeof(Condition) + length;
     if (bytes > maxBytes_) return;
     Question question{from.variant, from.isHead, from.text, from.text + from.host, from.host, from.target};
@@ -152,6 +154,7 @@ class ReadyAnswers {
     made->tag = static_cast<uint32_t>(from.tag);
     made->before = static_cast<uint32_t>(from.before);
     made->after = static_cast<uint32_t>(from.after);
+    made->shown = static_cast<uint32_t>(from.shown);
     made->region = static_cast<uint32_t>(from.region);
     made->tally = static_cast<uint32_t>(from.tally);
     made->conditionCount = static_cast<uint32_t>(from.conditionCount);

@@ -16,7 +16,7 @@ constexpr size_t kPageMax = size_t{1} << 30;
 
 // The numbers of one answer, in order; then four for each condition.
 enum Number {
-  kVariantOf, kIsHead, kIsStrict, kHostBytes, kTargetBytes, kTagBytes, kBeforeBytes, kAfterBytes, kRegionOf, kOffset, kSizeBytes,
+  kVariantOf, kIsHead, kIsStrict, kHostBytes, kTargetBytes, kTagBytes, kBeforeBytes, kAfterBytes, kShownBytes, kRegionOf, kOffset, kSizeBytes,
   kHasBody, kFrom, kUntil, kAskedCells, kAskedAt, kAskedBit, kTallyOf, kPriceOf, kResourceOne, kResourceTwo, kConditionCount,
   kFirstCondition
 };
@@ -121,9 +121,9 @@ bool readRanges(const int32_t* numbers, size_t count, std::vector<IpRange>* to) 
 }
 
 bool readText(Numbers* numbers, size_t textBytes, const uint8_t* outbox, Proposed* to) {
-  size_t* lengths[5] = {&to->host, &to->target, &to->tag, &to->before, &to->after};
+  size_t* lengths[6] = {&to->host, &to->target, &to->tag, &to->before, &to->after, &to->shown};
   size_t all = 0;
-  for (size_t at = 0; at < 5; at += 1) {
+  for (size_t at = 0; at < 6; at += 1) {
     *lengths[at] = static_cast<size_t>(numbers->whole(kHostBytes + at, kReadyTextMax));
     all += *lengths[at];
   }
@@ -173,7 +173,10 @@ napi_value repeatTally(napi_env env, napi_callback_info info) {
   Tally tally{};
   size_t buckets = bounds.count + 2;
   if (meters.count < buckets) return arguments.wrong(1, "is too short", true), nullptr;
-  for (size_t at = 0; at < kCounts; at += 1) tally.at[at] = meters.start + numbers.whole(at, meters.count - 1);
+  for (size_t at = 0; at < kCounts; at += 1) {
+    bool isNone = at == kNames && places.start[at] == -1;
+    tally.at[at] = isNone ? nullptr : meters.start + numbers.whole(at, meters.count - 1);
+  }
   tally.buckets = meters.start + numbers.whole(kCounts, meters.count - buckets);
   tally.bounds.assign(bounds.start, bounds.start + bounds.count);
   std::vector<Tally>& all = door->server->repeats()->ready.tallies;

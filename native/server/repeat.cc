@@ -159,7 +159,7 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   size_t start = 0, end = answer->sizeBytes;
   if (variant == Variant::kPart && !readRange(asked.range, answer->sizeBytes, &start, &end)) return false;
   size_t length = answer->hasBody ? end - start : 0;
-  if (length > kRepeatMax || all.aside + length > kAsideMax) return false;
+  if (length > kRepeatMax || all.aside + length > (length > kSmallBody ? kAsideLargeMax : kAsideMax)) return false;
   if (length > 0 && !all.ready.isHere(*answer, start, end)) return false;
 
   char id[RequestIds::kLength];
@@ -209,9 +209,8 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   const Tally& tally = all.ready.tallies[answer->tally];
   *tally.at[kHits] += 1;
   *tally.at[kRepeated] += 1;
-  timespec over;
-  clock_gettime(CLOCK_MONOTONIC, &over);
-  tally.took(secondsOf(over) - secondsOf(began));
+  if (tally.at[kNames] != nullptr) *tally.at[kNames] += 1;
+  c->beganSeconds = secondsOf(began);
   c->owed = static_cast<int64_t>(answer->tally);
   c->owedBody = length;
   if (sent == head.size() + length) {
@@ -262,6 +261,9 @@ void Server::repeated(Connection* c) {
 void Server::settleRepeat(Connection* c, Count ending) {
   if (c->owed < 0) return;
   const Tally& tally = repeats_->ready.tallies[static_cast<size_t>(c->owed)];
+  timespec over;
+  clock_gettime(CLOCK_MONOTONIC, &over);
+  tally.took(secondsOf(over) - c->beganSeconds);
   c->owed = -1;
   size_t left = c->rest.size() < c->owedBody ? c->rest.size() : c->owedBody;
   *tally.at[kBodyBytes] += static_cast<double>(c->owedBody - left);
@@ -278,7 +280,10 @@ void Server::note(const Answer& answer, double nowMs, size_t bytes) {
   all.unsampled += 1;
   bool recent = nowMs - all.sampledMs < kSampleGapMs && nowMs >= all.sampledMs;
   if (recent || all.samples.size() >= kSamplesMax) return;
-  all.samples.push_back({nowMs, static_cast<double>(bytes), all.unsampled, std::string(answer.text() + answer.host, answer.target)});
+  std::string shown(answer.shownText(), answer.shown);
+  if (!shown.empty()) shown += ": ";
+  shown.append(answer.text() + answer.host, answer.target);
+  all.samples.push_back({nowMs, static_cast<double>(bytes), all.unsampled, shown});
   all.unsampled = 0;
   all.sampledMs = nowMs;
 }

@@ -16,6 +16,8 @@ namespace server {
 constexpr size_t kRepeatMax = 256 * 1024;
 // Of all connections together. While so much waits, JavaScript answers.
 constexpr size_t kAsideMax = 32 * 1024 * 1024;
+// Larger bodies get no more than this part of it: clients that take them slowly do not end the repeating of small ones.
+constexpr size_t kAsideLargeMax = kAsideMax / 4 * 3, kSmallBody = 16 * 1024;
 
 // 22 random characters of base64url for each request, like those that JavaScript makes (src/gateway/request-id.ts).
 class RequestIds {

@@ -30,7 +30,10 @@ export interface RepeatTable {
     meters: Float64Array,
     places: Float64Array,
   ): void
-  /** Keeps an answer: its numbers as in `number`, its text (host, target, tag, head before and after the id) in the outbox. */
+  /**
+   * Keeps an answer: its numbers as in `number`, its text (host, target, tag, head before and after the id, name to be shown) in
+   * the outbox.
+   */
   put(numbers: Float64Array, textBytes: number): void
   /** What was sent since the last call, one of some: milliseconds since 1970, bytes of the body, answers since the one before. */
   samples(): [ms: number, bytes: number, count: number, target: string][]
@@ -38,7 +41,10 @@ export interface RepeatTable {
   usage(): [answers: number, bytes: number, aside: number]
 }
 
-/** What is counted of an answer: whole or aborted; of the aborted ones why; then bytes of bodies, hits, and repeated answers. */
+/**
+ * What is counted of an answer: whole or aborted; of the aborted ones why; then bytes of bodies, hits, repeated answers, and
+ * known names (-1: none).
+ */
 export const count = {
   whole: 0,
   aborted: 1,
@@ -48,7 +54,8 @@ export const count = {
   bytes: 5,
   hits: 6,
   repeated: 7,
-  buckets: 8,
+  names: 8,
+  buckets: 9,
 } as const
 
 /** The numbers of an answer. */
@@ -61,21 +68,22 @@ export const number = {
   tagBytes: 5,
   beforeBytes: 6,
   afterBytes: 7,
-  region: 8,
-  offset: 9,
-  sizeBytes: 10,
-  hasBody: 11,
-  from: 12,
-  until: 13,
-  askedCells: 14,
-  askedAt: 15,
-  askedBit: 16,
-  tally: 17,
-  price: 18,
-  resourceOne: 19,
-  resourceTwo: 20,
-  conditions: 21,
-  first: 22,
+  shownBytes: 8,
+  region: 9,
+  offset: 10,
+  sizeBytes: 11,
+  hasBody: 12,
+  from: 13,
+  until: 14,
+  askedCells: 15,
+  askedAt: 16,
+  askedBit: 17,
+  tally: 18,
+  price: 19,
+  resourceOne: 20,
+  resourceTwo: 21,
+  conditions: 22,
+  first: 23,
 } as const
 
 /** What limits make of an answer. */

@@ -189,6 +189,7 @@ struct Connection {
   size_t owedBody = 0;    // bytes of its body
   size_t aside = 0;       // bytes of it that were put aside
   Taken taken;            // tokens that it cost
+  double beganSeconds = 0;  // of a monotonic clock, when its request was read
   uint64_t who = 0;       // the address of the client, as far as it counts for shares
   Ip ip;                  // all of it
   Client client;          // whose bucket that is, once it was asked for

@@ -25,6 +25,11 @@ export const meterTable: readonly MeterRow[] = [
     help: 'Answers with content that the server repeated, because nothing that they rest on had changed.',
   },
   {
+    name: 'answers_not_offered_total',
+    kind: 'counter',
+    help: 'Answers that could not be offered to be repeated: bugs. The log has the first of each thread.',
+  },
+  {
     name: 'get_data_stream_bytes_total',
     kind: 'counter',
     help: 'Body bytes handed to sockets on data routes.',

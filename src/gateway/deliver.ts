@@ -54,6 +54,13 @@ export class Delivery {
     return true
   }
 
+  /** The answer to this flow rests on content beside its own: that of a manifest, which is spared when there is no room. */
+  uses(flow: Flow, { entry, content }: Extract<Located, { at: 'store' }>): void {
+    const { touches, repeating } = this.parts
+    touches.touch(entry, content)
+    repeating.rest(flow, entry)
+  }
+
   /** Answers with a refusal. */
   refuse(flow: Flow, refusal: Refusal): void {
     const memory = refusal.remembered === true ? `\r\n${this.parts.absentName}: hit` : ''

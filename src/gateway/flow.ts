@@ -6,6 +6,7 @@ import type { Refusal } from '../format/refusal.js'
 import { codeOfStatus, type FailureCode } from '../http/error-codes.js'
 import type { Reply, Request, Sent } from '../http/exchange.js'
 import { answerSmall, type SmallAnswer, textType } from '../http/small-answer.js'
+import type { Bounded } from '../names/marks.js'
 import type { Naming } from './naming.js'
 import { contentAnswers, refusedAnswer } from './refused-answer.js'
 
@@ -30,6 +31,11 @@ export interface Flow {
   naming: Naming | undefined
   /** The first token of this flow was taken before the network was asked. */
   firstTokenTaken: boolean
+  /**
+   * What was decided before the content was located rests on these numbers: with others a server does not repeat the answer.
+   * Undefined: it rests on what cannot be watched.
+   */
+  rests: readonly Bounded[] | undefined
   /** The content shares its origin with other content: see isolation.ts. */
   isShared: boolean
   /** The reply was ended, or is being streamed: nobody else may end it. */

@@ -1,4 +1,5 @@
 import type { Content } from '../store/content.js'
+import type { Lent } from '../store/lent.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { Entry } from './entry.js'
 
@@ -20,6 +21,12 @@ export class ItemWindow implements Content {
   ready(start: number, end: number): Promise<boolean> {
     this.#check(start, end)
     return this.whole.ready(this.start + start, this.start + end)
+  }
+
+  /** As in `StoredContent`: it lies where the bundle does, for as long as what is known of the bundle stays the same. */
+  lend(): Lent | undefined {
+    const lent = this.whole.lend?.(this.root.placeWithdrawals)
+    return lent && { ...lent, offset: lent.offset + this.start }
   }
 
   #check(start: number, end: number): void {

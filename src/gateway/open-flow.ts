@@ -3,6 +3,8 @@ import type { Family, Flow, Ledger } from './flow.js'
 import { readHops } from './hints.js'
 import { requestId } from './request-id.js'
 
+const nothing: NonNullable<Flow['rests']> = []
+
 /**
  * The flow of a request that just came. `lead`: what stands before its id in every head. The object is written out, because
  * this runs for every request and spreading would take most of its time.
@@ -22,6 +24,7 @@ export function openFlow(ledger: Ledger, request: Request, reply: Reply, family:
     fallback: false,
     naming: undefined,
     firstTokenTaken: false,
+    rests: nothing,
     isShared: false,
     answered: false,
     settled: false,

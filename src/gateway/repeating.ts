@@ -1,10 +1,11 @@
 import type { Log } from '../actor/log.js'
-import type { Meters } from '../actor/meter.js'
+import type { Meter, Meters } from '../actor/meter.js'
 import type { SampleRings } from '../actor/sample-rings.js'
-import type { Cell, Tip } from '../actor/shared.js'
+import type { Tip } from '../actor/shared.js'
 import type { Admission } from '../admission/protocol.js'
 import type { Catalog } from '../catalog/protocol.js'
 import type { AnswerPrice, CountPlaces, RepeatLimits, RepeatOptions } from '../http/repeater.js'
+import type { Bounded } from '../names/marks.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { Entry, TimedFrame } from './entry.js'
 import type { Flow } from './flow.js'
@@ -19,8 +20,24 @@ const int32Max = 2 ** 31 - 1
 /** Larger bodies are sent piece by piece by `pump.ts`: what the steps before them cost does not matter there. */
 const bodyMaxBytes = 256 * 1024
 
-/** `/{id}` and `/raw/{id}`. */
-const pathLengths: Readonly<Record<string, number>> = { data: 44, raw: 48 }
+/**
+ * Whether few paths lead to this content: `/{id}` and `/raw/{id}`, the root of a name, what a manifest has. Everything else that
+ * leads to it, whoever asks may choose: it would push out of the table what is asked for again.
+ */
+function isOwnPath({ family, path, naming, fallback }: Flow): boolean {
+  if (family === 'manifest') return !fallback
+  if (family === 'raw') return path.length === 48
+  return family === 'data' && (naming === undefined ? path.length === 44 : path === '/')
+}
+
+/** An answer, and what it was made of. */
+type Offered = readonly [
+  flow: Flow,
+  entry: Entry,
+  content: StoredContent | ItemWindow,
+  planned: Planned,
+  frame: TimedFrame,
+]
 
 export interface RepeatingParts {
   readonly catalog: Pick<Catalog, 'generationCell'>
@@ -28,6 +45,7 @@ export interface RepeatingParts {
   readonly forkDepth: number
   readonly guard: Guard | undefined
   readonly meters: Meters
+  readonly log: Log
   readonly admission: Pick<Admission, 'price'> | undefined
 }
 
@@ -46,37 +64,55 @@ export function repeatOptions(
 
 /**
  * Hands answers to the server that every plain request (plain-lines.ts) for the same would get, together with all that they
- * were decided by: the generation of the id's shard, the tip where it says whether the block is final, the version of the
- * block list, the segment or file that the payload lies in, and the seconds in which the signature may be sent. The decisions
- * stay here: where a number has changed the server asks again.
+ * were decided by: what the name means, the manifest above, the generation of the id's shard, the tip where it says whether the
+ * block is final, the version of the block list, the segment or file that the payload lies in, and the seconds in which the
+ * signature may be sent. The decisions stay here: where a number has changed the server asks again.
  */
 export class Repeating {
   readonly #counts = new Map<string, CountPlaces>()
+  readonly #failures: Meter
+  #isFailureTold = false
 
-  constructor(private readonly parts: RepeatingParts) {}
+  constructor(private readonly parts: RepeatingParts) {
+    this.#failures = parts.meters.of('answers_not_offered_total')
+  }
 
-  /** `frame`: the head of this answer, which is about to be sent. */
-  offer(
-    flow: Flow,
-    entry: Entry,
-    content: StoredContent | ItemWindow,
-    planned: Planned,
-    frame: TimedFrame,
-  ): void {
+  /** The answer to this flow rests on what is known of this entry, too. */
+  rest(flow: Flow, entry: Entry): void {
+    if (flow.rests === undefined || flow.reply.repeater === undefined) return
+    const known = this.#known(entry)
+    flow.rests = known && [...flow.rests, ...known]
+  }
+
+  /**
+   * `frame`: the head of this answer, which is about to be sent. Never throws: a bug in here is told once and counted, and costs
+   * the client nothing, because the answer itself was decided before.
+   */
+  offer(...about: Offered): void {
+    try {
+      this.#offer(...about)
+    } catch (error) {
+      this.#failures.add(1)
+      if (this.#isFailureTold) return
+      this.#isFailureTold = true
+      this.parts.log.error({ err: error }, 'a bug: an answer could not be offered to be repeated')
+    }
+  }
+
+  #offer(...[flow, entry, content, planned, frame]: Offered): void {
     const { repeater } = flow.reply
-    if (repeater === undefined || content instanceof ItemWindow) return
+    if (repeater === undefined || flow.rests === undefined) return
     if (!entry.isRepeated && !repeater.hasRoom) return
-    const { method, path, family, request } = flow
+    const { method, path, family, request, naming } = flow
     const { variant } = planned
     if ((method !== 'GET' && method !== 'HEAD') || variant === 'parts') return
     if (method === 'HEAD' && variant === 'part') return
-    // Answers of their own: through a name or a manifest, behind other gateways, to other paths of the same content.
-    if (flow.naming !== undefined || flow.fallback || flow.hops !== 0 || request.query !== '') return
-    if (path.length !== pathLengths[family]) return
+    // Answers of their own: behind other gateways, to any other path of the same content.
+    if (flow.hops !== 0 || request.query !== '' || !isOwnPath(flow)) return
     const { size } = entry.attributes
     if (size === 0 || (method === 'GET' && variant === 'whole' && size > bodyMaxBytes)) return
     const lent = content.lend?.(entry.placeWithdrawals)
-    const basis = this.#basisOf(entry)
+    const basis = this.#basisOf(entry, content)
     const price = this.#priceOf(flow)
     if (lent === undefined || basis === undefined || price === undefined) return
     repeater.offer({
@@ -85,7 +121,8 @@ export class Repeating {
       host: request.header('host') ?? '',
       path,
       isStrict: family === 'raw',
-      tag: entry.entityTag ?? '',
+      tag: entry.tagFor(naming) ?? '',
+      shown: naming?.name ?? '',
       ...frame.frame,
       fromSeconds: frame.fromSeconds,
       // In the last part of its time JavaScript is asked once, to have the next signature made.
@@ -93,9 +130,13 @@ export class Repeating {
       sizeBytes: size,
       body: lent,
       offset: lent.offset,
-      conditions: [...basis, ...lent.conditions.map(([cell, value]) => [cell, value, value] as const)],
+      conditions: [
+        ...flow.rests,
+        ...basis,
+        ...lent.conditions.map(([cell, value]) => [cell, value, value] as const),
+      ],
       asked: lent.asked,
-      tally: this.#countsOf(family, variant === 'unchanged' ? '3xx' : '2xx'),
+      tally: this.#countsOf(family, variant === 'unchanged' ? '3xx' : '2xx', naming?.name !== undefined),
       price,
     })
   }
@@ -106,37 +147,52 @@ export class Repeating {
   }
 
   /** What is known of the entry, with the values under which it was read. Undefined: not all of it can be watched. */
-  #basisOf(entry: Entry): (readonly [cell: Cell, least: number, most: number])[] | undefined {
-    const { catalog, tip, forkDepth, guard } = this.parts
-    const { id, height } = entry.attributes
-    const generation = catalog.generationCell?.(id)
-    if (generation === undefined) return undefined
-    const basis: [Cell, number, number][] = [[generation, entry.generation, entry.generation]]
+  #basisOf(entry: Entry, content: StoredContent | ItemWindow): Bounded[] | undefined {
+    const { tip, forkDepth } = this.parts
+    const { height } = entry.attributes
+    const basis = this.#known(entry)
+    if (basis === undefined) return undefined
+    if (content instanceof ItemWindow) {
+      const root = this.#generation(content.root)
+      if (root === undefined) return undefined
+      basis.push(root)
+    }
     if (height !== undefined) {
       // The first value of the cell, which holds the height and one, with which the block is final.
       const final = height + forkDepth + 1
       if (final > int32Max) return undefined
       basis.push(entry.stable ? [tip.cell, final, int32Max] : [tip.cell, int32Min, final - 1])
     }
-    if (guard !== undefined) {
-      const version = guard.versionCell
-      if (version === undefined || Number.isNaN(entry.clearAt)) return undefined
-      basis.push([version, entry.clearAt, entry.clearAt])
-    }
     return basis
   }
 
-  #countsOf(route: string, status: '2xx' | '3xx'): CountPlaces {
-    const key = `${route} ${status}`
+  /** That nothing else is known of an entry, and that it is not blocked. */
+  #known(entry: Entry): Bounded[] | undefined {
+    const { guard } = this.parts
+    const generation = this.#generation(entry)
+    if (generation === undefined) return undefined
+    if (guard === undefined) return [generation]
+    const version = guard.versionCell
+    if (version === undefined || Number.isNaN(entry.clearAt)) return undefined
+    return [generation, [version, entry.clearAt, entry.clearAt]]
+  }
+
+  #generation({ attributes, generation }: Entry): Bounded | undefined {
+    const cell = this.parts.catalog.generationCell?.(attributes.id)
+    return cell && [cell, generation, generation]
+  }
+
+  #countsOf(route: string, status: '2xx' | '3xx', isNamed: boolean): CountPlaces {
+    const key = `${route} ${status} ${isNamed}`
     let known = this.#counts.get(key)
     if (known === undefined) {
-      known = this.#placesOf(route, status)
+      known = this.#placesOf(route, status, isNamed)
       this.#counts.set(key, known)
     }
     return known
   }
 
-  #placesOf(route: string, status: string): CountPlaces {
+  #placesOf(route: string, status: string, isNamed: boolean): CountPlaces {
     const { meters } = this.parts
     const at = (name: string, labels: Record<string, string> = {}): number => meters.placeOf(name, labels).at
     const seconds = meters.placeOf('http_request_duration_seconds', { route })
@@ -150,6 +206,7 @@ export class Repeating {
       bytes: at('get_data_stream_bytes_total'),
       hits: at('contiguous_data_cache_hit_total'),
       repeated: at('answers_repeated_total'),
+      ...(isNamed ? { names: at('arns_cache_hit_total') } : {}),
       buckets: seconds.at,
       bounds: seconds.bounds,
     }

@@ -86,6 +86,8 @@ export interface CountPlaces {
   readonly bytes: number
   readonly hits: number
   readonly repeated: number
+  /** Names that were known. Absent: none was asked for. */
+  readonly names?: number
   /** The first of one more buckets than there are bounds, in seconds; the sum of them follows. */
   readonly buckets: number
   readonly bounds: readonly number[]
@@ -99,6 +101,8 @@ export interface RepeatedAnswer {
   /** The value of the Host line, as it was sent; '' where there was none. */
   readonly host: string
   readonly path: string
+  /** A name to be shown in front of the path in samples; '' where there is none. */
+  readonly shown: string
   /** Header lines with another value than the plain ones may change it. */
   readonly isStrict: boolean
   readonly tag: string
@@ -127,7 +131,8 @@ const variants = { whole: 0, unchanged: 1, part: 2 } as const
 
 function placesIn(given: CountPlaces): Float64Array {
   const places = new Float64Array(counts.buckets + 1)
-  for (const [name, at] of Object.entries(counts) as [keyof typeof counts, number][]) places[at] = given[name]
+  for (const [name, at] of Object.entries(counts) as [keyof typeof counts, number][])
+    places[at] = given[name] ?? -1
   return places
 }
 
@@ -170,10 +175,10 @@ export class Repeater {
 
   /** From now on the server may give this answer by itself. */
   offer(answer: RepeatedAnswer): void {
-    const { host, path, tag, before, after, conditions, asked, price } = answer
+    const { host, path, tag, before, after, shown, conditions, asked, price } = answer
     if (price !== 'none' && this.options.limits === undefined) return
     const key = typeof price === 'string' ? { one: 0, two: 0 } : price
-    const texts = [host, path, tag, before, after]
+    const texts = [host, path, tag, before, after, shown]
     const textBytes = texts.reduce((sum, text) => sum + text.length, 0)
     if (textBytes > answerTextMax || conditions.length > conditionsMax) return
     const { outbox } = this.#wire

@@ -1,7 +1,9 @@
 import { setMaxListeners } from 'node:events'
 import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock, Timer } from '../actor/clock.js'
+import type { Cell } from '../actor/shared.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { type Bounded, NameMarks } from './marks.js'
 import type { NameMeters } from './meters.js'
 import type { Resolution, Resolver, ResolverVerdict, Trail } from './protocol.js'
 import { isResolved, isUntrailed, type Name, type NameRecord, type Names, type Outcome } from './protocol.js'
@@ -34,6 +36,8 @@ export interface BookOptions {
 /** The names of this machine: changes take effect at once, whatever is remembered. */
 export interface Changing {
   readonly version: number
+  /** Where the version stands. Absent: not in shared memory. */
+  readonly versionCell?: Cell
   find(name: Name): NameRecord | undefined
 }
 
@@ -79,6 +83,8 @@ export class NameBook implements Names {
   readonly #end = new AbortController()
   /** The next question for names that are always kept fresh. */
   readonly #attended = new Map<string, Timer>()
+  readonly #marks = new NameMarks()
+  readonly #ticking: Timer
 
   /** `local`: the resolver of this machine's names, where it is among `resolvers`. */
   constructor(
@@ -94,6 +100,19 @@ export class NameBook implements Names {
     setMaxListeners(0, this.#end.signal)
     this.#localRank = resolvers.findIndex((one) => one.label === 'local')
     for (const name of options.preferred) this.#attend(name, 0)
+    this.#marks.tick(clock.monotonic())
+    this.#ticking = clock.every(1000, () => this.#marks.tick(clock.monotonic()))
+  }
+
+  watch(name: Name): readonly Bounded[] | undefined {
+    const found = this.#found.get(name.full)
+    if (found === undefined) return undefined
+    // Whoever asks after that has the name resolved anew.
+    const watched = this.#marks.watch(name.full, Math.min(found.refreshAtMs, found.freshUntilMs))
+    if (watched === undefined || this.local === undefined) return watched
+    const { version, versionCell } = this.local
+    if (versionCell === undefined || found.version !== version) return undefined
+    return [...watched, [versionCell, version | 0, version | 0]]
   }
 
   known(name: Name): Outcome | undefined {
@@ -137,6 +156,7 @@ export class NameBook implements Names {
   close(): void {
     this.#end.abort()
     for (const timer of this.#attended.values()) timer.cancel()
+    this.#ticking.cancel()
   }
 
   /** False: the names of this machine changed, and what is remembered of this one may be wrong. */
@@ -241,6 +261,7 @@ export class NameBook implements Names {
   }
 
   #settle(name: Name, { verdict, rank }: Told, version: number): Outcome {
+    this.#marks.learned(name.full)
     const now = this.clock.monotonic()
     const { absentMs, failedMs, overrideTtlSeconds, refreshMs } = this.options
     if (isResolved(verdict)) {

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../actor/clock.js'
+import type { Cell } from '../actor/shared.js'
 import { fieldsOf } from '../chain/shape.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import type { Name, NameRecord, Resolver, ResolverVerdict } from './protocol.js'
@@ -38,21 +39,26 @@ export class LocalNames implements Resolver {
   readonly remote = false
   readonly #tables: Tables
   readonly #timer: Timer
-  #version: number
+  /** In shared memory, for code that is not JavaScript. */
+  readonly #version = new Int32Array(new SharedArrayBuffer(4))
 
   /** `path`: folder of the registry, made where it is missing. */
   constructor(path: string, clock: Clock) {
     this.#tables = openTables(path)
-    this.#version = readVersion(this.#tables)
+    this.#version[0] = readVersion(this.#tables)
     this.#timer = clock.every(lookMs, () => {
       this.#tables.environment.refresh()
-      this.#version = readVersion(this.#tables)
+      this.#version[0] = readVersion(this.#tables)
     })
   }
 
   /** Changes as soon as any name may have changed. */
   get version(): number {
-    return this.#version
+    return this.#version[0] ?? 0
+  }
+
+  get versionCell(): Cell {
+    return { cells: this.#version, at: 0 }
   }
 
   find(name: Name): NameRecord | undefined {

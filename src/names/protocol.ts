@@ -1,5 +1,6 @@
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
+import type { Bounded } from './marks.js'
 
 /**
  * A name as it is written in front of a root host, lower case: `docs_site` is the record `docs` of the base name
@@ -79,6 +80,11 @@ export interface Trail extends Omit<ResolveContext, 'signal'> {
 export interface Names {
   /** At once, from memory; undefined: ask `resolve`. */
   known(name: Name): Outcome | undefined
+  /**
+   * What has to stay as it is for `known`, which was just asked, to say the same of this name. Undefined: it cannot be watched.
+   * Absent: nothing can.
+   */
+  watch?(name: Name): readonly Bounded[] | undefined
   /** Asks the resolvers. Concurrent calls for one name share one resolution. Never rejects. */
   resolve(name: Name, trail: Trail): Promise<Outcome>
 }

@@ -74,7 +74,15 @@ class EdgeGateway implements Gateway {
     const hopsName = `${vocabulary.gateway}Hops`
     const absentName = `${vocabulary.gateway}Negative-Cache`
     const { meters } = parts
-    const repeating = new Repeating({ catalog, tip, forkDepth: options.forkDepth, guard, meters, admission })
+    const repeating = new Repeating({
+      catalog,
+      tip,
+      forkDepth: options.forkDepth,
+      guard,
+      meters,
+      admission,
+      log,
+    })
     const own = { ledger, locator, writer, touches, repeating, hopsName, absentName }
     const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder })
     const packed = new Manifests(source, options.manifestsOpenMax, options.manifestsEachMax)

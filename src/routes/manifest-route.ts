@@ -58,9 +58,11 @@ export class ManifestRoute {
     }
     const { digest } = attributes
     if (found.at !== 'store' || !found.sound || digest === undefined) {
+      flow.rests = undefined
       this.delivery.run(flow, this.#later(flow, ask, path, found))
       return
     }
+    this.delivery.uses(flow, found)
     found.content.close()
     const known = this.manifests.known(digest, path)
     if (known === 'unknown') this.delivery.run(flow, this.#packed(flow, ask, path, digest))
@@ -71,6 +73,7 @@ export class ManifestRoute {
   take(flow: Flow, ask: ManifestAsk, opened: Opened): boolean {
     if (!this.isManifest(typeOf(opened.attributes))) return false
     flow.family = 'manifest'
+    flow.rests = undefined
     const path = decode(ask.rest ?? '')
     if (typeof path === 'string') this.delivery.run(flow, this.#fromOpened(flow, ask, path, opened))
     else {

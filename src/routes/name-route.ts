@@ -58,6 +58,7 @@ export class NameRoute {
 
   handle(flow: Flow, ruled: Ruled): void {
     const { ledger, hosts } = this.parts
+    if (ruled.kind !== 'apex-id') flow.rests = undefined
     if (ruled.kind === 'redirect') {
       const lines = `\r\nLocation: ${ruled.location}`
       answerText(ledger, flow, { status: 302, text: 'Found', lines }, { reason: 'to the host of the id' })
@@ -72,17 +73,29 @@ export class NameRoute {
   /** Blocked names are not resolved: they stay blocked whatever they point to. */
   #named(flow: Flow, name: Name, isApex: boolean): void {
     const { guard, names, delivery, ledger } = this.parts
+    const clearAt = guard?.version ?? 0
     if (guard?.blocksName(name.full) === true) {
       answerText(ledger, flow, guard.answer(`name: ${name.full}`), { fault: 'client' })
       return
     }
     const known = names.known(name)
-    if (known !== undefined) this.#answer(flow, name, isApex, known)
-    else
+    if (known !== undefined) {
+      if (isResolved(known)) flow.rests = this.#restsOf(flow, name, clearAt)
+      this.#answer(flow, name, isApex, known)
+    } else
       delivery.run(
         flow,
         this.#later(flow, name, (outcome) => this.#answer(flow, name, isApex, outcome)),
       )
+  }
+
+  /** That the name still means the same, and is not blocked: as of `clearAt` it is not. */
+  #restsOf({ reply }: Flow, name: Name, clearAt: number): Flow['rests'] {
+    const { names, guard } = this.parts
+    const means = reply.repeater === undefined ? undefined : names.watch?.(name)
+    if (means === undefined || guard === undefined) return means
+    const { versionCell } = guard
+    return versionCell === undefined ? undefined : [...means, [versionCell, clearAt, clearAt]]
   }
 
   async #later(flow: Flow, name: Name, act: (outcome: Outcome) => void): Promise<void> {

@@ -89,6 +89,7 @@ async function limited(rules: Rules, isRepeating: boolean, clients = about) {
       path: request.path,
       isStrict: false,
       tag: '',
+      shown: '',
       before: `HTTP/1.1 ${variant === 'part' ? 206 : 200} OK\r\nX-Request-Id: `,
       after: '\r\nA: b',
       fromSeconds: 0,

@@ -1,144 +1,36 @@
 import { unlinkSync } from 'node:fs'
-import { Socket } from 'node:net'
-import t, { type Test } from 'tap'
-import { servedBy } from '../../native/server/server.js'
+import { pino } from 'pino'
+import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
-import { silentLog } from '../../src/actor/log.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
 import { AddressThrottle } from '../../src/admission/address-throttle.js'
 import { Gate } from '../../src/admission/gate.js'
-import { loadSigningKey } from '../../src/attest/keys.js'
-import { createSigner } from '../../src/attest/signature.js'
 import { encodeBase64url } from '../../src/format/base64url.js'
 import { type Id, idBytes } from '../../src/format/id.js'
-import { isRefusal } from '../../src/format/refusal.js'
-import { Guard } from '../../src/gateway/guard.js'
 import { plainLines } from '../../src/gateway/plain-lines.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
-import { Sieve } from '../../src/moderation/sieve.js'
 import { MappedFiles } from '../../src/store/mapped.js'
-import { marksBytes, SegmentMarks } from '../../src/store/segments/marks.js'
-import { SegmentReader } from '../../src/store/segments/segment-reader.js'
-import { SegmentStore } from '../../src/store/segments/segment-store.js'
 import { memoryHouse } from '../admission/house.js'
 import { clientAt } from '../conformance/buckets.js'
 import { eventually } from '../eventually.js'
 import { fc } from '../property.js'
-import { scratch } from '../scratch.js'
 import { sha256, someId } from '../source/rig.js'
-import { type Answered, askAt, type StageOptions, stage } from './rig.js'
+import {
+  changes,
+  comparable,
+  exchange,
+  isRepeated,
+  type Rig,
+  repeating,
+  skip,
+  warm,
+} from './repeating-rig.js'
+import { askAt, stage } from './rig.js'
 
 /**
  * What the server repeats by itself must be what the steps would have answered, and must end with the first change of anything
  * that the answer rests on.
  */
-
-const skip = servedBy === 'twin' && 'the twin repeats nothing'
-const shape = { cells: 8, segmentBytes: 2 ** 20 }
-let folders = 0
-
-/** A gateway over segments, with a block list, whose answers are repeated. */
-async function repeating(reuseSeconds = 60, more: Pick<StageOptions, 'parts' | 'limits' | 'options'> = {}) {
-  folders += 1
-  const folder = scratch(`repeating-${folders}`)
-  const marks = new SegmentMarks(new SharedArrayBuffer(marksBytes(shape)), shape)
-  const rules = {
-    folder,
-    payloadMaxBytes: 2 ** 19,
-    maxBytes: () => 2 ** 23,
-    freeMinBytes: 0,
-    commitMs: 60_000,
-  }
-  const kept = { isPinned: () => false, onEvicted: () => undefined }
-  const store = SegmentStore.open({ ...rules, ...kept }, marks, systemClock, silentLog)
-  const reader = new SegmentReader(folder, marks, systemClock)
-  const sieve = new Sieve()
-  const listed = new Set<string>()
-  const lookup = {
-    has: (kind: string, key: Uint8Array) => listed.has(`${kind} ${Buffer.from(key).toString('hex')}`),
-  }
-  const list = new SievedBlockList(sieve, lookup, silentLog)
-  sieve.fill()
-  const none = { attributes: () => undefined }
-  const key = loadSigningKey({ keyFile: `${folder}/key.pem` })
-  const signer = createSigner(key, { bindRequest: true, reuseSeconds })
-  const blobs = { path: () => '/nowhere', open: () => undefined, segments: reader }
-  const own = { blobs, guard: new Guard(list, none, 60), signer }
-  const edge = await stage({ ...more, parts: { ...own, ...more.parts } })
-  return {
-    edge,
-    store,
-    reader,
-    marks,
-    block(kind: 'id' | 'hash', bytes: Uint8Array) {
-      listed.add(`${kind} ${Buffer.from(bytes).toString('hex')}`)
-      if (kind === 'id') sieve.addId(bytes)
-      else sieve.addHash(bytes, undefined)
-    },
-    async put(body: Buffer, more: { height?: number; contentType?: string } = {}) {
-      const digest = sha256(body)
-      const place = store.put(digest, [body])
-      if (isRefusal(place)) throw new Error(place.message)
-      store.commit()
-      const id = someId()
-      await edge.rig.keeper.ask({ kind: 'kept', digest, sizeBytes: body.length })
-      const known = { id, size: body.length, digest, verified: true, trusted: true, ...more }
-      await edge.rig.keeper.ask({ kind: 'learn', attributes: [{ contentType: 'text/plain', ...known }] })
-      return id
-    },
-    repeated: () => edge.meters.value('answers_repeated_total', {}),
-    async close() {
-      await edge.close()
-      await reader.close()
-      await store.close()
-    },
-  }
-}
-
-type Rig = Awaited<ReturnType<typeof repeating>>
-
-/** Without what differs from one answer to the next. */
-function comparable({ status, fields, body }: Answered): string {
-  const own = /^(x-request-id|date|signature|signature-input)$/i
-  return JSON.stringify([status, fields.filter(([name]) => !own.test(name)), body.toString('latin1')])
-}
-
-/** Asks until the answer is repeated. */
-async function warm(rig: Rig, path: string, wish: Parameters<Rig['edge']['ask']>[1] = {}): Promise<void> {
-  const before = rig.repeated()
-  await eventually(async () => {
-    await rig.edge.ask(path, wish)
-    return rig.repeated() > before
-  })
-}
-
-/** Asks once more where it was not repeated: once a second the steps look whether its bytes are still in memory. */
-async function isRepeated(rig: Rig, ask: () => Promise<unknown>): Promise<boolean> {
-  for (let tries = 0; tries < 2; tries += 1) {
-    const before = rig.repeated()
-    await ask()
-    if (rig.repeated() > before) return true
-  }
-  return false
-}
-
-/** The next request must be answered by the steps, however often the one before was repeated. */
-async function changes(
-  t: Test,
-  rig: Rig,
-  path: string,
-  change: () => void | Promise<void>,
-): Promise<Answered> {
-  await warm(rig, path)
-  t.ok(await isRepeated(rig, () => rig.edge.ask(path)), 'nothing has changed, so it is repeated')
-  const before = rig.repeated()
-  await change()
-  const answer = await rig.edge.ask(path)
-  t.equal(rig.repeated(), before, 'the change was noticed at the very next request')
-  t.equal(comparable(answer), comparable(await askAt(rig.edge.stepwiseUrl, path)))
-  return answer
-}
 
 t.test('answers are repeated as they were, each with an id of its own', { skip }, async (t) => {
   const rig = await repeating()
@@ -362,6 +254,29 @@ t.test('under limits each repeated answer takes its tokens, until there are none
   await house.close()
 })
 
+t.test('a bug in offering costs no client his answer, and is told once', { skip }, async (t) => {
+  const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 64, believeMs: 400 }, systemClock)
+  let path = ''
+  const lend = (): never => {
+    throw new Error('a bug')
+  }
+  const open = (from: string) => {
+    const file = files.open(from)
+    return file && Object.assign(file, { lend })
+  }
+  const told: string[] = []
+  const log = pino({ level: 'error' }, { write: (line: string) => void told.push(line) })
+  const edge = await stage({ parts: { blobs: { path: () => path, open }, log } })
+  const id = someId()
+  path = await edge.keep(id, Buffer.from('offered '.repeat(100)))
+  for (let round = 0; round < 5; round += 1) t.equal((await edge.ask(`/${id}`)).status, 200)
+  t.ok(edge.meters.value('answers_not_offered_total', {}) >= 4)
+  t.match(told[0], /a bug.*could not be offered/)
+  t.equal(told.length, 1)
+  await edge.close()
+  files.close()
+})
+
 t.test('a signature may be kept for any number of seconds', { skip }, async (t) => {
   for (const seconds of [10, 30, 61]) {
     const rig = await repeating(seconds)
@@ -372,21 +287,6 @@ t.test('a signature may be kept for any number of seconds', { skip }, async (t) 
     await rig.close()
   }
 })
-
-/** Sends these bytes on one connection, and collects what comes until the other side closes or falls silent. */
-function exchange(url: string, sent: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const pieces: Buffer[] = []
-    const socket = new Socket()
-    socket.on('data', (piece) => pieces.push(piece))
-    socket.on('error', reject)
-    socket.on('close', () => {
-      const text = Buffer.concat(pieces).toString('latin1')
-      resolve(text.replaceAll(/(X-Request-Id|Date|Signature|Signature-Input): [^\r]*/gi, '$1'))
-    })
-    socket.connect(Number(new URL(url).port), '127.0.0.1', () => socket.end(Buffer.from(sent, 'latin1')))
-  })
-}
 
 t.test('any requests get what the steps would answer', { skip }, async (t) => {
   const rig = await repeating()

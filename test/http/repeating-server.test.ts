@@ -23,7 +23,7 @@ function serving(sizeBytes: number) {
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 1, believeMs: 60_000 }, systemClock)
   const meters = new Float64Array(new SharedArrayBuffer(800))
   const places = { whole: 0, aborted: 1, left: 2, stalled: 3, broken: 4, bytes: 5, hits: 6, repeated: 7 }
-  const tally = { meters, ...places, buckets: 8, bounds: [1] }
+  const tally = { meters, ...places, buckets: 9, bounds: [1] }
   const thrown: unknown[] = []
   const server = serve(
     (_request, reply) => {
@@ -50,6 +50,7 @@ function serving(sizeBytes: number) {
       path: '/a',
       isStrict: false,
       tag: '',
+      shown: '',
       before: 'HTTP/1.1 200 OK\r\nX-Request-Id: ',
       after: '\r\nA: b',
       fromSeconds: 0,
