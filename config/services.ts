@@ -51,6 +51,14 @@ export const services = {
     read: readUrl,
     why: 'The payment service that the upload service asks. Unset: the one of this program.',
   }),
+  uploadUrl: custom<string | undefined>({
+    env: 'UPLOAD_SERVICE_URL',
+    allowed: 'an http(s) address',
+    defaultText: '',
+    default: undefined,
+    read: readUrl,
+    why: 'The upload service that the payment service asks what is free for a wallet. Unset: the one of this program.',
+  }),
   feePermille: whole({
     env: 'PAYMENT_FEE_PERMILLE',
     default: 234,

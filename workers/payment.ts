@@ -24,6 +24,7 @@ import { fixedOracle, ledgerMemory } from '../src/payment/oracle.js'
 import { paymentParameters } from '../src/payment/parameters.js'
 import { type CreditsReply, type CreditsRequest, creditsAnswering } from '../src/payment/protocol.js'
 import { chainReaders } from '../src/payment/readers.js'
+import { RemoteFreeTier } from '../src/payment/remote-free-tier.js'
 import { PaymentService } from '../src/payment/service.js'
 import { orderShapes, serviceShapes } from '../src/payment/service-shapes.js'
 import { paymentShapes, usdcShapes } from '../src/payment/shapes.js'
@@ -54,13 +55,15 @@ const made = devnetWalletPath === undefined ? {} : { arweave: await devnetWallet
 const base = (): string => `http://${options.serve.host}:${server.port}`
 const cards =
   stripe !== undefined ? new StripeCards(stripe) : options.localCards ? new LocalCards(ledger, base) : noCards
-const { free } = options
+const { free, uploadUrl } = options
 const uploads = free === undefined ? undefined : openUploadTables(free.tablesPath)
 const pools = free === undefined || uploads === undefined ? undefined : new FreePools(uploads, free.rules)
+const elsewhere = uploadUrl === undefined ? undefined : new RemoteFreeTier(uploadUrl, systemClock)
+const counted = elsewhere ?? (pools && { remaining: async (address: string) => pools.leftNow(address) })
 const clients = new Clients(options.clients, { low: 0, high: 0 })
 const clientOf = (request: Request): string => clients.of(request).address
 const service = new PaymentService({
-  ...(pools === undefined ? {} : { free: { remaining: async (address) => pools.leftNow(address) } }),
+  ...(counted === undefined ? {} : { free: counted }),
   ledger,
   oracle,
   networkPrice: (bytes) => chain.price(bytes),
@@ -120,6 +123,7 @@ async function stop(): Promise<void> {
   desk.close()
   await service.close()
   await uploads?.close()
+  await elsewhere?.close()
   oracle.close()
   await chain.close()
   process.exit(0)

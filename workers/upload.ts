@@ -306,6 +306,7 @@ const host = serviceHost({
           uploads,
           single,
           clients,
+          pools,
           ...(credits === undefined ? {} : { credits }),
           health,
           page: servicePage({ ...shown, address, release: given.release }),

@@ -74,6 +74,7 @@ export function paymentServiceOf(
     addresses: paymentAddresses(config),
     gateway: gateway(),
     ...(free === undefined ? {} : { free }),
+    ...(services.uploadUrl === undefined ? {} : { uploadUrl: services.uploadUrl }),
     ...topUpsOf(config),
     ...(server.network === 'devnet' ? { names: soldNames(root) } : {}),
     ...mailOf(config),

@@ -1,3 +1,4 @@
+import { isRefusal } from '../format/refusal.js'
 import type { Transfer } from '../ledger/transfer.js'
 import type { Accounts, HistoryPlace } from './accounts.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from './call.js'
@@ -43,11 +44,14 @@ export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): C
     {
       path: '/v1/account/free',
       summary: 'How many bytes a wallet may still upload for free; null: any number',
-      statuses: [200],
+      statuses: [200, 503],
       query: ['address'],
       answer: async ({ query }) => {
         if (free === undefined) return json({ bytesRemaining: 0 })
-        return json({ bytesRemaining: await free.remaining(spelled(query.get('address') ?? '')) })
+        const bytesRemaining = await free.remaining(spelled(query.get('address') ?? ''))
+        return isRefusal(bytesRemaining)
+          ? { ...words(503, 'Upload Service is unreachable'), lines: '\r\nRetry-After: 1' }
+          : json({ bytesRemaining })
       },
     },
     ...historyRoutes(accounts),

@@ -219,7 +219,7 @@ export interface UsdcPort {
 /** What the payment service asks the upload service: free bytes are counted there. */
 export interface FreeTier {
   /** Bytes that a wallet may still upload for free; null: as many as it wants; 0: none. '' asks for nobody in particular. */
-  remaining(address: string): Promise<number | null>
+  remaining(address: string): Promise<number | null | Refusal>
 }
 
 /** Where a payment service takes calls of `UsdcPort` as JSON, behind a token of services. */

@@ -56,6 +56,8 @@ export interface PaymentThread {
   readonly excluded: readonly string[]
   readonly recheckMs: number
   readonly lostMs: number
+  /** The upload service elsewhere that counts what is free; goes before `free`. */
+  readonly uploadUrl?: string
   /** What an upload service of this program gives for free, and the folder of its tables; absent: nothing is free. */
   readonly free?: {
     readonly tablesPath: string

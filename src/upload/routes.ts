@@ -2,9 +2,11 @@ import type { Clients } from '../admission/clients.js'
 import type { Request } from '../http/exchange.js'
 import type { HtmlPage } from '../http/page.js'
 import { htmlType, takesPages } from '../http/small-answer.js'
+import { checksumAddress } from '../proof/ethereum.js'
 import { jsonAnswer, said, type UploadAnswer } from './answers.js'
 import { type AskedCredits, askedCreditsRoutes } from './asked-credits.js'
 import { checkMissing } from './check-missing.js'
+import type { FreePools } from './free-pools.js'
 import { idIn, type UploadRoute } from './service.js'
 import type { SingleUpload } from './single-upload.js'
 import { healthRoutes, type UploadHealth } from './upload-health.js'
@@ -22,11 +24,13 @@ export interface UploadRoutesParts {
   /** Absent: nobody is paid here. */
   readonly credits?: AskedCredits
   readonly health: UploadHealth
+  /** What wallets may upload for free. */
+  readonly pools: Pick<FreePools, 'left'>
 }
 
 /** The routes of single uploads and of what became of them. */
 export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
-  const { uploads, single, clients, info, page, credits, health } = parts
+  const { uploads, single, clients, info, page, credits, health, pools } = parts
   const post = (request: Request, token: string | undefined): Promise<UploadAnswer> =>
     single.take(request, uploaderOf(request, clients, token))
   const about = (): UploadAnswer => jsonAnswer(200, info())
@@ -46,6 +50,13 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
     { ...tells, path: '/info' },
     ...healthRoutes(health),
     ...askedCreditsRoutes(credits),
+    {
+      path: '/account/free',
+      summary: 'How many bytes a wallet may still upload for free; null: any number',
+      statuses: [200],
+      query: ['address'],
+      act: (request) => jsonAnswer(200, { bytesRemaining: freeFor(pools, request) }),
+    },
     {
       method: 'POST',
       path: '/check-missing',
@@ -68,6 +79,12 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
       act: (_, words) => told(uploads, words, offsetsOf),
     },
   ]
+}
+
+function freeFor(pools: Pick<FreePools, 'left'>, request: Request): number | null {
+  const address = new URLSearchParams(request.query).get('address') ?? ''
+  const isHex = /^0x[0-9a-f]{40}$/i.test(address)
+  return pools.left(isHex ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address)
 }
 
 function told(
