@@ -6,39 +6,9 @@
 #include <vector>
 
 #include "../../native/client/answer.h"
+#include "mutate.h"
 
 using namespace client;
-
-static uint64_t state;
-static uint32_t below(uint32_t bound) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return static_cast<uint32_t>(state >> 33) % bound;
-}
-
-static std::string mutated(const std::string& from) {
-  static const char marks[] = "\r\n\t :;,?#0aZ\x7f\xff";
-  std::string text = from;
-  for (uint32_t turn = below(6); turn > 0 && !text.empty(); turn -= 1) {
-    size_t at = below(static_cast<uint32_t>(text.size()));
-    switch (below(5)) {
-      case 0: text[at] = static_cast<char>(below(256)); break;
-      case 1: text.erase(at, 1 + below(8)); break;
-      case 2: text.insert(at, 1, marks[below(sizeof(marks))]); break;
-      case 3: text.insert(at, text.substr(below(static_cast<uint32_t>(text.size())), below(40))); break;
-      case 4: text.resize(at); break;
-    }
-  }
-  if (below(200) == 0) text.insert(text.size() / 2, below(40000), 'x');
-  return text;
-}
-
-static void require(bool right, const char* what, const std::string& text) {
-  if (right) return;
-  printf("%s: %s\n", what, text.c_str());
-  exit(1);
-}
 
 static void readHead(const std::string& text) {
   static const Names names = {{"content-length", 0}, {"content-type", 1}, {"x-word", 2}};
@@ -71,6 +41,6 @@ int main(int count, char** words) {
   };
   int rounds = count > 1 ? atoi(words[1]) : 100000;
   state = (count > 2 ? strtoull(words[2], nullptr, 10) : 1) | 1;
-  for (int round = 0; round < rounds; round += 1) readHead(mutated(seeds[below(4)]));
+  for (int round = 0; round < rounds; round += 1) readHead(mutated(seeds[below(4)], 40000));
   return 0;
 }
