@@ -5,7 +5,10 @@ import { createHash } from 'node:crypto'
 
 const gateway = process.env.GATEWAY ?? 'http://127.0.0.1:3000'
 const answer = await fetch(`${gateway}/gateway/indexes`)
-if (answer.status !== 200) throw new Error(`${answer.status}: this gateway publishes nothing (it was started without INDEX_PUBLISH=true)`)
+if (answer.status !== 200)
+  throw new Error(
+    `${answer.status}: this gateway publishes nothing (it was started without INDEX_PUBLISH=true)`,
+  )
 const { indexes } = await answer.json()
 let count = 0
 for (const { name, bands } of indexes) {
