@@ -90,7 +90,8 @@ class Load {
   uint64_t began_ = 0, end_ = 0, due_ = 0, lastAnswer_ = 0, lastAsked_ = 0, asked_ = 0;
   size_t turn_ = 0, given_ = 0, lost_ = 0;
 
-  bool sending() const { return (options_.order != "once" || given_ < plan_.targets.size()); }
+  // Whether there is something left to ask for: what waits for a connection will take a target, too.
+  bool sending() const { return options_.order != "once" || given_ + waiting_.size() < plan_.targets.size(); }
 
   uint64_t gap() {
     if (options_.rate == 0) return 0;

@@ -125,6 +125,24 @@ t.test('each target is asked for once where that is wanted', async (t) => {
   t.equal(outcome.answered, 3)
 })
 
+t.test('targets that are due faster than they are answered are each asked for once, too', async (t) => {
+  const asked: string[] = []
+  const port = await serving(t, (request) => {
+    asked.push(request.url ?? '')
+    return false
+  })
+  const outcome = await makeLoad(plan, {
+    ...manner,
+    port,
+    connections: 1,
+    order: 'once',
+    rate: 1e6,
+    seconds: 10,
+  })
+  t.strictSame(asked.sort(), ['/0', '/1', '/2'])
+  t.equal(outcome.answered, 3)
+})
+
 t.test('by the law of Zipf the first target is asked for most often', async (t) => {
   const times = [0, 0, 0]
   const port = await serving(t, (request) => {
