@@ -48,7 +48,12 @@ function nodeUrl(env: string, chain: string): Setting<string | undefined> {
   const why = `A node of ${chain} (JSON-RPC over HTTP): reads payments. Unset: payments there are not taken.`
   return secret(
     custom<string | undefined>({
-      ...{ env, allowed: 'an http(s) address', defaultText: '', default: undefined, read: readUrl, why },
+      env,
+      allowed: 'an http(s) address',
+      defaultText: '',
+      default: undefined,
+      read: readUrl,
+      why,
     }),
   )
 }
@@ -99,11 +104,12 @@ export const topUps = {
   baseArio: hexAddress('PAYMENT_BASE_ARIO_ADDRESS', 'Contract of ARIO on Base. Unset: none is taken there.'),
   kyveUrl: secret(
     custom<string | undefined>({
-      ...{ env: 'PAYMENT_KYVE_API_URL', allowed: 'an http(s) address', defaultText: '', default: undefined },
-      ...{
-        read: readUrl,
-        why: 'A node of KYVE (REST of the Cosmos SDK). Unset: payments there are not taken.',
-      },
+      env: 'PAYMENT_KYVE_API_URL',
+      allowed: 'an http(s) address',
+      defaultText: '',
+      default: undefined,
+      read: readUrl,
+      why: 'A node of KYVE (REST of the Cosmos SDK). Unset: payments there are not taken.',
     }),
   ),
   ethereumUrl: nodeUrl('PAYMENT_ETHEREUM_RPC_URL', 'Ethereum'),

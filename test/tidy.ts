@@ -211,6 +211,20 @@ t.test('files, functions and lines stay small', async (t) => {
   t.strictSame(wrong, [])
 })
 
+t.test('members stand in the list that they belong to', async (t) => {
+  // A literal spread into another one of its kind only packs members onto a line: it says nothing more than the members do.
+  const packed = /\.\.\.(?:\{[^{}]*\}|\[[^[\]]*\])\s*[,)}\]]/
+  t.match('{ ...{ a, b }, c }', packed)
+  t.match('f(...[a, b])', packed)
+  t.notMatch('[...[1, 2].map(f)]', packed)
+  t.strictSame(
+    everything
+      .filter(({ path, text }) => path !== 'test/tidy.ts' && packed.test(text))
+      .map(({ path }) => path),
+    [],
+  )
+})
+
 t.test('no file is imported by nobody', async (t) => {
   const entries =
     /^(workers\/|src\/cli\/sluice\.ts|src\/client\/(((fetch|fs|node)\/)?index|fetch\/service-worker)\.ts|native\/build)/

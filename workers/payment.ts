@@ -83,7 +83,11 @@ const service = new PaymentService({
   },
 })
 const desk = new CreditsDesk({
-  ...{ ledger, oracle, meters, clock: systemClock, reconciler: service.reconciler },
+  ledger,
+  oracle,
+  meters,
+  clock: systemClock,
+  reconciler: service.reconciler,
   balanceOf: (address) => service.balanceOf(address),
 })
 const operated = creditOrders({
@@ -95,7 +99,8 @@ const operated = creditOrders({
 const host = serviceHost({
   routes: [
     ...shaped(service.routes, {
-      ...{ ...paymentShapes, ...serviceShapes },
+      ...paymentShapes,
+      ...serviceShapes,
       ...(options.names === undefined ? {} : nameShapes),
       ...(service.usdc === undefined ? {} : { ...usdcShapes, ...orderShapes }),
     }),

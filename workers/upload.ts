@@ -19,14 +19,7 @@ import { ItemJudge } from '../src/ingest/item-judge.js'
 import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
 import { acceptedEvent, permanentEvent } from '../src/ingest/webhook-events.js'
 import { Webhooks } from '../src/ingest/webhooks.js'
-import {
-  type CreditsReply,
-  type CreditsRequest,
-  embeddedCredits,
-  RemoteCredits,
-  RemoteUsdc,
-  usdcBy,
-} from '../src/payment/protocol.js'
+import { paymentServiceLine } from '../src/payment/service-line.js'
 import { normalizedAddress } from '../src/proof/address.js'
 import { AdminRoute } from '../src/routes/admin/admin-route.js'
 import { AdminKey } from '../src/routes/admin/key.js'
@@ -53,7 +46,6 @@ import { OpenUploads } from '../src/upload/open-uploads.js'
 import { PaidParts } from '../src/upload/paid-parts.js'
 import { PartFiles } from '../src/upload/part-files.js'
 import { RawUpload } from '../src/upload/raw-upload.js'
-import { receiptVersion } from '../src/upload/receipt.js'
 import { ReceiptNews } from '../src/upload/receipt-news.js'
 import { ResumableUploads } from '../src/upload/resumable.js'
 import { resumableRoutes } from '../src/upload/resumable-routes.js'
@@ -61,7 +53,7 @@ import { uploadRoutes } from '../src/upload/routes.js'
 import { Sales } from '../src/upload/sales.js'
 import { Sandbox } from '../src/upload/sandbox.js'
 import { ItemSelling } from '../src/upload/selling.js'
-import { hostedUploads, uploadParameters } from '../src/upload/service.js'
+import { hostedUploads, serviceInfo, uploadParameters } from '../src/upload/service.js'
 import { serviceKey } from '../src/upload/service-key.js'
 import { servicePage } from '../src/upload/service-page.js'
 import { uploadShapes } from '../src/upload/shapes.js'
@@ -100,29 +92,15 @@ const catalog =
     ? undefined
     : addressOf<CatalogRequest, CatalogReply>(given.catalogPort, given.mailboxMax)
 const room = new DiskRoom(given.logFolder, given.diskMinBytes, systemClock)
-const remote =
-  given.credits === undefined
-    ? undefined
-    : // An uploader is told within a second that nobody can be asked.
-      new RemoteCredits({ ...given.credits, limitMs: 800, connectionsMax: 64 }, systemClock)
-const remoteUsdc =
-  given.credits === undefined
-    ? undefined
-    : // The longer one is longer than any settlement is waited for.
-      new RemoteUsdc({ ...given.credits, limitMs: 800, settleMs: 75_000, connectionsMax: 64 }, systemClock)
-const payment =
-  given.creditsPort === undefined
-    ? undefined
-    : addressOf<CreditsRequest, CreditsReply>(given.creditsPort, given.mailboxMax)
-const credits = remote ?? (payment && embeddedCredits(payment))
-const sold =
-  remoteUsdc !== undefined
-    ? usdcBy((request) => remoteUsdc.ask(request))
-    : payment && usdcBy((request) => payment.ask(request))
+const payment = paymentServiceLine(given, systemClock)
+const { credits } = payment
 // Nobody pays for what is gone after some days.
-const usdc = given.sandbox === undefined ? sold : undefined
+const usdc = given.sandbox === undefined ? payment.usdc : undefined
 const selling = new ItemSelling({
-  ...{ sales, log: intake, clock: systemClock, say: log },
+  sales,
+  log: intake,
+  clock: systemClock,
+  say: log,
   ...(usdc === undefined ? {} : { usdc }),
 })
 const announcer = new ItemAnnouncer(catalog, closing.signal)
@@ -142,18 +120,30 @@ const news =
   given.news === undefined
     ? undefined
     : new GatewayNews({
-        ...{ environment: uploads.environment, uploads, logFolder: given.logFolder, ...given.news },
-        ...{ publicKey: modulus, clock: systemClock, say: log, closing: closing.signal },
+        environment: uploads.environment,
+        uploads,
+        logFolder: given.logFolder,
+        ...given.news,
+        publicKey: modulus,
+        clock: systemClock,
+        say: log,
+        closing: closing.signal,
       })
 const receiptNews =
   webhooks &&
   new ReceiptNews({
-    ...{ environment: uploads.environment, uploads },
+    environment: uploads.environment,
+    uploads,
     announce: (receipt, { place }) => webhooks.announce([acceptedEvent(receipt, place.sizeBytes)]),
   })
 const verdicts = new Verdicts(judge, given.proofThreads + 1)
 const inner = new InnerItems({
-  ...{ uploads, verdicts, announcer, logFolder: given.logFolder, say: log, closing: closing.signal },
+  uploads,
+  verdicts,
+  announcer,
+  logFolder: given.logFolder,
+  say: log,
+  closing: closing.signal,
   isSandbox: given.sandbox !== undefined,
   clock: systemClock,
 })
@@ -206,7 +196,9 @@ for (const item of lost) {
 }
 const single = new SingleUpload(taking)
 const payments = new UsdcUploads({
-  ...{ sales, single, protocol: given.protocol },
+  sales,
+  single,
+  protocol: given.protocol,
   ...(usdc === undefined ? {} : { usdc }),
 })
 const records = new MultipartRecords(uploads.environment)
@@ -230,7 +222,12 @@ const owner = Buffer.from(modulus, 'base64url')
 const rawFolder = `${given.partsFolder}-raw`
 rmSync(rawFolder, { recursive: true, force: true })
 const raw = new RawUpload({
-  ...{ ...taking, pools, payments, signing, owner, clock: systemClock },
+  ...taking,
+  pools,
+  payments,
+  signing,
+  owner,
+  clock: systemClock,
   folder: rawFolder,
 })
 // The first price is asked of a node: no uploader waits for that.
@@ -270,20 +267,28 @@ const bundler = new Bundler({
   rules: given.bundling,
 })
 const shown = {
-  ...{ gateway: given.gateway, itemMaxBytes },
-  ...{ freeItemBytes: given.free.itemMaxBytes, freeWalletBytes: given.free.walletBytes },
+  gateway: given.gateway,
+  itemMaxBytes,
+  freeItemBytes: given.free.itemMaxBytes,
+  freeWalletBytes: given.free.walletBytes,
 }
 const health = new UploadHealth({
-  ...{
-    clock: systemClock,
-    startedMs: systemClock.now(),
-    height: () => height.known,
-    full: () => room.full(),
-  },
+  clock: systemClock,
+  startedMs: systemClock.now(),
+  height: () => height.known,
+  full: () => room.full(),
   ...(credits === undefined ? {} : { credits }),
 })
 const desk = new UploadsDesk({
-  ...{ uploads, bundles, bundler, open, pools, chain, address, meters, clock: systemClock },
+  uploads,
+  bundles,
+  bundler,
+  open,
+  pools,
+  chain,
+  address,
+  meters,
+  clock: systemClock,
   height: () => height.known,
   partsMaxBytes: given.partsMaxBytes,
 })
@@ -293,7 +298,9 @@ const host = serviceHost({
       hostedUploads([
         ...multipartRoutes(new Multipart(open, paidParts), clients),
         ...usdcUploadRoutes({
-          ...{ signed: payments, raw, clients },
+          signed: payments,
+          raw,
+          clients,
           ...(usdc === undefined ? {} : { usdc }),
           ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
         }),
@@ -310,20 +317,7 @@ const host = serviceHost({
           ...(credits === undefined ? {} : { credits }),
           health,
           page: servicePage({ ...shown, address, release: given.release }),
-          info: () => ({
-            version: receiptVersion,
-            addresses: { arweave: address },
-            gateway: given.gateway,
-            gateways,
-            freeUploadLimitBytes: given.free.itemMaxBytes,
-            freeTier: {
-              lifetimeBytes: given.free.walletBytes,
-              ipBytes: given.free.rangeBytes,
-              maxItemBytes: given.free.itemMaxBytes,
-            },
-            limits: { maxItemBytes: given.itemMaxBytes },
-            ...(given.sandbox === undefined ? {} : { sandbox: { keepSeconds: given.sandbox.keepMs / 1000 } }),
-          }),
+          info: () => serviceInfo(given, address, gateways),
         }),
       ]),
       uploadShapes,
@@ -353,7 +347,11 @@ const sandbox =
   given.sandbox === undefined
     ? undefined
     : new Sandbox({
-        ...{ uploads, log: intake, announcer, clock: systemClock, ...given.sandbox },
+        uploads,
+        log: intake,
+        announcer,
+        clock: systemClock,
+        ...given.sandbox,
         ...(news === undefined ? {} : { news }),
       })
 if (sandbox === undefined) bundler.start()
@@ -375,8 +373,7 @@ async function stop(): Promise<void> {
   await webhooks?.stop()
   await telling
   await intake.close()
-  await remote?.close()
-  await remoteUsdc?.close()
+  await payment.close()
   await inner.stopped()
   await Promise.all([chain.close(), broadcast.close(), judge.close(), signing.close()])
   await uploads.environment.close()

@@ -127,7 +127,10 @@ export class Offers {
     const { extensions } = this.options
     const understood = extensions === undefined ? {} : { extensions }
     const required = {
-      ...{ x402Version: 2, error, resource: about, accepts: [this.terms2(quote)] },
+      x402Version: 2,
+      error,
+      resource: about,
+      accepts: [this.terms2(quote)],
       ...understood,
     }
     return `\r\nPAYMENT-REQUIRED: ${inBase64(required)}`

@@ -75,9 +75,18 @@ function sigma(local: number, first: bigint, second: bigint, third: bigint, isSh
 /** Turns the bytes of a number around. */
 function swapped(local: number): Code {
   const half = (by: bigint, kept: bigint): Code => [
-    ...[...get(local), ...long(kept), ...and, ...long(by), ...shiftLeft],
-    ...[...get(local), ...long(by), ...shiftRight, ...long(kept), ...and],
-    ...[...or, ...set(local)],
+    ...get(local),
+    ...long(kept),
+    ...and,
+    ...long(by),
+    ...shiftLeft,
+    ...get(local),
+    ...long(by),
+    ...shiftRight,
+    ...long(kept),
+    ...and,
+    ...or,
+    ...set(local),
   ]
   const pairs = [...half(8n, 0x00ff00ff00ff00ffn), ...half(16n, 0x0000ffff0000ffffn)]
   return [...pairs, ...get(local), ...long(32n), ...rotate, ...set(local)]
@@ -96,17 +105,40 @@ function round(at: number, constant: bigint): Code {
     at < 16
       ? []
       : [
-          ...[...get(word(at)), ...sigma(word(at - 2), 19n, 61n, 6n, true), ...add, ...get(word(at - 7))],
-          ...[...add, ...sigma(word(at - 15), 1n, 8n, 7n, true), ...add, ...set(word(at))],
+          ...get(word(at)),
+          ...sigma(word(at - 2), 19n, 61n, 6n, true),
+          ...add,
+          ...get(word(at - 7)),
+          ...add,
+          ...sigma(word(at - 15), 1n, 8n, 7n, true),
+          ...add,
+          ...set(word(at)),
         ]
   const choice = [...get(F), ...get(G), ...xor, ...get(E), ...and, ...get(G), ...xor]
   const either = [...get(A), ...get(B), ...or, ...get(C), ...and]
   const majority = [...either, ...get(A), ...get(B), ...and, ...or]
   return [
-    ...[...next, ...get(H), ...sigma(E, 14n, 18n, 41n, false), ...add, ...choice, ...add],
-    ...[...long(constant), ...add, ...get(word(at)), ...add, ...set(spare)],
-    ...[...get(D), ...get(spare), ...add, ...set(D)],
-    ...[...get(spare), ...sigma(A, 28n, 34n, 39n, false), ...add, ...majority, ...add, ...set(H)],
+    ...next,
+    ...get(H),
+    ...sigma(E, 14n, 18n, 41n, false),
+    ...add,
+    ...choice,
+    ...add,
+    ...long(constant),
+    ...add,
+    ...get(word(at)),
+    ...add,
+    ...set(spare),
+    ...get(D),
+    ...get(spare),
+    ...add,
+    ...set(D),
+    ...get(spare),
+    ...sigma(A, 28n, 34n, 39n, false),
+    ...add,
+    ...majority,
+    ...add,
+    ...set(H),
   ]
 }
 
@@ -126,20 +158,51 @@ export function sha384Module(): Uint8Array {
   const constants = primes(80).map((prime) => rootBits(prime, 3n))
   const zero = [0x41, 0]
   const code = [
-    ...[1, 25, 0x7e],
+    1,
+    25,
+    0x7e,
     ...eight.flatMap((at) => [...zero, ...load(8 * at), ...set(state(at))]),
-    ...[0x03, 0x40],
+    0x03,
+    0x40,
     ...sixteen.flatMap((at) => [...get(0), ...load(8 * at), ...set(word(at)), ...swapped(word(at))]),
     ...constants.flatMap((constant, at) => round(at, constant)),
     ...eight.flatMap((at) => [
-      ...[...zero, ...get(state(at)), ...zero, ...load(8 * at), ...add],
-      ...[0x37, 0, ...unsigned(8 * at), ...zero, ...load(8 * at), ...set(state(at))],
+      ...zero,
+      ...get(state(at)),
+      ...zero,
+      ...load(8 * at),
+      ...add,
+      0x37,
+      0,
+      ...unsigned(8 * at),
+      ...zero,
+      ...load(8 * at),
+      ...set(state(at)),
     ]),
     // The next block, while there is one.
-    ...[...get(0), 0x41, 0x80, 0x01, 0x6a, 0x22, 0, ...get(1), 0x49, 0x0d, 0, 0x0b, 0x0b],
+    ...get(0),
+    0x41,
+    0x80,
+    0x01,
+    0x6a,
+    0x22,
+    0,
+    ...get(1),
+    0x49,
+    0x0d,
+    0,
+    0x0b,
+    0x0b,
   ]
   return Uint8Array.from([
-    ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+    0,
+    0x61,
+    0x73,
+    0x6d,
+    1,
+    0,
+    0,
+    0,
     ...section(1, [1, 0x60, 2, 0x7f, 0x7f, 0]),
     ...section(3, [1, 0]),
     ...section(5, [1, 0, 2]),

@@ -8,7 +8,7 @@ import { BlockWriter, type Place, textInBlock, textsOfBlock } from './blocks.js'
 import { Deferred, type PlacedTransfer } from './deferred.js'
 import type { Books, LedgerEntries } from './judge.js'
 import { auditTables } from './lmdb-audit.js'
-import { accountsFrom, recordsFrom } from './lmdb-lists.js'
+import { accountsFrom, dueFrom, recordsFrom } from './lmdb-lists.js'
 import { ledgerFormat, migrate } from './lmdb-migration.js'
 import {
   areSameBytes,
@@ -25,7 +25,6 @@ import {
   type StoredState,
   sumOf,
   textOf,
-  timedPlace,
   utf8Of,
 } from './lmdb-tables.js'
 import { decodeHead, isKey, type LedgerRecord, type RecordChange, type SignedHead } from './port.js'
@@ -165,17 +164,7 @@ export class LmdbBooks implements Books {
 
   /** What is pending and over at this time, oldest first. */
   due(nowMs: number, limit: number): Transfer[] {
-    const { endings, timed } = this.#deferred
-    const found: Transfer[] = []
-    for (const entry of this.#tables.timed.span({ end: numberKey(nowMs + 1) })) {
-      if (found.length >= limit) break
-      const transfer = this.#at(timedPlace(entry))
-      if (!endings.has(transfer.id)) found.push(transfer)
-    }
-    for (const { transfer } of timed.values()) if (transfer.untilMs <= nowMs) found.push(transfer)
-    return found
-      .sort((one, other) => one.untilMs - other.untilMs || one.sequence - other.sequence)
-      .slice(0, limit)
+    return dueFrom(this.#tables, this.#deferred, { nowMs, limit }, (place) => this.#at(place))
   }
 
   /**
@@ -377,7 +366,10 @@ export class LmdbBooks implements Books {
     const { sequence, head } = this
     const [records, changes] = [this.#recordSum, this.#changesSum]
     const state: StoredState = {
-      ...{ sequence, version: this.#version, head, tabled: this.#tabled },
+      sequence,
+      version: this.#version,
+      head,
+      tabled: this.#tabled,
       ...(records === undefined ? {} : { records }),
       ...(changes === undefined ? {} : { changes }),
     }

@@ -1,16 +1,20 @@
 import { decodeAccount, encodeAccount, type LedgerAccount } from './account.js'
+import type { Place } from './blocks.js'
 import type { Deferred } from './deferred.js'
 import {
   behind,
   type LedgerTables,
   merged,
+  numberKey,
   recordKey,
   recordOf,
   textOf,
+  timedPlace,
   utf8Of,
   versioned,
 } from './lmdb-tables.js'
 import { isKey, type LedgerRecord } from './port.js'
+import type { Transfer } from './transfer.js'
 
 /** Names or keys that begin with `start`, in their order, behind `after`. */
 interface ListWanted {
@@ -65,4 +69,23 @@ export function recordsFrom(
     found.push(recordOf(kind, textOf(key).slice(lead), value))
   }
   return found
+}
+
+/** What is pending and over at a time (ms since 1970), of the tables and of what waits beside them: oldest first. */
+export function dueFrom(
+  tables: LedgerTables,
+  deferred: Deferred,
+  { nowMs, limit }: { readonly nowMs: number; readonly limit: number },
+  at: (place: Place) => Transfer,
+): Transfer[] {
+  const found: Transfer[] = []
+  for (const entry of tables.timed.span({ end: numberKey(nowMs + 1) })) {
+    if (found.length >= limit) break
+    const transfer = at(timedPlace(entry))
+    if (!deferred.endings.has(transfer.id)) found.push(transfer)
+  }
+  for (const { transfer } of deferred.timed.values()) if (transfer.untilMs <= nowMs) found.push(transfer)
+  return found
+    .sort((one, other) => one.untilMs - other.untilMs || one.sequence - other.sequence)
+    .slice(0, limit)
 }

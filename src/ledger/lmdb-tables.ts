@@ -27,9 +27,15 @@ export interface LedgerTables {
 export function openTables(environment: Environment): LedgerTables {
   const table = (name: string): Table => environment.table(name)
   return {
-    ...{ blocks: table('blocks'), places: table('places'), history: table('history') },
-    ...{ timed: table('timed'), accounts: table('accounts'), records: table('records') },
-    ...{ changes: table('changes'), heads: table('heads'), meta: table('meta') },
+    blocks: table('blocks'),
+    places: table('places'),
+    history: table('history'),
+    timed: table('timed'),
+    accounts: table('accounts'),
+    records: table('records'),
+    changes: table('changes'),
+    heads: table('heads'),
+    meta: table('meta'),
   }
 }
 

@@ -53,8 +53,10 @@ export class PostgresLeads {
   async #connect(): Promise<Client> {
     const { url: connectionString, answerMs } = this
     const client = new Client({
-      ...{ connectionString, keepAlive: true },
-      ...{ connectionTimeoutMillis: Math.min(10_000, answerMs), query_timeout: answerMs },
+      connectionString,
+      keepAlive: true,
+      connectionTimeoutMillis: Math.min(10_000, answerMs),
+      query_timeout: answerMs,
     })
     // Between two questions nobody else hears that it has ended.
     client.on('error', () => undefined)

@@ -46,8 +46,11 @@ export class PostgresSessions {
   /** `answerMs`: a database that does not answer for so long is gone. */
   constructor(url: string, connectionsMax: number, answerMs: number) {
     this.#pool = new Pool({
-      ...{ connectionString: url, max: connectionsMax, keepAlive: true },
-      ...{ connectionTimeoutMillis: Math.min(10_000, answerMs), query_timeout: answerMs },
+      connectionString: url,
+      max: connectionsMax,
+      keepAlive: true,
+      connectionTimeoutMillis: Math.min(10_000, answerMs),
+      query_timeout: answerMs,
     })
     // A connection that breaks is told of by the question that is under way, or by the next one. Between two questions nobody
     // waits for it: then this is all that is heard, and the pool makes another one.

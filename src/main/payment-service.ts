@@ -116,11 +116,9 @@ function topUpsOf(
       : {}),
     localCards: isDevnet,
     ...(isDevnet && arweaveAddress === undefined ? { devnetWalletPath: wallet } : {}),
-    ...{
-      excluded: topUps.excluded,
-      recheckMs: topUps.recheckSeconds * 1000,
-      lostMs: topUps.lostSeconds * 1000,
-    },
+    excluded: topUps.excluded,
+    recheckMs: topUps.recheckSeconds * 1000,
+    lostMs: topUps.lostSeconds * 1000,
   }
 }
 
@@ -163,7 +161,9 @@ function x402Of(config: Config, nodes: readonly string[]): Pick<PaymentThread, '
   const cdp = cdpKey(config)
   return {
     x402: {
-      ...{ network, wallet, facilitatorUrl },
+      network,
+      wallet,
+      facilitatorUrl,
       protocol: config.server.network === 'devnet' ? 'http' : 'https',
       recordsPath: join(folders(config).root, 'ledger-x402'),
       verifyMs: settleTimeoutMs,

@@ -58,7 +58,8 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     embedded ? [threads.said<{ url: string }>('devnet').url] : network.nodes
   let key = ''
   const gateway = gatewayServiceOf(config, shared, threads, {
-    ...{ network: () => ({ ...network, nodes: nodes() }), startedMs },
+    network: () => ({ ...network, nodes: nodes() }),
+    startedMs,
     adminKey: () => key,
     services: () => ({ ...uploads.address(), ...credits.address(), ...liars.address() }),
   })
@@ -75,8 +76,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
         // Each thread that signs reads its key itself; what is wrong with it is said before any of them is started.
         tryKey(config)
       }),
-      ...(embedded ? [found('127.0.0.1', server.devnetPort, 'DEVNET_PORT')] : []),
-      ...(embedded ? [threads.part('devnet', 'devnet', () => devnetThread(config))] : []),
+      ...(embedded ? devnetSteps(config, threads) : []),
       ...gateway.steps,
       ...(gateway.edges.length === 0 ? [] : liars.parts),
       ...credits.ports,
@@ -106,6 +106,14 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     await stop()
     throw error
   }
+}
+
+/** The base-layer node of this machine; its port is looked at before any thread starts. */
+function devnetSteps(config: Config, threads: RunningThreads): (Part | Part[])[] {
+  return [
+    found('127.0.0.1', config.server.devnetPort, 'DEVNET_PORT'),
+    threads.part('devnet', 'devnet', () => devnetThread(config)),
+  ]
 }
 
 /** Who sells bytes for USDC asks the payment service, and edges ask who sells; without sales nobody waits for the other. */

@@ -18,15 +18,26 @@ const spellings = ['x-ar-io-', 'x-gateway-']
 
 /** Words of an answer that are read here, without their beginning. */
 const words = [
-  ...['digest', 'hops', 'verified', 'trusted', 'root-transaction-id', 'root-path'],
-  ...['root-item-offset', 'root-data-item-offset', 'root-item-size', 'data-item-size'],
+  'digest',
+  'hops',
+  'verified',
+  'trusted',
+  'root-transaction-id',
+  'root-path',
+  'root-item-offset',
+  'root-data-item-offset',
+  'root-item-size',
+  'data-item-size',
 ] as const
 
 type Word = (typeof words)[number]
 
 /** Names of all header lines of an answer that are read. */
 export const wantedLines: readonly string[] = [
-  ...['content-type', 'content-encoding', 'content-length', 'content-range'],
+  'content-type',
+  'content-encoding',
+  'content-length',
+  'content-range',
   ...spellings.flatMap((spelling) => words.map((name) => spelling + name)),
 ]
 

@@ -226,8 +226,12 @@ export class Acceptor {
     }
     const contentType = plainTagValue(header.tags, 'Content-Type')
     const meta: Omit<LoggedUpload, 'free'> = {
-      ...{ id: header.id, headerSize: header.headerSize, owner: normalizedAddress(header.owner) },
-      ...{ receivedMs: clock.now(), deadlineHeight: now + deadlineBlocks, winc: charge.winc },
+      id: header.id,
+      headerSize: header.headerSize,
+      owner: normalizedAddress(header.owner),
+      receivedMs: clock.now(),
+      deadlineHeight: now + deadlineBlocks,
+      winc: charge.winc,
       ...(contentType === undefined ? {} : { contentType }),
       digest: encodeBase64url(digest),
       ...(isBundle(header.tags) ? { isBundle: true } : {}),

@@ -218,8 +218,16 @@ export class Bundler {
     const tree = await data.tree()
     const nothing = new Uint8Array(0)
     const unsigned = {
-      ...{ format: 2 as const, owner, target: nothing, quantity: 0n, data: nothing, denomination: 0 },
-      ...{ lastTx: Buffer.from(anchor, 'base64url'), dataSize: data.sizeBytes, dataRoot: tree.root, reward },
+      format: 2 as const,
+      owner,
+      target: nothing,
+      quantity: 0n,
+      data: nothing,
+      denomination: 0,
+      lastTx: Buffer.from(anchor, 'base64url'),
+      dataSize: data.sizeBytes,
+      dataRoot: tree.root,
+      reward,
       tags: [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0'), tagOf('App-Name', 'Sluice')],
     }
     const signature = await signing.data(signatureData(unsigned))
@@ -228,8 +236,15 @@ export class Bundler {
     this.#trees.set(id, tree)
     const now = clock.now()
     const record: BundleRecord = {
-      ...{ id, state: 'packed', transaction, sizeBytes: data.sizeBytes, items: items.map((item) => item.id) },
-      ...{ anchorHeight, createdMs: now, attempts: 0, dueMs: now },
+      id,
+      state: 'packed',
+      transaction,
+      sizeBytes: data.sizeBytes,
+      items: items.map((item) => item.id),
+      anchorHeight,
+      createdMs: now,
+      attempts: 0,
+      dueMs: now,
     }
     bundles.pack(record, items, data.offsets)
     this.#count('packed')

@@ -156,8 +156,11 @@ export class GatewayNews {
       const type = plainTagValue(tags, 'Content-Type')
       return [
         {
-          ...{ id, owner: encodeBase64url(owner), owner_address: normalizedAddress(owner) },
-          ...{ signature: encodeBase64url(signature), data_size: kept.sizeBytes - headerSize },
+          id,
+          owner: encodeBase64url(owner),
+          owner_address: normalizedAddress(owner),
+          signature: encodeBase64url(signature),
+          data_size: kept.sizeBytes - headerSize,
           ...(target.length === 0 ? {} : { target: encodeBase64url(target) }),
           ...(anchor.length === 0 ? {} : { anchor: encodeBase64url(anchor) }),
           ...(type === undefined ? {} : { content_type: type }),
@@ -179,7 +182,10 @@ export class GatewayNews {
     closing.addEventListener('abort', end, { once: true })
     try {
       const answer = await this.#upstream.request({
-        ...{ origin: target.origin, path: target.pathname, method: 'POST', signal: late.signal },
+        origin: target.origin,
+        path: target.pathname,
+        method: 'POST',
+        signal: late.signal,
         body: JSON.stringify(body),
         headers: {
           authorization: `Bearer ${key}`,

@@ -207,7 +207,10 @@ export class InnerItems {
         for (const { header, start, sizeBytes, digest } of kept) {
           const contentType = plainTagValue(header.tags, 'Content-Type')
           const told: InnerItem = {
-            ...{ parent: item.id, start, sizeBytes, headerSize: header.headerSize },
+            parent: item.id,
+            start,
+            sizeBytes,
+            headerSize: header.headerSize,
             ...(contentType === undefined ? {} : { contentType }),
           }
           uploads.putInner(header.id, told, isSandbox)

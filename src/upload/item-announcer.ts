@@ -82,8 +82,13 @@ function words(items: readonly AnnouncedItem[]): CatalogRequest {
   const found = items.map(({ header, sizeBytes }) => ({
     header,
     place: {
-      ...{ rootId: nowhere, parentId: nowhere, path: [], rootItemOffset: 0, parentItemOffset: 0 },
-      ...{ itemSize: sizeBytes, headerSize: header.headerSize },
+      rootId: nowhere,
+      parentId: nowhere,
+      path: [],
+      rootItemOffset: 0,
+      parentItemOffset: 0,
+      itemSize: sizeBytes,
+      headerSize: header.headerSize,
     },
   }))
   return {

@@ -90,7 +90,10 @@ export class ItemReader {
     const message = this.#verifier.message()
     const digest = this.#digest.digest()
     return {
-      ...{ header: this.#header, sizeBytes: this.sizeBytes, message, digest },
+      header: this.#header,
+      sizeBytes: this.sizeBytes,
+      message,
+      digest,
       logDigest: { frontBytes: this.#header.headerSize, digest: sha256(this.#begun, digest) },
       ...(this.#whole === undefined
         ? {}

@@ -49,7 +49,15 @@ export function receiptOf(
   const { id, timestamp, deadlineHeight, winc, owner } = signed
   const { dataCaches, fastFinalityIndexes } = terms
   return {
-    ...{ id, timestamp, winc, version: receiptVersion, deadlineHeight, dataCaches, fastFinalityIndexes },
-    ...{ public: terms.public, signature: encodeBase64url(signature), owner },
+    id,
+    timestamp,
+    winc,
+    version: receiptVersion,
+    deadlineHeight,
+    dataCaches,
+    fastFinalityIndexes,
+    public: terms.public,
+    signature: encodeBase64url(signature),
+    owner,
   }
 }

@@ -76,7 +76,8 @@ export class ResumableUploads {
     const { range: client } = uploader
     const digest = wholeDigestIn(request, 'repr-digest')
     const begun = this.open.begin({
-      ...{ chunkBytes: 0, uploader },
+      chunkBytes: 0,
+      uploader,
       appended: { ...termsOf(lengthIn(fields, 0)), ...(digest === undefined ? {} : { digest }) },
       ...(client === undefined ? {} : { client }),
     })

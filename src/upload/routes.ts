@@ -110,7 +110,9 @@ function statusOf(item: AcceptedItem): object {
         ? ['FINALIZED', 'permanent']
         : ['CONFIRMED', bundle === undefined ? 'new' : 'pending']
   return {
-    ...{ status, info, winc },
+    status,
+    info,
+    winc,
     ...(bundle === undefined ? {} : { bundleId: bundle }),
     ...(reason === undefined ? {} : { reason }),
     ...(bundle === undefined ? {} : placeOf(item)),

@@ -101,7 +101,10 @@ export class ItemSelling {
 export function saleFacts(purchase: Purchase, id: Id): SaleFacts {
   const { payment, units, bytes, identifier } = purchase
   return {
-    ...{ payment, units, bytes, request: purchase.request(id) },
+    payment,
+    units,
+    bytes,
+    request: purchase.request(id),
     ...(identifier === undefined ? {} : { identifier }),
   }
 }
@@ -111,7 +114,10 @@ export function saleWords(receipt: Receipt, sale: Sale | undefined): object {
   if (sale?.paid === undefined) return {}
   const { transaction, payer, network } = sale.paid
   return {
-    ...{ payer, x402PaymentTxId: transaction, mUSDCPaid: sale.units, receipt },
+    payer,
+    x402PaymentTxId: transaction,
+    mUSDCPaid: sale.units,
+    receipt,
     x402Payment: { paymentId: sale.payment, transactionHash: transaction, network, mode: 'payg' },
   }
 }

@@ -5,6 +5,8 @@ import type { PathParameters } from '../http/openapi.js'
 import type { Operation, Operations } from '../http/operation.js'
 import { answerSmall, textType } from '../http/small-answer.js'
 import { diskAnswer, said, type UploadAnswer } from './answers.js'
+import { receiptVersion } from './receipt.js'
+import type { UploadThread } from './wiring.js'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'HEAD' | 'DELETE'
 
@@ -23,6 +25,25 @@ export interface UploadRoute extends Omit<Operation, 'methods'> {
     words: Readonly<Record<string, string>>,
     reply: Pick<Reply, 'inform'>,
   ): UploadAnswer | Promise<UploadAnswer>
+}
+
+/** What `/info` says: the address of the service's wallet, where its items are served, and its limits, in bytes. */
+export function serviceInfo(
+  given: Pick<UploadThread, 'gateway' | 'free' | 'itemMaxBytes' | 'sandbox'>,
+  address: string,
+  gateways: readonly string[],
+): object {
+  const { gateway, free, itemMaxBytes, sandbox } = given
+  return {
+    version: receiptVersion,
+    addresses: { arweave: address },
+    gateway,
+    gateways,
+    freeUploadLimitBytes: free.itemMaxBytes,
+    freeTier: { lifetimeBytes: free.walletBytes, ipBytes: free.rangeBytes, maxItemBytes: free.itemMaxBytes },
+    limits: { maxItemBytes: itemMaxBytes },
+    ...(sandbox === undefined ? {} : { sandbox: { keepSeconds: sandbox.keepMs / 1000 } }),
+  }
 }
 
 /** Below which all paths are answered, too. */

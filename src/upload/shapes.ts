@@ -20,22 +20,37 @@ const bytes: BodyShape = { type: 'application/octet-stream' }
 const nothing: BodyShape = { ...bytes, isOptional: true }
 
 const receiptMembers = {
-  ...{ id: idText, timestamp: wholeForm, version: textForm, deadlineHeight: wholeForm },
-  ...{ public: textForm, signature: textForm, owner: idText, winc: amount },
-  ...{ dataCaches: listOf(textForm), fastFinalityIndexes: listOf(textForm) },
+  id: idText,
+  timestamp: wholeForm,
+  version: textForm,
+  deadlineHeight: wholeForm,
+  public: textForm,
+  signature: textForm,
+  owner: idText,
+  winc: amount,
+  dataCaches: listOf(textForm),
+  fastFinalityIndexes: listOf(textForm),
 }
 const receipt = formOf(receiptMembers, { createdApproval: anyObject, revokedApprovals: listOf(anyObject) })
 /** Of an item that was paid for alone; of one that was free it is as any other. */
 const paidReceipt = formOf(receiptMembers, {
-  ...{ payer: textForm, x402PaymentTxId: textForm, mUSDCPaid: amount, x402Payment: anyObject },
+  payer: textForm,
+  x402PaymentTxId: textForm,
+  mUSDCPaid: amount,
+  x402Payment: anyObject,
   receipt: anyObject,
 })
 const usdcOffer = jsonBody(
   formOf({ x402Version: wholeForm, accepts: listOf(anyObject), error: textForm }, { message: textForm }),
 )
 const usdcPrice = {
-  ...{ token: textForm, currency: textForm, network: textForm, byteCount: wholeForm, usdcAmount: amount },
-  ...{ x402Version: wholeForm, payment: anyObject },
+  token: textForm,
+  currency: textForm,
+  network: textForm,
+  byteCount: wholeForm,
+  usdcAmount: amount,
+  x402Version: wholeForm,
+  payment: anyObject,
 }
 const sold: Shape = { takes: bytes, gives: paidReceipt, answers: { 402: usdcOffer } }
 const item: Shape = { takes: bytes, gives: receipt }
@@ -49,12 +64,10 @@ const place: Readonly<Record<string, Schema>> = {
 }
 const info = formOf(
   {
-    ...{
-      version: textForm,
-      addresses: formOf({ arweave: idText }),
-      gateway: textForm,
-      gateways: listOf(textForm),
-    },
+    version: textForm,
+    addresses: formOf({ arweave: idText }),
+    gateway: textForm,
+    gateways: listOf(textForm),
     freeUploadLimitBytes: wholeForm,
     freeTier: formOf({ lifetimeBytes: wholeForm, ipBytes: wholeForm, maxItemBytes: wholeForm }),
     limits: formOf({ maxItemBytes: wholeForm }),
@@ -63,8 +76,14 @@ const info = formOf(
 )
 const state: Schema = {
   enum: [
-    ...['ASSEMBLING', 'VALIDATING', 'FINALIZING', 'FINALIZED', 'UNDERFUNDED', 'INVALID'],
-    ...['APPROVAL_FAILED', 'REVOKE_FAILED'],
+    'ASSEMBLING',
+    'VALIDATING',
+    'FINALIZING',
+    'FINALIZED',
+    'UNDERFUNDED',
+    'INVALID',
+    'APPROVAL_FAILED',
+    'REVOKE_FAILED',
   ],
 }
 const bounds = { min: wholeForm, max: wholeForm }
@@ -82,8 +101,12 @@ const usdcShapes: Shapes = {
     gives: formOf(
       {
         ...usdcPrice,
-        ...{ rawDataSize: wholeForm, userTagCount: wholeForm, systemTagCount: wholeForm },
-        ...{ totalTagCount: wholeForm, estimatedDataItemSize: wholeForm, overhead: wholeForm },
+        rawDataSize: wholeForm,
+        userTagCount: wholeForm,
+        systemTagCount: wholeForm,
+        totalTagCount: wholeForm,
+        estimatedDataItemSize: wholeForm,
+        overhead: wholeForm,
       },
       { winstonCost: amount },
     ),

@@ -48,7 +48,9 @@ export class Sharing {
     }
     const expires = tagValue(header.tags, tags.expires)
     const created = await this.credits.approve({
-      ...{ ...pair, approvedAddress: approved, winc: tagValue(header.tags, tags.amount) ?? '' },
+      ...pair,
+      approvedAddress: approved,
+      winc: tagValue(header.tags, tags.amount) ?? '',
       ...(expires === undefined ? {} : { expiresInSeconds: secondsOf(expires) }),
     })
     if (isRefusal(created)) return paymentAway(header.id)

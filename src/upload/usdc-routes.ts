@@ -129,8 +129,13 @@ async function priceOfData(
   const winstonCost = cost === undefined || isRefusal(cost) ? {} : { winstonCost: cost.winc }
   return jsonAnswer(200, {
     ...price.facts,
-    ...{ rawDataSize: bytes, userTagCount, systemTagCount, totalTagCount: userTagCount + systemTagCount },
-    ...{ estimatedDataItemSize: estimated, overhead: estimated - bytes, ...winstonCost },
+    rawDataSize: bytes,
+    userTagCount,
+    systemTagCount,
+    totalTagCount: userTagCount + systemTagCount,
+    estimatedDataItemSize: estimated,
+    overhead: estimated - bytes,
+    ...winstonCost,
   })
 }
 

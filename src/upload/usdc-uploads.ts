@@ -98,7 +98,10 @@ export class UsdcUploads {
     const { value, from } = authorization
     const named = identifier === undefined ? {} : { identifier: `${from.toLowerCase()}:${identifier}` }
     return {
-      ...{ payment: name, units: value, bytes: order.bytes, ...named },
+      payment: name,
+      units: value,
+      bytes: order.bytes,
+      ...named,
       request: requestOf,
       refuse: (why) => this.#refuse(why, order),
       collect: (itemId) => this.#collect({ ...order, itemId, ...(address === undefined ? {} : { address }) }),

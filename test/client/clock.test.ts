@@ -43,14 +43,15 @@ t.test('signed requests, receipts, folders and proofs hold by any clock', async 
 })
 
 const offer = {
-  ...{
-    scheme: 'exact',
-    network: 'base',
-    maxAmountRequired: '2000',
-    resource: 'http://x/',
-    maxTimeoutSeconds: 300,
-  },
-  ...{ description: '', mimeType: '', payTo: `0x${'22'.repeat(20)}`, extra: {} },
+  scheme: 'exact',
+  network: 'base',
+  maxAmountRequired: '2000',
+  resource: 'http://x/',
+  maxTimeoutSeconds: 300,
+  description: '',
+  mimeType: '',
+  payTo: `0x${'22'.repeat(20)}`,
+  extra: {},
   asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
 }
 const fundingMode = { mode: 'x402', maxMUSDCAmount: 2000n } as const

@@ -127,7 +127,8 @@ t.test('tags of an item: the id is no part of the query, and an answer has its b
 
 t.test('a file whose content has no id is none', async (t) => {
   const item = {
-    ...{ id: 'a'.repeat(43), owner: { address: 'b'.repeat(43) } },
+    id: 'a'.repeat(43),
+    owner: { address: 'b'.repeat(43) },
     tags: Object.entries({ 'Entity-Type': 'file', 'Drive-Id': 'd', 'File-Id': 'f' }).map(([name, value]) => ({
       name,
       value,

@@ -9,9 +9,22 @@ import type { UploadEvents } from '../../src/client/task.js'
 import { type Counter, info, receiptOf, serving } from './rig.js'
 
 const names = [
-  ...['onProgress', 'onError', 'onSuccess', 'onUploadProgress', 'onUploadError', 'onUploadSuccess'],
-  ...['onSigningProgress', 'onSigningError', 'onSigningSuccess', 'onFileStart', 'onFileProgress'],
-  ...['onFileComplete', 'onFileError', 'onFolderProgress', 'onFolderError', 'onFolderSuccess'],
+  'onProgress',
+  'onError',
+  'onSuccess',
+  'onUploadProgress',
+  'onUploadError',
+  'onUploadSuccess',
+  'onSigningProgress',
+  'onSigningError',
+  'onSigningSuccess',
+  'onFileStart',
+  'onFileProgress',
+  'onFileComplete',
+  'onFileError',
+  'onFolderProgress',
+  'onFolderError',
+  'onFolderSuccess',
 ] as const
 
 type Call = readonly [name: string, told: Record<string, unknown> | undefined]
@@ -53,8 +66,12 @@ t.test('an item that is taken', async (t) => {
   t.match(of('onProgress').at(-1), { step: 'upload' })
   for (const once of ['onSigningSuccess', 'onUploadSuccess', 'onSuccess']) t.equal(of(once).length, 1, once)
   t.strictSame(order(), [
-    ...['onSigningProgress', 'onProgress', 'onSigningSuccess', 'onUploadProgress'],
-    ...['onUploadSuccess', 'onSuccess'],
+    'onSigningProgress',
+    'onProgress',
+    'onSigningSuccess',
+    'onUploadProgress',
+    'onUploadSuccess',
+    'onSuccess',
   ])
 })
 

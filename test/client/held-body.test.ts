@@ -56,8 +56,9 @@ t.test('the header of an item is read from the lines of an answer', async (t) =>
     const item = await signedItem(Buffer.from('content'), { tags }, signer)
     const signature = toBase64url(item.bytes.subarray(2, 66))
     const lines = new Headers({
-      ...{ 'x-chain-signature': signature, 'x-chain-owner': toBase64url(signer.owner) },
-      ...{ 'x-chain-signature-type': '2' },
+      'x-chain-signature': signature,
+      'x-chain-owner': toBase64url(signer.owner),
+      'x-chain-signature-type': '2',
     })
     if (tags.length > 0) lines.set('x-chain-tag-count', String(tags.length))
     for (const { name, value } of tags) lines.append(`x-chain-tag-${name}`, value)

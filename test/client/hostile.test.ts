@@ -44,54 +44,46 @@ function endless(response: ServerResponse): void {
 
 /** Words of the interface, and values that are not what they should be. */
 const words = [
-  ...[
-    'id',
-    'winc',
-    'owner',
-    'tags',
-    'signature',
-    'public',
-    'timestamp',
-    'version',
-    'deadlineHeight',
-    'receipt',
-  ],
-  ...[
-    'status',
-    'chunkSize',
-    'chunks',
-    'addresses',
-    'fiat',
-    'payments',
-    'accepts',
-    'x402Version',
-    'error',
-    'code',
-  ],
-  ...[
-    'data',
-    'transaction',
-    'transactions',
-    'edges',
-    'node',
-    'format',
-    'data_size',
-    'data_root',
-    'offset',
-    'size',
-  ],
-  ...[
-    'key',
-    'block',
-    'pageInfo',
-    'topUpQuote',
-    'paymentSession',
-    'givenApprovals',
-    'found',
-    'txId',
-    'chunk',
-    'data_path',
-  ],
+  'id',
+  'winc',
+  'owner',
+  'tags',
+  'signature',
+  'public',
+  'timestamp',
+  'version',
+  'deadlineHeight',
+  'receipt',
+  'status',
+  'chunkSize',
+  'chunks',
+  'addresses',
+  'fiat',
+  'payments',
+  'accepts',
+  'x402Version',
+  'error',
+  'code',
+  'data',
+  'transaction',
+  'transactions',
+  'edges',
+  'node',
+  'format',
+  'data_size',
+  'data_root',
+  'offset',
+  'size',
+  'key',
+  'block',
+  'pageInfo',
+  'topUpQuote',
+  'paymentSession',
+  'givenApprovals',
+  'found',
+  'txId',
+  'chunk',
+  'data_path',
 ]
 const odd = fc.oneof(
   fc.constantFrom<unknown>(
@@ -149,7 +141,10 @@ t.test(
     }
     const [statusOf, typeOf] = [fc.constantFrom(...statuses), fc.constantFrom(...types)]
     const property = fc.asyncProperty(
-      ...[fc.constantFrom(...Object.keys(operations)), tie(), statusOf, typeOf],
+      fc.constantFrom(...Object.keys(operations)),
+      tie(),
+      statusOf,
+      typeOf,
       async (name, json, status, type) => {
         told = { status, headers: { 'content-type': type }, text: JSON.stringify(json) }
         // Anything but a ClientError is thrown on, and fails the property.
@@ -228,7 +223,8 @@ t.test('a gateway that falls silent is passed over', async (t) => {
   const missing = await serving(t, () => undefined)
   const found: Finding[] = []
   const fetcher = new ProvingFetcher({
-    ...{ gatewayUrls: [silent, stalled, missing.url], patienceMs: 100 },
+    gatewayUrls: [silent, stalled, missing.url],
+    patienceMs: 100,
     onFinding: (one) => found.push(one),
   })
   await codeOf(fetcher.fetch(id))

@@ -97,14 +97,12 @@ t.test(
     const outdir = join(folder, 'out')
     await build({
       stdin: { contents: "import 'sluice-client/service-worker'", resolveDir: folder },
-      ...{
-        bundle: true,
-        minify: true,
-        format: 'iife',
-        platform: 'browser',
-        target: 'es2022',
-        logLevel: 'silent',
-      },
+      bundle: true,
+      minify: true,
+      format: 'iife',
+      platform: 'browser',
+      target: 'es2022',
+      logLevel: 'silent',
       outfile: join(outdir, 'worker.js'),
     })
     await bundled(folder, signingPage, 'keys')

@@ -23,30 +23,29 @@ function snippetsOf(text: string): string[] {
 
 /** An operation of the interface has a page of its own, named by it. */
 const operations = [
-  ...[
-    'getBalance',
-    'getFreeStatus',
-    'getPaymentHistory',
-    'getUploadCosts',
-    'getWincForFiat',
-    'getWincForToken',
-  ],
-  ...[
-    'getFiatEstimateForBytes',
-    'getTokenPriceForBytes',
-    'getFiatToAR',
-    'getFiatRates',
-    'getSupportedCurrencies',
-  ],
-  ...['getSupportedCountries', 'createCheckoutSession', 'upload', 'uploadFile', 'uploadFolder'],
-  ...[
-    'uploadSignedDataItem',
-    'uploadRawX402Data',
-    'topUpWithTokens',
-    'submitFundTransaction',
-    'shareCredits',
-  ],
-  ...['revokeCredits', 'getCreditShareApprovals'],
+  'getBalance',
+  'getFreeStatus',
+  'getPaymentHistory',
+  'getUploadCosts',
+  'getWincForFiat',
+  'getWincForToken',
+  'getFiatEstimateForBytes',
+  'getTokenPriceForBytes',
+  'getFiatToAR',
+  'getFiatRates',
+  'getSupportedCurrencies',
+  'getSupportedCountries',
+  'createCheckoutSession',
+  'upload',
+  'uploadFile',
+  'uploadFolder',
+  'uploadSignedDataItem',
+  'uploadRawX402Data',
+  'topUpWithTokens',
+  'submitFundTransaction',
+  'shareCredits',
+  'revokeCredits',
+  'getCreditShareApprovals',
 ]
 
 t.test('every operation has a page, and every snippet runs', async (t) => {

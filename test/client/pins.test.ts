@@ -12,7 +12,9 @@ import { run } from '../flow/running.js'
 
 t.test('a pin shows the content of somebody else, and stays one when it is renamed', async (t) => {
   const running = await run(t, join(t.testdir(), 'data'), {
-    ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', SERVICES: 'gateway' },
+    DEVNET_SEED: 'false',
+    DEVNET_BLOCK_MS: '0',
+    SERVICES: 'gateway',
   })
   const { gateway = '', devnet: node = '' } = running.urls
   const { post, wallet, address } = await payerAt(node)
@@ -50,7 +52,9 @@ t.test('a pin shows the content of somebody else, and stays one when it is renam
   await indexed()
   const what = { dataTxId, owner, size: content.length, contentType: 'text/plain' }
   const fileId = await drives.pin(await drives.open(driveId), {
-    ...{ ...what, name: 'song.txt', parentId: rootFolderId },
+    ...what,
+    name: 'song.txt',
+    parentId: rootFolderId,
   })
   t.match(published.at(-1), { 'ArFS-Pin': 'true', 'Pinned-Data-Tx': dataTxId, 'File-Id': fileId })
   await indexed()

@@ -68,8 +68,13 @@ type Webpack = (
 const bundlers: Readonly<Record<string, Bundle>> = {
   esbuild: (folder, outdir) =>
     esbuild({
-      ...{ entryPoints: [join(folder, 'main.js')], outdir, absWorkingDir: folder },
-      ...{ bundle: true, splitting: true, format: 'esm', logLevel: 'silent' },
+      entryPoints: [join(folder, 'main.js')],
+      outdir,
+      absWorkingDir: folder,
+      bundle: true,
+      splitting: true,
+      format: 'esm',
+      logLevel: 'silent',
     }),
   vite: async (folder, outDir) => {
     const { build } = (await import(pathToFileURL(vitePath).href)) as {
@@ -149,7 +154,8 @@ for (const [name, [binary = '', ...words]] of Object.entries(runtimes)) {
       DENO_DIR: join(folder, 'home'),
     }
     const done = await promisify(execFile)(binary, [...words, join(folder, 'main.mjs')], {
-      ...{ cwd: folder, env: environment },
+      cwd: folder,
+      env: environment,
     })
     t.equal(done.stdout.trim(), expected, done.stderr)
   })

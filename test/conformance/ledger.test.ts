@@ -20,7 +20,9 @@ function embedded(t: Test, deferredMax: number | undefined): void {
   ledgerConformance(t, {
     open: async (place) =>
       new EmbeddedLedger({
-        ...{ path: join(root, place), clock, key: headKey(join(root, 'key.pem')) },
+        path: join(root, place),
+        clock,
+        key: headKey(join(root, 'key.pem')),
         ...(deferredMax === undefined ? {} : { deferredMax }),
       }),
     setTime: (ms) => {

@@ -119,7 +119,11 @@ export function ledgerConformance(t: Test, places: LedgerPlaces): void {
   t.test('only what says so may go below zero', async (t) => {
     const ledger = await places.open('overdraft')
     const chargeback: MoveOrder = {
-      ...{ id: 'c1', debit: 'wallet:b', credit: 'source:card', amount: 7n, ...facts },
+      id: 'c1',
+      debit: 'wallet:b',
+      credit: 'source:card',
+      amount: 7n,
+      ...facts,
       kind: 'posted',
     }
     t.equal(word(await ledger.commit({ transfers: [chargeback] })), 'insufficient')

@@ -52,7 +52,9 @@ async function ourUpload(places: Places, chain: LocalChain, key: Hex): Promise<F
 
 function theirUpload(library: TurboLibrary, places: Places, chain: LocalChain, key: Hex): FundedUpload {
   const turbo = library.TurboFactory.authenticated({
-    ...{ privateKey: key, token: 'base-eth', gatewayUrl: chain.url },
+    privateKey: key,
+    token: 'base-eth',
+    gatewayUrl: chain.url,
     uploadServiceConfig: { url: places.upload },
     paymentServiceConfig: { url: places.payment },
   })
@@ -87,8 +89,10 @@ t.test('on-demand top-ups pay what an upload lacks', { skip }, async (t) => {
   const chain = await startChain(t, anvil ?? '', 'base')
   const owner = await chain.account()
   const { urls } = await run(t, t.testdir(), {
-    ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' },
-    ...{ PAYMENT_BASE_RPC_URL: chain.url, PAYMENT_ETHEREUM_ADDRESS: owner.address },
+    DEVNET_SEED: 'false',
+    DEVNET_BLOCK_MS: '0',
+    PAYMENT_BASE_RPC_URL: chain.url,
+    PAYMENT_ETHEREUM_ADDRESS: owner.address,
     PAYMENT_BASE_CONFIRMATIONS: '1',
   })
   const { upload = '', payment = '', gateway = '' } = urls

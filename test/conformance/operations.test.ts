@@ -21,8 +21,10 @@ import { type NewWallet, newWallet, type WalletKind, walletKinds } from './walle
 t.setTimeout(900_000)
 
 const settings = {
-  ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' },
-  ...{ PAYMENT_ARWEAVE_CONFIRMATIONS: '10', PAYMENT_RECHECK_SECONDS: '1' },
+  DEVNET_SEED: 'false',
+  DEVNET_BLOCK_MS: '0',
+  PAYMENT_ARWEAVE_CONFIRMATIONS: '10',
+  PAYMENT_RECHECK_SECONDS: '1',
 }
 
 /** What one client differs in by design, and why. */
@@ -77,9 +79,14 @@ async function sceneOf(
   if (kind === 'arweave') await fetch(`${places.devnet}/mint/${own.signer.address}/1000000000000`)
   mkdirSync(folder, { recursive: true })
   return {
-    ...{ client: operations(own), friend: operations(other) },
-    ...{ address: own.signer.address, friendAddress: other.signer.address },
-    ...{ gateway: places.gateway, folder, hasTokens: kind === 'arweave', sent: [] },
+    client: operations(own),
+    friend: operations(other),
+    address: own.signer.address,
+    friendAddress: other.signer.address,
+    gateway: places.gateway,
+    folder,
+    hasTokens: kind === 'arweave',
+    sent: [],
     async signedItem(data) {
       const { signer } = await newWallet('ethereum')
       return (await signedItem(Buffer.from(data), { tags: [] }, signer)).bytes
@@ -119,7 +126,9 @@ async function beside(t: Test, kind: WalletKind, places: Served): Promise<void> 
   )
   const other = await sceneOf(places, join(folder, 'theirs'), kind, (wallet) =>
     turboOperations(library, places, {
-      ...{ privateKey: wallet.privateKey, address: wallet.signer.address, token: kind },
+      privateKey: wallet.privateKey,
+      address: wallet.signer.address,
+      token: kind,
       ...(kind === 'arweave' && { tokenTools }),
     }),
   )

@@ -21,12 +21,24 @@ export function listening(
 }
 
 export const itemCallbacks = [
-  ...['onProgress', 'onSuccess', 'onError', 'onUploadProgress', 'onUploadSuccess', 'onUploadError'],
-  ...['onSigningProgress', 'onSigningSuccess', 'onSigningError'],
+  'onProgress',
+  'onSuccess',
+  'onError',
+  'onUploadProgress',
+  'onUploadSuccess',
+  'onUploadError',
+  'onSigningProgress',
+  'onSigningSuccess',
+  'onSigningError',
 ]
 export const folderCallbacks = [
-  ...['onFileStart', 'onFileProgress', 'onFileComplete', 'onFileError'],
-  ...['onFolderProgress', 'onFolderSuccess', 'onFolderError'],
+  'onFileStart',
+  'onFileProgress',
+  'onFileComplete',
+  'onFileError',
+  'onFolderProgress',
+  'onFolderSuccess',
+  'onFolderError',
 ]
 
 function optionsOf({ tags, target, anchor, paidBy, isChunked, heard }: UploadWords = {}): UploadOptions {
@@ -80,7 +92,9 @@ export function ourOperations(
       const { fileResponses, manifestResponse, ...rest } = await uploadFolder(resuming, { files, events })
       const receipts = fileResponses.flatMap(({ receipt }) => receipt ?? [])
       return {
-        ...{ ...rest, fileResponses: receipts, manifestResponse: manifestResponse?.receipt },
+        ...rest,
+        fileResponses: receipts,
+        manifestResponse: manifestResponse?.receipt,
         heard: [...heard].sort(),
       }
     },

@@ -58,7 +58,8 @@ async function ourPaying(places: Places, key: Hex, fetcher: FetchLike): Promise<
 
 function theirPaying({ TurboFactory, X402Funding }: TurboLibrary, places: Places, key: Hex): Paying {
   const turbo = TurboFactory.authenticated({
-    ...{ privateKey: key, token: 'base-usdc' },
+    privateKey: key,
+    token: 'base-usdc',
     // It tries an upload five times, with longer and longer pauses, whatever the error is; what is refused here stays refused.
     uploadServiceConfig: {
       url: places.upload,
@@ -171,9 +172,13 @@ t.test('paid in USDC, both clients get the same for the same money', { skip }, a
   const facilitator = await stockFacilitator(t, chain, await chain.account({ ether: 10n ** 19n }))
   const payee = (await chain.account()).address
   const { urls } = await run(t, join(t.testdir(), 'data'), {
-    ...{ DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '3000' },
-    ...{ X_402_USDC_NETWORK: 'base', X_402_USDC_WALLET_ADDRESS: payee, X_402_USDC_RPC_URL: chain.url },
-    ...{ X_402_USDC_FACILITATOR_URL: facilitator.url, X_402_USDC_SETTLE_TIMEOUT_MS: '30000' },
+    DEVNET_SEED: 'false',
+    UPLOAD_FREE_ITEM_BYTES: '3000',
+    X_402_USDC_NETWORK: 'base',
+    X_402_USDC_WALLET_ADDRESS: payee,
+    X_402_USDC_RPC_URL: chain.url,
+    X_402_USDC_FACILITATOR_URL: facilitator.url,
+    X_402_USDC_SETTLE_TIMEOUT_MS: '30000',
   })
   const { upload = '', payment = '', gateway = '' } = urls
   await t.test('side by side', (t) => beside(t, chain, { upload, payment, gateway }))

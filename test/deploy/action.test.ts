@@ -36,10 +36,18 @@ t.test('the step uploads a folder, writes outputs, and shows no key', async (t) 
     const file = join(folder, 'outputs')
     writeFileSync(file, '')
     const environment = {
-      ...{ PATH: process.env.PATH ?? '', HOME: join(folder, 'home'), DATA_PATH: join(folder, 'registry') },
-      ...{ GITHUB_OUTPUT: file, WALLET_KEY: key, SLUICE: `${process.execPath} ${program}` },
-      ...{ DEPLOY_FOLDER: site, DEPLOY_NETWORK: 'local', DEPLOY_UPLOAD_URL: upload },
-      ...{ DEPLOY_PAYMENT_URL: payment, DEPLOY_GATEWAY_URL: gateway, DEPLOY_INDEX: 'index.html' },
+      PATH: process.env.PATH ?? '',
+      HOME: join(folder, 'home'),
+      DATA_PATH: join(folder, 'registry'),
+      GITHUB_OUTPUT: file,
+      WALLET_KEY: key,
+      SLUICE: `${process.execPath} ${program}`,
+      DEPLOY_FOLDER: site,
+      DEPLOY_NETWORK: 'local',
+      DEPLOY_UPLOAD_URL: upload,
+      DEPLOY_PAYMENT_URL: payment,
+      DEPLOY_GATEWAY_URL: gateway,
+      DEPLOY_INDEX: 'index.html',
     }
     const done = await promisify(execFile)('bash', [join(action, 'deploy.sh')], { env: environment })
     const lines = readFileSync(file, 'utf8').trim().split('\n')

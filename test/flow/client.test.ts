@@ -32,7 +32,9 @@ t.test('uploads are received, found and proven; folders are opened by their mani
   }
   await t.test('what is in no block yet and too long to be held is read twice', async (t) => {
     const client = new SluiceClient({
-      ...{ uploadUrl, paymentUrl, gatewayUrls: [gateway] },
+      uploadUrl,
+      paymentUrl,
+      gatewayUrls: [gateway],
       signer: await signerOfEthereum('03'.repeat(32)),
     })
     const data = Buffer.from(Array.from({ length: 90_000 }, (_, at) => at % 251))

@@ -23,7 +23,9 @@ t.setTimeout(600_000 + kills * 60_000)
 
 /** Nothing is free, so that a second charge would show in the balance. */
 const settings = {
-  ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', UPLOAD_FREE_ITEM_BYTES: '0' },
+  DEVNET_SEED: 'false',
+  DEVNET_BLOCK_MS: '0',
+  UPLOAD_FREE_ITEM_BYTES: '0',
   UPLOAD_FREE_WALLET_BYTES: '0',
 }
 

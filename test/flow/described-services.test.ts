@@ -102,7 +102,9 @@ async function isComplete(t: Test, url: string): Promise<void> {
 t.test('the upload service is as it says', { skip }, async (t) => {
   // No block is made: what was posted stays so.
   const { urls } = await run(t, t.testdir(), {
-    ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', ADMIN_API_KEY: key },
+    DEVNET_SEED: 'false',
+    DEVNET_BLOCK_MS: '0',
+    ADMIN_API_KEY: key,
   })
   const { upload = '' } = urls
   await isComplete(t, upload)
@@ -173,7 +175,9 @@ t.test('the proxy does find what is not as described', { skip }, async (t) => {
 
 t.test('the payment service is as it says', { skip }, async (t) => {
   const { urls } = await run(t, t.testdir(), {
-    ...{ DEVNET_SEED: 'false', ADMIN_API_KEY: key, PRIVATE_ROUTE_SECRET: secret },
+    DEVNET_SEED: 'false',
+    ADMIN_API_KEY: key,
+    PRIVATE_ROUTE_SECRET: secret,
   })
   const { payment = '' } = urls
   await isComplete(t, payment)
@@ -215,7 +219,9 @@ t.test('the payment service is as it says', { skip }, async (t) => {
 
 t.test('names, services and operators are answered as the payment service says', { skip }, async (t) => {
   const { urls } = await run(t, t.testdir(), {
-    ...{ DEVNET_SEED: 'false', ADMIN_API_KEY: key, PRIVATE_ROUTE_SECRET: secret },
+    DEVNET_SEED: 'false',
+    ADMIN_API_KEY: key,
+    PRIVATE_ROUTE_SECRET: secret,
   })
   const { payment = '' } = urls
   const wallet = nativeAddress(signer.signatureType, signer.owner)
@@ -224,13 +230,19 @@ t.test('names, services and operators are answered as the payment service says',
   const json = { 'content-type': 'application/json' }
   const correction = { key: 'described-2', address: wallet, winc: '9'.repeat(18), note: 'for a name' }
   const promotion = {
-    ...{ code: 'DESCRIBED', permille: 100, expiresMs: 4e12, leastMicroUsd: 0, mostMicroUsd: 1e9 },
-    ...{ usesMax: 0, isForNew: false },
+    code: 'DESCRIBED',
+    permille: 100,
+    expiresMs: 4e12,
+    leastMicroUsd: 0,
+    mostMicroUsd: 1e9,
+    usesMax: 0,
+    isForNew: false,
   }
   const proxy = await proxied(t, payment)
   const nonce = randomUUID()
   const signed = {
-    ...{ 'x-nonce': nonce, 'x-signature-type': String(signer.signatureType) },
+    'x-nonce': nonce,
+    'x-signature-type': String(signer.signatureType),
     'x-public-key': Buffer.from(signer.owner).toString('base64url'),
     'x-signature': Buffer.from(signer.sign(Buffer.from(nonce))).toString('base64url'),
   }

@@ -58,7 +58,8 @@ t.test('ardrive-core-js uploads drives, public and private, and downloads them',
   )) as Library
   const wallet = knownWallet()
   const drives = arDriveFactory({
-    ...{ wallet: new JWKWallet(wallet), arweave: clientOf(urls.gateway ?? '') },
+    wallet: new JWKWallet(wallet),
+    arweave: clientOf(urls.gateway ?? ''),
     turboSettings: {
       turboUploadUrl: new URL(urls.upload ?? ''),
       turboPaymentUrl: new URL(urls.payment ?? ''),

@@ -7,12 +7,22 @@ const json = { 'content-type': 'application/json' }
 
 t.test('paths with a slash at their end', async (t) => {
   const program = await run(t, t.testdir(), {
-    ...{ DEVNET_SEED: 'false', ENABLE_RATE_LIMITER: 'true', INDEX_PUBLISH: 'true' },
+    DEVNET_SEED: 'false',
+    ENABLE_RATE_LIMITER: 'true',
+    INDEX_PUBLISH: 'true',
   })
   const { gateway, upload, payment } = program.urls
   const same = [
-    ...['/gateway/info', '/gateway/healthcheck', '/gateway/peers', '/gateway/indexes', '/info', '/height'],
-    ...['/openapi.json', '/gateway/rate-limit/ip/192.0.2.1', '/gateway/resolver/nobody', '/price/1000'],
+    '/gateway/info',
+    '/gateway/healthcheck',
+    '/gateway/peers',
+    '/gateway/indexes',
+    '/info',
+    '/height',
+    '/openapi.json',
+    '/gateway/rate-limit/ip/192.0.2.1',
+    '/gateway/resolver/nobody',
+    '/price/1000',
   ].map((path) => `${gateway}${path}`)
   same.push(...['/info', '/v1/info', '/v1/price/arweave/1000', '/health'].map((path) => `${upload}${path}`))
   same.push(

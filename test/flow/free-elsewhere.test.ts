@@ -9,12 +9,17 @@ const secret = { PRIVATE_ROUTE_SECRET: 'a'.repeat(16), DEVNET_SEED: 'false' }
 t.test('what is free is told by both services alike', async (t) => {
   const web = await serveWeb(t, (call) => call.json(200, {}))
   const uploads = await run(t, t.testdir({ uploads: {}, payments: {} }), {
-    ...{ ...secret, SERVICES: 'upload', PAYMENT_SERVICE_URL: web.url },
-    ...{ UPLOAD_FREE_WALLET_BYTES: '5000', UPLOAD_FREE_WALLETS: 'A'.repeat(43) },
+    ...secret,
+    SERVICES: 'upload',
+    PAYMENT_SERVICE_URL: web.url,
+    UPLOAD_FREE_WALLET_BYTES: '5000',
+    UPLOAD_FREE_WALLETS: 'A'.repeat(43),
   })
   const { upload = '' } = uploads.urls
   const payments = await run(t, `${t.testdirName}/payments`, {
-    ...{ ...secret, SERVICES: 'payment', UPLOAD_SERVICE_URL: upload },
+    ...secret,
+    SERVICES: 'payment',
+    UPLOAD_SERVICE_URL: upload,
   })
   const told = async (address: string): Promise<unknown[]> => {
     const urls = [

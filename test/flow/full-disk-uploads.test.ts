@@ -36,8 +36,11 @@ t.test('uploads are refused while it is full, and go on afterwards', { skip }, a
   const uploads = join(folder, 'uploads')
   mkdirSync(uploads)
   const settings = {
-    ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '300', UPLOAD_DISK_MIN_BYTES: '0' },
-    ...{ UPLOAD_FREE_ITEM_BYTES: '9000000', UPLOAD_FREE_WALLET_BYTES: '90000000' },
+    DEVNET_SEED: 'false',
+    DEVNET_BLOCK_MS: '300',
+    UPLOAD_DISK_MIN_BYTES: '0',
+    UPLOAD_FREE_ITEM_BYTES: '9000000',
+    UPLOAD_FREE_WALLET_BYTES: '90000000',
   }
   const program = await run(t, folder, settings, true, [], [...own, `${mount} && exec "$@"`, uploads])
   const { upload = '', gateway = '' } = program.urls

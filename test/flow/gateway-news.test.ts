@@ -20,11 +20,10 @@ t.test('accepted items and bundles are told until they are heard, through a kill
   })
   const folder = t.testdir()
   const settings = {
-    ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '300' },
-    ...{
-      UPLOAD_GATEWAY_ADMIN_URL: `${web.url}/gateway/admin/`,
-      UPLOAD_GATEWAY_ADMIN_KEY: 'key-of-the-gateway',
-    },
+    DEVNET_SEED: 'false',
+    DEVNET_BLOCK_MS: '300',
+    UPLOAD_GATEWAY_ADMIN_URL: `${web.url}/gateway/admin/`,
+    UPLOAD_GATEWAY_ADMIN_KEY: 'key-of-the-gateway',
   }
   const program = await run(t, folder, settings)
   const tags = [tagOf('Content-Type', 'text/plain'), tagOf('A', 'é')]
@@ -42,8 +41,11 @@ t.test('accepted items and bundles are told until they are heard, through a kill
   t.equal(told.key, 'Bearer key-of-the-gateway')
   t.match(told.body, [
     {
-      ...{ id: header.id, owner: Buffer.from(header.owner).toString('base64url'), data_size: 4 },
-      ...{ signature: Buffer.from(header.signature).toString('base64url'), content_type: 'text/plain' },
+      id: header.id,
+      owner: Buffer.from(header.owner).toString('base64url'),
+      data_size: 4,
+      signature: Buffer.from(header.signature).toString('base64url'),
+      content_type: 'text/plain',
       tags: [
         { name: Buffer.from('Content-Type').toString('base64url') },
         { value: Buffer.from('é').toString('base64url') },
@@ -64,8 +66,11 @@ t.test('what a sandbox keeps no more is forgotten elsewhere, too', async (t) => 
     call.json(200, {})
   })
   const program = await run(t, t.testdir(), {
-    ...{ DEVNET_SEED: 'false', UPLOAD_SANDBOX: 'true', UPLOAD_SANDBOX_KEEP_SECONDS: '2' },
-    ...{ UPLOAD_GATEWAY_ADMIN_URL: `${web.url}/gateway/admin`, UPLOAD_GATEWAY_ADMIN_KEY: 'key' },
+    DEVNET_SEED: 'false',
+    UPLOAD_SANDBOX: 'true',
+    UPLOAD_SANDBOX_KEEP_SECONDS: '2',
+    UPLOAD_GATEWAY_ADMIN_URL: `${web.url}/gateway/admin`,
+    UPLOAD_GATEWAY_ADMIN_KEY: 'key',
   })
   const item = signItem(ed25519Signer(Buffer.alloc(32, 4)), {}, Buffer.from('old news'))
   const answer = await fetch(`${program.urls.upload}/tx`, { method: 'POST', body: item })

@@ -98,7 +98,9 @@ t.test('an upload service alone asks the payment service that it is told of', as
   const paid = await run(t, `${folders}/payment`, { ...common, SERVICES: 'gateway,payment' })
   const payment = paid.urls.payment ?? ''
   const taken = await run(t, `${folders}/upload`, {
-    ...{ ...common, SERVICES: 'upload', PAYMENT_SERVICE_URL: payment },
+    ...common,
+    SERVICES: 'upload',
+    PAYMENT_SERVICE_URL: payment,
   })
   t.equal(taken.urls.payment, undefined)
   const places = { upload: taken.urls.upload ?? '', payment }

@@ -44,8 +44,10 @@ t.test('bytes that are not what the client has hashed do not stay', async (t) =>
       'PATCH',
       path,
       {
-        ...{ 'content-type': 'application/partial-upload', 'upload-offset': '50000' },
-        ...{ 'upload-complete': isLast ? '?1' : '?0', ...headers },
+        'content-type': 'application/partial-upload',
+        'upload-offset': '50000',
+        'upload-complete': isLast ? '?1' : '?0',
+        ...headers,
       },
       body,
     )

@@ -51,8 +51,11 @@ t.test(
     const url = await server.database('credits')
     const folders = t.testdir({ one: {}, two: {} })
     const settings = {
-      ...{ DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '1000', UPLOAD_FREE_WALLET_BYTES: '1000' },
-      ...{ SERVICES: 'upload,payment', PAYMENT_DATABASE_URL: url },
+      DEVNET_SEED: 'false',
+      UPLOAD_FREE_ITEM_BYTES: '1000',
+      UPLOAD_FREE_WALLET_BYTES: '1000',
+      SERVICES: 'upload,payment',
+      PAYMENT_DATABASE_URL: url,
     }
     const [one, two] = await Promise.all([
       run(t, `${folders}/one`, settings),
@@ -78,13 +81,13 @@ t.test(
     await ledger.commit({
       transfers: [
         {
-          ...{
-            id: 'correction:test',
-            kind: 'posted',
-            debit: accountOf(address),
-            credit: 'operator:corrections',
-          },
-          ...{ amount: left - rest, reason: 'correction', reference: 'test' },
+          id: 'correction:test',
+          kind: 'posted',
+          debit: accountOf(address),
+          credit: 'operator:corrections',
+          amount: left - rest,
+          reason: 'correction',
+          reference: 'test',
         },
       ],
     })

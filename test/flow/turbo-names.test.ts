@@ -124,8 +124,12 @@ t.test(
     const place = { antId, undername: 'docs' }
     const paidSoFar = BigInt((await turbo.getBalance()).winc)
     await turbo.setArNSRecordMetadata({
-      ...{ ...place, owner, displayName: 'Documents', recordLogo: logo },
-      ...{ recordDescription: null, recordKeywords: ['paper', 'text'] },
+      ...place,
+      owner,
+      displayName: 'Documents',
+      recordLogo: logo,
+      recordDescription: null,
+      recordKeywords: ['paper', 'text'],
     })
     const metadata = { displayName: 'Documents', recordLogo: logo, recordKeywords: ['paper', 'text'] }
     t.match(await held(), { records: [{ undername: 'docs', ...metadata }, { undername: '@' }] })
@@ -150,8 +154,13 @@ t.test(
     t.equal(paidSoFar - BigInt((await turbo.getBalance()).winc), BigInt(wincQty) * 8n, 'eight changes')
 
     const quote = await turbo.getArNSFiatPurchaseQuote({
-      ...{ intent: 'Buy-Name', name: 'bycard', type: 'permabuy', processId: first },
-      ...{ currency: 'usd', method: 'checkout-session', uiMode: 'hosted' },
+      intent: 'Buy-Name',
+      name: 'bycard',
+      type: 'permabuy',
+      processId: first,
+      currency: 'usd',
+      method: 'checkout-session',
+      uiMode: 'hosted',
     })
     t.equal((await charge(quote.paymentSession.url)).status, 200)
     t.match(await turbo.getArNSPurchaseStatus({ nonce: quote.purchaseQuote.nonce }), { status: 'success' })

@@ -54,8 +54,11 @@ interface Turbo {
 }
 
 const settings = {
-  ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', SERVICES: 'gateway,payment' },
-  ...{ PAYMENT_ARWEAVE_CONFIRMATIONS: '10', PAYMENT_RECHECK_SECONDS: '1' },
+  DEVNET_SEED: 'false',
+  DEVNET_BLOCK_MS: '0',
+  SERVICES: 'gateway,payment',
+  PAYMENT_ARWEAVE_CONFIRMATIONS: '10',
+  PAYMENT_RECHECK_SECONDS: '1',
 }
 
 t.test(
@@ -71,7 +74,9 @@ t.test(
     const [costs] = await turbo.getUploadCosts({ bytes: [1000] })
     t.match(costs, { winc: /^\d+$/, adjustments: [] })
     t.match(await turbo.getWincForToken({ tokenAmount: 1000 }), {
-      ...{ winc: '766', actualTokenAmount: '1000', equivalentWincTokenAmount: '1000' },
+      winc: '766',
+      actualTokenAmount: '1000',
+      equivalentWincTokenAmount: '1000',
       fees: [{ operatorMagnitude: 0.766 }],
     })
     t.match(await turbo.getWincForToken({ tokenAmount: 10 }), { winc: '7' })
@@ -103,7 +108,9 @@ t.test(
     t.strictSame(await turbo.getCreditShareApprovals({ userAddress: owner }), nothing)
 
     const signed = TurboFactory.authenticated({
-      ...{ ...services, signer: new ArweaveSigner(wallet), tokenTools: await quickTransfers(gateway) },
+      ...services,
+      signer: new ArweaveSigner(wallet),
+      tokenTools: await quickTransfers(gateway),
     })
     const session = await signed.createCheckoutSession({ amount: USD(10), owner })
     t.match(session, { winc: '1225600000000', paymentAmount: 1000, url: /^http.*\/checkout\// })

@@ -40,8 +40,10 @@ interface Library {
 }
 
 const settings = {
-  ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '500' },
-  ...{ PAYMENT_ARWEAVE_CONFIRMATIONS: '2', PAYMENT_RECHECK_SECONDS: '1' },
+  DEVNET_SEED: 'false',
+  DEVNET_BLOCK_MS: '500',
+  PAYMENT_ARWEAVE_CONFIRMATIONS: '2',
+  PAYMENT_RECHECK_SECONDS: '1',
 }
 
 const stranger = (): string => randomBytes(32).toString('base64url')
@@ -54,8 +56,12 @@ t.test('a top-up for another wallet, shared credits, and the command line', { sk
   const owner = await clientOf(devnet).wallets.jwkToAddress(wallet)
   await fetch(`${devnet}/mint/${owner}/1000000000000000`)
   const turbo = TurboFactory.authenticated({
-    ...{ paymentServiceConfig: { url: payment }, uploadServiceConfig: { url: upload }, gatewayUrl: gateway },
-    ...{ token: 'arweave', signer: new ArweaveSigner(wallet), tokenTools: await quickTransfers(gateway) },
+    paymentServiceConfig: { url: payment },
+    uploadServiceConfig: { url: upload },
+    gatewayUrl: gateway,
+    token: 'arweave',
+    signer: new ArweaveSigner(wallet),
+    tokenTools: await quickTransfers(gateway),
   })
   const wincOf = async (address: string): Promise<string> => (await turbo.getBalance(address)).winc
 
@@ -129,8 +135,10 @@ t.test('a top-up for another wallet, shared credits, and the command line', { sk
 
   await t.test('another wallet uploads with shared credits, in the order that it names', async (t) => {
     const guest = TurboFactory.authenticated({
-      ...{ paymentServiceConfig: { url: payment }, uploadServiceConfig: { url: upload } },
-      ...{ token: 'ethereum', signer: new EthereumSigner('09'.repeat(32)) },
+      paymentServiceConfig: { url: payment },
+      uploadServiceConfig: { url: upload },
+      token: 'ethereum',
+      signer: new EthereumSigner('09'.repeat(32)),
     })
     const { address } = privateKeyToAccount(`0x${'09'.repeat(32)}`)
     const data = randomBytes(400_000)

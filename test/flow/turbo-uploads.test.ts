@@ -36,7 +36,8 @@ interface Library {
 }
 
 const settings = {
-  ...{ DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '100000000' },
+  DEVNET_SEED: 'false',
+  UPLOAD_FREE_ITEM_BYTES: '100000000',
   UPLOAD_FREE_WALLET_BYTES: '200000000',
 }
 
@@ -58,7 +59,9 @@ t.test('what clients of the network upload', { skip }, async (t) => {
   const clients: Readonly<Record<string, Turbo>> = {
     arweave: turbo,
     ethereum: TurboFactory.authenticated({
-      ...{ ...services, token: 'ethereum', signer: new EthereumSigner('07'.repeat(32)) },
+      ...services,
+      token: 'ethereum',
+      signer: new EthereumSigner('07'.repeat(32)),
     }),
     solana: TurboFactory.authenticated({ ...services, token: 'solana', privateKey: solana }),
   }
@@ -115,7 +118,8 @@ t.test('what clients of the network upload', { skip }, async (t) => {
     const files = { 'index.html': '<h1>home</h1>', 'pictures/a.txt': 'one', 'pictures/b.txt': 'two' }
     for (const [name, text] of Object.entries(files)) writeFileSync(join(site, name), text)
     const folderIndex = createChainFolderIndex({
-      ...{ owner: await turbo.signer.getPublicKey(), gatewayUrl: urls.gateway },
+      owner: await turbo.signer.getPublicKey(),
+      gatewayUrl: urls.gateway,
     })
     const deploy = (): Promise<UploadedFolder> => turbo.uploadFolder({ folderPath: site, folderIndex })
     const first = await deploy()

@@ -44,9 +44,14 @@ t.test('clients pay for uploads and top-ups in USDC', { skip }, async (t) => {
   const payee = (await chain.account()).address
   const folder = t.testdir()
   const { urls } = await run(t, folder, {
-    ...{ DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '3000', PRIVATE_ROUTE_SECRET: secret },
-    ...{ X_402_USDC_NETWORK: 'base', X_402_USDC_WALLET_ADDRESS: payee, X_402_USDC_RPC_URL: chain.url },
-    ...{ X_402_USDC_FACILITATOR_URL: facilitator.url, X_402_USDC_SETTLE_TIMEOUT_MS: '30000' },
+    DEVNET_SEED: 'false',
+    UPLOAD_FREE_ITEM_BYTES: '3000',
+    PRIVATE_ROUTE_SECRET: secret,
+    X_402_USDC_NETWORK: 'base',
+    X_402_USDC_WALLET_ADDRESS: payee,
+    X_402_USDC_RPC_URL: chain.url,
+    X_402_USDC_FACILITATOR_URL: facilitator.url,
+    X_402_USDC_SETTLE_TIMEOUT_MS: '30000',
   })
   const { upload = '', payment = '', gateway = '' } = urls
   const key = generatePrivateKey()
@@ -59,7 +64,9 @@ t.test('clients pay for uploads and top-ups in USDC', { skip }, async (t) => {
   const { TurboFactory, EthereumSigner, X402Funding } = await turboLibrary<TurboLibrary>()
   const places = { uploadServiceConfig: { url: upload }, paymentServiceConfig: { url: payment } }
   const turbo = TurboFactory.authenticated({
-    ...{ ...places, token: 'base-usdc', signer: new EthereumSigner(key.slice(2)) },
+    ...places,
+    token: 'base-usdc',
+    signer: new EthereumSigner(key.slice(2)),
   })
   const maxMUSDCAmount = 20_000_000
 
@@ -106,7 +113,8 @@ t.test('clients pay for uploads and top-ups in USDC', { skip }, async (t) => {
 
   await t.test('a top-up', async (t) => {
     const answer = await paying(`${payment}/v1/x402/top-up/ethereum/${address}`, {
-      ...{ method: 'POST', body: JSON.stringify({ bytes: 2_000_000 }) },
+      method: 'POST',
+      body: JSON.stringify({ bytes: 2_000_000 }),
     })
     t.equal(answer.status, 200)
     const { creditsGranted, balance } = (await answer.json()) as Record<string, string>
@@ -132,8 +140,10 @@ t.test(
     const { upload = '', payment = '', gateway = '' } = urls
     const { TurboFactory, EthereumSigner, X402Funding } = await turboLibrary<TurboLibrary>()
     const turbo = TurboFactory.authenticated({
-      ...{ uploadServiceConfig: { url: upload }, paymentServiceConfig: { url: payment } },
-      ...{ token: 'base-usdc', signer: new EthereumSigner(generatePrivateKey().slice(2)) },
+      uploadServiceConfig: { url: upload },
+      paymentServiceConfig: { url: payment },
+      token: 'base-usdc',
+      signer: new EthereumSigner(generatePrivateKey().slice(2)),
     })
     const maxMUSDCAmount = 20_000_000
     const served = async (id: string): Promise<Buffer> =>

@@ -15,10 +15,15 @@ t.test('one payment, two sellers, one program', async (t) => {
   const payer = newAccount()
   facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
   const settings = {
-    ...{ SERVICES: 'gateway,payment', DEVNET_SEED: 'false', ENABLE_RATE_LIMITER: 'true' },
-    ...{ RATE_LIMITER_IP_REFILL_PER_SEC: '0', ENABLE_X_402_USDC_DATA_EGRESS: 'true' },
-    ...{ X_402_USDC_NETWORK: 'base-sepolia', X_402_USDC_WALLET_ADDRESS: payee },
-    ...{ X_402_USDC_FACILITATOR_URL: facilitator.url, X_402_USDC_SETTLE_TIMEOUT_MS: '30000' },
+    SERVICES: 'gateway,payment',
+    DEVNET_SEED: 'false',
+    ENABLE_RATE_LIMITER: 'true',
+    RATE_LIMITER_IP_REFILL_PER_SEC: '0',
+    ENABLE_X_402_USDC_DATA_EGRESS: 'true',
+    X_402_USDC_NETWORK: 'base-sepolia',
+    X_402_USDC_WALLET_ADDRESS: payee,
+    X_402_USDC_FACILITATOR_URL: facilitator.url,
+    X_402_USDC_SETTLE_TIMEOUT_MS: '30000',
   }
   const folder = t.testdir()
   let program = await run(t, folder, settings)

@@ -10,8 +10,10 @@ for (const [title, isTold] of Object.entries(scenes)) {
   t.test(title, async (t) => {
     const web = await serveWeb(t, (call) => call.json(200, {}))
     const program = await run(t, t.testdir(), {
-      ...{ SERVICES: 'upload', DEVNET_SEED: 'false' },
-      ...{ PAYMENT_SERVICE_URL: web.url, PRIVATE_ROUTE_SECRET: 'a'.repeat(16) },
+      SERVICES: 'upload',
+      DEVNET_SEED: 'false',
+      PAYMENT_SERVICE_URL: web.url,
+      PRIVATE_ROUTE_SECRET: 'a'.repeat(16),
       ...(isTold
         ? { UPLOAD_GATEWAY_ADMIN_URL: `${web.url}/gateway/admin`, UPLOAD_GATEWAY_ADMIN_KEY: 'its-key' }
         : {}),

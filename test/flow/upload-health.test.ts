@@ -29,7 +29,9 @@ t.test('it is ready, and described, at the root and below /v1', async (t) => {
 
 t.test('it is not ready while the payment service is gone, and says so', async (t) => {
   const settings = {
-    ...{ DEVNET_SEED: 'false', SERVICES: 'gateway,upload', PAYMENT_SERVICE_URL: 'http://127.0.0.1:1' },
+    DEVNET_SEED: 'false',
+    SERVICES: 'gateway,upload',
+    PAYMENT_SERVICE_URL: 'http://127.0.0.1:1',
     PRIVATE_ROUTE_SECRET: 'a-secret-of-the-services-for-tests',
   }
   const { urls } = await run(t, t.testdir(), settings)

@@ -96,9 +96,13 @@ t.test(`what has a receipt outlives ${kills} kills`, async (t) => {
   facilitator.balances.set(account.address.toLowerCase(), 10n ** 15n)
   const folder = t.testdir()
   const settings = {
-    ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '500', UPLOAD_FREE_ITEM_BYTES: '2000' },
-    ...{ X_402_USDC_NETWORK: 'base-sepolia', X_402_USDC_WALLET_ADDRESS: payee },
-    ...{ X_402_USDC_FACILITATOR_URL: facilitator.url, X_402_USDC_SETTLE_TIMEOUT_MS: '30000' },
+    DEVNET_SEED: 'false',
+    DEVNET_BLOCK_MS: '500',
+    UPLOAD_FREE_ITEM_BYTES: '2000',
+    X_402_USDC_NETWORK: 'base-sepolia',
+    X_402_USDC_WALLET_ADDRESS: payee,
+    X_402_USDC_FACILITATOR_URL: facilitator.url,
+    X_402_USDC_SETTLE_TIMEOUT_MS: '30000',
     UPLOAD_FREE_WALLET_BYTES: '1000000000',
   }
   const signer = ed25519Signer(Buffer.alloc(32, 21))

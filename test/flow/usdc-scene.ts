@@ -21,9 +21,13 @@ export async function buyer(t: Test): Promise<Pick<Scene, 'facilitator' | 'payer
   const payer = newAccount()
   facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
   const settings = {
-    ...{ DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '2000', PRIVATE_ROUTE_SECRET: secret },
-    ...{ X_402_USDC_NETWORK: 'base-sepolia', X_402_USDC_WALLET_ADDRESS: payee },
-    ...{ X_402_USDC_FACILITATOR_URL: facilitator.url, X_402_USDC_SETTLE_TIMEOUT_MS: '30000' },
+    DEVNET_SEED: 'false',
+    UPLOAD_FREE_ITEM_BYTES: '2000',
+    PRIVATE_ROUTE_SECRET: secret,
+    X_402_USDC_NETWORK: 'base-sepolia',
+    X_402_USDC_WALLET_ADDRESS: payee,
+    X_402_USDC_FACILITATOR_URL: facilitator.url,
+    X_402_USDC_SETTLE_TIMEOUT_MS: '30000',
   }
   return { facilitator, payer, settings }
 }
@@ -32,7 +36,10 @@ export async function scene(t: Test): Promise<Scene> {
   const { facilitator, payer, settings } = await buyer(t)
   const folder = t.testdir()
   return {
-    ...{ facilitator, payer, folder, settings },
+    facilitator,
+    payer,
+    folder,
+    settings,
     program: await run(t, folder, settings),
     taken: () => facilitator.balances.get(payee.toLowerCase()) ?? 0n,
   }

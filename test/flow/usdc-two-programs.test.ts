@@ -32,12 +32,17 @@ async function two(t: Test): Promise<Two> {
   const bank = await start('0')
   const { payment: bankUrl = '' } = bank.urls
   const uploads = await run(t, `${folders}/uploads`, {
-    ...{ DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '2000' },
-    ...{ PRIVATE_ROUTE_SECRET: settings.PRIVATE_ROUTE_SECRET ?? '' },
-    ...{ SERVICES: 'upload', PAYMENT_SERVICE_URL: bankUrl },
+    DEVNET_SEED: 'false',
+    UPLOAD_FREE_ITEM_BYTES: '2000',
+    PRIVATE_ROUTE_SECRET: settings.PRIVATE_ROUTE_SECRET ?? '',
+    SERVICES: 'upload',
+    PAYMENT_SERVICE_URL: bankUrl,
   })
   return {
-    ...{ facilitator, payer, uploads, bank },
+    facilitator,
+    payer,
+    uploads,
+    bank,
     url: uploads.urls.upload ?? '',
     again: () => start(new URL(bankUrl).port),
     paying: (asked) => payment(payer, 1, { to: payee, value: offerIn(asked).maxAmountRequired }),

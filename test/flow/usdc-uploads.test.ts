@@ -130,7 +130,9 @@ t.test(
         for (let from = 0; from < body.length; from += 50_000) yield body.subarray(from, from + 50_000)
       }
       const answer = await fetch(url, {
-        ...{ method: 'POST', body: ReadableStream.from(pieces()), duplex: 'half' },
+        method: 'POST',
+        body: ReadableStream.from(pieces()),
+        duplex: 'half',
         headers: { ...headers, connection: 'close' },
       } as RequestInit)
       const text = await answer.text()
@@ -230,11 +232,18 @@ t.test('prices are told in USDC, and are what is asked for', async (t) => {
   const offer = offerIn(await post(`${upload}/x402/upload/signed`, item))
   for (const token of ['usdc-base-sepolia', 'base-sepolia-usdc'])
     t.match(await ask(`/v1/price/x402/data-item/${token}/${item.length}`), {
-      ...{ currency: 'usdc', network: 'base-sepolia', byteCount: item.length, x402Version: 1 },
+      currency: 'usdc',
+      network: 'base-sepolia',
+      byteCount: item.length,
+      x402Version: 1,
       usdcAmount: offer.maxAmountRequired,
     })
   t.match(await ask('/price/x402/data/usdc-base-sepolia/100000?tags=3&contentType=text%2Fplain'), {
-    ...{ rawDataSize: 100_000, userTagCount: 3, usdcAmount: /^\d+$/, overhead: Number, winstonCost: /^\d+$/ },
+    rawDataSize: 100_000,
+    userTagCount: 3,
+    usdcAmount: /^\d+$/,
+    overhead: Number,
+    winstonCost: /^\d+$/,
   })
   for (const path of ['data-item/usdc-base/1000', 'data-item/gold/1000', 'data-item/usdc-base-sepolia/0'])
     t.equal((await fetch(`${upload}/price/x402/${path}`)).status, 400, path)

@@ -26,8 +26,13 @@ function memoryBytes(): number {
 }
 
 const plain = (): Attributes => ({
-  ...{ id: someId(), size: 6000, contentType: 'application/json', height: 1_000_000 },
-  ...{ digest: randomBytes(32), verified: true, trusted: true },
+  id: someId(),
+  size: 6000,
+  contentType: 'application/json',
+  height: 1_000_000,
+  digest: randomBytes(32),
+  verified: true,
+  trusted: true,
 })
 
 const item = (): Attributes => {
@@ -37,8 +42,12 @@ const item = (): Attributes => {
     ...plain(),
     place: { rootId: root, parentId: root, path: [root], ...sizes },
     header: {
-      ...{ signatureType: 1, signature: randomBytes(512), owner: randomBytes(512), ownerAddress: someId() },
-      ...{ target: new Uint8Array(0), anchor: randomBytes(32) },
+      signatureType: 1,
+      signature: randomBytes(512),
+      owner: randomBytes(512),
+      ownerAddress: someId(),
+      target: new Uint8Array(0),
+      anchor: randomBytes(32),
       tags: Array.from({ length: 9 }, (_, at) => ({
         name: Buffer.from(`Tag-Name-${at}`),
         value: Buffer.from(`a value ${someId()}`),
@@ -49,7 +58,10 @@ const item = (): Attributes => {
 
 const { privateKey } = generateKeyPairSync('ed25519')
 const key = {
-  ...{ privateKey, sign: ed25519SignerOf(privateKey), publicKey: new Uint8Array(32), solanaAddress: '' },
+  privateKey,
+  sign: ed25519SignerOf(privateKey),
+  publicKey: new Uint8Array(32),
+  solanaAddress: '',
   keyId: `ed25519:${randomBytes(32).toString('base64url')}`,
 }
 
@@ -57,7 +69,9 @@ for (const reuseSeconds of [60, 0]) {
   for (const [name, make] of Object.entries({ plain, item })) {
     t.test(`the memory of entries is what is counted: ${name}, signed for ${reuseSeconds} s`, async (t) => {
       const writer = createHeadWriter({
-        ...{ vocabulary: vocabularies.neutral, log: silentLog, options: gatewayDefaults },
+        vocabulary: vocabularies.neutral,
+        log: silentLog,
+        options: gatewayDefaults,
         signer: createSigner(key, { bindRequest: true, reuseSeconds }),
       })
       const records = Array.from({ length: count }, () => make()).map(

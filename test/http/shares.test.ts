@@ -83,7 +83,11 @@ for (const by of ways) {
         else reply.end({ status: 200, block: '' })
       },
       {
-        ...{ host: '127.0.0.1', port: 0, stallMs: 600_000, flowsMax: 16, by },
+        host: '127.0.0.1',
+        port: 0,
+        stallMs: 600_000,
+        flowsMax: 16,
+        by,
         clientOf: (request) => request.header('x-client') ?? '',
         onThrow: (error) => t.fail(String(error)),
       },

@@ -14,8 +14,13 @@ const one = (at: number): Promise<unknown> =>
   ledger.commit({
     transfers: [
       {
-        ...{ id: `t${at}`, kind: 'posted', debit: 'source:t', credit: `wallet:${at % 7}`, amount: 1n },
-        ...{ reason: 'test', reference: 'r' },
+        id: `t${at}`,
+        kind: 'posted',
+        debit: 'source:t',
+        credit: `wallet:${at % 7}`,
+        amount: 1n,
+        reason: 'test',
+        reference: 'r',
       },
     ],
   })

@@ -34,7 +34,8 @@ function someOrder(number: number, held: string[]): CommitOrder {
     }
   }
   const records = Array.from({ length: below(3) }, (_, at) => ({
-    ...{ kind: pick(kinds), key: pick(keys) },
+    kind: pick(kinds),
+    key: pick(keys),
     value: below(3) === 0 ? undefined : JSON.stringify(`${number}-${at}`),
   }))
   return { transfers, records }
@@ -118,9 +119,16 @@ async function compare(t: Test, ledgers: readonly EmbeddedLedger[], ids: readonl
 t.test('a transfer is written as JSON.stringify does', (t) => {
   const text = fc.oneof(fc.string({ unit: 'binary' }), fc.string())
   const transfer = fc.record({
-    ...{ id: text, debit: text, credit: text, reason: text, reference: text, pending: text },
+    id: text,
+    debit: text,
+    credit: text,
+    reason: text,
+    reference: text,
+    pending: text,
     kind: fc.constantFrom<Transfer['kind']>('posted', 'pending', 'post', 'void'),
-    ...{ amount: fc.bigInt({ min: 1n }), timeMs: fc.maxSafeNat(), untilMs: fc.maxSafeNat() },
+    amount: fc.bigInt({ min: 1n }),
+    timeMs: fc.maxSafeNat(),
+    untilMs: fc.maxSafeNat(),
     about: fc.dictionary(text, text),
   })
   const isSame = (one: Omit<Transfer, 'sequence'>): boolean => {
@@ -142,7 +150,8 @@ t.test(
     const open = (number: number): EmbeddedLedger =>
       // The clock of the second one is behind.
       new EmbeddedLedger({
-        ...{ path, deferredMax: 7 + 30 * number },
+        path,
+        deferredMax: 7 + 30 * number,
         clock: { ...clock, now: () => nowMs - 1000 * number },
       })
     const ledgers = [open(0), open(1)]

@@ -106,7 +106,8 @@ export async function startPostgres(durable = false): Promise<PostgresServer> {
     })
   await answers()
   return {
-    ...{ url, folder: root },
+    url,
+    folder: root,
     async database(name) {
       await ask(`CREATE DATABASE "${name}"`)
       return url.replace(/postgres$/, name)

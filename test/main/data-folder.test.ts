@@ -190,15 +190,14 @@ t.test('one program uses a folder, whichever services and commands are meant', a
   const root = scratch('data')
   const services = ['gateway', 'upload', 'payment', 'gateway,upload', 'payment,upload']
   const environment = (names: string) => ({
-    ...{ SERVICES: names, DEVNET_SEED: 'false' },
-    ...{
-      UPLOAD_PORT: '0',
-      PAYMENT_PORT: '0',
-      PORT: '0',
-      DEVNET_PORT: '0',
-      CONSOLE_PORT: '0',
-      DATA_PATH: root,
-    },
+    SERVICES: names,
+    DEVNET_SEED: 'false',
+    UPLOAD_PORT: '0',
+    PAYMENT_PORT: '0',
+    PORT: '0',
+    DEVNET_PORT: '0',
+    CONSOLE_PORT: '0',
+    DATA_PATH: root,
   })
   const first = await run(t, root, environment('payment'))
   for (const names of services) {

@@ -20,8 +20,10 @@ t.test('clients are told where they can reach the gateway', async (t) => {
   const elsewhere = { NETWORK: 'mainnet', TRUSTED_GATEWAY_URL: 'https://first.example' }
   t.equal(told(elsewhere, undefined), 'https://first.example')
   const news = {
-    ...{ ...elsewhere, SERVICES: 'upload' },
-    ...{ UPLOAD_GATEWAY_ADMIN_URL: 'https://own.example/gateway/admin/', UPLOAD_GATEWAY_ADMIN_KEY: 'key' },
+    ...elsewhere,
+    SERVICES: 'upload',
+    UPLOAD_GATEWAY_ADMIN_URL: 'https://own.example/gateway/admin/',
+    UPLOAD_GATEWAY_ADMIN_KEY: 'key',
   }
   t.equal(told(news, undefined), 'https://own.example', 'the one that is told of uploads goes first')
   t.equal(

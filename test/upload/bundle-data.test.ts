@@ -19,8 +19,13 @@ t.test('a bundle is its items, however they lie in the log', async (t) => {
     return bytes
   })
   const itemOf = (at: number, file: number, offset: number, sizeBytes: number): AcceptedItem => ({
-    ...{ id: idOfBytes(Buffer.alloc(32, at)), headerSize: 10, owner: 'o'.repeat(43), receivedMs: at },
-    ...{ deadlineHeight: 1, winc: '0', place: { file, offset, sizeBytes } },
+    id: idOfBytes(Buffer.alloc(32, at)),
+    headerSize: 10,
+    owner: 'o'.repeat(43),
+    receivedMs: at,
+    deadlineHeight: 1,
+    winc: '0',
+    place: { file, offset, sizeBytes },
   })
   const size = fc.oneof(fc.integer({ min: 1, max: 3000 }), fc.integer({ min: 1, max: 1_500_000 }))
   /** One item behind the other, or anywhere. */

@@ -24,12 +24,25 @@ t.test('a permanent item is served from here until it is released, and released 
   if (isRefusal(place)) throw new Error(place.message)
   const [id, bundle] = [idOfBytes(Buffer.alloc(32, 1)), idOfBytes(Buffer.alloc(32, 2))]
   const item = {
-    ...{ id, headerSize: 6, owner: 'o', receivedMs: 1, deadlineHeight: 200, winc: '0', place },
+    id,
+    headerSize: 6,
+    owner: 'o',
+    receivedMs: 1,
+    deadlineHeight: 200,
+    winc: '0',
+    place,
   }
   const bundles = new Bundles(uploads.environment, uploads)
   const record: BundleRecord = {
-    ...{ id: bundle, state: 'seeded', transaction: {}, sizeBytes: 100, items: [id] },
-    ...{ anchorHeight: 1, createdMs: 1, attempts: 0, dueMs: 1 },
+    id: bundle,
+    state: 'seeded',
+    transaction: {},
+    sizeBytes: 100,
+    items: [id],
+    anchorHeight: 1,
+    createdMs: 1,
+    attempts: 0,
+    dueMs: 1,
   }
   uploads.accept([item], () => undefined)
   bundles.pack(record, [item], [64])

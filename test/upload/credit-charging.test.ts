@@ -97,8 +97,12 @@ t.test('what is accepted is paid for, though a kill kept it out of the tables', 
   if (!isCharged(charge)) throw new Error('it was not charged')
   const before = await DurableLog.open(logFolder)
   const meta: LoggedUpload = {
-    ...{ id: header.id, headerSize: header.headerSize, owner: normalizedAddress(header.owner) },
-    ...{ receivedMs: 1, deadlineHeight: 200, winc: charge.winc },
+    id: header.id,
+    headerSize: header.headerSize,
+    owner: normalizedAddress(header.owner),
+    receivedMs: 1,
+    deadlineHeight: 200,
+    winc: charge.winc,
   }
   const draft = before.draft()
   await draft.write(item)
@@ -111,7 +115,9 @@ t.test('what is accepted is paid for, though a kill kept it out of the tables', 
   await before.close()
   const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
   const { log: intake } = await openIntake(logFolder, {
-    ...{ uploads, log, sales: new Sales(uploads.environment) },
+    uploads,
+    log,
+    sales: new Sales(uploads.environment),
     pools: new FreePools(uploads.environment, rules),
   })
   t.teardown(() => intake.close())
@@ -126,8 +132,13 @@ t.test('what a kill kept out of the tables is counted as free, and can be announ
   const before = await DurableLog.open(logFolder)
   const wallet = normalizedAddress(header.owner)
   const meta: LoggedUpload = {
-    ...{ id: header.id, headerSize: header.headerSize, owner: wallet, receivedMs: 1, deadlineHeight: 200 },
-    ...{ winc: '0', free: { keys: [`w:${wallet}`], bytes: item.length } },
+    id: header.id,
+    headerSize: header.headerSize,
+    owner: wallet,
+    receivedMs: 1,
+    deadlineHeight: 200,
+    winc: '0',
+    free: { keys: [`w:${wallet}`], bytes: item.length },
     digest: createHash('sha256').update(payload).digest('base64url'),
   }
   const draft = before.draft()

@@ -88,8 +88,13 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
 })
 
 const itemOf = (at: number): AcceptedItem => ({
-  ...{ id: idOfBytes(Buffer.alloc(32, at)), headerSize: 10, owner: 'o'.repeat(43), receivedMs: at },
-  ...{ deadlineHeight: 1, winc: '0', place: { file: 1, offset: 0, sizeBytes: 11 } },
+  id: idOfBytes(Buffer.alloc(32, at)),
+  headerSize: 10,
+  owner: 'o'.repeat(43),
+  receivedMs: at,
+  deadlineHeight: 1,
+  winc: '0',
+  place: { file: 1, offset: 0, sizeBytes: 11 },
 })
 
 t.test('what was told of is not told again because a transaction had to run twice', async (t) => {
@@ -162,12 +167,18 @@ t.test('who waits for a receipt when the service ends is told so, and has it aft
   const { credits } = endlessCredits()
   const acceptorOf = (closing: AbortSignal): Acceptor =>
     new Acceptor({
-      ...{ uploads, closing, clock: systemClock, say: silentLog, height: () => 1 },
+      uploads,
+      closing,
+      clock: systemClock,
+      say: silentLog,
+      height: () => 1,
       verdicts: { verdictNow: async () => true },
       charging: new CreditCharging(pools, credits, disk.environment, systemClock, closing),
       announcer: new ItemAnnouncer(undefined, closing),
       selling: new ItemSelling({
-        ...{ sales: new Sales(disk.environment), clock: systemClock, say: silentLog },
+        sales: new Sales(disk.environment),
+        clock: systemClock,
+        say: silentLog,
         log: { folder: '', release: () => undefined },
       }),
       signing: { receipt: async () => new Uint8Array(512), isBehind: false },

@@ -20,8 +20,12 @@ const gone = { released: true, reason: 'kept for its time' } as const
 
 function metaOf(at: number, receivedMs: number): LoggedUpload {
   return {
-    ...{ id: idOfBytes(Buffer.alloc(32, at)), headerSize: 10, owner: 'o'.repeat(43), receivedMs },
-    ...{ deadlineHeight: 1, winc: '0' },
+    id: idOfBytes(Buffer.alloc(32, at)),
+    headerSize: 10,
+    owner: 'o'.repeat(43),
+    receivedMs,
+    deadlineHeight: 1,
+    winc: '0',
   }
 }
 
@@ -37,8 +41,15 @@ t.test('a gateway elsewhere forgets what is gone, and keeps what was uploaded an
   const uploads = new Uploads(environment)
   const closing = new AbortController()
   const news = new GatewayNews({
-    ...{ environment, uploads, logFolder: t.testdir(), url: web.url, key: 'key', publicKey: 'key' },
-    ...{ clock: systemClock, say: silentLog, closing: closing.signal },
+    environment,
+    uploads,
+    logFolder: t.testdir(),
+    url: web.url,
+    key: 'key',
+    publicKey: 'key',
+    clock: systemClock,
+    say: silentLog,
+    closing: closing.signal,
   })
   const place = { file: 1, offset: 0, sizeBytes: 11 }
   const items = [1, 2, 3].map((at): AcceptedItem => ({ ...metaOf(at, at), place, ...gone }))

@@ -5,8 +5,13 @@ import { ReceiptNews } from '../../src/upload/receipt-news.js'
 import { type AcceptedItem, openUploadTables, Uploads } from '../../src/upload/uploads.js'
 
 const itemOf = (at: number): AcceptedItem => ({
-  ...{ id: idOfBytes(Buffer.alloc(32, at)), headerSize: 10, owner: 'o'.repeat(43), receivedMs: at },
-  ...{ deadlineHeight: 1, winc: '0', place: { file: 1, offset: 0, sizeBytes: 11 } },
+  id: idOfBytes(Buffer.alloc(32, at)),
+  headerSize: 10,
+  owner: 'o'.repeat(43),
+  receivedMs: at,
+  deadlineHeight: 1,
+  winc: '0',
+  place: { file: 1, offset: 0, sizeBytes: 11 },
 })
 function accept(uploads: Uploads, news: ReceiptNews, at: number): void {
   let committed = (): void => undefined

@@ -16,8 +16,14 @@ function idOf(byte: number): Id {
 
 function itemOf(byte: number, receivedMs: number, isBundle: boolean): AcceptedItem {
   return {
-    ...{ id: idOf(byte), headerSize: 10, owner: 'o'.repeat(43), receivedMs, deadlineHeight: 1, winc: '0' },
-    ...{ place: { file: 1, offset: byte, sizeBytes: 11 }, ...(isBundle ? { isBundle } : {}) },
+    id: idOf(byte),
+    headerSize: 10,
+    owner: 'o'.repeat(43),
+    receivedMs,
+    deadlineHeight: 1,
+    winc: '0',
+    place: { file: 1, offset: byte, sizeBytes: 11 },
+    ...(isBundle ? { isBundle } : {}),
   }
 }
 
@@ -33,7 +39,10 @@ function stage(t: Test, items: readonly AcceptedItem[]) {
     })
   const start = (): void => {
     const sandbox = new Sandbox({
-      ...{ uploads, clock: systemClock, keepMs: day, everyMs: 1 },
+      uploads,
+      clock: systemClock,
+      keepMs: day,
+      everyMs: 1,
       log: { release: (place) => void released.push(place) },
       announcer: {
         forget: async (ids) => {

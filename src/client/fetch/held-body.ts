@@ -32,7 +32,10 @@ export function fetchedWhole(
 ): WholeAnswer {
   const { url, status, headers } = response
   return {
-    ...{ url, status, headers, isDirect: false },
+    url,
+    status,
+    headers,
+    isDirect: false,
     drop: () => response.body?.cancel(),
     held: async (each) => {
       const length = plainLength(response)

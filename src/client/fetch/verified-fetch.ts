@@ -129,7 +129,10 @@ export class ProvingFetcher {
         : { ...length, 'content-range': `bytes ${from - start}-${to - start - 1}/${end - start}` }
     const type = contentType ?? 'application/octet-stream'
     const headers: Record<string, string> = {
-      ...{ ...lines, 'content-type': type, 'x-verified': proof, 'accept-ranges': 'bytes' },
+      ...lines,
+      'content-type': type,
+      'x-verified': proof,
+      'accept-ranges': 'bytes',
       ...(block && { 'x-verified-block': block.hash, 'x-verified-height': String(block.height) }),
     }
     return new Response(streamOf(pieces), { status: range === undefined ? 200 : 206, headers })

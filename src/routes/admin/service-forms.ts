@@ -17,16 +17,25 @@ import {
 
 const bundle = formOf(
   {
-    ...{ id: idText, state: { enum: ['packed', 'posted', 'seeded', 'permanent', 'dropped'] } },
-    ...{ sizeBytes: wholeForm, items: wholeForm, anchorHeight: wholeForm, createdMs: wholeForm },
-    ...{ attempts: wholeForm, dueMs: wholeForm },
+    id: idText,
+    state: { enum: ['packed', 'posted', 'seeded', 'permanent', 'dropped'] },
+    sizeBytes: wholeForm,
+    items: wholeForm,
+    anchorHeight: wholeForm,
+    createdMs: wholeForm,
+    attempts: wholeForm,
+    dueMs: wholeForm,
   },
   { reason: textForm, height: wholeForm },
 )
 const item = formOf(
   {
-    ...{ id: idText, headerSize: wholeForm, owner: idText, receivedMs: wholeForm },
-    ...{ deadlineHeight: wholeForm, winc: amount },
+    id: idText,
+    headerSize: wholeForm,
+    owner: idText,
+    receivedMs: wholeForm,
+    deadlineHeight: wholeForm,
+    winc: amount,
     place: formOf({ file: wholeForm, offset: wholeForm, sizeBytes: wholeForm }),
   },
   { bundle: idText, offset: wholeForm, failures: wholeForm, reason: textForm, permanent: wholeForm },
@@ -37,8 +46,15 @@ const openUpload = formOf(
 )
 const done: Shape = { gives: formOf({ message: textForm }) }
 const statementRow = formOf({
-  ...{ sequence: wholeForm, timeMs: wholeForm, id: textForm, reason: textForm, reference: textForm },
-  ...{ other: textForm, winc: amount, state: { enum: ['done', 'held', 'given back'] }, note: textForm },
+  sequence: wholeForm,
+  timeMs: wholeForm,
+  id: textForm,
+  reason: textForm,
+  reference: textForm,
+  other: textForm,
+  winc: amount,
+  state: { enum: ['done', 'held', 'given back'] },
+  note: textForm,
 })
 
 export const uploadForms = {
@@ -51,7 +67,8 @@ export const uploadForms = {
       bundles: listOf(bundle),
       wallet: formOf({ address: idText }, { winston: amount, atMs: wholeForm }),
       free: formOf({
-        ...{ rules: anyObject, known: wholeForm },
+        rules: anyObject,
+        known: wholeForm,
         most: listOf(formOf({ name: textForm, bytes: wholeForm })),
       }),
     }),
@@ -65,7 +82,9 @@ export const uploadForms = {
 export const creditForms = {
   overview: {
     gives: formOf({
-      ...{ now: wholeForm, pending: listOf(anyObject), promotions: listOf(anyObject) },
+      now: wholeForm,
+      pending: listOf(anyObject),
+      promotions: listOf(anyObject),
       oracle: formOf({}, { failing: textForm, usd: mapOf(anyNumber), perUsd: mapOf(anyNumber) }),
       accounts: listOf(formOf({ name: textForm, winc: amount })),
       reconciliations: listOf(anyObject),

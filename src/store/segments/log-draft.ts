@@ -135,7 +135,10 @@ export class LogDraft {
       metaBytes: meta.length,
     }
     writeRecordHead(head, {
-      ...{ kind: 'alone', ...lengths, metaSum: sumOfMeta(meta), file: file.number },
+      kind: 'alone',
+      ...lengths,
+      metaSum: sumOfMeta(meta),
+      file: file.number,
       ...splitOf(digest),
     })
     try {
