@@ -99,10 +99,15 @@ function errorPage(
   const isTitle = words.toLowerCase() === title.toLowerCase()
   return makePage(
     title,
-    `<p class="lead">${isTitle ? '' : `${inHtml(words)}<br>`}${inHtml(hint)}</p>
+    `<p class="lead">${isTitle ? '' : `${inHtml(words)}<br>`}${marked(hint)}</p>
 <section><dl><dt>Code</dt><dd><code>${code}</code></dd>${again}</dl></section>`,
     { over: `<p class="status">${status}</p>` },
   )
+}
+
+/** Text for HTML in which words between backticks are code. */
+function marked(text: string): string {
+  return inHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
 }
 
 /** A wait for people, never shorter than it is. */

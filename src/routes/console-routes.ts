@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
+import { iconAddress, iconSvg } from '../http/page.js'
 import { palette } from '../http/palette.js'
 import { answerSmall, textType } from '../http/small-answer.js'
 import { sha256 } from '../proof/digest.js'
@@ -45,6 +46,11 @@ const files = [
   }),
 ]
 
+/** Puts values where a file has their names in double braces. */
+function filled(text: string, values: Readonly<Record<string, string>>): string {
+  return Object.entries(values).reduce((each, [name, value]) => each.replaceAll(`{{${name}}}`, value), text)
+}
+
 /**
  * `{prefix}/console` (and the way to it from `/`): the operator's page. It holds no secret: it requests what it shows from
  * the admin routes.
@@ -80,7 +86,8 @@ export function consoleRoutes(pathPrefix: string): Route[] {
   }
   const routes = files.map(({ path, file, type }): Route => {
     const lead = type === types.css ? palette : ''
-    const text = lead + readFileSync(new URL(file, folder), 'utf8').replaceAll('{{prefix}}', pathPrefix)
+    const given = { prefix: pathPrefix, icon: iconSvg, iconAddress }
+    const text = lead + filled(readFileSync(new URL(file, folder), 'utf8'), given)
     const tag = `"${Buffer.from(sha256(Buffer.from(text))).toString('base64url')}"`
     const head = ['', ...lines, `ETag: ${tag}`].join('\r\n')
     return {
