@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { isMissing } from './blobs.js'
+import { isEndFree } from './lmdb-free.js'
 import { Broken, headBytes, largePages, nodesOf, readPage, type Tree, treeIn } from './lmdb-page.js'
 import { walkWhole } from './lmdb-walk.js'
 
@@ -39,8 +40,8 @@ export class BrokenDatabase extends Error {
  * Why the data file of the environment in folder `path` cannot be opened, in words for an operator; undefined where nothing
  * speaks against it, or there is none yet. Looks at the header, and at up to `pagesMax` pages from the roots down (0: at none;
  * infinite: at all, and at the order of keys and the list of free pages, too). A file that is shorter than its header says is
- * looked at whole: what was freed at its end need not be there. Nobody may write meanwhile, but where `pagesMax` is 0. Throws
- * where the file cannot be read.
+ * looked at whole, unless all that it lacks is free: what was freed at its end need not be there. Nobody may write meanwhile, but
+ * where `pagesMax` is 0. Throws where the file cannot be read.
  */
 export function databaseFault(path: string, pagesMax: number): string | undefined {
   return inDataFile(path, (file) => (fstatSync(file).isFile() ? faultIn(file, pagesMax) : 'it is no file'))
@@ -140,9 +141,13 @@ function faultOfTrees(file: number, size: number, meta: Meta, pagesMax: number):
   const { pageBytes, lastPage } = meta
   const needed = (lastPage + 1) * pageBytes
   const isShort = size < needed
+  const isRestFree = (): boolean => {
+    const [free] = meta.trees
+    return free !== undefined && isEndFree({ file, size, ...meta }, free, Math.floor(size / pageBytes))
+  }
   try {
     if (pagesMax === Number.POSITIVE_INFINITY && !isShort) walkWhole({ file, size, ...meta })
-    else walk(file, size, meta, isShort ? Number.POSITIVE_INFINITY : pagesMax)
+    else walk(file, size, meta, isShort && !isRestFree() ? Number.POSITIVE_INFINITY : pagesMax)
     return undefined
   } catch (error) {
     if (!(error instanceof Broken)) throw error

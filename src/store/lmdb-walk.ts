@@ -1,4 +1,4 @@
-import { readSync } from 'node:fs'
+import { checkFree, largeValue } from './lmdb-free.js'
 import {
   Broken,
   type DataFile,
@@ -110,21 +110,4 @@ function checkOrder(
 function byNumber(one: Buffer, other: Buffer): number {
   const [first, second] = [one.readBigUInt64LE(0), other.readBigUInt64LE(0)]
   return first < second ? -1 : first > second ? 1 : 0
-}
-
-/** A list of free pages: how many numbers follow, then pages, or, below zero, how many pages lie before the next one. */
-function checkFree(list: Buffer, lastPage: number): void {
-  const count = list.length < 8 ? Number.NaN : Number(list.readBigUInt64LE(0))
-  let isWrong = !((count + 1) * 8 <= list.length)
-  for (let at = 8; !isWrong && at < (count + 1) * 8; at += 8) {
-    const page = list.readBigInt64LE(at)
-    isWrong = page > BigInt(lastPage) || page < -BigInt(lastPage) || page === 1n
-  }
-  if (isWrong) throw new Broken('its list of free pages was overwritten')
-}
-
-function largeValue({ file, pageBytes }: DataFile, first: number, valueBytes: number): Buffer {
-  const value = Buffer.alloc(valueBytes)
-  readSync(file, value, 0, valueBytes, first * pageBytes + headBytes)
-  return value
 }

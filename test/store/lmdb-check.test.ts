@@ -131,3 +131,35 @@ t.test('damage that would end the process is reported before LMDB opens the file
   const text = spoilt(false, (file) => writeFileSync(file, 'this is no database\n'.repeat(1000)))
   t.throws(() => openEnvironment(text), /data\.mdb is broken: it is no database of LMDB/)
 })
+
+t.test('a file that lacks only free pages is not looked at whole, however large it is', async (t) => {
+  const path = join(scratch('lmdb'), 'short')
+  const environment = openEnvironment(path)
+  const table = environment.table('one')
+  environment.write(() => {
+    for (let n = 0; n < 3000; n += 1) table.put(Buffer.from(`key ${n}`), Buffer.alloc(60, n))
+  })
+  // Its list of free pages has room then, so that the next transaction ends below what it takes and gives back.
+  for (let n = 0; n < 30; n += 1)
+    environment.write(() => table.put(Buffer.from('key 1'), Buffer.alloc(60, n)))
+  const large = Array.from({ length: 40 }, (_, n) => Buffer.from(`large ${n}`))
+  environment.write(() => {
+    for (const key of large) table.put(key, Buffer.alloc(9000))
+    for (const key of large) table.remove(key)
+  })
+  await environment.close()
+  const file = join(path, 'data.mdb')
+  const bytes = readFileSync(file)
+  const lastPage = Math.max(...[0, 1].map((meta) => Number(bytes.readBigUInt64LE(meta * 4096 + 24 + 0x78))))
+  t.ok((lastPage + 1) * 4096 - bytes.length > 100 * 4096, 'LMDB left them out')
+  t.equal(databaseFault(path, all), undefined)
+  // A page far below the roots: whoever looks at all of them finds it, and only whoever does.
+  const leaf = bytes.indexOf('key 2000')
+  const broken = Buffer.from(bytes).fill(0xff, leaf - (leaf % 4096), leaf - (leaf % 4096) + 4096)
+  writeFileSync(file, broken)
+  t.match(databaseFault(path, all), /cut off/)
+  t.equal(databaseFault(path, 3), undefined)
+  // What is used is missing, too.
+  writeFileSync(file, broken.subarray(0, bytes.length - 20 * 4096))
+  t.match(databaseFault(path, 3), /cut off/)
+})
