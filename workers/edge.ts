@@ -40,7 +40,6 @@ import { ModerationStore } from '../src/moderation/store.js'
 import { openNames } from '../src/names/wiring.js'
 import type { ExportReply, ExportRequest } from '../src/parquet/export-protocol.js'
 import { QueryLines } from '../src/query/lines.js'
-import { createQueryHandler } from '../src/query/route.js'
 import type { InfoParts } from '../src/routes/about-gateway.js'
 import { AdminRoute } from '../src/routes/admin/admin-route.js'
 import { cacheOrders } from '../src/routes/admin/cache-orders.js'
@@ -60,6 +59,7 @@ import { announceRoute } from '../src/routes/announce-route.js'
 import { consoleDoor } from '../src/routes/console-door.js'
 import { consoleRoutes } from '../src/routes/console-routes.js'
 import { createGateway } from '../src/routes/gateway.js'
+import { graphqlRoute } from '../src/routes/graphql-route.js'
 import { aboutIndexes } from '../src/routes/index-routes.js'
 import { infoRoutes } from '../src/routes/info-routes.js'
 import { namingFor } from '../src/routes/name-route.js'
@@ -196,26 +196,7 @@ const queryLines = new QueryLines(
   options.queryPorts.map((port, at) => ({ port, left: left[at] as SharedArrayBuffer })),
   { ...queue, heldMaxBytes },
 )
-const busyQueries = meters.of('graphql_requests_total', { outcome: 'busy' })
-const graphql: Route = {
-  family: 'other',
-  path: '/graphql',
-  methods: ['GET', 'POST'],
-  about: [
-    {
-      path: '/graphql',
-      summary: 'Queries over the index',
-      statuses: [200, 400, 413, 415, 503],
-      query: ['query'],
-    },
-  ],
-  handle: createQueryHandler({
-    threads: queryLines,
-    sizeMaxBytes,
-    clientOf,
-    onBusy: () => busyQueries.add(1),
-  }),
-}
+const graphql = graphqlRoute({ threads: queryLines, sizeMaxBytes, clientOf, meters })
 const moderation = addressOf<ModerationRequest, ModerationReply>(options.moderationPort, options.mailboxMax)
 const tracking: readonly Route[] =
   options.swarmPort === undefined
