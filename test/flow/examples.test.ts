@@ -125,6 +125,22 @@ t.test('a webhook receiver gets blocks', async (t) => {
   t.equal(await running.stop(), 0)
 })
 
+t.test('a stock client pays on devnet, where every key has money', async (t) => {
+  const port = String(await findPort('127.0.0.1', 0, 'a port for the test'))
+  const running = await run(t, t.testdir(), {
+    DEVNET_PORT: port,
+    ENABLE_RATE_LIMITER: 'true',
+    RATE_LIMITER_IP_TOKENS_PER_BUCKET: '2',
+    ENABLE_X_402_USDC_DATA_EGRESS: 'true',
+    X_402_USDC_NETWORK: 'base-sepolia',
+    X_402_USDC_WALLET_ADDRESS: '0x000000000000000000000000000000000000dEaD',
+    X_402_USDC_FACILITATOR_URL: `http://127.0.0.1:${port}/x402`,
+  })
+  const said = await example(t, '04-pay-with-x402.mjs', [running.examples.image ?? ''], addresses(running))
+  t.match(said, /without payment: 402\nwith payment: {4}200, \d+ bytes/)
+  t.equal(await running.stop(), 0)
+})
+
 const binary = anvilPath()
 const skip = binary === undefined && 'anvil is not installed'
 
