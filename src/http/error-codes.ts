@@ -28,7 +28,7 @@ export const errorCodes = {
   SLC_UNKNOWN: {
     status: 404,
     title: 'Not found',
-    hint: 'No source of this gateway has it. A fresh upload may need some minutes.',
+    hint: 'Nothing is at this address. A fresh upload may need some minutes.',
   },
   SLC_METHOD: {
     status: 405,
