@@ -14,7 +14,7 @@ const help = `bundling: how fast accepted items become the data of a bundle, out
   --mib N      of each bundle (128), at most 10,000 items
   --rounds N   (5)
 
-packed: header, tree and root of its chunks. seeded: all chunks once more, each in memory of its own. Nothing is sent.
+packed: header, tree and root of its chunks. seeded: all chunks once more. Nothing is sent.
 Processor time is that of the whole process, so other work beside it changes it little. Files are in the page cache.
 `
 

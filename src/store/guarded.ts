@@ -50,20 +50,12 @@ class OpenFile {
 export function openGuarded(path: string): Environment {
   const environment = openEnvironment(path)
   const file = new OpenFile(path)
-  const look = (): void => {
-    const fault = file.fault()
-    if (fault !== undefined) throw new BrokenDatabase(path, fault)
-  }
   return {
     ...environment,
     write(act) {
-      look()
+      const fault = file.fault()
+      if (fault !== undefined) throw new BrokenDatabase(path, fault)
       return environment.write(act)
     },
-    writeSoon: (act) =>
-      environment.writeSoon(() => {
-        look()
-        return act()
-      }),
   }
 }

@@ -6,7 +6,6 @@ import { codeOf } from './blobs.js'
 import { withRoom } from './disk-full.js'
 import { makeFolder } from './folder.js'
 import { BrokenDatabase, databaseFault } from './lmdb-check.js'
-import { SoonWriter, type WrittenSoon } from './write-soon.js'
 
 /** One table of an environment: keys and values are bytes, keys in byte order. */
 export interface Table {
@@ -68,11 +67,6 @@ export interface Environment {
    * thrown on. A killed process leaves the state before or after, never between.
    */
   write<T>(act: () => T): T
-  /**
-   * The same, but this thread waits for no disk: `act` runs in one of its next turns. A power cut may take all of it back until
-   * it is flushed; a killed process does not.
-   */
-  writeSoon<T>(act: () => T): WrittenSoon<T>
   /** Resolves when what was committed so far would survive a power cut too. */
   flushed(): Promise<void>
   /** Lets the next read see the latest commit. Without it a thread may see one state for the length of its turn. */
@@ -186,8 +180,6 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
     maxDbs: tablesMax,
     // A thread reads through one slot; other processes (tools, tests) may look in too.
     maxReaders: 256,
-    // The begin of a batch has a promise that nobody can handle: a commit that failed would end the process.
-    eventTurnBatching: false,
     ...(durable ? { overlappingSync: false } : {}),
   })
   const opened = new Map<string, Database<Buffer, Buffer>>()
@@ -198,21 +190,10 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
     return found
   }
   const closing: (() => void)[] = []
-  let soon: SoonWriter | undefined
   return {
     path,
     table: (name) => tableOf(database(name)),
     write: (act) => withRoom(path, () => root.transactionSync(act)),
-    writeSoon: (act) => {
-      try {
-        return withRoom(path, () => {
-          soon ??= new SoonWriter(root)
-          return soon.write(act)
-        })
-      } catch (error) {
-        return { visible: Promise.reject(error), flushed: Promise.resolve() }
-      }
-    },
     flushed: async () => {
       await root.flushed
     },
@@ -227,7 +208,7 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
     onClose: (act) => void closing.push(act),
     close: () => {
       for (const act of closing.splice(0)) act()
-      return soon === undefined ? root.close() : soon.close()
+      return root.close()
     },
   }
 }

@@ -37,15 +37,10 @@ export class Acceptance {
   #isWriting = false
   /** When the last transaction was over, of the monotonic clock. */
   #writtenMs = Number.NEGATIVE_INFINITY
-  /** None begins before the disk has the one before it: more would only wait there, on threads that others need. */
-  #flushed: Promise<unknown> = Promise.resolve()
 
   constructor(private readonly parts: AcceptanceParts) {}
 
-  /**
-   * Resolves with true when every thread can read it. The log has it already, for good: so nobody waits for the disk to have the
-   * tables, too. False: the service ends, and its next start finds it in the log.
-   */
+  /** Resolves with true when every thread can read it. False: the service ends, and its next start finds it in the log. */
   keep(item: AcceptedItem, charge: Charged): Promise<boolean> {
     return new Promise((done) => {
       this.#waiting.push({ item, charge, done })
@@ -57,12 +52,12 @@ export class Acceptance {
     this.#isWriting = true
     while (this.#waiting.length > 0) {
       const againMs = this.#writtenMs + gatherMs - this.parts.clock.monotonic()
-      await Promise.all([againMs > 0 ? pause(againMs) : undefined, this.#flushed])
+      if (againMs > 0) await pause(againMs)
       const group = this.#waiting.splice(0)
       const items = group.map(({ item }) => item)
       const { uploads, closing, say, news, receiptNews } = this.parts
       let committed = over
-      // It may be undone, and run again: nothing but tables changes in it.
+      // The transaction may be undone, and run again: nothing but tables changes in it.
       const more = (): void => {
         for (const { item, charge } of group) {
           charge.keep(item.id)
@@ -70,14 +65,7 @@ export class Acceptance {
         }
         committed = receiptNews?.add(items.map(({ id }) => id)) ?? over
       }
-      const write = (): Promise<void> => {
-        const { visible, flushed } = uploads.acceptSoon(items, more)
-        this.#flushed = flushed.then((error) => {
-          if (error !== undefined)
-            say.error({ err: error }, 'the tables of uploads are not on the disk: a start looks into the log')
-        })
-        return visible
-      }
+      const write = (): void => uploads.accept(items, more)
       const isKept = await writePatiently(write, closing, say)
       if (isKept) {
         committed()

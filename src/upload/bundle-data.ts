@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { encodeBundleHeader } from '../format/bundle.js'
-import { chunkSizes } from '../format/chunk.js'
+import { chunkSizeMax, chunkSizes } from '../format/chunk.js'
 import { isRefusal } from '../format/refusal.js'
 import { DataRootHasher } from '../proof/data-root.js'
 import type { MerkleTree } from '../proof/merkle.js'
@@ -168,11 +168,15 @@ export class BundleData {
     return tree
   }
 
-  /** The chunks with something in them, in order; each may be kept. */
+  /**
+   * The chunks with something in them, in order, each valid until the next one: memory of its own for each would be given back by
+   * garbage collection only, and a bundle has up to 8192.
+   */
   async *chunks(): AsyncGenerator<{ readonly index: number; readonly bytes: Uint8Array }, undefined> {
     const sizes = [...chunkSizes(this.sizeBytes)]
     let index = 0
-    let gathered = Buffer.allocUnsafe(sizes[0] ?? 0)
+    const room = Buffer.allocUnsafeSlow(chunkSizeMax)
+    let gathered = room.subarray(0, sizes[0] ?? 0)
     let filled = 0
     for await (const piece of this.pieces()) {
       for (let at = 0; at < piece.length; ) {
@@ -183,7 +187,7 @@ export class BundleData {
         if (filled < gathered.length) continue
         yield { index, bytes: gathered }
         index += 1
-        gathered = Buffer.allocUnsafe(sizes[index] ?? 0)
+        gathered = room.subarray(0, sizes[index] ?? 0)
         filled = 0
       }
     }

@@ -16,7 +16,7 @@ import {
   type ItemCharge,
 } from './charging.js'
 import type { FreePools } from './free-pools.js'
-import { tryWriteSoon } from './patient-write.js'
+import { tryWrite } from './patient-write.js'
 import type { Uploader } from './uploader.js'
 
 /** A client is told within a second that nobody can be asked for credits. */
@@ -65,17 +65,12 @@ export class CreditCharging implements Charging {
       // What is not forgotten is settled, or given back, once more by the next process.
       if (closing.aborted) return words.map(({ id }) => paymentAway(id))
       for (const { id, isHeld } of words) if (!isHeld) this.#over.add(id)
-      const { visible, flushed } = environment.writeSoon(() => {
-        for (const id of this.#over) this.#unsettled.remove(idBytes(id))
-        for (const { id, isHeld } of words) if (isHeld) this.#unsettled.put(idBytes(id), held)
-      })
-      const isHolding = words.some(({ isHeld }) => isHeld)
-      const written = visible.then(async () => {
-        // Before anybody holds credits back, word of it would survive a power cut.
-        const error = isHolding ? await flushed : undefined
-        if (error !== undefined) throw error
-      })
-      const refusal = await tryWriteSoon(written)
+      const write = (): void =>
+        environment.write(() => {
+          for (const id of this.#over) this.#unsettled.remove(idBytes(id))
+          for (const { id, isHeld } of words) if (isHeld) this.#unsettled.put(idBytes(id), held)
+        })
+      const refusal = tryWrite(write)
       if (refusal === undefined) this.#over.clear()
       return words.map(() => (refusal === undefined ? undefined : answerOf(refusal)))
     }, wordsMax)

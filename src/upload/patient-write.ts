@@ -17,30 +17,19 @@ export function tryWrite(write: () => void): Refusal | undefined {
   }
 }
 
-/** The same for a transaction that this thread does not wait for. */
-export async function tryWriteSoon(written: Promise<unknown>): Promise<Refusal | undefined> {
-  try {
-    await written
-    return undefined
-  } catch (error) {
-    if (!isDiskError(error)) throw error
-    return diskRefusal(error)
-  }
-}
-
 /**
  * Does `write`, a transaction of the upload service's tables, and waits for a disk that is full or fails: it is tried again each
  * second, until the disk takes it. What it writes down has happened already, so that there is nobody to refuse it to. False: the
  * service ends (`closing`), and the next process writes it down. Rejects with any other error.
  */
 export async function writePatiently(
-  write: () => void | Promise<void>,
+  write: () => void,
   closing: AbortSignal,
   say: Pick<Log, 'error' | 'info'>,
 ): Promise<boolean> {
   for (let tries = 0; ; tries += 1) {
     try {
-      await write()
+      write()
       if (tries > 0) say.info({ tries }, 'the disk of the upload service takes changes again')
       return true
     } catch (error) {

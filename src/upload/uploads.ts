@@ -2,7 +2,6 @@ import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { readJsonRow } from '../store/json-row.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import type { LogPlace } from '../store/segments/log-file.js'
-import type { WrittenSoon } from '../store/write-soon.js'
 import type { Taken } from './free-pools.js'
 
 /** What the log itself says of an item: enough to know it by when the tables were lost. */
@@ -201,23 +200,16 @@ export class Uploads {
 
   /** `more` is written in the same transaction. */
   accept(items: readonly AcceptedItem[], more: () => void): void {
-    this.environment.write(() => this.#accept(items, more))
-  }
-
-  /** The same, and nobody waits for the disk: the log has these items, and brings them here again after a power cut. */
-  acceptSoon(items: readonly AcceptedItem[], more: () => void): WrittenSoon<void> {
-    return this.environment.writeSoon(() => this.#accept(items, more))
-  }
-
-  #accept(items: readonly AcceptedItem[], more: () => void): void {
-    more()
-    for (const item of items) {
-      this.put(item)
-      this.#waiting.put(waitingKey(item), none)
-      const { digest, owner, id, isBundle } = item
-      if (digest !== undefined) this.putContent(owner, Buffer.from(digest, 'base64url'), id)
-      if (isBundle === true) this.#unopened.put(idBytes(id), none)
-    }
+    this.environment.write(() => {
+      more()
+      for (const item of items) {
+        this.put(item)
+        this.#waiting.put(waitingKey(item), none)
+        const { digest, owner, id, isBundle } = item
+        if (digest !== undefined) this.putContent(owner, Buffer.from(digest, 'base64url'), id)
+        if (isBundle === true) this.#unopened.put(idBytes(id), none)
+      }
+    })
   }
 
   /** Only inside a `write` of the environment, as all below. */

@@ -54,7 +54,9 @@ t.test('a bundle is its items, however they lie in the log', async (t) => {
         (files[place.file - 1] as Buffer).subarray(place.offset, place.offset + place.sizeBytes),
       )
       const whole = Buffer.concat(pieces)
-      if (whole.length !== data.sizeBytes) return false
+      const chunks: Buffer[] = []
+      for await (const { bytes } of data.chunks()) chunks.push(Buffer.from(bytes))
+      if (whole.length !== data.sizeBytes || !Buffer.concat(chunks).equals(whole)) return false
       return whole.subarray(data.header.length).equals(Buffer.concat(expected))
     }),
     { numRuns: 60 },

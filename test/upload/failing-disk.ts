@@ -9,21 +9,18 @@ export interface FailingDisk {
 }
 
 export function failingDisk(sound: Environment): FailingDisk {
-  const failing =
-    <T>(act: () => T) =>
-    (): T => {
-      const outcome = act()
-      if (!disk.isFull) return outcome
-      disk.undone += 1
-      throw Object.assign(new Error('No space left on device'), { code: 28 })
-    }
   const disk: FailingDisk = {
     isFull: false,
     undone: 0,
     environment: {
       ...sound,
-      write: (act) => sound.write(failing(act)),
-      writeSoon: (act) => sound.writeSoon(failing(act)),
+      write: (act) =>
+        sound.write(() => {
+          const outcome = act()
+          if (!disk.isFull) return outcome
+          disk.undone += 1
+          throw Object.assign(new Error('No space left on device'), { code: 28 })
+        }),
     },
   }
   return disk

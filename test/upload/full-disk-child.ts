@@ -14,8 +14,7 @@ const ids = Array.from({ length: Number(count) }, (_, at) =>
   idOfBytes(createHash('sha256').update(`${at}`).digest()),
 )
 for (const [at, id] of ids.entries()) {
-  const accept = (): Promise<void> =>
-    uploads.acceptSoon([{ ...facts, id, winc: String(at) }], () => undefined).visible
+  const accept = (): void => uploads.accept([{ ...facts, id, winc: String(at) }], () => undefined)
   if (!(await writePatiently(accept, new AbortController().signal, say))) tell('ended')
 }
 tell(`kept ${ids.filter((id, at) => uploads.find(id)?.winc === String(at)).length}`)
