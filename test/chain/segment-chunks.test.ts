@@ -5,6 +5,7 @@ import t from 'tap'
 import type { ProvenChunk } from '../../src/chain/chunk-cache.js'
 import { type ChunkByte, WrittenChunks } from '../../src/chain/segment-chunks.js'
 import { chunkSizeMax } from '../../src/format/chunk.js'
+import { sha256 } from '../../src/proof/digest.js'
 import { encodeChunkWords, nameOfChunk, provesChunk } from '../../src/store/segments/chunk-words.js'
 import { fc } from '../property.js'
 import { scratch } from '../scratch.js'
@@ -64,6 +65,20 @@ t.test('chunks of an unusual cut are not kept, and no other is taken for one', a
     if (found !== undefined)
       t.ok(odd.some((one) => one.start === found.start && Buffer.from(one.chunk).equals(found.chunk)))
   }
+  await rig.close()
+})
+
+t.test('a payload of the words that name a chunk is not the chunk, nor the chunk that payload', async (t) => {
+  const rig = new SegmentRig(scratch('chunks'), roomy)
+  const chunks = new WrittenChunks(rig.store, rig.reader)
+  const one = oneChunk()
+  const payload = encodeChunkWords({ ...one, dataPath: new Uint8Array(0) })
+  rig.store.put(sha256(payload), [payload])
+  t.notOk(chunks.has(at(one)))
+  t.equal(chunks.near(at(one), 32), undefined)
+  chunks.put(one)
+  t.ok(Buffer.from(one.chunk.subarray(0, 32)).equals(chunks.near(at(one), 32) ?? payload))
+  t.ok((await rig.get(sha256(payload)))?.equals(payload))
   await rig.close()
 })
 

@@ -57,10 +57,13 @@ export function decodeChunkWords(meta: Uint8Array): ChunkWords | undefined {
 
 const together = Buffer.alloc(nameBytes)
 
-/** The 32 bytes that a chunk is found by: never those of a payload, which are the SHA-256 of the payload itself. */
+/**
+ * The 32 bytes that a chunk is found by: SHA-512/256 of what is said of it. Payloads are found by their SHA-256: by the same
+ * hash, a payload of just these words would have the name of the chunk, and anybody can upload it.
+ */
 export function nameOfChunk(name: ChunkName): Uint8Array {
   writeName(together, name)
-  return createHash('sha256').update(together).digest()
+  return createHash('sha512-256').update(together).digest()
 }
 
 /** Whether the record with this meta and these bytes is the chunk of this name, by its own proof. */
