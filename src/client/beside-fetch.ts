@@ -1,10 +1,39 @@
+/** What sends the requests of Node's `fetch`. */
+interface Dispatcher {
+  readonly dispatch?: unknown
+}
+
+function memberOf(one: object, name: string): unknown {
+  const symbol = Object.getOwnPropertySymbols(one).find(({ description }) => description === name)
+  return symbol && (one as Record<symbol, unknown>)[symbol]
+}
+
+/**
+ * Whether a dispatcher is like the one that `fetch` makes for itself. An Agent with options may go through a proxy (`connect`),
+ * believe other authorities or have other limits, and what is composed of one may change each request.
+ */
+function isUsual(one: Dispatcher | undefined): boolean {
+  if (one === undefined) return true
+  const kind = Object.getPrototypeOf(one) as
+    | (Dispatcher & { readonly constructor?: { readonly name: string } })
+    | null
+  const [options, factory] = [memberOf(one, 'options'), memberOf(one, 'factory')]
+  return (
+    kind?.constructor?.name === 'Agent' &&
+    one.dispatch === kind.dispatch &&
+    typeof factory === 'function' &&
+    factory.name === 'defaultFactory' &&
+    // Without options there is a bound at most, which bounds nothing.
+    Object.values(options ?? {}).every((value) => value === undefined || value === Number.POSITIVE_INFINITY)
+  )
+}
+
 /** A program may have replaced `fetch`, or told it to go through a proxy. */
 function isFetch(usual: typeof fetch): boolean {
   const dispatchers = Object.getOwnPropertySymbols(globalThis)
     .filter(({ description }) => description?.startsWith('undici.globalDispatcher') === true)
-    .map((symbol) => (globalThis as Record<symbol, { constructor?: { name?: string } } | undefined>)[symbol])
-  const isPlain = dispatchers.every((one) => one === undefined || one.constructor?.name === 'Agent')
-  return isPlain && globalThis.fetch === usual
+    .map((symbol) => (globalThis as Record<symbol, Dispatcher | undefined>)[symbol])
+  return dispatchers.every(isUsual) && globalThis.fetch === usual
 }
 
 /**

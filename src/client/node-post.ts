@@ -66,6 +66,8 @@ export function nodePost(
       answer.on('close', () => failed(new Error('the answer broke off')))
       answer.on('end', () => {
         const status = answer.statusCode ?? 0
+        // `Response` takes no others, and what is thrown in here would end the program.
+        if (status < 200 || status > 599) return failed(new Error(`an answer of the status ${status}`))
         const lines = new Headers()
         for (let at = 0; at + 1 < answer.rawHeaders.length; at += 2)
           lines.append(answer.rawHeaders[at] ?? '', answer.rawHeaders[at + 1] ?? '')

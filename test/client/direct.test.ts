@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { pause } from '../../src/actor/clock.js'
 import { directHead, endOfHead } from '../../src/client/fetch/direct-head.js'
 import { Gateways } from '../../src/client/fetch/gateways.js'
@@ -141,6 +142,13 @@ t.test('a gateway that breaks off, says nothing, or says too little', async (t) 
     }
   })
   t.equal(await codeOf(held(gateways, trickle.url)), 'unavailable')
+  const slow = await raw(t, async (socket) => {
+    for (const char of 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n') {
+      if (!socket.destroyed) socket.write(char)
+      await pause(20)
+    }
+  })
+  t.equal(await codeOf(held(gateways, slow.url)), 'unavailable', 'a head that comes byte by byte')
   t.equal(await codeOf(held(gateways, 'http://127.0.0.1:1')), 'unavailable')
 })
 
@@ -163,6 +171,35 @@ t.test('a connection that ended meanwhile costs nothing, and the caller can stop
     controller.abort()
     t.equal(await code, 'aborted')
   }
+  const controller = new AbortController()
+  const code = codeOf(held(new Gateways({ gatewayUrls: [once.url] }), once.url, 1000, controller.signal))
+  controller.abort()
+  t.equal(await code, 'aborted', 'before the connection is made')
+})
+
+t.test('a length for which there is no memory is a failure of that answer', async (t) => {
+  const vast = await raw(t, (socket) => void socket.write(head(10 ** 15 - 1)))
+  const gateways = new Gateways({ gatewayUrls: [vast.url] })
+  t.equal(await codeOf(held(gateways, vast.url, Number.MAX_SAFE_INTEGER)), 'too-large')
+})
+
+t.test('a dispatcher of the program sends every request', async (t) => {
+  const server = await raw(t, (socket) => void socket.write(`${head(5)}hello`))
+  const gateways = new Gateways({ gatewayUrls: [server.url] })
+  const usual = getGlobalDispatcher()
+  t.teardown(() => setGlobalDispatcher(usual))
+  const [proxied, plain] = [new Agent({ connect: { timeout: 5000 } }), new Agent()]
+  // What is composed has the Agent's name, and does other things.
+  const composed = plain.compose((dispatch) => (options, handler) => dispatch(options, handler))
+  for (const [one, isDirect] of [
+    [proxied, false],
+    [composed, false],
+    [plain, true],
+  ] as const) {
+    setGlobalDispatcher(one)
+    t.equal((await held(gateways, server.url)).isDirect, isDirect)
+  }
+  await Promise.all([proxied.close(), plain.close()])
 })
 
 t.test('where the program replaced fetch, everything goes there', async (t) => {
@@ -233,6 +270,9 @@ t.test('a long body is sent as it lies in memory, and an answer is an answer', a
   await t.rejects(platformFetch('http://127.0.0.1:1/', { method: 'POST', body }), {
     message: 'the request failed',
   })
+
+  const odd = await serving(t, () => ({ status: 999, text: '' }))
+  await t.rejects(platformFetch(odd.url, { method: 'POST', body }), { cause: { message: /status 999/ } })
 
   const silent = await serving(t, () => new Promise(() => undefined))
   const controller = new AbortController()

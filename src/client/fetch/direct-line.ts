@@ -1,6 +1,6 @@
 import { besideFetch } from '../beside-fetch.js'
 import { ClientError } from '../errors.js'
-import { abortedError, Patience } from '../timing.js'
+import { abortedError, Patience, throwIfAborted } from '../timing.js'
 import { type DirectHead, directHead, endOfHead } from './direct-head.js'
 import type { WholeAnswer } from './held-body.js'
 import { isTooSlow } from './pace.js'
@@ -109,7 +109,6 @@ class Exchange implements WholeAnswer {
 
   /** So many bytes came into `room`. False: the connection is of no use any more. */
   took(size: number): boolean {
-    this.#patience.came()
     this.#came += size
     return this.#head === undefined ? this.#readHead(size) : this.#readBody()
   }
@@ -118,10 +117,8 @@ class Exchange implements WholeAnswer {
     const { memory } = this
     const came = this.#came
     const end = endOfHead(memory.subarray(0, came), Math.max(0, came - size - 3))
-    if (end === undefined && came < memory.length) {
-      this.#patience.wait()
-      return true
-    }
+    // The head is waited for as a whole, as `fetch` does: it must not come byte by byte for days.
+    if (end === undefined && came < memory.length) return true
     const head = end === undefined ? undefined : directHead(memory.subarray(0, end))
     const rest = memory.subarray(end, came)
     if (head === undefined || rest.length > head.length) {
@@ -132,15 +129,29 @@ class Exchange implements WholeAnswer {
     this.status = head.status
     this.headers = head.headers
     const isHeld = head.status === 200 && head.length <= this.question.bytesMax
-    if (isHeld) this.#bytes = new Uint8Array(head.length)
+    const isRoom = isHeld && this.#makeRoom(head.length)
     this.#begin(true)
-    if (!isHeld) return false
+    if (!isRoom) return false
     this.#bytes.set(rest)
     this.#came = rest.length
     return this.#readBody()
   }
 
+  /** Memory for the body. False: there is none for so much, and whoever wants it is told. */
+  #makeRoom(length: number): boolean {
+    try {
+      this.#bytes = new Uint8Array(length)
+      return true
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error
+      const found = `${this.question.url} has ${length} bytes, and there is no memory for them`
+      this.#end(new ClientError('too-large', found, 'ask for a range, or set a lower holdBytesMax'))
+      return false
+    }
+  }
+
   #readBody(): boolean {
+    this.#patience.came()
     this.#show()
     const { url, patienceMs } = this.question
     if (this.#came === this.#bytes.length) {
@@ -258,6 +269,8 @@ export class DirectLines {
 
   /** Asks for a whole content. Undefined: `fetch` has to. Rejects with `unavailable` where nothing is said for too long. */
   async ask(question: DirectQuestion): Promise<WholeAnswer | undefined> {
+    // A signal that has fired already says so no more.
+    throwIfAborted(question.signal)
     const url = new URL(question.url)
     if (this.#unsuited.has(url.origin) || url.username !== '' || url.password !== '') return undefined
     const exchange = this.#connection(url)?.ask(question, url)
