@@ -106,10 +106,16 @@ export class GatewayNews {
   }
 
   #woken(): Promise<void> {
+    const { closing } = this.parts
     return new Promise((resolve) => {
-      this.#wake = resolve
-      if (this.#table.count() > 0 || this.parts.closing.aborted) resolve()
-      this.parts.closing.addEventListener('abort', () => resolve(), { once: true })
+      // What would stay at the signal would be one more with each message.
+      const wake = (): void => {
+        closing.removeEventListener('abort', wake)
+        resolve()
+      }
+      closing.addEventListener('abort', wake, { once: true })
+      this.#wake = wake
+      if (this.#table.count() > 0 || closing.aborted) wake()
     })
   }
 
