@@ -139,19 +139,18 @@ function bootId(): bigint {
 
 function faultOfTrees(file: number, size: number, meta: Meta, pagesMax: number): string | undefined {
   const { pageBytes, lastPage } = meta
+  const from = { file, size, ...meta }
+  const [free] = meta.trees
   const needed = (lastPage + 1) * pageBytes
-  const isShort = size < needed
-  const isRestFree = (): boolean => {
-    const [free] = meta.trees
-    return free !== undefined && isEndFree({ file, size, ...meta }, free, Math.floor(size / pageBytes))
-  }
+  let isCut = size < needed
   try {
-    if (pagesMax === Number.POSITIVE_INFINITY && !isShort) walkWhole({ file, size, ...meta })
-    else walk(file, size, meta, isShort && !isRestFree() ? Number.POSITIVE_INFINITY : pagesMax)
+    if (isCut && free !== undefined) isCut = !isEndFree(from, free, Math.floor(size / pageBytes))
+    if (pagesMax === Number.POSITIVE_INFINITY && !isCut) walkWhole(from)
+    else walk(file, size, meta, isCut ? Number.POSITIVE_INFINITY : pagesMax)
     return undefined
   } catch (error) {
     if (!(error instanceof Broken)) throw error
-    return isShort ? `it has ${size} of ${needed} bytes: it was cut off (${error.message})` : error.message
+    return isCut ? `it has ${size} of ${needed} bytes: it was cut off (${error.message})` : error.message
   }
 }
 
