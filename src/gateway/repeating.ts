@@ -25,9 +25,18 @@ const bodyMaxBytes = 256 * 1024
  * leads to it, whoever asks may choose: it would push out of the table what is asked for again.
  */
 function isOwnPath({ family, path, naming, fallback }: Flow): boolean {
-  if (family === 'manifest') return !fallback
+  if (family === 'manifest') {
+    // Of the paths without a name `/{id}/` alone: frames are redirected where a browser is about to show them.
+    const isBelowId = naming === undefined && path[44] === '/'
+    return !fallback && (isBelowId || naming !== undefined) && isUsualSpelling(path)
+  }
   if (family === 'raw') return path.length === 48
   return family === 'data' && (naming === undefined ? path.length === 44 : path === '/')
+}
+
+/** Paths below a manifest are decoded, and slashes at their end count for nothing: each has any number of spellings. */
+function isUsualSpelling(path: string): boolean {
+  return !path.endsWith('//') && (!path.includes('%') || encodeURI(decodeURIComponent(path)) === path)
 }
 
 /** An answer, and what it was made of. */
