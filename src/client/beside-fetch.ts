@@ -28,12 +28,17 @@ function isUsual(one: Dispatcher | undefined): boolean {
   )
 }
 
+/** Whether a function is Node's `fetch`, by its text: a program may have replaced that before the client was loaded. */
+function isNodes(one: typeof fetch): boolean {
+  return Function.prototype.toString.call(one).includes('internal/deps/undici')
+}
+
 /** A program may have replaced `fetch`, or told it to go through a proxy. */
 function isFetch(usual: typeof fetch): boolean {
   const dispatchers = Object.getOwnPropertySymbols(globalThis)
     .filter(({ description }) => description?.startsWith('undici.globalDispatcher') === true)
     .map((symbol) => (globalThis as Record<symbol, Dispatcher | undefined>)[symbol])
-  return dispatchers.every(isUsual) && globalThis.fetch === usual
+  return dispatchers.every(isUsual) && globalThis.fetch === usual && isNodes(usual)
 }
 
 /**

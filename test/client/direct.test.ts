@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { pause } from '../../src/actor/clock.js'
+import { besideFetch } from '../../src/client/beside-fetch.js'
 import { directHead, endOfHead } from '../../src/client/fetch/direct-head.js'
 import { Gateways } from '../../src/client/fetch/gateways.js'
 import { platformFetch } from '../../src/client/platform-fetch.js'
@@ -209,6 +210,7 @@ t.test('where the program replaced fetch, everything goes there', async (t) => {
   globalThis.fetch = async () => new Response('other')
   try {
     t.equal((await held(gateways, server.url)).bytes.toString(), 'other')
+    t.equal(besideFetch('node:net', globalThis.fetch), undefined, 'before the client was loaded, too')
   } finally {
     globalThis.fetch = usual
   }
