@@ -1,13 +1,13 @@
 /** The disk of the node is full for some time: it refuses in plain words, and goes on without a start. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { isDiskError } from '../../src/store/lmdb.js'
 import { eventually } from '../eventually.js'
+import { fillDisk } from '../fill-disk.js'
 import { jsonOf } from './posting.js'
 
 const child = fileURLToPath(new URL('./mining-node.js', import.meta.url))
@@ -15,18 +15,6 @@ const own = ['--map-root-user', '--mount', 'sh', '-c'] as const
 const mount = 'mount -t tmpfs -o size=64m none "$0"'
 const isAble = spawnSync('unshare', [...own, mount, t.testdir()]).status === 0
 const skip = !isAble && 'nobody may mount a file system here'
-
-function fill(path: string): void {
-  const file = openSync(path, 'w')
-  for (let size = 1_048_576; size > 1000; size /= 4) {
-    try {
-      for (;;) writeSync(file, Buffer.alloc(size))
-    } catch (error) {
-      if (!isDiskError(error)) throw error
-    }
-  }
-  closeSync(file)
-}
 
 t.test('a node whose disk is full refuses, mines nothing, and goes on afterwards', { skip }, async (t) => {
   const folder = t.testdir()
@@ -41,7 +29,7 @@ t.test('a node whose disk is full refuses, mines nothing, and goes on afterwards
   const height = async (): Promise<number> => ((await jsonOf(`${url}/info`)) as { height: number }).height
   await eventually(async () => (await height()) > 2)
   const filler = join(`/proc/${running.pid}/root`, folder, 'filler')
-  fill(filler)
+  fillDisk(filler)
   const minted = (): Promise<Response> => fetch(`${url}/mint/${'A'.repeat(43)}/5`)
   const refused = await minted()
   t.equal(refused.status, 503)

@@ -1,11 +1,11 @@
 /** The disk of the upload service is full for some time: uploads are refused in plain words, and go on without a start. */
 import { spawnSync } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
-import { isDiskError } from '../../src/store/lmdb.js'
 import { eventually } from '../eventually.js'
+import { fillDisk } from '../fill-disk.js'
 import { random } from '../property.js'
 import { run } from './running.js'
 
@@ -18,18 +18,6 @@ const skip = !isAble && 'nobody may mount a file system here'
 const signer = ed25519Signer(Buffer.alloc(32, 31))
 const itemOf = (bytes: number): Buffer =>
   Buffer.from(signItem(signer, {}, Buffer.alloc(bytes, `an item ${random()}`)))
-
-function fill(path: string): void {
-  const file = openSync(path, 'w')
-  for (let size = 1_048_576; size > 1000; size /= 4) {
-    try {
-      for (;;) writeSync(file, Buffer.alloc(size))
-    } catch (error) {
-      if (!isDiskError(error)) throw error
-    }
-  }
-  closeSync(file)
-}
 
 t.test('uploads are refused while it is full, and go on afterwards', { skip }, async (t) => {
   const folder = t.testdir()
@@ -56,7 +44,7 @@ t.test('uploads are refused while it is full, and go on afterwards', { skip }, a
 
   // Its file system is its own: this is the way in from outside.
   const filler = join(`/proc/${program.process.pid}/root`, uploads, 'filler')
-  fill(filler)
+  fillDisk(filler)
   const last = { 'upload-complete': '?1', 'upload-draft-interop-version': '6' }
   const asked: readonly (readonly [string, () => Promise<Response>])[] = [
     ['a small item', () => post('/tx', itemOf(1000))],

@@ -1,7 +1,8 @@
 /** Writes to a database in a folder of a small file system of its own: before it is full, while it is, and afterwards. */
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDiskError, openEnvironment } from '../../src/store/lmdb.js'
+import { fillDisk } from '../fill-disk.js'
 
 const [folder = ''] = process.argv.slice(2)
 const environment = openEnvironment(join(folder, 'tables'))
@@ -21,21 +22,8 @@ function put(from: number, rows: number): void {
   outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
 }
 
-/** Until nothing fits any more. */
-function fill(path: string): void {
-  const file = openSync(path, 'w')
-  for (let size = 1_048_576; size > 1000; size /= 4) {
-    try {
-      for (;;) writeSync(file, Buffer.alloc(size))
-    } catch (error) {
-      if (!isDiskError(error)) throw error
-    }
-  }
-  closeSync(file)
-}
-
 put(0, 10)
-fill(join(folder, 'filler'))
+fillDisk(join(folder, 'filler'))
 for (let at = 0; at < 500; at += 1) put(1000 + at * 60, 1 + (at % 60))
 rmSync(join(folder, 'filler'))
 put(100_000, 10)

@@ -1,0 +1,15 @@
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { isDiskError } from '../src/store/lmdb.js'
+
+/** Writes a file at `path` until nothing more fits onto its disk. Throws what is no error of a disk. */
+export function fillDisk(path: string): void {
+  const file = openSync(path, 'w')
+  for (let size = 1_048_576; size > 1000; size /= 4) {
+    try {
+      for (;;) writeSync(file, Buffer.alloc(size))
+    } catch (error) {
+      if (!isDiskError(error)) throw error
+    }
+  }
+  closeSync(file)
+}
