@@ -6,6 +6,7 @@ import { takeWorkFolder } from './kit/folders.js'
 import { thisMachine } from './kit/machine.js'
 import { say } from './kit/say.js'
 import { comparedLines } from './report/compare.js'
+import { headOf } from './report/metrics.js'
 import { writePage } from './report/page.js'
 import { type CaseResult, failed, keepResults, type Results, resultsOf } from './report/results.js'
 import { caseLines, verdictLine } from './report/text.js'
@@ -52,8 +53,13 @@ const { values, positionals } = parseArgs({
 
 function list(): void {
   for (const group of groups) {
-    for (const { name, about, bar } of group.cases) {
-      say(`${name}${bar === undefined ? '' : `  (wanted: ${bar}x)`}\n    ${about}`)
+    for (const { name, about, bar, most = {} } of group.cases) {
+      const ratio = bar === undefined ? [] : [`${bar}x`]
+      const wanted = [
+        ...ratio,
+        ...Object.entries(most).map(([metric, limit]) => `${headOf(metric)} at most ${limit}`),
+      ]
+      say(`${name}${wanted.length === 0 ? '' : `  (wanted: ${wanted.join(', ')})`}\n    ${about}`)
     }
   }
 }

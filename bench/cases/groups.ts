@@ -1,11 +1,13 @@
 import { indexGroup } from '../index/group.js'
 import { bandGroup } from './bands.js'
 import { coldGroup } from './cold.js'
+import { coldMixGroup } from './cold-mix.js'
 import { hotGroup } from './hot.js'
 import { hotSets } from './hot-sets.js'
 import { importingGroup } from './importing.js'
 import type { Group } from './run.js'
 import { slowGroup } from './slow-readers.js'
+import { startGroup } from './start.js'
 import { streamGroup } from './stream.js'
 
 /** Everything that `npm run bench` measures, in the order in which it does. */
@@ -13,8 +15,10 @@ export const groups: readonly Group[] = [
   ...hotSets.map(hotGroup),
   bandGroup,
   coldGroup,
+  coldMixGroup,
   streamGroup,
   slowGroup,
+  startGroup,
   importingGroup,
   indexGroup,
 ]

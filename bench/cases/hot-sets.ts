@@ -1,6 +1,15 @@
 import { corpusOf } from '../corpus/corpus.js'
+import { canBoundMemory } from '../kit/bounded-memory.js'
 import type { Target } from '../load/load.js'
-import { type HotCase, type HotSet, type Served, serveWide, wholeOf, wideCorpus } from './hot.js'
+import { type HotCase, type HotSet, serveWide, wholeOf, wideCorpus } from './hot.js'
+import {
+  type Served,
+  startWithAll,
+  startWithLimits,
+  startWithLittleMemory,
+  startWithNginx,
+} from './hot-servers.js'
+import type { Scale } from './scale.js'
 
 const everything = ({ corpus }: Served): Target[] => corpus.contents.map(wholeOf)
 
@@ -95,6 +104,44 @@ const widerCases: readonly HotCase[] = [
   },
 ]
 
+const threadsCases: readonly HotCase[] = [
+  {
+    ...manner,
+    name: 'two threads: Zipf',
+    group: 'two threads',
+    about: 'the small contents by Zipf 0.9 again, answered by two threads; nginx has two workers',
+    bar: 1.05,
+    order: zipf,
+    targets: everything,
+  },
+]
+
+const limitsCases: readonly HotCase[] = [
+  {
+    ...manner,
+    name: 'limits: Zipf',
+    group: 'limits',
+    about:
+      'the small contents by Zipf 0.9 again, with the limits on clients and resources; the rival is this gateway without',
+    bar: 0.95,
+    order: zipf,
+    targets: everything,
+  },
+]
+
+const memoryCases: readonly HotCase[] = [
+  {
+    ...manner,
+    name: 'little memory: uniform',
+    group: 'little memory',
+    about:
+      'many more contents, all equally often, where memory holds half of them: the disk answers the rest',
+    bar: 0.9,
+    order: 'uniform',
+    targets: everything,
+  },
+]
+
 const largeCases: readonly HotCase[] = [
   {
     ...manner,
@@ -127,15 +174,27 @@ const aloneCases: readonly HotCase[] = alone.map(([name, sizeBytes, bar, rate]) 
   targets: (served) => everything(served).filter((target) => target.sizeBytes === sizeBytes),
 }))
 
+const serveWider = (scale: Scale): Served => ({ corpus: wideCorpus(scale, scale.wider) })
+
 /** Sets in the order in which they run. */
 export const hotSets: readonly HotSet[] = [
-  { name: 'wide', serve: serveWide, cases: wideCases },
-  { name: 'wider', serve: (scale) => ({ corpus: wideCorpus(scale, scale.wider) }), cases: widerCases },
+  { name: 'wide', serve: serveWide, start: startWithAll, cases: wideCases },
+  { name: 'two threads', serve: serveWide, start: startWithNginx, threads: 2, cases: threadsCases },
+  { name: 'limits', serve: serveWide, start: startWithLimits, cases: limitsCases },
+  { name: 'wider', serve: serveWider, start: startWithAll, cases: widerCases },
+  {
+    name: 'little memory',
+    serve: serveWider,
+    start: startWithLittleMemory,
+    obstacle: () => (canBoundMemory() ? undefined : 'the kernel lets us bound no memory'),
+    cases: memoryCases,
+  },
   {
     name: 'large',
     serve: ({ large: { count, sizeBytes } }) => ({
       corpus: corpusOf({ name: `large-${count}`, count, sizes: { law: 'listed', sizesBytes: [sizeBytes] } }),
     }),
+    start: startWithAll,
     cases: largeCases,
   },
   {
@@ -146,6 +205,7 @@ export const hotSets: readonly HotSet[] = [
         corpus: corpusOf({ name: 'alone', count: alone.length, sizes: { law: 'listed', sizesBytes } }),
       }
     },
+    start: startWithAll,
     cases: aloneCases,
   },
 ]

@@ -1,12 +1,10 @@
 import { type Content, type Corpus, corpusOf, smallSizes } from '../corpus/corpus.js'
-import { type Sites, sitesOf } from '../corpus/sites.js'
+import { sitesOf } from '../corpus/sites.js'
 import type { Manner, Target } from '../load/load.js'
 import type { CaseWords, Row } from '../report/results.js'
 import { type Candidate, stopAll } from '../rivals/candidate.js'
-import { fillWith, startGateway } from '../rivals/gateway.js'
-import { fileServer } from '../rivals/nginx.js'
-import { blockOf, startLayer } from '../rivals/start-layer.js'
 import { entityTags } from './entity-tags.js'
+import type { Served, StartServers } from './hot-servers.js'
 import {
   closedFigures,
   type Group,
@@ -19,12 +17,6 @@ import {
   runCase,
 } from './run.js'
 import type { Scale } from './scale.js'
-
-/** What all servers of a set serve. */
-export interface Served {
-  readonly corpus: Corpus
-  readonly sites?: Sites | undefined
-}
 
 /** One kind of requests for the contents of a set. */
 export interface HotCase extends CaseWords {
@@ -42,37 +34,18 @@ export interface HotCase extends CaseWords {
 export interface HotSet {
   readonly name: string
   serve(scale: Scale): Served
+  /** Beside whom it is measured. */
+  readonly start: StartServers
+  /** Edge threads, and workers of nginx; those of the run where it is absent. */
+  readonly threads?: number
+  /** Why it cannot run on this machine. */
+  readonly obstacle?: () => string | undefined
   readonly cases: readonly HotCase[]
 }
 
 /** A content under its id. */
 export function wholeOf({ id, sizeBytes, truthStart }: Content): Target {
   return { path: `/${id}`, sizeBytes, truthStart }
-}
-
-/** Starts all servers of a set. A rival that cannot be started is left out, and its name printed. */
-async function startAll({ corpus, sites }: Served, { threads, note }: Order): Promise<Candidate[]> {
-  const gateway = await startGateway({
-    name: 'sluice',
-    threads,
-    fill: (seeding) => fillWith(seeding, corpus, sites),
-  })
-  const started = [gateway]
-  const begin = async (name: string, start: () => Promise<Candidate>): Promise<void> => {
-    try {
-      started.push(await start())
-    } catch (error) {
-      note(`${name} is left out: ${error instanceof Error ? error.message : String(error)}`)
-    }
-  }
-  const folders = { files: corpus.filesFolder, sites: sites?.folder }
-  for (const sendfile of [true, false]) await begin('nginx', () => fileServer(folders, threads, sendfile))
-  const [content] = corpus.contents
-  const block = content === undefined ? [] : await blockOf(gateway.port, content.id)
-  // These have one thread each.
-  const layers = threads === 1 ? (['uws', 'node', 'own'] as const) : []
-  for (const layer of layers) await begin(layer, () => startLayer(layer, corpus, sites, block))
-  return started
 }
 
 /** Targets that each candidate was asked for already. */
@@ -141,9 +114,12 @@ export function hotGroup(set: HotSet): Group {
     name,
     cases,
     async run(order, wanted) {
+      const obstacle = set.obstacle?.()
+      if (obstacle !== undefined) return order.note(`${name} is left out: ${obstacle}`)
       const served = set.serve(order.scale)
       order.note(`${name}: ${served.corpus.contents.length} contents, servers start`)
-      const candidates = await startAll(served, order)
+      const threads = set.threads ?? order.threads
+      const candidates = await set.start(served, { ...order, threads })
       const warmed: Warmed = new Map()
       try {
         for (const asked of cases.filter((one) => wanted.includes(one))) {

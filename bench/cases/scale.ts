@@ -14,6 +14,8 @@ export interface Scale {
   /** Duration of the warm-up of each side in cases of the index. */
   readonly warmMs: number
   readonly slowReaders: number
+  /** Contents that lie on the disk at a start. */
+  readonly startObjects: number
   readonly rounds: number
   /** Of load for each candidate, round and way of asking. */
   readonly seconds: number
@@ -36,6 +38,7 @@ const small: Scale = {
   indexQueries: 20,
   warmMs: 100,
   slowReaders: 50,
+  startObjects: 1000,
   rounds: 1,
   seconds: 0.3,
   rate: 0.25,
@@ -55,6 +58,7 @@ const usual: Scale = {
   indexQueries: 100,
   warmMs: 1000,
   slowReaders: 1000,
+  startObjects: 1_000_000,
   rounds: 3,
   seconds: 2,
   rate: 1,
@@ -71,6 +75,7 @@ const full: Scale = {
   importItems: 600_000,
   indexItems: 1_000_000,
   indexQueries: 300,
+  startObjects: 10_000_000,
   rounds: 5,
   seconds: 4,
 }

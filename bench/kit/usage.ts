@@ -21,7 +21,7 @@ function tasksOf(pid: number): string[] {
 }
 
 /** A process and all that descend from it. */
-function family(pid: number): number[] {
+export function family(pid: number): number[] {
   const children = tasksOf(pid).flatMap((task) =>
     readProc(`/proc/${pid}/task/${task}/children`)
       .split(' ')

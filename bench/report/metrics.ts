@@ -26,7 +26,18 @@ export const metricWords: Readonly<Record<string, { head: string; words: string 
   itemsPerSecond: { head: 'items/s', words: 'items a second that are imported meanwhile' },
   probeUs: { head: 'worst us', words: 'the longest time of a small request beside them' },
   grownMb: { head: 'grown MB', words: 'what the own memory grew by meanwhile' },
-  bytesEach: { head: 'bytes', words: 'bytes on disk for a row' },
+  slowdown: {
+    head: 'p99 to alone',
+    words: 'the p99 of hot requests beside others, through their p99 alone',
+  },
+  lost: {
+    head: 'not kept',
+    words: 'contents that were answered, and were not there when they were asked for again',
+  },
+  startMs: { head: 'start ms', words: 'from the start of the program to its line `ready`, after a kill' },
+  startCpuMs: { head: 'CPU ms', words: 'processor time until then, ms' },
+  ownBytesEach: { head: 'own bytes', words: 'memory that is no file, for each content, bytes' },
+  bytesEach: { head: 'bytes', words: 'bytes on disk for each row or content' },
   addUs: { head: 'add us', words: 'processor time for a row that is added, us' },
 }
 

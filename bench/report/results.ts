@@ -14,6 +14,13 @@ export interface Row {
   readonly rounds: readonly number[]
 }
 
+/** A figure that may be at most so large. */
+export interface Bound {
+  readonly metric: string
+  readonly most: number
+  readonly found: number
+}
+
 export interface CaseResult {
   readonly name: string
   readonly group: string
@@ -27,6 +34,8 @@ export interface CaseResult {
   readonly rival?: string
   /** The least ratio that passes. */
   readonly bar?: number
+  /** Figures of ours that have a bound of their own, whatever rivals need. */
+  readonly bounds?: readonly Bound[]
   readonly verdict: 'met' | 'missed' | 'not judged' | 'failed'
   /** Why it failed. */
   readonly failure?: string
@@ -47,27 +56,37 @@ export interface CaseWords {
   readonly about: string
   readonly cost: string
   readonly bar?: number | undefined
+  /** What figures of ours may be at most, by metric. */
+  readonly most?: Metrics
   readonly notes?: readonly string[]
 }
 
-/** Compares the rows of a case with the best rival and the bar. `judges`: false where the run is too short for a verdict. */
+/** Compares the rows of a case with the best rival, the bar and the bounds. `judges`: false where the run is too short for a verdict. */
 export function judged(words: CaseWords, rows: readonly Row[], judges: boolean): CaseResult {
-  const { bar, ...named } = words
+  const { bar, most = {}, ...named } = words
   const costOf = (row: Row | undefined): number => row?.metrics[words.cost] ?? Number.NaN
-  const ours = costOf(rows.find(({ role }) => role === 'ours'))
+  const ours = rows.find(({ role }) => role === 'ours')
   const rivals = rows.filter(({ role, metrics }) => role === 'rival' && (metrics[words.cost] ?? 0) > 0)
   const best = rivals.toSorted((one, other) => costOf(one) - costOf(other))[0]
-  if (best === undefined || !(ours > 0)) return { ...named, rows, verdict: 'not judged' }
-  const ratio = costOf(best) / ours
-  const wanted = bar === undefined ? {} : { bar }
-  const reached = ratio >= (bar ?? 0) ? 'met' : 'missed'
-  const verdict = !judges || bar === undefined ? 'not judged' : reached
-  return { ...named, rows, ratio, rival: best.candidate, ...wanted, verdict }
+  const ratio = best === undefined || !(costOf(ours) > 0) ? undefined : costOf(best) / costOf(ours)
+  const isCompared = ratio !== undefined && bar !== undefined
+  const bounds = Object.entries(most).map(([metric, limit]) => {
+    return { metric, most: limit, found: ours?.metrics[metric] ?? Number.NaN }
+  })
+  const passes = [
+    ...(isCompared ? [ratio >= bar] : []),
+    ...bounds.map(({ most: limit, found }) => found <= limit),
+  ]
+  const reached = passes.every((passed) => passed) ? 'met' : 'missed'
+  const verdict = !judges || passes.length === 0 ? 'not judged' : reached
+  const compared = ratio === undefined || best === undefined ? {} : { ratio, rival: best.candidate }
+  const wanted = { ...(isCompared ? { bar } : {}), ...(bounds.length === 0 ? {} : { bounds }) }
+  return { ...named, rows, ...compared, ...wanted, verdict }
 }
 
 /** A case that gave a wrong answer, or could not be run. */
 export function failed(words: CaseWords, reason: unknown): CaseResult {
-  const { bar: _bar, ...named } = words
+  const { bar: _bar, most: _most, ...named } = words
   const failure = reason instanceof Error ? reason.message : String(reason)
   return { ...named, rows: [], verdict: 'failed', failure }
 }

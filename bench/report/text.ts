@@ -6,11 +6,16 @@ import type { CaseResult } from './results.js'
 const hidden = new Set(['openPerSecond', 'ownMb', 'mbPerSecond'])
 
 /** The verdict of a case in one line. */
-export function verdictLine({ verdict, ratio, rival, bar, failure }: CaseResult): string {
+export function verdictLine({ verdict, ratio, rival, bar, bounds = [], failure }: CaseResult): string {
   if (verdict === 'failed') return `FAILED: ${failure ?? 'for no reason given'}`
   const made = ratio === undefined ? 'no rival' : `${ratio.toFixed(2)}x the best rival (${rival})`
-  if (bar === undefined) return made
-  return `${made}, wanted ${bar}x: ${verdict === 'not judged' ? 'not judged' : verdict.toUpperCase()}`
+  const wanted = bar === undefined ? '' : `, wanted ${bar}x`
+  const bounded = bounds.map(
+    ({ metric, most, found }) => `, ${headOf(metric)} ${short(found)} of at most ${short(most)}`,
+  )
+  const isJudged = wanted !== '' || bounds.length > 0
+  const judgement = verdict === 'not judged' ? 'not judged' : verdict.toUpperCase()
+  return `${made}${wanted}${bounded.join('')}${isJudged ? `: ${judgement}` : ''}`
 }
 
 /** A case as lines for a terminal. */

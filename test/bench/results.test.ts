@@ -35,6 +35,18 @@ t.test(
   },
 )
 
+t.test('a figure above its own bound misses, with a rival and without', async (t) => {
+  const bounded = { ...words, bar: undefined, most: { cpuUs: 9, openP99Us: 900 } }
+  const alone = judged(bounded, rows.slice(0, 1), true)
+  t.equal(alone.verdict, 'missed')
+  t.match(verdictLine(alone), 'no rival, CPU us 10.0 of at most 9.00, p99 us 900 of at most 900: MISSED')
+  t.equal(judged({ ...bounded, most: { cpuUs: 10 } }, rows.slice(0, 1), true).verdict, 'met')
+  t.equal(judged({ ...words, most: { cpuUs: 9 } }, rows, true).verdict, 'missed')
+  t.equal(judged({ ...words, bar: 1.3, most: { cpuUs: 10 } }, rows, true).verdict, 'missed')
+  t.equal(judged(bounded, rows, false).verdict, 'not judged')
+  t.equal(judged({ ...bounded, most: { unheard: 1 } }, rows, true).verdict, 'missed')
+})
+
 t.test('a case that failed says why', async (t) => {
   const result = failed(words, new Error('sluice: wrong answers: 1 x body'))
   t.match(verdictLine(result), 'FAILED: sluice: wrong answers: 1 x body')
