@@ -12,25 +12,25 @@ export type DeepElement = Uint8Array | readonly DeepElement[]
  */
 export function deepDigest(element: DeepElement): Uint8Array {
   if (element instanceof Uint8Array) return blobDigest(element.length, hash384(element))
-  return element.reduce<Uint8Array>(
-    (acc, each) => hash384(joined(acc, deepDigest(each))),
-    hash384(utf8(`list${element.length}`)),
-  )
+  return begunDigest(element.length, element)
 }
 
 function blobDigest(length: number, hashed: Uint8Array): Uint8Array {
   return hash384(joined(hash384(utf8(`blob${length}`)), hashed))
 }
 
-/** What a list of elements and one last blob hashes to, when only length and SHA-384 of that blob are known. */
-export function deepDigestWith(
-  leading: readonly DeepElement[],
-  length: number,
-  hashed: Uint8Array,
-): Uint8Array {
-  const start = hash384(utf8(`list${leading.length + 1}`))
-  const begun = leading.reduce<Uint8Array>((acc, each) => hash384(joined(acc, deepDigest(each))), start)
-  return hash384(joined(begun, blobDigest(length, hashed)))
+/** What a list of `count` elements hashes to after the first of them: `endedDigest` goes on from there. */
+export function begunDigest(count: number, first: readonly DeepElement[]): Uint8Array {
+  return continued(hash384(utf8(`list${count}`)), first)
+}
+
+function continued(begun: Uint8Array, elements: readonly DeepElement[]): Uint8Array {
+  return elements.reduce<Uint8Array>((acc, each) => hash384(joined(acc, deepDigest(each))), begun)
+}
+
+/** The hash of a begun list with one more element, and a last blob of which only length and SHA-384 are known. */
+export function endedDigest(begun: Uint8Array, element: DeepElement, last: PayloadDigest): Uint8Array {
+  return hash384(joined(continued(begun, [element]), blobDigest(last.length, last.hashed)))
 }
 
 /** SHA-384 of a payload and its length: all that a deep hash needs of it. */

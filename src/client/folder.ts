@@ -1,5 +1,5 @@
 import { bundleTags, packBundle } from './bundle-layout.js'
-import { toHex, utf8 } from './bytes.js'
+import { utf8 } from './bytes.js'
 import type { SluiceClient, UploadOptions } from './client.js'
 import { asClientError, ClientError } from './errors.js'
 import {
@@ -10,7 +10,7 @@ import {
   journalLayer,
   keyText,
 } from './folder-index.js'
-import { runningHash } from './hash.js'
+import { KeptFiles } from './kept-files.js'
 import { type ManifestChoice, manifestOf, type PathManifest, pathManifestType } from './path-manifest.js'
 import { allBytes, type PayloadSource, sourceOfBytes } from './payload.js'
 import { type DataItemOptions, signedItem } from './prepare.js'
@@ -94,6 +94,7 @@ class FolderUpload {
   readonly #layers: readonly FolderIndexLayer[]
   readonly #results = new Map<string, FolderFileResult>()
   readonly #skipped: string[] = []
+  readonly #kept = new KeptFiles()
   readonly #totalBytes: number
   #uploadedBytes = 0
   #reusedBytes = 0
@@ -159,7 +160,7 @@ class FolderUpload {
     await inParallel([...files.entries()], hashedAtOnce, async ([fileIndex, file]) => {
       throwIfAborted(signal)
       const place = { fileName: file.path, fileIndex, totalFiles: files.length }
-      const hash = await toldFailure(this.say, place, () => contentHash(file.source))
+      const hash = await toldFailure(this.say, place, () => this.#kept.hash(file, smallBytesMax))
       entries[fileIndex] = { file, place, key: { hash, tags: this.#tags(file.contentType, hash) } }
       this.#told('hashing', ++hashed)
     })
@@ -213,6 +214,7 @@ class FolderUpload {
   }
 
   #reused({ file, place }: Entry, id: string): void {
+    this.#kept.forget(file)
     this.#results.set(file.path, { path: file.path, id, reused: true })
     this.#reusedBytes += file.source.size
     this.say({ type: 'file-complete', ...place, id })
@@ -249,7 +251,8 @@ class FolderUpload {
       throwIfAborted(this.options.signal)
       this.say({ type: 'file-start', ...place, fileSize: file.source.size })
       items[at] = await toldFailure(this.say, place, async () => {
-        const bytes = await allBytes(sameContent(file, key.hash))
+        const bytes = await allBytes(this.#kept.content(file, key.hash))
+        this.#kept.forget(file)
         return signedItem(bytes, { tags: key.tags }, this.#itemSigner)
       })
     })
@@ -277,6 +280,7 @@ class FolderUpload {
   }
 
   #done({ file, place }: Entry, id: string, receipt?: UploadResult): void {
+    this.#kept.forget(file)
     this.#results.set(file.path, { path: file.path, id, reused: false, ...(receipt && { receipt }) })
     this.#uploadedBytes += file.source.size
     this.say({ type: 'file-complete', ...place, id })
@@ -290,7 +294,7 @@ class FolderUpload {
     const receipt = await toldFailure(this.say, place, async () => {
       const task = this.client.upload({
         ...options,
-        data: sameContent(file, key.hash),
+        data: this.#kept.content(file, key.hash),
         dataItemOpts: { ...dataItemOpts, tags: key.tags },
         onReceipt: ({ id }) => this.#remember([[key, id]]),
       })
@@ -338,23 +342,6 @@ function withoutTwins(entries: readonly Entry[]): readonly [Entry[], (readonly [
     else twins.push([entry, known])
   }
   return [[...first.values()], twins]
-}
-
-/** A file's content, which fails where it is not what was hashed before: its tag would name other bytes. */
-function sameContent({ path, source }: FolderFile, hash: string): PayloadSource {
-  return {
-    size: source.size,
-    async *open(from) {
-      const running = from === 0 ? runningHash('sha256') : undefined
-      for await (const piece of source.open(from)) {
-        running?.update(piece)
-        yield piece
-      }
-      if (running === undefined || toHex(running.digest()) === hash) return
-      const advice = 'upload again when the content stays the same'
-      throw new ClientError('changed-while-read', `${path} changed after it was hashed`, advice)
-    },
-  }
 }
 
 /** Several at once. After a failure nothing new is begun; what is under way ends first, and is in the journal. */

@@ -12,6 +12,8 @@ export interface RunningHash {
 
 interface NativeCrypto {
   createHash(name: HashName): { update(bytes: Uint8Array): unknown; digest(): Uint8Array }
+  /** Hashes short bytes in half the time: no object is made. Not everywhere. */
+  hash?(name: HashName, bytes: Uint8Array, output: 'buffer'): Uint8Array
 }
 
 /** Asked for by name at run time: an import would have to be resolved by every bundler for browsers. */
@@ -37,7 +39,11 @@ export function runningHash(name: HashName): RunningHash {
 }
 
 function hashOnce(name: HashName, parts: readonly Uint8Array[]): Uint8Array {
-  if (native === undefined && parts.length === 1) return slow[name](parts[0] as Uint8Array)
+  const [first] = parts
+  if (first !== undefined && parts.length === 1) {
+    if (native === undefined) return slow[name](first)
+    if (native.hash !== undefined) return new Uint8Array(native.hash(name, first, 'buffer'))
+  }
   const hash = runningHash(name)
   for (const part of parts) hash.update(part)
   return hash.digest()

@@ -1,5 +1,5 @@
-import { joined, toBase64url, utf8 } from './bytes.js'
-import { deepDigestWith, type PayloadDigest } from './deep-digest.js'
+import { joined, sameBytes, toBase64url, utf8 } from './bytes.js'
+import { begunDigest, endedDigest, type PayloadDigest } from './deep-digest.js'
 import { ClientError } from './errors.js'
 import { hash256 } from './hash.js'
 import { packTags, type TextTag, unpackTags } from './tags.js'
@@ -40,11 +40,19 @@ const sizes: Readonly<Record<number, readonly [signature: number, owner: number]
   7: [65, 42],
 }
 
+/** The digest of what items by one key begin with, kept for the next: it is most of what is hashed for a short item. */
+let begun: { readonly key: readonly Uint8Array[]; readonly digest: Uint8Array } | undefined
+
 /** What the signature of an item signs: the deep hash of its fields, tags as they stand encoded. */
 export function messageOf(fields: Omit<ItemFields, 'tags'>, payload: PayloadDigest): Uint8Array {
   const { signatureType, owner, target, anchor, rawTags } = fields
-  const leading = [utf8('dataitem'), utf8('1'), utf8(String(signatureType)), owner, target, anchor, rawTags]
-  return deepDigestWith(leading, payload.length, payload.hashed)
+  const key = [utf8(String(signatureType)), owner, target, anchor]
+  if (!begun?.key.every((part, at) => sameBytes(part, key[at] as Uint8Array)))
+    begun = {
+      key: key.map((part) => part.slice()),
+      digest: begunDigest(8, [utf8('dataitem'), utf8('1'), ...key]),
+    }
+  return endedDigest(begun.digest, rawTags, payload)
 }
 
 const none = new Uint8Array(0)
