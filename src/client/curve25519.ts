@@ -1,4 +1,4 @@
-import { fromBase64url, joined, plainBytes } from './bytes.js'
+import { fromBase64url, joined, plainBytes, toBase64url } from './bytes.js'
 import { ClientError } from './errors.js'
 
 /**
@@ -9,11 +9,8 @@ import { ClientError } from './errors.js'
 /** PKCS#8 of a key is this and the 32 bytes of the seed (RFC 8410). */
 const pkcs8 = Uint8Array.from([48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, 112, 4, 34, 4, 32])
 
-/** A public key in SPKI is this and its 32 bytes (RFC 8410). */
-const spki = Uint8Array.from([48, 42, 48, 5, 6, 3, 43, 101, 112, 3, 33, 0])
-
 interface NativeVerifier {
-  createPublicKey(key: { key: Uint8Array; format: 'der'; type: 'spki' }): object
+  createPublicKey(key: { key: { kty: 'OKP'; crv: 'Ed25519'; x: string }; format: 'jwk' }): object
   verify(algorithm: null, message: Uint8Array, key: object, signature: Uint8Array): boolean
 }
 
@@ -67,7 +64,9 @@ export async function isEd25519Signed(
   try {
     if (native !== undefined) {
       if (publicKey.length !== 32) return false
-      const key = native.createPublicKey({ key: joined(spki, publicKey), format: 'der', type: 'spki' })
+      // As a JWK: OpenSSL's decoder of DER takes 0.1 to 0.4 ms for each key.
+      const jwk = { kty: 'OKP', crv: 'Ed25519', x: toBase64url(publicKey) } as const
+      const key = native.createPublicKey({ key: jwk, format: 'jwk' })
       return native.verify(null, message, key, signature)
     }
     const key = await crypto.subtle.importKey('raw', plainBytes(publicKey), 'Ed25519', false, ['verify'])
