@@ -4,6 +4,7 @@ import type { Order } from './cases/run.js'
 import { scales } from './cases/scale.js'
 import { takeWorkFolder } from './kit/folders.js'
 import { thisMachine } from './kit/machine.js'
+import { canProfile } from './kit/profile.js'
 import { say } from './kit/say.js'
 import { comparedLines } from './report/compare.js'
 import { headOf } from './report/metrics.js'
@@ -26,6 +27,7 @@ const help = `bench: this gateway beside nginx, uWebSockets and node:http, in al
   --threads N       edge threads, and nginx workers (1)
   --connections N   keep-alive connections (32)
   --sqlite PATH     better-sqlite3, where Node brings no SQLite of its own (22.13 and later do)
+  --profile         says of each case where our processor time goes, which needs perf (Debian's linux-perf)
   --keep            keeps the results of a small or partial run, too
 
 Status, length and range of each answer are checked, the bytes of one in eight bodies are compared: a wrong answer fails the case.
@@ -42,6 +44,7 @@ const { values, positionals } = parseArgs({
     compare: { type: 'boolean', default: false },
     page: { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
+    profile: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
@@ -85,6 +88,7 @@ async function run(): Promise<number> {
     seconds: Number(values.seconds ?? scale.seconds),
     threads: Number(values.threads),
     connections: Number(values.connections),
+    profiles: values.profile && canProfile(),
     sqliteModule: values.sqlite,
     note: (line) => say(`.. ${process.uptime().toFixed(0)} s  ${line}`),
     tell: (result) => {
@@ -92,6 +96,7 @@ async function run(): Promise<number> {
       for (const line of caseLines(result)) say(line)
     },
   }
+  if (values.profile && !order.profiles) say('perf does not run here: nothing is profiled')
   const machine = thisMachine()
   say(
     Object.entries(machine)

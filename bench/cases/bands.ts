@@ -45,7 +45,7 @@ async function measure(asked: BandCase, band: BandFile, candidates: readonly Can
     const plan = planFor(candidate, band, asked.rangeBytes)
     await loadOn(candidate, plan, { seconds: Math.min(seconds, 1), connections }).finally(() => plan.drop())
   }
-  return interleaved(candidates, order.rounds, asked.cost, async (candidate) => {
+  return interleaved(candidates, order, asked.cost, async (candidate) => {
     const plan = planFor(candidate, band, asked.rangeBytes)
     try {
       const closed = await loadOn(candidate, plan, { seconds, connections })

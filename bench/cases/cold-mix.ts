@@ -78,7 +78,7 @@ async function measureBeside(order: Order): Promise<readonly Row[]> {
   const set = await startSet(order, rounds * each, scale.cold * 4)
   const candidates = [set.gateway, set.proxy]
   try {
-    return await interleaved(candidates, rounds, beside.cost, async ({ port }, round): Promise<Metrics> => {
+    return await interleaved(candidates, order, beside.cost, async ({ port }, round): Promise<Metrics> => {
       const asked = {
         port,
         connections: 16,

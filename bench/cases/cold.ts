@@ -59,7 +59,7 @@ async function measure({ cost, rate, warmUp = 1 }: ColdCase, cold: Cold, order: 
   }
   for (const candidate of cold.candidates)
     for (let at = 0; at < warmUp; at += 1) await ask(candidate, at, { connections: 16 })
-  return interleaved(cold.candidates, order.rounds, cost, async (candidate, round) => {
+  return interleaved(cold.candidates, order, cost, async (candidate, round) => {
     const closed = await ask(candidate, warmUp + 2 * round, { connections: 16 })
     const open = await ask(candidate, warmUp + 1 + 2 * round, { connections: 128, rate })
     return { ...closedFigures(closed), ...openFigures(open, rate) }

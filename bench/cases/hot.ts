@@ -86,7 +86,7 @@ async function measure(
     const { connections = order.connections, unknown } = asked
     const how = { order: asked.order, ...(unknown === undefined ? {} : { unknown }) }
     const rate = Math.max(1, asked.rate * order.scale.rate)
-    return await interleaved(candidates, order.rounds, asked.cost, async (candidate, round) => {
+    return await interleaved(candidates, order, asked.cost, async (candidate, round) => {
       const plan = plans.get(candidate)
       if (plan === undefined) throw new Error('no plan')
       const common = { ...how, seconds: order.seconds, seed: round + 1 }

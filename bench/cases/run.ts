@@ -1,6 +1,7 @@
 import { pause } from '../../src/actor/clock.js'
 import { truthPath } from '../corpus/truth.js'
 import { median } from '../kit/numbers.js'
+import { profiled } from '../kit/profile.js'
 import { residentMb, Stopwatch } from '../kit/usage.js'
 import { clientKinds } from '../load/clients.js'
 import { type Manner, makeLoad, type Outcome, type PlanFile, type Target, writePlan } from '../load/load.js'
@@ -15,6 +16,8 @@ export interface Order {
   readonly seconds: number
   readonly threads: number
   readonly connections: number
+  /** Says of this gateway where its processor time goes in the last round of each case. */
+  readonly profiles: boolean
   /** A module like node:sqlite or better-sqlite3, where Node brings none. */
   readonly sqliteModule: string | undefined
   /** Called with each result. */
@@ -106,20 +109,32 @@ export function openFigures({ outcome, cpu }: Load, rate: number): Metrics {
  */
 export async function interleaved(
   candidates: readonly Candidate[],
-  rounds: number,
+  { rounds, profiles }: Pick<Order, 'rounds' | 'profiles'>,
   cost: string,
   once: (candidate: Candidate, round: number) => Promise<Metrics>,
 ): Promise<Row[]> {
   const found = new Map<Candidate, Metrics[]>(candidates.map((each) => [each, []]))
+  const profile = new Map<Candidate, readonly string[]>()
   for (let round = 0; round < rounds; round += 1) {
     for (let turn = 0; turn < candidates.length; turn += 1) {
       const candidate = candidates[(round + turn) % candidates.length]
       if (candidate === undefined) continue
       const { all, own } = residentMb(candidate.pid)
-      found.get(candidate)?.push({ ...(await once(candidate, round)), rssMb: all, ownMb: own })
+      const isLast = round === rounds - 1
+      let metrics: Metrics
+      if (profiles && isLast && candidate.role === 'ours') {
+        const { of, lines } = await profiled(candidate.pid, () => once(candidate, round))
+        profile.set(candidate, lines)
+        metrics = of
+      } else metrics = await once(candidate, round)
+      found.get(candidate)?.push({ ...metrics, rssMb: all, ownMb: own })
     }
   }
-  return candidates.map((candidate) => rowOf(candidate, found.get(candidate) ?? [], cost))
+  return candidates.map((candidate) => {
+    const lines = profile.get(candidate)
+    const row = rowOf(candidate, found.get(candidate) ?? [], cost)
+    return lines === undefined ? row : { ...row, profile: lines }
+  })
 }
 
 /** Medians of the rounds of a candidate. */

@@ -61,7 +61,7 @@ async function slowReaders(
 
 const secondsOf = ({ judges }: Order['scale']): number => (judges ? 20 : 2)
 
-async function measure({ scale, rounds, threads }: Order): Promise<readonly Row[]> {
+async function measure({ scale, rounds, threads, profiles }: Order): Promise<readonly Row[]> {
   const sizes = { law: 'listed', sizesBytes: [100 * 2 ** 20] } as const
   const corpus = corpusOf({ name: 'slow', count: 1, sizes, unpacked: true })
   const path = `/${corpus.contents[0]?.id}`
@@ -71,7 +71,7 @@ async function measure({ scale, rounds, threads }: Order): Promise<readonly Row[
     started.push(await startGateway({ name: 'sluice', threads, settings: offline, fill }))
     started.push(await fileServer({ files: corpus.filesFolder }, threads, true))
     const seconds = secondsOf(scale)
-    return await interleaved(started, Math.min(rounds, 2), words.cost, (candidate) =>
+    return await interleaved(started, { profiles, rounds: Math.min(rounds, 2) }, words.cost, (candidate) =>
       slowReaders(candidate, path, scale.slowReaders, seconds),
     )
   } finally {

@@ -68,7 +68,7 @@ async function measure(order: Order): Promise<readonly Row[]> {
       return load
     }
     for (const candidate of [gateway, proxy]) await read(candidate, 0)
-    return await interleaved([gateway, proxy], rounds, words.cost, async (candidate, round) => {
+    return await interleaved([gateway, proxy], order, words.cost, async (candidate, round) => {
       const { grownMb, of } = await growthDuring(candidate, () => read(candidate, round + 1))
       return { ...closedFigures(of), grownMb }
     })

@@ -64,6 +64,13 @@ function figures({ rows }: CaseResult): string {
   return `<details><summary>all figures</summary><div class="scroll">${table}</div></details>`
 }
 
+function profile({ rows }: CaseResult): string {
+  const lines = rows.flatMap((row) => row.profile ?? [])
+  if (lines.length === 0) return ''
+  const told = lines.map((line) => `<p class="soft">${escaped(line)}</p>`).join('')
+  return `<details><summary>where our processor time goes</summary>${told}</details>`
+}
+
 function history(name: string, runs: readonly Results[]): string {
   const found = runs.flatMap(({ machine, cases }) => {
     const ratio = cases.find((each) => each.name === name)?.ratio
@@ -88,6 +95,7 @@ function caseBox(result: CaseResult, runs: readonly Results[]): string {
     costPlot(result),
     timePlot(result),
     figures(result),
+    profile(result),
     history(name, runs),
     '</section>',
   ].join('')

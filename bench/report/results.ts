@@ -12,6 +12,8 @@ export interface Row {
   readonly metrics: Metrics
   /** The compared metric in each round. */
   readonly rounds: readonly number[]
+  /** Where its processor time went, for readers; where that was asked for. */
+  readonly profile?: readonly string[]
 }
 
 /** A figure that may be at most so large. */

@@ -32,5 +32,6 @@ export function caseLines(result: CaseResult): string[] {
     candidate,
     ...metrics.map((metric) => short(found[metric] ?? Number.NaN)),
   ])
-  return [...lines, ...table(head, cells).map((line) => `  ${line}`), '']
+  const profiles = rows.flatMap(({ profile = [] }) => profile)
+  return [...lines, ...[...table(head, cells), ...profiles].map((line) => `  ${line}`), '']
 }

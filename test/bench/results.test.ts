@@ -1,4 +1,5 @@
 import t from 'tap'
+import { partsOf, profileLines } from '../../bench/kit/profile.js'
 import { comparedLines } from '../../bench/report/compare.js'
 import { pageOf } from '../../bench/report/page.js'
 import { type CaseResult, failed, judged, type Results, type Row } from '../../bench/report/results.js'
@@ -77,6 +78,23 @@ t.test('two runs are compared case by case', async (t) => {
   const lines = comparedLines(before, resultsOf([judged(words, faster, true)])).join('\n')
   t.match(lines, /a case +CPU us +10\.0 +5\.00 +-50 % +1\.20x +2\.40x/)
   t.match(lines, 'not in B: gone')
+})
+
+t.test('a profile is read from what perf reports', async (t) => {
+  const parts = partsOf(
+    [
+      '# Overhead  Shared Object  Symbol',
+      '    50.00%  [kernel.kallsyms]   [k] tcp_sendmsg_locked     -      -            ',
+      '    30.00%  perf-12.map         [.] LazyCompile:*answer /x.js:1',
+      '    15.50%  node                [.] v8::internal::Heap<int, char>::Collect',
+      '     4.50%  server.node         [.] 0x0000000000001234',
+    ].join('\n'),
+  )
+  t.equal(parts.length, 4)
+  const [owners, most] = profileLines(parts)
+  t.equal(owners, 'of its time: kernel 50 %, JavaScript 30 %, V8 and Node 16 %, server.node 4.5 %')
+  t.match(most, 'most in: tcp_sendmsg_locked 50 %, LazyCompile:*answer /x.js:1 30 %')
+  t.notMatch(most, '0x')
 })
 
 t.test('the page holds all of it, and needs nothing from elsewhere', async (t) => {
