@@ -1,3 +1,4 @@
+import type { Writable } from '../format/writable.js'
 import { VarReader, VarWriter } from './varbytes.js'
 
 /**
@@ -69,7 +70,7 @@ export function unpackBlockHeader(bytes: Uint8Array): BlockHeader {
   if (found !== version) throw new RangeError(`a block header of version ${found}`)
   const field = (): Buffer | undefined => (read.u8() === 0 ? undefined : read.block())
   const text = (): string | undefined => field()?.toString('latin1')
-  const header: { -readonly [Name in keyof BlockHeader]: BlockHeader[Name] } = {}
+  const header: Writable<BlockHeader> = {}
   for (const name of texts) {
     const value = text()
     if (value !== undefined) header[name] = value

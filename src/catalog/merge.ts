@@ -19,7 +19,8 @@ function present<T extends object>(fields: T): Partial<T> {
  * - types read from the item's own header win over what a server said.
  */
 export function merge(known: Attributes | undefined, learned: Attributes): Attributes {
-  if (known === undefined) return { ...learned, verified: learned.verified && learned.digest !== undefined }
+  if (known === undefined)
+    return learned.verified && learned.digest === undefined ? { ...learned, verified: false } : learned
   const replaces = learned.digest !== undefined && !same(known.digest, learned.digest)
   if (replaces && known.verified && !learned.verified) {
     const { digest: _digest, size: _size, trusted: _trusted, contentType: _type, ...rest } = learned

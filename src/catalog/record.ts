@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import type { Tag } from '../format/tag.js'
+import type { Writable } from '../format/writable.js'
 import type { Attributes, Header, ItemPlace } from './attributes.js'
 
 /**
@@ -224,7 +225,7 @@ export function decodeAttributes(id: Id, record: Uint8Array): Attributes {
   if (version !== recordVersion && version !== versionWithoutSum)
     throw new RangeError(`a catalog record of version ${version}`)
   const flags = read.u8()
-  const found: { -readonly [Name in keyof Attributes]: Attributes[Name] } = {
+  const found: Writable<Attributes> = {
     id,
     size: read.f64(),
     verified: (flags & flag.verified) !== 0,

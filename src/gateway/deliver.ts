@@ -118,13 +118,16 @@ export class Delivery {
     const { source, ledger, options, guard, admission, finder } = this.parts
     if (!(await precheckFlow(admission, ledger, flow))) return undefined
     const provenance = readProvenance(flow.request, options)
-    const wanted = { id, provenance, named: flow.naming !== undefined, ...(window && { window }) }
+    const named = flow.naming !== undefined
     // Bands are asked only where the catalog knows nothing.
     const opened = await openGuided(
       id,
       readHints(flow.request),
       entry?.attributes.place === undefined ? finder : undefined,
-      (hints) => source.open({ ...wanted, hints }),
+      (hints) => {
+        const wanted = { id, hints, provenance, named }
+        return source.open(window === undefined ? wanted : { ...wanted, window })
+      },
       () => flow.reply.aborted,
     )
     if (flow.reply.aborted) {
@@ -202,7 +205,8 @@ export class Delivery {
   #fromSource(flow: Flow, opened: Opened, entry: Entry | undefined): boolean {
     // The size differs, so the entry of the index is not about this content.
     const before = entry?.attributes.size === opened.attributes.size ? entry.attributes : undefined
-    const attributes: Attributes = { ...before, ...opened.attributes }
+    const attributes: Attributes =
+      before === undefined ? opened.attributes : { ...before, ...opened.attributes }
     const hashed = isHashed(opened)
     // While bytes still arrive only a verified digest is stated: the fetcher aborts transfers that differ from it.
     const digest = hashed || before?.verified === true ? attributes.digest : undefined
@@ -245,8 +249,19 @@ export class Delivery {
     ledger.cached(false)
     const stable = isStable(attributes.height, tip, options.forkDepth)
     const { trusted } = opened
-    const said = { attributes, cached: false, verified: false, trusted, stable, digest, hashed }
-    const prepared = writer.prepare({ ...said, fallback: flow.fallback, naming }, decided.variant, boundary)
+    // Written out, in the order of an entry's: objects of one shape are what V8 reads fastest.
+    const facts: Facts = {
+      attributes,
+      cached: false,
+      verified: false,
+      trusted,
+      stable,
+      digest,
+      hashed,
+      fallback: flow.fallback,
+      naming,
+    }
+    const prepared = writer.prepare(facts, decided.variant, boundary)
     const seconds = Math.floor(clock.now() / 1000)
     const { method, path } = flow
     const block = writer.signed(prepared, { status: decided.status, method, path }, seconds)

@@ -1,4 +1,5 @@
 import { type KeyObject, verify } from 'node:crypto'
+import type { Writable } from '../format/writable.js'
 import { encodeAccount, type LedgerAccount, newAccount } from './account.js'
 import type { Place } from './blocks.js'
 import { headMessage, type LedgerReport, type SignedHead } from './port.js'
@@ -26,7 +27,7 @@ function counted(sums: Map<string, HistorySum>, account: string, { sequence, ind
   }
 }
 
-type Sums = { -readonly [Name in keyof LedgerAccount]: LedgerAccount[Name] }
+type Sums = Writable<LedgerAccount>
 
 /** Computes all accounts anew from the transfers, and compares. Takes memory by the number of accounts and pending transfers. */
 export class Auditor {

@@ -332,15 +332,8 @@ function key({ id, window }: Open, words: string, separate: boolean): string {
 function placedOf({ attributes, place, source, trusted, hops }: Opening): SourceReply | undefined {
   const { digest } = attributes
   if (place === undefined || digest === undefined) return undefined
-  return {
-    kind: 'placed',
-    attributes,
-    digest,
-    place,
-    source,
-    trusted,
-    ...(hops === undefined ? {} : { hops }),
-  }
+  const reply = { kind: 'placed', attributes, digest, place, source, trusted } as const
+  return hops === undefined ? reply : { ...reply, hops }
 }
 
 function opened(reader: number, fetch: Fetch, { place: _, ...opening }: Opening): SourceReply {

@@ -1,5 +1,6 @@
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 import { type Id, parseId } from '../format/id.js'
+import type { Writable } from '../format/writable.js'
 import type { Hints, Provenance } from './protocol.js'
 import type { Learned, Wanted } from './source.js'
 
@@ -32,19 +33,24 @@ const words = [
 
 type Word = (typeof words)[number]
 
+/** The names of their lines. */
+const spelledWords = Object.fromEntries(
+  words.map((word) => [word, spellings.map((spelling) => spelling + word)]),
+) as unknown as Readonly<Record<Word, readonly string[]>>
+
 /** Names of all header lines of an answer that are read. */
 export const wantedLines: readonly string[] = [
   'content-type',
   'content-encoding',
   'content-length',
   'content-range',
-  ...spellings.flatMap((spelling) => words.map((name) => spelling + name)),
+  ...Object.values(spelledWords).flat(),
 ]
 
 /** The value of header `x-ar-io-<name>` or `x-gateway-<name>`. */
 function word(lines: HeaderLines, name: Word): string | undefined {
-  for (const spelling of spellings) {
-    const value = lines[spelling + name]
+  for (const spelled of spelledWords[name]) {
+    const value = lines[spelled]
     if (typeof value === 'string' && value !== '') return value
   }
   return undefined
@@ -70,6 +76,16 @@ export function trailHeaders(provenance: Provenance, own: OwnName): Record<strin
     ...(release === undefined ? {} : { 'X-AR-IO-Origin-Node-Release': release }),
     ...(via.length === 0 ? {} : { 'X-AR-IO-Via': via.join(',') }),
   }
+}
+
+/** True: whatever the id is, neither of the trail nor of hints is there a line that would tell one such question from another. */
+export function isUsual({ provenance, hints, attributes, window }: Wanted): boolean {
+  const { hops, origin, originRelease, via } = provenance
+  const hasTrail = hops > 0 || origin !== undefined || originRelease !== undefined || via.length > 0
+  if (hasTrail || window !== undefined || attributes?.place !== undefined) return false
+  const { rootId, path, itemOffset } = hints
+  const isGuided = rootId !== undefined || path !== undefined || itemOffset !== undefined
+  return !isGuided && attributes?.verified !== true
 }
 
 /** Where to look, passed on, and the digest that is already proven. */
@@ -114,16 +130,15 @@ export function harvest(lines: HeaderLines): Harvest {
   const declared = word(lines, 'digest')
   const digest = declared === undefined ? undefined : decodeBase64url(declared)
   const hops = count(word(lines, 'hops'))
-  return {
-    learned: {
-      ...(contentType === undefined ? {} : { contentType }),
-      ...(contentEncoding === undefined || contentEncoding === 'identity' ? {} : { contentEncoding }),
-    },
-    hints: harvestHints(lines),
-    vouched: word(lines, 'verified') === 'true' || word(lines, 'trusted') === 'true',
-    ...(digest?.length === 32 ? { declaredDigest: digest } : {}),
-    ...(hops === undefined ? {} : { hops }),
-  }
+  const learned: Writable<Learned> = {}
+  if (contentType !== undefined) learned.contentType = contentType
+  if (contentEncoding !== undefined && contentEncoding !== 'identity')
+    learned.contentEncoding = contentEncoding
+  const vouched = word(lines, 'verified') === 'true' || word(lines, 'trusted') === 'true'
+  const said: Writable<Harvest> = { learned, hints: harvestHints(lines), vouched }
+  if (digest?.length === 32) said.declaredDigest = digest
+  if (hops !== undefined) said.hops = hops
+  return said
 }
 
 /** Where the answer says that the item lies. Offsets of items count from the root's data, under either of their names. */

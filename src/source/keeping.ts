@@ -24,6 +24,19 @@ export interface Kept {
   readonly source: string
 }
 
+/** A payload in a segment, and what its readers are told until the catalog knows it. */
+interface SmallKept {
+  readonly kept: Kept
+  readonly opening: Opening
+}
+
+/** Payloads that the catalog hears of by one commit. */
+interface Group {
+  readonly outcome: Promise<boolean>
+  readonly members: SmallKept[]
+  readonly over: Promise<void>
+}
+
 /** Flushes at once: each occupies one of the few threads that do all file work of the process. */
 const flushesMax = 2
 
@@ -36,6 +49,9 @@ export class Keeping {
   readonly #flushes = FairSlots.unbounded(flushesMax)
   readonly #batch: CommitBatch
   readonly uncommitted = new Uncommitted()
+  /** Of the next commit of small payloads. */
+  #group: Group | undefined
+  readonly #commits = new Set<Promise<void>>()
   #waiting = 0
   #passed = 0
 
@@ -108,27 +124,66 @@ export class Keeping {
   }
 
   /**
-   * The payload lies in a segment already: the catalog is told with many others, and resolves before that. `uncommitted` has
-   * `opening` until then. A record without bytes is found out by who asks for them, and bytes without a record go with their
-   * segment. Never rejects for the disk's sake.
+   * The payload lies in a segment already: the catalog is told with many others. `uncommitted` has `opening` until then. A record
+   * without bytes is found out by who asks for them, and bytes without a record go with their segment. A promise is returned where
+   * so many wait that whoever brings one more should wait, too. Never rejects for the disk's sake.
    */
-  keepSmall(kept: Kept, opening: Opening): Promise<void> {
+  keepSmall(kept: Kept, opening: Opening): Promise<void> | undefined {
+    this.uncommitted.note(opening)
+    const key = keyOf(kept.digest)
+    let over: Promise<void>
+    if (this.#busy.has(key)) {
+      over = this.#alone(kept.digest, () => this.#commitSmall(kept, opening))
+      this.#watch(over)
+    } else {
+      over = this.#commitSmall(kept, opening)
+      this.#busy.set(key, over)
+    }
+    return this.uncommitted.isFull ? over : undefined
+  }
+
+  /**
+   * Says it with the next commit, and resolves when that is over. Payloads of one commit share what waits for it: promises of
+   * their own would live until then, and be copied by each collection of young garbage.
+   */
+  #commitSmall(kept: Kept, opening: Opening): Promise<void> {
     const { attributes, digest } = kept
-    const commit = this.#alone(digest, async () => {
-      const requests: CatalogRequest[] = [
-        { kind: 'kept', digest, sizeBytes: attributes.size, isSmall: true },
-        { kind: 'learn', attributes: [attributes] },
-      ]
-      if (await this.#batch.add(requests)) this.onKept(kept, undefined)
-      else this.log.error({ id: attributes.id }, 'a cached payload could not be recorded in the catalog')
-    })
-    return this.uncommitted.note(opening, commit)
+    const outcome = this.#batch.add([
+      { kind: 'kept', digest, sizeBytes: attributes.size, isSmall: true },
+      { kind: 'learn', attributes: [attributes] },
+    ])
+    let group = this.#group
+    if (group?.outcome !== outcome) {
+      const members: SmallKept[] = []
+      const over: Promise<void> = outcome.then((isTaken) => this.#committed(members, isTaken, over))
+      group = { outcome, members, over }
+      this.#group = group
+      this.#watch(over)
+    }
+    group.members.push({ kept, opening })
+    return group.over
+  }
+
+  #committed(members: readonly SmallKept[], isTaken: boolean, over: Promise<void>): void {
+    if (this.#group?.members === members) this.#group = undefined
+    for (const { kept, opening } of members) {
+      const key = keyOf(kept.digest)
+      if (this.#busy.get(key) === over) this.#busy.delete(key)
+      this.uncommitted.forget(opening)
+      if (isTaken) this.onKept(kept, undefined)
+      else this.log.error({ id: kept.attributes.id }, 'a cached payload could not be recorded in the catalog')
+    }
+  }
+
+  #watch(commit: Promise<void>): void {
+    this.#commits.add(commit)
+    void commit.finally(() => this.#commits.delete(commit))
   }
 
   /** Resolves when the catalog has heard of every small payload. */
   async settled(): Promise<void> {
     this.#batch.flush()
-    await this.uncommitted.settled()
+    while (this.#commits.size > 0) await Promise.all(this.#commits)
   }
 
   /** Counts payloads in files as used now. */
@@ -191,7 +246,7 @@ export class Keeping {
   }
 
   async #alone(digest: Uint8Array, act: () => Promise<void>): Promise<void> {
-    const key = Buffer.from(digest).toString('latin1')
+    const key = keyOf(digest)
     const before = this.#busy.get(key)
     const turn = (before ?? Promise.resolve()).then(act, act)
     this.#busy.set(key, turn)
@@ -201,4 +256,8 @@ export class Keeping {
       if (this.#busy.get(key) === turn) this.#busy.delete(key)
     }
   }
+}
+
+function keyOf(digest: Uint8Array): string {
+  return Buffer.from(digest.buffer, digest.byteOffset, digest.length).toString('latin1')
 }

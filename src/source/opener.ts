@@ -5,6 +5,7 @@ import type { Attributes } from '../catalog/attributes.js'
 import type { Catalog } from '../catalog/protocol.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Writable } from '../format/writable.js'
 import type { Content } from '../store/content.js'
 import type { SegmentReader } from '../store/segments/segment-reader.js'
 import { GrowingContent } from './growing.js'
@@ -111,7 +112,12 @@ export class Opener {
   }
 
   #question(wanted: Omit<Open, 'kind'>): Open {
-    return { kind: 'open', ...wanted, ...(this.segments === undefined ? {} : { readsSegments: true }) }
+    const { id, hints, provenance, window, named } = wanted
+    const question: Writable<Open> = { kind: 'open', id, hints, provenance }
+    if (window !== undefined) question.window = window
+    if (named !== undefined) question.named = named
+    if (this.segments !== undefined) question.readsSegments = true
+    return question
   }
 
   #placed({ attributes, digest, place, source, trusted, hops }: PlacedReply): Opened | Refusal {
@@ -122,15 +128,9 @@ export class Opener {
       // No descriptor or no memory is left: as where its segment went meanwhile.
     }
     if (content === undefined) return refuse('busy', 'self', 'the payload cannot be read now')
-    return {
-      attributes,
-      content,
-      window: { start: 0, end: place.sizeBytes },
-      source,
-      trusted,
-      text: { digest },
-      ...(hops === undefined ? {} : { hops }),
-    }
+    const window = { start: 0, end: place.sizeBytes }
+    const opened = { attributes, content, window, source, trusted, text: { digest } }
+    return hops === undefined ? opened : { ...opened, hops }
   }
 
   /** Is the blob on disk what its name says? A false one is already dropped when this resolves. */

@@ -12,6 +12,9 @@ const locatedMs = 30_000
 /** Values of header lines that go out: no control characters, so that none can begin a line of its own. */
 const plainValue = /^[\t\x20-\x7e\x80-\xff]*$/
 
+/** Of a request line. */
+const plainPath = /^[\x21-\x7e]+$/
+
 interface Place {
   readonly origin: number
   readonly host: string
@@ -37,6 +40,9 @@ export interface PlainQuestion {
 export class PlainLine {
   readonly #client: PlainClient
   readonly #places = new Map<string, Place>()
+  /** Those of the last question, and their text. */
+  #headers: PlainQuestion['headers'] | undefined
+  #lines: string | undefined
 
   /** Throws where the addon is not there. */
   constructor(
@@ -54,19 +60,29 @@ export class PlainLine {
   /** Asks; `answering` may hear of an error before this returns only where the question itself is none. */
   ask(origin: string, question: PlainQuestion, answering: Answering): OpenQuestion {
     const place = this.#placeOf(origin)
-    const head = headOf(place.authority, question)
-    if (head === undefined) {
+    const lines = this.#linesOf(question.headers)
+    const { method, path } = question
+    if (lines === undefined || !plainPath.test(path)) {
       answering.onError(new Error('a header line has characters that it must not have'))
       return nothing
     }
-    const send = (): OpenQuestion =>
-      this.#client.ask(place.origin, head, question.method === 'HEAD', answering)
+    const head = `${method} ${path} HTTP/1.1\r\nhost: ${place.authority}\r\n${lines}\r\n`
+    const send = (): OpenQuestion => this.#client.ask(place.origin, head, method === 'HEAD', answering)
     const isLocated = this.#locate(place)
     return isLocated ? send() : new Waiting(place, send, answering)
   }
 
   destroy(): void {
     this.#client.destroy()
+  }
+
+  /** Undefined: a value has characters that it must not have. Most questions have the very lines of the one before. */
+  #linesOf(headers: PlainQuestion['headers']): string | undefined {
+    if (headers !== this.#headers) {
+      this.#lines = linesOf(headers)
+      this.#headers = headers
+    }
+    return this.#lines
   }
 
   #placeOf(origin: string): Place {
@@ -144,12 +160,12 @@ class Waiting implements OpenQuestion {
   }
 }
 
-function headOf(authority: string, { method, path, headers }: PlainQuestion): string | undefined {
-  let head = `${method} ${path} HTTP/1.1\r\nhost: ${authority}\r\n`
+function linesOf(headers: PlainQuestion['headers']): string | undefined {
+  let lines = ''
   for (const name in headers) {
     const value = headers[name] ?? ''
     if (!plainValue.test(value)) return undefined
-    head += `${name}: ${value}\r\n`
+    lines += `${name}: ${value}\r\n`
   }
-  return /^[\x21-\x7e]+$/.test(path) ? `${head}\r\n` : undefined
+  return lines
 }

@@ -1,7 +1,15 @@
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Writable } from '../format/writable.js'
 import { cut } from './cut.js'
-import { type HeaderLines, harvest, hintHeaders, type OwnName, trailHeaders } from './gateway-headers.js'
+import {
+  type HeaderLines,
+  harvest,
+  hintHeaders,
+  isUsual,
+  type OwnName,
+  trailHeaders,
+} from './gateway-headers.js'
 import { GatewayLine } from './gateway-line.js'
 import type { LineAnswer } from './line-answer.js'
 import type { Window } from './protocol.js'
@@ -46,6 +54,8 @@ export function wasAnswered(refusal: Refusal): boolean {
 export class RawLine {
   readonly #line: GatewayLine
   readonly #own: OwnName
+  /** The lines of most questions. One object, so that they are put together once. */
+  #usual: Readonly<Record<string, string>> | undefined
 
   /** `source`: the name under which what is found goes on. */
   constructor(
@@ -61,14 +71,7 @@ export class RawLine {
 
   /** Asks the gateway at `url`. `trusted` is what its bytes will be called. */
   async ask(url: string, trusted: boolean, wanted: Wanted, signal: AbortSignal): Promise<RawFound | Refusal> {
-    const { window } = wanted
-    const headers = {
-      'accept-encoding': 'identity',
-      'user-agent': this.options.release,
-      ...trailHeaders(wanted.provenance, this.#own),
-      ...hintHeaders(wanted),
-      ...(window === undefined ? {} : { range: `bytes=${window.start}-${window.end}` }),
-    }
+    const headers = this.#headersFor(wanted)
     const answer = await this.#line.ask(url, { method: 'GET', path: `/raw/${wanted.id}`, headers }, signal)
     if (isRefusal(answer)) return answer
     const found = this.#read(url, trusted, wanted, answer, signal)
@@ -78,6 +81,23 @@ export class RawLine {
 
   async close(): Promise<void> {
     await this.#line.close()
+  }
+
+  #headersFor(wanted: Wanted): Readonly<Record<string, string>> {
+    if (!isUsual(wanted)) return this.#headers(wanted)
+    this.#usual ??= this.#headers(wanted)
+    return this.#usual
+  }
+
+  #headers(wanted: Wanted): Record<string, string> {
+    const { window } = wanted
+    return {
+      'accept-encoding': 'identity',
+      'user-agent': this.options.release,
+      ...trailHeaders(wanted.provenance, this.#own),
+      ...hintHeaders(wanted),
+      ...(window === undefined ? {} : { range: `bytes=${window.start}-${window.end}` }),
+    }
   }
 
   #read(
@@ -107,19 +127,25 @@ export class RawLine {
       return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
     const isWhole = statusCode === 200 && window !== undefined
-    return {
+    const { learned, hints, vouched, declaredDigest, hops } = harvest(headers)
+    const found: Writable<RawFound> = {
       name: this.source,
       origin: url,
       sizeBytes,
       trusted,
       proven: false,
-      ...harvest(headers),
-      ...(answer.isLasting ? { isLasting: true } : {}),
+      learned,
+      hints,
+      vouched,
       body: isWhole ? cut(answer, window.start, window.end + 1, 'leave') : answer,
       again: (rest) => this.ask(url, trusted, { ...wanted, window: rest }, signal),
       whenOver: (act) => answer.whenOver(act),
       drop: () => answer.drop(),
     }
+    if (declaredDigest !== undefined) found.declaredDigest = declaredDigest
+    if (hops !== undefined) found.hops = hops
+    if (answer.isLasting) found.isLasting = true
+    return found
   }
 }
 

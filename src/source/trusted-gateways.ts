@@ -54,9 +54,13 @@ export class TrustedGateways implements Source {
   #candidates({ provenance, avoid }: Wanted): TrustedGateway[] {
     if (isConfined(provenance, this.options)) return []
     this.#turn += 1
-    return this.#tiers
-      .flatMap((tier) => tier.map((_, index) => tier[(index + this.#turn) % tier.length]))
-      .filter((one): one is TrustedGateway => one !== undefined && !avoid.has(one.url))
-      .filter(({ url }) => !passed(url, provenance))
+    const candidates: TrustedGateway[] = []
+    for (const tier of this.#tiers) {
+      for (let at = 0; at < tier.length; at += 1) {
+        const one = tier[(at + this.#turn) % tier.length]
+        if (one !== undefined && !avoid.has(one.url) && !passed(one.url, provenance)) candidates.push(one)
+      }
+    }
+    return candidates
   }
 }

@@ -10,26 +10,23 @@ const waitingMax = 8192
  */
 export class Uncommitted {
   readonly #openings = new Map<Id, Opening>()
-  readonly #commits = new Set<Promise<void>>()
 
   get(id: Id): Opening | undefined {
     return this.#openings.get(id)
   }
 
-  /** Remembers a payload until `commit` is over. Resolves at once where few wait, else with the commit. */
-  async note(opening: Opening, commit: Promise<void>): Promise<void> {
-    const { id } = opening.attributes
-    this.#openings.set(id, opening)
-    this.#commits.add(commit)
-    const over = commit.finally(() => {
-      this.#commits.delete(commit)
-      if (this.#openings.get(id) === opening) this.#openings.delete(id)
-    })
-    if (this.#commits.size > waitingMax) await over
+  /** True: no more of them should wait. */
+  get isFull(): boolean {
+    return this.#openings.size > waitingMax
   }
 
-  /** Resolves when nothing waits. */
-  async settled(): Promise<void> {
-    while (this.#commits.size > 0) await Promise.all(this.#commits)
+  note(opening: Opening): void {
+    this.#openings.set(opening.attributes.id, opening)
+  }
+
+  /** The catalog has heard of it, or never will. */
+  forget(opening: Opening): void {
+    const { id } = opening.attributes
+    if (this.#openings.get(id) === opening) this.#openings.delete(id)
   }
 }
