@@ -52,6 +52,7 @@ import { Windows } from '../src/source/windows.js'
 import { BlobStore, type FileIdentity } from '../src/store/blobs.js'
 import { SoundFiles } from '../src/store/sound-files.js'
 import { IntakeSource } from '../src/upload/intake-source.js'
+import { PendingMarks } from '../src/upload/pending-marks.js'
 
 /** The thread of the fetcher: every transfer from a source, the blobs on disk, and their proof. */
 if (parentPort === null) throw new Error('this file runs as a thread')
@@ -84,7 +85,9 @@ const peers =
     ? []
     : [new NetworkPeers(given.peers, systemClock, new PeerWeights(given.peers.weights))]
 const blobRoots = new BlobRoots(catalog, store, systemClock)
-const uploads = given.uploads && new IntakeSource(given.uploads.tables, given.uploads.log)
+const uploads =
+  given.uploads &&
+  new IntakeSource(given.uploads.tables, given.uploads.log, new PendingMarks(given.uploads.pending))
 const built = [
   ...(uploads === undefined ? [] : [uploads]),
   new Parent(blobRoots, given.location),

@@ -45,6 +45,7 @@ import { multipartRoutes } from '../src/upload/multipart-routes.js'
 import { OpenUploads } from '../src/upload/open-uploads.js'
 import { PaidParts } from '../src/upload/paid-parts.js'
 import { PartFiles } from '../src/upload/part-files.js'
+import { PendingMarks } from '../src/upload/pending-marks.js'
 import { RawUpload } from '../src/upload/raw-upload.js'
 import { ReceiptNews } from '../src/upload/receipt-news.js'
 import { ResumableUploads } from '../src/upload/resumable.js'
@@ -79,7 +80,10 @@ const meters = new Meters(meterTable, given.meters, given.row)
 const gateways = given.gateway === '' ? [] : [given.gateway]
 
 const { modulus } = await serviceKey(given.keyFile, given.mayMakeKey)
-const uploads = new Uploads(openUploadTables(given.tablesPath))
+const uploads = new Uploads(
+  openUploadTables(given.tablesPath),
+  given.pendingItems && new PendingMarks(given.pendingItems),
+)
 const pools = new FreePools(uploads.environment, given.free)
 const sales = new Sales(uploads.environment)
 const { log: intake, lost } = await openIntake(given.logFolder, { uploads, sales, pools, log })
@@ -375,6 +379,7 @@ async function stop(): Promise<void> {
   await intake.close()
   await payment.close()
   await inner.stopped()
+  await acceptor.stopped()
   await Promise.all([chain.close(), broadcast.close(), judge.close(), signing.close()])
   await uploads.environment.close()
   process.exit(0)

@@ -66,7 +66,12 @@ export interface IngestThread {
 export interface FetcherThread extends SourceThread {
   readonly webhooks?: { readonly path: string; readonly options: WebhookOptions }
   /** Folders of the upload service; absent: it does not run here. */
-  readonly uploads?: { readonly tables: string; readonly log: string }
+  readonly uploads?: {
+    readonly tables: string
+    readonly log: string
+    /** Memory of `PendingMarks`. */
+    readonly pending: SharedArrayBuffer
+  }
 }
 
 /** Values for everything that is not an operator's decision. */

@@ -39,7 +39,7 @@ export function sourceThread(
     meters: shared.meters,
     row: 0,
     ...(told?.cached === true ? { webhooks: { path: join(root, 'webhooks-cached'), options: told } } : {}),
-    ...(hasUploads(config) ? { uploads: uploadFolders(config) } : {}),
+    ...(hasUploads(config) ? { uploads: { ...uploadFolders(config), pending: shared.pendingItems } } : {}),
     order: retrieval.onDemandOrder,
     backgroundOrder: retrieval.backgroundOrder,
     gateways: { ...rawOptions(config, shared), gateways: network.gateways },

@@ -19,6 +19,7 @@ import { PeerWeights } from '../source/peer-weights.js'
 import { progressBytes } from '../source/progress.js'
 import type { SharedSegments } from '../store/segments/marks.js'
 import { soundBytes } from '../store/sound-files.js'
+import { PendingMarks } from '../upload/pending-marks.js'
 import { bandsReading, bandsThread } from './bands-thread.js'
 import type { Descriptors } from './descriptors.js'
 import { folders } from './folders.js'
@@ -53,6 +54,8 @@ export interface SharedTables {
   /** What was asked for, and who was refused, lately. */
   readonly resources: SharedArrayBuffer
   readonly limited: SharedArrayBuffer
+  /** Of `PendingMarks`: uploads that the tables may not show yet. */
+  readonly pendingItems: SharedArrayBuffer
   /** Weights of the gateways of the network. */
   readonly peerWeights: SharedArrayBuffer
   /** Absent: every payload has a file of its own. */
@@ -85,6 +88,7 @@ export function sharedTables(config: Config, descriptors?: Descriptors): SharedT
     sieve: new SharedArrayBuffer(Sieve.bytes),
     resources: new SharedArrayBuffer(SampleRings.bytesFor(server.edgeThreads)),
     limited: new SharedArrayBuffer(SampleRings.bytesFor(server.edgeThreads)),
+    pendingItems: new SharedArrayBuffer(PendingMarks.bytes),
     peerWeights: new SharedArrayBuffer(PeerWeights.bytesFor(peers.urls?.length ?? 0)),
   }
 }

@@ -98,7 +98,13 @@ export function uploadServiceOf(
     meters: shared.meters,
     serve: { host, port, stallMs: server.stallMs, flowsMax: server.flowsMax },
     chain: chainOptions(nodes(), config),
-    ...(running.has('gateway') ? { catalogPort: crew.line('catalog'), ingestPort: crew.line('ingest') } : {}),
+    ...(running.has('gateway')
+      ? {
+          catalogPort: crew.line('catalog'),
+          ingestPort: crew.line('ingest'),
+          pendingItems: shared.pendingItems,
+        }
+      : {}),
     ...(isEmbedded(config) ? { mintAt: nodes()[0] ?? '' } : {}),
     ...(services.paymentUrl !== undefined
       ? { credits: { url: services.paymentUrl, secret: privateSecret(config) } }

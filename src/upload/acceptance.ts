@@ -1,5 +1,6 @@
 import { type Clock, pause } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import type { Id } from '../format/id.js'
 import type { Charged } from './charging.js'
 import type { GatewayNews } from './gateway-news.js'
 import { writePatiently } from './patient-write.js'
@@ -20,61 +21,83 @@ export interface AcceptanceParts {
 }
 
 /**
- * Items that are kept within this time after a transaction are written down by the next one, because a transaction costs about as
- * much as one item's own. Their receipts are signed meanwhile, which takes longer. An item that comes alone never waits.
+ * Between two transactions: one costs the thread some milliseconds, of which it waits for the disk in most. An item that comes
+ * alone is written at once.
  */
-const gatherMs = 5
+const gatherMs = 50
+/** Items that wait for a transaction without their uploaders; when so many do, those of more wait, too. */
+const pendingMax = 1000
 
 const over = (): void => undefined
 
+interface Waiting {
+  readonly charge: Charged
+  readonly done: (isKept: boolean) => void
+}
+
 /** Writes down in the tables what was accepted, all that comes together in one transaction. */
 export class Acceptance {
-  readonly #waiting: {
-    readonly item: AcceptedItem
-    readonly charge: Charged
-    readonly done: (isKept: boolean) => void
-  }[] = []
-  #isWriting = false
+  readonly #waiting = new Map<Id, Waiting>()
+  #writing: Promise<void> | undefined
   /** When the last transaction was over, of the monotonic clock. */
   #writtenMs = Number.NEGATIVE_INFINITY
 
-  constructor(private readonly parts: AcceptanceParts) {}
+  constructor(private readonly parts: AcceptanceParts) {
+    parts.uploads.pending.writtenBy((items) => this.#write(items))
+  }
 
-  /** Resolves with true when every thread can read it. False: the service ends, and its next start finds it in the log. */
+  /**
+   * Resolves with true when its uploader can be told: at once where a kill would lose nothing, because the log says it all, else
+   * when it is written down. What lies in a bundle is looked up after that. False: the service ends, and its next start finds it
+   * in the log.
+   */
   keep(item: AcceptedItem, charge: Charged): Promise<boolean> {
-    return new Promise((done) => {
-      this.#waiting.push({ item, charge, done })
-      if (!this.#isWriting) void this.#writeAll()
-    })
+    const { pending } = this.parts.uploads
+    const isFull = pending.count >= pendingMax
+    pending.add(item)
+    const written = new Promise<boolean>((done) => this.#waiting.set(item.id, { charge, done }))
+    this.#writing ??= this.#writeAll()
+    const mayBeTold = charge.isLogged === true && item.isBundle !== true && !isFull
+    return mayBeTold ? Promise.resolve(true) : written
+  }
+
+  /** After `closing`: resolves when nothing is written any more. */
+  async stopped(): Promise<void> {
+    await this.#writing
   }
 
   async #writeAll(): Promise<void> {
-    this.#isWriting = true
-    while (this.#waiting.length > 0) {
-      const againMs = this.#writtenMs + gatherMs - this.parts.clock.monotonic()
-      if (againMs > 0) await pause(againMs)
-      const group = this.#waiting.splice(0)
-      const items = group.map(({ item }) => item)
-      const { uploads, closing, say, news, receiptNews } = this.parts
-      let committed = over
-      // The transaction may be undone, and run again: nothing but tables changes in it.
-      const more = (): void => {
-        for (const { item, charge } of group) {
-          charge.keep(item.id)
-          news?.addItem(item.id)
-        }
-        committed = receiptNews?.add(items.map(({ id }) => id)) ?? over
+    const { uploads, closing, say, clock } = this.parts
+    while (this.#waiting.size > 0) {
+      await pause(Math.max(0, this.#writtenMs + gatherMs - clock.monotonic()), closing)
+      // Another transaction may have taken them along.
+      const write = (): void => {
+        if (this.#waiting.size > 0) uploads.environment.write(over)
       }
-      const write = (): void => uploads.accept(items, more)
-      const isKept = await writePatiently(write, closing, say)
-      if (isKept) {
-        committed()
-        news?.wake()
-        this.#writtenMs = this.parts.clock.monotonic()
-        this.parts.onAccepted?.(items)
-      }
-      for (const { done } of group) done(isKept)
+      if (await writePatiently(write, closing, say)) continue
+      for (const { done } of this.#waiting.values()) done(false)
+      break
     }
-    this.#isWriting = false
+    this.#writing = undefined
+  }
+
+  #write(items: readonly AcceptedItem[]): () => void {
+    const { uploads, news, receiptNews } = this.parts
+    for (const item of items) {
+      this.#waiting.get(item.id)?.charge.keep(item.id)
+      news?.addItem(item.id)
+      uploads.enter(item)
+    }
+    const committed = receiptNews?.add(items.map(({ id }) => id))
+    return () => {
+      committed?.()
+      news?.wake()
+      this.#writtenMs = this.parts.clock.monotonic()
+      this.parts.onAccepted?.(items)
+      for (const { id } of items) {
+        this.#waiting.get(id)?.done(true)
+        this.#waiting.delete(id)
+      }
+    }
   }
 }

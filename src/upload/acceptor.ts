@@ -83,6 +83,11 @@ export class Acceptor {
     this.#acceptance = new Acceptance(parts)
   }
 
+  /** After `closing`: resolves when nothing is written any more. */
+  stopped(): Promise<void> {
+    return this.#acceptance.stopped()
+  }
+
   /** Why an item of so many bytes could not be paid for, before they come; undefined: nothing speaks against it. */
   async foresee(
     header: ItemHeader,

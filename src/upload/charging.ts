@@ -12,6 +12,8 @@ export interface Charged {
   readonly winc: string
   /** What was taken of free bytes. */
   readonly free?: Taken
+  /** The log says of the item all that `keep` writes down: its receipt need not wait for that (`openIntake`). */
+  readonly isLogged?: true
   /** Writes down what must not be forgotten. Only inside the transaction that accepts the item. */
   keep(id: Id): void
   /** The item was not accepted. Never rejects. */
@@ -47,6 +49,7 @@ export function freeCharge(
   return {
     winc: '0',
     free: taken,
+    isLogged: true,
     keep: () => pools.keep(taken),
     giveBack: async () => pools.giveBack(taken),
   }

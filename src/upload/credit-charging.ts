@@ -101,6 +101,7 @@ export class CreditCharging implements Charging {
     }
     return {
       winc: reserved.winc,
+      isLogged: true,
       keep: (id) => {
         if (reserved.winc === '0') this.#unsettled.remove(idBytes(id))
         else keepUnsettled(this.environment, id)

@@ -5,6 +5,7 @@ import type { Found, Source, Wanted } from '../source/source.js'
 import { codeOf } from '../store/blobs.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import { logFileName } from '../store/segments/log-file.js'
+import type { PendingMarks } from './pending-marks.js'
 import { type AcceptedItem, acceptedItem, type InnerItem, innerItem, openUploadTables } from './uploads.js'
 
 const pieceBytes = 256 * 1024
@@ -28,6 +29,7 @@ export class IntakeSource implements Source {
   constructor(
     tablesPath: string,
     private readonly logFolder: string,
+    private readonly marks?: PendingMarks,
   ) {
     this.#environment = openUploadTables(tablesPath)
     this.#items = this.#environment.table('items')
@@ -35,8 +37,12 @@ export class IntakeSource implements Source {
   }
 
   async open({ id, window }: Wanted): Promise<Found | Refusal> {
-    this.#environment.refresh()
-    const kept = this.#kept(id)
+    const isPending = this.marks?.isPending(id) === true
+    let kept = this.#kept(id)
+    if (kept === undefined && isPending) {
+      await this.marks?.shown(id)
+      kept = this.#kept(id)
+    }
     if (kept === undefined) return refuse('unknown', 'client', 'it was not uploaded to this service')
     const { item, sizeBytes, payload, contentType } = kept
     const start = window?.start ?? 0
@@ -60,6 +66,7 @@ export class IntakeSource implements Source {
 
   /** Where the payload of an item lies: one that was uploaded, or one in an uploaded bundle. */
   #kept(id: Id): Kept | undefined {
+    this.#environment.refresh()
     const item = acceptedItem(this.#items, id)
     if (item !== undefined && item.released !== true)
       return keptIn(item, { ...item, start: 0, ...item.place })

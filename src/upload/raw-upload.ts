@@ -140,6 +140,7 @@ export class RawUpload {
     return {
       winc: '0',
       free: taken,
+      isLogged: true,
       keep: () => pools.keep(taken),
       giveBack: async () => pools.giveBack(taken),
     }

@@ -3,6 +3,8 @@ import { readJsonRow } from '../store/json-row.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import type { LogPlace } from '../store/segments/log-file.js'
 import type { Taken } from './free-pools.js'
+import { PendingItems } from './pending-items.js'
+import type { PendingMarks } from './pending-marks.js'
 
 /** What the log itself says of an item: enough to know it by when the tables were lost. */
 export interface LoggedUpload {
@@ -117,10 +119,13 @@ function contentKey(owner: string, digest: Uint8Array): Buffer {
 }
 
 /**
- * State of accepted items on disk. A power cut may take back the last moments of it: what was accepted is in the log then, and
- * `recover` puts it here again.
+ * State of accepted items on disk. A kill may take back the last moments of it: what was accepted is in the log then, and
+ * `openIntake` puts it here again.
  */
 export class Uploads {
+  /** For all who write to these tables. */
+  readonly environment: Environment
+  readonly pending: PendingItems<AcceptedItem>
   readonly #items: Table
   readonly #waiting: Table
   readonly #words: Table
@@ -132,7 +137,10 @@ export class Uploads {
   /** Keys alone: an uploaded bundle, and an item in it. */
   readonly #within: Table
 
-  constructor(readonly environment: Environment) {
+  /** `marks`: other threads read the tables, too. */
+  constructor(environment: Environment, marks?: PendingMarks) {
+    this.pending = new PendingItems(marks)
+    this.environment = this.pending.before(environment)
     this.#items = environment.table('items')
     this.#waiting = environment.table('waiting')
     this.#words = environment.table('words')
@@ -143,16 +151,20 @@ export class Uploads {
   }
 
   find(id: Id): AcceptedItem | undefined {
-    return acceptedItem(this.#items, id)
+    return this.pending.find(id) ?? acceptedItem(this.#items, id)
   }
 
   /** The item by which an owner has uploaded this content (SHA-256, 32 bytes); undefined where there is none that is kept. */
   ofContent(owner: string, digest: Uint8Array): Id | undefined {
-    const found = this.#contents.get(contentKey(owner, digest))
-    if (found === undefined) return undefined
-    const id = idOfBytes(found)
+    const id = this.pending.ofContent(owner, digest) ?? this.#idOfContent(owner, digest)
+    if (id === undefined) return undefined
     const item = this.find(id) ?? this.#around(id)
     return item === undefined || item.reason !== undefined ? undefined : id
+  }
+
+  #idOfContent(owner: string, digest: Uint8Array): Id | undefined {
+    const found = this.#contents.get(contentKey(owner, digest))
+    return found === undefined ? undefined : idOfBytes(found)
   }
 
   /** The uploaded item that this one lies in. */
@@ -186,11 +198,11 @@ export class Uploads {
 
   /** Items that wait for a bundle. */
   get waiting(): number {
-    return this.#waiting.count()
+    return this.#waiting.count() + this.pending.count
   }
 
   get count(): number {
-    return this.#items.count()
+    return this.#items.count() + this.pending.count
   }
 
   /** Ids of those that wait, the first come first. */
@@ -202,17 +214,19 @@ export class Uploads {
   accept(items: readonly AcceptedItem[], more: () => void): void {
     this.environment.write(() => {
       more()
-      for (const item of items) {
-        this.put(item)
-        this.#waiting.put(waitingKey(item), none)
-        const { digest, owner, id, isBundle } = item
-        if (digest !== undefined) this.putContent(owner, Buffer.from(digest, 'base64url'), id)
-        if (isBundle === true) this.#unopened.put(idBytes(id), none)
-      }
+      for (const item of items) this.enter(item)
     })
   }
 
-  /** Only inside a `write` of the environment, as all below. */
+  /** Only inside a `write` of the environment, as all below. One that was accepted, with all that follows from it. */
+  enter(item: AcceptedItem): void {
+    const { digest, owner, id, isBundle } = item
+    this.put(item)
+    this.#waiting.put(waitingKey(item), none)
+    if (digest !== undefined) this.putContent(owner, Buffer.from(digest, 'base64url'), id)
+    if (isBundle === true) this.#unopened.put(idBytes(id), none)
+  }
+
   put(item: AcceptedItem): void {
     this.#items.put(idBytes(item.id), Buffer.from(JSON.stringify(item)))
   }

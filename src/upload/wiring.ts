@@ -25,6 +25,8 @@ export interface UploadThread {
   readonly tablesPath: string
   /** Folder of the log of accepted items. */
   readonly logFolder: string
+  /** Memory of `PendingMarks`; absent: the gateway is elsewhere. */
+  readonly pendingItems?: SharedArrayBuffer
   /** JSON Web Key of the wallet that signs receipts and bundles. */
   readonly keyFile: string
   /** Makes the key where there is none. */

@@ -6,6 +6,7 @@ import { idOfBytes } from '../../src/format/id.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import type { CreditsPort } from '../../src/payment/port.js'
+import { normalizedAddress } from '../../src/proof/address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { Acceptor } from '../../src/upload/acceptor.js'
 import type { UploadAnswer } from '../../src/upload/answers.js'
@@ -159,38 +160,72 @@ t.test('a chain that answers slowly is asked one question at a time', async (t) 
   t.equal(most, 1)
 })
 
-t.test('who waits for a receipt when the service ends is told so, and has it afterwards', async (t) => {
-  const disk = diskOf(t)
+/** The service on a disk. All items are free. */
+function serviceOn(disk: FailingDisk, closing: AbortSignal): Acceptor {
   const uploads = new Uploads(disk.environment)
-  const closing = new AbortController()
-  const pools = new FreePools(disk.environment, allFree)
-  const { credits } = endlessCredits()
-  const acceptorOf = (closing: AbortSignal): Acceptor =>
-    new Acceptor({
-      uploads,
-      closing,
+  const { environment } = uploads
+  const pools = new FreePools(environment, allFree)
+  return new Acceptor({
+    uploads,
+    closing,
+    clock: systemClock,
+    say: silentLog,
+    height: () => 1,
+    verdicts: { verdictNow: async () => true },
+    charging: new CreditCharging(pools, endlessCredits().credits, environment, systemClock, closing),
+    announcer: new ItemAnnouncer(undefined, closing),
+    selling: new ItemSelling({
+      sales: new Sales(environment),
       clock: systemClock,
       say: silentLog,
-      height: () => 1,
-      verdicts: { verdictNow: async () => true },
-      charging: new CreditCharging(pools, credits, disk.environment, systemClock, closing),
-      announcer: new ItemAnnouncer(undefined, closing),
-      selling: new ItemSelling({
-        sales: new Sales(disk.environment),
-        clock: systemClock,
-        say: silentLog,
-        log: { folder: '', release: () => undefined },
-      }),
-      signing: { receipt: async () => new Uint8Array(512), isBehind: false },
-      terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
-    })
+      log: { folder: '', release: () => undefined },
+    }),
+    signing: { receipt: async () => new Uint8Array(512), isBehind: false },
+    terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
+  })
+}
+
+function send(acceptor: Acceptor, item: Uint8Array): Promise<UploadAnswer> {
   const reader = new ItemReader()
   reader.push(item)
   const read = reader.finish()
   if (isRefusal(read)) throw new Error('the item of this test is none')
   const spooled = { keep: async () => ({ file: 1, offset: 0, sizeBytes: item.length }) }
+  return acceptor.accept(read, spooled, uploader)
+}
+
+t.test('an item of which the log says all has its receipt though the tables take nothing', async (t) => {
+  const disk = diskOf(t)
+  const closing = new AbortController()
+  const acceptor = serviceOn(disk, closing.signal)
   disk.isFull = true
-  const answered = acceptorOf(closing.signal).accept(read, spooled, uploader)
+  t.match(await send(acceptor, item), { status: 200, json: { id: header.id } })
+  t.match(await send(acceptor, item), { status: 202, json: { id: header.id } }, 'and is known')
+  await eventually(() => disk.undone > 0)
+  disk.isFull = false
+  const { uploads, pools } = tablesOf(disk)
+  await eventually(() => uploads.find(header.id) !== undefined)
+  t.strictSame([...uploads.oldest(9)], [header.id])
+  t.equal(pools.left(normalizedAddress(header.owner)), 1e6 - item.length, 'its free bytes are counted, once')
+  closing.abort()
+  await acceptor.stopped()
+})
+
+/** As another thread reads them. */
+function tablesOf({ environment }: FailingDisk): { readonly uploads: Uploads; readonly pools: FreePools } {
+  return { uploads: new Uploads(environment), pools: new FreePools(environment, allFree) }
+}
+
+t.test('a bundle whose uploader waits when the service ends is told so, and has it afterwards', async (t) => {
+  const disk = diskOf(t)
+  const closing = new AbortController()
+  const tags = [
+    { name: 'Bundle-Format', value: 'binary' },
+    { name: 'Bundle-Version', value: '2.0.0' },
+  ].map(({ name, value }) => ({ name: Buffer.from(name), value: Buffer.from(value) }))
+  const bundle = signItem(ed25519Signer(Buffer.alloc(32, 7)), { tags }, Buffer.alloc(32))
+  disk.isFull = true
+  const answered = send(serviceOn(disk, closing.signal), bundle)
   await eventually(() => disk.undone > 0)
   t.notOk(await endsWithin(answered, 50), 'it is kept already, so that it waits for the disk')
   closing.abort()
@@ -198,7 +233,6 @@ t.test('who waits for a receipt when the service ends is told so, and has it aft
   t.match((await answered) as UploadAnswer, { status: 503, text: /ending/ })
   disk.isFull = false
   const next = new AbortController()
-  const again = await acceptorOf(next.signal).accept(read, spooled, uploader)
-  t.match(again, { status: 200, json: { id: header.id } })
+  t.match(await send(serviceOn(disk, next.signal), bundle), { status: 200 })
   next.abort()
 })
