@@ -38,8 +38,7 @@ export function serviceHost(parts: ServiceHostParts): (request: Request, reply: 
   )
   return (request, reply) => {
     const flow = openFlow(ledger, request, reply, family, idLead)
-    const { path } = request
-    const route = router.find(path) ?? (path.endsWith('/') ? router.find(path.slice(0, -1)) : undefined)
+    const route = router.find(request.path)
     if (request.method === 'OPTIONS') {
       preflight(request, reply, flow.lines + (route?.optionLines ?? ''))
       ledger.settle(flow, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
