@@ -4,6 +4,7 @@ import { type Disk, diskRefusal, systemDisk } from './disk.js'
 import { LogDraft, metaMaxBytes } from './log-draft.js'
 import { LogFile, type LogPlace, logFileName } from './log-file.js'
 import { type LoggedItem, type ScanOutcome, scanLog } from './log-scan.js'
+import { PieceMemory } from './piece-memory.js'
 import {
   headOfRecordBytes,
   type RecordDigest,
@@ -41,6 +42,7 @@ const reservedMinBytes = 65_536
 export class DurableLog {
   #next: number
   #current: LogFile | undefined
+  readonly #memory = new PieceMemory()
   /** Where a record is put together. */
   #room: Buffer | undefined
   readonly #sealing = new Set<Promise<unknown>>()
@@ -145,6 +147,7 @@ export class DurableLog {
     const { sharedMaxBytes, growBytes } = this.options
     return new LogDraft({
       sharedMaxBytes,
+      memory: this.#memory,
       growBytes: () => this.#roomOf(growBytes),
       append: (payload, digest, meta) => this.append(payload, digest, meta),
       flushed: (place, until) => this.flushed(place, until),

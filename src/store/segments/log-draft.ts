@@ -1,11 +1,13 @@
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { diskRefusal } from './disk.js'
 import type { LogFile, LogPlace } from './log-file.js'
+import { HeldPieces, type PieceMemory } from './piece-memory.js'
 import { headOfRecordBytes, type RecordDigest, splitOf, sumOfMeta, writeRecordHead } from './record.js'
 
 /** What a draft needs of its log. */
 export interface DraftHome {
   readonly sharedMaxBytes: number
+  readonly memory: PieceMemory
   /** By how much the file of one item grows at once: less where the disk has little room. */
   growBytes(): number
   append(payload: readonly Uint8Array[], digest: RecordDigest, meta?: Uint8Array): LogPlace | Refusal
@@ -31,7 +33,7 @@ const behindMaxBytes = 64 * 1024 * 1024
  * own. `finish` or `discard` is called once, and ends it.
  */
 export class LogDraft {
-  readonly #pieces: Uint8Array[] = []
+  readonly #held: HeldPieces
   #file: LogFile | undefined
   #sizeBytes = 0
   #roomEnd = 0
@@ -39,7 +41,9 @@ export class LogDraft {
   #flushing: Promise<boolean> | undefined
   #flushedAt = 0
 
-  constructor(private readonly home: DraftHome) {}
+  constructor(private readonly home: DraftHome) {
+    this.#held = new HeldPieces(home.memory)
+  }
 
   get sizeBytes(): number {
     return this.#sizeBytes
@@ -52,8 +56,7 @@ export class LogDraft {
   write(piece: Uint8Array): undefined | Refusal | Promise<undefined | Refusal> {
     if (this.#failure !== undefined) return this.#failure
     if (this.#file === undefined && this.#sizeBytes + piece.length <= this.home.sharedMaxBytes) {
-      // Small ones share memory: an allocation of its own costs more than the copy.
-      this.#pieces.push(Buffer.from(piece))
+      this.#held.add(piece)
       this.#sizeBytes += piece.length
       return undefined
     }
@@ -70,11 +73,13 @@ export class LogDraft {
     this.#file = made
     this.#roomEnd = made.sizeBytes
     this.#sizeBytes = 0
-    for (const piece of this.#pieces.splice(0)) {
-      const failed = this.#put(piece)
-      if (failed !== undefined) return failed
-    }
-    return undefined
+    return this.#held.release((pieces) => {
+      for (const piece of pieces) {
+        const failed = this.#put(piece)
+        if (failed !== undefined) return failed
+      }
+      return undefined
+    })
   }
 
   #put(piece: Uint8Array): Refusal | undefined {
@@ -123,7 +128,7 @@ export class LogDraft {
     const file = this.#file
     if (this.#failure !== undefined) return this.#failure
     if (file === undefined) {
-      const place = this.home.append(this.#pieces.splice(0), digest, meta)
+      const place = this.#held.release((pieces) => this.home.append(pieces, digest, meta))
       if (isRefusal(place)) return place
       const durable = await this.home.flushed(place, until)
       return isRefusal(durable) ? durable : place
@@ -166,7 +171,7 @@ export class LogDraft {
 
   /** Gives everything back. Never rejects: what the disk does not remove goes at the next start. */
   async discard(): Promise<void> {
-    this.#pieces.length = 0
+    this.#held.release(() => undefined)
     this.#failure ??= refuse('busy', 'self', 'the item was discarded')
     if (this.#file !== undefined) await this.home.drop(this.#file)
   }
