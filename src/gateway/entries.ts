@@ -7,6 +7,11 @@ import { Entry, isStable } from './entry.js'
 /** The entries of one thread, within a limit of bytes; those not asked for lately are dropped. */
 export class Entries {
   readonly #kept = new Map<Id, Entry>()
+  /**
+   * Where the last pass stopped. A new iterator would step over everything that was removed since V8 last rebuilt the table
+   * (docs/decisions/bounded-maps.md).
+   */
+  #hand: Iterator<[Id, Entry]> | undefined
   #bytes = 0
   readonly #onGrow = (entry: Entry, bytes: number): void => {
     if (this.#kept.get(entry.attributes.id) === entry) this.#bytes += bytes
@@ -91,11 +96,16 @@ export class Entries {
 
   /** Drops the oldest first, except where they were asked for since the last pass (second chance). */
   #trim(newest: Entry): void {
-    for (const [id, entry] of this.#kept) {
-      if (this.#bytes <= this.options.entriesMaxBytes) return
-      if (entry === newest) continue
+    while (this.#bytes > this.options.entriesMaxBytes && this.#kept.size > 1) {
+      this.#hand ??= this.#kept.entries()
+      const { done, value } = this.#hand.next()
+      if (done === true) {
+        this.#hand = undefined
+        continue
+      }
+      const [id, entry] = value
       this.#kept.delete(id)
-      if (entry.isUsed) {
+      if (entry === newest || entry.isUsed) {
         entry.isUsed = false
         this.#kept.set(id, entry)
       } else this.#bytes -= entry.bytes
