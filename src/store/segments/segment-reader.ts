@@ -21,6 +21,8 @@ class MappedSegment {
   readers = 0
   isRetired = false
   readonly here: Residence
+  /** By window: its page tables were filled once. Of pages that stay in memory they stay so, and filling takes long. */
+  readonly #filled: Uint8Array
   readonly #gone: (() => void)[] = []
 
   constructor(
@@ -29,6 +31,7 @@ class MappedSegment {
     readonly cell: number,
   ) {
     this.here = new Residence(file.sizeBytes)
+    this.#filled = new Uint8Array(Math.ceil(file.sizeBytes / windowBytes))
   }
 
   onGone(act: () => void): void {
@@ -40,7 +43,12 @@ class MappedSegment {
     if (this.here.has(start, end)) return true
     const from = start - (start % windowBytes)
     const to = Math.min(end + windowBytes - 1 - ((end - 1) % windowBytes), this.file.sizeBytes)
-    if (this.file.settle(from, to, true)) this.here.add(from, to, now)
+    const windows = [from / windowBytes, Math.ceil(to / windowBytes)] as const
+    const isFilled = this.#filled.subarray(...windows).every((filled) => filled === 1)
+    if (this.file.settle(from, to, !isFilled)) {
+      this.#filled.fill(1, ...windows)
+      this.here.add(from, to, now)
+    }
     // Not all of the window is in memory: what is asked for may be.
     else if (this.file.settle(start, end, false)) this.here.add(start, end, now)
     else return false
