@@ -78,9 +78,10 @@ struct Proposed {
 
 // Behind it lie its conditions and then its text.
 struct Answer {
-  Answer* next;
+  // In its chain; and in the order in which answers came, or were spared.
+  Answer *next, *older, *younger;
   uint64_t hash, serial;
-  size_t at, bytes;
+  size_t bytes;
   uint32_t host, target, tag, before, after, shown;
   uint32_t region, tally, conditionCount;
   size_t offset, sizeBytes;
@@ -113,7 +114,7 @@ class ReadyAnswers {
   // `seed`: nobody outside may know it, or he could choose targets that all fall into one chain.
   ReadyAnswers(size_t maxBytes, uint64_t seed) : maxBytes_(maxBytes), seed_(seed), chains_(1024, nullptr) {}
   ~ReadyAnswers() {
-    for (Answer* each : ring_) destroy(each);
+    while (oldest_ != nullptr) remove(oldest_);
   }
   ReadyAnswers(const ReadyAnswers&) = delete;
   ReadyAnswers& operator=(const ReadyAnswers&) = delete;
@@ -122,7 +123,7 @@ class ReadyAnswers {
   std::vector<Region> regions;
 
   size_t bytes() const { return bytes_; }
-  size_t count() const { return ring_.size(); }
+  size_t count() const { return count_; }
 
   size_t open(const uint8_t* memory, size_t length, const int32_t* here, size_t pageBytes) {
     Region made{memory, length, here, pageBytes, ++serial_, true};
@@ -219,34 +220,45 @@ class ReadyAnswers {
     Answer** link = &chains_[answer->hash & (chains_.size() - 1)];
     while (*link != answer) link = &(*link)->next;
     *link = answer->next;
-    ring_[answer->at] = ring_.back();
-    ring_[answer->at]->at = answer->at;
-    ring_.pop_back();
+    leave(answer);
+    count_ -= 1;
     bytes_ -= answer->bytes;
-    destroy(answer);
+    ::operator delete(answer);
   }
 
  private:
   size_t maxBytes_;
   uint64_t seed_, serial_ = 0;
-  std::vector<Answer*> chains_, ring_;
-  size_t bytes_ = 0, hand_ = 0;
-
-  static void destroy(Answer* answer) { ::operator delete(answer); }
+  std::vector<Answer*> chains_;
+  Answer *oldest_ = nullptr, *youngest_ = nullptr;
+  size_t bytes_ = 0, count_ = 0;
 
   void insert(Answer* made) {
-    if (ring_.size() >= chains_.size()) grow();
+    if (count_ >= chains_.size()) grow();
     Answer** chain = &chains_[made->hash & (chains_.size() - 1)];
     made->next = *chain;
     *chain = made;
-    made->at = ring_.size();
-    ring_.push_back(made);
+    enter(made);
+    count_ += 1;
     bytes_ += made->bytes;
+  }
+
+  // As the youngest.
+  void enter(Answer* answer) {
+    answer->older = youngest_;
+    answer->younger = nullptr;
+    (youngest_ == nullptr ? oldest_ : youngest_->younger) = answer;
+    youngest_ = answer;
+  }
+
+  void leave(Answer* answer) {
+    (answer->older == nullptr ? oldest_ : answer->older->younger) = answer->younger;
+    (answer->younger == nullptr ? youngest_ : answer->younger->older) = answer->older;
   }
 
   void grow() {
     std::vector<Answer*> wider(chains_.size() * 2, nullptr);
-    for (Answer* each : ring_) {
+    for (Answer* each = oldest_; each != nullptr; each = each->younger) {
       Answer** chain = &wider[each->hash & (wider.size() - 1)];
       each->next = *chain;
       *chain = each;
@@ -254,15 +266,16 @@ class ReadyAnswers {
     chains_.swap(wider);
   }
 
-  // The next one that was not asked for since the last pass (second chance).
+  // The oldest goes, but one that was asked for since it came, or was spared, is spared once more and becomes the youngest. To be called
+  // where there is an answer.
   void evict() {
-    for (;;) {
-      if (hand_ >= ring_.size()) hand_ = 0;
-      Answer* each = ring_[hand_];
-      if (!each->used) return remove(each);
-      each->used = false;
-      hand_ += 1;
+    while (oldest_->used) {
+      Answer* spared = oldest_;
+      spared->used = false;
+      leave(spared);
+      enter(spared);
     }
+    remove(oldest_);
   }
 
   static bool isFor(const Answer& answer, const Question& question) {

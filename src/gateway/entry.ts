@@ -138,11 +138,6 @@ export class Entry {
     this.#uses += 1
   }
 
-  /** Asked for again since it was read. */
-  get isRepeated(): boolean {
-    return this.#uses > 0
-  }
-
   /** Asked for a few times since it was read. */
   get isPopular(): boolean {
     return this.#uses >= popularUses

@@ -7,6 +7,7 @@ import type { Catalog } from '../catalog/protocol.js'
 import type { AnswerPrice, CountPlaces, RepeatLimits, RepeatOptions } from '../http/repeater.js'
 import type { Bounded } from '../names/marks.js'
 import type { StoredContent } from '../store/stored-content.js'
+import { AskedLately } from './asked-lately.js'
 import type { Entry, TimedFrame } from './entry.js'
 import type { Flow } from './flow.js'
 import type { Guard } from './guard.js'
@@ -79,6 +80,7 @@ export function repeatOptions(
  */
 export class Repeating {
   readonly #counts = new Map<string, CountPlaces>()
+  readonly #asked = new AskedLately()
   readonly #failures: Meter
   #isFailureTold = false
 
@@ -111,7 +113,6 @@ export class Repeating {
   #offer(...[flow, entry, content, planned, frame]: Offered): void {
     const { repeater } = flow.reply
     if (repeater === undefined || flow.rests === undefined) return
-    if (!entry.isRepeated && !repeater.hasRoom) return
     const { method, path, family, request, naming } = flow
     const { variant } = planned
     if ((method !== 'GET' && method !== 'HEAD') || variant === 'parts') return
@@ -120,6 +121,8 @@ export class Repeating {
     if (flow.hops !== 0 || request.query !== '' || !isOwnPath(flow)) return
     const { size } = entry.attributes
     if (size === 0 || (method === 'GET' && variant === 'whole' && size > bodyMaxBytes)) return
+    const host = request.header('host') ?? ''
+    if (!repeater.hasRoom && !this.#asked.isSecond(method, host, path, variant)) return
     const lent = content.lend?.(entry.placeWithdrawals)
     const basis = this.#basisOf(entry, content)
     const price = this.#priceOf(flow)
@@ -127,7 +130,7 @@ export class Repeating {
     repeater.offer({
       variant,
       method,
-      host: request.header('host') ?? '',
+      host,
       path,
       isStrict: family === 'raw',
       tag: entry.tagFor(naming) ?? '',

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import t from 'tap'
@@ -16,7 +17,7 @@ const asking = 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'
 let folders = 0
 
 /** A server that answers with files of this size, of which it keeps one open, and has each answer repeated. */
-function serving(sizeBytes: number) {
+function serving(sizeBytes: number, maxBytes = 2 ** 22) {
   folders += 1
   const folder = scratch(`repeating-server-${folders}`)
   for (const name of ['0', '1']) writeFileSync(`${folder}/${name}`, Buffer.alloc(sizeBytes, name))
@@ -36,10 +37,10 @@ function serving(sizeBytes: number) {
       stallMs: 10_000,
       flowsMax: 10,
       onThrow: (error) => thrown.push(error),
-      repeats: { maxBytes: 2 ** 22, plain: plainLines, onSample: () => undefined },
+      repeats: { maxBytes, plain: plainLines, onSample: () => undefined },
     },
   )
-  function open(which: number) {
+  function open(which: number, path = '/a') {
     const file = files.open(`${folder}/${which}`)
     const lent = file?.lend?.()
     if (file === undefined || lent === undefined) throw new Error('not mapped')
@@ -47,7 +48,7 @@ function serving(sizeBytes: number) {
       variant: 'whole',
       method: 'GET',
       host: 'a',
-      path: '/a',
+      path,
       isStrict: false,
       tag: '',
       shown: '',
@@ -87,6 +88,31 @@ t.test('however many files are opened, their answers can be offered', { skip }, 
     if (round % 1000 === 0) await new Promise(setImmediate)
   }
   t.pass()
+  await close(0)
+})
+
+t.test('a full table takes new answers, and spares what is asked for', { skip }, async (t) => {
+  const { server, open, close, whole } = serving(10, 2 ** 14)
+  const socket = await connected(server.port)
+  const isRepeated = async (path: string): Promise<boolean> => {
+    const before = whole()
+    // The first one may be the handler's: that the bytes are in memory is believed for a second, and found out by it.
+    for (const _try of [1, 2]) {
+      const answered = once(socket, 'data')
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+      await answered
+    }
+    return whole() > before
+  }
+  open(0, '/popular').close()
+  for (let at = 0; at < 500; at += 1) {
+    open(0, `/${at}`).close()
+    if (at % 10 === 0) t.ok(await isRepeated('/popular'))
+  }
+  t.ok((server.repeater?.usage.answers ?? 0) < 100, 'it is full')
+  t.ok((server.repeater?.usage.bytes ?? 0) <= 2 ** 14, 'and within its bound')
+  for (let at = 480; at < 500; at += 1) t.ok(await isRepeated(`/${at}`), `${at}`)
+  socket.destroy()
   await close(0)
 })
 
