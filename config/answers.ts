@@ -1,6 +1,17 @@
+import { availableParallelism, totalmem } from 'node:os'
 import { flag, list, whole } from './setting.js'
 
 const age = { min: 0, max: 10 ** 9 }
+
+/**
+ * A thirty-second part of the memory that this machine or container has, divided among as many threads as it has processors, but 64 MiB
+ * at least: with more contents in demand than fit, each further request for one of them takes the steps in JavaScript.
+ */
+function repeatedBytes(): number {
+  const limit = process.constrainedMemory()
+  const memory = limit > 0 ? Math.min(limit, totalmem()) : totalmem()
+  return Math.max(2 ** 26, Math.floor(memory / 32 / availableParallelism()))
+}
 
 /** What answers say to caches, and how much of the metadata they carry. */
 export const answers = {
@@ -82,7 +93,7 @@ export const answers = {
   }),
   repeatedMaxBytes: whole({
     env: 'REPEATED_ANSWERS_MAX_BYTES',
-    default: 67_108_864,
+    default: repeatedBytes(),
     min: 0,
     max: 2 ** 36,
     why: 'Memory of each edge thread for answers that the server repeats while nothing changes, 1.5 KiB each; 0: none.',
