@@ -12,6 +12,8 @@ const usual = [
     'fuzz/gateway',
     'native/rubbish',
     'native/mapped',
+    'native/repeats',
+    'admission/native-buckets',
     'native/digest',
     'native/ed25519',
     'native/secp256k1',

@@ -18,7 +18,8 @@ interface Part {
 /** Whose code a shared object of perf's report is. */
 function ownerOf(place: string): string {
   if (place.startsWith('[kernel')) return 'kernel'
-  if (place.startsWith('perf-') || place === '[JIT]' || place.startsWith('[unknown')) return 'JavaScript'
+  if (place.startsWith('perf-') || place.startsWith('[JIT]') || place.startsWith('[unknown'))
+    return 'JavaScript'
   if (place === 'node') return 'V8 and Node'
   return place
 }
