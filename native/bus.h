@@ -5,6 +5,9 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <atomic>
 #include <cstddef>
@@ -13,9 +16,37 @@
 
 namespace bus {
 
+// What memory this thread may use by its protection keys (x86). The kernel takes most of it away for the time of a signal's handler, and
+// gives it back when that returns, which a jump out of it never does: V8 could not run WebAssembly any more.
+class KeyRights {
+ public:
+#if defined(__x86_64__)
+  KeyRights() {
+    if (hasKeys()) __asm__ volatile(".byte 0x0f, 0x01, 0xee" : "=a"(rights_) : "c"(0) : "rdx");
+  }
+  void restore() const {
+    if (hasKeys()) __asm__ volatile(".byte 0x0f, 0x01, 0xef" : : "a"(rights_), "c"(0), "d"(0) : "memory");
+  }
+
+ private:
+  static bool hasKeys() {
+    static const bool has = [] {
+      unsigned a = 0, b = 0, c = 0, d = 0;
+      // The system has them switched on (OSPKE).
+      return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c & (1u << 4)) != 0;
+    }();
+    return has;
+  }
+  unsigned rights_ = 0;
+#else
+  void restore() const {}
+#endif
+};
+
 struct Copy {
   const uint8_t* from;
   size_t length;
+  KeyRights rights;
   sigjmp_buf back;
 };
 
@@ -53,6 +84,7 @@ inline void watch() {
   copy.from = from;
   copy.length = length;
   if (sigsetjmp(copy.back, 0) != 0) {
+    copy.rights.restore();
     under = nullptr;
     return false;
   }
