@@ -16,7 +16,7 @@
 
 namespace bus {
 
-// What memory this thread may use by its protection keys (x86). The kernel takes most of it away for the time of a signal's handler, and
+// What memory this thread may use by its protection keys (x86). The kernel takes most of it away while a signal is handled, and
 // gives it back when that returns, which a jump out of it never does: V8 could not run WebAssembly any more.
 class KeyRights {
  public:

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -21,6 +22,7 @@
 
 #include "../bus.h"
 #include "../calls.h"
+#include "../file-places.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -38,10 +40,16 @@ struct Mapping {
   uint8_t* start;
   size_t size;
   size_t holders;
+  // Less than 0: it was closed once the file was mapped.
+  int fd;
 };
 
 std::mutex guard;
 std::map<Key, Mapping*> mappings;
+// Those whose file is kept open, by their first byte.
+std::map<const uint8_t*, Mapping*> keptOpen;
+// So many files are kept open at most.
+size_t keptMax = 256;
 
 constexpr size_t kPathMax = 4096;
 
@@ -54,10 +62,15 @@ size_t pageSize() {
 }
 
 void release(Mapping* mapping) {
-  std::lock_guard<std::mutex> lock(guard);
-  if (--mapping->holders > 0) return;
-  mappings.erase(mapping->key);
+  {
+    std::lock_guard<std::mutex> lock(guard);
+    if (--mapping->holders > 0) return;
+    mappings.erase(mapping->key);
+    if (mapping->fd >= 0) keptOpen.erase(mapping->start);
+  }
+  // Nobody finds it any more, and others need not wait for this.
   if (mapping->size > 0) munmap(mapping->start, mapping->size);
+  if (mapping->fd >= 0) ::close(mapping->fd);
   delete mapping;
 }
 
@@ -99,9 +112,11 @@ Mapping* mappingOf(int fd, const struct stat& found, bool written) {
     // A hint: file systems that support it then read and map two MiB at a time.
     madvise(start, size, MADV_HUGEPAGE);
   }
-  ::close(fd);
-  Mapping* made = new Mapping{key, static_cast<uint8_t*>(start), size, 1};
+  bool isKept = size > 0 && keptOpen.size() < keptMax;
+  if (!isKept) ::close(fd);
+  Mapping* made = new Mapping{key, static_cast<uint8_t*>(start), size, 1, isKept ? fd : -1};
   mappings.emplace(key, made);
+  if (isKept) keptOpen.emplace(made->start, made);
   return made;
 }
 
@@ -460,6 +475,35 @@ napi_value look(napi_env env, napi_callback_info info) {
   return result;
 }
 
+// Whether bytes that somebody holds lie in a file that is kept open, and where.
+bool findPlace(const uint8_t* start, size_t length, file_places::Place* place) {
+  std::lock_guard<std::mutex> lock(guard);
+  auto after = keptOpen.upper_bound(start);
+  if (after == keptOpen.begin()) return false;
+  const Mapping* mapping = std::prev(after)->second;
+  size_t offset = static_cast<size_t>(start - mapping->start);
+  if (offset > mapping->size || length > mapping->size - offset) return false;
+  *place = {mapping->fd, static_cast<off_t>(offset)};
+  return true;
+}
+
+// places() -> what native/server takes to find the files of bytes.
+napi_value places(napi_env env, napi_callback_info) {
+  static file_places::Told told = {findPlace};
+  napi_value result = file_places::give(env, &told);
+  return result != nullptr ? result : fail(env, "places", EINVAL);
+}
+
+// keep(max): so many of the mapped files stay open, in the whole process; those that are open already do.
+napi_value keep(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "keep");
+  size_t max = static_cast<size_t>(arguments.integer(0, 0, 1 << 24));
+  if (!arguments.good) return nullptr;
+  std::lock_guard<std::mutex> lock(guard);
+  keptMax = max;
+  return nullptr;
+}
+
 // mapped() -> how many mappings and bytes this process holds: [count, bytes].
 napi_value mapped(napi_env env, napi_callback_info) {
   double sizes[2] = {0, 0};
@@ -482,7 +526,7 @@ napi_value mapped(napi_env env, napi_callback_info) {
 NAPI_MODULE_INIT() {
   bus::watch();
   return give(env, exports, {{"open", open}, {"openWritten", openWritten}, {"window", window}, {"settle", settle}, {"fetch", fetch},
-                             {"copy", copy}, {"allocate", allocate}, {"close", close}, {"detach", detach}, {"mapped", mapped},
+                             {"copy", copy}, {"places", places}, {"keep", keep}, {"allocate", allocate}, {"close", close}, {"detach", detach}, {"mapped", mapped},
                              {"readSmall", readSmall}, {"openSmall", openSmall}, {"readOpen", readOpen},
                              {"closeSmall", closeSmall}, {"look", look}});
 }

@@ -7,6 +7,10 @@ import { openTwin } from './twin.js'
 declare const handleBrand: unique symbol
 type Handle = { readonly [handleBrand]: true }
 
+declare const placesBrand: unique symbol
+/** For the server, so that it sends bytes of mapped files from the files: see native/file-places.h. */
+export type FilePlaces = { readonly [placesBrand]: true }
+
 type Opened = Pick<MappedFile, 'sizeBytes' | 'inode' | 'modifiedNs'> & { handle: Handle }
 
 interface Addon {
@@ -19,6 +23,8 @@ interface Addon {
   fetch(handle: Handle, start: number, end: number): Promise<boolean>
   close(handle: Handle): void
   detach(buffer: ArrayBuffer): void
+  places(): FilePlaces
+  keep(max: number): void
   mapped(): [count: number, bytes: number]
   readSmall(path: string, target: Uint8Array, facts: Uint8Array): number
   openSmall(path: string, facts: Uint8Array): number
@@ -121,6 +127,14 @@ export function allocate(descriptor: number, sizeBytes: number): void {
 export function mappedNow(): { count: number; bytes: number } {
   const [count, bytes] = addon?.mapped() ?? [0, 0]
   return { count, bytes }
+}
+
+/** Undefined without the addon. */
+export const filePlaces: FilePlaces | undefined = addon?.places()
+
+/** So many of the mapped files stay open, in the whole process, so that a server can send from them. */
+export function keepOpen(max: number): void {
+  addon?.keep(max)
 }
 
 /** Results of `readSmall` where it read nothing. */

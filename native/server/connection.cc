@@ -4,7 +4,6 @@
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -215,17 +214,12 @@ int64_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t lengt
   }
   size_t sent = 0;
   if (c->rest.empty()) {
-    iovec parts[2] = {{shared_.outbox, head}, {const_cast<uint8_t*>(body), length}};
-    msghdr message = {};
-    message.msg_iov = head > 0 ? parts : parts + 1;
-    message.msg_iovlen = (head > 0 ? 1u : 0u) + (length > 0 ? 1u : 0u);
-    ssize_t took = message.msg_iovlen == 0 ? 0 : sendmsg(c->fd, &message, MSG_NOSIGNAL);
-    // A file that shrank beneath its mapping: the kernel could not read the first byte that it was to send.
-    if (took < 0 && errno == EFAULT) return -1;
+    Took took = transmit(c, shared_.outbox, head, body, length);
+    if (took.lost) return -1;
     // A broken connection is reported by the loop, like one that breaks while nobody writes.
-    c->broken = took < 0 && errno != EAGAIN && errno != EINTR;
-    if (took > 0) {
-      sent = static_cast<size_t>(took);
+    c->broken = took.error != 0 && took.error != EAGAIN && took.error != EINTR;
+    if (took.bytes > 0) {
+      sent = took.bytes;
       c->begun = true;
       c->since = now_;
     }

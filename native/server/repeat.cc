@@ -1,8 +1,6 @@
 // Answers requests without JavaScript, where the same was answered before and nothing has changed since.
 #include <errno.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include <time.h>
 
 #include <algorithm>
@@ -184,13 +182,9 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
 
   const uint8_t* body = length > 0 ? all.ready.regions[answer->region].memory + answer->offset + start : nullptr;
   if (length >= kLarge && !c->near) limitInFlight(c);
-  iovec parts[2] = {{&head[0], head.size()}, {const_cast<uint8_t*>(body), length}};
-  msghdr message = {};
-  message.msg_iov = parts;
-  message.msg_iovlen = length > 0 ? 2 : 1;
-  ssize_t took = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+  Took took = transmit(c, reinterpret_cast<const uint8_t*>(head.data()), head.size(), body, length);
   // The file has shrunk beneath its mapping: JavaScript finds that out.
-  if (took < 0 && errno == EFAULT) {
+  if (took.lost && took.bytes == 0) {
     if (c->taken.tokens > 0) all.limits->giveBack(c->taken);
     c->taken.tokens = 0;
     return false;
@@ -198,9 +192,9 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   c->last = last;
   c->phase = Phase::kAnswering;
   c->ended = true;
-  c->broken = took < 0 && errno != EAGAIN && errno != EINTR;
-  size_t sent = took > 0 ? static_cast<size_t>(took) : 0;
-  if (took > 0) c->begun = true;
+  c->broken = took.error != 0 && took.error != EAGAIN && took.error != EINTR;
+  size_t sent = took.bytes;
+  if (sent > 0) c->begun = true;
   c->since = now_;
   ReadyAnswers::use(answer);
   all.answered += 1;
@@ -219,7 +213,7 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   }
   c->rest.assign(head, sent < head.size() ? sent : head.size(), std::string::npos);
   size_t done = sent > head.size() ? sent - head.size() : 0;
-  if (length > done && !put(body + done, length - done, &c->rest)) {
+  if (took.lost || (length > done && !put(body + done, length - done, &c->rest))) {
     c->owedBody = done;
     c->rest.clear();
     settleRepeat(c, kBroken);

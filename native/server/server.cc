@@ -10,6 +10,7 @@
 #include "../bus.h"
 #include "../calls.h"
 #include "door.h"
+#include "places.h"
 #include "sockets.h"
 
 namespace {
@@ -203,6 +204,15 @@ napi_value bound(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+// places(told): what `places` of native/mapped gives. From now on bodies that lie in mapped files are sent from these.
+napi_value places(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "places");
+  const file_places::Told* told = file_places::take(env, arguments.at(0));
+  if (told == nullptr) return arguments.wrong(0, "was not made by the addon of mapped files", false), nullptr;
+  findPlace.store(told->find, std::memory_order_release);
+  return nullptr;
+}
+
 // sockets() -> [open, max, times that a server stopped accepting]
 napi_value socketUsage(napi_env env, napi_callback_info) {
   napi_value result, each;
@@ -231,6 +241,7 @@ NAPI_MODULE_INIT() {
                              {"address", address},
                              {"sweep", sweep},
                              {"bound", bound},
+                             {"places", places},
                              {"sockets", socketUsage},
                              {"shut", shut},
                              {"destroy", destroyDoor},

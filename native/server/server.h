@@ -23,6 +23,9 @@ constexpr size_t kShortMessage = 5;
 // Bodies from this size on are sent with a bound on the bytes in flight.
 constexpr size_t kLarge = 128 * 1024;
 
+// Bodies from this size on are sent from their file, where they lie in one (docs/decisions/bodies-from-files.md).
+constexpr size_t kFromFile = 128 * 1024;
+
 // Read from a socket at once.
 constexpr size_t kReadMax = 64 * 1024;
 
@@ -47,6 +50,14 @@ struct Shared {
   size_t bytesLength;
   uint8_t* outbox;
   size_t outboxLength;
+};
+
+// What a socket took of a head and a body together, or an error number where it took nothing. `lost`: bytes of the body could not be
+// read, after those that were sent.
+struct Took {
+  size_t bytes;
+  int error;
+  bool lost;
 };
 
 struct Connection;
@@ -152,6 +163,7 @@ class Server {
   void remove(Connection* c);
   void arm(Connection* c, int events);
   void limitInFlight(Connection* c);
+  Took transmit(Connection* c, const uint8_t* head, size_t headLength, const uint8_t* body, size_t length);
 
   bool repeat(Connection* c, const uint8_t* bytes, const int32_t* out);
   void repeated(Connection* c);

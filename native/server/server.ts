@@ -1,4 +1,5 @@
 import { loadAddon } from '../addon.js'
+import { type FilePlaces, filePlaces } from '../mapped/mapped.js'
 import type { RepeatTable } from './repeats.js'
 import { openTwinWire } from './twin.js'
 import { type Hear, sharedSizes, type Wire, type WireOptions } from './wire.js'
@@ -31,6 +32,7 @@ interface Addon {
   shut(door: Door): void
   destroy(door: Door): void
   bound(max: number): void
+  places(places: FilePlaces): void
   sockets(): [open: number, max: number, pauses: number]
   repeatOpen(door: Door, maxBytes: number, plain: string): void
   repeatCells(door: Door, memory: Int32Array): number
@@ -53,6 +55,7 @@ interface Addon {
 }
 
 const addon = loadAddon<Addon>('server')
+if (filePlaces !== undefined) addon?.places(filePlaces)
 
 /** Which way sockets are served here: through the addon, or through its slower twin where the addon was not built. */
 export const servedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'

@@ -7,6 +7,8 @@ export interface Descriptors {
   readonly socketsMax: number
   /** Small files that each edge thread keeps open for the next reader, and large ones that it keeps mapped. */
   readonly filesMax: number
+  /** Mapped files that stay open in the whole process, to be sent from: none where descriptors are few. */
+  readonly sentFilesMax: number
   /** Packed manifests that each edge thread keeps open. */
   readonly manifestsMax: number
   /** Sockets to each other gateway. */
@@ -62,7 +64,9 @@ export function shareDescriptors(
   const own = baseCount + threadCount * edges + (usesSwarm ? swarmCount : 0)
   const ofEdges = (filesMax + manifestsMax + callsMax) * edges
   const kept = own + ofEdges + upstreamMax + callsMax * askers + 2 * fetchesMax
-  const socketsMax = Math.floor((limit - kept) / 2)
+  const spare = limit - kept - 2 * socketsMin
+  const sentFilesMax = Math.max(0, Math.min(filesMax, Math.floor(spare / 4)))
+  const socketsMax = Math.floor((limit - kept - sentFilesMax) / 2)
   if (socketsMax < socketsMin) {
     const needed = kept + 2 * socketsMin
     throw new Error(
@@ -70,7 +74,7 @@ export function shareDescriptors(
         'LimitNOFILE= in a systemd unit, --ulimit nofile= with a container',
     )
   }
-  return { socketsMax, filesMax, manifestsMax, upstreamMax, callsMax, fetchesMax }
+  return { socketsMax, filesMax, sentFilesMax, manifestsMax, upstreamMax, callsMax, fetchesMax }
 }
 
 /** The settings that it takes to share them out. */

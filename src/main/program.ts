@@ -1,5 +1,6 @@
 import type { Config } from '../../config/read.js'
 import { missingAddons } from '../../native/addon.js'
+import { keepOpen } from '../../native/mapped/mapped.js'
 import { systemClock } from '../actor/clock.js'
 import { giveMemoryBack } from '../actor/idle-memory.js'
 import { IdleShare, ownIdleThreads } from '../actor/idle-share.js'
@@ -159,6 +160,7 @@ function descriptorsOf(config: Config, log: Log): Descriptors | undefined {
   if (limit === undefined) return undefined
   const shares = shareDescriptors({ ...config, usesSwarm: needsSwarm(config) }, limit)
   boundSockets(shares.socketsMax)
+  keepOpen(shares.sentFilesMax)
   log.info({ limit, ...shares }, 'limits of open files and connections')
   return shares
 }

@@ -20,9 +20,12 @@ t.test('what the program needs comes first, and all of it stays below the limit'
   for (const limit of [256, 1024, 4096, 20_000, 65_536, 1_048_576]) {
     for (const edges of [1, 2, 8]) {
       if (limit / edges < 256) continue
-      const { socketsMax, filesMax, upstreamMax, fetchesMax } = shareDescriptors(settings(edges), limit)
+      const { socketsMax, filesMax, sentFilesMax, upstreamMax, fetchesMax } = shareDescriptors(
+        settings(edges),
+        limit,
+      )
       t.ok(
-        2 * socketsMax + filesMax * edges + upstreamMax + 2 * fetchesMax < limit,
+        2 * socketsMax + filesMax * edges + sentFilesMax + upstreamMax + 2 * fetchesMax < limit,
         `${limit}, ${edges} edges`,
       )
       t.ok(socketsMax >= 16)

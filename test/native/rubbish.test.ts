@@ -188,6 +188,15 @@ t.test('mapped', { skip }, async (t) => {
   })
   t.equal(callOf(mapped, 'allocate')(file, size), 0)
   closeSync(file)
+  refusesRubbish(t, 'keep', {
+    call: callOf(mapped, 'keep'),
+    kinds: ['whole'],
+    args: () => [256],
+    beyond: { 0: 2 ** 24 + 1 },
+  })
+  const places = callOf(mapped, 'places')()
+  refusesRubbish(t, 'places', { call: callOf(server, 'places'), kinds: ['handle'], args: () => [places] })
+  t.throws(() => callOf(server, 'places')(handle), 'an external of the other addon')
   refusesRubbish(t, 'close', { call: callOf(mapped, 'close'), kinds: ['handle'], args: () => [handle] })
   refusesRubbish(t, 'detach', { call: callOf(mapped, 'detach'), kinds: ['buffer'], args: () => [window] })
   t.throws(() => callOf(mapped, 'window')(none.handle, 0))
