@@ -52,7 +52,7 @@ const usual: Scale = {
   large: { count: 1000, sizeBytes: 2 ** 20 },
   sites: { count: 200, pages: 100 },
   cold: 1000,
-  streamBytes: 2 ** 28,
+  streamBytes: 2 ** 30,
   importItems: 300_000,
   indexItems: 100_000,
   indexQueries: 100,
