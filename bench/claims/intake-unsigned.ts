@@ -6,6 +6,12 @@
 import { Piscina } from 'piscina'
 
 const run = Piscina.prototype.run
-Piscina.prototype.run = function (this: Piscina, task: { readonly saltLength?: number }, ...more) {
-  return task.saltLength === 0 ? Promise.resolve(new Uint8Array(512)) : run.call(this, task, ...more)
+Piscina.prototype.run = function (
+  this: Piscina,
+  task: { readonly saltLength?: number; readonly messages?: readonly Uint8Array[] },
+  ...more
+) {
+  const { saltLength, messages = [] } = task
+  if (saltLength !== 0) return run.call(this, task, ...more)
+  return Promise.resolve(new Uint8Array(512 * messages.length))
 }
