@@ -1,7 +1,7 @@
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { plainTagValue } from '../format/tag.js'
-import type { Attributes, Header, ItemPlace } from './attributes.js'
+import { type Attributes, attributesOf, type Header, type ItemPlace } from './attributes.js'
 import type { Generations } from './generations.js'
 import type { ChainIndex } from './index-reader.js'
 import { LmdbCatalog } from './reader.js'
@@ -41,19 +41,10 @@ export function rowAttributes(index: ChainIndex, row: Row): Attributes {
   const header = headerOf(index, row)
   const contentType = plainTagValue(header.tags, 'Content-Type')
   const contentEncoding = plainTagValue(header.tags, 'Content-Encoding')
-  const place = placeOf(index, row)
-  return {
-    id: idOfBytes(row.id),
-    size: row.size,
-    verified: false,
-    trusted: false,
-    header,
-    ...(contentType === undefined ? {} : { contentType }),
-    ...(contentEncoding === undefined ? {} : { contentEncoding }),
-    ...(row.height === undefined ? {} : { height: row.height }),
-    ...(place === undefined ? {} : { place }),
-    ...(row.isItem ? {} : { isTransaction: true }),
-  }
+  const { size, height, isItem } = row
+  const isTransaction: true | undefined = isItem ? undefined : true
+  const facts = { contentType, contentEncoding, height, isTransaction, place: placeOf(index, row), header }
+  return attributesOf({ id: idOfBytes(row.id), size, verified: false, trusted: false }, facts)
 }
 
 function together(known: Attributes | undefined, said: Attributes): Attributes {

@@ -1,9 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { Attributes } from '../catalog/attributes.js'
-import { merge } from '../catalog/merge.js'
 import { isBug } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import type { Writable } from '../format/writable.js'
 import type { SmallBlobs } from '../store/segments/small-blobs.js'
 import type { FileDelivery } from './delivery.js'
 import { openablePath } from './delivery.js'
@@ -18,24 +16,15 @@ import { openLocal } from './local-blob.js'
 import type { Opening } from './opening.js'
 import { defect, forbiddenBytes, unknownEverywhere, weightier } from './refusals.js'
 import { resuming } from './resuming.js'
-import type { Found, Wanted } from './source.js'
+import type { Found } from './source.js'
+import { attributesFound, openingOf, type TransferTarget, wantedOf } from './transfer-target.js'
 import { writeAside } from './write-aside.js'
 
 /** Held back of a payload until its digest is known to be none that is blocked: it costs nobody more than the last moment. */
 const heldBytes = 256 * 1024
 
-/** What is taken, and how many bytes there must be. */
-interface Target {
-  readonly found: Found
-  /** Of what was found, or going on where that breaks. */
-  readonly body: Found['body']
-  readonly known: Attributes | undefined
-  readonly base: number
-  readonly fileBytes: number
-}
-
 /** A payload that is all there and judged. */
-interface Whole extends Target {
+interface Whole extends TransferTarget {
   readonly attributes: Attributes
   readonly digest: Uint8Array
 }
@@ -168,7 +157,7 @@ export class Fetch {
       // Reading it costs as much as the rest of the question: only what a source that failed may have changed is read anew.
       const known = this.#isKnownRead ? this.#known : this.parts.catalog.attributes(this.wish.id)
       this.#isKnownRead = false
-      const wanted = this.#wanted(avoid, known)
+      const wanted = wantedOf(this.wish, avoid, known)
       const attempt = new AbortController()
       this.#attempt = attempt
       if (this.#stopped) attempt.abort()
@@ -204,15 +193,6 @@ export class Fetch {
     }
   }
 
-  // Objects of this path are written out, field by field: to spread one costs V8 as much as the rest of a step.
-  #wanted(avoid: ReadonlySet<string>, attributes: Attributes | undefined): Wanted {
-    const { id, hints, provenance, window } = this.wish
-    const wanted: Writable<Wanted> = { id, hints, provenance, avoid }
-    if (window !== undefined) wanted.window = window
-    if (attributes !== undefined) wanted.attributes = attributes
-    return wanted
-  }
-
   /** The body of what was found, going on by a window where it breaks. A small one is had anew from another source. */
   #resumed(found: Found): Found['body'] {
     const window = this.wish.window ?? { start: 0, end: found.sizeBytes - 1 }
@@ -239,7 +219,7 @@ export class Fetch {
     const base = window?.start ?? 0
     const fileBytes = window === undefined ? found.sizeBytes : window.end - window.start + 1
     this.#fileBytes = fileBytes
-    const target: Target = { found, body, known, base, fileBytes }
+    const target: TransferTarget = { found, body, known, base, fileBytes }
     const { small, options } = this.parts
     const isSmall = window === undefined && fileBytes <= options.wholeFirstMaxBytes
     if (
@@ -257,9 +237,9 @@ export class Fetch {
     }
     if (!isSmall && (window !== undefined || !this.parts.suspects.has(this.wish.id))) {
       // A digest on record may be another one than these bytes will have: only their own is told, when they are all there.
-      const { digest: _unproven, ...rest } = this.#attributes(found, known, undefined)
+      const { digest: _unproven, ...rest } = attributesFound(this.wish.id, found, known, undefined)
       const attributes = { ...rest, verified: false }
-      this.#tell(this.#openingOf(target, attributes, { path: openablePath(draft.handle), offset: 0 }))
+      this.#tell(openingOf(target, attributes, { path: openablePath(draft.handle), offset: 0 }))
       // Where an item lies is worth knowing even if nobody ever asks for all of it.
       if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
     }
@@ -286,7 +266,7 @@ export class Fetch {
   }
 
   /** Takes a small payload: into memory, and into a segment when it is judged. Readers read it there. */
-  async #gather(target: Target, small: SmallBlobs): Promise<Refusal | undefined> {
+  async #gather(target: TransferTarget, small: SmallBlobs): Promise<Refusal | undefined> {
     const gathering = new Gathering(target.fileBytes, target.found.isLasting)
     try {
       const broken = await this.#pour(target, gathering)
@@ -315,14 +295,14 @@ export class Fetch {
   }
 
   /** A payload that is all there: is it what it must be, and may it be served? */
-  async #judged(target: Target, digest: Uint8Array): Promise<Whole | Refusal> {
+  async #judged(target: TransferTarget, digest: Uint8Array): Promise<Whole | Refusal> {
     const { found, known } = target
     const doubt = judgeDigest(found, known, digest)
     if (doubt !== undefined) {
       if (unsettles(found, known, digest)) await this.parts.keeper.ask({ kind: 'distrust', id: this.wish.id })
       return doubt
     }
-    const attributes = this.#attributes(found, known, digest)
+    const attributes = attributesFound(this.wish.id, found, known, digest)
     if (this.#forbids(digest)) {
       // Known from now on, it is refused before its first byte. Nobody else's word makes an id mean forbidden bytes.
       if (!found.proven && !found.trusted) this.parts.suspects.add(this.wish.id)
@@ -337,7 +317,7 @@ export class Fetch {
   #show(whole: Whole, where: Pick<Opening, 'path' | 'offset' | 'place'>): Opening {
     this.parts.suspects.clear(this.wish.id)
     this.delivery.move(whole.fileBytes, 'whole')
-    const opening = this.#openingOf(whole, whole.attributes, where)
+    const opening = openingOf(whole, whole.attributes, where)
     this.#tell(opening)
     return opening
   }
@@ -359,7 +339,10 @@ export class Fetch {
   }
 
   /** Writes the body. */
-  async #pour({ body, fileBytes }: Target, writer: FileWriter | Gathering): Promise<Refusal | undefined> {
+  async #pour(
+    { body, fileBytes }: TransferTarget,
+    writer: FileWriter | Gathering,
+  ): Promise<Refusal | undefined> {
     for await (const piece of body) {
       if (isRefusal(piece)) return piece
       if (this.#stopped) return refuse('late', 'client', 'all readers left')
@@ -371,41 +354,6 @@ export class Fetch {
     if (writer.taken < fileBytes) return refuse('upstream', 'upstream', 'the body ended early')
     await writer.drain()
     return undefined
-  }
-
-  #attributes(found: Found, known: Attributes | undefined, digest: Uint8Array | undefined): Attributes {
-    const { learned, sizeBytes: size, proven, trusted } = found
-    const { contentType, contentEncoding, height, isTransaction, place, header } = learned
-    const verified = proven && digest !== undefined
-    const said: Writable<Attributes> = { id: this.wish.id, size, verified, trusted }
-    if (contentType !== undefined) said.contentType = contentType
-    if (contentEncoding !== undefined) said.contentEncoding = contentEncoding
-    if (digest !== undefined) said.digest = digest
-    if (height !== undefined) said.height = height
-    if (isTransaction !== undefined) said.isTransaction = isTransaction
-    if (place !== undefined) said.place = place
-    if (header !== undefined) said.header = header
-    return merge(known, said)
-  }
-
-  #openingOf(
-    { found, base, fileBytes }: Target,
-    attributes: Attributes,
-    { path, offset, place }: Pick<Opening, 'path' | 'offset' | 'place'>,
-  ): Opening {
-    const { name: source, trusted, hops } = found
-    const opening: Writable<Opening> = {
-      attributes,
-      path,
-      offset,
-      base,
-      sizeBytes: fileBytes,
-      source,
-      trusted,
-    }
-    if (place !== undefined) opening.place = place
-    if (hops !== undefined) opening.hops = hops
-    return opening
   }
 
   #tell(opening: Opening): void {

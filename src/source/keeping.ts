@@ -124,9 +124,9 @@ export class Keeping {
   }
 
   /**
-   * The payload lies in a segment already: the catalog is told with many others. `uncommitted` has `opening` until then. A record
-   * without bytes is found out by who asks for them, and bytes without a record go with their segment. A promise is returned where
-   * so many wait that whoever brings one more should wait, too. Never rejects for the disk's sake.
+   * The payload lies in a segment already: the catalog is told with many others. `uncommitted` has `opening` until then. A
+   * record without bytes is found out by who asks for them, and bytes without a record go with their segment. A promise is
+   * returned where so many wait that whoever brings one more should wait, too. Never rejects for the disk's sake.
    */
   keepSmall(kept: Kept, opening: Opening): Promise<void> | undefined {
     this.uncommitted.note(opening)

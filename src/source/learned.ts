@@ -1,4 +1,4 @@
-import type { Attributes, Header } from '../catalog/attributes.js'
+import { type Attributes, attributesOf, type Header } from '../catalog/attributes.js'
 import type { ItemHeader } from '../format/item.js'
 import { plainTagValue, type Tag } from '../format/tag.js'
 import type { Transaction } from '../format/transaction.js'
@@ -59,7 +59,9 @@ export function withinBundle(
   { verified, trusted: isRootTrusted, height }: Attributes,
 ): Attributes {
   const trusted = isRootTrusted || (known.digest !== undefined && known.trusted)
-  return { ...known, digest, verified, trusted, ...(height === undefined ? {} : { height }) }
+  const { id, size, contentType, contentEncoding, isTransaction, place, header } = known
+  const facts = { contentType, contentEncoding, isTransaction, place, header }
+  return attributesOf({ id, size, verified, trusted }, { ...facts, digest, height: height ?? known.height })
 }
 
 const bundleFormat = Buffer.from('Bundle-Format')

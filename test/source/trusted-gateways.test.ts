@@ -22,6 +22,41 @@ async function bytesOf(found: Found | Refusal): Promise<Buffer | Refusal> {
   return Buffer.concat(pieces)
 }
 
+t.test('what one question says is not said with the next one', async (t) => {
+  const server = await upstream((_, response) => response.end('x'))
+  const source = gateways([server.url])
+  const root = someId()
+  const said: Partial<Wanted>[] = [
+    {},
+    { hints: { rootId: root } },
+    {},
+    { provenance: { hops: 2, via: ['other.example'], forward: true } },
+    { provenance: { hops: 0, origin: 'first.example', via: [], forward: true } },
+    { window: { start: 0, end: 0 } },
+    {},
+  ]
+  for (const more of said) await bytesOf(await source.open(wanted(more), never))
+  const lines = server.requests.map(({ headers }) => [
+    headers['x-ar-io-root-transaction-id'],
+    headers['x-ar-io-hops'],
+    headers['x-ar-io-origin'],
+    headers['x-ar-io-via'],
+    headers.range,
+  ])
+  const plain = [undefined, '1', 'gateway.example', 'gateway.example', undefined]
+  t.same(lines, [
+    plain,
+    [root, ...plain.slice(1)],
+    plain,
+    [undefined, '3', 'gateway.example', 'other.example,gateway.example', undefined],
+    [undefined, '1', 'first.example', 'gateway.example', undefined],
+    [...plain.slice(0, 4), 'bytes=0-0'],
+    plain,
+  ])
+  await source.close()
+  await server.close()
+})
+
 t.test(
   'a request to a gateway has the via list in the vocabulary of the network, and no query',
   async (t) => {
