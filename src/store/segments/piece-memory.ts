@@ -20,12 +20,13 @@ export class PieceMemory {
   }
 }
 
-/** Smaller ones share memory of Node's. */
+/** A body that comes at once and is no larger shares memory of Node's. */
 const smallBytes = 4096
 
-/** The bytes of one body, in the order in which they came. */
+/** The bytes of one body, in the order in which they came. However small its pieces are, it takes little more than its bytes. */
 export class HeldPieces {
-  #pieces: Uint8Array[] = []
+  /** All that came, while that is little and came at once. */
+  #small: Buffer | undefined
   #rooms: Buffer[] = []
   /** Bytes of the last room that are taken. */
   #taken = pieceRoomBytes
@@ -34,19 +35,24 @@ export class HeldPieces {
 
   /** Copies the bytes. */
   add(bytes: Uint8Array): void {
-    if (bytes.length <= smallBytes && this.#rooms.length === 0) {
-      this.#pieces.push(Buffer.from(bytes))
+    const small = this.#small
+    if (small === undefined && this.#rooms.length === 0 && bytes.length <= smallBytes) {
+      this.#small = Buffer.from(bytes)
       return
     }
+    this.#small = undefined
+    if (small !== undefined) this.#copy(small)
+    this.#copy(bytes)
+  }
+
+  #copy(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; ) {
       if (this.#taken === pieceRoomBytes) {
         this.#rooms.push(this.memory.take())
         this.#taken = 0
       }
       const part = bytes.subarray(at, at + pieceRoomBytes - this.#taken)
-      const room = this.#rooms.at(-1) as Buffer
-      room.set(part, this.#taken)
-      this.#pieces.push(room.subarray(this.#taken, this.#taken + part.length))
+      this.#rooms.at(-1)?.set(part, this.#taken)
       this.#taken += part.length
       at += part.length
     }
@@ -54,11 +60,13 @@ export class HeldPieces {
 
   /** Gives all bytes to `use`, which may not keep them, and holds nothing afterwards. */
   release<T>(use: (pieces: readonly Uint8Array[]) => T): T {
+    const last = this.#rooms.length - 1
+    const rooms = this.#rooms.map((room, at) => (at === last ? room.subarray(0, this.#taken) : room))
     try {
-      return use(this.#pieces)
+      return use(this.#small === undefined ? rooms : [this.#small])
     } finally {
       this.memory.giveBack(this.#rooms)
-      this.#pieces = []
+      this.#small = undefined
       this.#rooms = []
       this.#taken = pieceRoomBytes
     }

@@ -29,3 +29,16 @@ t.test('bodies side by side, in memory that others had, stay what they were', as
     }
   }
 })
+
+t.test('a body that comes byte by byte takes little more memory than its bytes', async (t) => {
+  const [memory, one, bodyBytes] = [new PieceMemory(), Buffer.of(7), 131_072]
+  const held = Array.from({ length: 20 }, () => new HeldPieces(memory))
+  const before = process.memoryUsage()
+  for (let at = 0; at < bodyBytes; at += 1) for (const body of held) body.add(one)
+  const after = process.memoryUsage()
+  const taken = after.heapUsed + after.external - before.heapUsed - before.external
+  // 14 MiB each where every piece was an object of its own.
+  t.ok(taken / held.length < 2_000_000, `${taken / held.length} bytes of ${bodyBytes}`)
+  for (const body of held)
+    t.ok(body.release((pieces) => Buffer.concat(pieces).equals(Buffer.alloc(bodyBytes, 7))))
+})
