@@ -37,11 +37,14 @@ export class IntakeSource implements Source {
   }
 
   async open({ id, window }: Wanted): Promise<Found | Refusal> {
-    const isPending = this.marks?.isPending(id) === true
+    const due = this.marks?.dueOf(id)
     let kept = this.#kept(id)
-    if (kept === undefined && isPending) {
-      await this.marks?.shown(id)
+    if (kept === undefined && due !== undefined) {
+      const isShown = await this.marks?.shown(due)
       kept = this.#kept(id)
+      // It may have a receipt: that is no answer by which it is believed to be nowhere.
+      if (kept === undefined && isShown !== true)
+        return refuse('busy', 'self', 'the latest uploads are not written down yet')
     }
     if (kept === undefined) return refuse('unknown', 'client', 'it was not uploaded to this service')
     const { item, sizeBytes, payload, contentType } = kept

@@ -1,4 +1,4 @@
-import { pause } from '../actor/clock.js'
+import { pause, systemClock } from '../actor/clock.js'
 import { type Id, idBytes } from '../format/id.js'
 
 /** One word for all ids with the same first bits: beside a few hundred pending ones an id that is not one waits for nothing. */
@@ -6,7 +6,7 @@ const slotsBits = 14
 /** Index of the word that counts what was accepted, and of the one that says up to which of these the tables know. */
 const [accepted, written, slots] = [0, 1, 2]
 const lookEveryMs = 2
-/** The disk is full, or the thread of uploads is gone: whoever asks is told what the tables say. */
+/** Nobody waits longer: the disk is full, or the thread of uploads is gone. */
 const waitMaxMs = 1000
 
 /**
@@ -16,6 +16,8 @@ const waitMaxMs = 1000
 export class PendingMarks {
   static readonly bytes = 4 * (slots + (1 << slotsBits))
   readonly #words: Int32Array
+  /** Of all who wait on this thread. */
+  #nextLook: Promise<void> | undefined
 
   constructor(memory: SharedArrayBuffer) {
     this.#words = new Int32Array(memory)
@@ -33,15 +35,33 @@ export class PendingMarks {
     Atomics.store(this.#words, written, Atomics.load(this.#words, accepted))
   }
 
-  /** Ask this before the tables are asked: a false that comes after may be of an item that was written between the two. */
-  isPending(id: Id): boolean {
+  /**
+   * Up to which count the tables have to be written until they show the item, if it was accepted; undefined: they are. Ask this
+   * before the tables are asked: an answer that comes after may be of an item that was written between the two.
+   */
+  dueOf(id: Id): number | undefined {
     const due = Atomics.load(this.#words, slotOf(id))
-    return ((due - Atomics.load(this.#words, written)) | 0) > 0
+    return this.#isWritten(due) ? undefined : due
   }
 
-  /** Resolves when the tables show the item, or after a second. */
-  async shown(id: Id): Promise<void> {
-    for (let ms = 0; ms < waitMaxMs && this.isPending(id); ms += lookEveryMs) await pause(lookEveryMs)
+  /**
+   * Resolves with true when the tables are written up to this count: what is accepted meanwhile makes nobody wait longer. False
+   * after a second: they are not.
+   */
+  async shown(due: number): Promise<boolean> {
+    const endMs = systemClock.monotonic() + waitMaxMs
+    while (!this.#isWritten(due)) {
+      if (systemClock.monotonic() >= endMs) return false
+      this.#nextLook ??= pause(lookEveryMs).then(() => {
+        this.#nextLook = undefined
+      })
+      await this.#nextLook
+    }
+    return true
+  }
+
+  #isWritten(due: number): boolean {
+    return ((due - Atomics.load(this.#words, written)) | 0) <= 0
   }
 }
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { pause } from '../../src/actor/clock.js'
+import { endsWithin, pause, systemClock } from '../../src/actor/clock.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { DurableLog } from '../../src/store/segments/durable-log.js'
@@ -89,7 +89,7 @@ t.test('another thread waits for what is pending, and for nothing else', async (
   const asked = (id: AcceptedItem['id']) => source.open({ id } as Parameters<IntakeSource['open']>[0])
 
   uploads.pending.add(item)
-  t.strictSame([marks.isPending(item.id), marks.isPending(absent.id)], [true, false])
+  t.strictSame([marks.dueOf(item.id), marks.dueOf(absent.id)], [1, undefined])
   let isAnswered = false
   const opened = asked(item.id).finally(() => {
     isAnswered = true
@@ -102,10 +102,26 @@ t.test('another thread waits for what is pending, and for nothing else', async (
   if (isRefusal(found)) throw new Error(found.message)
   t.equal(found.sizeBytes, place.sizeBytes - item.headerSize)
   for await (const piece of found.body) t.equal(Buffer.from(piece as Uint8Array).toString(), ' payload')
-  t.equal(marks.isPending(item.id), false)
+  t.equal(marks.dueOf(item.id), undefined)
 
   uploads.pending.add({ ...absent, place })
-  t.match(await asked(absent.id), { refused: 'unknown' }, 'and not for ever, where the disk is full')
+  const startMs = systemClock.monotonic()
+  t.match(await asked(absent.id), { refused: 'busy' }, 'nobody says that it is nowhere')
+  t.ok(systemClock.monotonic() - startMs < 3000, 'and nobody waits for ever')
+})
+
+t.test('nobody waits longer because more is uploaded', async (t) => {
+  const marks = new PendingMarks(new SharedArrayBuffer(PendingMarks.bytes))
+  const { id } = itemOf(1)
+  marks.add(id)
+  const due = marks.dueOf(id)
+  if (due === undefined) throw new Error('it is not pending')
+  const shown = marks.shown(due)
+  marks.allWritten()
+  marks.add(id)
+  t.ok(await endsWithin(shown, 500))
+  t.equal(await shown, true)
+  t.equal(marks.dueOf(id), 2)
 })
 
 t.test('counts that wrap around still tell what is pending', async (t) => {
@@ -113,9 +129,9 @@ t.test('counts that wrap around still tell what is pending', async (t) => {
   new Int32Array(memory).fill(2 ** 31 - 1)
   const marks = new PendingMarks(memory)
   const { id } = itemOf(1)
-  t.equal(marks.isPending(id), false)
+  t.equal(marks.dueOf(id), undefined)
   marks.add(id)
-  t.equal(marks.isPending(id), true)
+  t.equal(marks.dueOf(id), -(2 ** 31))
   marks.allWritten()
-  t.equal(marks.isPending(id), false)
+  t.equal(marks.dueOf(id), undefined)
 })
