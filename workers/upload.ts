@@ -12,6 +12,7 @@ import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { Broadcast } from '../src/chain/broadcast.js'
 import { RemoteChain } from '../src/chain/remote.js'
 import { getHead } from '../src/devnet/get-head.js'
+import type { Id } from '../src/format/id.js'
 import { serviceHost } from '../src/gateway/service-host.js'
 import { serve } from '../src/http/listen.js'
 import { shaped } from '../src/http/openapi.js'
@@ -86,7 +87,35 @@ const uploads = new Uploads(
 )
 const pools = new FreePools(uploads.environment, given.free)
 const sales = new Sales(uploads.environment)
-const { log: intake, lost } = await openIntake(given.logFolder, { uploads, sales, pools, log })
+const webhooks =
+  given.webhooks === undefined
+    ? undefined
+    : new Webhooks(given.webhooks.path, given.webhooks.options, { meters, clock: systemClock, log })
+const news =
+  given.news === undefined
+    ? undefined
+    : new GatewayNews({
+        environment: uploads.environment,
+        uploads,
+        logFolder: given.logFolder,
+        ...given.news,
+        publicKey: modulus,
+        clock: systemClock,
+        say: log,
+        closing: closing.signal,
+      })
+const receiptNews =
+  webhooks &&
+  new ReceiptNews({
+    environment: uploads.environment,
+    uploads,
+    announce: (receipt, { place }) => webhooks.announce([acceptedEvent(receipt, place.sizeBytes)]),
+  })
+const onLost = (ids: readonly Id[]): void => {
+  receiptNews?.add(ids)
+  for (const id of ids) news?.addItem(id)
+}
+const { log: intake, lost } = await openIntake(given.logFolder, { uploads, sales, pools, log, onLost })
 const chain = new RemoteChain(given.chain, systemClock)
 const height = new Height(chain, uploads, systemClock, closing.signal, log)
 const judge = new ItemJudge(given.proofThreads, log)
@@ -112,34 +141,10 @@ const charging =
   credits === undefined
     ? new FreeOnly(pools)
     : new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal)
-const webhooks =
-  given.webhooks === undefined
-    ? undefined
-    : new Webhooks(given.webhooks.path, given.webhooks.options, { meters, clock: systemClock, log })
 const [acceptedItems, acceptedBytes] = [
   meters.of('upload_items_accepted_total'),
   meters.of('upload_item_bytes_total'),
 ]
-const news =
-  given.news === undefined
-    ? undefined
-    : new GatewayNews({
-        environment: uploads.environment,
-        uploads,
-        logFolder: given.logFolder,
-        ...given.news,
-        publicKey: modulus,
-        clock: systemClock,
-        say: log,
-        closing: closing.signal,
-      })
-const receiptNews =
-  webhooks &&
-  new ReceiptNews({
-    environment: uploads.environment,
-    uploads,
-    announce: (receipt, { place }) => webhooks.announce([acceptedEvent(receipt, place.sizeBytes)]),
-  })
 const verdicts = new Verdicts(judge, given.proofThreads + 1)
 const inner = new InnerItems({
   uploads,
@@ -188,12 +193,7 @@ const taking = {
 // Its keys name no bucket: any secret will do.
 const clients = new Clients(given.clients, { low: 0, high: 0 })
 await height.start(given.heightEveryMs)
-// Nobody was told of these: the process ended first.
-if (lost.length > 0)
-  uploads.environment.write(() => {
-    receiptNews?.add(lost.map(({ id }) => id))
-    for (const { id } of lost) news?.addItem(id)
-  })
+// The index may not know of these: the process ended first.
 for (const item of lost) {
   const announced = keptItem(given.logFolder, item)
   if (announced !== undefined) void announcer.announce(announced)

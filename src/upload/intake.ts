@@ -15,21 +15,23 @@ export interface IntakeParts {
   readonly sales: Sales
   readonly pools: Pick<FreePools, 'keep'>
   readonly log: Log
+  /** Writes down who is to be told of items that the tables did not know, in the transaction that puts them there. */
+  readonly onLost?: (ids: readonly Id[]) => void
 }
 
 export interface OpenedIntake {
   readonly log: DurableLog
-  /** Items that the tables did not know: nobody was told of them yet. */
+  /** Items that the tables did not know. Their uploaders may have receipts; who else heard of them is not known. */
   readonly lost: readonly AcceptedItem[]
 }
 
 /**
- * Opens the log of accepted items, and brings the tables up to it: after a power cut the log may know more than they do. Bytes
+ * Opens the log of accepted items, and brings the tables up to it: after a kill the log may know more than they do. Bytes
  * that are not needed any more are released again.
  */
 export async function openIntake(
   folder: string,
-  { uploads, sales, pools, log }: IntakeParts,
+  { uploads, sales, pools, log, onLost }: IntakeParts,
 ): Promise<OpenedIntake> {
   const lost = new Map<Id, LostItem>()
   const released: LogPlace[] = []
@@ -60,6 +62,7 @@ export async function openIntake(
         if (winc !== '0') keepUnsettled(uploads.environment, id)
         if (free !== undefined) pools.keep(free)
       }
+      onLost?.(taken.map(({ id }) => id))
     })
   }
   const { damaged } = intake.found

@@ -149,7 +149,15 @@ t.test('what a kill kept out of the tables is counted as free, and can be announ
   const rules = { itemMaxBytes: 1000, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [] }
   const pools = new FreePools(uploads.environment, rules)
   const parts = { uploads, log, pools, sales: new Sales(uploads.environment) }
-  const { log: intake, lost } = await openIntake(logFolder, parts)
+  const killed = new Error('killed')
+  const onLost = (): void => {
+    throw killed
+  }
+  await t.rejects(openIntake(logFolder, { ...parts, onLost }), killed)
+  t.equal(uploads.find(header.id), undefined, 'all of it, or nothing')
+  const told: string[] = []
+  const { log: intake, lost } = await openIntake(logFolder, { ...parts, onLost: (ids) => told.push(...ids) })
+  t.strictSame(told, [header.id])
   t.equal(pools.left(wallet), 1000 - item.length)
   const [found] = lost
   t.match(found, { id: header.id, winc: '0' })
