@@ -151,6 +151,7 @@ export class DurableLog {
       growBytes: () => this.#roomOf(growBytes),
       append: (payload, digest, meta) => this.append(payload, digest, meta),
       flushed: (place, until) => this.flushed(place, until),
+      withdraw: (place, metaBytes) => this.#withdraw(place, metaBytes),
       create: () => this.#create(growBytes),
       adopt: (file) => {
         this.#items.set(file.number, 1)
@@ -178,6 +179,25 @@ export class DurableLog {
     if (left < 0) throw new Error('an item of the log was released twice')
     this.#items.set(place.file, left)
     this.#removeUnused(place.file)
+  }
+
+  /**
+   * An item whose flush failed may be on the disk all the same, and its uploader was refused: without its header no start takes it
+   * for accepted. What lies behind it in the file was not flushed either.
+   */
+  #withdraw(place: LogPlace, metaBytes: number): void {
+    try {
+      const file = this.disk.open(this.path(place))
+      try {
+        const at = place.offset - metaBytes - headOfRecordBytes
+        this.disk.write(file, Buffer.alloc(headOfRecordBytes), at)
+      } finally {
+        this.disk.close(file)
+      }
+      this.release(place)
+    } catch {
+      // The disk takes nothing at all any more: the next start may find the item, and then keeps it.
+    }
   }
 
   #removeUnused(file: number): void {

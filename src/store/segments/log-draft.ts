@@ -12,6 +12,8 @@ export interface DraftHome {
   growBytes(): number
   append(payload: readonly Uint8Array[], digest: RecordDigest, meta?: Uint8Array): LogPlace | Refusal
   flushed(place: LogPlace, until?: Promise<unknown>): Promise<true | Refusal>
+  /** What was appended is not accepted: its flush failed. */
+  withdraw(place: LogPlace, metaBytes: number): void
   /** A file for one item, with room for its beginning. */
   create(): LogFile | Refusal
   /** The file holds one whole item now. */
@@ -131,7 +133,9 @@ export class LogDraft {
       const place = this.#held.release((pieces) => this.home.append(pieces, digest, meta))
       if (isRefusal(place)) return place
       const durable = await this.home.flushed(place, until)
-      return isRefusal(durable) ? durable : place
+      if (!isRefusal(durable)) return place
+      this.home.withdraw(place, meta.length)
+      return durable
     }
     const head = Buffer.alloc(headOfRecordBytes)
     const lengths = {

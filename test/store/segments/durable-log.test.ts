@@ -156,6 +156,25 @@ t.test('a full or failing disk is a refusal, and what was durable stays', async 
   await again.log.close()
 })
 
+t.test('what was refused because its flush failed is not found at the next start', async (t) => {
+  const folder = join(scratch('log'), 'log')
+  const disk = new LossyDisk()
+  const { log } = await opened(folder, disk)
+  const put = (name: string) => streamed(log, bytesOf(1000, 1), Buffer.from(name))
+  t.notOk(isRefusal(await put('one')))
+  disk.fault = (call) => (call === 'sync' ? 'EIO' : undefined)
+  t.ok((await Promise.all([put('refused'), put('refused'), put('refused')])).every(isRefusal))
+  disk.fault = () => undefined
+  t.notOk(isRefusal(await put('two')))
+  const again = await opened(folder)
+  t.strictSame(
+    again.items.map(({ meta }) => Buffer.from(meta).toString()),
+    ['one', 'two'],
+  )
+  await log.close()
+  await again.log.close()
+})
+
 t.test('on a small disk little is reserved at once', async (t) => {
   const folder = join(scratch('log'), 'log')
   const disk = new LossyDisk()
