@@ -4,14 +4,19 @@ import type { Catalog } from '../catalog/protocol.js'
 import type { Id } from '../format/id.js'
 import { Entry, isStable } from './entry.js'
 
+/** Entries in a row that may be kept without a pass before the iterator is made anew. */
+const idleMax = 64
+
 /** The entries of one thread, within a limit of bytes; those not asked for lately are dropped. */
 export class Entries {
   readonly #kept = new Map<Id, Entry>()
   /**
    * Where the last pass stopped. A new iterator would step over everything that was removed since V8 last rebuilt the table
-   * (docs/decisions/bounded-maps.md).
+   * (docs/decisions/bounded-maps.md). It is not kept for long where nothing is dropped: it holds the tables that the map has
+   * outgrown, and with them each entry that was read anew since.
    */
   #hand: Iterator<[Id, Entry]> | undefined
+  #idle = 0
   #bytes = 0
   readonly #onGrow = (entry: Entry, bytes: number): void => {
     if (this.#kept.get(entry.attributes.id) === entry) this.#bytes += bytes
@@ -86,6 +91,7 @@ export class Entries {
     this.#kept.set(entry.attributes.id, entry)
     this.#bytes += entry.bytes
     if (this.#bytes > this.options.entriesMaxBytes) this.#trim(entry)
+    else if (this.#hand !== undefined && ++this.#idle > idleMax) this.#hand = undefined
   }
 
   /** Finds the blob in the store. Storing a blob does not change the generation, so this is repeated. */
@@ -96,6 +102,7 @@ export class Entries {
 
   /** Drops the oldest first, except where they were asked for since the last pass (second chance). */
   #trim(newest: Entry): void {
+    this.#idle = 0
     while (this.#bytes > this.options.entriesMaxBytes && this.#kept.size > 1) {
       this.#hand ??= this.#kept.entries()
       const { done, value } = this.#hand.next()
