@@ -4,13 +4,19 @@ import { flag, list, whole } from './setting.js'
 const age = { min: 0, max: 10 ** 9 }
 
 /**
- * A thirty-second part of the memory that this machine or container has, divided among as many threads as it has processors, but 64 MiB
- * at least: with more contents in demand than fit, each further request for one of them takes the steps in JavaScript.
+ * Bytes of each thread for answers that are repeated, of as many threads as there are processors: a thirty-second part of the memory for
+ * all of them, or 64 MiB each where that is more. With more contents in demand than fit, each further request for one of them takes the
+ * steps in JavaScript. But whoever asks for enough contents fills the tables: an eighth of the memory is the most, also in a small
+ * container on a machine with many processors.
  */
-function repeatedBytes(): number {
+export function repeatedBytes(memoryBytes: number, threads: number): number {
+  return Math.floor(Math.max(memoryBytes / 32, Math.min(threads * 2 ** 26, memoryBytes / 8)) / threads)
+}
+
+/** What this machine has, or the container. */
+function memoryHere(): number {
   const limit = process.constrainedMemory()
-  const memory = limit > 0 ? Math.min(limit, totalmem()) : totalmem()
-  return Math.max(2 ** 26, Math.floor(memory / 32 / availableParallelism()))
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
 }
 
 /** What answers say to caches, and how much of the metadata they carry. */
@@ -93,7 +99,7 @@ export const answers = {
   }),
   repeatedMaxBytes: whole({
     env: 'REPEATED_ANSWERS_MAX_BYTES',
-    default: repeatedBytes(),
+    default: repeatedBytes(memoryHere(), availableParallelism()),
     min: 0,
     max: 2 ** 36,
     why: 'Memory of each edge thread for answers that the server repeats while nothing changes, 1.5 KiB each; 0: none.',

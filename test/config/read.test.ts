@@ -1,4 +1,5 @@
 import t from 'tap'
+import { repeatedBytes } from '../../config/answers.js'
 import { foreign } from '../../config/foreign.js'
 import { foreignSettings, listSettings, readConfig as readOver } from '../../config/read.js'
 
@@ -13,6 +14,20 @@ t.test('an empty environment gives every default', async (t) => {
   t.equal(config.answers.digestBufferMaxBytes, 2 * 1024 * 1024)
   t.strictSame(config.retrieval.onDemandOrder[0], 'trusted-gateways')
   t.throws(() => Object.assign(config.server, { port: 1 }), TypeError, 'the values are frozen')
+})
+
+t.test('the tables of repeated answers are sized by memory and processors', async (t) => {
+  const gib = 2 ** 30
+  t.equal(repeatedBytes(24 * gib, 2), 384 * 2 ** 20, 'a thirty-second part')
+  t.equal(repeatedBytes(4 * gib, 4), 2 ** 26, 'but 64 MiB each')
+  for (const [memory, threads] of [
+    [gib / 2, 2],
+    [gib, 64],
+    [16 * gib, 64],
+  ] as const) {
+    const each = repeatedBytes(memory, threads)
+    t.ok(each * threads <= memory / 8 && each <= 2 ** 26, `${memory} for ${threads}`)
+  }
 })
 
 t.test('all errors are listed at once', async (t) => {
