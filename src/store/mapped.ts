@@ -62,6 +62,9 @@ class Beliefs {
 /** How long a belief lasts. */
 export const believeTicks = Residence.ticks
 
+/** A file that nobody asks for is looked at again after so many of them. */
+const idleTicks = 60 * believeTicks
+
 /** One open file, for any number of readers of this thread. It is its own `Content`, so that opening costs no object. */
 class Entry implements FileContent {
   readonly sizeBytes: number
@@ -99,6 +102,12 @@ class Entry implements FileContent {
     const { now } = this.#ticks
     this.#here.forget(now)
     if (now >= this.believedUntil) this.#say(0)
+  }
+
+  /** Nobody reads it or has asked for it: now and then its turn comes to be looked at again. */
+  get isDue(): boolean {
+    const idle = this.#ticks.now - this.believedUntil
+    return this.readers === 0 && idle > 0 && idle % idleTicks === 0
   }
 
   /** It was looked at again, and is still the file at its path. */
@@ -197,8 +206,22 @@ export class MappedFiles {
     this.#options = options
     this.#timer = clock.every(Math.max(1, options.believeMs / believeTicks), () => {
       this.#ticks.now += 1
-      for (const entry of this.#entries.values()) entry.doubt()
+      for (const [path, entry] of this.#entries) {
+        entry.doubt()
+        if (entry.isDue) this.#review(path, entry)
+      }
     })
+  }
+
+  /** The disk gets the room of a removed file back when no thread has it mapped any more. */
+  #review(path: string, entry: Entry): void {
+    try {
+      if (isThere(path, entry)) return
+    } catch {
+      return // whoever asks for it next is told
+    }
+    this.#forget(path, entry)
+    entry.retire()
   }
 
   /** Counts up while beliefs about files grow old. */

@@ -1,9 +1,10 @@
-import { renameSync, unlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Clock } from '../../src/actor/clock.js'
 import type { Content } from '../../src/store/content.js'
 import { MappedFiles } from '../../src/store/mapped.js'
+import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
 const folder = scratch('mapped')
@@ -127,6 +128,40 @@ t.test('idle files beyond the limits are closed, those being read are not', asyn
   }
   if (held !== undefined) t.equal((await readAll(held, 0, 2)).toString(), 'c0')
   held?.close()
+  files.close()
+})
+
+/** Whether this process keeps the file from giving its room back to the disk. */
+function isHeld(path: string): boolean {
+  if (readFileSync('/proc/self/maps', 'utf8').includes(path)) return true
+  return readdirSync('/proc/self/fd').some((each) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${each}`).startsWith(path)
+    } catch {
+      return false // it was closed meanwhile: that of the folder itself
+    }
+  })
+}
+
+t.test('a removed file that nobody asks for again gives its room back', async (t) => {
+  const { clock, tick } = handClock()
+  const files = new MappedFiles(options, clock)
+  const [removed, read, kept] = ['removed', 'read', 'kept'].map((name) => made(name, random(5000))) as [
+    string,
+    string,
+    string,
+  ]
+  for (const path of [removed, kept]) files.open(path)?.close()
+  const content = files.open(read)
+  for (const path of [removed, read]) unlinkSync(path)
+  t.ok([removed, read, kept].every(isHeld))
+  tick(300)
+  await eventually(() => !isHeld(removed))
+  t.ok(isHeld(kept), 'what is there is kept for the next reader')
+  t.ok(content !== undefined && (await readAll(content, 0, 5000)).equals(random(5000)))
+  content?.close()
+  tick(300)
+  await eventually(() => !isHeld(read))
   files.close()
 })
 
