@@ -40,20 +40,26 @@ export const getCommand = clientCommand('get', help, options, async ([reference,
     throw error
   }
   findings.end()
-  const how = `${response.headers.get('x-verified')}, ${response.headers.get('content-type')}`
-  const block = response.headers.get('x-verified-block')
-  const where =
-    block === null ? '' : `, in block ${block} at height ${response.headers.get('x-verified-height')}`
-  process.stderr.write(`proven by ${how}${where}\n`)
+  process.stderr.write(`${proofText(response.headers)}\n`)
   return exitCode.done
 })
+
+/** What is proven, and what is only said: which block it lies in is believed, not computed. */
+function proofText(headers: Headers): string {
+  const how = `proven by ${headers.get('x-verified')}, ${headers.get('content-type')}`
+  const block = headers.get('x-verified-block')
+  if (block === null) return how
+  const by = headers.get('x-verified-block-by') ?? ''
+  const whose = by === '1 of 1' ? 'one gateway says, give more by --gateway' : `${by} gateways say`
+  return `${how}, in block ${block} at height ${headers.get('x-verified-height')} (as ${whose})`
+}
 
 /** Tells what was wrong with gateways, a line each. The last one waits: the command may end with the very same words. */
 class Findings {
   #held: { readonly line: string; readonly message: string } | undefined
 
   add(line: string, message: string): void {
-    this.end()
+    if (this.#held?.line !== line) this.end()
     this.#held = { line, message }
   }
 
@@ -68,5 +74,6 @@ function rangeOf(text: unknown): { start: number; end?: number } | undefined {
   if (text === undefined) return undefined
   const [, start, end] = /^(\d{1,15})-(\d{0,15})$/.exec(String(text)) ?? []
   if (start === undefined) throw new WrongWords(`${String(text)} is no range: write FIRST-LAST`)
+  if (end !== '' && Number(end) < Number(start)) throw new WrongWords(`${String(text)} ends before it begins`)
   return { start: Number(start), ...(end !== '' && { end: Number(end) }) }
 }

@@ -88,6 +88,17 @@ t.test('a range is proven up to a block that gateways agree on', async (t) => {
       range: { start: 3 },
     })
     t.match(response.headers.get('x-verified-height'), /^\d+$/)
+    t.equal(response.headers.get('x-verified-block-by'), '1 of 1', 'on whose word')
+    const lies = await bent(t, honest(), ({ path }, told) =>
+      path.startsWith('/block/') ? changed(told, { txs: [] }) : told,
+    )
+    const gatewayUrls = [honest(), lies, await bent(t, honest())]
+    const several = await new ProvingFetcher({ gatewayUrls }).fetch(nested, { range: { start: 3 } })
+    t.equal(
+      several.headers.get('x-verified-block-by'),
+      '2 of 2',
+      'of those that answered, without the one that lies',
+    )
     const unasked = await read(id, [honest()], { block: 'skip' })
     t.equal(unasked.block, null)
   })

@@ -14,18 +14,23 @@ export interface AgreedBlock {
   readonly sizeBytes: number
 }
 
+/** A block, and on whose word it is believed: how many gateways say so, of those that answered. */
+export interface BelievedBlock extends AgreedBlock {
+  readonly by: string
+}
+
 /**
  * The block of a transaction, by the agreement of at least `quorum` gateways. Each is asked in which block of
  * the chain the transaction lies, and for the header of that. Rejects with `not-found` where it is in no block yet.
  */
-export function agreedBlock(
+export async function agreedBlock(
   gateways: Gateways,
   id: string,
   quorum: number,
   onFinding?: (finding: Finding) => void,
   signal?: AbortSignal,
-): Promise<AgreedBlock> {
-  return agreed(gateways, {
+): Promise<BelievedBlock> {
+  const { value, by, of } = await agreed(gateways, {
     about: `the block of ${id}`,
     quorum,
     onFinding,
@@ -40,6 +45,7 @@ export function agreedBlock(
     textOf: ({ height, hash, txRoot, before, sizeBytes }) =>
       `${hash} (height ${height}, root ${toBase64url(txRoot)}, bytes ${before} to ${before + sizeBytes})`,
   })
+  return { ...value, by: `${by} of ${of}` }
 }
 
 async function askOne(

@@ -13,12 +13,19 @@ export interface Vote<Value> {
   readonly onFinding?: ((finding: Finding) => void) | undefined
 }
 
+/** An answer, and how many gateways gave it of those that answered. */
+export interface Agreed<Value> {
+  readonly value: Value
+  readonly by: number
+  readonly of: number
+}
+
 /**
  * The answer on which more than half of the gateways that answer, and at least `quorum`, agree: one that lies, or that still
  * shows what was, is outvoted. Who differs is told to `onFinding`. Rejects with `untrue` without such a majority, and as the
  * first gateway did where none answers.
  */
-export async function agreed<Value>(gateways: Gateways, vote: Vote<Value>): Promise<Value> {
+export async function agreed<Value>(gateways: Gateways, vote: Vote<Value>): Promise<Agreed<Value>> {
   const votes = new Map<string, { readonly value: Value; readonly by: string[] }>()
   const answers = await Promise.allSettled(
     gateways.urls.map(async (url) => {
@@ -44,5 +51,5 @@ export async function agreed<Value>(gateways: Gateways, vote: Vote<Value>): Prom
   for (const [text, other] of others)
     for (const gateway of other.by)
       vote.onFinding?.({ gateway, error: untrue(`${gateway}: ${vote.about} is ${text} there`) })
-  return value
+  return { value, by: by.length, of: told }
 }

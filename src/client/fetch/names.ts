@@ -29,18 +29,19 @@ async function askOne(
 }
 
 /** What a name means, by the agreement of at least `quorum` gateways: see `agreed`. */
-export function nameResolved(
+export async function nameResolved(
   gateways: Gateways,
   name: string,
   quorum: number,
   onFinding?: (finding: Finding) => void,
   signal?: AbortSignal,
 ): Promise<string> {
-  return agreed(gateways, {
+  const { value } = await agreed(gateways, {
     about: `the name ${name}`,
     quorum,
     onFinding,
     ask: (gateway) => askOne(gateways, gateway, name, signal),
     textOf: (id) => id,
   })
+  return value
 }

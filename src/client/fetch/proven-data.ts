@@ -1,7 +1,7 @@
 import { fromBase64url, joined, sameBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import { digestBeside } from '../hash.js'
-import type { AgreedBlock } from './agreed-block.js'
+import type { BelievedBlock } from './agreed-block.js'
 import { chainHeader, type Gateways, untrue } from './gateways.js'
 import { chunkProven, transactionPlaceProven } from './merkle-proof.js'
 import {
@@ -35,7 +35,7 @@ export class ProvenData {
   readonly #kept = new Map<number, Chunk>()
   #places = new Map<string, Promise<WeavePlace>>()
   /** Set once the place in the weave was proven. */
-  #placed: { readonly start: number; readonly block: AgreedBlock } | undefined
+  #placed: { readonly start: number; readonly block: BelievedBlock } | undefined
 
   private constructor(
     private readonly gateways: Gateways,
@@ -53,9 +53,9 @@ export class ProvenData {
    */
   async placed(
     at: number,
-    block: (signal?: AbortSignal) => Promise<AgreedBlock>,
+    block: (signal?: AbortSignal) => Promise<BelievedBlock>,
     signal?: AbortSignal,
-  ): Promise<AgreedBlock> {
+  ): Promise<BelievedBlock> {
     if (this.#placed !== undefined) return this.#placed.block
     const one = await block(signal)
     const { start } = await this.gateways.first((gateway) => this.#prove(gateway, at, one, signal), signal)
@@ -66,7 +66,7 @@ export class ProvenData {
   async #prove(
     gateway: string,
     at: number,
-    { txRoot, before, sizeBytes, hash }: AgreedBlock,
+    { txRoot, before, sizeBytes, hash }: BelievedBlock,
     signal: AbortSignal | undefined,
   ): Promise<{ readonly start: number }> {
     const { id, dataRoot, dataSize } = this.transaction

@@ -3,7 +3,7 @@ import { ClientError } from '../errors.js'
 import type { FetchLike } from '../service.js'
 import { tagValueOf } from '../tags.js'
 import { soon, throwIfAborted } from '../timing.js'
-import type { AgreedBlock } from './agreed-block.js'
+import type { BelievedBlock } from './agreed-block.js'
 import { type Finding, Gateways, gatewayHeader, untrue } from './gateways.js'
 import { HeldResponse } from './held-body.js'
 import { findItem } from './item-place.js'
@@ -28,7 +28,8 @@ export interface ProvingFetchOptions {
   /**
    * Whether content that is proven by chunks is also proven to lie in a block: `ask` (unless said) proves it where gateways tell
    * enough of the chain, `require` rejects where it cannot be proven, `skip` does not ask. Of the block the answer's lines
-   * `X-Verified-Block` and `X-Verified-Height` tell.
+   * `X-Verified-Block` and `X-Verified-Height` tell, and `X-Verified-Block-By` how many gateways say so (`2 of 3`): it is proven no
+   * other way.
    */
   readonly block?: 'ask' | 'require' | 'skip'
   /** How many gateways must agree on the block; 2 unless said, or 1 where there is only one gateway. */
@@ -133,7 +134,11 @@ export class ProvingFetcher {
       'content-type': type,
       'x-verified': proof,
       'accept-ranges': 'bytes',
-      ...(block && { 'x-verified-block': block.hash, 'x-verified-height': String(block.height) }),
+      ...(block && {
+        'x-verified-block': block.hash,
+        'x-verified-height': String(block.height),
+        'x-verified-block-by': block.by,
+      }),
     }
     return new Response(streamOf(pieces), { status: range === undefined ? 200 : 206, headers })
   }
@@ -143,10 +148,10 @@ export class ProvingFetcher {
     data: ProvenData,
     at: number,
     signal: AbortSignal | undefined,
-  ): Promise<AgreedBlock | undefined> {
+  ): Promise<BelievedBlock | undefined> {
     const { block = 'ask', blockQuorum = Math.min(2, this.#gateways.urls.length), onFinding } = this.#options
     if (block === 'skip' || (block === 'ask' && this.#unplaced.has(data))) return undefined
-    const asked = async (): Promise<AgreedBlock> => {
+    const asked = async (): Promise<BelievedBlock> => {
       const { agreedBlock } = await import('./agreed-block.js')
       return agreedBlock(this.#gateways, data.transaction.id, blockQuorum, onFinding, signal)
     }
