@@ -92,6 +92,8 @@ Usage: sluice share ADDRESS WINC [--seconds N]
        sluice share ADDRESS --revoke
        sluice share --list
 
+  --seconds N  how long it holds; until it is used up or revoked unless given
+
 Example:
   sluice share 0x8ba1f109551bD432803012645Ac136ddd64DBA72 1000000000 --seconds 86400 --key wallet.json
 `
@@ -120,11 +122,13 @@ export const share = clientCommand('share', shareHelp, shareOptions, async ([add
     return show(values, revoked, [`${revoked.length} approvals revoked`])
   }
   if (!/^\d{1,30}$/.test(winc ?? '')) throw new WrongWords('give how many WINC')
-  const seconds = Number(values.seconds)
+  const seconds = values.seconds === undefined ? undefined : Number(values.seconds)
+  if (seconds !== undefined && !(Number.isSafeInteger(seconds) && seconds > 0))
+    throw new WrongWords(`--seconds ${values.seconds} is no number of seconds`)
   const approval = await client.shareCredits({
     approvedAddress: address,
     approvedWincAmount: winc ?? '',
-    ...(seconds > 0 && { expiresBySeconds: seconds }),
+    ...(seconds !== undefined && { expiresBySeconds: seconds }),
   })
   return show(values, approval, [
     `${approval.approvalDataItemId}: ${creditsText(approval.approvedWincAmount)}`,

@@ -1,15 +1,18 @@
-import { statSync, watch } from 'node:fs'
+import { statSync } from 'node:fs'
 import { pause, systemClock } from '../actor/clock.js'
 import type { SluiceClient } from '../client/client.js'
+import { ClientError, type ErrorCode } from '../client/errors.js'
 import { type FolderResult, uploadFolder } from '../client/folder.js'
 import { chainLayer, serviceLayer } from '../client/folder-index.js'
 import { readFolder } from '../client/node/files.js'
 import { addressOfOwner } from '../client/signer.js'
 import { exitCode } from './exit-code.js'
 import { setOwnName } from './own-names.js'
+import { plainText } from './plain-text.js'
 import { Progress } from './progress.js'
 import { fundingOf } from './put.js'
 import { type ClientWords, clientCommand, clientOf, creditsText, show, tagsOf, WrongWords } from './wallet.js'
+import { changesOf, toldToStop } from './watch-folder.js'
 
 const about = `Files that are on the network already, with the same bytes and tags and by the same key, are not uploaded again.
 Prints the highest possible cost before it uploads, and the addresses afterwards. An interrupted upload
@@ -48,7 +51,7 @@ const syncHelp = `sluice sync: uploads a folder, and again whatever changes in i
 
 Usage: sluice sync DIR [--watch]
 
-${about}  --watch          stays, and uploads what changes until it is stopped
+${about}  --watch          stays, and uploads what changes until it is stopped (Ctrl+C); what fails is said, and tried again
 
 Example:
   sluice sync site --watch --key wallet.json
@@ -76,11 +79,40 @@ export const deploy = clientCommand('deploy', deployHelp, options, async ([folde
 export const sync = clientCommand('sync', syncHelp, options, async ([word, ...more], values) => {
   const client = await clientOf(values)
   const folder = checkedFolder(word, more)
-  told(client, values, await uploaded(client, folder, values))
-  if (values.watch !== true) return exitCode.done
-  for await (const _ of changesOf(folder)) told(client, values, await uploaded(client, folder, values))
-  return exitCode.done
+  if (values.watch === true) return watched(client, folder, values)
+  return told(client, values, await uploaded(client, folder, values))
 })
+
+/** Failures that pass by themselves. A file may vanish, or be written, just while it is read. */
+const passing: ReadonlySet<ErrorCode> = new Set([
+  'unavailable',
+  'rate-limited',
+  'not-found',
+  'changed-while-read',
+])
+const againMs = 5000
+
+/** The first upload has to succeed: what stops it are mostly wrong words. */
+async function watched(client: SluiceClient, folder: string, values: Words): Promise<number> {
+  const stop = toldToStop()
+  let isFirst = true
+  for await (const _ of changesOf(folder, stop)) {
+    for (let isDone = false; !isDone && !stop.aborted; ) {
+      try {
+        told(client, values, await uploaded(client, folder, values, stop))
+        isDone = true
+      } catch (error) {
+        if (stop.aborted) break
+        if (isFirst || !(error instanceof ClientError)) throw error
+        process.stderr.write(`sluice sync: ${plainText(error.message)}\n  ${error.advice}\n`)
+        isDone = !passing.has(error.code)
+        if (!isDone) await pause(againMs, stop)
+      }
+    }
+    isFirst = false
+  }
+  return exitCode.done
+}
 
 function checkedFolder(folder: string | undefined, more: readonly string[]): string {
   if (folder === undefined || more.length > 0) throw new WrongWords('give one DIR')
@@ -89,9 +121,14 @@ function checkedFolder(folder: string | undefined, more: readonly string[]): str
   return folder
 }
 
-async function uploaded(client: SluiceClient, folder: string, values: Words): Promise<FolderResult> {
+async function uploaded(
+  client: SluiceClient,
+  folder: string,
+  values: Words,
+  signal?: AbortSignal,
+): Promise<FolderResult> {
   const { files, leftOut } = await readFolder(folder)
-  for (const one of leftOut) process.stderr.write(`left out: ${one}\n`)
+  for (const one of leftOut) process.stderr.write(`left out: ${plainText(one)}\n`)
   await sayPrice(
     client,
     files.map(({ source }) => source.size),
@@ -104,6 +141,7 @@ async function uploaded(client: SluiceClient, folder: string, values: Words): Pr
   const { index, fallback } = values
   const task = uploadFolder(client, {
     files,
+    signal,
     dataItemOpts: { tags: tagsOf(values.tag) },
     fundingMode: fundingOf(values.usdc),
     folderIndex: [serviceLayer(uploadUrl, gateway, owner, ask), chainLayer(gateway, owner, ask)],
@@ -115,7 +153,7 @@ async function uploaded(client: SluiceClient, folder: string, values: Words): Pr
   })
   for await (const event of task) {
     if (event.type === 'folder') progress.show(event.processedFiles, event.totalFiles, event.currentPhase)
-    if (event.type === 'notice') process.stderr.write(`${event.message}\n`)
+    if (event.type === 'notice') process.stderr.write(`${plainText(event.message)}\n`)
   }
   return task
 }
@@ -146,27 +184,4 @@ function told(client: SluiceClient, values: Words, result: FolderResult, named?:
   const counts = `${sum.uploadedFiles} of ${sum.totalFiles} files uploaded, ${sum.reusedFiles} were there`
   const links = named === undefined ? [link] : [link, named]
   return show(values, { id, link, ...(named && { named }), ...sum, files }, [counts, id, ...links])
-}
-
-/** Changes of a folder, several within half a second as one. */
-async function* changesOf(folder: string): AsyncGenerator<void> {
-  let changed = false
-  let wake: (() => void) | undefined
-  const watcher = watch(folder, { recursive: true }, () => {
-    changed = true
-    wake?.()
-  })
-  try {
-    for (;;) {
-      if (!changed)
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      await pause(500)
-      changed = false
-      yield
-    }
-  } finally {
-    watcher.close()
-  }
 }

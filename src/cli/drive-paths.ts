@@ -26,7 +26,11 @@ export function entityAt(open: OpenDrive, path: string): DriveEntity | undefined
 export function childIn(open: OpenDrive, path: string): DriveEntity {
   const found = plain(path) === '' ? undefined : entityAt(open, path)
   if (found !== undefined) return found
-  throw new ClientError('not-found', `the drive has no ${path}`, 'list it by: sluice drive ls')
+  throw new ClientError(
+    'not-found',
+    `the drive has no ${path}`,
+    'list it by: sluice drive ls; sluice drive mkdir makes folders',
+  )
 }
 
 /** The id of a folder; of the root's for no path. */

@@ -102,9 +102,10 @@ async function run(name: string, command: Command, words: readonly string[]): Pr
   }
 }
 
-/** One id in 64 starts with a dash; such ids are moved behind `--`, so that they are not read as options. */
+/** One id in 64 starts with a dash; such ids, and what is below them, are moved behind `--`, so that they are not read as options. */
 function idsLast(words: readonly string[]): readonly string[] {
-  const isId = (word: string): boolean => word.startsWith('-') && parseId(word) !== undefined
+  const isId = (word: string): boolean =>
+    word.startsWith('-') && parseId(word.split('/')[0] ?? '') !== undefined
   if (words.includes('--') || !words.some(isId)) return words
   return [...words.filter((word) => !isId(word)), '--', ...words.filter(isId)]
 }

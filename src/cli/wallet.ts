@@ -11,6 +11,7 @@ import type { ArweaveJwk } from '../client/rsa.js'
 import { type ClientSigner, signerOfArweave, signerOfEthereum, signerOfSolana } from '../client/signer.js'
 import type { Command } from './command.js'
 import { exitCode } from './exit-code.js'
+import { plainText } from './plain-text.js'
 
 /** Options that every command of the client has. */
 export const clientOptions = {
@@ -57,6 +58,27 @@ const codes: Partial<Record<ErrorCode, number>> = {
   unavailable: exitCode.unreachable,
 }
 
+/** What can be done on the command line, where the library's advice names what programs can do. */
+const advices: Partial<Record<ErrorCode, string>> = {
+  'no-signer': 'give --key FILE, or WALLET_KEY in the environment',
+  'wrong-key': 'give the password by --password-file, or DRIVE_PASSWORD in the environment',
+  'insufficient-credits': 'buy credits by sluice top-up, or pay in USDC where the command has --usdc',
+  'free-tier-exhausted': 'buy credits by sluice top-up, or pay in USDC where the command has --usdc',
+}
+
+/** A failure of the file system as one that is told in a line; anything else as it is. */
+function fileErrorOf(error: unknown): unknown {
+  const { code, path, dest } = (error ?? {}) as NodeJS.ErrnoException & { readonly dest?: string }
+  if (code === undefined || path === undefined) return error
+  return new ClientError('rejected', `${dest ?? path}: ${code}`, 'check the path and who may use it')
+}
+
+/** Where the reader of a pipe has gone (`sluice get ID | head`) the rest is wanted by nobody. */
+function endWithReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
+  process.exit(exitCode.done)
+}
+
 /** A command of the client: prints its help, and failures as a line on standard error with advice. */
 export function clientCommand(
   name: string,
@@ -74,6 +96,7 @@ export function clientCommand(
       process.stdout.write(help + clientHelp)
       return exitCode.done
     }
+    process.stdout.on('error', endWithReader)
     try {
       return await work(positionals, values as ClientWords & Record<string, unknown>)
     } catch (error) {
@@ -81,12 +104,13 @@ export function clientCommand(
         process.stderr.write(`sluice ${name}: ${error.message}; see sluice ${name} --help\n`)
         return exitCode.usage
       }
-      if (!(error instanceof ClientError)) throw error
-      const { code, message, status, id } = error
-      const advice = code === 'no-signer' ? 'give --key FILE, or WALLET_KEY in the environment' : error.advice
+      const failure = fileErrorOf(error)
+      if (!(failure instanceof ClientError)) throw error
+      const { code, message, status, id } = failure
+      const advice = advices[code] ?? failure.advice
       if (values.json === true)
         process.stdout.write(`${JSON.stringify({ error: { code, message, advice, status, id } })}\n`)
-      else process.stderr.write(`sluice ${name}: ${message}\n  ${advice}\n`)
+      else process.stderr.write(`sluice ${name}: ${plainText(message)}\n  ${advice}\n`)
       return codes[code] ?? exitCode.failed
     }
   }
@@ -147,7 +171,11 @@ async function signerOfText(text: string): Promise<ClientSigner> {
   const key = text.trim()
   if (key.startsWith('{')) return signerOfArweave(parsedKey(key) as ArweaveJwk)
   if (key.startsWith('[')) return signerOfSolana(Uint8Array.from(parsedKey(key) as number[]))
-  return /^(0x)?[0-9a-fA-F]{64}$/.test(key) ? signerOfEthereum(key) : signerOfSolana(key)
+  if (/^(0x)?[0-9a-fA-F]{64}$/.test(key)) return signerOfEthereum(key)
+  if (/^[1-9A-HJ-NP-Za-km-z]{32,88}$/.test(key)) return signerOfSolana(key)
+  throw new WrongWords(
+    'the key is no Arweave JWK, no 64 hexadecimal digits (Ethereum) and no base58 (Solana)',
+  )
 }
 
 function parsedKey(text: string): unknown {
@@ -162,7 +190,7 @@ function parsedKey(text: string): unknown {
 
 /** Prints the result: as JSON where that was asked for, else as lines. */
 export function show(values: ClientWords, result: unknown, lines: readonly string[]): number {
-  const text = values.json === true ? JSON.stringify(result) : lines.join('\n')
+  const text = values.json === true ? JSON.stringify(result) : lines.map(plainText).join('\n')
   process.stdout.write(`${text}\n`)
   return exitCode.done
 }

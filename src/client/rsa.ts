@@ -21,7 +21,7 @@ const algorithm = { name: 'RSA-PSS', hash: 'SHA-256' }
 export async function rsaSigningKey(
   jwk: ArweaveJwk,
 ): Promise<{ owner: Bytes; sign(message: Uint8Array, saltBytes?: number): Promise<Uint8Array> }> {
-  const owner = fromBase64url(jwk.n)
+  const owner = typeof jwk.n === 'string' ? fromBase64url(jwk.n) : undefined
   if (jwk.kty !== 'RSA' || owner?.length !== 512 || jwk.d === undefined)
     throw new ClientError(
       'invalid-input',

@@ -98,8 +98,13 @@ export class Drives {
 
   async #driveKey(item: ListedItem, found: DriveItems, password: string | undefined): Promise<Uint8Array> {
     const { jwk } = this.#options
-    if (jwk === undefined || password === undefined)
-      throw new ClientError('no-signer', 'the drive is private', 'give its wallet (jwk) and its password')
+    if (jwk === undefined) throw new ClientError('no-signer', 'the drive is private', 'give its wallet (jwk)')
+    if (password === undefined)
+      throw new ClientError(
+        'invalid-input',
+        'the drive is private, and no password was given',
+        'give its password',
+      )
     const driveId = tagValueOf(item.tags, 'Drive-Id') ?? ''
     const upgraded = await driveKeyOf(await driveSignature(jwk, driveId, 2), password)
     if (tagValueOf(item.tags, 'Signature-Type') === '2') return upgraded

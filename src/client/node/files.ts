@@ -49,7 +49,8 @@ export function contentTypeOf(name: string): string {
 /** A file as a source. Throws `not-found` where there is no such file. */
 export async function fileSource(path: string): Promise<PayloadSource> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    throw new ClientError('not-found', `${path}: ${error.code}`, 'check the path', { cause: error })
+    const why = error.code === 'ENOENT' ? 'there is no such file' : error.code
+    throw new ClientError('not-found', `${path}: ${why}`, 'check the path', { cause: error })
   })
   if (!found.isFile()) throw new ClientError('invalid-input', `${path} is no file`, 'give a file')
   return sourceOfFile(path, found.size)
