@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { pause, systemClock } from '../actor/clock.js'
 import type { SluiceClient } from '../client/client.js'
 import { ClientError, type ErrorCode } from '../client/errors.js'
-import { type FolderResult, uploadFolder } from '../client/folder.js'
+import { type FolderFile, type FolderResult, smallBytesMax, uploadFolder } from '../client/folder.js'
 import { chainLayer, serviceLayer } from '../client/folder-index.js'
 import { readFolder } from '../client/node/files.js'
 import { addressOfOwner } from '../client/signer.js'
@@ -133,6 +133,7 @@ async function uploaded(
     client,
     files.map(({ source }) => source.size),
   )
+  if (values.bundle !== true) sayBundle(files)
   const owner = client.currentSigner === undefined ? '' : addressOfOwner(client.currentSigner.owner)
   const { uploadUrl, gatewayUrls } = client.addresses
   const [gateway = ''] = gatewayUrls
@@ -165,6 +166,18 @@ async function sayPrice(client: SluiceClient, sizes: readonly number[]): Promise
   const winc = costs[0]?.winc ?? '0'
   process.stderr.write(
     `${sizes.length} files, ${total} bytes: about ${creditsText(winc)} if nothing of it is there or free\n`,
+  )
+}
+
+/** From so many small files on it takes noticeably longer to send each by itself. */
+const manyFiles = 100
+
+/** Bundles are not made unasked: a service may give small items away, and charge for the bundle. */
+function sayBundle(files: readonly FolderFile[]): void {
+  const small = files.filter(({ source }) => source.size <= smallBytesMax).length
+  if (small < manyFiles) return
+  process.stderr.write(
+    `${small} small files: --bundle sends up to a thousand at once, and pays for all their bytes\n`,
   )
 }
 

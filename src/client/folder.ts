@@ -71,7 +71,8 @@ export interface FolderResult {
   readonly folderIndexSummary: FolderIndexSummary
 }
 
-const smallBytesMax = 256 * 1024
+/** Files up to so many bytes are small: they may go into bundles. */
+export const smallBytesMax = 256 * 1024
 const bundleBytesMax = 16 * 1024 * 1024
 const bundleItemsMax = 1000
 /** Files read, hashed and signed at once; bundles on their way at once. */
@@ -95,6 +96,8 @@ class FolderUpload {
   readonly #results = new Map<string, FolderFileResult>()
   readonly #skipped: string[] = []
   readonly #kept = new KeptFiles()
+  /** Ends with the bundle that is being signed. */
+  #signing: Promise<unknown> = Promise.resolve()
   readonly #totalBytes: number
   #uploadedBytes = 0
   #reusedBytes = 0
@@ -245,7 +248,14 @@ class FolderUpload {
     return [groups, single]
   }
 
-  async #uploadBundle(entries: readonly Entry[]): Promise<void> {
+  /** Bundles are signed one behind the other: one is signed while the other is on its way. Both at once would wait for both. */
+  #signed(entries: readonly Entry[]): Promise<{ id: string; bytes: Uint8Array }[]> {
+    const signed = this.#signing.then(() => this.#sign(entries))
+    this.#signing = signed.catch((error) => error)
+    return signed
+  }
+
+  async #sign(entries: readonly Entry[]): Promise<{ id: string; bytes: Uint8Array }[]> {
     const items: { id: string; bytes: Uint8Array }[] = []
     await inParallel([...entries.entries()], hashedAtOnce, async ([at, { file, place, key }]) => {
       throwIfAborted(this.options.signal)
@@ -256,6 +266,11 @@ class FolderUpload {
         return signedItem(bytes, { tags: key.tags }, this.#itemSigner)
       })
     })
+    return items
+  }
+
+  async #uploadBundle(entries: readonly Entry[]): Promise<void> {
+    const items = await this.#signed(entries)
     const data = packBundle(items)
     const { dataItemOpts, events: _, ...options } = this.options
     const paidBy = dataItemOpts?.paidBy

@@ -35,7 +35,10 @@ let running: Running
 
 t.teardown(() => running.kill())
 t.before(async () => {
-  running = await run(t, t.testdir({ data: {} }), { DEVNET_BLOCK_MS: '0' })
+  running = await run(t, t.testdir({ data: {} }), {
+    DEVNET_BLOCK_MS: '0',
+    UPLOAD_FREE_ITEM_BYTES: '10000000',
+  })
 })
 
 t.test('wrong words and paths end with one line and advice, never with a stack', async (t) => {
@@ -140,6 +143,19 @@ t.test('a folder is watched: what is added, changed, removed, renamed, and what 
   await sees('e')
   child.kill('SIGINT')
   t.strictSame(await once(child, 'exit'), [0, null])
+})
+
+t.test('who uploads many small files one by one is told of bundles', async (t) => {
+  const { folder, words, env } = placeOf(t, running)
+  const site = join(folder, 'many')
+  mkdirSync(site)
+  for (let at = 0; at < 100; at++) writeFileSync(join(site, `${at}.txt`), `file ${at}`)
+  const bundled = await sluice(['deploy', site, '--bundle', ...words], env)
+  t.equal(bundled.code, 0, bundled.err)
+  t.notMatch(bundled.err, /small files/)
+  const again = await sluice(['sync', site, ...words], env)
+  t.match(again.out, /0 of 100 files uploaded/)
+  t.match(again.err, /100 small files: --bundle/)
 })
 
 t.test('completion scripts know every option of the client’s commands', async (t) => {
