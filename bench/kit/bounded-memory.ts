@@ -34,9 +34,9 @@ export function canBoundMemory(): boolean {
 }
 
 /**
- * Bounds the memory of a running program and its descendants, with the pages of files that they read. What they have already is not
- * counted, and neither are pages that another program has read: see `forgetPages`. Returns how to end the bound once the program has
- * ended. Throws where `canBoundMemory` is false.
+ * Bounds the memory of a running program and its descendants, with the pages of files that they read. What they have already
+ * is not counted, and neither are pages that another program has read: see `forgetPages`. Returns how to end the bound once
+ * the program has ended. Throws where `canBoundMemory` is false.
  */
 export function boundMemory(pid: number, bytes: number): () => void {
   const found = controller()

@@ -63,7 +63,10 @@ export interface CaseWords {
   readonly notes?: readonly string[]
 }
 
-/** Compares the rows of a case with the best rival, the bar and the bounds. `judges`: false where the run is too short for a verdict. */
+/**
+ * Compares the rows of a case with the best rival, the bar and the bounds. `judges`: false where the run is too short for a
+ * verdict.
+ */
 export function judged(words: CaseWords, rows: readonly Row[], judges: boolean): CaseResult {
   const { bar, most = {}, ...named } = words
   const costOf = (row: Row | undefined): number => row?.metrics[words.cost] ?? Number.NaN
