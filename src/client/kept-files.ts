@@ -1,20 +1,25 @@
 import { toHex } from './bytes.js'
 import { ClientError } from './errors.js'
-import type { FolderFile } from './folder.js'
 import { contentHash } from './folder-index.js'
 import { hash256, runningHash } from './hash.js'
 import { allBytes, type PayloadSource, sourceOfBytes } from './payload.js'
+
+/** A file of a folder, as far as it matters here. */
+interface KeptFile {
+  readonly path: string
+  readonly source: PayloadSource
+}
 
 /** What is kept of all files together; what is beyond is read again. */
 const keptBytesMax = 64 * 1024 * 1024
 
 /** Short files between their hashing and their upload: opening a file takes longer than all else that is done with 4 KiB. */
 export class KeptFiles {
-  readonly #kept = new Map<FolderFile, Uint8Array>()
+  readonly #kept = new Map<KeptFile, Uint8Array>()
   #bytes = 0
 
   /** SHA-256 of a file in hexadecimal digits. It is kept where it has at most `keepBytesMax` bytes and there is room. */
-  async hash(file: FolderFile, keepBytesMax: number): Promise<string> {
+  async hash(file: KeptFile, keepBytesMax: number): Promise<string> {
     const { source } = file
     if (source.size > keepBytesMax || this.#bytes + source.size > keptBytesMax) return contentHash(source)
     this.#bytes += source.size
@@ -26,13 +31,13 @@ export class KeptFiles {
   }
 
   /** Content that fails where it is not what was hashed before: its tag would name other bytes. */
-  content(file: FolderFile, hash: string): PayloadSource {
+  content(file: KeptFile, hash: string): PayloadSource {
     const kept = this.#kept.get(file)
     return sameContent(file.path, kept === undefined ? file.source : sourceOfBytes(kept), hash)
   }
 
   /** A file is uploaded, or need not be. */
-  forget(file: FolderFile): void {
+  forget(file: KeptFile): void {
     if (this.#kept.delete(file)) this.#bytes -= file.source.size
   }
 }
