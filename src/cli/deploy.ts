@@ -7,8 +7,8 @@ import { chainLayer, serviceLayer } from '../client/folder-index.js'
 import { readFolder } from '../client/node/files.js'
 import { addressOfOwner } from '../client/signer.js'
 import { exitCode } from './exit-code.js'
+import { oneLine } from './one-line.js'
 import { setOwnName } from './own-names.js'
-import { plainText } from './plain-text.js'
 import { Progress } from './progress.js'
 import { fundingOf } from './put.js'
 import { type ClientWords, clientCommand, clientOf, creditsText, show, tagsOf, WrongWords } from './wallet.js'
@@ -104,7 +104,7 @@ async function watched(client: SluiceClient, folder: string, values: Words): Pro
       } catch (error) {
         if (stop.aborted) break
         if (isFirst || !(error instanceof ClientError)) throw error
-        process.stderr.write(`sluice sync: ${plainText(error.message)}\n  ${error.advice}\n`)
+        process.stderr.write(`sluice sync: ${oneLine(error.message)}\n  ${error.advice}\n`)
         isDone = !passing.has(error.code)
         if (!isDone) await pause(againMs, stop)
       }
@@ -128,7 +128,7 @@ async function uploaded(
   signal?: AbortSignal,
 ): Promise<FolderResult> {
   const { files, leftOut } = await readFolder(folder)
-  for (const one of leftOut) process.stderr.write(`left out: ${plainText(one)}\n`)
+  for (const one of leftOut) process.stderr.write(`left out: ${oneLine(one)}\n`)
   await sayPrice(
     client,
     files.map(({ source }) => source.size),
@@ -154,7 +154,7 @@ async function uploaded(
   })
   for await (const event of task) {
     if (event.type === 'folder') progress.show(event.processedFiles, event.totalFiles, event.currentPhase)
-    if (event.type === 'notice') process.stderr.write(`${plainText(event.message)}\n`)
+    if (event.type === 'notice') process.stderr.write(`${oneLine(event.message)}\n`)
   }
   return task
 }

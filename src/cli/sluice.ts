@@ -102,7 +102,7 @@ async function run(name: string, command: Command, words: readonly string[]): Pr
   }
 }
 
-/** One id in 64 starts with a dash; such ids, and what is below them, are moved behind `--`, so that they are not read as options. */
+/** One id in 64 starts with a dash: such ids, and what is below them, are moved behind `--`, or they would be read as options. */
 function idsLast(words: readonly string[]): readonly string[] {
   const isId = (word: string): boolean =>
     word.startsWith('-') && parseId(word.split('/')[0] ?? '') !== undefined

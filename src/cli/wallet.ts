@@ -11,7 +11,7 @@ import type { ArweaveJwk } from '../client/rsa.js'
 import { type ClientSigner, signerOfArweave, signerOfEthereum, signerOfSolana } from '../client/signer.js'
 import type { Command } from './command.js'
 import { exitCode } from './exit-code.js'
-import { plainText } from './plain-text.js'
+import { oneLine } from './one-line.js'
 
 /** Options that every command of the client has. */
 export const clientOptions = {
@@ -110,7 +110,7 @@ export function clientCommand(
       const advice = advices[code] ?? failure.advice
       if (values.json === true)
         process.stdout.write(`${JSON.stringify({ error: { code, message, advice, status, id } })}\n`)
-      else process.stderr.write(`sluice ${name}: ${plainText(message)}\n  ${advice}\n`)
+      else process.stderr.write(`sluice ${name}: ${oneLine(message)}\n  ${advice}\n`)
       return codes[code] ?? exitCode.failed
     }
   }
@@ -190,7 +190,7 @@ function parsedKey(text: string): unknown {
 
 /** Prints the result: as JSON where that was asked for, else as lines. */
 export function show(values: ClientWords, result: unknown, lines: readonly string[]): number {
-  const text = values.json === true ? JSON.stringify(result) : lines.map(plainText).join('\n')
+  const text = values.json === true ? JSON.stringify(result) : lines.map(oneLine).join('\n')
   process.stdout.write(`${text}\n`)
   return exitCode.done
 }

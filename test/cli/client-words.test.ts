@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { completion, ownOptions } from '../../src/cli/completion.js'
-import { plainText } from '../../src/cli/plain-text.js'
+import { oneLine } from '../../src/cli/one-line.js'
 import { eventually } from '../eventually.js'
 import { type Running, run, sluice } from '../flow/running.js'
 
@@ -103,7 +103,7 @@ t.test('a private drive says which of key and password is missing', async (t) =>
 })
 
 t.test('control characters of names are written as in JSON', async (t) => {
-  t.equal(plainText('a\nb\x1b[2J\x7f\x85ü😀'), 'a\\nb\\u001b[2J\\u007f\\u0085ü😀')
+  t.equal(oneLine('a\nb\x1b[2J\x7f\x85ü😀'), 'a\\nb\\u001b[2J\\u007f\\u0085ü😀')
 })
 
 t.test('a folder is watched: what is added, changed, removed, renamed, and what fails', async (t) => {
