@@ -4,10 +4,10 @@ import { flag, list, whole } from './setting.js'
 const age = { min: 0, max: 10 ** 9 }
 
 /**
- * Bytes of each thread for answers that are repeated, of as many threads as there are processors: a thirty-second part of the memory for
- * all of them, or 64 MiB each where that is more. With more contents in demand than fit, each further request for one of them takes the
- * steps in JavaScript. But whoever asks for enough contents fills the tables: an eighth of the memory is the most, also in a small
- * container on a machine with many processors.
+ * Bytes of each thread for answers that are repeated, of as many threads as there are processors: a thirty-second part of the
+ * memory for all of them, or 64 MiB each where that is more. With more contents in demand than fit, each further request for
+ * one of them takes the steps in JavaScript. But whoever asks for enough contents fills the tables: an eighth of the memory is
+ * the most, also in a small container on a machine with many processors.
  */
 export function repeatedBytes(memoryBytes: number, threads: number): number {
   return Math.floor(Math.max(memoryBytes / 32, Math.min(threads * 2 ** 26, memoryBytes / 8)) / threads)

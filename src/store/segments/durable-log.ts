@@ -182,8 +182,8 @@ export class DurableLog {
   }
 
   /**
-   * An item whose flush failed may be on the disk all the same, and its uploader was refused: without its header no start takes it
-   * for accepted. What lies behind it in the file was not flushed either.
+   * An item whose flush failed may be on the disk all the same, and its uploader was refused: without its header no start takes
+   * it for accepted. What lies behind it in the file was not flushed either.
    */
   #withdraw(place: LogPlace, metaBytes: number): void {
     try {
