@@ -116,6 +116,32 @@ t.test('a full table takes new answers, and spares what is asked for', { skip },
   await close(0)
 })
 
+t.test('where all answers were asked for, room is made after a look at some of them', { skip }, async (t) => {
+  const { server, open, close, whole } = serving(10, 2 ** 18)
+  const socket = await connected(server.port)
+  const isRepeated = async (path: string): Promise<boolean> => {
+    const before = whole()
+    const answered = once(socket, 'data')
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+    await answered
+    return whole() > before
+  }
+  const answers = (): number => server.repeater?.usage.answers ?? 0
+  // From then on the bytes of the file are believed to be in memory.
+  while (!(await isRepeated('/a')));
+  let [offered, repeated] = [0, 0]
+  for (let before = 0; answers() > before; offered += 1) {
+    before = answers()
+    open(0, `/${1000 + offered}`).close()
+    if (answers() > before && (await isRepeated(`/${1000 + offered}`))) repeated += 1
+  }
+  t.ok(repeated > 500)
+  t.equal(repeated, offered - 1, 'the last one made another go, and all of those had been asked for')
+  t.ok(await isRepeated('/a'), 'the oldest was spared')
+  socket.destroy()
+  await close(0)
+})
+
 t.test('a client that sends requests without end gets no more of a turn than others', { skip }, async (t) => {
   const { server, close, whole } = serving(10)
   const socket = await connected(server.port)
