@@ -14,27 +14,54 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed
 }
 
-t.test('entries that are read anew, once there were too many, leave nothing behind', async (t) => {
-  let generation = 0
+function opened(entriesMaxBytes: number) {
+  const seen = { generation: 0, reads: 0 }
   const catalog = {
-    attributes: (id: Id) => ({ id, size: 10, verified: true, trusted: true, digest: new Uint8Array(32) }),
+    attributes: (id: Id) => {
+      seen.reads += 1
+      return { id, size: 10, verified: true, trusted: true, digest: new Uint8Array(32) }
+    },
     blobSize: () => 10,
-    generation: () => generation,
+    generation: () => seen.generation,
   }
-  const options = { entriesMaxBytes: 2 ** 20, forkDepth: 10 }
-  const entries = new Entries(catalog, () => '/blob', { height: 100 } as Tip, options)
+  const options = { entriesMaxBytes, forkDepth: 10 }
+  return { seen, entries: new Entries(catalog, () => '/blob', { height: 100 } as Tip, options) }
+}
+
+t.test('entries that are read anew, once there were too many, leave nothing behind', async (t) => {
+  const limit = 2 ** 20
+  const { seen, entries } = opened(limit)
   for (let count = 0; count < 2000; count += 1) entries.get(someId())
-  t.ok(entries.bytes <= options.entriesMaxBytes)
+  t.ok(entries.bytes <= limit)
   const asked = Array.from({ length: 500 }, someId)
   for (const id of asked) entries.get(id)
   // From now on they are below their limit, so that no pass comes.
   entries.forget(asked.pop() as Id)
   const before = heapBytes()
   for (let round = 0; round < 400; round += 1) {
-    generation += 1
+    seen.generation += 1
     for (const id of asked) entries.get(id)
   }
   const grown = heapBytes() - before
   t.ok(grown < 4 * 2 ** 20, `${Math.round(grown / 2 ** 20)} MiB more`)
   t.ok(asked.every((id) => entries.get(id)?.attributes.id === id))
+})
+
+t.test('where all were asked for, one more is kept after a look at some of them', async (t) => {
+  const limit = 2 ** 20
+  const { seen, entries } = opened(limit)
+  const ids: Id[] = []
+  for (let before = -1; entries.bytes > before; ) {
+    before = entries.bytes
+    const id = someId()
+    for (const _time of [1, 2]) entries.get(id)
+    ids.push(id)
+  }
+  // The last one was one too many.
+  t.ok(ids.length > 500 && entries.bytes <= limit)
+  const { reads } = seen
+  entries.get(ids[0] as Id)
+  t.equal(seen.reads, reads, 'the oldest was spared')
+  entries.get(ids[256] as Id)
+  t.equal(seen.reads, reads + 1, 'another one went')
 })
