@@ -1,12 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { createHash, randomFillSync } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { idOfBytes } from '../../src/format/id.js'
 import { Seeding } from '../corpus/seed.js'
 import { diskMb, emptyFolder, sluiceWords } from '../kit/folders.js'
-import { residentMb } from '../kit/usage.js'
+import { residentMb, Stopwatch } from '../kit/usage.js'
 import type { CaseWords, Metrics, Row } from '../report/results.js'
 import { type Group, type Order, rowOf, runCase } from './run.js'
 
@@ -32,13 +32,6 @@ export async function fillWithObjects(folder: string, objects: number, records: 
   await seeding.close()
 }
 
-/** Processor time that a process has had, in ms; the kernel counts in hundredths of a second. */
-function cpuMs(child: ChildProcess): number {
-  const [, ...fields] = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')
-  const numbers = fields.join(') ').split(' ')
-  return (Number(numbers[11]) + Number(numbers[12])) * 10
-}
-
 /** How long a start took, its processor time, and the own memory of the program then (MiB). */
 export interface StartCost {
   readonly ms: number
@@ -62,11 +55,12 @@ export async function timedStart(folder: string): Promise<StartCost> {
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
+  const watch = new Stopwatch(child.pid ?? 0)
   const exited = once(child, 'exit')
   for await (const line of createInterface({ input: child.stdout })) if (line.includes('"msg":"ready"')) break
   const found = {
     ms: performance.now() - from,
-    cpuMs: cpuMs(child),
+    cpuMs: watch.seconds() * 1000,
     ownMb: residentMb(child.pid ?? 0).own,
   }
   child.kill('SIGKILL')
