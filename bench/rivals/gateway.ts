@@ -12,6 +12,8 @@ export interface GatewayOptions {
   /** Edge threads. */
   readonly threads?: number
   readonly settings?: Readonly<Record<string, string>>
+  /** The command of another build; this one where it is absent. */
+  readonly program?: string
   /** Puts things into the data folder before the start. */
   readonly fill?: (seeding: Seeding) => Promise<void>
   /** The same, after the catalog was written and closed. */
@@ -28,7 +30,7 @@ export const offline = {
 
 /** Starts this program on a new data folder. */
 export async function startGateway(options: GatewayOptions): Promise<Candidate> {
-  const { name, threads = 1, settings = {}, fill, prepare } = options
+  const { name, threads = 1, settings = {}, program, fill, prepare } = options
   const dataPath = join(emptyFolder(`data-${name.replaceAll(/\W+/g, '-')}`), 'data')
   mkdirSync(dataPath, { mode: 0o700 })
   const seeding = new Seeding(dataPath)
@@ -45,7 +47,8 @@ export async function startGateway(options: GatewayOptions): Promise<Candidate> 
     ...settings,
   }
   const shape = /"gateway":"http:\/\/[^"]*:(\d+)/
-  const child = await start(process.execPath, [...sluiceWords, 'start'], { env, shape })
+  const words = program === undefined ? sluiceWords : [...sluiceWords.slice(0, -1), program]
+  const child = await start(process.execPath, [...words, 'start'], { env, shape })
   return candidate(name, 'ours', Number(child.said?.[1]), child)
 }
 

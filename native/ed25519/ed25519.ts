@@ -1,10 +1,15 @@
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { loadAddon } from '../addon.js'
 
+declare const lentBrand: unique symbol
+/** A private key for the server, which signs what it repeats by itself: see native/lent-key.h. */
+export type LentKey = { readonly [lentBrand]: true }
+
 interface Addon {
   verify(key: Uint8Array, signature: Uint8Array, message: Uint8Array): boolean
   expand(seed: Uint8Array, secret: Uint8Array): void
   sign(secret: Uint8Array, message: Uint8Array, signature: Uint8Array): void
+  lend(secret: Uint8Array): LentKey
 }
 
 const addon = loadAddon<Addon>('ed25519')
@@ -41,12 +46,8 @@ export type SignEd25519 = (message: Uint8Array) => Buffer
 export function ed25519SignerOf(privateKey: KeyObject): SignEd25519 {
   const byTwin: SignEd25519 = (message) => sign(null, message, privateKey)
   if (addon === undefined) return byTwin
-  const { expand, sign: signInto } = addon
-  // The seed ends the key's encoding (RFC 8410, section 7).
-  const encoded = privateKey.export({ format: 'der', type: 'pkcs8' })
-  const secret = Buffer.alloc(secretBytes)
-  expand(encoded.subarray(-seedBytes), secret)
-  encoded.fill(0)
+  const { sign: signInto } = addon
+  const secret = secretOf(addon, privateKey)
   const signed: SignEd25519 = (message) => {
     const signature = Buffer.allocUnsafe(signatureBytes)
     signInto(secret, message, signature)
@@ -56,4 +57,22 @@ export function ed25519SignerOf(privateKey: KeyObject): SignEd25519 {
   if (!signed(probe).equals(byTwin(probe)))
     throw new Error('native/ed25519 does not sign as node:crypto does')
   return signed
+}
+
+function secretOf({ expand }: Addon, privateKey: KeyObject): Buffer {
+  // The seed ends the key's encoding (RFC 8410, section 7).
+  const encoded = privateKey.export({ format: 'der', type: 'pkcs8' })
+  const secret = Buffer.alloc(secretBytes)
+  expand(encoded.subarray(-seedBytes), secret)
+  encoded.fill(0)
+  return secret
+}
+
+/** The same key for the server. Undefined without the addon. */
+export function lentKeyOf(privateKey: KeyObject): LentKey | undefined {
+  if (addon === undefined) return undefined
+  const secret = secretOf(addon, privateKey)
+  const lent = addon.lend(secret)
+  secret.fill(0)
+  return lent
 }

@@ -61,6 +61,7 @@ napi_value repeatTally(napi_env env, napi_callback_info info);
 napi_value repeatRegion(napi_env env, napi_callback_info info);
 napi_value repeatClose(napi_env env, napi_callback_info info);
 napi_value repeatPut(napi_env env, napi_callback_info info);
+napi_value repeatSigns(napi_env env, napi_callback_info info);
 napi_value repeatLimits(napi_env env, napi_callback_info info);
 napi_value repeatSamples(napi_env env, napi_callback_info info);
 napi_value repeatUsage(napi_env env, napi_callback_info info);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "sealed.h"
+
 namespace server {
 
 // Which of the answers to one method and target.
@@ -23,6 +25,8 @@ struct Condition {
 constexpr size_t kConditionsMax = 16;
 // Text of one answer: its key, its tag and its head.
 constexpr size_t kReadyTextMax = 32 * 1024;
+// The last second of what is not signed and so has none.
+constexpr int64_t kForever = (int64_t{1} << 53) - 2;
 constexpr size_t kReadyBytesMax = size_t{1} << 40;
 // Answers that are spared for one that makes room.
 constexpr size_t kSparedMax = 256;
@@ -88,6 +92,9 @@ struct Answer {
   uint32_t region, tally, conditionCount;
   size_t offset, sizeBytes;
   int64_t from, until;
+  // The same of an answer to HEAD, which differs in its signature alone: nothing is known of it where the first is behind the last.
+  int64_t headFrom, headUntil;
+  Seal headSeal;
   int32_t* asked;
   int32_t askedMask;
   int32_t resource[2];
@@ -101,6 +108,7 @@ struct Answer {
   const char* beforeText() const { return tagText() + tag; }
   const char* afterText() const { return beforeText() + before; }
   const char* shownText() const { return afterText() + after; }
+  bool isSigned() const { return until < kForever; }
 };
 
 // What is asked for.
@@ -165,6 +173,7 @@ class ReadyAnswers {
     made->sizeBytes = from.sizeBytes;
     made->from = from.from;
     made->until = from.until;
+    made->headFrom = 1;
     made->asked = from.asked;
     made->askedMask = from.askedMask;
     made->variant = from.variant;
@@ -179,6 +188,14 @@ class ReadyAnswers {
     insert(made);
   }
 
+  // The answer to HEAD where there is none of its own: that to GET has the same lines but for the signature.
+  Answer* findFor(Question question) {
+    Answer* found = find(question);
+    if (found != nullptr || !question.isHead || question.variant == Variant::kPart) return found;
+    question.isHead = false;
+    return find(question);
+  }
+
   Answer* find(const Question& question) {
     uint64_t hash = hashOf(question);
     for (Answer* each = chains_[hash & (chains_.size() - 1)]; each != nullptr; each = each->next) {
@@ -188,8 +205,7 @@ class ReadyAnswers {
   }
 
   // Whether everything that the answer rests on is as it was when it was made.
-  bool holds(const Answer& answer, int64_t nowSeconds) const {
-    if (nowSeconds < answer.from || nowSeconds > answer.until) return false;
+  bool holds(const Answer& answer) const {
     const Region& region = regions[answer.region];
     if (!region.open || region.serial != answer.serial) return false;
     for (size_t at = 0; at < answer.conditionCount; at += 1) {

@@ -251,6 +251,18 @@ napi_value repeatPut(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+// repeatSigns(door, key, reuseSeconds): from now on what is too old is signed here. `key`: what `lend` of native/ed25519 gives.
+napi_value repeatSigns(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "repeatSigns");
+  Door* door = doorOf(arguments);
+  int64_t reuseSeconds = static_cast<int64_t>(arguments.integer(2, 0, 1000000));
+  if (!arguments.good || door == nullptr) return nullptr;
+  const lent_key::Told* key = lent_key::take(env, arguments.at(1));
+  if (key == nullptr) return arguments.wrong(1, "was not made by the addon of signatures", false), nullptr;
+  door->server->repeats()->sealer = std::make_unique<Sealer>(*key, reuseSeconds);
+  return nullptr;
+}
+
 // repeatLimits(door, ip, resource, rules, trusted, exempt, meters, places): from now on answers may have a price. `ip`, `resource`: the
 // memory of the two tables of buckets; `rules`: see `Rule`; `trusted`, `exempt`: ranges of addresses, four words and the number of bits
 // each; `places` in `meters`: answers judged, tokens of clients, tokens of resources. To be called once.

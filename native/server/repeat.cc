@@ -8,6 +8,7 @@
 
 #include "repeat.h"
 #include "server.h"
+#include "signing.h"
 
 namespace server {
 
@@ -141,25 +142,31 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   Variant variant = asked.noneMatch.start != nullptr ? Variant::kUnchanged : asked.range.start != nullptr ? Variant::kPart : Variant::kAll;
   Question question{variant, asked.isHead, asked.host.start, asked.target.start, asked.host.length, asked.target.length};
   if (question.host == nullptr) question.host = "";
-  Answer* answer = all.ready.find(question);
+  Answer* answer = all.ready.findFor(question);
   if (answer == nullptr || (answer->strict && asked.loose)) return false;
   timespec wall, began;
   clock_gettime(CLOCK_REALTIME, &wall);
   clock_gettime(CLOCK_MONOTONIC, &began);
-  if (!all.ready.holds(*answer, wall.tv_sec)) {
+  if (!all.ready.holds(*answer)) {
     all.ready.remove(answer);
     return false;
   }
+  bool hasBody = answer->hasBody && !asked.isHead;
   if (variant == Variant::kUnchanged) {
     bool same = answer->tag == asked.noneMatch.length && memcmp(answer->tagText(), asked.noneMatch.start, answer->tag) == 0;
     if (!same) return false;
   }
   size_t start = 0, end = answer->sizeBytes;
   if (variant == Variant::kPart && !readRange(asked.range, answer->sizeBytes, &start, &end)) return false;
-  size_t length = answer->hasBody ? end - start : 0;
+  size_t length = hasBody ? end - start : 0;
   if (length > kRepeatMax || all.aside + length > (length > kSmallBody ? kAsideLargeMax : kAsideMax)) return false;
   if (length > 0 && !all.ready.isHere(*answer, start, end)) return false;
 
+  if (!isInTime(answer, asked.isHead, wall.tv_sec, all.sealer.get())) {
+    // Not where HEAD alone is signed elsewhere.
+    if (answer->isHead == asked.isHead) all.ready.remove(answer);
+    return false;
+  }
   char id[RequestIds::kLength];
   if (!all.ids.next(id)) return false;
   if (answer->price != Price::kNone && !admit(c, bytes, out, *answer, length)) return false;
@@ -168,6 +175,7 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   head.assign(answer->beforeText(), answer->before);
   head.append(id, sizeof(id));
   head.append(answer->afterText(), answer->after);
+  if (asked.isHead && !answer->isHead && answer->isSigned()) server::put(answer->headSeal, &head[answer->before + sizeof(id)]);
   char own[160];
   if (variant == Variant::kPart) {
     int written = snprintf(own, sizeof(own), "\r\nContent-Range: bytes %zu-%zu/%zu", start, end - 1, answer->sizeBytes);

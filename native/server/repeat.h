@@ -56,6 +56,8 @@ struct Repeats {
   Repeats(size_t maxBytes, uint64_t seed, const std::string& plain) : ready(maxBytes, seed), lines(plain) {}
   ReadyAnswers ready;
   PlainLines lines;
+  // Null: what is too old is signed by JavaScript.
+  std::unique_ptr<Sealer> sealer;
   // Null: no answer that has a price is repeated.
   std::unique_ptr<Limited> limits;
   RequestIds ids;

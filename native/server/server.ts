@@ -1,4 +1,5 @@
 import { loadAddon } from '../addon.js'
+import type { LentKey } from '../ed25519/ed25519.js'
 import { type FilePlaces, filePlaces } from '../mapped/mapped.js'
 import type { RepeatTable } from './repeats.js'
 import { openTwinWire } from './twin.js'
@@ -39,6 +40,7 @@ interface Addon {
   repeatTally(door: Door, meters: Float64Array, places: Float64Array, bounds: Float64Array): number
   repeatRegion(door: Door, memory: Uint8Array, here: Int32Array, pageBytes: number): number
   repeatClose(door: Door, region: number): void
+  repeatSigns(door: Door, key: LentKey, reuseSeconds: number): void
   repeatLimits(
     door: Door,
     ip: Int32Array,
@@ -154,6 +156,7 @@ class AddonWire implements Wire {
       tally: (meters, places, bounds) => native.repeatTally(door, meters, places, bounds),
       region: (memory, here, pageBytes) => native.repeatRegion(door, memory, here, pageBytes),
       close: (region) => native.repeatClose(door, region),
+      signs: (key, reuseSeconds) => native.repeatSigns(door, key, reuseSeconds),
       limits: (ip, resource, rules, { trusted, exempt }, meters, places) =>
         native.repeatLimits(door, ip, resource, rules, trusted, exempt, meters, places),
       put: (numbers, textBytes) => native.repeatPut(door, numbers, textBytes),

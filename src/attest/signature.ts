@@ -1,4 +1,4 @@
-import { type KeyObject, sign } from 'node:crypto'
+import type { LentKey } from '../../native/ed25519/ed25519.js'
 import { Recent } from '../catalog/recent.js'
 import type { SigningKey } from './keys.js'
 import type { Line } from './line.js'
@@ -25,8 +25,8 @@ export interface Signer {
   sign(statement: Statement, seconds: number): string
   /** The same, always anew: for who keeps them. */
   fresh(statement: Statement, seconds: number): string
-  /** The same on another thread. Rejects where the key cannot sign. */
-  later(statement: Statement, seconds: number): Promise<string>
+  /** For a server that signs what it sends again by itself. Absent: there is no addon. */
+  readonly lent?: { readonly key: LentKey; readonly reuseSeconds: number } | undefined
 }
 
 /** Signatures remembered at least; at most twice as many. Each takes about 1.5 KiB. */
@@ -69,20 +69,8 @@ export function createSigner(
       remembered.set(base, { lines, seconds })
       return lines
     },
-    async later(statement, seconds) {
-      const { base, parameters } = signatureBase(statement, seconds, key.keyId, bindRequest)
-      return linesOf(parameters, await signOff(Buffer.from(base), key.privateKey))
-    },
+    lent: key.lent && { key: key.lent, reuseSeconds },
   }
-}
-
-function signOff(base: Buffer, key: KeyObject): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    sign(null, base, key, (error, signature) => {
-      if (error === null) resolve(signature)
-      else reject(error)
-    })
-  })
 }
 
 /**

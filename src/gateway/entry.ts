@@ -21,9 +21,6 @@ const signedMax = 4
 /** Where signatures last less than this, the unsigned head is kept to be signed again; else it is made anew. */
 const keptUnsignedSeconds = 10
 
-/** In this last part of a signature's lifetime the next one is made ahead, if the head is still asked for. */
-const renewedShare = 1 / 4
-
 /** Asked for so many times since it was read, an entry counts as popular. */
 const popularUses = 4
 
@@ -49,8 +46,6 @@ export interface TimedFrame {
   /** First and last second in which it may be sent. Unsigned heads have no limits. */
   readonly fromSeconds: number
   readonly untilSeconds: number
-  /** From this second on the next signature is made ahead. */
-  readonly renewSeconds: number
 }
 
 interface Signed extends TimedFrame {
@@ -62,7 +57,6 @@ interface Signed extends TimedFrame {
   frame: Frame
   fromSeconds: number
   untilSeconds: number
-  renewSeconds: number
 }
 
 /** Heads kept per entry for names that lead to it; heads of further names are prepared for each request. */
@@ -182,7 +176,6 @@ export class Entry {
       if (!same || known.path !== path || known.method !== method) continue
       if (seconds < known.fromSeconds || seconds > known.untilSeconds)
         this.#sign(known, answer, seconds, writer)
-      else if (seconds > known.renewSeconds) void this.#renew(known, answer, seconds, writer)
       return known
     }
     const fresh = {
@@ -194,7 +187,6 @@ export class Entry {
       frame: noFrame,
       fromSeconds: 0,
       untilSeconds: 0,
-      renewSeconds: 0,
     }
     this.#sign(fresh, answer, seconds, writer)
     this.#keep(fresh)
@@ -222,40 +214,13 @@ export class Entry {
     const head = this.#head(answer, one.manner, writer)
     const { method, path } = one
     const status = statusOf(answer)
-    this.#put(
-      one,
-      status,
-      writer.signed(head, { status, method, path }, seconds),
-      seconds,
-      writer.reuseSeconds,
-    )
-    if (head.covered !== undefined) return
-    one.fromSeconds = Number.NEGATIVE_INFINITY
-    one.untilSeconds = one.renewSeconds = Number.POSITIVE_INFINITY
-  }
-
-  #put(one: Signed, status: number, block: string, seconds: number, reuseSeconds: number): void {
+    const block = writer.signed(head, { status, method, path }, seconds)
     this.#grow(-one.frame.after.length)
     one.frame = frameOf(status, idLead, `\r\n${block}${one.tail}`)
     this.#grow(one.frame.after.length)
-    one.fromSeconds = seconds
-    one.untilSeconds = seconds + reuseSeconds
-    one.renewSeconds =
-      reuseSeconds < keptUnsignedSeconds
-        ? Number.POSITIVE_INFINITY
-        : seconds + reuseSeconds * (1 - renewedShare)
-  }
-
-  /** Makes the next signature on another thread, so that no request waits for it. */
-  async #renew(one: Signed, answer: Answer, seconds: number, writer: HeadWriter): Promise<void> {
-    one.renewSeconds = Number.POSITIVE_INFINITY
-    const head = this.#head(answer, one.manner, writer)
-    const { method, path } = one
-    const status = statusOf(answer)
-    const block = await writer.signedLater(head, { status, method, path }, seconds)
-    if (block !== undefined) this.#put(one, status, block, seconds, writer.reuseSeconds)
-    // The queue of the pool is full: try again in the next second.
-    else if (one.renewSeconds === Number.POSITIVE_INFINITY) one.renewSeconds = seconds
+    const isSigned = head.covered !== undefined
+    one.fromSeconds = isSigned ? seconds : Number.NEGATIVE_INFINITY
+    one.untilSeconds = isSigned ? seconds + writer.reuseSeconds : Number.POSITIVE_INFINITY
   }
 
   #head(answer: Answer, manner: number, writer: HeadWriter): PreparedHead {

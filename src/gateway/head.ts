@@ -50,12 +50,7 @@ export interface HeadWriter {
   prepare(facts: Facts, variant: Variant, boundary: () => string): PreparedHead
   /** The block with its signature of this second. */
   signed(head: PreparedHead, asking: Asking, seconds: number): string
-  /** The same, signed on another thread. Undefined where it cannot be signed, or too many are waited for. Never rejects. */
-  signedLater(head: PreparedHead, asking: Asking, seconds: number): Promise<string | undefined>
 }
-
-/** Heads that are being signed on other threads at once; the pool has other work, too. */
-const signedLaterMax = 16
 
 export const statusOfVariant: Readonly<Record<Variant, 200 | 206 | 304>> = {
   whole: 200,
@@ -147,9 +142,8 @@ export function createHeadWriter({ vocabulary: words, signer, log, options }: He
   }
 }
 
-/** How heads are signed: now, or on another thread. */
-function signingWith(signer: Signer | undefined, log: Log): Pick<HeadWriter, 'signed' | 'signedLater'> {
-  let waiting = 0
+/** How heads are signed. */
+function signingWith(signer: Signer | undefined, log: Log): Pick<HeadWriter, 'signed'> {
   return {
     signed({ block, covered }, asking, seconds) {
       if (covered === undefined || signer === undefined) return block
@@ -159,18 +153,6 @@ function signingWith(signer: Signer | undefined, log: Log): Pick<HeadWriter, 'si
       } catch (error) {
         log.error({ err: error }, 'an answer could not be signed')
         return block
-      }
-    },
-    async signedLater({ block, covered }, asking, seconds) {
-      if (covered === undefined || signer === undefined || waiting >= signedLaterMax) return undefined
-      waiting += 1
-      try {
-        return `${block}\r\n${await signer.later({ ...asking, covered }, seconds)}`
-      } catch (error) {
-        log.error({ err: error }, 'an answer could not be signed ahead')
-        return undefined
-      } finally {
-        waiting -= 1
       }
     },
   }

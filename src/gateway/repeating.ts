@@ -4,7 +4,13 @@ import type { SampleRings } from '../actor/sample-rings.js'
 import type { Tip } from '../actor/shared.js'
 import type { Admission } from '../admission/protocol.js'
 import type { Catalog } from '../catalog/protocol.js'
-import type { AnswerPrice, CountPlaces, RepeatLimits, RepeatOptions } from '../http/repeater.js'
+import type {
+  AnswerPrice,
+  CountPlaces,
+  RepeatLimits,
+  RepeatOptions,
+  RepeatSigning,
+} from '../http/repeater.js'
 import type { Bounded } from '../names/marks.js'
 import type { StoredContent } from '../store/stored-content.js'
 import { AskedLately } from './asked-lately.js'
@@ -65,11 +71,12 @@ export function repeatOptions(
   log: Log,
   resources: SampleRings,
   limits?: RepeatLimits,
+  signing?: RepeatSigning,
 ): { readonly repeats?: RepeatOptions } {
   if (maxBytes === 0 || log.isLevelEnabled('debug')) return {}
   const onSample: RepeatOptions['onSample'] = (ms, bytes, count, path) =>
     resources.put(ms, path, bytes, count)
-  return { repeats: { maxBytes, plain: plainLines, onSample, limits } }
+  return { repeats: { maxBytes, plain: plainLines, onSample, limits, signing } }
 }
 
 /**
@@ -137,8 +144,7 @@ export class Repeating {
       shown: naming?.name ?? '',
       ...frame.frame,
       fromSeconds: frame.fromSeconds,
-      // In the last part of its time JavaScript is asked once, to have the next signature made.
-      untilSeconds: Math.floor(Math.min(frame.untilSeconds, frame.renewSeconds)),
+      untilSeconds: frame.untilSeconds,
       sizeBytes: size,
       body: lent,
       offset: lent.offset,

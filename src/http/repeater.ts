@@ -1,3 +1,4 @@
+import type { LentKey } from '../../native/ed25519/ed25519.js'
 import {
   answerNumbers,
   answerPrice,
@@ -24,6 +25,15 @@ export interface RepeatOptions {
   readonly onSample: (ms: number, bytes: number, count: number, path: string) => void
   /** Absent: no answer that has a price is repeated. */
   readonly limits?: RepeatLimits | undefined
+  /** Absent: an answer is over with its signature. */
+  readonly signing?: RepeatSigning | undefined
+}
+
+/** With what the server signs answers anew that are the same but for the second, or for HEAD in place of GET. */
+export interface RepeatSigning {
+  readonly key: LentKey
+  /** So old may a signature be when it goes out. */
+  readonly reuseSeconds: number
 }
 
 /** One kind of buckets in memory that all threads share (src/admission/table.ts). */
@@ -157,6 +167,7 @@ export class Repeater {
     this.#wire = wire
     this.#table = table
     if (options.limits !== undefined) this.#limit(options.limits)
+    if (options.signing !== undefined) table.signs(options.signing.key, options.signing.reuseSeconds)
   }
 
   /** An answer may be offered before anybody asked for it again: no other one has to go for it. As of the last second. */

@@ -5,6 +5,7 @@ import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { loadSigningKey } from '../../src/attest/keys.js'
 import { createSigner } from '../../src/attest/signature.js'
+import type { Attributes } from '../../src/catalog/attributes.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { Guard } from '../../src/gateway/guard.js'
 import { SievedBlockList } from '../../src/moderation/list.js'
@@ -24,7 +25,7 @@ let folders = 0
 /** A gateway over segments, with a block list, whose answers are repeated. */
 export async function repeating(
   reuseSeconds = 60,
-  more: Pick<StageOptions, 'parts' | 'limits' | 'options'> = {},
+  more: { readonly bindRequest?: boolean } & Pick<StageOptions, 'parts' | 'limits' | 'options'> = {},
 ) {
   folders += 1
   const folder = scratch(`repeating-${folders}`)
@@ -48,7 +49,7 @@ export async function repeating(
   sieve.fill()
   const none = { attributes: () => undefined }
   const key = loadSigningKey({ keyFile: `${folder}/key.pem` })
-  const signer = createSigner(key, { bindRequest: true, reuseSeconds })
+  const signer = createSigner(key, { bindRequest: more.bindRequest ?? true, reuseSeconds })
   const blobs = { path: () => '/nowhere', open: () => undefined, segments: reader }
   const own = { blobs, guard: new Guard(list, none, 60), signer }
   const edge = await stage({ ...more, parts: { ...own, ...more.parts } })
@@ -63,7 +64,7 @@ export async function repeating(
       else if (kind === 'name') sieve.addName(Buffer.from(bytes).toString())
       else sieve.addHash(bytes, undefined)
     },
-    async put(body: Buffer, more: { height?: number; contentType?: string } = {}) {
+    async put(body: Buffer, more: Partial<Attributes> = {}) {
       const digest = sha256(body)
       const place = store.put(digest, [body])
       if (isRefusal(place)) throw new Error(place.message)

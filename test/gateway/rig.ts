@@ -114,13 +114,14 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
   const tip = new Tip()
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const key = loadSigningKey({ keyFile: `${below.path}/key.pem` })
+  const own = createSigner(key, { bindRequest: true })
   const source = sourceOf(edge)
   const gateway = createGateway({
     catalog: below.catalog,
     keeper: below.keeper,
     source,
     blobs: { path: (digest) => blobPath(below.store.folder, digest), open: (path) => files.open(path) },
-    signer: createSigner(key, { bindRequest: true }),
+    signer: own,
     vocabulary: vocabularies[given.vocabulary ?? 'neutral'],
     tip,
     meters,
@@ -144,7 +145,9 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     await server.listening
     return server
   }
-  const repeats = { maxBytes: 2 ** 24, plain: plainLines, onSample: () => undefined, limits: given.limits }
+  const signing = (given.parts?.signer ?? own).lent
+  const more = { limits: given.limits, signing }
+  const repeats = { maxBytes: 2 ** 24, plain: plainLines, onSample: () => undefined, ...more }
   const server = await listening({ repeats })
   const stepwise = await listening({})
   const url = `http://127.0.0.1:${server.port}`
