@@ -222,7 +222,7 @@ const firstCases: readonly ColdCase[] = [
     about: 'small items of bundles that only a node has, each requested for the first time',
     cost: 'cpuUs',
     // Some 18 items in a chunk: 1.5 ms for the chunk with its first, 100 us for each further one.
-    most: { cpuUs: (1500 + 17 * 100) / 18 },
+    most: { cpuUs: Math.round((1500 + 17 * 100) / 18) },
     rate: 50,
     start: fromChunks,
   },
