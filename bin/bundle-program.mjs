@@ -38,6 +38,8 @@ export async function bundleProgram() {
       outdir,
       plugins: [ownPlaces(outdir)],
       external,
+      // The package's own imports name what is compiled already, whose places would be others.
+      alias: { '#addon-signer': `${root}native/secp256k1/secp256k1.ts` },
       bundle: true,
       format: 'esm',
       platform: 'node',

@@ -38,6 +38,7 @@ try {
     type: 'module',
     sideEffects: ['./lib/fetch/service-worker.js'],
     engines: { node: '>=20.19' },
+    imports: { '#addon-signer': './lib/no-addon.js' },
     exports: {
       '.': entry('index'),
       './fetch': entry('fetch/index'),

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { ed25519 } from '@noble/curves/ed25519.js'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { ed25519SignerOf, verifyEd25519 } from '../../native/ed25519/ed25519.js'
-import { recoverSecp256k1, verifySecp256k1 } from '../../native/secp256k1/secp256k1.js'
+import { recoverSecp256k1, secp256k1SignerOf, verifySecp256k1 } from '../../native/secp256k1/secp256k1.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { say } from '../kit/say.js'
 
@@ -35,6 +35,7 @@ function cases(): Case[] {
   const ec = generateKeyPairSync('ec', { namedCurve: 'secp256k1' })
   const ecSignature = sign('sha256', message, { key: ec.privateKey, dsaEncoding: p1363 })
   const secret = secp256k1.utils.randomSecretKey()
+  const signed32 = secp256k1SignerOf(secret)
   const publicKey = secp256k1.getPublicKey(secret)
   const publicKey65 = secp256k1.getPublicKey(secret, false)
   const options = { prehash: false } as const
@@ -60,6 +61,11 @@ function cases(): Case[] {
       name: 'secp256k1, key recovered, own',
       check: () =>
         recoverSecp256k1(message.subarray(0, 32), made32.subarray(1), made32[0] ?? 0) !== undefined,
+    },
+    { name: 'secp256k1 signed, own', check: () => signed32(message.subarray(0, 32)).length === 65 },
+    {
+      name: 'secp256k1 signed, noble',
+      check: () => secp256k1.sign(message.subarray(0, 32), secret, options).length === 64,
     },
     { name: 'secp256k1, noble', check: () => secp256k1.verify(plain, message, publicKey) },
     {

@@ -6,9 +6,13 @@
 #include <cstring>
 
 #include "field.h"
-#include "hidden.h"
+#include "../hidden.h"
 
 namespace ed25519 {
+
+using hidden::isSame;
+using hidden::maskOf;
+using hidden::wipe;
 
 // L in words of 64 bits, the lowest first.
 constexpr uint64_t kOrder[4] = {0x5812631a5cf5d3ed, 0x14def9dea2f79cd6, 0, 0x1000000000000000};

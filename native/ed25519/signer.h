@@ -3,8 +3,8 @@
 #pragma once
 
 #include "curve.h"
-#include "hidden.h"
 #include "scalar.h"
+#include "../hidden.h"
 #include "../sha512.h"
 
 namespace ed25519 {

@@ -52,8 +52,7 @@ inline Number numberOf(const Field& a) {
   }
   Number number = {{limb[0] | limb[1] << 52, limb[1] >> 12 | limb[2] << 40, limb[2] >> 24 | limb[3] << 28,
                     limb[3] >> 36 | limb[4] << 16}};
-  Number less;
-  return subtract(number, kPrime, less) == 0 ? less : number;
+  return lessened(number, kPrime);
 }
 
 inline Field plus(const Field& a, const Field& b) {

@@ -1,10 +1,16 @@
 import { loadAddon } from '../addon.js'
-import { isSecp256k1KeyByTwin, recoverSecp256k1ByTwin, verifySecp256k1ByTwin } from './twin.js'
+import {
+  isSecp256k1KeyByTwin,
+  recoverSecp256k1ByTwin,
+  signSecp256k1ByTwin,
+  verifySecp256k1ByTwin,
+} from './twin.js'
 
 interface Addon {
   isKey(key: Uint8Array): boolean
   verify(key: Uint8Array, signature: Uint8Array, digest: Uint8Array): boolean
   recover(signature: Uint8Array, recovery: number, digest: Uint8Array, key: Uint8Array): boolean
+  sign(secret: Uint8Array, digest: Uint8Array, signature: Uint8Array): boolean
 }
 
 const addon = loadAddon<Addon>('secp256k1')
@@ -15,6 +21,7 @@ export const secp256k1By: 'addon' | 'twin' = addon === undefined ? 'twin' : 'add
 const keyBytes = 65
 const signatureBytes = 64
 const digestBytes = 32
+const secretBytes = 32
 
 /** Whether this is a key: 65 bytes, 4 and both coordinates (SEC 1, 2.3.3), a point of the curve. */
 export function isSecp256k1Key(key: Uint8Array): boolean {
@@ -48,6 +55,36 @@ export function recoverSecp256k1(
   if (addon === undefined) return recoverSecp256k1ByTwin(digest, signature, recovery)
   const key = new Uint8Array(keyBytes)
   return addon.recover(signature, recovery, digest, key) ? key : undefined
+}
+
+/** Signs digests of 32 bytes: r and s, s not above half of the order, and the number that `recoverSecp256k1` takes, 65 bytes. */
+export type SignSecp256k1 = (digest: Uint8Array) => Uint8Array
+
+/**
+ * Signs by the addon, with nonces made of secret and digest (RFC 6979); undefined where it was not built, or where this is no
+ * secret. Whoever takes it compares one signature with another library's first, as `secp256k1SignerOf` does.
+ */
+export function addonSigner(secret: Uint8Array): SignSecp256k1 | undefined {
+  if (addon === undefined || secret.length !== secretBytes) return undefined
+  const { sign } = addon
+  const kept = Uint8Array.from(secret)
+  const signed: SignSecp256k1 = (digest) => {
+    const signature = new Uint8Array(signatureBytes + 1)
+    sign(kept, digest, signature)
+    return signature
+  }
+  return sign(kept, new Uint8Array(digestBytes), new Uint8Array(signatureBytes + 1)) ? signed : undefined
+}
+
+/** A signer with this secret. Throws where it is none, and where the addon would sign otherwise than noble does. */
+export function secp256k1SignerOf(secret: Uint8Array): SignSecp256k1 {
+  const byTwin: SignSecp256k1 = (digest) => signSecp256k1ByTwin(secret, digest)
+  const probe = new Uint8Array(digestBytes).fill(7)
+  const expected = byTwin(probe)
+  const signed = addonSigner(secret)
+  if (signed === undefined) return byTwin
+  if (Buffer.compare(signed(probe), expected) === 0) return signed
+  throw new Error('native/secp256k1 does not sign as noble does')
 }
 
 /** The same key in its short form, 33 bytes: 2 or 3 says whether y is odd (SEC 1, 2.3.3). */

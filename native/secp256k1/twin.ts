@@ -6,7 +6,7 @@ const require = createRequire(import.meta.url)
 let library: Library | undefined
 
 /**
- * The curve of Ethereum's keys by noble: for signing, and for checking without the addon. It is loaded with the first signature
+ * The curve of Ethereum's keys by noble: for signing and checking without the addon. It is loaded with the first signature
  * that needs it, because it takes 2 to 4 MB of each thread. `require` and not `import()`: verifiers answer at once.
  */
 export function nobleSecp256k1(): Library['secp256k1'] {
@@ -50,4 +50,13 @@ export function recoverSecp256k1ByTwin(
     if (found.hasHighS()) return undefined
     return found.addRecoveryBit(recovery).recoverPublicKey(digest).toBytes(false)
   })
+}
+
+/** As a signer of `secp256k1SignerOf`. */
+export function signSecp256k1ByTwin(secret: Uint8Array, digest: Uint8Array): Uint8Array {
+  const signed = nobleSecp256k1().sign(digest, secret, { prehash: false, format: 'recovered' })
+  const signature = new Uint8Array(signed.length)
+  signature.set(signed.subarray(1))
+  signature[64] = signed[0] ?? 0
+  return signature
 }

@@ -1,9 +1,11 @@
-// Numbers of 256 bits as four words of 64, the lowest first. Only public numbers may be given to what follows: the time that it
-// takes depends on them.
+// Numbers of 256 bits as four words of 64, the lowest first. The time that `isBelow` and `areEqual` take depends on the numbers:
+// only public ones may be given to them.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+
+#include "../hidden.h"
 
 namespace secp256k1 {
 
@@ -62,6 +64,19 @@ inline uint64_t subtract(const Number& a, const Number& b, Number& out) {
     borrow = static_cast<uint64_t>(difference >> 64) & 1;
   }
   return borrow;
+}
+
+// `taken` where the mask is all ones.
+inline void takeWhere(uint64_t mask, const Number& taken, Number& out) {
+  for (int at = 0; at < 4; at += 1) out.word[at] ^= mask & (out.word[at] ^ taken.word[at]);
+}
+
+// a - bound where that is not below zero: for numbers below twice the bound.
+inline Number lessened(const Number& a, const Number& bound) {
+  Number less;
+  uint64_t isBelowBound = subtract(a, bound, less);
+  takeWhere(hidden::maskOf(isBelowBound), a, less);
+  return less;
 }
 
 // All eight words of the product.

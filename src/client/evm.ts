@@ -2,6 +2,7 @@ import { hmac } from '@noble/hashes/hmac.js'
 import { sha256 } from '@noble/hashes/sha2.js'
 import { keccak_256 } from '@noble/hashes/sha3.js'
 import * as secp256k1 from '@noble/secp256k1'
+import { addonSigner } from '#addon-signer'
 import { fromHex, joined, sameBytes, toHex, utf8 } from './bytes.js'
 
 /** Ethereum's part of the client, loaded only where a key or an item of that network is at hand. */
@@ -21,6 +22,24 @@ export function personalDigest(message: Uint8Array): Uint8Array {
 export function signDigest(digest: Uint8Array, secret: Uint8Array): Uint8Array {
   const signature = secp256k1.sign(digest, secret, { prehash: false, format: 'recovered' })
   return joined(signature.subarray(1), Uint8Array.of(27 + (signature[0] ?? 0)))
+}
+
+/**
+ * Signs digests, r, s, v: 65 bytes each. By an addon where there is one, which is of constant time and six times as fast; throws
+ * where it would sign otherwise than the library does.
+ */
+export function digestSigner(secret: Uint8Array): (digest: Uint8Array) => Uint8Array {
+  const kept = secret.slice()
+  const byAddon = addonSigner(kept)
+  if (byAddon === undefined) return (digest) => signDigest(digest, kept)
+  const signed = (digest: Uint8Array): Uint8Array => {
+    const signature = byAddon(digest)
+    signature[64] = 27 + (signature[64] ?? 0)
+    return signature
+  }
+  const probe = named('a key signs this once, to be compared')
+  if (sameBytes(signed(probe), signDigest(probe, kept))) return signed
+  throw new Error('the addon for secp256k1 does not sign as noble does')
 }
 
 /** The uncompressed key (65 bytes) of a secret. */

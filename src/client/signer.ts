@@ -78,15 +78,16 @@ export async function signerOfEthereum(
   const bytes = typeof secret === 'string' ? fromHex(secret) : secret
   if (bytes?.length !== 32)
     throw new ClientError('invalid-input', 'no secp256k1 secret', 'give 32 bytes or 64 hexadecimal digits')
-  const { evmAddress, evmPublicKey, personalDigest, signDigest, transferDigest } = await loadEvm()
+  const { digestSigner, evmAddress, evmPublicKey, personalDigest, transferDigest } = await loadEvm()
   const owner = evmPublicKey(bytes)
+  const sign = digestSigner(bytes)
   return {
     signatureType: 3,
     owner,
     address: evmAddress(owner),
     token,
-    sign: async (message) => signDigest(personalDigest(message), bytes),
-    signTransfer: async (domain, transfer) => signDigest(transferDigest(domain, transfer), bytes),
+    sign: async (message) => sign(personalDigest(message)),
+    signTransfer: async (domain, transfer) => sign(transferDigest(domain, transfer)),
   }
 }
 

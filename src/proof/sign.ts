@@ -1,5 +1,6 @@
 import { constants, createPrivateKey, type JsonWebKey, type KeyObject, sign } from 'node:crypto'
-import { nobleSecp256k1 } from '../../native/secp256k1/twin.js'
+import { secp256k1SignerOf } from '../../native/secp256k1/secp256k1.js'
+import { nobleSecp256k1, signSecp256k1ByTwin } from '../../native/secp256k1/twin.js'
 import { encodeTags } from '../format/avro-tags.js'
 import { idOfBytes } from '../format/id.js'
 import { encodeItem } from '../format/item.js'
@@ -59,15 +60,14 @@ export function solanaSigner(seed: Uint8Array): ItemSigner {
 
 /** Signs as type 3 with a 32-byte secp256k1 secret. */
 export function ethereumSigner(secret: Uint8Array): ItemSigner {
+  const sign = secp256k1SignerOf(secret)
   return {
     signatureType: 3,
     owner: nobleSecp256k1().getPublicKey(secret, false),
     sign: (message) => {
-      const signature = nobleSecp256k1().sign(ethereumMessage(message), secret, {
-        prehash: false,
-        format: 'recovered',
-      })
-      return Buffer.concat([signature.subarray(1), Uint8Array.of(27 + (signature[0] ?? 0))])
+      const signature = sign(ethereumMessage(message))
+      signature[64] = 27 + (signature[64] ?? 0)
+      return signature
     },
   }
 }
@@ -94,11 +94,7 @@ export function signTransactionEcdsa(
   secret: Uint8Array,
 ): Transaction {
   const unsigned = { ...tx, owner: new Uint8Array(0) }
-  const signed = nobleSecp256k1().sign(sha256(signatureData(unsigned)), secret, {
-    prehash: false,
-    format: 'recovered',
-  })
-  const signature = Buffer.concat([signed.subarray(1), signed.subarray(0, 1)])
+  const signature = Buffer.from(signSecp256k1ByTwin(secret, sha256(signatureData(unsigned))))
   return { ...unsigned, signature, id: idOfBytes(sha256(signature)) }
 }
 

@@ -5,10 +5,14 @@ import {
   EthereumSigner as TheirEthereum,
 } from 'arbundles'
 import t from 'tap'
+import { addonSigner } from '#addon-signer'
+import { secp256k1By } from '../../native/secp256k1/secp256k1.js'
 import { fromBase58, fromBase64url, toBase58, toBase64url, toHex } from '../../src/client/bytes.js'
 import { deepDigest, payloadDigestOf } from '../../src/client/deep-digest.js'
+import { digestSigner, personalDigest, signDigest } from '../../src/client/evm.js'
 import { messageOf, readItemHead } from '../../src/client/item-layout.js'
 import { isOwnersItem } from '../../src/client/item-proof.js'
+import { addonSigner as withoutAddon } from '../../src/client/no-addon.js'
 import { signedItem } from '../../src/client/prepare.js'
 import type { ArweaveJwk } from '../../src/client/rsa.js'
 import {
@@ -91,6 +95,13 @@ for (const [name, make] of Object.entries(signers)) {
     t.equal(await isOwnersItem(bent, await payloadDigestOf(hello)), false)
   })
 }
+
+t.test('an addon signs what the library signs', async (t) => {
+  t.equal(addonSigner(secret) === undefined, secp256k1By === 'twin', 'where it was built, it is taken')
+  const digest = personalDigest(hello)
+  t.strictSame(digestSigner(secret)(digest), signDigest(digest, secret))
+  t.equal(withoutAddon(secret), undefined)
+})
 
 t.test('items of arbundles are read and verified', async (t) => {
   for (const their of [new TheirArweave(jwk as never), new TheirEthereum('01'.repeat(32))]) {

@@ -231,6 +231,11 @@ t.test('secp256k1', { skip: secp256k1 === undefined && skip }, async (t) => {
     args: () => [signature, 0, digest, key],
     beyond: { 1: 4 },
   })
+  refusesRubbish(t, 'sign', {
+    call: callOf(secp256k1, 'sign'),
+    kinds: ['bytes', 'bytes', 'bytes'],
+    args: () => [digest, digest, key],
+  })
 })
 
 t.test('digest', { skip: skip || digest?.able?.() === false }, async (t) => {

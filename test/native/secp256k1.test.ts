@@ -1,15 +1,18 @@
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import t from 'tap'
 import {
+  addonSigner,
   compressedKey,
   isSecp256k1Key,
   recoverSecp256k1,
   secp256k1By,
+  secp256k1SignerOf,
   verifySecp256k1,
 } from '../../native/secp256k1/secp256k1.js'
 import {
   isSecp256k1KeyByTwin,
   recoverSecp256k1ByTwin,
+  signSecp256k1ByTwin,
   verifySecp256k1ByTwin,
 } from '../../native/secp256k1/twin.js'
 import { random } from '../property.js'
@@ -149,4 +152,47 @@ t.test('other lengths and recovery numbers', async (t) => {
     t.equal(recoverSecp256k1(digest, signatureOf(7n, 9n), recovery), undefined)
   t.equal(recoverSecp256k1(digest.subarray(1), signature, 0), undefined)
   t.equal(recoverSecp256k1(digest, signature.subarray(1), 0), undefined)
+})
+
+t.test('signatures are those of noble, byte by byte', async (t) => {
+  const edges = [0n, 1n, 2n, order / 2n, order / 2n + 1n, order - 1n, order, order + 1n, 2n ** 256n - 1n]
+  const secrets = [1n, 2n, 3n, order / 2n, order / 2n + 1n, order - 2n, order - 1n].map(bytesOf)
+  const recoveries = new Set<number>()
+  const compare = (secret: Uint8Array, digests: readonly Uint8Array[]): void => {
+    const sign = secp256k1SignerOf(secret)
+    const key = secp256k1.getPublicKey(secret, false)
+    for (const digest of digests) {
+      const signature = sign(digest)
+      const expected = hex(signSecp256k1ByTwin(secret, digest))
+      if (hex(signature) !== expected) t.fail(`${hex(secret)} signs ${hex(digest)}: ${hex(signature)}`)
+      const recovery = signature[64] ?? 4
+      const found = recoverSecp256k1(digest, signature.subarray(0, 64), recovery)
+      if (hex(found ?? []) !== hex(key)) t.fail(`the key of ${hex(signature)}`)
+      recoveries.add(recovery)
+    }
+  }
+  for (const secret of secrets) compare(secret, edges.map(bytesOf))
+  for (let round = 0; round < rounds; round += 1)
+    compare(bytesOf(someScalar()), [someBytes(32), someBytes(32), someBytes(32)])
+  t.strictSame([...recoveries].sort(), [0, 1], 'of both kinds')
+})
+
+t.test('the secret is kept as it was given', async (t) => {
+  const secret = bytesOf(77n)
+  const sign = addonSigner(secret)
+  t.equal(sign === undefined, secp256k1By === 'twin')
+  const first = sign?.(bytesOf(1n))
+  secret.fill(9)
+  t.strictSame(sign?.(bytesOf(1n)), first)
+})
+
+t.test('what is no secret signs nothing', async (t) => {
+  for (const number of [0n, order, order + 1n, 2n ** 256n - 1n]) {
+    t.equal(addonSigner(bytesOf(number)), undefined)
+    t.throws(() => secp256k1SignerOf(bytesOf(number)))
+  }
+  for (const length of [0, 31, 33]) {
+    t.equal(addonSigner(new Uint8Array(length).fill(1)), undefined)
+    t.throws(() => secp256k1SignerOf(new Uint8Array(length).fill(1)))
+  }
 })
