@@ -43,11 +43,21 @@ function sources(folder: string): Source[] {
 const program = ['src', 'workers', 'config', 'native'].flatMap(sources)
 const everything = [...program, ...['test', 'bench'].flatMap(sources)]
 
-/** Paths (with .ts) that a file imports from the project. */
-function importsOf({ path, text }: Source): string[] {
-  return [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map((found) =>
-    normalize(join(dirname(path), found[1] ?? '')).replace(/\.js$/, '.ts'),
+/** What the package's own names (`#name`) stand for: one file in Node, another in browsers. */
+const { imports: ownNames } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  readonly imports: Readonly<Record<string, Readonly<Record<string, string>>>>
+}
+
+/** Paths (with .ts) that a file imports from the project; `but`: without what the package's own names stand for there. */
+function importsOf({ path, text }: Source, but?: string): string[] {
+  const paths = [...text.matchAll(/(?:from|import)\s*\(?\s*'([.#][^']+)'/g)].flatMap(([, name = '']) =>
+    name.startsWith('#')
+      ? Object.entries(ownNames[name] ?? {})
+          .filter(([where]) => where !== but)
+          .map(([, target]) => target.replace('./dist/', ''))
+      : join(dirname(path), name),
   )
+  return paths.map((each) => normalize(each).replace(/\.js$/, '.ts'))
 }
 
 /** The room of a file of `src/`: its folder, or its own name for files at the top. */
@@ -79,7 +89,7 @@ t.test('the client is free of what only Node has', async (t) => {
     const code = source.text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
     if (/from 'node:|\bBuffer\b|\bprocess\.(?!getBuiltinModule)/.test(code.replace(/process\?\./g, '')))
       wrong.push(`${source.path} needs Node`)
-    for (const target of importsOf(source))
+    for (const target of importsOf(source, 'node'))
       if (!target.startsWith('src/client/') || target.startsWith('src/client/node/'))
         wrong.push(`${source.path} -> ${target}`)
   }
@@ -228,7 +238,9 @@ t.test('members stand in the list that they belong to', async (t) => {
 t.test('no file is imported by nobody', async (t) => {
   const entries =
     /^(workers\/|src\/cli\/sluice\.ts|src\/client\/(((fetch|fs|node)\/)?index|fetch\/service-worker)\.ts|native\/build)/
-  const imported = new Set(everything.filter(({ path }) => !/^test\//.test(path)).flatMap(importsOf))
+  const imported = new Set(
+    everything.filter(({ path }) => !/^test\//.test(path)).flatMap((source) => importsOf(source)),
+  )
   const unused = program.filter(({ path }) => !entries.test(path) && !imported.has(path))
   t.strictSame(
     unused.map(({ path }) => path),
