@@ -26,8 +26,10 @@ export class IdleMemory {
 
   /** One turn is over: `busyShare` (0 to 1) of it was work, the heap has `heapBytes` now. Whether to collect garbage now. */
   turn(busyShare: number, heapBytes: number): boolean {
-    if (busyShare > quietShare && this.#owed === 0) {
+    if (busyShare > quietShare) {
+      // Whoever asks now must not wait for what is left of the row: each collection moves all that is alive.
       this.#quiet = 0
+      this.#owed = 0
       return false
     }
     this.#quiet += 1

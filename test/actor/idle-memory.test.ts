@@ -27,6 +27,14 @@ t.test('work in between begins the quiet time anew', async (t) => {
   t.ok(memory.turn(0, 20 * MiB))
 })
 
+t.test('work ends a row of collections, which begins anew after it', async (t) => {
+  const memory = new IdleMemory()
+  t.ok(quiet(memory, 8, 20 * MiB).includes(true))
+  t.notOk(memory.turn(0.5, 20 * MiB))
+  t.notOk(quiet(memory, 7, 20 * MiB).includes(true))
+  t.same(quiet(memory, 4, 20 * MiB), [true, true, true, false])
+})
+
 t.test('where a heap grew little, there is nothing to give back', async (t) => {
   const memory = new IdleMemory()
   quiet(memory, 10, 20 * MiB)
