@@ -28,13 +28,12 @@ continues when the same command runs again.
 const options = {
   index: { type: 'string' },
   fallback: { type: 'string' },
-  name: { type: 'string' },
-  ttl: { type: 'string' },
   tag: { type: 'string', multiple: true },
   usdc: { type: 'string' },
   bundle: { type: 'boolean' },
-  watch: { type: 'boolean' },
 } as const
+const deployOptions = { ...options, name: { type: 'string' }, ttl: { type: 'string' } } as const
+const syncOptions = { ...options, watch: { type: 'boolean' } } as const
 
 const deployHelp = `sluice deploy: uploads a folder and gives it a manifest and a name
 
@@ -63,12 +62,13 @@ const ttlUsualSeconds = 60
 type Words = ClientWords & Record<string, unknown>
 
 /** Uploads a folder once. */
-export const deploy = clientCommand('deploy', deployHelp, options, async ([folder, ...more], values) => {
+export const deploy = clientCommand('deploy', deployHelp, deployOptions, async ([word, ...more], values) => {
   const client = await clientOf(values)
+  if (values.ttl !== undefined && values.name === undefined) throw new WrongWords('--ttl is of a --name')
   const ttl = Number(values.ttl ?? ttlUsualSeconds)
   if (!Number.isSafeInteger(ttl) || ttl < 0)
     throw new WrongWords(`--ttl ${values.ttl} is no number of seconds`)
-  const result = await uploaded(client, checkedFolder(folder, more), values)
+  const result = await uploaded(client, checkedFolder(word, more), values)
   const id = result.manifestResponse?.id ?? ''
   if (typeof values.name !== 'string') return told(client, values, result)
   await setOwnName(values.name, id, ttl)
@@ -76,7 +76,7 @@ export const deploy = clientCommand('deploy', deployHelp, options, async ([folde
 })
 
 /** Uploads a folder, and again when it changes. */
-export const sync = clientCommand('sync', syncHelp, options, async ([word, ...more], values) => {
+export const sync = clientCommand('sync', syncHelp, syncOptions, async ([word, ...more], values) => {
   const client = await clientOf(values)
   const folder = checkedFolder(word, more)
   if (values.watch === true) return watched(client, folder, values)
