@@ -87,9 +87,13 @@ export function fromBase64(text: string): Bytes | undefined {
   return fromBase64url(text.replace(/=+$/, '').replaceAll('+', '-').replaceAll('/', '_'))
 }
 
+const hexDigits = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
 /** Lower-case hexadecimal digits. */
 export function toHex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  let text = ''
+  for (const byte of bytes) text += hexDigits[byte]
+  return text
 }
 
 /** The bytes of hexadecimal digits, with or without `0x`; undefined where it is none. */

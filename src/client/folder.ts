@@ -261,7 +261,7 @@ class FolderUpload {
       throwIfAborted(this.options.signal)
       this.say({ type: 'file-start', ...place, fileSize: file.source.size })
       items[at] = await toldFailure(this.say, place, async () => {
-        const bytes = await allBytes(this.#kept.content(file, key.hash))
+        const bytes = this.#kept.bytes(file, key.hash) ?? (await allBytes(this.#kept.content(file, key.hash)))
         this.#kept.forget(file)
         return signedItem(bytes, { tags: key.tags }, this.#itemSigner)
       })

@@ -36,6 +36,13 @@ export class KeptFiles {
     return sameContent(file.path, kept === undefined ? file.source : sourceOfBytes(kept), hash)
   }
 
+  /** The same at once, where it is kept. */
+  bytes(file: KeptFile, hash: string): Uint8Array | undefined {
+    const kept = this.#kept.get(file)
+    if (kept !== undefined && toHex(hash256(kept)) !== hash) throw changed(file.path)
+    return kept
+  }
+
   /** A file is uploaded, or need not be. */
   forget(file: KeptFile): void {
     if (this.#kept.delete(file)) this.#bytes -= file.source.size
@@ -51,9 +58,12 @@ function sameContent(path: string, source: PayloadSource, hash: string): Payload
         running?.update(piece)
         yield piece
       }
-      if (running === undefined || toHex(running.digest()) === hash) return
-      const advice = 'upload again when the content stays the same'
-      throw new ClientError('changed-while-read', `${path} changed after it was hashed`, advice)
+      if (running !== undefined && toHex(running.digest()) !== hash) throw changed(path)
     },
   }
+}
+
+function changed(path: string): ClientError {
+  const advice = 'upload again when the content stays the same'
+  return new ClientError('changed-while-read', `${path} changed after it was hashed`, advice)
 }

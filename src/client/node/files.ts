@@ -1,5 +1,5 @@
-import { createReadStream, readFile as readFileCallback } from 'node:fs'
-import { lstat, readdir, stat } from 'node:fs/promises'
+import { createReadStream, lstat as lstatCallback, readFile as readFileCallback, type Stats } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { ClientError } from '../errors.js'
@@ -59,6 +59,9 @@ export async function fileSource(path: string): Promise<PayloadSource> {
 const atOnceBytes = 1 << 20
 /** That of `node:fs/promises` takes three times as long for 4 KiB: 0.13 ms against 0.04 ms. */
 const readFile = promisify(readFileCallback)
+const lstat = promisify(lstatCallback)
+/** Names looked at together. */
+const lookedAtOnce = 64
 
 /** Small files are read at once: a stream takes longer to begin than they take to be read. */
 function sourceOfFile(path: string, size: number): PayloadSource {
@@ -93,23 +96,27 @@ export async function readFolder(folder: string): Promise<ReadFolder> {
   const walk = async (below: string): Promise<void> => {
     const names = (await readable(readdir(join(folder, below)), below)).sort()
     if (names.length === 0 && below !== '') leftOut.push(`${below}: an empty folder`)
-    for (const name of names) {
-      const path = below === '' ? name : `${below}/${name}`
-      // Its bytes are no UTF-8, so that neither this name nor a manifest can say them.
-      if (name.includes('\ufffd')) {
-        leftOut.push(`${path}: its name is no Unicode`)
-        continue
-      }
-      const found = await readable(lstat(join(folder, path)), path)
-      if (found.isDirectory()) await walk(path)
-      else if (found.isFile())
-        files.push({
-          path,
-          source: sourceOfFile(join(folder, path), found.size),
-          contentType: contentTypeOf(name),
-        })
-      else leftOut.push(`${path}: ${found.isSymbolicLink() ? 'a symbolic link' : 'no plain file'}`)
+    for (let at = 0; at < names.length; at += lookedAtOnce) {
+      const paths = names
+        .slice(at, at + lookedAtOnce)
+        .map((name) => (below === '' ? name : `${below}/${name}`))
+      const found = await Promise.all(paths.map(lookedAt))
+      for (const [index, path] of paths.entries()) await take(path, found[index])
     }
+  }
+  // Where a name's bytes are no UTF-8, neither it nor a manifest can say them.
+  const lookedAt = async (path: string): Promise<Stats | undefined> =>
+    path.includes('\ufffd') ? undefined : readable(lstat(join(folder, path)), path)
+  const take = async (path: string, found: Stats | undefined): Promise<void> => {
+    if (found === undefined) leftOut.push(`${path}: its name is no Unicode`)
+    else if (found.isDirectory()) await walk(path)
+    else if (found.isFile())
+      files.push({
+        path,
+        source: sourceOfFile(join(folder, path), found.size),
+        contentType: contentTypeOf(path),
+      })
+    else leftOut.push(`${path}: ${found.isSymbolicLink() ? 'a symbolic link' : 'no plain file'}`)
   }
   await walk('')
   return { files, leftOut }
