@@ -318,7 +318,11 @@ const gateway = createGateway({
 })
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
 const content = (request: Request, reply: Reply): void => gateway.handle(request, reply)
-const repeats = repeatOptions(options.repeatedMaxBytes, log, resources, gate?.lend(), signer?.lent)
+const repeats = repeatOptions(options.repeatedMaxBytes, log, resources, {
+  limits: gate?.lend(),
+  signing: signer?.lent,
+  group: new Int32Array(options.generations),
+})
 const server = serve(content, { ...options.serve, ...repeats, clientOf, onThrow })
 const consoleServer =
   options.console === undefined

@@ -18,12 +18,6 @@ struct Memory {
   std::vector<uint8_t> bytes, outbox;
 };
 
-// Numbers in shared memory, which nobody can take away.
-struct Cells {
-  int32_t* start;
-  size_t length;
-};
-
 // One server and the JavaScript that it talks to.
 struct Door {
   napi_env env;
@@ -32,7 +26,6 @@ struct Door {
   std::shared_ptr<Memory> memory;
   napi_async_cleanup_hook_handle hook = nullptr;
   // Shared memory that repeated answers look at, and memory that their bodies lie in, by region; null: it was closed.
-  std::vector<Cells> cells;
   std::vector<napi_ref> kept, regions;
 };
 
@@ -54,13 +47,29 @@ inline size_t slotOf(Arguments& arguments, const Server* server) {
   return 0;
 }
 
-// Calls about repeated answers (repeat-calls.cc).
+// The door of the first argument, where answers are repeated there. Null: it is closed, or was never opened for them.
+inline Door* doorOf(Arguments& arguments) {
+  Server* server = serverOf(arguments);
+  if (server == nullptr || server->repeats() == nullptr) return nullptr;
+  return arguments.external<Key>(0)->door;
+}
+
+// Keeps an argument for as long as the door; its number there.
+inline napi_value keep(napi_env env, Arguments& arguments, size_t index, std::vector<napi_ref>* kept) {
+  napi_ref made = nullptr;
+  if (napi_create_reference(env, arguments.at(index), 1, &made) != napi_ok) return nullptr;
+  kept->push_back(made);
+  return numberOf(env, static_cast<double>(kept->size() - 1));
+}
+
+// Calls about repeated answers (repeat-calls.cc, share-calls.cc).
 napi_value repeatOpen(napi_env env, napi_callback_info info);
 napi_value repeatCells(napi_env env, napi_callback_info info);
 napi_value repeatTally(napi_env env, napi_callback_info info);
 napi_value repeatRegion(napi_env env, napi_callback_info info);
 napi_value repeatClose(napi_env env, napi_callback_info info);
 napi_value repeatPut(napi_env env, napi_callback_info info);
+napi_value repeatShare(napi_env env, napi_callback_info info);
 napi_value repeatSigns(napi_env env, napi_callback_info info);
 napi_value repeatLimits(napi_env env, napi_callback_info info);
 napi_value repeatSamples(napi_env env, napi_callback_info info);

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "sealed.h"
@@ -39,6 +41,8 @@ struct Tally {
   // Of seconds: one bucket more than there are bounds, then the sum.
   double* buckets;
   std::vector<double> bounds;
+  // The same for all threads that count the same; 0: nobody else does.
+  uint32_t kind;
   void took(double seconds) const {
     size_t at = 0;
     while (at < bounds.size() && seconds > bounds[at]) at += 1;
@@ -60,6 +64,8 @@ struct Region {
   size_t pageBytes;
   uint64_t serial;
   bool open;
+  // The same for all threads that have the same bytes in memory; 0: nobody else does.
+  uint64_t key;
 };
 
 // An answer that is to be kept, as JavaScript describes it.
@@ -86,8 +92,9 @@ struct Proposed {
 struct Answer {
   // In its chain; and in the order in which answers came, or were spared.
   Answer *next, *older, *younger;
-  uint64_t hash, serial;
+  uint64_t hash, serial, regionKey;
   size_t bytes;
+  uint32_t kind;
   uint32_t host, target, tag, before, after, shown;
   uint32_t region, tally, conditionCount;
   size_t offset, sizeBytes;
@@ -124,41 +131,50 @@ class ReadyAnswers {
   // `seed`: nobody outside may know it, or he could choose targets that all fall into one chain.
   ReadyAnswers(size_t maxBytes, uint64_t seed) : maxBytes_(maxBytes), seed_(seed), chains_(1024, nullptr) {}
   ~ReadyAnswers() {
-    while (oldest_ != nullptr) remove(oldest_);
+    while (oldest_ != nullptr) drop(oldest_);
   }
   ReadyAnswers(const ReadyAnswers&) = delete;
   ReadyAnswers& operator=(const ReadyAnswers&) = delete;
 
   std::vector<Tally> tallies;
   std::vector<Region> regions;
+  std::unordered_map<uint64_t, size_t> keyed;
+  // Held while anything of the answers changes, for other threads that copy them (shared-answers.h). This thread reads without it.
+  std::mutex mutex;
 
   size_t bytes() const { return bytes_; }
   size_t count() const { return count_; }
 
-  size_t open(const uint8_t* memory, size_t length, const int32_t* here, size_t pageBytes) {
-    Region made{memory, length, here, pageBytes, ++serial_, true};
-    for (size_t at = 0; at < regions.size(); at += 1) {
-      if (regions[at].open) continue;
-      regions[at] = made;
-      return at;
-    }
-    regions.push_back(made);
-    return regions.size() - 1;
+  size_t open(const uint8_t* memory, size_t length, const int32_t* here, size_t pageBytes, uint64_t key) {
+    Region made{memory, length, here, pageBytes, ++serial_, true, key};
+    size_t at = 0;
+    while (at < regions.size() && regions[at].open) at += 1;
+    if (at == regions.size()) regions.push_back(made);
+    else regions[at] = made;
+    if (key != 0) keyed[key] = at;
+    return at;
   }
-  void close(size_t region) { regions[region].open = false; }
+  void close(size_t region) {
+    regions[region].open = false;
+    auto found = keyed.find(regions[region].key);
+    if (found != keyed.end() && found->second == region) keyed.erase(found);
+  }
 
   // Keeps an answer in place of the one that it had for the same question. Numbers are checked by the caller.
   void put(const Proposed& from) {
+    std::lock_guard<std::mutex> lock(mutex);
     size_t length = from.host + from.target + from.tag + from.before + from.after + from.shown;
     size_t bytes = sizeof(Answer) + from.conditionCount * sizeof(Condition) + length;
     if (bytes > maxBytes_) return;
     Question question{from.variant, from.isHead, from.text, from.text + from.host, from.host, from.target};
-    if (Answer* before = find(question)) remove(before);
+    if (Answer* before = find(question)) drop(before);
     while (bytes_ + bytes > maxBytes_) evict();
     Answer* made = static_cast<Answer*>(::operator new(bytes));
     *made = Answer{};
     made->hash = hashOf(question);
     made->serial = regions[from.region].serial;
+    made->regionKey = regions[from.region].key;
+    made->kind = tallies[from.tally].kind;
     made->bytes = bytes;
     made->host = static_cast<uint32_t>(from.host);
     made->target = static_cast<uint32_t>(from.target);
@@ -235,13 +251,8 @@ class ReadyAnswers {
   }
 
   void remove(Answer* answer) {
-    Answer** link = &chains_[answer->hash & (chains_.size() - 1)];
-    while (*link != answer) link = &(*link)->next;
-    *link = answer->next;
-    leave(answer);
-    count_ -= 1;
-    bytes_ -= answer->bytes;
-    ::operator delete(answer);
+    std::lock_guard<std::mutex> lock(mutex);
+    drop(answer);
   }
 
  private:
@@ -250,6 +261,16 @@ class ReadyAnswers {
   std::vector<Answer*> chains_;
   Answer *oldest_ = nullptr, *youngest_ = nullptr;
   size_t bytes_ = 0, count_ = 0;
+
+  void drop(Answer* answer) {
+    Answer** link = &chains_[answer->hash & (chains_.size() - 1)];
+    while (*link != answer) link = &(*link)->next;
+    *link = answer->next;
+    leave(answer);
+    count_ -= 1;
+    bytes_ -= answer->bytes;
+    ::operator delete(answer);
+  }
 
   void insert(Answer* made) {
     if (count_ >= chains_.size()) grow();
@@ -294,7 +315,7 @@ class ReadyAnswers {
       leave(answer);
       enter(answer);
     }
-    remove(oldest_);
+    drop(oldest_);
   }
 
   static bool isFor(const Answer& answer, const Question& question) {

@@ -41,39 +41,25 @@ struct Numbers {
   }
 };
 
-// The door of the first argument, where answers are repeated there. Null: it is closed, or was never opened for them.
-Door* doorOf(Arguments& arguments) {
-  Server* server = serverOf(arguments);
-  if (server == nullptr || server->repeats() == nullptr) return nullptr;
-  return arguments.external<Key>(0)->door;
-}
-
-napi_value keep(napi_env env, Arguments& arguments, size_t index, std::vector<napi_ref>* kept) {
-  napi_ref made = nullptr;
-  if (napi_create_reference(env, arguments.at(index), 1, &made) != napi_ok) return nullptr;
-  kept->push_back(made);
-  return numberOf(env, static_cast<double>(kept->size() - 1));
-}
-
-bool readConditions(const Door& door, Numbers* numbers, Proposed* to) {
+bool readConditions(const std::vector<Cells>& known, Numbers* numbers, Proposed* to) {
   to->conditionCount = static_cast<size_t>(numbers->whole(kConditionCount, kConditionsMax));
   for (size_t at = 0; at < to->conditionCount && numbers->good; at += 1) {
     size_t first = kFirstCondition + at * kConditionNumbers;
-    size_t cells = static_cast<size_t>(numbers->whole(first, door.cells.size() - 1));
-    if (door.cells.empty() || !numbers->good) return false;
-    size_t place = static_cast<size_t>(numbers->whole(first + 1, door.cells[cells].length - 1));
-    to->conditions[at] = {door.cells[cells].start + place, numbers->bound(first + 2), numbers->bound(first + 3)};
+    size_t cells = static_cast<size_t>(numbers->whole(first, known.size() - 1));
+    if (known.empty() || !numbers->good) return false;
+    size_t place = static_cast<size_t>(numbers->whole(first + 1, known[cells].length - 1));
+    to->conditions[at] = {known[cells].start + place, numbers->bound(first + 2), numbers->bound(first + 3)};
   }
   return numbers->good;
 }
 
-bool readAsked(const Door& door, Numbers* numbers, Proposed* to) {
+bool readAsked(const std::vector<Cells>& known, Numbers* numbers, Proposed* to) {
   to->asked = nullptr;
   to->askedMask = 0;
   if (numbers->start[kAskedCells] < 0) return true;
-  size_t cells = static_cast<size_t>(numbers->whole(kAskedCells, door.cells.size() - 1));
-  if (door.cells.empty() || !numbers->good) return false;
-  to->asked = door.cells[cells].start + numbers->whole(kAskedAt, door.cells[cells].length - 1);
+  size_t cells = static_cast<size_t>(numbers->whole(kAskedCells, known.size() - 1));
+  if (known.empty() || !numbers->good) return false;
+  to->asked = known[cells].start + numbers->whole(kAskedAt, known[cells].length - 1);
   to->askedMask = static_cast<int32_t>(uint32_t{1} << numbers->whole(kAskedBit, 31));
   return numbers->good;
 }
@@ -153,13 +139,14 @@ napi_value repeatCells(napi_env env, napi_callback_info info) {
   Door* door = doorOf(arguments);
   auto found = arguments.shared<int32_t>(1, napi_int32_array, "is no Int32Array");
   if (!arguments.good || door == nullptr) return nullptr;
-  if (found.count == 0 || door->cells.size() == kCellsMax) return arguments.wrong(1, "cannot be kept", true), nullptr;
+  std::vector<Cells>& cells = door->server->repeats()->cells;
+  if (found.count == 0 || cells.size() == kCellsMax) return arguments.wrong(1, "cannot be kept", true), nullptr;
   if (keep(env, arguments, 1, &door->kept) == nullptr) return nullptr;
-  door->cells.push_back({found.start, found.count});
-  return numberOf(env, static_cast<double>(door->cells.size() - 1));
+  cells.push_back({found.start, found.count});
+  return numberOf(env, static_cast<double>(cells.size() - 1));
 }
 
-// repeatTally(door, meters, places, bounds) -> the number of a tally. `meters`: Float64Array of shared memory; `places` in it: those of
+// repeatTally(door, meters, places, bounds, kind) -> the number of a tally. `meters`: Float64Array of shared memory; `places` in it: those of
 // `Count`, then that of the first bucket; `bounds` of the buckets, in seconds.
 napi_value repeatTally(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatTally");
@@ -167,6 +154,7 @@ napi_value repeatTally(napi_env env, napi_callback_info info) {
   auto meters = arguments.shared<double>(1, napi_float64_array, "is no Float64Array");
   auto places = arguments.elements<double>(2, napi_float64_array, "is no Float64Array");
   auto bounds = arguments.elements<double>(3, napi_float64_array, "is no Float64Array");
+  uint32_t kind = static_cast<uint32_t>(arguments.integer(4, 0, UINT32_MAX));
   if (arguments.good && places.count != kCounts + 1) arguments.wrong(2, "has another length", true);
   if (!arguments.good || door == nullptr) return nullptr;
   Numbers numbers{places.start};
@@ -178,6 +166,7 @@ napi_value repeatTally(napi_env env, napi_callback_info info) {
     tally.at[at] = isNone ? nullptr : meters.start + numbers.whole(at, meters.count - 1);
   }
   tally.buckets = meters.start + numbers.whole(kCounts, meters.count - buckets);
+  tally.kind = kind;
   tally.bounds.assign(bounds.start, bounds.start + bounds.count);
   std::vector<Tally>& all = door->server->repeats()->ready.tallies;
   if (!numbers.good || all.size() == kCellsMax) return arguments.wrong(2, "names no places", true), nullptr;
@@ -186,7 +175,7 @@ napi_value repeatTally(napi_env env, napi_callback_info info) {
   return numberOf(env, static_cast<double>(all.size() - 1));
 }
 
-// repeatRegion(door, memory, here, pageBytes) -> the number of a region: bodies may lie in `memory`, a Uint8Array, which must stay where
+// repeatRegion(door, memory, here, pageBytes, key) -> the number of a region: bodies may lie in `memory`, a Uint8Array, which must stay where
 // it is until `repeatClose`. `here`: a number of shared memory for each page of it, 0 while its bytes may not be in memory.
 napi_value repeatRegion(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatRegion");
@@ -194,6 +183,7 @@ napi_value repeatRegion(napi_env env, napi_callback_info info) {
   Bytes memory = arguments.bytes(1);
   auto here = arguments.shared<int32_t>(2, napi_int32_array, "is no Int32Array");
   size_t pageBytes = static_cast<size_t>(arguments.integer(3, 1, kPageMax));
+  uint64_t key = arguments.integer(4, 0, static_cast<uint64_t>(kExact) - 1);
   if (!arguments.good || door == nullptr) return nullptr;
   bool fits = memory.length > 0 && here.count >= (memory.length + pageBytes - 1) / pageBytes;
   if (!fits) return arguments.wrong(2, "has too few pages", true), nullptr;
@@ -201,7 +191,7 @@ napi_value repeatRegion(napi_env env, napi_callback_info info) {
   for (size_t at = 0; at < 2; at += 1) {
     if (napi_create_reference(env, arguments.at(1 + at), 1, &kept[at]) != napi_ok) return nullptr;
   }
-  size_t made = door->server->repeats()->ready.open(memory.data, memory.length, here.start, pageBytes);
+  size_t made = door->server->repeats()->ready.open(memory.data, memory.length, here.start, pageBytes, key);
   if (door->regions.size() < 2 * (made + 1)) door->regions.resize(2 * (made + 1), nullptr);
   for (size_t at = 0; at < 2; at += 1) door->regions[2 * made + at] = kept[at];
   return numberOf(env, static_cast<double>(made));
@@ -234,6 +224,7 @@ napi_value repeatPut(napi_env env, napi_callback_info info) {
   if (!arguments.good || door == nullptr) return nullptr;
   if (textBytes > door->server->outboxLength()) return arguments.wrong(2, "is more than the outbox has", true), nullptr;
   ReadyAnswers& ready = door->server->repeats()->ready;
+  const std::vector<Cells>& cells = door->server->repeats()->cells;
   Numbers numbers{given.start};
   Proposed made{};
   made.variant = static_cast<Variant>(numbers.whole(kVariantOf, kVariants - 1));
@@ -245,21 +236,9 @@ napi_value repeatPut(napi_env env, napi_callback_info info) {
   made.from = static_cast<int64_t>(numbers.whole(kFrom, static_cast<uint64_t>(kExact) - 1));
   made.until = static_cast<int64_t>(numbers.whole(kUntil, static_cast<uint64_t>(kExact) - 1));
   bool good = readText(&numbers, textBytes, door->server->outbox(), &made) && readBody(ready, &numbers, &made) &&
-              readAsked(*door, &numbers, &made) && readConditions(*door, &numbers, &made);
+              readAsked(cells, &numbers, &made) && readConditions(cells, &numbers, &made);
   if (!good || !numbers.good) return arguments.wrong(1, "describes no answer", true), nullptr;
   ready.put(made);
-  return nullptr;
-}
-
-// repeatSigns(door, key, reuseSeconds): from now on what is too old is signed here. `key`: what `lend` of native/ed25519 gives.
-napi_value repeatSigns(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "repeatSigns");
-  Door* door = doorOf(arguments);
-  int64_t reuseSeconds = static_cast<int64_t>(arguments.integer(2, 0, 1000000));
-  if (!arguments.good || door == nullptr) return nullptr;
-  const lent_key::Told* key = lent_key::take(env, arguments.at(1));
-  if (key == nullptr) return arguments.wrong(1, "was not made by the addon of signatures", false), nullptr;
-  door->server->repeats()->sealer = std::make_unique<Sealer>(*key, reuseSeconds);
   return nullptr;
 }
 

@@ -143,6 +143,7 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   Question question{variant, asked.isHead, asked.host.start, asked.target.start, asked.host.length, asked.target.length};
   if (question.host == nullptr) question.host = "";
   Answer* answer = all.ready.findFor(question);
+  if (answer == nullptr && all.group != nullptr) answer = all.adopt(question);
   if (answer == nullptr || (answer->strict && asked.loose)) return false;
   timespec wall, began;
   clock_gettime(CLOCK_REALTIME, &wall);
@@ -162,7 +163,7 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   if (length > kRepeatMax || all.aside + length > (length > kSmallBody ? kAsideLargeMax : kAsideMax)) return false;
   if (length > 0 && !all.ready.isHere(*answer, start, end)) return false;
 
-  if (!isInTime(answer, asked.isHead, wall.tv_sec, all.sealer.get())) {
+  if (!isInTime(&all.ready, answer, asked.isHead, wall.tv_sec, all.sealer.get())) {
     // Not where HEAD alone is signed elsewhere.
     if (answer->isHead == asked.isHead) all.ready.remove(answer);
     return false;

@@ -9,6 +9,7 @@
 #include "limits.h"
 #include "plain-lines.h"
 #include "ready.h"
+#include "shared-answers.h"
 
 namespace server {
 
@@ -52,8 +53,22 @@ struct Sample {
 constexpr size_t kSamplesMax = 64;
 constexpr double kSampleGapMs = 20;
 
+// Numbers in shared memory, which nobody can take away.
+struct Cells {
+  int32_t* start;
+  size_t length;
+};
+
 struct Repeats {
   Repeats(size_t maxBytes, uint64_t seed, const std::string& plain) : ready(maxBytes, seed), lines(plain) {}
+  ~Repeats() { Tables::all().leave(&ready); }
+  // The answer that another thread has, as this thread's own. Null: there is none, or this thread knows too little of what it rests on.
+  Answer* adopt(const Question& question);
+  bool knows(const int32_t* cell) const;
+  // What it has in common with the other threads of its program. Null: it is alone.
+  const void* group = nullptr;
+  // Shared memory that answers look at.
+  std::vector<Cells> cells;
   ReadyAnswers ready;
   PlainLines lines;
   // Null: what is too old is signed by JavaScript.

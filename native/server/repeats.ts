@@ -9,16 +9,20 @@ export interface RepeatTable {
   cells(memory: Int32Array): number
   /**
    * The number of a place where answers are counted. `places` in `meters`: as in `count`, then the first bucket of their
-   * seconds; `bounds` of the buckets.
+   * seconds; `bounds` of the buckets. `kind`: the same for all threads that count the same, from 1 on; absent: nobody else
+   * does.
    */
-  tally(meters: Float64Array, places: Float64Array, bounds: Float64Array): number
+  tally(meters: Float64Array, places: Float64Array, bounds: Float64Array, kind?: number): number
   /**
    * The number of memory that bodies lie in. It must stay where it is until `close`. `here`: for each page of it 0 while its
-   * bytes may not be in memory. Shared memory.
+   * bytes may not be in memory. Shared memory. `key`: the same for all threads that have the same bytes, from 1 on; absent:
+   * nobody else does.
    */
-  region(memory: Uint8Array, here: Int32Array, pageBytes: number): number
+  region(memory: Uint8Array, here: Int32Array, pageBytes: number, key?: number): number
   /** Nothing out of a region is sent any more. */
   close(region: number): void
+  /** From now on answers are shared with all servers of this process that were given the same shared memory. Only once. */
+  share(group: Int32Array): void
   /**
    * From now on heads whose time is over are signed anew with this key, for so many seconds, and answers to GET are given to
    * HEAD, too.

@@ -45,6 +45,7 @@ class Sealer {
     static const char label[] = "sig1=";
     constexpr size_t kLabel = sizeof(label) - 1;
     if (signature.length != kLabel + kSignatureText + 2 || memcmp(signature.start, label, kLabel) != 0) return false;
+    if (signature.start[kLabel] != ':' || signature.start[signature.length - 1] != ':') return false;
     if (input.length <= kLabel || memcmp(input.start, label, kLabel) != 0) return false;
     base_.clear();
     const char* at = input.start + kLabel;

@@ -251,6 +251,7 @@ NAPI_MODULE_INIT() {
                              {"repeatRegion", repeatRegion},
                              {"repeatClose", repeatClose},
                              {"repeatPut", repeatPut},
+                             {"repeatShare", repeatShare},
                              {"repeatSigns", repeatSigns},
                              {"repeatLimits", repeatLimits},
                              {"repeatSamples", repeatSamples},

@@ -37,9 +37,16 @@ interface Addon {
   sockets(): [open: number, max: number, pauses: number]
   repeatOpen(door: Door, maxBytes: number, plain: string): void
   repeatCells(door: Door, memory: Int32Array): number
-  repeatTally(door: Door, meters: Float64Array, places: Float64Array, bounds: Float64Array): number
-  repeatRegion(door: Door, memory: Uint8Array, here: Int32Array, pageBytes: number): number
+  repeatTally(
+    door: Door,
+    meters: Float64Array,
+    places: Float64Array,
+    bounds: Float64Array,
+    kind: number,
+  ): number
+  repeatRegion(door: Door, memory: Uint8Array, here: Int32Array, pageBytes: number, key: number): number
   repeatClose(door: Door, region: number): void
+  repeatShare(door: Door, group: Int32Array): void
   repeatSigns(door: Door, key: LentKey, reuseSeconds: number): void
   repeatLimits(
     door: Door,
@@ -153,9 +160,10 @@ class AddonWire implements Wire {
     native.repeatOpen(door, maxBytes, plain.join('\n'))
     return {
       cells: (memory) => native.repeatCells(door, memory),
-      tally: (meters, places, bounds) => native.repeatTally(door, meters, places, bounds),
-      region: (memory, here, pageBytes) => native.repeatRegion(door, memory, here, pageBytes),
+      tally: (meters, places, bounds, kind = 0) => native.repeatTally(door, meters, places, bounds, kind),
+      region: (memory, here, pageBytes, key = 0) => native.repeatRegion(door, memory, here, pageBytes, key),
       close: (region) => native.repeatClose(door, region),
+      share: (group) => native.repeatShare(door, group),
       signs: (key, reuseSeconds) => native.repeatSigns(door, key, reuseSeconds),
       limits: (ip, resource, rules, { trusted, exempt }, meters, places) =>
         native.repeatLimits(door, ip, resource, rules, trusted, exempt, meters, places),

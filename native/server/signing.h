@@ -13,7 +13,7 @@ inline void put(const Seal& seal, char* lines) {
 
 // Whether the answer, or that to GET as one to HEAD, has a signature that may be sent in this second. Where that is too old, or was never
 // made for HEAD, it is made now. `sealer`: null where JavaScript alone signs.
-inline bool isInTime(Answer* answer, bool isHead, int64_t now, Sealer* sealer) {
+inline bool isInTime(ReadyAnswers* table, Answer* answer, bool isHead, int64_t now, Sealer* sealer) {
   if (!answer->isSigned()) return true;
   bool isOther = isHead && !answer->isHead;
   int64_t& from = isOther ? answer->headFrom : answer->from;
@@ -28,6 +28,7 @@ inline bool isInTime(Answer* answer, bool isHead, int64_t now, Sealer* sealer) {
   Seal own;
   Seal* seal = isOther ? &answer->headSeal : &own;
   if (!sealer->seal(answer->afterText(), answer->after, request, now, seal)) return false;
+  std::lock_guard<std::mutex> lock(table->mutex);
   if (!isOther) put(own, const_cast<char*>(answer->afterText()));
   from = now;
   until = now + sealer->reuseSeconds;

@@ -58,7 +58,7 @@ export interface Ending {
   readonly code?: FailureCode
 }
 
-const families: readonly Family[] = ['data', 'raw', 'manifest', 'info', 'other', 'upload', 'payment']
+export const families: readonly Family[] = ['data', 'raw', 'manifest', 'info', 'other', 'upload', 'payment']
 const classes = ['2xx', '3xx', '4xx', '5xx', 'aborted'] as const
 
 /** Counts and logs flows: one line each. */

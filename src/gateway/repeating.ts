@@ -4,18 +4,12 @@ import type { SampleRings } from '../actor/sample-rings.js'
 import type { Tip } from '../actor/shared.js'
 import type { Admission } from '../admission/protocol.js'
 import type { Catalog } from '../catalog/protocol.js'
-import type {
-  AnswerPrice,
-  CountPlaces,
-  RepeatLimits,
-  RepeatOptions,
-  RepeatSigning,
-} from '../http/repeater.js'
+import type { AnswerPrice, CountPlaces, RepeatOptions } from '../http/repeater.js'
 import type { Bounded } from '../names/marks.js'
 import type { StoredContent } from '../store/stored-content.js'
 import { AskedLately } from './asked-lately.js'
 import type { Entry, TimedFrame } from './entry.js'
-import type { Flow } from './flow.js'
+import { type Family, type Flow, families } from './flow.js'
 import type { Guard } from './guard.js'
 import { ItemWindow } from './item-window.js'
 import { plainLines } from './plain-lines.js'
@@ -70,13 +64,12 @@ export function repeatOptions(
   maxBytes: number,
   log: Log,
   resources: SampleRings,
-  limits?: RepeatLimits,
-  signing?: RepeatSigning,
+  more: Pick<RepeatOptions, 'limits' | 'signing' | 'group'> = {},
 ): { readonly repeats?: RepeatOptions } {
   if (maxBytes === 0 || log.isLevelEnabled('debug')) return {}
   const onSample: RepeatOptions['onSample'] = (ms, bytes, count, path) =>
     resources.put(ms, path, bytes, count)
-  return { repeats: { maxBytes, plain: plainLines, onSample, limits, signing } }
+  return { repeats: { maxBytes, plain: plainLines, onSample, ...more } }
 }
 
 /**
@@ -200,7 +193,7 @@ export class Repeating {
     return cell && [cell, generation, generation]
   }
 
-  #countsOf(route: string, status: '2xx' | '3xx', isNamed: boolean): CountPlaces {
+  #countsOf(route: Family, status: '2xx' | '3xx', isNamed: boolean): CountPlaces {
     const key = `${route} ${status} ${isNamed}`
     let known = this.#counts.get(key)
     if (known === undefined) {
@@ -210,12 +203,13 @@ export class Repeating {
     return known
   }
 
-  #placesOf(route: string, status: string, isNamed: boolean): CountPlaces {
+  #placesOf(route: Family, status: string, isNamed: boolean): CountPlaces {
     const { meters } = this.parts
     const at = (name: string, labels: Record<string, string> = {}): number => meters.placeOf(name, labels).at
     const seconds = meters.placeOf('http_request_duration_seconds', { route })
     return {
       meters: seconds.cells,
+      kind: 1 + 4 * families.indexOf(route) + (status === '2xx' ? 0 : 2) + (isNamed ? 1 : 0),
       whole: at('http_requests_total', { route, status }),
       aborted: at('http_requests_total', { route, status: 'aborted' }),
       left: at('client_disconnects_total'),

@@ -27,6 +27,11 @@ export interface RepeatOptions {
   readonly limits?: RepeatLimits | undefined
   /** Absent: an answer is over with its signature. */
   readonly signing?: RepeatSigning | undefined
+  /**
+   * Shared memory that the threads of this program have in common and nobody else has: what one of them has answered, the others
+   * repeat, too. Absent: each decides for itself.
+   */
+  readonly group?: Int32Array | undefined
 }
 
 /** With what the server signs answers anew that are the same but for the second, or for HEAD in place of GET. */
@@ -79,6 +84,8 @@ export interface BodyMemory {
   /** Per `pageBytes`: 0 while the bytes may not be in memory. Shared memory. */
   readonly here: Int32Array
   readonly pageBytes: number
+  /** The same number on all threads that have these bytes in memory, from 1 on, for as long as they share answers. */
+  readonly key?: number | undefined
   /** Calls `act` before the memory goes. */
   onGone(act: () => void): void
 }
@@ -101,6 +108,8 @@ export interface CountPlaces {
   /** The first of one more buckets than there are bounds, in seconds; the sum of them follows. */
   readonly buckets: number
   readonly bounds: readonly number[]
+  /** The same number on all threads that share answers, from 1 on. */
+  readonly kind?: number
 }
 
 /** The answer to all requests of a method, host and path that have plain header lines only, while its conditions hold. */
@@ -168,6 +177,7 @@ export class Repeater {
     this.#table = table
     if (options.limits !== undefined) this.#limit(options.limits)
     if (options.signing !== undefined) table.signs(options.signing.key, options.signing.reuseSeconds)
+    if (options.group !== undefined) table.share(options.group)
   }
 
   /** An answer may be offered before anybody asked for it again: no other one has to go for it. As of the last second. */
@@ -256,16 +266,21 @@ export class Repeater {
   #tallyOf(places: CountPlaces): number {
     let known = this.#tallies.get(places)
     if (known === undefined) {
-      known = this.#table.tally(places.meters, placesIn(places), Float64Array.from(places.bounds))
+      known = this.#table.tally(
+        places.meters,
+        placesIn(places),
+        Float64Array.from(places.bounds),
+        places.kind,
+      )
       this.#tallies.set(places, known)
     }
     return known
   }
 
-  #regionOf({ owner, memory, here, pageBytes, onGone }: BodyMemory): number {
+  #regionOf({ owner, memory, here, pageBytes, key, onGone }: BodyMemory): number {
     let known = this.#regions.get(owner)
     if (known === undefined) {
-      const made = this.#table.region(memory, here, pageBytes)
+      const made = this.#table.region(memory, here, pageBytes, key)
       known = made
       this.#regions.set(owner, made)
       onGone(() => this.#table.close(made))

@@ -9,6 +9,8 @@ export interface Lent {
   /** Per `pageBytes`: not 0 while the bytes are believed to be in memory. Shared memory. */
   readonly here: Int32Array
   readonly pageBytes: number
+  /** The file by a number that is the same on all threads, from 1 on. Absent: there is none. */
+  readonly key?: number
   /** Where in the memory the payload begins. */
   readonly offset: number
   /** The payload is this one while the memory is there and these numbers have these values. */

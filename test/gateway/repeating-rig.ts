@@ -25,7 +25,10 @@ let folders = 0
 /** A gateway over segments, with a block list, whose answers are repeated. */
 export async function repeating(
   reuseSeconds = 60,
-  more: { readonly bindRequest?: boolean } & Pick<StageOptions, 'parts' | 'limits' | 'options'> = {},
+  more: { readonly bindRequest?: boolean } & Pick<
+    StageOptions,
+    'parts' | 'limits' | 'options' | 'isShared'
+  > = {},
 ) {
   folders += 1
   const folder = scratch(`repeating-${folders}`)

@@ -47,6 +47,8 @@ export interface Stage {
   readonly url: string
   /** The same gateway behind a server that repeats nothing. */
   readonly stepwiseUrl: string
+  /** The other server, with `isShared`. */
+  readonly otherUrl: string
   readonly rig: Rig
   readonly source: Sources
   readonly tip: Tip
@@ -73,6 +75,8 @@ export interface StageOptions {
   readonly limits?: RepeatLimits | undefined
   /** False: the operator does not trust it. */
   readonly trusted?: boolean
+  /** Another server stands in front of the same gateway, and repeats what the first has answered. */
+  readonly isShared?: boolean
 }
 
 /** As where no proxy is trusted. */
@@ -146,14 +150,17 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     return server
   }
   const signing = (given.parts?.signer ?? own).lent
-  const more = { limits: given.limits, signing }
+  const group = given.isShared === true ? new Int32Array(new SharedArrayBuffer(4)) : undefined
+  const more = { limits: given.limits, signing, group }
   const repeats = { maxBytes: 2 ** 24, plain: plainLines, onSample: () => undefined, ...more }
   const server = await listening({ repeats })
   const stepwise = await listening({})
+  const other = given.isShared === true ? await listening({ repeats }) : undefined
   const url = `http://127.0.0.1:${server.port}`
   return {
     url,
     stepwiseUrl: `http://127.0.0.1:${stepwise.port}`,
+    otherUrl: `http://127.0.0.1:${other?.port ?? 0}`,
     rig: below,
     source,
     tip,
@@ -173,7 +180,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     },
     ask: (path, wish = {}) => askAt(url, path, wish.method, wish.headers),
     async close() {
-      await Promise.all([server.close(1000), stepwise.close(1000)])
+      await Promise.all([server.close(1000), stepwise.close(1000), other?.close(1000)])
       gateway.close()
       files.close()
       await below.close()

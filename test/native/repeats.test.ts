@@ -1,4 +1,6 @@
+import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
+import { lentKeyOf } from '../../native/ed25519/ed25519.js'
 import { answerNumbers, conditionsMax, count, number } from '../../native/server/repeats.js'
 import { openWire, servedBy } from '../../native/server/server.js'
 import { BucketTable } from '../../src/admission/table.js'
@@ -93,6 +95,26 @@ t.test('numbers that describe no answer are refused', { skip }, async (t) => {
   t.throws(() => table.put(new Float64Array(3), textBytes))
   t.throws(() => table.put([] as unknown as Float64Array, textBytes))
   t.equal(table.usage()[0], 1)
+  wire.destroy()
+})
+
+t.test('only what was lent signs, and only shared memory makes a group', { skip }, async (t) => {
+  const { wire, table, cells, meters, memory, pages } = opened()
+  const key = lentKeyOf(generateKeyPairSync('ed25519').privateKey)
+  if (key === undefined) throw new Error('no addon')
+  for (const wrong of [{}, undefined, 1, new Uint8Array(96)])
+    t.throws(() => table.signs(wrong as never, 1), TypeError)
+  for (const wrong of [-1, 0.5, 1e9, Number.NaN]) t.throws(() => table.signs(key, wrong), RangeError)
+  table.signs(key, 60)
+  t.throws(() => table.share(new Int32Array(4)))
+  t.throws(() => table.share(new Int32Array(new SharedArrayBuffer(0))), RangeError)
+  table.share(cells)
+  t.throws(() => table.share(cells), RangeError, 'only once')
+  const places = new Float64Array(count.buckets + 1)
+  for (const wrong of [-1, 0.5, 2 ** 32]) {
+    t.throws(() => table.tally(meters, places, Float64Array.of(1), wrong), RangeError)
+    if (wrong !== 2 ** 32) t.throws(() => table.region(memory, pages, 4096, wrong), RangeError)
+  }
   wire.destroy()
 })
 

@@ -112,6 +112,7 @@ export class SegmentContent implements Content {
       memory,
       here: here.cells,
       pageBytes: here.cellBytes,
+      key: segment,
       offset: this.#offset,
       conditions: [
         [marks.segmentCell(cell), segment],
