@@ -27,6 +27,11 @@ export class Backoff {
     return this.clock.monotonic() < this.#untilMs
   }
 
+  /** What is left of the pause. */
+  get leftMs(): number {
+    return Math.max(0, this.#untilMs - this.clock.monotonic())
+  }
+
   /** It failed so often that the next call is a trial. */
   get isDue(): boolean {
     return this.#failures >= this.options.failuresMax

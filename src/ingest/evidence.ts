@@ -18,7 +18,8 @@ import type { BlobStore } from '../store/blobs.js'
 export type ProofVerdict =
   | { readonly kind: 'proven'; readonly learned: Learned }
   | { readonly kind: 'wrong'; readonly reason: string }
-  | { readonly kind: 'undecided'; readonly reason: string }
+  /** `isAway`: no node answered, which says nothing about this payload. */
+  | { readonly kind: 'undecided'; readonly reason: string; readonly isAway?: true }
 
 export interface EvidenceParts {
   readonly store: BlobStore
@@ -33,7 +34,10 @@ export interface EvidenceParts {
   readonly directories?: Directories
 }
 
-const undecided = (reason: string): ProofVerdict => ({ kind: 'undecided', reason })
+const undecided = (reason: string): Extract<ProofVerdict, { kind: 'undecided' }> => ({
+  kind: 'undecided',
+  reason,
+})
 
 /** Compares payloads on disk with what the chain proves about their ids. */
 export class Evidence {
@@ -50,9 +54,11 @@ export class Evidence {
     if (rootId !== undefined && rootId !== known.id) return this.#item(known, digest, rootId, hints, signal)
     const transaction = await this.parts.transactions.header(known.id, signal)
     if (!isRefusal(transaction)) return this.#transaction(known, digest, transaction, signal)
-    return undecided(
-      transaction.refused === 'unknown' ? 'no transaction, and no root is known' : transaction.message,
-    )
+    const { refused, message } = transaction
+    if (refused === 'unknown') return undecided('no transaction, and no root is known')
+    return refused === 'upstream' || refused === 'late'
+      ? { ...undecided(message), isAway: true }
+      : undecided(message)
   }
 
   async #transaction(

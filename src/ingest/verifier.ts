@@ -1,4 +1,5 @@
 import type { Address } from '../actor/address.js'
+import { Backoff } from '../actor/backoff.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Attributes } from '../catalog/attributes.js'
@@ -25,12 +26,16 @@ export interface VerifierParts {
 
 const retryMaxMs = 3_600_000
 
+/** When no node answers, each payload that comes would be asked for in vain: all wait then, for half a minute at most. */
+const nodesAway = { failuresMax: 3, restMs: 1000, restMaxMs: 30_000 }
+
 /**
  * Proves what was cached from sources that proved nothing, and finds the heights of blocks, one payload after the
  * other. What it cannot prove yet it tries again. Content is never called wrong only because a node did not answer.
  */
 export class Verifier {
   readonly #waiting: WaitingList
+  readonly #nodes: Backoff
   #stopped = false
   /**
    * Of the attempt under way. Each has its own, because a long-lived signal would keep everything that was derived
@@ -47,6 +52,7 @@ export class Verifier {
     private readonly options: VerifierOptions,
   ) {
     this.#waiting = new WaitingList(options.waitingMax)
+    this.#nodes = new Backoff(nodesAway, parts.clock)
   }
 
   /** Takes up what an earlier process left, now and each `everyMs`. */
@@ -66,7 +72,7 @@ export class Verifier {
     const better = hints.rootId === undefined ? (known?.hints ?? hints) : hints
     const rank = Math.max(priority, known?.priority ?? priority)
     const dueMs = this.parts.clock.monotonic()
-    if (this.#waiting.put({ id, hints: better, priority: rank, dueMs })) this.#run()
+    if (this.#waiting.put({ id, hints: better, priority: rank, dueMs }) && !this.#nodes.isOn) this.#run()
   }
 
   /** Resolves when nothing is under way any more. */
@@ -95,17 +101,19 @@ export class Verifier {
     })
   }
 
-  /** Until the first of those that wait is due. */
+  /** Until the first of those that wait is due, or the nodes may be asked again: some are due already then. */
   #sleep(): void {
-    const due = this.#waiting.firstDueMs
+    const { clock } = this.parts
+    const { leftMs } = this.#nodes
+    const due = leftMs > 0 ? clock.monotonic() + leftMs : this.#waiting.firstDueMs
     if (this.#stopped || due === undefined) return
-    const delay = Math.max(due - this.parts.clock.monotonic(), 1)
-    this.#wake = this.parts.clock.after(delay, () => this.#run())
+    this.#wake = clock.after(Math.max(due - clock.monotonic(), 1), () => this.#run())
   }
 
   async #work(): Promise<void> {
     for (;;) {
-      const waiting = this.#stopped ? undefined : this.#waiting.next(this.parts.clock.monotonic())
+      const isOver = this.#stopped || this.#nodes.isOn
+      const waiting = isOver ? undefined : this.#waiting.next(this.parts.clock.monotonic())
       if (waiting === undefined) return
       this.#abort = new AbortController()
       const { id, attempts } = waiting
@@ -142,6 +150,8 @@ export class Verifier {
       return true
     }
     const verdict: ProofVerdict = await evidence.judge(known, digest, hints, this.#abort.signal)
+    if (verdict.kind === 'undecided' && verdict.isAway === true) this.#nodes.failed()
+    else this.#nodes.well()
     if (verdict.kind === 'wrong') {
       log.error({ id, reason: verdict.reason }, 'cached content does not belong to its id: it is removed')
       await replace(known, digest)

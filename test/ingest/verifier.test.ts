@@ -10,6 +10,7 @@ import { priorities } from '../../src/ingest/waiting.js'
 import type { Opened } from '../../src/source/opener.js'
 import { signed } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
+import { HandClock } from '../names/hand-clock.js'
 import { drain, sha256, trail, upstream } from '../source/rig.js'
 import { type Threads, threads } from '../source/threads.js'
 import { bundleItem, bundleTags, item, weave } from '../source/weave.js'
@@ -188,6 +189,52 @@ t.test(
     open()
     await eventually(() => looked.length === 4)
     t.same(looked, ['gate', 'named', 'older', 'asked'], 'the old one made room, the late one found none')
+    await verifier.stop()
+  },
+)
+
+t.test(
+  'while no node answers they are asked now and then, and not for each payload that comes',
+  async (t) => {
+    const asked: string[] = []
+    let isAway = true
+    const clock = new HandClock()
+    const parts = {
+      catalog: {
+        attributes: (id: Id) => ({ id, size: 1, digest: new Uint8Array(32), verified: false }),
+        blobSize: () => 1,
+        unsettled: () => [],
+      },
+      evidence: {
+        judge: async ({ id }: { readonly id: Id }) => {
+          asked.push(id)
+          return { kind: 'undecided', reason: 'test', ...(isAway ? { isAway } : {}) }
+        },
+      },
+      clock,
+      log: silentLog,
+    }
+    const options = { waitingMax: 100, everyMs: 600_000, retryMs: 3_000_000, attemptsMax: 3 }
+    const verifier = new Verifier(parts as unknown as VerifierParts, options)
+    const add = (from: number, count: number): void => {
+      for (let at = from; at < from + count; at += 1) verifier.add(`${at}` as Id, {}, priorities.asked)
+    }
+    add(0, 20)
+    await clock.turn(0)
+    t.equal(asked.length, 3)
+    add(20, 20)
+    await clock.turn(999)
+    t.equal(asked.length, 3, 'a second of rest')
+    await clock.turn(1)
+    t.equal(asked.length, 4, 'one asks whether they are there again')
+    await clock.turn(1999)
+    t.equal(asked.length, 4, 'the next rest is longer')
+    isAway = false
+    await clock.turn(1)
+    t.equal(new Set(asked).size, 40, 'all have their turn when a node answers')
+    add(40, 1)
+    await clock.turn(0)
+    t.equal(asked.length, 41, 'and nothing rests')
     await verifier.stop()
   },
 )
