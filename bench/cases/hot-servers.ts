@@ -16,11 +16,16 @@ export interface Served {
 /** Starts the servers of a set; this gateway is the first. */
 export type StartServers = (served: Served, order: Pick<Order, 'threads' | 'note'>) => Promise<Candidate[]>
 
-function startOurs({ corpus, sites }: Served, threads: number, settings = {}): Promise<Candidate> {
+/** Starts this gateway. `special`: another name, and settings beyond the usual ones. */
+function startOurs(
+  { corpus, sites }: Served,
+  threads: number,
+  special: { readonly name?: string; readonly settings?: Readonly<Record<string, string>> } = {},
+): Promise<Candidate> {
   return startGateway({
     name: 'sluice',
     threads,
-    settings,
+    ...special,
     fill: (seeding) => fillWith(seeding, corpus, sites),
   })
 }
@@ -71,14 +76,12 @@ const limited = {
 
 /** This gateway with limits, beside itself without. */
 export const startWithLimits: StartServers = async (served, { threads }) => {
-  const withLimits = { ...(await startOurs(served, threads, limited)), name: 'with limits' }
-  const { corpus, sites } = served
-  const without = await startGateway({
-    name: 'without limits',
-    threads,
-    fill: (seeding) => fillWith(seeding, corpus, sites),
-  })
-  return [withLimits, { ...without, role: 'rival' }]
+  const withLimits = await startOurs(served, threads, { settings: limited })
+  const without = await startOurs(served, threads, { name: 'without limits' })
+  return [
+    { ...withLimits, name: 'with limits' },
+    { ...without, role: 'rival' },
+  ]
 }
 
 /** What a server may need for itself from then on; what it does not need holds more contents. */

@@ -1,11 +1,10 @@
-import { spawn } from 'node:child_process'
 import { createHash, randomFillSync } from 'node:crypto'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
-import { createInterface } from 'node:readline'
 import { idOfBytes } from '../../src/format/id.js'
 import { Seeding } from '../corpus/seed.js'
-import { diskMb, emptyFolder, sluiceWords } from '../kit/folders.js'
+import { diskMb, emptyFolder } from '../kit/folders.js'
+import { readyProgram, startProgram } from '../kit/started.js'
 import { residentMb, Stopwatch } from '../kit/usage.js'
 import type { CaseWords, Metrics, Row } from '../report/results.js'
 import { type Group, type Order, rowOf, runCase } from './run.js'
@@ -43,21 +42,10 @@ export interface StartCost {
 export async function timedStart(folder: string): Promise<StartCost> {
   const from = performance.now()
   const wallet = new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url).pathname
-  const child = spawn(process.execPath, [...sluiceWords, 'start'], {
-    env: {
-      PATH: process.env.PATH ?? '',
-      PORT: '0',
-      DEVNET_PORT: '0',
-      DATA_PATH: folder,
-      EDGE_THREADS: '2',
-      DEVNET_SEED: 'false',
-      UPLOAD_WALLET_FILE: wallet,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = startProgram(folder, { UPLOAD_WALLET_FILE: wallet })
   const watch = new Stopwatch(child.pid ?? 0)
   const exited = once(child, 'exit')
-  for await (const line of createInterface({ input: child.stdout })) if (line.includes('"msg":"ready"')) break
+  await readyProgram(child)
   const found = {
     ms: performance.now() - from,
     cpuMs: watch.seconds() * 1000,

@@ -1,11 +1,10 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
-import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { pause } from '../../src/actor/clock.js'
-import { emptyFolder, sluiceWords } from '../kit/folders.js'
+import { emptyFolder } from '../kit/folders.js'
 import { say } from '../kit/say.js'
+import { readyProgram, startProgram } from '../kit/started.js'
 
 const help = `idle-memory: what the program with two edge threads takes when nobody asks
 
@@ -23,19 +22,9 @@ function megabytes(pid: number, name: string): string {
 
 async function measure(seconds: number, seeded: boolean): Promise<void> {
   const folder = emptyFolder('idle-memory')
-  const child = spawn(process.execPath, [...sluiceWords, 'start'], {
-    env: {
-      PATH: process.env.PATH ?? '',
-      PORT: '0',
-      DEVNET_PORT: '0',
-      DATA_PATH: folder,
-      EDGE_THREADS: '2',
-      DEVNET_SEED: String(seeded),
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = startProgram(folder, { DEVNET_SEED: String(seeded) })
   const exited = once(child, 'exit')
-  for await (const line of createInterface({ input: child.stdout })) if (line.includes('"msg":"ready"')) break
+  await readyProgram(child)
   const pid = child.pid ?? 0
   for (const at of [0, seconds]) {
     await pause(at * 1000)
