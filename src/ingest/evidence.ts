@@ -2,7 +2,7 @@ import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
-import { equalBytes, runningSha256, sha256 } from '../proof/digest.js'
+import { equalBytes, runningSha256 } from '../proof/digest.js'
 import { isBoundById } from '../proof/transaction.js'
 import type { Directories } from '../source/directories.js'
 import type { OpenRoot } from '../source/items.js'
@@ -68,13 +68,8 @@ export class Evidence {
     signal: AbortSignal,
   ): Promise<ProofVerdict> {
     if (!isBoundById(transaction)) return undecided('its id vouches for no data')
-    const { id, format, data, dataRoot, dataSize } = transaction
+    const { id, dataRoot, dataSize } = transaction
     const proven: ProofVerdict = { kind: 'proven', learned: learnedOfTransaction(transaction) }
-    if (format === 1) {
-      // Its signature covers the data, which came with the header.
-      if (data.length < dataSize) return undecided('the data of a format-1 transaction is not at hand')
-      return equalBytes(sha256(data), digest) ? proven : { kind: 'wrong', reason: 'other data was signed' }
-    }
     if (known.size !== dataSize) return { kind: 'wrong', reason: `the signed size is ${dataSize}` }
     const part = this.parts.store.part(digest)
     const root = await this.parts.prover.dataRoot(part, dataSize)

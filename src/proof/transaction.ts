@@ -55,11 +55,13 @@ export function ownerOf(tx: Transaction): Uint8Array {
 }
 
 /**
- * Whether the id proves the transaction's fields. It does not where the owner is recovered from the signature: with a
- * changed field another key is recovered, under the same id, so one node alone could send false fields.
+ * Whether the id proves the transaction's fields, so that one node alone cannot send false ones. It does not where the owner is
+ * recovered from the signature: with a changed field another key is recovered, under the same id. Nor in format 1, which signs its
+ * fields one behind the other, without their lengths: the first 32 bytes of the data are as good a target, and the digits of an
+ * amount as good an end of the data.
  */
 export function isBoundById(tx: Pick<Transaction, 'format' | 'owner'>): boolean {
-  return tx.format === 1 || tx.owner.length > 0
+  return tx.format === 2 && tx.owner.length > 0
 }
 
 function forged(tx: Transaction, message: string): Refusal {
@@ -71,8 +73,8 @@ function forged(tx: Transaction, message: string): Refusal {
  * comes with a format-2 transaction has its data root. Redenominated transactions of format 1 are refused: their
  * signature does not cover the data.
  *
- * Where the owner is recovered from the signature, the id does not prove the other fields: changed fields are a valid
- * transaction of another key under the same id (`isBoundById`).
+ * Where the owner is recovered from the signature, and in format 1, the id does not prove the other fields: others make a valid
+ * transaction under the same id (`isBoundById`).
  */
 export function verifyTransaction(tx: Transaction): true | Refusal {
   if (idOfBytes(sha256(tx.signature)) !== tx.id) return forged(tx, 'the id is not the hash of the signature')

@@ -8,7 +8,7 @@ import { parseTransaction, type Transaction, transactionJson } from '../../src/f
 import { dataTree } from '../../src/proof/data-root.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { signTransaction, signTransactionEcdsa } from '../../src/proof/sign.js'
-import { ownerOf, signatureData, verifyTransaction } from '../../src/proof/transaction.js'
+import { isBoundById, ownerOf, signatureData, verifyTransaction } from '../../src/proof/transaction.js'
 import { fixtureJson, fixtureLines, fixtureNames, sound } from '../fixture-file.js'
 
 const jwk = fixtureJson<JsonWebKey>('rsa-4096.jwk.json')
@@ -158,3 +158,22 @@ t.test('redenominated amounts are signed with their denomination', async (t) => 
     'such a signature leaves out the data',
   )
 })
+
+t.test(
+  'the id of format 1 does not bind its fields: others, cut elsewhere, have the same signature',
+  async (t) => {
+    const whole = Buffer.from('The first 32 bytes are a target. The rest is what is left')
+    const plain = { ...unsigned, format: 1 as const, target: Buffer.alloc(0), dataRoot: Buffer.alloc(0) }
+    const amounts = { quantity: 12n, reward: 345n, data: whole, dataSize: whole.length }
+    const signed = signTransaction({ ...plain, ...amounts }, jwk)
+    t.equal(verifyTransaction(signed), true)
+    const others: Partial<Transaction>[] = [
+      { target: whole.subarray(0, 32), data: whole.subarray(32), dataSize: whole.length - 32 },
+      { data: Buffer.concat([whole, Buffer.from('1')]), dataSize: whole.length + 1, quantity: 2n },
+    ]
+    for (const other of others) t.equal(verifyTransaction({ ...signed, ...other }), true)
+    t.notOk(isBoundById(signed))
+    t.ok(isBoundById({ format: 2, owner: signed.owner }))
+    t.notOk(isBoundById({ format: 2, owner: Buffer.alloc(0) }), 'where the key is recovered')
+  },
+)
