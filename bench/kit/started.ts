@@ -6,7 +6,7 @@ import { sluiceWords } from './folders.js'
 /** The program, whose output is read here. */
 export type Started = ChildProcessByStdio<null, Readable, null>
 
-/** Starts the program on a data folder, on free ports and with two edge threads, beside an empty chain unless `settings` say otherwise. */
+/** Starts the program on a data folder, on free ports; two edge threads and an empty chain unless `settings` say otherwise. */
 export function startProgram(folder: string, settings: Readonly<Record<string, string>> = {}): Started {
   return spawn(process.execPath, [...sluiceWords, 'start'], {
     env: {

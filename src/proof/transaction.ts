@@ -56,9 +56,9 @@ export function ownerOf(tx: Transaction): Uint8Array {
 
 /**
  * Whether the id proves the transaction's fields, so that one node alone cannot send false ones. It does not where the owner is
- * recovered from the signature: with a changed field another key is recovered, under the same id. Nor in format 1, which signs its
- * fields one behind the other, without their lengths: the first 32 bytes of the data are as good a target, and the digits of an
- * amount as good an end of the data.
+ * recovered from the signature: with a changed field another key is recovered, under the same id. Nor in format 1, which signs
+ * its fields one behind the other, without their lengths: the first 32 bytes of the data are as good a target, and the digits of
+ * an amount as good an end of the data.
  */
 export function isBoundById(tx: Pick<Transaction, 'format' | 'owner'>): boolean {
   return tx.format === 2 && tx.owner.length > 0
