@@ -50,8 +50,10 @@ function pathsOf(name: AddonName): string[] {
 
 /** The addon of the folder `name` beside this file's source; undefined where it was not built for this machine. */
 export function loadAddon<Addon>(name: AddonName): Addon | undefined {
-  if (without) return undefined
-  const load = createRequire(import.meta.url)
+  const { url } = import.meta as { readonly url?: string }
+  // Bundlers that write CommonJS leave no place of the file behind: no addon can lie beside it.
+  if (without || url === undefined) return undefined
+  const load = createRequire(url)
   for (const path of pathsOf(name)) {
     try {
       return load(path) as Addon

@@ -2,7 +2,6 @@ import { createRequire } from 'node:module'
 
 type Library = typeof import('@noble/curves/secp256k1.js')
 
-const require = createRequire(import.meta.url)
 let library: Library | undefined
 
 /**
@@ -10,7 +9,8 @@ let library: Library | undefined
  * that needs it, because it takes 2 to 4 MB of each thread. `require` and not `import()`: verifiers answer at once.
  */
 export function nobleSecp256k1(): Library['secp256k1'] {
-  library ??= require('@noble/curves/secp256k1.js') as Library
+  // Not where this file is loaded: bundlers that write CommonJS take `import.meta` away, and the client is of use without this.
+  library ??= createRequire(import.meta.url)('@noble/curves/secp256k1.js') as Library
   return library.secp256k1
 }
 

@@ -1,9 +1,13 @@
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import {
   createData,
   DataItem,
   ArweaveSigner as TheirArweave,
   EthereumSigner as TheirEthereum,
 } from 'arbundles'
+import { build } from 'esbuild'
 import t from 'tap'
 import { addonSigner } from '#addon-signer'
 import { secp256k1By } from '../../native/secp256k1/secp256k1.js'
@@ -101,6 +105,22 @@ t.test('an addon signs what the library signs', async (t) => {
   const digest = personalDigest(hello)
   t.strictSame(digestSigner(secret)(digest), signDigest(digest, secret))
   t.equal(withoutAddon(secret), undefined)
+})
+
+t.test('bundled as CommonJS for Node, where a file does not know its place, the library signs', async (t) => {
+  const outfile = join(t.testdir({}), 'client.cjs')
+  const entry = fileURLToPath(new URL('../../src/client/index.js', import.meta.url))
+  await build({
+    entryPoints: [entry],
+    outfile,
+    bundle: true,
+    format: 'cjs',
+    platform: 'node',
+    logLevel: 'silent',
+  })
+  const bundled = createRequire(import.meta.url)(outfile) as typeof import('../../src/client/index.js')
+  const signer = await bundled.signerOfEthereum(secret)
+  t.strictSame(await signer.sign(hello), signDigest(personalDigest(hello), secret))
 })
 
 t.test('items of arbundles are read and verified', async (t) => {
