@@ -87,7 +87,7 @@ export function signatureBase(
   let lines = `"@status": ${statement.status}\n`
   for (const [name, value] of joined(statement.covered)) {
     names += ` "${name}"`
-    lines += `"${name}": ${value.trim()}\n`
+    lines += `"${name}": ${value}\n`
   }
   if (bindRequest) {
     names += ' "@method";req "@path";req'
@@ -97,11 +97,14 @@ export function signatureBase(
   return { base: `${lines}"@signature-params": ${parameters}`, parameters }
 }
 
-/** Several lines of one name as one (RFC 9421 section 2.1). Most answers have none, and are returned as they are. */
+/**
+ * Lines without the space around their values, several of one name as one (RFC 9421 section 2.1). What is joined keeps the space
+ * behind its last comma, where the last value is empty. Most answers have no such lines.
+ */
 function joined(lines: readonly Line[]): readonly Line[] {
   const names = new Set<string>()
   for (const [name] of lines) names.add(name)
-  if (names.size === lines.length) return lines
+  if (names.size === lines.length) return lines.map(([name, value]) => [name, value.trim()])
   const values = new Map<string, string>()
   for (const [name, value] of lines) {
     const before = values.get(name)

@@ -24,6 +24,7 @@ const lines: Line[] = [
   ['ETag', '"x"'],
   ['X-Chain-Tag-App', 'one'],
   ['X-Chain-Tag-App', 'two'],
+  ['X-Chain-Tag-App', ''],
   ['X-Chain-Tag-Empty', ''],
 ]
 
@@ -56,7 +57,8 @@ t.test('the base has status, covered headers in the order of the answer, then me
     '"x-gateway-data-id": 3Mgj7Hd6Nu6ZAWTvqFc0XpqkpzF1wXqIzDyXpJzXfJ0',
     '"x-gateway-verified": true',
     '"content-digest": sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:',
-    '"x-chain-tag-app": one, two',
+    // With the space before the last value, which is empty.
+    '"x-chain-tag-app": one, two, ',
     '"x-chain-tag-empty": ',
     '"@method";req: GET',
     `"@path";req: ${path}`,
