@@ -204,12 +204,14 @@ class ReadyAnswers {
     insert(made);
   }
 
-  // The answer to HEAD where there is none of its own: that to GET has the same lines but for the signature.
+  // The answer to HEAD where there is none of its own: that to GET has the same lines but for the signature. Where tokens are taken, the
+  // two have buckets of their own.
   Answer* findFor(Question question) {
     Answer* found = find(question);
     if (found != nullptr || !question.isHead || question.variant == Variant::kPart) return found;
     question.isHead = false;
-    return find(question);
+    found = find(question);
+    return found != nullptr && found->price == Price::kTokens ? nullptr : found;
   }
 
   Answer* find(const Question& question) {
