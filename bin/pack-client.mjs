@@ -27,6 +27,11 @@ try {
     filter: (path) => !path.endsWith('.tsbuildinfo'),
   })
   cpSync(join(types, 'src/client'), join(folder, 'package/lib'), { recursive: true })
+  // A browser without a bundler, where an import map says what the libraries are, would know nothing of a name of the package's own.
+  const evm = join(folder, 'package/lib/evm.js')
+  const [head, tail, ...more] = readFileSync(evm, 'utf8').split("'#addon-signer'")
+  if (tail === undefined || more.length > 0) throw new Error('evm.js imports something else than was thought')
+  writeFileSync(evm, `${head}'./no-addon.js'${tail}`)
   cpSync(join(root, 'LICENSE'), join(folder, 'package/LICENSE'))
   const { version, license, dependencies } = manifest
   const entry = (path) => ({ types: `./lib/${path}.d.ts`, default: `./lib/${path}.js` })
@@ -38,7 +43,6 @@ try {
     type: 'module',
     sideEffects: ['./lib/fetch/service-worker.js'],
     engines: { node: '>=20.19' },
-    imports: { '#addon-signer': './lib/no-addon.js' },
     exports: {
       '.': entry('index'),
       './fetch': entry('fetch/index'),

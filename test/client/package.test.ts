@@ -73,6 +73,18 @@ t.test('the packed client is small, typed, and bundles as it is', async (t) => {
     scripts?: object
   }
   t.equal(manifest.scripts, undefined)
+  const code = readdirSync(join(lib, 'lib'), { recursive: true, encoding: 'utf8' }).filter((path) =>
+    path.endsWith('.js'),
+  )
+  const imports = /^(?:import|export) .*\bfrom '(.+)'|^import '(.+)'|\bimport\('([^']+)'\)/gm
+  const imported = code.flatMap((path) =>
+    [...readFileSync(join(lib, 'lib', path), 'utf8').matchAll(imports)].map(
+      ([, named = '', plain = '', late = '']) => named || plain || late,
+    ),
+  )
+  t.ok(imported.includes('./no-addon.js'))
+  const others = imported.filter((name) => !/^(\.{1,2}\/|node:|@noble\/)/.test(name))
+  t.strictSame(others, [], 'nothing but its own files, libraries that it names, and what Node has')
   for (const { types } of Object.values(manifest.exports)) t.ok(existsSync(join(lib, types)), types)
   const core = "export { SluiceClient, signerOfArweave, signerOfEthereum } from 'sluice-client'"
   const { atOnce, withEvm } = await bundled(folder, core, 'core')
