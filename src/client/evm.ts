@@ -29,7 +29,8 @@ export function signDigest(digest: Uint8Array, secret: Uint8Array): Uint8Array {
  * where it would sign otherwise than the library does.
  */
 export function digestSigner(secret: Uint8Array): (digest: Uint8Array) => Uint8Array {
-  const kept = secret.slice()
+  // Of a Buffer, `slice` is the same memory, which whoever gave it may wipe.
+  const kept = Uint8Array.from(secret)
   const byAddon = addonSigner(kept)
   if (byAddon === undefined) return (digest) => signDigest(digest, kept)
   const signed = (digest: Uint8Array): Uint8Array => {

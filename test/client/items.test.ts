@@ -119,7 +119,9 @@ t.test('bundled as CommonJS for Node, where a file does not know its place, the 
     logLevel: 'silent',
   })
   const bundled = createRequire(import.meta.url)(outfile) as typeof import('../../src/client/index.js')
-  const signer = await bundled.signerOfEthereum(secret)
+  const given = Buffer.from(secret)
+  const signer = await bundled.signerOfEthereum(given)
+  given.fill(0)
   t.strictSame(await signer.sign(hello), signDigest(personalDigest(hello), secret))
 })
 
