@@ -15,6 +15,8 @@ const ownPlaces = (outdir) => ({
   setup: ({ onLoad }) =>
     onLoad({ filter: /\.ts$/ }, async ({ path }) => {
       const text = await readFile(path, 'utf8')
+      if (/import\.meta(?!\.url)/.test(text))
+        throw new Error(`${path}: only import.meta.url, as these words, is known in a bundle`)
       const compiled = `${root}dist/${relative(root, path).replace(/\.ts$/, '.js')}`
       const place = relative(outdir, compiled).replaceAll(sep, '/')
       return {

@@ -50,8 +50,8 @@ function pathsOf(name: AddonName): string[] {
 
 /** The addon of the folder `name` beside this file's source; undefined where it was not built for this machine. */
 export function loadAddon<Addon>(name: AddonName): Addon | undefined {
-  const { url } = import.meta as { readonly url?: string }
   // Bundlers that write CommonJS leave no place of the file behind: no addon can lie beside it.
+  const url: string | undefined = import.meta.url
   if (without || url === undefined) return undefined
   const load = createRequire(url)
   for (const path of pathsOf(name)) {

@@ -9,7 +9,7 @@ let library: Library | undefined
  * that needs it, because it takes 2 to 4 MB of each thread. `require` and not `import()`: verifiers answer at once.
  */
 export function nobleSecp256k1(): Library['secp256k1'] {
-  // Not where this file is loaded: bundlers that write CommonJS take `import.meta` away, and the client is of use without this.
+  // Not where this file is loaded: in a bundle of CommonJS it has no place, and the client is of use without this.
   library ??= createRequire(import.meta.url)('@noble/curves/secp256k1.js') as Library
   return library.secp256k1
 }
