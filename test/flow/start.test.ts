@@ -4,6 +4,7 @@ import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { getPriority } from 'node:os'
 import t, { type Test } from 'tap'
+import { missingAddons } from '../../native/addon.js'
 import { policyOf } from '../../native/schedule/schedule.js'
 import { pause } from '../../src/actor/clock.js'
 import { type Rank, ranks } from '../../src/actor/priority.js'
@@ -16,6 +17,12 @@ t.test(
     const dataPath = t.testdir()
     const running = await run(t, dataPath, twoEdges, false)
     t.strictSame(Object.keys(running.examples).sort(), ['image', 'item', 'large', 'nested', 'page', 'site'])
+    const missing = running.log.flatMap(({ addon }) => (addon === undefined ? [] : [addon]))
+    t.strictSame(
+      missing,
+      missingAddons().map(({ addon }) => addon),
+      'the program finds the addons that are here',
+    )
     for (const [name, id] of Object.entries(running.examples)) {
       const answer = await fetch(`${running.urls.gateway}/${id}`)
       const bytes = Buffer.from(await answer.arrayBuffer())
