@@ -175,7 +175,8 @@ export class TopUps {
     const topUp = read(stored)
     if (topUp.state === 'failed') return topUp
     const watched = await this.parts.ledger.record(watchedKind, stored.key)
-    if (watched === undefined) return topUp
+    // Not looked at any more: another look may have ended it since this one read it.
+    if (watched === undefined) return read((await this.parts.ledger.record(kind, stored.key)) ?? stored)
     const seen = await this.#reader(topUp.token).find(topUp.token, topUp.id)
     // Nothing follows from silence.
     if (seen !== 'unknown' && isRefusal(seen)) return topUp
