@@ -87,10 +87,16 @@ export const startWithLimits: StartServers = async (served, { threads }) => {
 /** What a server may need for itself from then on; what it does not need holds more contents. */
 const ownBytes = 2 ** 28
 
-/** Beside nginx, each with memory for half of the contents (`canBoundMemory`). */
+/**
+ * Beside nginx, each with memory for half of the contents (`canBoundMemory`). One nginx: a page counts for the group that has read it
+ * first, so that two with the same files would have all of them in memory.
+ */
 export const startWithLittleMemory: StartServers = async (served, order) => {
-  const bytes = served.corpus.contents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
-  const started = await startWithNginx(served, order)
+  const { corpus } = served
+  const bytes = corpus.contents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+  const started = [await startOurs(served, order.threads)]
+  const files = { files: corpus.filesFolder, sites: undefined }
+  await begin(started, order, 'nginx', () => fileServer(files, order.threads, true))
   const bounded = started.map((each) => {
     const free = boundMemory(each.pid, ownBytes + Math.round(bytes / 2))
     return { ...each, stop: () => each.stop().finally(free) }

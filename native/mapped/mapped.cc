@@ -123,7 +123,7 @@ napi_value settle(napi_env env, napi_callback_info info) {
   Range range = rangeOf(mapping, arguments);
   bool fill = arguments.truth(3);
   if (!arguments.good) return nullptr;
-  bool here = mapping::isResident(range) && (!fill || mapping::populate(range) == 0);
+  bool here = mapping::isResident(range) && (!fill || mapping::populate(range, true) == 0);
   napi_value result;
   napi_get_boolean(env, here, &result);
   return result;
@@ -139,7 +139,7 @@ struct Fetch {
 
 void runFetch(napi_env, void* data) {
   Fetch* fetch = static_cast<Fetch*>(data);
-  fetch->failed = mapping::populate(fetch->range);
+  fetch->failed = mapping::populate(fetch->range, false);
 }
 
 void endFetch(napi_env env, napi_status status, void* data) {

@@ -58,8 +58,9 @@ Mapping* of(int fd, const struct stat& found, bool written) {
       errno = code;
       return nullptr;
     }
-    // A hint: file systems that support it then read and map two MiB at a time.
-    madvise(start, size, MADV_HUGEPAGE);
+    // File systems that support it then read and map two MiB at a time. Not where the file has many small contents: whoever wants one
+    // of them would read two MiB, and where memory is less than what is on the disk, these push out hundreds of others.
+    if (!written) madvise(start, size, MADV_HUGEPAGE);
   }
   bool isKept = size > 0 && opened.size() < openedMax;
   if (!isKept) ::close(fd);
@@ -108,12 +109,13 @@ bool isResident(const Range& range) {
   return true;
 }
 
-int populate(const Range& range) {
+int populate(const Range& range, bool isHere) {
   if (range.length == 0) return 0;
+  // Asks the disk for these pages alone and in one go; page by page the kernel would read 128 KiB around the first of them.
+  if (!isHere) madvise(range.start, range.length, MADV_WILLNEED);
   if (madvise(range.start, range.length, MADV_POPULATE_READ) == 0) return 0;
   if (errno != EINVAL) return errno;
   // Kernels before 5.14 know no MADV_POPULATE_READ: touch the pages.
-  madvise(range.start, range.length, MADV_WILLNEED);
   for (size_t at = 0; at < range.length; at += pageSize()) {
     char byte;
     if (!bus::copied(&byte, range.start + at, 1)) return EFAULT;

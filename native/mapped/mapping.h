@@ -48,8 +48,8 @@ Range pagesAround(const Mapping* mapping, size_t start, size_t end);
 
 bool isResident(const Range& range);
 
-// Brings every page in and fills the page tables. 0, or the number of the error.
-int populate(const Range& range);
+// Brings every page in and fills the page tables. `isHere`: all of them are in memory already. 0, or the number of the error.
+int populate(const Range& range, bool isHere);
 
 // Whether bytes that somebody holds lie in a file that is kept open, and where.
 bool findPlace(const uint8_t* start, size_t length, file_places::Place* place);
