@@ -88,8 +88,8 @@ export const startWithLimits: StartServers = async (served, { threads }) => {
 const ownBytes = 2 ** 28
 
 /**
- * Beside nginx, each with memory for half of the contents (`canBoundMemory`). One nginx: a page counts for the group that has read it
- * first, so that two with the same files would have all of them in memory.
+ * Beside nginx, each with memory for half of the contents (`canBoundMemory`). One nginx: a page counts for the group that has
+ * read it first, so that two with the same files would have all of them in memory.
  */
 export const startWithLittleMemory: StartServers = async (served, order) => {
   const { corpus } = served
