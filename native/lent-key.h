@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "handed.h"
+#include "hidden.h"
 
 namespace lent_key {
 
@@ -20,10 +20,7 @@ struct Told {
   Sign sign = nullptr;
   uint8_t secret[kSecret] = {};
 
-  ~Told() {
-    memset(secret, 0, sizeof(secret));
-    __asm__ volatile("" : : "r"(secret) : "memory");
-  }
+  ~Told() { hidden::wipe(secret, sizeof(secret)); }
 };
 
 constexpr napi_type_tag kTag = {0x9b1f60d2c7a84e35, 0x86e4f1a9d35b7c02};

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { ed25519SignerOf, type LentKey, lentKeyOf, type SignEd25519 } from '../../native/ed25519/ed25519.js'
+import { ed25519SignerOf, type SignEd25519 } from '../../native/ed25519/ed25519.js'
 import { decodeBase58, encodeBase58 } from '../format/base58.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { readSmall } from '../store/folder.js'
@@ -11,8 +11,6 @@ export interface SigningKey {
   readonly privateKey: KeyObject
   /** Signs with it, on this thread. */
   readonly sign: SignEd25519
-  /** For the server, where it signs by itself. */
-  readonly lent?: LentKey | undefined
   /** 32 raw bytes. */
   readonly publicKey: Uint8Array
   /** `ed25519:` and the public key as 43 characters of base64url: all that a verifier needs. */
@@ -56,7 +54,6 @@ function keyOf(privateKey: KeyObject): SigningKey {
   return {
     privateKey,
     sign: ed25519SignerOf(privateKey),
-    lent: lentKeyOf(privateKey),
     publicKey,
     keyId: `ed25519:${encodeBase64url(publicKey)}`,
     solanaAddress: encodeBase58(publicKey),

@@ -1,4 +1,4 @@
-import type { LentKey } from '../../native/ed25519/ed25519.js'
+import { type LentKey, lentKeyOf } from '../../native/ed25519/ed25519.js'
 import { Recent } from '../catalog/recent.js'
 import type { SigningKey } from './keys.js'
 import type { Line } from './line.js'
@@ -57,6 +57,7 @@ export function createSigner(
     const { base, parameters } = signatureBase(statement, seconds, key.keyId, bindRequest)
     return linesOf(parameters, key.sign(Buffer.from(base)))
   }
+  const lent = lentKeyOf(key.privateKey)
   return {
     key,
     reuseSeconds,
@@ -69,7 +70,7 @@ export function createSigner(
       remembered.set(base, { lines, seconds })
       return lines
     },
-    lent: key.lent && { key: key.lent, reuseSeconds },
+    lent: lent && { key: lent, reuseSeconds },
   }
 }
 
