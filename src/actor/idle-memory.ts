@@ -14,27 +14,47 @@ const quietTurns = 8
 const collections = 3
 /** Growth that is worth a collection. */
 const growthBytes = 4 * 1024 * 1024
+/** What all threads together may take of one processor where the program counts as quiet. */
+const quietProcessShare = 0.1
+
+/** What a thread knows of the last turn. */
+export interface Turn {
+  /** Share of it that the thread worked, 0 to 1. */
+  readonly busyShare: number
+  /** Memory of the thread's heap now. */
+  readonly heapBytes: number
+  /** Processor time of all threads since the process began. */
+  readonly processMs: number
+}
 
 /**
  * Decides when a thread gives memory back. V8 collects garbage when something is allocated: a thread that has no work keeps what
- * its start or its last burst of work took (young generation of 32 MiB, garbage) for ever.
+ * its start or its last burst of work took (young generation of 32 MiB, garbage) for ever. It is done only where the whole
+ * process is quiet: all collections of a start take more than a second of processor time, which threads with work need.
  */
 export class IdleMemory {
+  /** Turns of the quiet time. */
   #quiet = 0
+  /** Collections that are left of a row. */
   #owed = 0
   #floorBytes = 0
+  /** `processMs` when the quiet time began. */
+  #sinceMs = 0
 
-  /** One turn is over: `busyShare` (0 to 1) of it was work, the heap has `heapBytes` now. Whether to collect garbage now. */
-  turn(busyShare: number, heapBytes: number): boolean {
+  /** One turn is over. Whether to collect garbage now. */
+  turn({ busyShare, heapBytes, processMs }: Turn): boolean {
     if (busyShare > quietShare) {
       // Whoever asks now must not wait for what is left of the row: each collection moves all that is alive.
-      this.#quiet = 0
+      this.#begin(processMs)
       this.#owed = 0
       return false
     }
-    this.#quiet += 1
     if (this.#owed === 0) {
-      if (this.#quiet < quietTurns || heapBytes < this.#floorBytes + growthBytes) return false
+      this.#quiet += 1
+      if (this.#quiet < quietTurns) return false
+      const isQuietProcess = processMs - this.#sinceMs <= quietTurns * turnMs * quietProcessShare
+      this.#begin(processMs)
+      if (!isQuietProcess || heapBytes < this.#floorBytes + growthBytes) return false
       this.#owed = collections
     }
     this.#owed -= 1
@@ -44,6 +64,12 @@ export class IdleMemory {
   /** The last collection of a row is done: the heap has `heapBytes` now. */
   collected(heapBytes: number): void {
     if (this.#owed === 0) this.#floorBytes = heapBytes
+  }
+
+  /** The quiet time begins anew. */
+  #begin(processMs: number): void {
+    this.#quiet = 0
+    this.#sinceMs = processMs
   }
 }
 
@@ -71,27 +97,32 @@ export function collector(): () => void {
 }
 
 /**
- * From now on this thread gives back memory that it does not need, whenever it has had nothing to do for some seconds. On the
- * main thread: also what the C library keeps for all threads.
+ * From now on this thread gives back memory that it does not need, whenever it and all others have had nothing to do for some
+ * seconds. On the main thread: also what the C library keeps for all threads.
  */
 export function giveMemoryBack(): void {
   const memory = new IdleMemory()
   const busy = new BusyShare()
   const collect = collector()
-  let untilTrim = quietTurns
+  const untilTrim = new QuietProcess()
   systemClock.every(turnMs, () => {
-    if (memory.turn(busy.next(), getHeapStatistics().total_heap_size)) {
+    const processMs = ranOfProcessMs()
+    if (memory.turn({ busyShare: busy.next(), heapBytes: heapBytes(), processMs })) {
       collect()
-      memory.collected(getHeapStatistics().total_heap_size)
+      memory.collected(heapBytes())
       // The time of the collection is no work.
       busy.next()
     }
-    if (!isMainThread) return
-    untilTrim -= 1
-    if (untilTrim > 0) return
-    untilTrim = 2 * quietTurns
-    if (isQuietProcess()) trimMemory()
+    if (isMainThread && untilTrim.turn(processMs)) trimMemory()
   })
+}
+
+const heapBytes = (): number => getHeapStatistics().total_heap_size
+
+/** Processor time of all threads since the process began. */
+function ranOfProcessMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
 }
 
 /**
@@ -116,15 +147,17 @@ class BusyShare {
   }
 }
 
-let used = process.cpuUsage()
-let usedAtMs = 0
+/** Says every few turns whether all threads together took next to nothing of the processors since it was asked last. */
+class QuietProcess {
+  #turns = 0
+  #sinceMs = 0
 
-/** Whether all threads together took next to nothing of the processors since the last question. */
-function isQuietProcess(): boolean {
-  const nowMs = systemClock.monotonic()
-  const { user, system } = process.cpuUsage(used)
-  const share = (user + system) / 1000 / Math.max(1, nowMs - usedAtMs)
-  used = process.cpuUsage()
-  usedAtMs = nowMs
-  return share < 0.1
+  turn(processMs: number): boolean {
+    this.#turns += 1
+    if (this.#turns < 2 * quietTurns) return false
+    const isQuiet = processMs - this.#sinceMs < this.#turns * turnMs * quietProcessShare
+    this.#turns = 0
+    this.#sinceMs = processMs
+    return isQuiet
+  }
 }

@@ -3,11 +3,13 @@ import t from 'tap'
 import { collector, IdleMemory } from '../../src/actor/idle-memory.js'
 
 const MiB = 1024 * 1024
+const idle = { busyShare: 0, processMs: 0 }
+const busy = { busyShare: 0.5, processMs: 0 }
 
-/** What it says in so many quiet turns. */
-function quiet(memory: IdleMemory, turns: number, heapBytes: number): boolean[] {
-  return Array.from({ length: turns }, () => {
-    const isTime = memory.turn(0, heapBytes)
+/** What it says in so many quiet turns, in each of which the process took `turnMs` of the processors. */
+function quiet(memory: IdleMemory, turns: number, heapBytes: number, turnMs = 0): boolean[] {
+  return Array.from({ length: turns }, (_, at) => {
+    const isTime = memory.turn({ busyShare: 0, heapBytes, processMs: at * turnMs })
     if (isTime) memory.collected(heapBytes)
     return isTime
   })
@@ -22,15 +24,15 @@ t.test('memory is given back in three turns once a thread was quiet for a while'
 t.test('work in between begins the quiet time anew', async (t) => {
   const memory = new IdleMemory()
   quiet(memory, 7, 20 * MiB)
-  t.notOk(memory.turn(0.5, 20 * MiB))
+  t.notOk(memory.turn({ ...busy, heapBytes: 20 * MiB }))
   t.notOk(quiet(memory, 7, 20 * MiB).includes(true))
-  t.ok(memory.turn(0, 20 * MiB))
+  t.ok(memory.turn({ ...idle, heapBytes: 20 * MiB }))
 })
 
 t.test('work ends a row of collections, which begins anew after it', async (t) => {
   const memory = new IdleMemory()
   t.ok(quiet(memory, 8, 20 * MiB).includes(true))
-  t.notOk(memory.turn(0.5, 20 * MiB))
+  t.notOk(memory.turn({ ...busy, heapBytes: 20 * MiB }))
   t.notOk(quiet(memory, 7, 20 * MiB).includes(true))
   t.same(quiet(memory, 4, 20 * MiB), [true, true, true, false])
 })
@@ -40,6 +42,16 @@ t.test('where a heap grew little, there is nothing to give back', async (t) => {
   quiet(memory, 10, 20 * MiB)
   t.notOk(quiet(memory, 100, 23 * MiB).includes(true))
   t.ok(quiet(memory, 100, 24 * MiB).includes(true))
+})
+
+t.test('where other threads work, a quiet one does not take their processors', async (t) => {
+  const memory = new IdleMemory()
+  t.notOk(quiet(memory, 100, 20 * MiB, 500).includes(true))
+  t.ok(memory.turn({ busyShare: 0.5, heapBytes: 20 * MiB, processMs: 50_000 }) === false)
+  const said = Array.from({ length: 8 }, () =>
+    memory.turn({ busyShare: 0, heapBytes: 20 * MiB, processMs: 50_100 }),
+  )
+  t.same(said, [false, false, false, false, false, false, false, true])
 })
 
 t.test('a heap with holes shrinks to what is alive', async (t) => {
