@@ -11,6 +11,7 @@
 #include "../bus.h"
 #include "../calls.h"
 #include "../file-places.h"
+#include "../resident.h"
 #include "mapping.h"
 #include "small-files.h"
 
@@ -123,7 +124,7 @@ napi_value settle(napi_env env, napi_callback_info info) {
   Range range = rangeOf(mapping, arguments);
   bool fill = arguments.truth(3);
   if (!arguments.good) return nullptr;
-  bool here = mapping::isResident(range) && (!fill || mapping::populate(range, true) == 0);
+  bool here = resident::isIn(range.start, range.length) && (!fill || mapping::populate(range, true) == 0);
   napi_value result;
   napi_get_boolean(env, here, &result);
   return result;

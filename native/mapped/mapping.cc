@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "../bus.h"
+#include "../resident.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -27,11 +28,6 @@ std::map<Key, Mapping*> mappings;
 std::map<const uint8_t*, Mapping*> opened;
 // So many files are kept open at most.
 size_t openedMax = 256;
-
-size_t pageSize() {
-  static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return size;
-}
 
 }  // namespace
 
@@ -90,23 +86,8 @@ void release(Mapping* mapping) {
 
 Range pagesAround(const Mapping* mapping, size_t start, size_t end) {
   if (start == end) return {mapping->start, 0};
-  size_t first = start / pageSize() * pageSize();
+  size_t first = start / resident::pageSize() * resident::pageSize();
   return {mapping->start + first, end - first};
-}
-
-bool isResident(const Range& range) {
-  size_t page = pageSize();
-  unsigned char pages[1024];
-  for (size_t done = 0; done < range.length;) {
-    size_t length = range.length - done;
-    if (length > sizeof(pages) * page) length = sizeof(pages) * page;
-    if (mincore(range.start + done, length, pages) != 0) return false;
-    for (size_t at = 0; at < (length + page - 1) / page; at += 1) {
-      if ((pages[at] & 1) == 0) return false;
-    }
-    done += length;
-  }
-  return true;
 }
 
 int populate(const Range& range, bool isHere) {
@@ -116,7 +97,7 @@ int populate(const Range& range, bool isHere) {
   if (madvise(range.start, range.length, MADV_POPULATE_READ) == 0) return 0;
   if (errno != EINVAL) return errno;
   // Kernels before 5.14 know no MADV_POPULATE_READ: touch the pages.
-  for (size_t at = 0; at < range.length; at += pageSize()) {
+  for (size_t at = 0; at < range.length; at += resident::pageSize()) {
     char byte;
     if (!bus::copied(&byte, range.start + at, 1)) return EFAULT;
   }

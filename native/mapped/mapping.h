@@ -46,8 +46,6 @@ struct Range {
 // `start` to `end`: within the mapping.
 Range pagesAround(const Mapping* mapping, size_t start, size_t end);
 
-bool isResident(const Range& range);
-
 // Brings every page in and fills the page tables. `isHere`: all of them are in memory already. 0, or the number of the error.
 int populate(const Range& range, bool isHere);
 

@@ -18,6 +18,9 @@ struct Memory {
   std::vector<uint8_t> bytes, outbox;
 };
 
+// What a region is kept by: its memory, and the numbers that say what is believed of it.
+constexpr size_t kRegionRefs = 3;
+
 // One server and the JavaScript that it talks to.
 struct Door {
   napi_env env;
@@ -25,7 +28,7 @@ struct Door {
   napi_ref hear = nullptr;
   std::shared_ptr<Memory> memory;
   napi_async_cleanup_hook_handle hook = nullptr;
-  // Shared memory that repeated answers look at, and memory that their bodies lie in, by region; null: it was closed.
+  // Shared memory that repeated answers look at; and of regions, one behind the other, what they are kept by; null: it was closed.
   std::vector<napi_ref> kept, regions;
 };
 

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "region.h"
 #include "sealed.h"
 
 namespace server {
@@ -54,19 +55,6 @@ struct Tally {
 // What limits make of an answer (limits.h): there are none; it is free for everybody; or its bytes are taken from buckets.
 enum class Price : uint8_t { kNone = 0, kFree = 1, kTokens = 2 };
 constexpr uint64_t kPrices = 3;
-
-// Memory that bodies lie in, and for each of its pages whether it is known to be in memory: 0 where it is not. Once closed, no
-// answer out of it is repeated.
-struct Region {
-  const uint8_t* memory;
-  size_t length;
-  const int32_t* here;
-  size_t pageBytes;
-  uint64_t serial;
-  bool open;
-  // The same for all threads that have the same bytes in memory; 0: nobody else does.
-  uint64_t key;
-};
 
 // An answer that is to be kept, as JavaScript describes it.
 struct Proposed {
@@ -145,13 +133,14 @@ class ReadyAnswers {
   size_t bytes() const { return bytes_; }
   size_t count() const { return count_; }
 
-  size_t open(const uint8_t* memory, size_t length, const int32_t* here, size_t pageBytes, uint64_t key) {
-    Region made{memory, length, here, pageBytes, ++serial_, true, key};
+  // The number of a region, whose serial number is set here.
+  size_t open(Region made) {
+    made.serial = ++serial_;
     size_t at = 0;
     while (at < regions.size() && regions[at].open) at += 1;
     if (at == regions.size()) regions.push_back(made);
     else regions[at] = made;
-    if (key != 0) keyed[key] = at;
+    if (made.key != 0) keyed[made.key] = at;
     return at;
   }
   void close(size_t region) {
@@ -234,14 +223,9 @@ class ReadyAnswers {
     return true;
   }
 
-  // Whether these bytes of its body can be read without waiting for the disk, as far as is known.
+  // Whether these bytes of its body can be read without waiting for the disk.
   bool isHere(const Answer& answer, size_t start, size_t end) const {
-    const Region& region = regions[answer.region];
-    size_t last = (answer.offset + end - 1) / region.pageBytes;
-    for (size_t at = (answer.offset + start) / region.pageBytes; at <= last; at += 1) {
-      if (__atomic_load_n(region.here + at, __ATOMIC_RELAXED) == 0) return false;
-    }
-    return true;
+    return regions[answer.region].isHere(answer.offset + start, answer.offset + end);
   }
 
   // Says that it was asked for: it is spared when room is needed here, and so is its record when its segment leaves.

@@ -12,7 +12,7 @@ namespace server {
 namespace {
 
 constexpr size_t kCellsMax = 1 << 16;
-constexpr size_t kPageMax = size_t{1} << 30;
+constexpr size_t kCellBytesMax = size_t{1} << 30;
 
 // The numbers of one answer, in order; then four for each condition.
 enum Number {
@@ -175,25 +175,28 @@ napi_value repeatTally(napi_env env, napi_callback_info info) {
   return numberOf(env, static_cast<double>(all.size() - 1));
 }
 
-// repeatRegion(door, memory, here, pageBytes, key) -> the number of a region: bodies may lie in `memory`, a Uint8Array, which must stay where
-// it is until `repeatClose`. `here`: a number of shared memory for each page of it, 0 while its bytes may not be in memory.
+// repeatRegion(door, memory, here, ticks, cellBytes, key) -> the number of a region: bodies may lie in `memory`, a Uint8Array, which must
+// stay where it is until `repeatClose`. `here`, `ticks`: shared memory as in region.h.
 napi_value repeatRegion(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatRegion");
   Door* door = doorOf(arguments);
   Bytes memory = arguments.bytes(1);
   auto here = arguments.shared<int32_t>(2, napi_int32_array, "is no Int32Array");
-  size_t pageBytes = static_cast<size_t>(arguments.integer(3, 1, kPageMax));
-  uint64_t key = arguments.integer(4, 0, static_cast<uint64_t>(kExact) - 1);
+  auto ticks = arguments.shared<int32_t>(3, napi_int32_array, "is no Int32Array");
+  size_t cellBytes = static_cast<size_t>(arguments.integer(4, 1, kCellBytesMax));
+  uint64_t key = arguments.integer(5, 0, static_cast<uint64_t>(kExact) - 1);
   if (!arguments.good || door == nullptr) return nullptr;
-  bool fits = memory.length > 0 && here.count >= (memory.length + pageBytes - 1) / pageBytes;
-  if (!fits) return arguments.wrong(2, "has too few pages", true), nullptr;
-  napi_ref kept[2] = {nullptr, nullptr};
-  for (size_t at = 0; at < 2; at += 1) {
+  bool fits = memory.length > 0 && here.count >= (memory.length + cellBytes - 1) / cellBytes;
+  if (!fits) return arguments.wrong(2, "has too few cells", true), nullptr;
+  if (ticks.count < kTickNumbers) return arguments.wrong(3, "has too few numbers", true), nullptr;
+  napi_ref kept[kRegionRefs] = {};
+  for (size_t at = 0; at < kRegionRefs; at += 1) {
     if (napi_create_reference(env, arguments.at(1 + at), 1, &kept[at]) != napi_ok) return nullptr;
   }
-  size_t made = door->server->repeats()->ready.open(memory.data, memory.length, here.start, pageBytes, key);
-  if (door->regions.size() < 2 * (made + 1)) door->regions.resize(2 * (made + 1), nullptr);
-  for (size_t at = 0; at < 2; at += 1) door->regions[2 * made + at] = kept[at];
+  Region region{memory.data, memory.length, here.start, cellBytes, ticks.start, 0, true, key};
+  size_t made = door->server->repeats()->ready.open(region);
+  if (door->regions.size() < kRegionRefs * (made + 1)) door->regions.resize(kRegionRefs * (made + 1), nullptr);
+  for (size_t at = 0; at < kRegionRefs; at += 1) door->regions[kRegionRefs * made + at] = kept[at];
   return numberOf(env, static_cast<double>(made));
 }
 
@@ -207,8 +210,8 @@ napi_value repeatClose(napi_env env, napi_callback_info info) {
   size_t region = static_cast<size_t>(arguments.integer(1, 0, ready.regions.size() - 1));
   if (!arguments.good) return nullptr;
   ready.close(region);
-  for (size_t at = 0; at < 2; at += 1) {
-    napi_ref kept = std::exchange(door->regions[2 * region + at], nullptr);
+  for (size_t at = 0; at < kRegionRefs; at += 1) {
+    napi_ref kept = std::exchange(door->regions[kRegionRefs * region + at], nullptr);
     if (kept != nullptr) napi_delete_reference(env, kept);
   }
   return nullptr;

@@ -14,11 +14,11 @@ export interface RepeatTable {
    */
   tally(meters: Float64Array, places: Float64Array, bounds: Float64Array, kind?: number): number
   /**
-   * The number of memory that bodies lie in. It must stay where it is until `close`. `here`: for each page of it 0 while its
-   * bytes may not be in memory. Shared memory. `key`: the same for all threads that have the same bytes, from 1 on; absent:
-   * nobody else does.
+   * The number of memory that bodies lie in. It must stay where it is until `close`. `here`: for each `cellBytes` of it the tick
+   * until which they are believed to be in memory; `ticks`: the present tick, and for how many a belief lasts. Both in shared
+   * memory. `key`: the same for all threads that have the same bytes, from 1 on; absent: nobody else does.
    */
-  region(memory: Uint8Array, here: Int32Array, pageBytes: number, key?: number): number
+  region(memory: Uint8Array, here: Int32Array, ticks: Int32Array, cellBytes: number, key?: number): number
   /** Nothing out of a region is sent any more. */
   close(region: number): void
   /** From now on answers are shared with all servers of this process that were given the same shared memory. Only once. */

@@ -44,7 +44,14 @@ interface Addon {
     bounds: Float64Array,
     kind: number,
   ): number
-  repeatRegion(door: Door, memory: Uint8Array, here: Int32Array, pageBytes: number, key: number): number
+  repeatRegion(
+    door: Door,
+    memory: Uint8Array,
+    here: Int32Array,
+    ticks: Int32Array,
+    cellBytes: number,
+    key: number,
+  ): number
   repeatClose(door: Door, region: number): void
   repeatShare(door: Door, group: Int32Array): void
   repeatSigns(door: Door, key: LentKey, reuseSeconds: number): void
@@ -161,7 +168,8 @@ class AddonWire implements Wire {
     return {
       cells: (memory) => native.repeatCells(door, memory),
       tally: (meters, places, bounds, kind = 0) => native.repeatTally(door, meters, places, bounds, kind),
-      region: (memory, here, pageBytes, key = 0) => native.repeatRegion(door, memory, here, pageBytes, key),
+      region: (memory, here, ticks, cellBytes, key = 0) =>
+        native.repeatRegion(door, memory, here, ticks, cellBytes, key),
       close: (region) => native.repeatClose(door, region),
       share: (group) => native.repeatShare(door, group),
       signs: (key, reuseSeconds) => native.repeatSigns(door, key, reuseSeconds),

@@ -76,14 +76,22 @@ export interface RepeatLimits {
  */
 export type AnswerPrice = 'none' | 'free' | { readonly one: number; readonly two: number }
 
+/** Which bytes are believed to be in memory, so that they can be read without waiting for the disk. */
+export interface ResidentCells {
+  /** For each `cellBytes` the tick until which that is believed. Shared memory. */
+  readonly cells: Int32Array
+  readonly cellBytes: number
+  /** The present tick, and for how many a belief lasts. Shared memory. */
+  readonly ticks: { readonly numbers: Int32Array }
+}
+
 /** Memory that bodies lie in. */
 export interface BodyMemory {
   /** By this object it is known again. */
   readonly owner: object
   readonly memory: Uint8Array
-  /** Per `pageBytes`: 0 while the bytes may not be in memory. Shared memory. */
-  readonly here: Int32Array
-  readonly pageBytes: number
+  /** What is believed of it. */
+  readonly here: ResidentCells
   /** The same number on all threads that have these bytes in memory, from 1 on, for as long as they share answers. */
   readonly key?: number | undefined
   /** Calls `act` before the memory goes. */
@@ -277,10 +285,10 @@ export class Repeater {
     return known
   }
 
-  #regionOf({ owner, memory, here, pageBytes, key, onGone }: BodyMemory): number {
+  #regionOf({ owner, memory, here, key, onGone }: BodyMemory): number {
     let known = this.#regions.get(owner)
     if (known === undefined) {
-      const made = this.#table.region(memory, here, pageBytes, key)
+      const made = this.#table.region(memory, here.cells, here.ticks.numbers, here.cellBytes, key)
       known = made
       this.#regions.set(owner, made)
       onGone(() => this.#table.close(made))

@@ -1,6 +1,7 @@
 import { SmallFacts, smallReads, unread } from '../../native/mapped/mapped.js'
 import { type FileState, isSameFile } from './file-stamp.js'
-import { believeTicks, type FileContent, type MappedFiles } from './mapped.js'
+import type { FileContent, MappedFiles } from './mapped.js'
+import { Ticks } from './residence.js'
 
 /** Files up to this size are read and not mapped: a copy of them costs less than a mapping. */
 const smallMaxBytes = 64 * 1024
@@ -128,7 +129,7 @@ export class BlobFiles {
         facts.sizeBytes === held.sizeBytes &&
         isSameFile(held.stamp, facts)
       ) {
-        held.believedUntil = tick + believeTicks
+        held.believedUntil = tick + Ticks.lasting
         return held
       }
       this.#drop(path, held)
@@ -141,7 +142,7 @@ export class BlobFiles {
       descriptor,
       sizeBytes,
       stamp: stampNow(),
-      believedUntil: tick + believeTicks,
+      believedUntil: tick + Ticks.lasting,
       isUsed: false,
     }
     this.#held.set(path, fresh)

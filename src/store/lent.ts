@@ -1,4 +1,5 @@
 import type { Cell } from '../actor/shared.js'
+import type { Residence } from './residence.js'
 
 /** Memory with a payload in it, for a server that sends from it by itself. */
 export interface Lent {
@@ -6,9 +7,8 @@ export interface Lent {
   readonly owner: object
   /** All of the file. */
   readonly memory: Uint8Array
-  /** Per `pageBytes`: not 0 while the bytes are believed to be in memory. Shared memory. */
-  readonly here: Int32Array
-  readonly pageBytes: number
+  /** Which of it is believed to be in memory. */
+  readonly here: Residence
   /** The file by a number that is the same on all threads, from 1 on. Absent: there is none. */
   readonly key?: number
   /** Where in the memory the payload begins. */

@@ -6,7 +6,7 @@ import type { Cell } from '../actor/shared.js'
 import type { Content } from './content.js'
 import { type FileState, isSameFile, stampOf } from './file-stamp.js'
 import type { Lent } from './lent.js'
-import { Residence } from './residence.js'
+import { Residence, Ticks } from './residence.js'
 
 export interface MappedOptions {
   /** Address space that this thread's idle mappings may hold. */
@@ -29,11 +29,6 @@ const windowBytes = 2 * 1024 * 1024
 
 /** More in one write gains nothing, and less is still warm in the cache when the socket copies it. */
 const viewMaxBytes = 1024 * 1024
-
-/** Beliefs are counted in ticks of a timer: asking the clock would cost more than the rest of a look-up. */
-interface Ticks {
-  now: number
-}
 
 /** Files whose beliefs share a piece of shared memory. */
 const beliefsEach = 1024
@@ -59,11 +54,8 @@ class Beliefs {
   }
 }
 
-/** How long a belief lasts. */
-export const believeTicks = Residence.ticks
-
 /** A file that nobody asks for is looked at again after so many of them. */
-const idleTicks = 60 * believeTicks
+const idleTicks = 60 * Ticks.lasting
 
 /** One open file, for any number of readers of this thread. It is its own `Content`, so that opening costs no object. */
 class Entry implements FileContent {
@@ -94,14 +86,12 @@ class Entry implements FileContent {
     this.stamp = stampOf(file.inode, file.modifiedNs)
     this.believedUntil = 0
     this.believe()
-    this.#here = new Residence(file.sizeBytes)
+    this.#here = new Residence(file.sizeBytes, ticks)
   }
 
   /** To be called at each tick. */
   doubt(): void {
-    const { now } = this.#ticks
-    this.#here.forget(now)
-    if (now >= this.believedUntil) this.#say(0)
+    if (this.#ticks.now >= this.believedUntil) this.#say(0)
   }
 
   /** Nobody reads it or has asked for it: now and then its turn comes to be looked at again. */
@@ -112,7 +102,7 @@ class Entry implements FileContent {
 
   /** It was looked at again, and is still the file at its path. */
   believe(): void {
-    this.believedUntil = this.#ticks.now + believeTicks
+    this.believedUntil = this.#ticks.now + Ticks.lasting
     this.#say(1)
   }
 
@@ -128,8 +118,7 @@ class Entry implements FileContent {
     return {
       owner: this,
       memory,
-      here: this.#here.cells,
-      pageBytes: this.#here.cellBytes,
+      here: this.#here,
       offset: 0,
       conditions: [[this.#believed, 1]],
       onGone: (act) => this.#gone.push(act),
@@ -148,11 +137,10 @@ class Entry implements FileContent {
   /** A small range does not make a whole window come from the disk, a long read does. */
   #settle(index: number, windowEnd: number, start: number, end: number): boolean {
     if (this.#here.has(start, end)) return true
-    const { now } = this.#ticks
     if (this.#file.settle(index * windowBytes, windowEnd, !this.#filled.has(index))) {
       this.#filled.add(index)
-      this.#here.add(index * windowBytes, windowEnd, now)
-    } else if (this.#file.settle(start, end, false)) this.#here.add(start, end, now)
+      this.#here.add(index * windowBytes, windowEnd)
+    } else if (this.#file.settle(start, end, false)) this.#here.add(start, end)
     else return false
     return true
   }
@@ -195,7 +183,7 @@ class Entry implements FileContent {
  */
 export class MappedFiles {
   readonly #options: MappedOptions
-  readonly #ticks: Ticks = { now: 1 }
+  readonly #ticks = new Ticks()
   readonly #beliefs = new Beliefs()
   readonly #timer: Timer
   /** In order of last use, give or take `believeMs`. */
@@ -204,8 +192,8 @@ export class MappedFiles {
 
   constructor(options: MappedOptions, clock: Clock) {
     this.#options = options
-    this.#timer = clock.every(Math.max(1, options.believeMs / believeTicks), () => {
-      this.#ticks.now += 1
+    this.#timer = clock.every(Math.max(1, options.believeMs / Ticks.lasting), () => {
+      this.#ticks.next()
       for (const [path, entry] of this.#entries) {
         entry.doubt()
         if (entry.isDue) this.#review(path, entry)

@@ -30,7 +30,8 @@ function opened() {
   const tally = table.tally(meters, new Float64Array(count.buckets + 1), Float64Array.of(0.5, 1))
   const memory = new Uint8Array(100_000)
   const pages = new Int32Array(new SharedArrayBuffer(100))
-  const region = table.region(memory, pages, 4096)
+  const ticks = new Int32Array(new SharedArrayBuffer(8))
+  const region = table.region(memory, pages, ticks, 4096)
   const right = (): Float64Array => {
     const numbers = new Float64Array(answerNumbers)
     numbers.set([
@@ -57,7 +58,7 @@ function opened() {
     return numbers
   }
   const textBytes = wire.outbox.write(text.join(''), 'latin1')
-  return { wire, table, cells, meters, memory, pages, region, right, textBytes }
+  return { wire, table, cells, meters, memory, pages, ticks, region, right, textBytes }
 }
 
 t.test('numbers that describe no answer are refused', { skip }, async (t) => {
@@ -99,7 +100,7 @@ t.test('numbers that describe no answer are refused', { skip }, async (t) => {
 })
 
 t.test('only what was lent signs, and only shared memory makes a group', { skip }, async (t) => {
-  const { wire, table, cells, meters, memory, pages } = opened()
+  const { wire, table, cells, meters, memory, pages, ticks } = opened()
   const key = lentKeyOf(generateKeyPairSync('ed25519').privateKey)
   if (key === undefined) throw new Error('no addon')
   for (const wrong of [{}, undefined, 1, new Uint8Array(96)])
@@ -113,13 +114,13 @@ t.test('only what was lent signs, and only shared memory makes a group', { skip 
   const places = new Float64Array(count.buckets + 1)
   for (const wrong of [-1, 0.5, 2 ** 32]) {
     t.throws(() => table.tally(meters, places, Float64Array.of(1), wrong), RangeError)
-    if (wrong !== 2 ** 32) t.throws(() => table.region(memory, pages, 4096, wrong), RangeError)
+    if (wrong !== 2 ** 32) t.throws(() => table.region(memory, pages, ticks, 4096, wrong), RangeError)
   }
   wire.destroy()
 })
 
 t.test('only shared memory is watched', { skip }, async (t) => {
-  const { wire, table, meters, memory, pages, region, right, textBytes } = opened()
+  const { wire, table, meters, memory, pages, ticks, region, right, textBytes } = opened()
   const places = new Float64Array(count.buckets + 1)
   t.throws(() => table.cells(new Int32Array(8)))
   t.throws(() => table.cells(new Int32Array(new SharedArrayBuffer(0))))
@@ -128,14 +129,16 @@ t.test('only shared memory is watched', { skip }, async (t) => {
   t.throws(() => table.tally(meters, places.fill(100), new Float64Array(1)))
   t.throws(() => table.tally(meters, new Float64Array(2), new Float64Array(1)))
   t.throws(() => table.tally(meters, new Float64Array(count.buckets + 1), new Float64Array(99)))
-  t.throws(() => table.region(memory, new Int32Array(25), 4096))
-  t.throws(() => table.region(memory, pages, 3900), 'too few pages')
-  t.throws(() => table.region(new Uint8Array(0), pages, 4096))
+  t.throws(() => table.region(memory, new Int32Array(25), ticks, 4096))
+  t.throws(() => table.region(memory, pages, new Int32Array(2), 4096))
+  t.throws(() => table.region(memory, pages, ticks.subarray(1), 4096), 'too few numbers')
+  t.throws(() => table.region(memory, pages, ticks, 3900), 'too few cells')
+  t.throws(() => table.region(new Uint8Array(0), pages, ticks, 4096))
   for (const wrong of [-1, 1, 0.5, Number.NaN]) t.throws(() => table.close(wrong))
   t.throws(() => wire.repeats?.(1, []), 'only once')
   table.close(region)
   t.throws(() => table.put(right(), textBytes), 'nothing out of memory that has gone')
-  t.equal(table.region(memory, pages, 4096), region, 'its number is given again')
+  t.equal(table.region(memory, pages, ticks, 4096), region, 'its number is given again')
   wire.destroy()
   t.same(table.samples(), [])
   t.same(table.usage(), [0, 0, 0])

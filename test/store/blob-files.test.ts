@@ -2,7 +2,8 @@ import { mkdirSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { BlobFiles } from '../../src/store/blob-files.js'
-import { believeTicks, MappedFiles } from '../../src/store/mapped.js'
+import { MappedFiles } from '../../src/store/mapped.js'
+import { Ticks } from '../../src/store/residence.js'
 import { HandClock } from '../http/hand-clock.js'
 import { scratch } from '../scratch.js'
 
@@ -28,7 +29,7 @@ function opened(heldMax = 2) {
 
 /** What is believed of files is looked at again. */
 function pass(clock: HandClock): void {
-  for (let tick = 0; tick < believeTicks; tick += 1) clock.turn(250)
+  for (let tick = 0; tick < Ticks.lasting; tick += 1) clock.turn(250)
 }
 
 type Content = ReturnType<BlobFiles['open']>

@@ -3,7 +3,7 @@ import type { MappedFile } from '../../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../../actor/clock.js'
 import type { Content } from '../content.js'
 import type { Lent } from '../lent.js'
-import { Residence } from '../residence.js'
+import { Residence, Ticks } from '../residence.js'
 import type { SegmentMarks } from './marks.js'
 import { payloadOffset, type SegmentPlace, segmentName } from './place.js'
 import { PlaceReader } from './place-index.js'
@@ -13,7 +13,6 @@ import { isOfPlace, isSoundRecord } from './recovery.js'
 /** A huge page: what the kernel maps at once. */
 const windowBytes = 2 * 1024 * 1024
 
-const believeTicks = Residence.ticks
 const tickMs = 250
 
 /** A segment as one thread has it mapped. */
@@ -29,8 +28,9 @@ class MappedSegment {
     readonly file: MappedFile,
     readonly segment: number,
     readonly cell: number,
+    ticks: Ticks,
   ) {
-    this.here = new Residence(file.sizeBytes)
+    this.here = new Residence(file.sizeBytes, ticks)
     this.#filled = new Uint8Array(Math.ceil(file.sizeBytes / windowBytes))
   }
 
@@ -39,7 +39,7 @@ class MappedSegment {
   }
 
   /** Whether these bytes can be read without waiting for the disk. */
-  isHere(start: number, end: number, now: number): boolean {
+  isHere(start: number, end: number): boolean {
     if (this.here.has(start, end)) return true
     const from = start - (start % windowBytes)
     const to = Math.min(end + windowBytes - 1 - ((end - 1) % windowBytes), this.file.sizeBytes)
@@ -47,10 +47,10 @@ class MappedSegment {
     const isFilled = this.#filled.subarray(...windows).every((filled) => filled === 1)
     if (this.file.settle(from, to, !isFilled)) {
       this.#filled.fill(1, ...windows)
-      this.here.add(from, to, now)
+      this.here.add(from, to)
     }
     // Not all of the window is in memory: what is asked for may be.
-    else if (this.file.settle(start, end, false)) this.here.add(start, end, now)
+    else if (this.file.settle(start, end, false)) this.here.add(start, end)
     else return false
     return true
   }
@@ -110,8 +110,7 @@ export class SegmentContent implements Content {
     return {
       owner: this.mapped,
       memory,
-      here: here.cells,
-      pageBytes: here.cellBytes,
+      here,
       key: segment,
       offset: this.#offset,
       conditions: [
@@ -161,7 +160,7 @@ export class SegmentContent implements Content {
   copyNow(start: number, target: Uint8Array): boolean {
     this.#check(start, start + target.length)
     const from = this.#offset + start
-    if (!this.mapped.isHere(from, from + target.length, this.reader.now)) return false
+    if (!this.mapped.isHere(from, from + target.length)) return false
     return this.mapped.file.copy(from, target)
   }
 
@@ -175,8 +174,7 @@ export class SegmentContent implements Content {
     this.#check(start, end)
     const from = this.#offset + start
     const to = this.#offset + end
-    const { now } = this.reader
-    if (now >= this.residentUntil && !this.mapped.isHere(from, to, now)) return undefined
+    if (this.reader.ticks.now >= this.residentUntil && !this.mapped.isHere(from, to)) return undefined
     return this.mapped.file.view(from, to)
   }
 
@@ -199,8 +197,7 @@ export class SegmentContent implements Content {
 
 /** How a thread reads payloads in segments: by digest through the index, or by the place that the writer told. */
 export class SegmentReader {
-  /** In ticks: asking the clock would cost more than the rest of a look-up. */
-  now = 1
+  readonly ticks = new Ticks()
   readonly #index: PlaceReader
   readonly #segments = new Map<number, MappedSegment>()
   readonly #timer: Timer
@@ -212,8 +209,7 @@ export class SegmentReader {
   ) {
     this.#index = new PlaceReader(`${folder}/index`, marks)
     this.#timer = clock.every(tickMs, () => {
-      this.now += 1
-      for (const mapped of this.#segments.values()) mapped.here.forget(this.now)
+      this.ticks.next()
       this.#sweep()
     })
   }
@@ -233,7 +229,7 @@ export class SegmentReader {
     if (mapped === undefined || payloadOffset(place) + place.sizeBytes > mapped.file.sizeBytes)
       return undefined
     mapped.readers += 1
-    return new SegmentContent(this, mapped, place, digest, isNew ? this.now + believeTicks : 0)
+    return new SegmentContent(this, mapped, place, digest, isNew ? this.ticks.now + Ticks.lasting : 0)
   }
 
   #map(segment: number): MappedSegment | undefined {
@@ -241,7 +237,7 @@ export class SegmentReader {
     if (cell === undefined) return undefined
     const file = openWritten(`${this.folder}/${segmentName(segment)}`)
     if (file === undefined) return undefined
-    const mapped = new MappedSegment(file, segment, cell)
+    const mapped = new MappedSegment(file, segment, cell, this.ticks)
     this.#segments.set(segment, mapped)
     return mapped
   }

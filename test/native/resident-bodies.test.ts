@@ -1,0 +1,95 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import { mappedBy, openMapped } from '../../native/mapped/mapped.js'
+import { answerNumbers, count } from '../../native/server/repeats.js'
+import { openWire, servedBy } from '../../native/server/server.js'
+import { pause } from '../../src/actor/clock.js'
+import { Residence, Ticks } from '../../src/store/residence.js'
+import { scratch } from '../scratch.js'
+
+/** The server repeats what it can read without waiting for the disk. Everything else is JavaScript's. */
+
+const folder = scratch('resident-bodies')
+const bodyBytes = 50_000
+const fileBytes = 200_000
+const offset = 70_000
+
+/** Takes a file out of memory. False: this file system keeps it there. */
+function forget(path: string): boolean {
+  const words = ['iflag=nocache', 'count=0', 'status=none', 'of=/dev/null']
+  spawnSync('sync', [path])
+  return spawnSync('dd', [`if=${path}`, ...words]).status === 0
+}
+
+const skip = (servedBy === 'twin' || mappedBy === 'twin') && 'the twin repeats nothing'
+
+t.test('what is not in memory is no answer of the server', { skip }, async (t) => {
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, 'file')
+  writeFileSync(path, Buffer.alloc(fileBytes, 'abc'))
+  const file = openMapped(path)
+  if (file === undefined) throw new Error('it is not there')
+  let heard = 0
+  const wire = openWire(
+    { host: '127.0.0.1', port: 0, headMs: 9000, idleMs: 9000, stallMs: 9000, lingerMs: 9, connectionsMax: 8 },
+    () => {
+      heard += 1
+    },
+  )
+  const table = wire.repeats?.(20_000, [])
+  if (table === undefined) throw new Error('it repeats nothing')
+  const ticks = new Ticks()
+  const here = new Residence(fileBytes, ticks)
+  const cells = new Int32Array(new SharedArrayBuffer(4))
+  const named = table.cells(cells)
+  const places = new Float64Array(count.buckets + 1)
+  const tally = table.tally(new Float64Array(new SharedArrayBuffer(800)), places, Float64Array.of(1))
+  const region = table.region(file.view(0, fileBytes), here.cells, ticks.numbers, here.cellBytes)
+  const text = ['host', '/path', '', 'HTTP/1.1 200 OK\r\nX-Request-Id: ', '\r\nA: b', '']
+  const numbers = new Float64Array(answerNumbers)
+  const about = [0, 0, 0, ...text.map((one) => one.length), region, offset, bodyBytes, 1, 0, 2 ** 40]
+  numbers.set([...about, named, 0, 0, tally, 0, 0, 0, 0])
+  table.put(numbers, wire.outbox.write(text.join(''), 'latin1'))
+
+  /** The body of the answer; undefined where JavaScript was asked. */
+  async function ask(): Promise<Buffer | undefined> {
+    const before = heard
+    const socket = connect(wire.port, '127.0.0.1')
+    const pieces: Buffer[] = []
+    socket.on('data', (piece) => pieces.push(piece))
+    socket.write('GET /path HTTP/1.1\r\nHost: host\r\n\r\n')
+    for (let turn = 0; turn < 500 && heard === before; turn += 1) {
+      const all = Buffer.concat(pieces)
+      const head = all.indexOf('\r\n\r\n')
+      if (head > 0 && all.length >= head + 4 + bodyBytes) {
+        socket.destroy()
+        return all.subarray(head + 4)
+      }
+      await pause(10)
+    }
+    socket.destroy()
+    return undefined
+  }
+
+  if (!forget(path) || file.settle(offset, offset + bodyBytes, false)) {
+    wire.destroy()
+    return t.comment('this file system takes nothing out of memory')
+  }
+  t.equal(await ask(), undefined, 'not in memory')
+  t.notOk(here.has(offset, offset + bodyBytes), 'and not believed to be')
+
+  readFileSync(path)
+  const right = Buffer.alloc(fileBytes, 'abc').subarray(offset, offset + bodyBytes)
+  t.strictSame(await ask(), right, 'in memory: nobody has to say so')
+  t.ok(here.has(offset, offset + bodyBytes), 'believed from then on')
+  t.notOk(here.has(0, offset), 'of what was not looked at nothing is')
+  for (let tick = 0; tick < Ticks.lasting; tick += 1) ticks.next()
+  t.notOk(here.has(offset, offset + bodyBytes), 'no longer than it lasts')
+  t.strictSame(await ask(), right, 'then the system is asked again')
+  t.ok(here.has(offset, offset + bodyBytes))
+  wire.destroy()
+  file.close()
+})
