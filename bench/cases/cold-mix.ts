@@ -9,7 +9,16 @@ import { type Candidate, stopAll } from '../rivals/candidate.js'
 import { offline, startGateway } from '../rivals/gateway.js'
 import { cachingProxy, upstreamServer } from '../rivals/nginx.js'
 import { wholeOf } from './hot.js'
-import { closedFigures, type Group, idle, interleaved, type Order, rowOf, runCase } from './run.js'
+import {
+  askedRounds,
+  closedFigures,
+  type Group,
+  idle,
+  interleaved,
+  type Order,
+  rowOf,
+  runCase,
+} from './run.js'
 
 const [hotCount, hotRate, coldRate] = [200, 1000, 5000]
 
@@ -73,9 +82,9 @@ async function startSet({ threads }: Order, fresh: number, warm: number): Promis
 
 /** The p99 of hot requests with cold ones beside them, through the p99 alone. */
 async function measureBeside(order: Order): Promise<readonly Row[]> {
-  const { rounds, seconds, scale } = order
+  const { seconds, scale } = order
   const each = Math.ceil((hotRate / 4) * seconds)
-  const set = await startSet(order, rounds * each, scale.cold * 4)
+  const set = await startSet(order, askedRounds(order) * each, scale.cold * 4)
   const candidates = [set.gateway, set.proxy]
   try {
     return await interleaved(candidates, order, beside.cost, async ({ port }, round): Promise<Metrics> => {

@@ -14,6 +14,7 @@ import { offline, startGateway } from '../rivals/gateway.js'
 import { cachingProxy, upstreamServer } from '../rivals/nginx.js'
 import { wholeOf } from './hot.js'
 import {
+  askedRounds,
   closedFigures,
   type Group,
   idle,
@@ -249,7 +250,7 @@ export const coldGroup: Group = {
       const { rate: _rate, warmUp: _warmUp, start, ...words } = asked
       await runCase(order, words, async () => {
         order.note(`${asked.name}: servers start`)
-        const cold = await start(order, order.scale.cold * ((asked.warmUp ?? 1) + 2 * order.rounds))
+        const cold = await start(order, order.scale.cold * ((asked.warmUp ?? 1) + 2 * askedRounds(order)))
         return measure(asked, cold, order).finally(() => cold.stop())
       })
     }

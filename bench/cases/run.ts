@@ -16,7 +16,7 @@ export interface Order {
   readonly seconds: number
   readonly threads: number
   readonly connections: number
-  /** Says of this gateway where its processor time goes in the last round of each case. */
+  /** Says of this gateway where its processor time goes, in a round more of each case. */
   readonly profiles: boolean
   /** A module like node:sqlite or better-sqlite3, where Node brings none. */
   readonly sqliteModule: string | undefined
@@ -104,6 +104,11 @@ export function openFigures({ outcome, cpu }: Load, rate: number): Metrics {
   }
 }
 
+/** Rounds that `interleaved` asks for: those that count, and the one of the profile. */
+export function askedRounds({ rounds, profiles }: Pick<Order, 'rounds' | 'profiles'>): number {
+  return rounds + (profiles ? 1 : 0)
+}
+
 /**
  * Measures every candidate in every round, beginning with another one each time, so that changes on the machine affect all.
  */
@@ -114,21 +119,21 @@ export async function interleaved(
   once: (candidate: Candidate, round: number) => Promise<Metrics>,
 ): Promise<Row[]> {
   const found = new Map<Candidate, Metrics[]>(candidates.map((each) => [each, []]))
-  const profile = new Map<Candidate, readonly string[]>()
   for (let round = 0; round < rounds; round += 1) {
     for (let turn = 0; turn < candidates.length; turn += 1) {
       const candidate = candidates[(round + turn) % candidates.length]
       if (candidate === undefined) continue
       const { all, own } = residentMb(candidate.pid)
-      const isLast = round === rounds - 1
-      let metrics: Metrics
-      if (profiles && isLast && candidate.role === 'ours') {
-        const { of, lines } = await profiled(candidate.pid, () => once(candidate, round))
-        profile.set(candidate, lines)
-        metrics = of
-      } else metrics = await once(candidate, round)
+      const metrics = await once(candidate, round)
       found.get(candidate)?.push({ ...metrics, rssMb: all, ownMb: own })
     }
+  }
+  const profile = new Map<Candidate, readonly string[]>()
+  for (const candidate of profiles ? candidates : []) {
+    if (candidate.role !== 'ours') continue
+    // In a round of its own, which does not count: samples cost processor time, and the rivals' rounds have none of it.
+    const { lines } = await profiled(candidate.pid, () => once(candidate, rounds))
+    profile.set(candidate, lines)
   }
   return candidates.map((candidate) => {
     const lines = profile.get(candidate)

@@ -6,7 +6,17 @@ import { type Candidate, stopAll } from '../rivals/candidate.js'
 import { offline, startGateway } from '../rivals/gateway.js'
 import { cachingProxy, upstreamServer } from '../rivals/nginx.js'
 import { wholeOf } from './hot.js'
-import { closedFigures, type Group, idle, interleaved, loadOn, type Order, planOf, runCase } from './run.js'
+import {
+  askedRounds,
+  closedFigures,
+  type Group,
+  idle,
+  interleaved,
+  loadOn,
+  type Order,
+  planOf,
+  runCase,
+} from './run.js'
 
 const words: CaseWords = {
   name: 'cold: one large stream',
@@ -40,9 +50,9 @@ async function growthDuring<T>(
 }
 
 async function measure(order: Order): Promise<readonly Row[]> {
-  const { threads, rounds, scale } = order
+  const { threads, scale } = order
   const sizes = { law: 'listed', sizesBytes: [scale.streamBytes] } as const
-  const count = rounds + 1
+  const count = 1 + askedRounds(order)
   const corpus = corpusOf({ name: `stream-${count}`, count, sizes, unpacked: true })
   const upstream = await upstreamServer(corpus.filesFolder)
   const urls = JSON.stringify({ [`http://127.0.0.1:${upstream.port}`]: 1 })

@@ -1,9 +1,10 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { pause } from '../../src/actor/clock.js'
 import type { Corpus } from '../corpus/corpus.js'
 import { Seeding } from '../corpus/seed.js'
 import type { Sites } from '../corpus/sites.js'
-import { start } from '../kit/child.js'
+import { freePort, start } from '../kit/child.js'
 import { emptyFolder, sluiceWords } from '../kit/folders.js'
 import { type Candidate, candidate } from './candidate.js'
 
@@ -28,6 +29,24 @@ export const offline = {
   START_HEIGHT: '0',
 }
 
+/**
+ * Contents of the network are mostly older than any fork, and what is filled in is to be like them from the first request on. Its
+ * block is the first of a devnet, which takes 40 s to bury it by default: then each answer is decided anew, in whatever is being
+ * measured.
+ */
+const buriedHeight = 20
+
+/** Has a devnet make as many blocks at once, and waits until the gateway knows. */
+async function bury({ port }: Candidate, devnetPort: number): Promise<void> {
+  await fetch(`http://127.0.0.1:${devnetPort}/mine/${buriedHeight}`)
+  for (let turn = 0; turn < 200; turn += 1) {
+    const height = await (await fetch(`http://127.0.0.1:${port}/height`)).text()
+    if (Number(height) >= buriedHeight) return
+    await pause(100)
+  }
+  throw new Error('the gateway does not hear of the blocks of the devnet')
+}
+
 /** Starts this program on a new data folder. */
 export async function startGateway(options: GatewayOptions): Promise<Candidate> {
   const { name, threads = 1, settings = {}, program, fill, prepare } = options
@@ -37,9 +56,12 @@ export async function startGateway(options: GatewayOptions): Promise<Candidate> 
   await fill?.(seeding)
   await seeding.close()
   await prepare?.(dataPath)
+  const isBuried = fill !== undefined && settings['NETWORK'] === undefined
+  const devnetPort = isBuried ? await freePort() : 0
   const env = {
     PORT: '0',
-    DEVNET_PORT: '0',
+    DEVNET_PORT: String(devnetPort),
+    ...(isBuried ? { DEVNET_BLOCK_MS: '0' } : {}),
     DEVNET_SEED: 'false',
     LISTEN_ADDRESS: '127.0.0.1',
     DATA_PATH: dataPath,
@@ -49,7 +71,9 @@ export async function startGateway(options: GatewayOptions): Promise<Candidate> 
   const shape = /"gateway":"http:\/\/[^"]*:(\d+)/
   const words = program === undefined ? sluiceWords : [...sluiceWords.slice(0, -1), program]
   const child = await start(process.execPath, [...words, 'start'], { env, shape })
-  return candidate(name, 'ours', Number(child.said?.[1]), child)
+  const started = candidate(name, 'ours', Number(child.said?.[1]), child)
+  if (isBuried) await bury(started, devnetPort)
+  return started
 }
 
 /** A whole corpus, and sites over it, into a data folder. */
