@@ -1,3 +1,4 @@
+import { totalmem } from 'node:os'
 import type { Corpus } from '../corpus/corpus.js'
 import type { Sites } from '../corpus/sites.js'
 import { boundMemory, forgetPages } from '../kit/bounded-memory.js'
@@ -54,9 +55,20 @@ export const startWithNginx: StartServers = async (served, order) => {
   return started
 }
 
-/** nginx, and other servers below JavaScript, which have one thread each. */
+/** Contents of this size are in memory for this gateway, for nginx, and for the others. */
+const memoryShare = 1 / 6
+
+/**
+ * nginx, and other servers below JavaScript, which have one thread each. These hold all contents in memory of their own: where
+ * the machine has too little for that, they are left out.
+ */
 export const startWithAll: StartServers = async (served, order) => {
   const { corpus, sites } = served
+  const bytes = corpus.contents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+  if (bytes > totalmem() * memoryShare) {
+    order.note('only nginx beside us: the others hold all contents in memory, which is too small')
+    return startWithNginx(served, order)
+  }
   const started = await startWithNginx(served, order)
   const [content] = corpus.contents
   const [gateway] = started

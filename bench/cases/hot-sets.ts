@@ -1,7 +1,7 @@
 import { corpusOf } from '../corpus/corpus.js'
 import { canBoundMemory } from '../kit/bounded-memory.js'
 import type { Target } from '../load/load.js'
-import { type HotCase, type HotSet, serveWide, wholeOf, wideCorpus } from './hot.js'
+import { type HotCase, type HotSet, serveWide, wholeOf, widerCorpus } from './hot.js'
 import {
   type Served,
   startWithAll,
@@ -97,7 +97,8 @@ const widerCases: readonly HotCase[] = [
     ...manner,
     name: 'wider: Zipf',
     group: 'wider',
-    about: 'many more contents of the same kind by Zipf 0.9: 200,000, with --full 1,000,000',
+    about:
+      'many more contents of the same kind by Zipf 0.9: 200,000, with --full 1,000,000 of a third of the size',
     bar: 1.1,
     order: zipf,
     targets: everything,
@@ -174,7 +175,7 @@ const aloneCases: readonly HotCase[] = alone.map(([name, sizeBytes, bar, rate]) 
   targets: (served) => everything(served).filter((target) => target.sizeBytes === sizeBytes),
 }))
 
-const serveWider = (scale: Scale): Served => ({ corpus: wideCorpus(scale, scale.wider) })
+const serveWider = (scale: Scale): Served => ({ corpus: widerCorpus(scale) })
 
 /** Sets in the order in which they run. */
 export const hotSets: readonly HotSet[] = [

@@ -139,6 +139,11 @@ export function wideCorpus(scale: Scale, count = scale.wide): Corpus {
   return corpusOf({ name: `wide-${count}`, count, sizes: smallSizes })
 }
 
+/** The same of many more. */
+export function widerCorpus({ wider: { count, medianBytes } }: Scale): Corpus {
+  return corpusOf({ name: `wider-${count}`, count, sizes: { ...smallSizes, medianBytes } })
+}
+
 /** With sites over its contents. */
 export function serveWide(scale: Scale): Served {
   const corpus = wideCorpus(scale)

@@ -2,7 +2,7 @@
 export interface Scale {
   readonly name: 'small' | 'usual' | 'full'
   readonly wide: number
-  readonly wider: number
+  readonly wider: { readonly count: number; readonly medianBytes: number }
   readonly large: { readonly count: number; readonly sizeBytes: number }
   readonly sites: { readonly count: number; readonly pages: number }
   /** Contents asked for once in each round of a cold case. */
@@ -28,7 +28,7 @@ export interface Scale {
 const small: Scale = {
   name: 'small',
   wide: 1000,
-  wider: 4000,
+  wider: { count: 4000, medianBytes: 6 * 2 ** 10 },
   large: { count: 20, sizeBytes: 2 ** 20 },
   sites: { count: 10, pages: 50 },
   cold: 100,
@@ -48,7 +48,7 @@ const small: Scale = {
 const usual: Scale = {
   name: 'usual',
   wide: 20_000,
-  wider: 200_000,
+  wider: { count: 200_000, medianBytes: 6 * 2 ** 10 },
   large: { count: 1000, sizeBytes: 2 ** 20 },
   sites: { count: 200, pages: 100 },
   cold: 1000,
@@ -68,7 +68,7 @@ const usual: Scale = {
 const full: Scale = {
   ...usual,
   name: 'full',
-  wider: 1_000_000,
+  wider: { count: 1_000_000, medianBytes: 2 ** 11 },
   large: { count: 1000, sizeBytes: 8 * 2 ** 20 },
   cold: 3000,
   streamBytes: 2 ** 30,

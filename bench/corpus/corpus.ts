@@ -36,7 +36,11 @@ export interface Corpus {
 }
 
 /** Sizes of small things on the network. */
-export const smallSizes: SizeLaw = { law: 'lognormal', medianBytes: 6 * 2 ** 10, maxBytes: 2 ** 18 }
+export const smallSizes = {
+  law: 'lognormal',
+  medianBytes: 6 * 2 ** 10,
+  maxBytes: 2 ** 18,
+} as const satisfies SizeLaw
 
 export type SizeLaw =
   | { readonly law: 'lognormal'; readonly medianBytes: number; readonly maxBytes: number }

@@ -56,7 +56,7 @@ export async function startGateway(options: GatewayOptions): Promise<Candidate> 
   await fill?.(seeding)
   await seeding.close()
   await prepare?.(dataPath)
-  const isBuried = fill !== undefined && settings['NETWORK'] === undefined
+  const isBuried = fill !== undefined && settings.NETWORK === undefined
   const devnetPort = isBuried ? await freePort() : 0
   const env = {
     PORT: '0',
