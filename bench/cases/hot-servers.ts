@@ -1,5 +1,5 @@
 import { totalmem } from 'node:os'
-import type { Corpus } from '../corpus/corpus.js'
+import { bytesOf, type Corpus } from '../corpus/corpus.js'
 import type { Sites } from '../corpus/sites.js'
 import { boundMemory, forgetPages } from '../kit/bounded-memory.js'
 import type { Candidate } from '../rivals/candidate.js'
@@ -55,7 +55,7 @@ export const startWithNginx: StartServers = async (served, order) => {
   return started
 }
 
-/** Contents of this size are in memory for this gateway, for nginx, and for the others. */
+/** Contents up to this share of the machine's memory are in it for this gateway, for nginx, and for the others. */
 const memoryShare = 1 / 6
 
 /**
@@ -64,12 +64,11 @@ const memoryShare = 1 / 6
  */
 export const startWithAll: StartServers = async (served, order) => {
   const { corpus, sites } = served
-  const bytes = corpus.contents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
-  if (bytes > totalmem() * memoryShare) {
-    order.note('only nginx beside us: the others hold all contents in memory, which is too small')
-    return startWithNginx(served, order)
-  }
   const started = await startWithNginx(served, order)
+  if (bytesOf(corpus) > totalmem() * memoryShare) {
+    order.note('only nginx beside us: the others hold all contents in memory, which is too small')
+    return started
+  }
   const [content] = corpus.contents
   const [gateway] = started
   const block = content === undefined || gateway === undefined ? [] : await blockOf(gateway.port, content.id)
@@ -105,12 +104,11 @@ const ownBytes = 2 ** 28
  */
 export const startWithLittleMemory: StartServers = async (served, order) => {
   const { corpus } = served
-  const bytes = corpus.contents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
   const started = [await startOurs(served, order.threads)]
   const files = { files: corpus.filesFolder, sites: undefined }
   await begin(started, order, 'nginx', () => fileServer(files, order.threads, true))
   const bounded = started.map((each) => {
-    const free = boundMemory(each.pid, ownBytes + Math.round(bytes / 2))
+    const free = boundMemory(each.pid, ownBytes + Math.round(bytesOf(corpus) / 2))
     return { ...each, stop: () => each.stop().finally(free) }
   })
   forgetPages()

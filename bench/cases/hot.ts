@@ -1,4 +1,4 @@
-import { type Content, type Corpus, corpusOf, smallSizes } from '../corpus/corpus.js'
+import { bytesOf, type Content, type Corpus, corpusOf, smallSizes } from '../corpus/corpus.js'
 import { sitesOf } from '../corpus/sites.js'
 import type { Manner, Target } from '../load/load.js'
 import type { CaseWords, Row } from '../report/results.js'
@@ -102,9 +102,8 @@ async function measure(
   }
 }
 
-function sizeNote({ contents }: Corpus): string {
-  const bytes = contents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
-  return `${contents.length} contents, ${(bytes / 2 ** 20).toFixed(0)} MiB in all`
+function sizeNote(corpus: Corpus): string {
+  return `${corpus.contents.length} contents, ${(bytesOf(corpus) / 2 ** 20).toFixed(0)} MiB in all`
 }
 
 /** The group of a set: its servers are started once, and asked case by case. */

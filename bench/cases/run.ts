@@ -129,8 +129,7 @@ export async function interleaved(
     }
   }
   const profile = new Map<Candidate, readonly string[]>()
-  for (const candidate of profiles ? candidates : []) {
-    if (candidate.role !== 'ours') continue
+  for (const candidate of candidates.filter(({ role }) => profiles && role === 'ours')) {
     // In a round of its own, which does not count: samples cost processor time, and the rivals' rounds have none of it.
     const { lines } = await profiled(candidate.pid, () => once(candidate, rounds))
     profile.set(candidate, lines)

@@ -1,3 +1,7 @@
+import { smallSizes } from '../corpus/corpus.js'
+
+const { medianBytes } = smallSizes
+
 /** How large and how long a run is. */
 export interface Scale {
   readonly name: 'small' | 'usual' | 'full'
@@ -28,7 +32,7 @@ export interface Scale {
 const small: Scale = {
   name: 'small',
   wide: 1000,
-  wider: { count: 4000, medianBytes: 6 * 2 ** 10 },
+  wider: { count: 4000, medianBytes },
   large: { count: 20, sizeBytes: 2 ** 20 },
   sites: { count: 10, pages: 50 },
   cold: 100,
@@ -48,7 +52,7 @@ const small: Scale = {
 const usual: Scale = {
   name: 'usual',
   wide: 20_000,
-  wider: { count: 200_000, medianBytes: 6 * 2 ** 10 },
+  wider: { count: 200_000, medianBytes },
   large: { count: 1000, sizeBytes: 2 ** 20 },
   sites: { count: 200, pages: 100 },
   cold: 1000,

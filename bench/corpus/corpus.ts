@@ -55,6 +55,11 @@ export interface CorpusPlan {
   readonly unpacked?: true
 }
 
+/** Bytes of all contents together. */
+export function bytesOf({ contents }: Pick<Corpus, 'contents'>): number {
+  return contents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+}
+
 /** Sizes of small things on the network: the mean is 2.3 times the median, one in 500 reaches the upper bound. */
 const sigma = 1.3
 /** What one ArrayBuffer over a mapped file covers. */
