@@ -17,6 +17,11 @@ const growthBytes = 4 * 1024 * 1024
 /** What all threads together may take of one processor where the program counts as quiet. */
 const quietProcessShare = 0.1
 
+/** Whether all threads together took next to nothing of the processors in so many turns. */
+function isQuiet(spentMs: number, turns: number): boolean {
+  return spentMs <= turns * turnMs * quietProcessShare
+}
+
 /** What a thread knows of the last turn. */
 export interface Turn {
   /** Share of it that the thread worked, 0 to 1. */
@@ -52,9 +57,9 @@ export class IdleMemory {
     if (this.#owed === 0) {
       this.#quiet += 1
       if (this.#quiet < quietTurns) return false
-      const isQuietProcess = processMs - this.#sinceMs <= quietTurns * turnMs * quietProcessShare
+      const isProcessQuiet = isQuiet(processMs - this.#sinceMs, quietTurns)
       this.#begin(processMs)
-      if (!isQuietProcess || heapBytes < this.#floorBytes + growthBytes) return false
+      if (!isProcessQuiet || heapBytes < this.#floorBytes + growthBytes) return false
       this.#owed = collections
     }
     this.#owed -= 1
@@ -104,7 +109,7 @@ export function giveMemoryBack(): void {
   const memory = new IdleMemory()
   const busy = new BusyShare()
   const collect = collector()
-  const untilTrim = new QuietProcess()
+  const trims = new Trims()
   systemClock.every(turnMs, () => {
     const processMs = ranOfProcessMs()
     if (memory.turn({ busyShare: busy.next(), heapBytes: heapBytes(), processMs })) {
@@ -113,7 +118,7 @@ export function giveMemoryBack(): void {
       // The time of the collection is no work.
       busy.next()
     }
-    if (isMainThread && untilTrim.turn(processMs)) trimMemory()
+    if (isMainThread && trims.turn(processMs)) trimMemory()
   })
 }
 
@@ -147,17 +152,21 @@ class BusyShare {
   }
 }
 
-/** Says every few turns whether all threads together took next to nothing of the processors since it was asked last. */
-class QuietProcess {
+/** Turns between two looks at what the C library keeps. */
+const trimTurns = 2 * quietTurns
+
+/** Decides when the C library gives back what it keeps: where the whole process was quiet since the last look. */
+class Trims {
   #turns = 0
   #sinceMs = 0
 
+  /** One turn is over. Whether to trim now. */
   turn(processMs: number): boolean {
     this.#turns += 1
-    if (this.#turns < 2 * quietTurns) return false
-    const isQuiet = processMs - this.#sinceMs < this.#turns * turnMs * quietProcessShare
+    if (this.#turns < trimTurns) return false
+    const spentMs = processMs - this.#sinceMs
     this.#turns = 0
     this.#sinceMs = processMs
-    return isQuiet
+    return isQuiet(spentMs, trimTurns)
   }
 }

@@ -47,10 +47,9 @@ t.test('where a heap grew little, there is nothing to give back', async (t) => {
 t.test('where other threads work, a quiet one does not take their processors', async (t) => {
   const memory = new IdleMemory()
   t.notOk(quiet(memory, 100, 20 * MiB, 500).includes(true))
-  t.ok(memory.turn({ busyShare: 0.5, heapBytes: 20 * MiB, processMs: 50_000 }) === false)
-  const said = Array.from({ length: 8 }, () =>
-    memory.turn({ busyShare: 0, heapBytes: 20 * MiB, processMs: 50_100 }),
-  )
+  t.notOk(memory.turn({ ...busy, heapBytes: 20 * MiB, processMs: 50_000 }))
+  const later = { ...idle, heapBytes: 20 * MiB, processMs: 50_100 }
+  const said = Array.from({ length: 8 }, () => memory.turn(later))
   t.same(said, [false, false, false, false, false, false, false, true])
 })
 
