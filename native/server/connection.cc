@@ -217,7 +217,7 @@ int64_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t lengt
     Took took = transmit(c, shared_.outbox, head, body, length);
     if (took.lost) return -1;
     // A broken connection is reported by the loop, like one that breaks while nobody writes.
-    c->broken = took.error != 0 && took.error != EAGAIN && took.error != EINTR;
+    c->broken = isHard(took.error);
     if (took.bytes > 0) {
       sent = took.bytes;
       c->begun = true;
@@ -266,6 +266,15 @@ void Server::writable(Connection* c) {
     c->since = now_;
     c->rest.erase(0, static_cast<size_t>(took));
     if (!c->rest.empty()) return;
+  }
+  if (c->body.length > 0) {
+    Took took = transmit(c, nullptr, 0, c->body.start, c->body.length);
+    if (took.lost) settleRepeat(c, kBroken);
+    if (took.lost || isHard(took.error)) return gone(c);
+    if (took.bytes > 0) c->since = now_;
+    c->body.start += took.bytes;
+    c->body.length -= took.bytes;
+    if (c->body.length > 0) return;
   }
   if (c->ended) return finish(c);
   if (c->wants) tell(kWritable, c);

@@ -329,13 +329,15 @@ void Server::sweep(double now) {
     Connection* c = slots_[slot];
     if (c == nullptr) continue;
     double waited = now - c->since;
-    bool stuck = !c->rest.empty() || c->ends;
+    bool stuck = c->isFull() || c->ends;
     bool idle = c->held || c->in.empty();
     if (c->phase == Phase::kLingering && waited > limits_.lingerMs) remove(c);
     else if (c->phase == Phase::kAnswering && stuck && waited > limits_.stallMs) {
       settleRepeat(c, kStalled);
       gone(c);
     }
+    // The kernel says that there is room when a third of its buffer is free: a slow client would seem to stall.
+    else if (c->phase == Phase::kAnswering && c->isFull()) writable(c);
     else if (c->phase != Phase::kHead) continue;
     else if (!idle && waited > limits_.headMs) refuse(c, faults::late);
     else if (idle && waited > (c->first ? limits_.headMs : idleMs)) remove(c);

@@ -137,7 +137,7 @@ class ReadyAnswers {
   size_t open(Region made) {
     made.serial = ++serial_;
     size_t at = 0;
-    while (at < regions.size() && regions[at].open) at += 1;
+    while (at < regions.size() && regions[at].kept) at += 1;
     if (at == regions.size()) regions.push_back(made);
     else regions[at] = made;
     if (made.key != 0) keyed[made.key] = at;

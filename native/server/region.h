@@ -20,10 +20,12 @@ struct Region {
   // The present tick, and how many a belief lasts.
   const int32_t* ticks;
   uint64_t serial;
-  // Once closed, no answer out of it is repeated.
-  bool open;
+  // Once closed, no answer out of it is repeated. Its place is free when nothing is kept for it any more.
+  bool open, kept;
   // The same for all threads that have the same bytes in memory; 0: nobody else does.
   uint64_t key;
+  // Answers whose clients have not taken all that comes out of it: the memory must stay for so long.
+  size_t sending = 0;
 
   // Whether these bytes can be read without waiting for the disk. The kernel is asked where nothing is believed of them any more.
   bool isHere(size_t start, size_t end) const {

@@ -117,6 +117,15 @@ bool readText(Numbers* numbers, size_t textBytes, const uint8_t* outbox, Propose
   return numbers->good && all == textBytes;
 }
 
+// Nothing is kept for a region any more, and its number may be another one's.
+void letGo(Door* door, size_t region) {
+  door->server->repeats()->ready.regions[region].kept = false;
+  for (size_t at = 0; at < kRegionRefs; at += 1) {
+    napi_ref kept = std::exchange(door->regions[kRegionRefs * region + at], nullptr);
+    if (kept != nullptr) napi_delete_reference(door->env, kept);
+  }
+}
+
 }  // namespace
 
 // repeatOpen(door, maxBytes, plain): answers are put and repeated from now on. `plain`: see plain-lines.h.
@@ -193,28 +202,32 @@ napi_value repeatRegion(napi_env env, napi_callback_info info) {
   for (size_t at = 0; at < kRegionRefs; at += 1) {
     if (napi_create_reference(env, arguments.at(1 + at), 1, &kept[at]) != napi_ok) return nullptr;
   }
-  Region region{memory.data, memory.length, here.start, cellBytes, ticks.start, 0, true, key};
+  Region region{memory.data, memory.length, here.start, cellBytes, ticks.start, 0, true, true, key};
   size_t made = door->server->repeats()->ready.open(region);
   if (door->regions.size() < kRegionRefs * (made + 1)) door->regions.resize(kRegionRefs * (made + 1), nullptr);
   for (size_t at = 0; at < kRegionRefs; at += 1) door->regions[kRegionRefs * made + at] = kept[at];
   return numberOf(env, static_cast<double>(made));
 }
 
-// repeatClose(door, region): from now on nothing out of it is sent.
+// repeatClose(door, region) -> true where nothing is sent out of it any more. From now on no answer out of it is repeated; where some are on
+// their way, its memory must stay, and it is to be closed again.
 napi_value repeatClose(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatClose");
   Door* door = doorOf(arguments);
-  if (door == nullptr) return nullptr;
-  ReadyAnswers& ready = door->server->repeats()->ready;
-  if (ready.regions.empty()) return arguments.wrong(1, "is no region", true), nullptr;
-  size_t region = static_cast<size_t>(arguments.integer(1, 0, ready.regions.size() - 1));
   if (!arguments.good) return nullptr;
-  ready.close(region);
-  for (size_t at = 0; at < kRegionRefs; at += 1) {
-    napi_ref kept = std::exchange(door->regions[kRegionRefs * region + at], nullptr);
-    if (kept != nullptr) napi_delete_reference(env, kept);
+  bool isOver = true;
+  if (door != nullptr) {
+    ReadyAnswers& ready = door->server->repeats()->ready;
+    if (ready.regions.empty()) return arguments.wrong(1, "is no region", true), nullptr;
+    size_t region = static_cast<size_t>(arguments.integer(1, 0, ready.regions.size() - 1));
+    if (!arguments.good) return nullptr;
+    ready.close(region);
+    isOver = ready.regions[region].sending == 0;
+    if (isOver) letGo(door, region);
   }
-  return nullptr;
+  napi_value result;
+  napi_get_boolean(env, isOver, &result);
+  return result;
 }
 
 // repeatPut(door, numbers, textBytes): an answer as `Number` has it, whose text lies at the start of the outbox.
@@ -305,7 +318,7 @@ napi_value repeatSamples(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// repeatUsage(door) -> [answers, bytes of them, bytes put aside of those that clients have not taken whole]
+// repeatUsage(door) -> [answers, bytes of them, answers that clients have not taken whole]
 napi_value repeatUsage(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatUsage");
   Door* door = doorOf(arguments);
@@ -314,7 +327,7 @@ napi_value repeatUsage(napi_env env, napi_callback_info info) {
   if (door != nullptr) {
     sizes[0] = static_cast<double>(door->server->repeats()->ready.count());
     sizes[1] = static_cast<double>(door->server->repeats()->ready.bytes());
-    sizes[2] = static_cast<double>(door->server->repeats()->aside);
+    sizes[2] = static_cast<double>(door->server->repeats()->unfinished);
   }
   napi_value result;
   napi_create_array_with_length(env, 3, &result);

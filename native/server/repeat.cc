@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "places.h"
 #include "repeat.h"
 #include "server.h"
 #include "signing.h"
@@ -160,7 +161,10 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   size_t start = 0, end = answer->sizeBytes;
   if (variant == Variant::kPart && !readRange(asked.range, answer->sizeBytes, &start, &end)) return false;
   size_t length = hasBody ? end - start : 0;
-  if (length > kRepeatMax || all.aside + length > (length > kSmallBody ? kAsideLargeMax : kAsideMax)) return false;
+  const uint8_t* body = length > 0 ? all.ready.regions[answer->region].memory + answer->offset + start : nullptr;
+  file_places::Place place;
+  bool isFromFile = length >= kFromFile && length <= kRepeatMax && placeOf(body, length, &place);
+  if (!isFromFile && (length > kAsideEachMax || all.aside + length > (length > kSmallBody ? kAsideLargeMax : kAsideMax))) return false;
   if (length > 0 && !all.ready.isHere(*answer, start, end)) return false;
 
   if (!isInTime(&all.ready, answer, asked.isHead, wall.tv_sec, all.sealer.get())) {
@@ -189,7 +193,6 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   }
   head.append(last ? "\r\nConnection: close\r\n\r\n" : "\r\n\r\n");
 
-  const uint8_t* body = length > 0 ? all.ready.regions[answer->region].memory + answer->offset + start : nullptr;
   if (length >= kLarge && !c->near) limitInFlight(c);
   Took took = transmit(c, reinterpret_cast<const uint8_t*>(head.data()), head.size(), body, length);
   // The file has shrunk beneath its mapping: JavaScript finds that out.
@@ -201,7 +204,7 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   c->last = last;
   c->phase = Phase::kAnswering;
   c->ended = true;
-  c->broken = took.error != 0 && took.error != EAGAIN && took.error != EINTR;
+  c->broken = isHard(took.error);
   size_t sent = took.bytes;
   if (sent > 0) c->begun = true;
   c->since = now_;
@@ -216,12 +219,18 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   c->beganSeconds = secondsOf(began);
   c->owed = static_cast<int64_t>(answer->tally);
   c->owedBody = length;
-  if (sent == head.size() + length) {
+  c->isPart = sent < head.size() + length;
+  if (!c->isPart) {
     settleRepeat(c, kWhole);
     return true;
   }
+  all.unfinished += 1;
   c->rest.assign(head, sent < head.size() ? sent : head.size(), std::string::npos);
   size_t done = sent > head.size() ? sent - head.size() : 0;
+  if (isFromFile && done < length && !took.lost) {
+    sendLater(c, {body + done, length - done, answer->region});
+    return true;
+  }
   if (took.lost || (length > done && !put(body + done, length - done, &c->rest))) {
     c->owedBody = done;
     c->rest.clear();
@@ -256,8 +265,21 @@ bool Server::admit(Connection* c, const uint8_t* bytes, const int32_t* out, cons
 // What follows an answer that went out or was put aside.
 void Server::repeated(Connection* c) {
   if (c->broken) return gone(c);
-  if (c->rest.empty()) return finish(c);
+  if (!c->isFull()) return finish(c);
   arm(c, c->events | UV_WRITABLE);
+}
+
+// The rest of a body goes out as its client takes it: its memory has to stay for so long.
+void Server::sendLater(Connection* c, const BodyLeft& body) {
+  c->body = body;
+  repeats_->ready.regions[body.region].sending += 1;
+}
+
+void Server::noLater(Connection* c) {
+  size_t at = c->body.region;
+  if (at == kNoRegion) return;
+  c->body = BodyLeft();
+  repeats_->ready.regions[at].sending -= 1;
 }
 
 // Counts how a repeated answer ended, once.
@@ -268,7 +290,8 @@ void Server::settleRepeat(Connection* c, Count ending) {
   clock_gettime(CLOCK_MONOTONIC, &over);
   tally.took(secondsOf(over) - c->beganSeconds);
   c->owed = -1;
-  size_t left = c->rest.size() < c->owedBody ? c->rest.size() : c->owedBody;
+  size_t aside = c->rest.size() < c->owedBody ? c->rest.size() : c->owedBody;
+  size_t left = c->body.length > 0 ? c->body.length : aside;
   *tally.at[kBodyBytes] += static_cast<double>(c->owedBody - left);
   if (ending != kWhole && c->taken.tokens > 0) repeats_->limits->settle(c->taken, c->owedBody - left);
   c->taken.tokens = 0;
@@ -276,6 +299,9 @@ void Server::settleRepeat(Connection* c, Count ending) {
   if (ending != kWhole && ending != kAborted) *tally.at[ending] += 1;
   repeats_->aside -= c->aside;
   c->aside = 0;
+  repeats_->unfinished -= c->isPart ? 1 : 0;
+  c->isPart = false;
+  noLater(c);
 }
 
 void Server::note(const Answer& answer, double nowMs, size_t bytes) {

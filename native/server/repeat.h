@@ -13,8 +13,11 @@
 
 namespace server {
 
-// Bodies up to this size are repeated: what a socket does not take of them is put aside.
-constexpr size_t kRepeatMax = 256 * 1024;
+// Bodies up to this size are repeated: a socket takes most of them at once. Larger ones are looked at again while they are sent, whether
+// they were blocked meanwhile, which is JavaScript's.
+constexpr size_t kRepeatMax = 1024 * 1024;
+// What a socket does not take of a body that cannot be sent from its file is put aside, up to this size.
+constexpr size_t kAsideEachMax = 256 * 1024;
 // Of all connections together. While so much waits, JavaScript answers.
 constexpr size_t kAsideMax = 32 * 1024 * 1024;
 // Larger bodies get no more than this part of it: clients that take them slowly do not end the repeating of small ones.
@@ -83,6 +86,8 @@ struct Repeats {
   double sampledMs = 0;
   uint32_t unsampled = 0;
   size_t aside = 0;
+  // Answers that their clients have not taken whole.
+  size_t unfinished = 0;
   // Of this turn.
   size_t answered = 0;
 };

@@ -14,13 +14,16 @@ export interface RepeatTable {
    */
   tally(meters: Float64Array, places: Float64Array, bounds: Float64Array, kind?: number): number
   /**
-   * The number of memory that bodies lie in. It must stay where it is until `close`. `here`: for each `cellBytes` of it the tick
-   * until which they are believed to be in memory; `ticks`: the present tick, and for how many a belief lasts. Both in shared
-   * memory. `key`: the same for all threads that have the same bytes, from 1 on; absent: nobody else does.
+   * The number of memory that bodies lie in. It must stay where it is until `close` is true. `here`: for each `cellBytes` of it
+   * the tick until which they are believed to be in memory; `ticks`: the present tick, and for how many a belief lasts. Both in
+   * shared memory. `key`: the same for all threads that have the same bytes, from 1 on; absent: nobody else does.
    */
   region(memory: Uint8Array, here: Int32Array, ticks: Int32Array, cellBytes: number, key?: number): number
-  /** Nothing out of a region is sent any more. */
-  close(region: number): void
+  /**
+   * No answer out of a region is repeated any more. False: some are on their way, so its memory must stay, and this is to be
+   * called again later. True: its number is given to others.
+   */
+  close(region: number): boolean
   /** From now on answers are shared with all servers of this process that were given the same shared memory. Only once. */
   share(group: Int32Array): void
   /**
@@ -48,8 +51,8 @@ export interface RepeatTable {
   put(numbers: Float64Array, textBytes: number): void
   /** What was sent since the last call, one of some: milliseconds since 1970, bytes of the body, answers since the one before. */
   samples(): [ms: number, bytes: number, count: number, target: string][]
-  /** `aside`: bytes of bodies whose clients have not taken all of them. */
-  usage(): [answers: number, bytes: number, aside: number]
+  /** `unfinished`: answers that their clients have not taken whole. */
+  usage(): [answers: number, bytes: number, unfinished: number]
 }
 
 /**

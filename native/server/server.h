@@ -3,6 +3,8 @@
 // at the end of the turn where the answer is small and whole.
 #pragma once
 
+#include <errno.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -60,7 +62,19 @@ struct Took {
   bool lost;
 };
 
+// The socket is not just full.
+inline bool isHard(int error) { return error != 0 && error != EAGAIN && error != EINTR; }
+
 struct Connection;
+
+constexpr size_t kNoRegion = SIZE_MAX;
+
+// What is left to be sent of a repeated body, out of memory of a region.
+struct BodyLeft {
+  const uint8_t* start = nullptr;
+  size_t length = 0;
+  size_t region = kNoRegion;
+};
 
 class Server {
  public:
@@ -168,6 +182,8 @@ class Server {
   bool repeat(Connection* c, const uint8_t* bytes, const int32_t* out);
   void repeated(Connection* c);
   void settleRepeat(Connection* c, Count ending);
+  void sendLater(Connection* c, const BodyLeft& body);
+  void noLater(Connection* c);
   void note(const Answer& answer, double nowMs, size_t bytes);
   bool admit(Connection* c, const uint8_t* bytes, const int32_t* out, const Answer& answer, size_t length);
 };
@@ -200,6 +216,7 @@ struct Connection {
   int64_t owed = -1;      // the tally of a repeated answer that has not ended
   size_t owedBody = 0;    // bytes of its body
   size_t aside = 0;       // bytes of it that were put aside
+  bool isPart = false;    // the socket did not take it whole at once
   Taken taken;            // tokens that it cost
   double beganSeconds = 0;  // of a monotonic clock, when its request was read
   uint64_t who = 0;       // the address of the client, as far as it counts for shares
@@ -209,9 +226,12 @@ struct Connection {
   double since = 0;       // when the present wait began
   std::string in;         // read and not used yet
   std::string rest;       // what the socket did not take
+  BodyLeft body;          // what is to be sent behind it
 
   // It waits for its client: nothing of ours is lost with it.
   bool waits() const { return phase != Phase::kAnswering || (reading && !begun); }
+  // The socket takes no more of what is ready for it.
+  bool isFull() const { return !rest.empty() || body.length > 0; }
   bool unread() const { return chunked ? !chunks.whole : bodyLeft > 0; }
 };
 

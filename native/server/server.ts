@@ -52,7 +52,7 @@ interface Addon {
     cellBytes: number,
     key: number,
   ): number
-  repeatClose(door: Door, region: number): void
+  repeatClose(door: Door, region: number): boolean
   repeatShare(door: Door, group: Int32Array): void
   repeatSigns(door: Door, key: LentKey, reuseSeconds: number): void
   repeatLimits(
@@ -67,7 +67,7 @@ interface Addon {
   ): void
   repeatPut(door: Door, numbers: Float64Array, textBytes: number): void
   repeatSamples(door: Door): [ms: number, bytes: number, count: number, target: string][]
-  repeatUsage(door: Door): [answers: number, bytes: number, aside: number]
+  repeatUsage(door: Door): [answers: number, bytes: number, unfinished: number]
 }
 
 const addon = loadAddon<Addon>('server')

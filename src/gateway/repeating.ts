@@ -18,8 +18,8 @@ import type { Planned } from './send.js'
 const int32Min = -(2 ** 31)
 const int32Max = 2 ** 31 - 1
 
-/** Larger bodies are sent piece by piece by `pump.ts`: what the steps before them cost does not matter there. */
-const bodyMaxBytes = 256 * 1024
+/** Larger bodies are sent piece by piece by `pump.ts`, which looks at the block list before each piece. */
+const bodyMaxBytes = 1024 * 1024
 
 /**
  * Whether few paths lead to this content: `/{id}` and `/raw/{id}`, the root of a name, what a manifest has. Everything else that

@@ -266,6 +266,7 @@ class Edge implements ReplyOwner, Front, Server {
     for (const reply of this.#open) reply?.abort()
     this.repeater?.tell()
     this.wire.destroy()
+    this.repeater?.close()
     this.stalls.close()
     this.#readPauses.close()
     this.#sweeping.cancel()

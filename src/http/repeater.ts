@@ -96,6 +96,8 @@ export interface BodyMemory {
   readonly key?: number | undefined
   /** Calls `act` before the memory goes. */
   onGone(act: () => void): void
+  /** The memory stays until the function is called that this gives. To be called in `act`, too. */
+  hold(): () => void
 }
 
 /** Where answers of one kind are counted: places in the memory of the meters. */
@@ -175,6 +177,8 @@ export class Repeater {
   readonly #cells = new WeakMap<Int32Array, number>()
   readonly #tallies = new WeakMap<CountPlaces, number>()
   readonly #regions = new WeakMap<object, number>()
+  /** Regions whose files are closed, and that answers are still sent out of: what lets their memory go. */
+  readonly #leaving = new Map<number, () => void>()
 
   constructor(
     wire: Wire,
@@ -245,11 +249,24 @@ export class Repeater {
     this.#table.put(to, end)
   }
 
-  /** Tells what was sent since the last call. To be called each second. */
+  /**
+   * Tells what was sent since the last call, and lets memory go that nothing is sent out of any more. To be called each second.
+   */
   tell(): void {
+    for (const [region, letGo] of this.#leaving) {
+      if (!this.#table.close(region)) continue
+      this.#leaving.delete(region)
+      letGo()
+    }
     this.hasRoom = this.usage.bytes < this.options.maxBytes * roomShare
     for (const [ms, bytes, count, path] of this.#table.samples())
       this.options.onSample(ms, bytes, count, path)
+  }
+
+  /** The server has ended. */
+  close(): void {
+    for (const letGo of this.#leaving.values()) letGo()
+    this.#leaving.clear()
   }
 
   #limit({ ip, resource, ipv6PrefixBits, secret, ...limits }: RepeatLimits): void {
@@ -285,13 +302,15 @@ export class Repeater {
     return known
   }
 
-  #regionOf({ owner, memory, here, key, onGone }: BodyMemory): number {
+  #regionOf({ owner, memory, here, key, onGone, hold }: BodyMemory): number {
     let known = this.#regions.get(owner)
     if (known === undefined) {
       const made = this.#table.region(memory, here.cells, here.ticks.numbers, here.cellBytes, key)
       known = made
       this.#regions.set(owner, made)
-      onGone(() => this.#table.close(made))
+      onGone(() => {
+        if (!this.#table.close(made)) this.#leaving.set(made, hold())
+      })
     }
     return known
   }

@@ -19,4 +19,6 @@ export interface Lent {
   readonly asked?: Cell & { readonly bit: number }
   /** Calls `act` before the memory goes. */
   onGone(act: () => void): void
+  /** The memory stays until the function is called that this gives. To be called in `act`, too. */
+  hold(): () => void
 }

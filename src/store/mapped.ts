@@ -122,7 +122,13 @@ class Entry implements FileContent {
       offset: 0,
       conditions: [[this.#believed, 1]],
       onGone: (act) => this.#gone.push(act),
+      hold: () => this.#hold(),
     }
+  }
+
+  #hold(): () => void {
+    this.readers += 1
+    return () => this.close()
   }
 
   read(start: number, end: number): Uint8Array | undefined {

@@ -118,6 +118,32 @@ t.test('content that is removed, or whose segment has left, is not served any mo
   await rig.close()
 })
 
+t.test('bodies up to 1 MiB are repeated, whole and in ranges', { skip }, async (t) => {
+  const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 64, believeMs: 60_000 }, systemClock)
+  let path = ''
+  const edge = await stage({
+    parts: { blobs: { path: () => path, open: (from: string) => files.open(from) } },
+  })
+  const rig = { edge, repeated: () => edge.meters.value('answers_repeated_total', {}) } as Rig
+  for (const [sizeBytes, isShort] of [
+    [262_145, true],
+    [2 ** 20, true],
+    [2 ** 20 + 1, false],
+  ] as const) {
+    const id = someId()
+    path = await edge.keep(id, Buffer.alloc(sizeBytes, 'a large body'))
+    for (const headers of [{}, { range: `bytes=1-${sizeBytes - 1}` }]) {
+      const right = comparable(await askAt(edge.stepwiseUrl, `/${id}`, 'GET', headers))
+      const ask = async () => t.equal(comparable(await edge.ask(`/${id}`, { headers })), right)
+      for (let round = 0; round < 4; round += 1) await ask()
+      const isPart = 'range' in headers
+      t.equal(await isRepeated(rig, ask), isShort || isPart, `${sizeBytes} ${isPart}`)
+    }
+  }
+  await edge.close()
+  files.close()
+})
+
 t.test('ranges of large files are repeated, until the file is another one', { skip }, async (t) => {
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 64, believeMs: 400 }, systemClock)
   let path = ''

@@ -1,9 +1,11 @@
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import { Socket } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { servedBy } from '../../native/server/server.js'
-import { systemClock } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
 import { plainLines } from '../../src/gateway/plain-lines.js'
 import { serve } from '../../src/http/listen.js'
 import { MappedFiles } from '../../src/store/mapped.js'
@@ -12,12 +14,23 @@ import { scratch } from '../scratch.js'
 
 /** What repeated answers must not take from others: turns of the loop, memory, and the grace of a server that closes. */
 
+setFlagsFromString('--expose-gc')
+const gc = runInNewContext('gc') as () => void
+
+/** Collects garbage; what is freed with it is freed in turns of their own. */
+async function collect(): Promise<void> {
+  for (let time = 0; time < 4; time += 1) {
+    gc()
+    await pause(1)
+  }
+}
+
 const skip = servedBy === 'twin' && 'the twin repeats nothing'
 const asking = 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'
 let folders = 0
 
 /** A server that answers with files of this size, of which it keeps one open, and has each answer repeated. */
-function serving(sizeBytes: number, maxBytes = 2 ** 22) {
+function serving(sizeBytes: number, { maxBytes = 2 ** 22, stallMs = 10_000 } = {}) {
   folders += 1
   const folder = scratch(`repeating-server-${folders}`)
   for (const name of ['0', '1']) writeFileSync(`${folder}/${name}`, Buffer.alloc(sizeBytes, name))
@@ -34,7 +47,7 @@ function serving(sizeBytes: number, maxBytes = 2 ** 22) {
     {
       host: '127.0.0.1',
       port: 0,
-      stallMs: 10_000,
+      stallMs,
       flowsMax: 10,
       onThrow: (error) => thrown.push(error),
       repeats: { maxBytes, plain: plainLines, onSample: () => undefined },
@@ -70,7 +83,28 @@ function serving(sizeBytes: number, maxBytes = 2 ** 22) {
     files.close()
     if (thrown.length > 0) throw thrown[0]
   }
-  return { server, open, close, whole: () => meters[0] ?? 0, aborted: () => meters[1] ?? 0 }
+  const counted = {
+    whole: () => meters[0] ?? 0,
+    aborted: () => meters[1] ?? 0,
+    stalled: () => meters[3] ?? 0,
+    bytes: () => meters[5] ?? 0,
+    repeated: () => meters[7] ?? 0,
+  }
+  /** Descriptors of this process for the first file. */
+  const descriptors = (): number => {
+    const linked = readdirSync('/proc/self/fd').map((fd) => readLink(`/proc/self/fd/${fd}`))
+    return linked.filter((path) => path === `${folder}/0`).length
+  }
+  return { server, open, close, descriptors, ...counted }
+}
+
+/** Undefined: it was closed meanwhile. */
+function readLink(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return undefined
+  }
 }
 
 function connected(port: number): Promise<Socket> {
@@ -92,7 +126,7 @@ t.test('however many files are opened, their answers can be offered', { skip }, 
 })
 
 t.test('a full table takes new answers, and spares what is asked for', { skip }, async (t) => {
-  const { server, open, close, whole } = serving(10, 2 ** 14)
+  const { server, open, close, whole } = serving(10, { maxBytes: 2 ** 14 })
   const socket = await connected(server.port)
   const isRepeated = async (path: string): Promise<boolean> => {
     const before = whole()
@@ -117,7 +151,7 @@ t.test('a full table takes new answers, and spares what is asked for', { skip },
 })
 
 t.test('where all answers were asked for, room is made after a look at some of them', { skip }, async (t) => {
-  const { server, open, close, whole } = serving(10, 2 ** 18)
+  const { server, open, close, whole } = serving(10, { maxBytes: 2 ** 18 })
   const socket = await connected(server.port)
   const isRepeated = async (path: string): Promise<boolean> => {
     const before = whole()
@@ -183,3 +217,90 @@ t.test('a closing server waits for clients that take a repeated answer slowly', 
   t.ok(whole() > 0)
   t.ok(got > first + whole() * 250_000)
 })
+
+t.test('a large body goes on where its file is not kept open any more', { skip }, async (t) => {
+  const sizeBytes = 2 ** 20
+  const { server, open, close, descriptors, repeated, aborted, bytes } = serving(sizeBytes)
+  open(0).close()
+  const sockets: Socket[] = []
+  const bodies: Promise<Buffer>[] = []
+  for (let at = 0; at < 3; at += 1) {
+    const socket = await connected(server.port)
+    // Nothing is read, so that the kernel's buffers are soon full.
+    socket.pause()
+    socket.write(asking)
+    sockets.push(socket)
+  }
+  await eventually(() => repeated() === 3)
+  t.equal(server.repeater?.isSending, true)
+  t.equal(bytes(), 0, 'bytes are counted at the end')
+  open(1).close()
+  await collect()
+  t.equal(descriptors(), 1, 'its memory is kept until they have all of it')
+  sockets.pop()?.destroy()
+  await eventually(() => aborted() === 1)
+  t.ok(bytes() < sizeBytes)
+  const before = bytes()
+  for (const socket of sockets) bodies.push(bodyOf(socket, sizeBytes))
+  for (const body of await Promise.all(bodies)) t.ok(body.equals(Buffer.alloc(sizeBytes, '0')))
+  await eventually(async () => {
+    await collect()
+    return descriptors() === 0
+  })
+  t.equal(bytes(), before + 2 * sizeBytes)
+  t.equal(server.repeater?.isSending, false)
+  for (const socket of sockets) socket.destroy()
+  await close(0)
+})
+
+t.test('a client that takes a large body slowly, but steadily, gets all of it', { skip }, async (t) => {
+  const sizeBytes = 2 ** 20
+  const { server, open, close, whole, aborted } = serving(sizeBytes, { stallMs: 600 })
+  open(0).close()
+  const socket = await connected(server.port)
+  let got = 0
+  socket.pause()
+  socket.write(asking)
+  const began = Date.now()
+  // What the kernel hands over at once is little; the pauses are shorter than what counts as a stall.
+  for (let pieces = 0; got < sizeBytes; pieces += 1) {
+    await pause(100)
+    const piece: Buffer | null = socket.read()
+    got += piece?.length ?? 0
+    if (pieces > 500) break
+  }
+  t.ok(Date.now() - began > 600, 'it took longer than a stall')
+  t.ok(got > sizeBytes)
+  await eventually(() => whole() === 1)
+  t.equal(aborted(), 0)
+  socket.destroy()
+  await close(0)
+})
+
+t.test('a client that takes nothing of a large body is let go', { skip }, async (t) => {
+  const { server, open, close, aborted, stalled } = serving(2 ** 20, { stallMs: 300 })
+  open(0).close()
+  const socket = await connected(server.port)
+  socket.pause()
+  socket.write(asking)
+  await eventually(() => stalled() === 1)
+  t.equal(aborted(), 1)
+  t.equal(server.repeater?.isSending, false)
+  socket.destroy()
+  await close(0)
+})
+
+/** The body of one answer, whose head is behind the bytes that were not read yet. */
+function bodyOf(socket: Socket, sizeBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const pieces: Buffer[] = []
+    socket.on('close', () => reject(new Error('it ended before')))
+    socket.on('data', (piece) => {
+      pieces.push(piece)
+      const all = Buffer.concat(pieces)
+      const body = all.indexOf('\r\n\r\n') + 4
+      if (body > 3 && all.length === body + sizeBytes) resolve(all.subarray(body))
+    })
+    socket.resume()
+  })
+}

@@ -55,6 +55,11 @@ class MappedSegment {
     return true
   }
 
+  hold(): () => void {
+    this.readers += 1
+    return () => this.leave()
+  }
+
   leave(): void {
     this.readers -= 1
     if (this.readers === 0 && this.isRetired) this.file.close()
@@ -119,6 +124,7 @@ export class SegmentContent implements Content {
       ],
       asked: marks.againBit(cell, this.place.slot),
       onGone: (act) => this.mapped.onGone(act),
+      hold: () => this.mapped.hold(),
     }
   }
 
