@@ -6,7 +6,8 @@ import type { Cell } from '../actor/shared.js'
 import type { Content } from './content.js'
 import { type FileState, isSameFile, stampOf } from './file-stamp.js'
 import type { Lent } from './lent.js'
-import { Residence, Ticks } from './residence.js'
+import { FileResidence, windowBytes } from './file-residence.js'
+import { Ticks } from './residence.js'
 
 export interface MappedOptions {
   /** Address space that this thread's idle mappings may hold. */
@@ -23,9 +24,6 @@ export interface FileContent extends Content {
   /** The same bytes for a server that sends them by itself. Undefined: not in one piece of memory. Absent: not mapped. */
   lend?(): Lent | undefined
 }
-
-/** A huge page: what the kernel maps at once, and what is fetched ahead of a reader. */
-const windowBytes = 2 * 1024 * 1024
 
 /** More in one write gains nothing, and less is still warm in the cache when the socket copies it. */
 const viewMaxBytes = 1024 * 1024
@@ -67,9 +65,7 @@ class Entry implements FileContent {
   believedUntil: number
   readonly #file: MappedFile
   readonly #ticks: Ticks
-  readonly #here: Residence
-  /** Windows that were all in memory once. */
-  readonly #filled = new Set<number>()
+  readonly #residence: FileResidence
   /** 1 while path and file are believed to belong together. Shared memory. */
   readonly #believed: Cell
   readonly #gone: (() => void)[] = []
@@ -86,7 +82,7 @@ class Entry implements FileContent {
     this.stamp = stampOf(file.inode, file.modifiedNs)
     this.believedUntil = 0
     this.believe()
-    this.#here = new Residence(file.sizeBytes, ticks)
+    this.#residence = new FileResidence(file, ticks)
   }
 
   /** To be called at each tick. */
@@ -118,7 +114,7 @@ class Entry implements FileContent {
     return {
       owner: this,
       memory,
-      here: this.#here,
+      here: this.#residence.here,
       offset: 0,
       conditions: [[this.#believed, 1]],
       onGone: (act) => this.#gone.push(act),
@@ -133,24 +129,12 @@ class Entry implements FileContent {
 
   read(start: number, end: number): Uint8Array | undefined {
     this.#check(start, end)
-    const index = Math.floor(start / windowBytes)
-    const windowEnd = Math.min((index + 1) * windowBytes, this.sizeBytes)
+    const windowEnd = (Math.floor(start / windowBytes) + 1) * windowBytes
     const viewEnd = Math.min(end, windowEnd, start + viewMaxBytes)
-    if (!this.#settle(index, windowEnd, start, viewEnd)) return undefined
-    return this.#file.view(start, viewEnd)
+    return this.#residence.has(start, viewEnd) ? this.#file.view(start, viewEnd) : undefined
   }
 
   /** A small range does not make a whole window come from the disk, a long read does. */
-  #settle(index: number, windowEnd: number, start: number, end: number): boolean {
-    if (this.#here.has(start, end)) return true
-    if (this.#file.settle(index * windowBytes, windowEnd, !this.#filled.has(index))) {
-      this.#filled.add(index)
-      this.#here.add(index * windowBytes, windowEnd)
-    } else if (this.#file.settle(start, end, false)) this.#here.add(start, end)
-    else return false
-    return true
-  }
-
   async ready(start: number, end: number): Promise<boolean> {
     this.#check(start, end)
     const windowEnd = (Math.floor(start / windowBytes) + 1) * windowBytes

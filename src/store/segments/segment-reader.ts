@@ -2,16 +2,14 @@ import { mappedBy, openWritten } from '../../../native/mapped/mapped.js'
 import type { MappedFile } from '../../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../../actor/clock.js'
 import type { Content } from '../content.js'
+import { FileResidence } from '../file-residence.js'
 import type { Lent } from '../lent.js'
-import { Residence, Ticks } from '../residence.js'
+import { Ticks } from '../residence.js'
 import type { SegmentMarks } from './marks.js'
 import { payloadOffset, type SegmentPlace, segmentName } from './place.js'
 import { PlaceReader } from './place-index.js'
 import { headOfRecordBytes, readRecordHead, recordSlotBytes } from './record.js'
 import { isOfPlace, isSoundRecord } from './recovery.js'
-
-/** A huge page: what the kernel maps at once. */
-const windowBytes = 2 * 1024 * 1024
 
 const tickMs = 250
 
@@ -19,9 +17,7 @@ const tickMs = 250
 class MappedSegment {
   readers = 0
   isRetired = false
-  readonly here: Residence
-  /** By window: its page tables were filled once. Of pages that stay in memory they stay so, and filling takes long. */
-  readonly #filled: Uint8Array
+  readonly residence: FileResidence
   readonly #gone: (() => void)[] = []
 
   constructor(
@@ -30,29 +26,11 @@ class MappedSegment {
     readonly cell: number,
     ticks: Ticks,
   ) {
-    this.here = new Residence(file.sizeBytes, ticks)
-    this.#filled = new Uint8Array(Math.ceil(file.sizeBytes / windowBytes))
+    this.residence = new FileResidence(file, ticks)
   }
 
   onGone(act: () => void): void {
     this.#gone.push(act)
-  }
-
-  /** Whether these bytes can be read without waiting for the disk. */
-  isHere(start: number, end: number): boolean {
-    if (this.here.has(start, end)) return true
-    const from = start - (start % windowBytes)
-    const to = Math.min(end + windowBytes - 1 - ((end - 1) % windowBytes), this.file.sizeBytes)
-    const windows = [from / windowBytes, Math.ceil(to / windowBytes)] as const
-    const isFilled = this.#filled.subarray(...windows).every((filled) => filled === 1)
-    if (this.file.settle(from, to, !isFilled)) {
-      this.#filled.fill(1, ...windows)
-      this.here.add(from, to)
-    }
-    // Not all of the window is in memory: what is asked for may be.
-    else if (this.file.settle(start, end, false)) this.here.add(start, end)
-    else return false
-    return true
   }
 
   hold(): () => void {
@@ -108,14 +86,14 @@ export class SegmentContent implements Content {
   lend(withdrawals: number): Lent | undefined {
     // The twin has one buffer for all files.
     if (mappedBy === 'twin') return undefined
-    const { file, cell, segment, here } = this.mapped
+    const { file, cell, segment, residence } = this.mapped
     const { marks } = this.reader
     const memory = file.view(0, file.sizeBytes)
     if (this.mapped.isRetired || memory.length < file.sizeBytes) return undefined
     return {
       owner: this.mapped,
       memory,
-      here,
+      here: residence.here,
       key: segment,
       offset: this.#offset,
       conditions: [
@@ -166,7 +144,7 @@ export class SegmentContent implements Content {
   copyNow(start: number, target: Uint8Array): boolean {
     this.#check(start, start + target.length)
     const from = this.#offset + start
-    if (!this.mapped.isHere(from, from + target.length)) return false
+    if (!this.mapped.residence.has(from, from + target.length)) return false
     return this.mapped.file.copy(from, target)
   }
 
@@ -180,7 +158,7 @@ export class SegmentContent implements Content {
     this.#check(start, end)
     const from = this.#offset + start
     const to = this.#offset + end
-    if (this.reader.ticks.now >= this.residentUntil && !this.mapped.isHere(from, to)) return undefined
+    if (this.reader.ticks.now >= this.residentUntil && !this.mapped.residence.has(from, to)) return undefined
     return this.mapped.file.view(from, to)
   }
 
