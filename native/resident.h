@@ -33,4 +33,10 @@ inline bool isIn(const uint8_t* start, size_t length) {
   return true;
 }
 
+// Asks the disk for these bytes, and does not wait for them.
+inline void bringIn(const uint8_t* start, size_t length) {
+  size_t before = reinterpret_cast<uintptr_t>(start) % pageSize();
+  madvise(const_cast<uint8_t*>(start) - before, length + before, MADV_WILLNEED);
+}
+
 }  // namespace resident

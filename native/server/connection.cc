@@ -1,5 +1,6 @@
 // The life of one connection: a head, perhaps a body, an answer, and again. See server.h.
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -268,7 +269,8 @@ void Server::writable(Connection* c) {
     if (!c->rest.empty()) return;
   }
   if (c->body.length > 0) {
-    Took took = transmit(c, nullptr, 0, c->body.start, c->body.length);
+    if (!isLaterHere(c)) return;
+    Took took = transmit(c, nullptr, 0, c->body.start, c->body.length, true);
     if (took.lost) settleRepeat(c, kBroken);
     if (took.lost || isHard(took.error)) return gone(c);
     if (took.bytes > 0) c->since = now_;
@@ -281,6 +283,16 @@ void Server::writable(Connection* c) {
   // Large bodies wait for room again and again, so writing stays watched until JavaScript no longer answers.
   else arm(c, c->events & ~UV_WRITABLE);
   c->wants = false;
+}
+
+// A client that takes bytes, however slowly, does not stall. The kernel says that there is room only when a third of its buffer is free, so
+// it is asked how many bytes wait there.
+void Server::lookAt(Connection* c) {
+  int waiting = 0;
+  if (ioctl(c->fd, SIOCOUTQ, &waiting) != 0) return;
+  if (waiting < c->waiting) c->since = now_;
+  c->waiting = waiting;
+  if (c->body.length > 0) arm(c, c->events | UV_WRITABLE);
 }
 
 // The answer is out.

@@ -328,6 +328,7 @@ void Server::sweep(double now) {
   for (size_t slot = 0; slot < slots_.size(); slot += 1) {
     Connection* c = slots_[slot];
     if (c == nullptr) continue;
+    if (c->phase == Phase::kAnswering && c->isFull()) lookAt(c);
     double waited = now - c->since;
     bool stuck = c->isFull() || c->ends;
     bool idle = c->held || c->in.empty();
@@ -336,8 +337,6 @@ void Server::sweep(double now) {
       settleRepeat(c, kStalled);
       gone(c);
     }
-    // The kernel says that there is room when a third of its buffer is free: a slow client would seem to stall.
-    else if (c->phase == Phase::kAnswering && c->isFull()) writable(c);
     else if (c->phase != Phase::kHead) continue;
     else if (!idle && waited > limits_.headMs) refuse(c, faults::late);
     else if (idle && waited > (c->first ? limits_.headMs : idleMs)) remove(c);

@@ -163,7 +163,8 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   size_t length = hasBody ? end - start : 0;
   const uint8_t* body = length > 0 ? all.ready.regions[answer->region].memory + answer->offset + start : nullptr;
   file_places::Place place;
-  bool isFromFile = length >= kFromFile && length <= kRepeatMax && placeOf(body, length, &place);
+  bool mayWait = length >= kFromFile && length <= kRepeatMax && all.sending < sendingMax(limits_.connectionsMax);
+  bool isFromFile = mayWait && placeOf(body, length, &place);
   if (!isFromFile && (length > kAsideEachMax || all.aside + length > (length > kSmallBody ? kAsideLargeMax : kAsideMax))) return false;
   if (length > 0 && !all.ready.isHere(*answer, start, end)) return false;
 
@@ -273,6 +274,18 @@ void Server::repeated(Connection* c) {
 void Server::sendLater(Connection* c, const BodyLeft& body) {
   c->body = body;
   repeats_->ready.regions[body.region].sending += 1;
+  repeats_->sending += 1;
+}
+
+// Whether what is left of a body can be sent without waiting for the disk. Where it cannot, the disk is asked, and the next sweep tries again.
+bool Server::isLaterHere(Connection* c) {
+  const BodyLeft& body = c->body;
+  const Region& region = repeats_->ready.regions[body.region];
+  size_t start = static_cast<size_t>(body.start - region.memory);
+  if (region.isHere(start, start + body.length)) return true;
+  resident::bringIn(body.start, body.length);
+  arm(c, c->events & ~UV_WRITABLE);
+  return false;
 }
 
 void Server::noLater(Connection* c) {
@@ -280,6 +293,7 @@ void Server::noLater(Connection* c) {
   if (at == kNoRegion) return;
   c->body = BodyLeft();
   repeats_->ready.regions[at].sending -= 1;
+  repeats_->sending -= 1;
 }
 
 // Counts how a repeated answer ended, once.

@@ -18,6 +18,10 @@ namespace server {
 constexpr size_t kRepeatMax = 1024 * 1024;
 // What a socket does not take of a body that cannot be sent from its file is put aside, up to this size.
 constexpr size_t kAsideEachMax = 256 * 1024;
+// Bodies that are sent on from their files as slow clients take them: no more of all connections together, so that nobody fills the kernel's
+// buffers or keeps others out. Beyond it JavaScript answers, which gives each client its share.
+constexpr size_t kSendingMax = 256;
+inline size_t sendingMax(size_t connectionsMax) { return connectionsMax / 8 < kSendingMax ? connectionsMax / 8 : kSendingMax; }
 // Of all connections together. While so much waits, JavaScript answers.
 constexpr size_t kAsideMax = 32 * 1024 * 1024;
 // Larger bodies get no more than this part of it: clients that take them slowly do not end the repeating of small ones.
@@ -86,8 +90,8 @@ struct Repeats {
   double sampledMs = 0;
   uint32_t unsampled = 0;
   size_t aside = 0;
-  // Answers that their clients have not taken whole.
-  size_t unfinished = 0;
+  // Answers that their clients have not taken whole; and those of them that are sent on from their files.
+  size_t unfinished = 0, sending = 0;
   // Of this turn.
   size_t answered = 0;
 };

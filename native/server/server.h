@@ -177,13 +177,15 @@ class Server {
   void remove(Connection* c);
   void arm(Connection* c, int events);
   void limitInFlight(Connection* c);
-  Took transmit(Connection* c, const uint8_t* head, size_t headLength, const uint8_t* body, size_t length);
+  Took transmit(Connection* c, const uint8_t* head, size_t headLength, const uint8_t* body, size_t length, bool isRest = false);
 
   bool repeat(Connection* c, const uint8_t* bytes, const int32_t* out);
   void repeated(Connection* c);
   void settleRepeat(Connection* c, Count ending);
   void sendLater(Connection* c, const BodyLeft& body);
   void noLater(Connection* c);
+  bool isLaterHere(Connection* c);
+  void lookAt(Connection* c);
   void note(const Answer& answer, double nowMs, size_t bytes);
   bool admit(Connection* c, const uint8_t* bytes, const int32_t* out, const Answer& answer, size_t length);
 };
@@ -227,6 +229,7 @@ struct Connection {
   std::string in;         // read and not used yet
   std::string rest;       // what the socket did not take
   BodyLeft body;          // what is to be sent behind it
+  int waiting = 0;        // bytes that its client had not taken at the last look
 
   // It waits for its client: nothing of ours is lost with it.
   bool waits() const { return phase != Phase::kAnswering || (reading && !begun); }

@@ -49,9 +49,10 @@ Took fromFile(int fd, const uint8_t* head, size_t headLength, const file_places:
 
 }  // namespace
 
-Took Server::transmit(Connection* c, const uint8_t* head, size_t headLength, const uint8_t* body, size_t length) {
+// `isRest`: of a body that began in its file. A file that shrinks in the middle is then noticed at its very end, too, where memory has zeros.
+Took Server::transmit(Connection* c, const uint8_t* head, size_t headLength, const uint8_t* body, size_t length, bool isRest) {
   file_places::Place place;
-  if (length >= kFromFile && placeOf(body, length, &place)) return fromFile(c->fd, head, headLength, place, body, length);
+  if ((isRest || length >= kFromFile) && placeOf(body, length, &place)) return fromFile(c->fd, head, headLength, place, body, length);
   return fromMemory(c->fd, head, headLength, body, length);
 }
 

@@ -4,9 +4,9 @@ import type { MappedFile } from '../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Cell } from '../actor/shared.js'
 import type { Content } from './content.js'
+import { FileResidence, windowBytes } from './file-residence.js'
 import { type FileState, isSameFile, stampOf } from './file-stamp.js'
 import type { Lent } from './lent.js'
-import { FileResidence, windowBytes } from './file-residence.js'
 import { Ticks } from './residence.js'
 
 export interface MappedOptions {

@@ -30,7 +30,7 @@ const asking = 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'
 let folders = 0
 
 /** A server that answers with files of this size, of which it keeps one open, and has each answer repeated. */
-function serving(sizeBytes: number, { maxBytes = 2 ** 22, stallMs = 10_000 } = {}) {
+function serving(sizeBytes: number, { maxBytes = 2 ** 22, stallMs = 10_000, connectionsMax = 1024 } = {}) {
   folders += 1
   const folder = scratch(`repeating-server-${folders}`)
   for (const name of ['0', '1']) writeFileSync(`${folder}/${name}`, Buffer.alloc(sizeBytes, name))
@@ -48,6 +48,7 @@ function serving(sizeBytes: number, { maxBytes = 2 ** 22, stallMs = 10_000 } = {
       host: '127.0.0.1',
       port: 0,
       stallMs,
+      connectionsMax,
       flowsMax: 10,
       onThrow: (error) => thrown.push(error),
       repeats: { maxBytes, plain: plainLines, onSample: () => undefined },
@@ -250,6 +251,28 @@ t.test('a large body goes on where its file is not kept open any more', { skip }
   t.equal(bytes(), before + 2 * sizeBytes)
   t.equal(server.repeater?.isSending, false)
   for (const socket of sockets) socket.destroy()
+  await close(0)
+})
+
+t.test('few large bodies wait for slow clients; others are answered by the handler', { skip }, async (t) => {
+  const { server, open, close, repeated } = serving(2 ** 20, { connectionsMax: 32 })
+  open(0).close()
+  const sockets: Socket[] = []
+  for (let at = 0; at < 8; at += 1) {
+    const socket = await connected(server.port)
+    socket.pause()
+    socket.write(asking)
+    sockets.push(socket)
+  }
+  await eventually(() => repeated() + server.flows === 8)
+  t.equal(repeated(), 4, 'an eighth of the connections')
+  for (const socket of sockets) socket.destroy()
+  await eventually(() => server.repeater?.isSending === false && server.flows === 0)
+  const socket = await connected(server.port)
+  socket.write(asking)
+  t.equal((await bodyOf(socket, 2 ** 20)).length, 2 ** 20)
+  t.equal(repeated(), 5, 'then it repeats again')
+  socket.destroy()
   await close(0)
 })
 
