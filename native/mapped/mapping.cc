@@ -93,7 +93,7 @@ Range pagesAround(const Mapping* mapping, size_t start, size_t end) {
 int populate(const Range& range, bool isHere) {
   if (range.length == 0) return 0;
   // Asks the disk for these pages alone and in one go; page by page the kernel would read 128 KiB around the first of them.
-  if (!isHere) madvise(range.start, range.length, MADV_WILLNEED);
+  if (!isHere) resident::bringIn(range.start, range.length);
   if (madvise(range.start, range.length, MADV_POPULATE_READ) == 0) return 0;
   if (errno != EINVAL) return errno;
   // Kernels before 5.14 know no MADV_POPULATE_READ: touch the pages.
