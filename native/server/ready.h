@@ -11,8 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "packed.h"
 #include "region.h"
-#include "sealed.h"
+#include "seal.h"
 
 namespace server {
 
@@ -28,6 +29,8 @@ struct Condition {
 constexpr size_t kConditionsMax = 16;
 // Text of one answer: its key, its tag and its head.
 constexpr size_t kReadyTextMax = 32 * 1024;
+// Characters of the id of a request, which stands between the two parts of a head.
+constexpr size_t kIdLength = 22;
 // The last second of what is not signed and so has none.
 constexpr int64_t kForever = (int64_t{1} << 53) - 2;
 constexpr size_t kReadyBytesMax = size_t{1} << 40;
@@ -76,33 +79,52 @@ struct Proposed {
   size_t conditionCount;
 };
 
-// Behind it lie its conditions and then its text.
-struct Answer {
-  // In its chain; and in the order in which answers came, or were spared.
-  Answer *next, *older, *younger;
-  uint64_t hash, serial, regionKey;
-  size_t bytes;
-  uint32_t kind;
-  uint32_t host, target, tag, before, after, shown;
-  uint32_t region, tally, conditionCount;
-  size_t offset, sizeBytes;
+// The same of an answer to HEAD, which differs in its signature alone. In the seconds from `until` on: nothing is known of it yet.
+struct HeadSeal {
   int64_t from, until;
-  // The same of an answer to HEAD, which differs in its signature alone: nothing is known of it where the first is behind the last.
-  int64_t headFrom, headUntil;
-  Seal headSeal;
-  int32_t* asked;
-  int32_t askedMask;
-  int32_t resource[2];
+  Seal seal;
+};
+
+// Behind it lie its text (host, target, tag, and the name that samples show), its conditions, its signature where it has one, the steps by
+// which its head is put together, and the bytes of that head that no other has.
+struct Answer {
+  // In its chain, with all that is compared first.
+  Answer* next;
+  uint64_t hash;
+  uint16_t host, target, tag, shown;
   Variant variant;
   Price price;
-  bool isHead, strict, hasBody, used;
+  bool isHead, strict, hasBody, used, isSealed;
+  uint8_t conditionCount;
+  uint32_t region;
+  uint64_t serial;
+  int64_t from, until;
+  size_t offset, sizeBytes;
+  // In the order in which answers came, or were spared.
+  Answer *older, *younger;
+  // Made where HEAD is asked for.
+  HeadSeal* headSeal;
+  int32_t* asked;
+  uint64_t regionKey;
+  int32_t askedMask;
+  uint32_t kind, tally, bytes;
+  int32_t resource[2];
+  uint16_t before, after, stepCount, pattern;
+  SealPlaces places;
 
-  const Condition* conditions() const { return reinterpret_cast<const Condition*>(this + 1); }
-  const char* text() const { return reinterpret_cast<const char*>(conditions() + conditionCount); }
-  const char* tagText() const { return text() + host + target; }
-  const char* beforeText() const { return tagText() + tag; }
-  const char* afterText() const { return beforeText() + before; }
-  const char* shownText() const { return afterText() + after; }
+  const char* text() const { return reinterpret_cast<const char*>(this + 1); }
+  const char* targetText() const { return text() + host; }
+  const char* tagText() const { return targetText() + target; }
+  const char* shownText() const { return tagText() + tag; }
+  Condition condition(size_t at) const {
+    Condition found;
+    memcpy(&found, shownText() + shown + at * sizeof(found), sizeof(found));
+    return found;
+  }
+  const char* sealText() const { return shownText() + shown + conditionCount * sizeof(Condition); }
+  const char* steps() const { return sealText() + (isSealed ? sizeof(Seal) : 0); }
+  const char* own() const { return steps() + stepCount * sizeof(PackedStep); }
+  size_t headLength() const { return size_t{before} + kIdLength + after; }
   bool isSigned() const { return until < kForever; }
 };
 
@@ -152,33 +174,45 @@ class ReadyAnswers {
   // Keeps an answer in place of the one that it had for the same question. Numbers are checked by the caller.
   void put(const Proposed& from) {
     std::lock_guard<std::mutex> lock(mutex);
-    size_t length = from.host + from.target + from.tag + from.before + from.after + from.shown;
-    size_t bytes = sizeof(Answer) + from.conditionCount * sizeof(Condition) + length;
-    if (bytes > maxBytes_) return;
     Question question{from.variant, from.isHead, from.text, from.text + from.host, from.host, from.target};
     if (Answer* before = find(question)) drop(before);
-    while (bytes_ + bytes > maxBytes_) evict();
+    // What changes from one second to the next is kept beside the head, and so is no difference between two of them.
+    const char* head = from.text + from.host + from.target + from.tag;
+    head_.assign(head, from.before);
+    head_.append(kIdLength, ' ');
+    head_.append(head + from.before, from.after);
+    char* lines = &head_[from.before + kIdLength];
+    Seal seal;
+    SealPlaces places = {};
+    bool isSealed = from.until < kForever && findSeal(lines, from.after, &places);
+    if (isSealed) take(places, lines, &seal);
+    size_t key = from.host + from.target + from.tag;
+    patterns_.pack(head_, {from.text, key}, &packed_);
+    size_t steps = packed_.steps.size() * sizeof(PackedStep);
+    size_t conditions = from.conditionCount * sizeof(Condition);
+    size_t bytes = sizeof(Answer) + key + from.shown + conditions + (isSealed ? sizeof(Seal) : 0) + steps + packed_.own.size();
+    if (bytes > maxBytes_) return patterns_.drop(packed_.pattern);
+    while (bytes_ + bytes > maxBytes_) evict(nullptr);
     Answer* made = static_cast<Answer*>(::operator new(bytes));
     *made = Answer{};
     made->hash = hashOf(question);
     made->serial = regions[from.region].serial;
     made->regionKey = regions[from.region].key;
     made->kind = tallies[from.tally].kind;
-    made->bytes = bytes;
-    made->host = static_cast<uint32_t>(from.host);
-    made->target = static_cast<uint32_t>(from.target);
-    made->tag = static_cast<uint32_t>(from.tag);
-    made->before = static_cast<uint32_t>(from.before);
-    made->after = static_cast<uint32_t>(from.after);
-    made->shown = static_cast<uint32_t>(from.shown);
+    made->bytes = static_cast<uint32_t>(bytes);
+    made->host = static_cast<uint16_t>(from.host);
+    made->target = static_cast<uint16_t>(from.target);
+    made->tag = static_cast<uint16_t>(from.tag);
+    made->before = static_cast<uint16_t>(from.before);
+    made->after = static_cast<uint16_t>(from.after);
+    made->shown = static_cast<uint16_t>(from.shown);
     made->region = static_cast<uint32_t>(from.region);
     made->tally = static_cast<uint32_t>(from.tally);
-    made->conditionCount = static_cast<uint32_t>(from.conditionCount);
+    made->conditionCount = static_cast<uint8_t>(from.conditionCount);
     made->offset = from.offset;
     made->sizeBytes = from.sizeBytes;
     made->from = from.from;
     made->until = from.until;
-    made->headFrom = 1;
     made->asked = from.asked;
     made->askedMask = from.askedMask;
     made->variant = from.variant;
@@ -188,8 +222,21 @@ class ReadyAnswers {
     made->price = from.price;
     made->resource[0] = from.resource[0];
     made->resource[1] = from.resource[1];
-    memcpy(const_cast<Condition*>(made->conditions()), from.conditions, from.conditionCount * sizeof(Condition));
-    memcpy(const_cast<char*>(made->text()), from.text, length);
+    made->isSealed = isSealed;
+    made->places = places;
+    made->pattern = static_cast<uint16_t>(packed_.pattern);
+    made->stepCount = static_cast<uint16_t>(packed_.steps.size());
+    char* to = const_cast<char*>(made->text());
+    auto add = [&to](const void* some, size_t length) {
+      if (length > 0) memcpy(to, some, length);
+      to += length;
+    };
+    add(from.text, key);
+    add(head + from.before + from.after, from.shown);
+    add(from.conditions, conditions);
+    if (isSealed) add(&seal, sizeof(seal));
+    add(packed_.steps.data(), steps);
+    add(packed_.own.data(), packed_.own.size());
     insert(made);
   }
 
@@ -216,7 +263,7 @@ class ReadyAnswers {
     const Region& region = regions[answer.region];
     if (!region.open || region.serial != answer.serial) return false;
     for (size_t at = 0; at < answer.conditionCount; at += 1) {
-      const Condition& each = answer.conditions()[at];
+      Condition each = answer.condition(at);
       int32_t found = __atomic_load_n(each.cell, __ATOMIC_ACQUIRE);
       if (found < each.least || found > each.most) return false;
     }
@@ -241,12 +288,43 @@ class ReadyAnswers {
     drop(answer);
   }
 
+  // Puts the head of an answer together, with room for the id of a request between its two parts, and without its signature. `to`: as
+  // many bytes as it has.
+  void unsignedHead(const Answer& answer, char* to) const {
+    patterns_.unpack(answer.pattern, answer.steps(), answer.stepCount, answer.own(), answer.text(), to);
+  }
+  void head(const Answer& answer, char* to) const {
+    unsignedHead(answer, to);
+    if (!answer.isSealed) return;
+    Seal seal;
+    memcpy(&seal, answer.sealText(), sizeof(seal));
+    server::put(seal, answer.places, to + answer.before + kIdLength);
+  }
+
+  // Keeps a signature for HEAD beside that for GET. False: there is no room. To be called with the mutex held.
+  bool keepForHead(Answer* answer, const HeadSeal& made) {
+    if (answer->headSeal == nullptr) {
+      while (bytes_ + sizeof(HeadSeal) > maxBytes_) {
+        if (!evict(answer)) return false;
+      }
+      answer->headSeal = new HeadSeal;
+      answer->bytes += sizeof(HeadSeal);
+      bytes_ += sizeof(HeadSeal);
+    }
+    *answer->headSeal = made;
+    return true;
+  }
+
  private:
   size_t maxBytes_;
   uint64_t seed_, serial_ = 0;
   std::vector<Answer*> chains_;
   Answer *oldest_ = nullptr, *youngest_ = nullptr;
   size_t bytes_ = 0, count_ = 0;
+  HeadPatterns patterns_;
+  // Of the answer that is put.
+  std::string head_;
+  Packed packed_;
 
   void drop(Answer* answer) {
     Answer** link = &chains_[answer->hash & (chains_.size() - 1)];
@@ -255,6 +333,8 @@ class ReadyAnswers {
     leave(answer);
     count_ -= 1;
     bytes_ -= answer->bytes;
+    patterns_.drop(answer->pattern);
+    delete answer->headSeal;
     ::operator delete(answer);
   }
 
@@ -292,22 +372,24 @@ class ReadyAnswers {
   }
 
   // The oldest goes, but one that was asked for since it came, or was spared, is spared once more and becomes the youngest. Of so many in a
-  // row the next goes all the same: where all were asked for, to look at each took an edge thread 20 ms. To be called where there is an
-  // answer.
-  void evict() {
-    for (size_t spared = 0; oldest_->used && spared < kSparedMax; spared += 1) {
+  // row the next goes all the same: where all were asked for, to look at each took an edge thread 20 ms. `kept` stays. False: there is
+  // no other.
+  bool evict(const Answer* kept) {
+    if (oldest_ == nullptr || (oldest_ == kept && youngest_ == kept)) return false;
+    for (size_t spared = 0; oldest_ == kept || (oldest_->used && spared < kSparedMax); spared += 1) {
       Answer* answer = oldest_;
       answer->used = false;
       leave(answer);
       enter(answer);
     }
     drop(oldest_);
+    return true;
   }
 
   static bool isFor(const Answer& answer, const Question& question) {
     return answer.variant == question.variant && answer.isHead == question.isHead && answer.host == question.hostLength &&
            answer.target == question.targetLength && memcmp(answer.text(), question.host, question.hostLength) == 0 &&
-           memcmp(answer.text() + answer.host, question.target, question.targetLength) == 0;
+           memcmp(answer.targetText(), question.target, question.targetLength) == 0;
   }
 
   static uint64_t mix(uint64_t one, uint64_t other) {

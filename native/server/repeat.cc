@@ -168,20 +168,17 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   if (!isFromFile && (length > kAsideEachMax || all.aside + length > (length > kSmallBody ? kAsideLargeMax : kAsideMax))) return false;
   if (length > 0 && !all.ready.isHere(*answer, start, end)) return false;
 
-  if (!isInTime(&all.ready, answer, asked.isHead, wall.tv_sec, all.sealer.get())) {
+  std::string& head = all.head;
+  head.resize(answer->headLength());
+  all.ready.unsignedHead(*answer, &head[0]);
+  if (!isInTime(&all.ready, answer, asked.isHead, wall.tv_sec, all.sealer.get(), &head[0])) {
     // Not where HEAD alone is signed elsewhere.
     if (answer->isHead == asked.isHead) all.ready.remove(answer);
     return false;
   }
-  char id[RequestIds::kLength];
-  if (!all.ids.next(id)) return false;
+  if (!all.ids.next(&head[answer->before])) return false;
   if (answer->price != Price::kNone && !admit(c, bytes, out, *answer, length)) return false;
   bool last = c->last || closing_;
-  std::string& head = all.head;
-  head.assign(answer->beforeText(), answer->before);
-  head.append(id, sizeof(id));
-  head.append(answer->afterText(), answer->after);
-  if (asked.isHead && !answer->isHead && answer->isSigned()) server::put(answer->headSeal, &head[answer->before + sizeof(id)]);
   char own[160];
   if (variant == Variant::kPart) {
     int written = snprintf(own, sizeof(own), "\r\nContent-Range: bytes %zu-%zu/%zu", start, end - 1, answer->sizeBytes);
@@ -325,7 +322,7 @@ void Server::note(const Answer& answer, double nowMs, size_t bytes) {
   if (recent || all.samples.size() >= kSamplesMax) return;
   std::string shown(answer.shownText(), answer.shown);
   if (!shown.empty()) shown += ": ";
-  shown.append(answer.text() + answer.host, answer.target);
+  shown.append(answer.targetText(), answer.target);
   all.samples.push_back({nowMs, static_cast<double>(bytes), all.unsampled, shown});
   all.unsampled = 0;
   all.sampledMs = nowMs;

@@ -9,6 +9,7 @@
 #include "limits.h"
 #include "plain-lines.h"
 #include "ready.h"
+#include "sealed.h"
 #include "shared-answers.h"
 
 namespace server {
@@ -30,7 +31,7 @@ constexpr size_t kAsideLargeMax = kAsideMax / 4 * 3, kSmallBody = 16 * 1024;
 // 22 random characters of base64url for each request, like those that JavaScript makes (src/gateway/request-id.ts).
 class RequestIds {
  public:
-  static constexpr size_t kLength = 22;
+  static constexpr size_t kLength = kIdLength;
   // False where the system gives no random bytes.
   bool next(char* to);
 

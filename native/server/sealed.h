@@ -8,23 +8,14 @@
 #include <string>
 
 #include "../lent-key.h"
+#include "seal.h"
 
 namespace server {
-
-constexpr size_t kSignatureText = 88;
-constexpr size_t kSecondText = 10;
 
 // What is signed of an answer beside its lines, all as text.
 struct SignedRequest {
   const char *status, *method, *path;
   size_t methodLength, pathLength;
-};
-
-// What changes in the lines: ten digits and a signature in base64, and where they stand.
-struct Seal {
-  uint32_t createdAt, signatureAt;
-  char created[kSecondText];
-  char signature[kSignatureText];
 };
 
 class Sealer {
@@ -37,9 +28,9 @@ class Sealer {
   const int64_t reuseSeconds;
 
   // Signs these lines, each with CRLF in front, in this second. False: what they say is signed is not what is signed here, and nobody
-  // but JavaScript knows how.
-  bool seal(const char* lines, size_t length, const SignedRequest& request, int64_t second, Seal* to) {
-    if (second < 1000000000 || second > 9999999999 || length > UINT32_MAX) return false;
+  // but JavaScript knows how; or it does not stand where it should.
+  bool seal(const char* lines, size_t length, const SealPlaces& places, const SignedRequest& request, int64_t second, Seal* to) {
+    if (second < 1000000000 || second > 9999999999) return false;
     Text input, signature;
     if (!split(lines, length) || !only("signature-input", &input) || !only("signature", &signature)) return false;
     static const char label[] = "sig1=";
@@ -52,8 +43,7 @@ class Sealer {
     const char* end = input.start + input.length;
     const char* created = components(at, end, request);
     if (created == nullptr) return false;
-    to->createdAt = static_cast<uint32_t>(created - lines);
-    to->signatureAt = static_cast<uint32_t>(signature.start + kLabel + 1 - lines);
+    if (created != lines + places.created || signature.start + kLabel + 1 != lines + places.signature) return false;
     for (size_t digit = kSecondText; digit > 0; digit -= 1, second /= 10) to->created[digit - 1] = static_cast<char>('0' + second % 10);
     base_.append("\"@signature-params\": ");
     base_.append(at, created);

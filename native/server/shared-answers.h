@@ -69,8 +69,12 @@ class Tables {
     std::lock_guard<std::mutex> lock(table->mutex);
     const Answer* found = table->findFor(question);
     if (found == nullptr || found->regionKey == 0 || found->kind == 0) return false;
-    size_t length = found->host + found->target + found->tag + found->before + found->after + found->shown;
-    to->text.assign(found->text(), length);
+    size_t before = size_t{found->host} + found->target + found->tag, head = found->headLength();
+    to->text.assign(found->text(), before);
+    to->text.resize(before + head);
+    table->head(*found, &to->text[before]);
+    to->text.erase(before + found->before, kIdLength);
+    to->text.append(found->shownText(), found->shown);
     to->regionKey = found->regionKey;
     to->kind = found->kind;
     Proposed& answer = to->answer;
@@ -96,7 +100,7 @@ class Tables {
     answer.resource[0] = found->resource[0];
     answer.resource[1] = found->resource[1];
     answer.conditionCount = found->conditionCount;
-    memcpy(answer.conditions, found->conditions(), found->conditionCount * sizeof(Condition));
+    for (size_t at = 0; at < found->conditionCount; at += 1) answer.conditions[at] = found->condition(at);
     return true;
   }
 };

@@ -12,6 +12,7 @@ const watched = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
 const fuzzers = {
   'heads-fuzz': 'the native readers of requests’ heads and chunks touch no byte too far',
   'answers-fuzz': 'the native reader of answers’ heads touches no byte too far',
+  'packed-fuzz': 'heads that were packed come out as they were',
 }
 
 for (const [name, title] of Object.entries(fuzzers)) {
