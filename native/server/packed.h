@@ -13,11 +13,15 @@
 namespace server {
 
 // A step by which a head is put together again: so many bytes of the pattern, then so many of its own, and so many of the pattern are
-// passed over. Its own bytes stand behind those of the step before, or in the answer's key from a place on.
+// passed over. Its own bytes stand behind those of the step before, or in the answer's key from a place on, perhaps in other letters:
+// keys have base64url, and Content-Digest has plain base64.
 struct PackedStep {
   uint16_t same, own, over, from;
 };
-constexpr uint16_t kNotFromKey = UINT16_MAX;
+constexpr uint16_t kNotFromKey = UINT16_MAX, kInPlainLetters = 1 << 15;
+
+inline char urlLetter(char letter) { return letter == '+' ? '-' : letter == '/' ? '_' : letter; }
+inline char plainLetter(char letter) { return letter == '-' ? '+' : letter == '_' ? '/' : letter; }
 
 // A head as it is kept.
 struct Packed {
@@ -58,10 +62,15 @@ class HeadPatterns {
       memcpy(to, from, step.same);
       to += step.same;
       from += step.same + step.over;
-      bool isOwn = step.from == kNotFromKey;
-      memcpy(to, isOwn ? own : key + step.from, step.own);
+      if (step.from == kNotFromKey) {
+        memcpy(to, own, step.own);
+        own += step.own;
+      } else if ((step.from & kInPlainLetters) == 0) {
+        memcpy(to, key + step.from, step.own);
+      } else {
+        std::transform(key + (step.from ^ kInPlainLetters), key + (step.from ^ kInPlainLetters) + step.own, to, plainLetter);
+      }
       to += step.own;
-      if (isOwn) own += step.own;
     }
   }
 
@@ -69,7 +78,7 @@ class HeadPatterns {
   // Patterns at most, and bytes of each: half a MiB beside what the table holds.
   static constexpr size_t kPatterns = 64, kPatternMax = 8192;
   // Lines of the pattern that are passed over to find one of the same name; and what is looked for in the key at least.
-  static constexpr size_t kPassed = 4, kFromKeyMin = 12;
+  static constexpr size_t kPassed = 4, kFromKeyMin = 12, kBase64Max = 64;
 
   struct Line {
     size_t start, name, end;
@@ -160,13 +169,24 @@ class HeadPatterns {
 
   static void own(std::string_view text, std::string_view key, Packed* to) {
     if (text.empty()) return;
-    size_t from = text.size() < kFromKeyMin ? std::string_view::npos : key.find(text);
-    bool isInKey = from < kNotFromKey;
+    uint16_t from = text.size() < kFromKeyMin ? kNotFromKey : placeIn(key, text);
+    bool isInKey = from != kNotFromKey;
     const PackedStep& step = to->steps.back();
     if (step.over > 0 || (step.own > 0 && (isInKey || step.from != kNotFromKey))) to->steps.push_back({0, 0, 0, kNotFromKey});
-    if (isInKey) to->steps.back().from = static_cast<uint16_t>(from);
+    if (isInKey) to->steps.back().from = from;
     else to->own.append(text);
     to->steps.back().own = static_cast<uint16_t>(to->steps.back().own + text.size());
+  }
+
+  // Where this stands in the key, in these letters or in those of base64url.
+  static uint16_t placeIn(std::string_view key, std::string_view text) {
+    size_t found = key.find(text);
+    if (found < kInPlainLetters) return static_cast<uint16_t>(found);
+    if (text.size() > kBase64Max || text.find_first_of("-_") != std::string_view::npos) return kNotFromKey;
+    char letters[kBase64Max];
+    std::transform(text.begin(), text.end(), letters, urlLetter);
+    found = key.find({letters, text.size()});
+    return found < kInPlainLetters - 1 ? static_cast<uint16_t>(found | kInPlainLetters) : kNotFromKey;
   }
 
   static void over(size_t length, Packed* to) { to->steps.back().over = static_cast<uint16_t>(to->steps.back().over + length); }

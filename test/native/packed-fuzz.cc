@@ -44,7 +44,7 @@ int main(int count, char** words) {
   static const std::string id = "v8_5zp70w62gKb3s6g3eG5odLJRj04bZB6YZus37xJg", signature(88, 'S');
   static const std::string seeds[] = {
       "HTTP/1.1 200 OK\r\nX-Request-Id: 1234567890123456789012\r\nCache-Control: public\r\nX-Id: " + id + "\r\nETag: \"" + id +
-          "\"\r\nSignature-Input: sig1=(\"@status\" \"x-id\");created=1795730459;keyid=\"k\"\r\nSignature: sig1=:" + signature +
+          "\"\r\nContent-Digest: sha-256=:v8/5zp70w62gKb3s6g3eG5odLJRj04bZB6YZus37xJg=:\r\nSignature-Input: sig1=(\"@status\" \"x-id\");created=1795730459;keyid=\"k\"\r\nSignature: sig1=:" + signature +
           ":\r\nX-Hops: 0",
       "HTTP/1.1 206 Partial Content\r\nX-Tag-A: one\r\nX-Tag-A: two\r\nX-Id: " + id + "\r\nX-Tag-B: one",
       "HTTP/1.1 304 Not Modified\r\nA: b\r\n\r\nC:\r\n:",
