@@ -102,7 +102,7 @@ export const answers = {
     default: repeatedBytes(memoryHere(), availableParallelism()),
     min: 0,
     max: 2 ** 36,
-    why: 'Memory of each edge thread for answers that the server repeats while nothing changes, 1.5 KiB each; 0: none.',
+    why: 'Memory of each edge thread for answers that the server repeats while nothing changes, 0.4 KiB or more each; 0: none.',
   }),
   digestBufferMaxBytes: whole({
     env: 'HTTPSIG_BODY_DIGEST_BUFFER_MAX_BYTES',

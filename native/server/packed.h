@@ -23,7 +23,11 @@ constexpr uint16_t kNotFromKey = UINT16_MAX, kInPlainLetters = 1 << 15;
 inline char urlLetter(char letter) { return letter == '+' ? '-' : letter == '/' ? '_' : letter; }
 inline char plainLetter(char letter) { return letter == '-' ? '+' : letter == '_' ? '/' : letter; }
 
-// A head as it is kept.
+inline bool operator==(const PackedStep& one, const PackedStep& other) {
+  return one.same == other.same && one.own == other.own && one.over == other.over && one.from == other.from;
+}
+
+// A head as it is kept. No steps: those that are usual with its pattern.
 struct Packed {
   size_t pattern;
   std::vector<PackedStep> steps;
@@ -43,7 +47,11 @@ class HeadPatterns {
     patterns_[to->pattern].uses += 1;
     to->steps.assign(1, {0, 0, 0, kNotFromKey});
     to->own.clear();
-    compare(head, patterns_[to->pattern], key, to);
+    Pattern& pattern = patterns_[to->pattern];
+    compare(head, pattern, key, to);
+    // Not those by which the pattern is itself.
+    if (pattern.usual.empty() && to->steps.size() > 1) pattern.usual = to->steps;
+    if (to->steps == pattern.usual) to->steps.clear();
   }
 
   void drop(size_t pattern) {
@@ -53,9 +61,14 @@ class HeadPatterns {
     if (one.uses == 0) one = Pattern();
   }
 
-  // Puts a head of `length` bytes together. `own`: behind the steps, which need not be aligned.
+  // Puts a head together. `steps` need not be aligned.
   void unpack(size_t pattern, const char* steps, size_t stepCount, const char* own, const char* key, char* to) const {
-    const char* from = patterns_[pattern].text.data();
+    const Pattern& like = patterns_[pattern];
+    const char* from = like.text.data();
+    if (stepCount == 0) {
+      steps = reinterpret_cast<const char*>(like.usual.data());
+      stepCount = like.usual.size();
+    }
     for (size_t at = 0; at < stepCount; at += 1) {
       PackedStep step;
       memcpy(&step, steps + at * sizeof(step), sizeof(step));
@@ -88,6 +101,7 @@ class HeadPatterns {
     size_t uses = 0;
     std::string text;
     std::vector<Line> lines;
+    std::vector<PackedStep> usual;
   };
 
   std::vector<Pattern> patterns_;
@@ -124,7 +138,7 @@ class HeadPatterns {
       patterns_.emplace_back();
     }
     if (room == 0) return like;
-    patterns_[room] = {names, 0, std::string(head), lines_};
+    patterns_[room] = {names, 0, std::string(head), lines_, {}};
     return last_ = room;
   }
 
@@ -150,10 +164,19 @@ class HeadPatterns {
     return std::string_view(pattern.text).substr(line.start, line.name) == name;
   }
 
+  static bool isOfWord(char letter) {
+    bool isLetter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9');
+    return isLetter || letter == '-' || letter == '_' || letter == '+' || letter == '/';
+  }
+
+  // Whole words only, since by chance two begin alike: the steps of all such lines are the same then.
   static void compareLine(std::string_view one, std::string_view other, std::string_view key, Packed* to) {
     size_t least = std::min(one.size(), other.size()), front = 0, back = 0;
     while (front < least && one[front] == other[front]) front += 1;
     while (back < least - front && one[one.size() - 1 - back] == other[other.size() - 1 - back]) back += 1;
+    bool isSame = front == one.size() && one.size() == other.size();
+    while (!isSame && front > 0 && isOfWord(one[front - 1])) front -= 1;
+    while (!isSame && back > 0 && isOfWord(one[one.size() - back])) back -= 1;
     same(front, to);
     own(one.substr(front, one.size() - front - back), key, to);
     over(other.size() - front - back, to);

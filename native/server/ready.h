@@ -184,10 +184,9 @@ class ReadyAnswers {
     char* lines = &head_[from.before + kIdLength];
     Seal seal;
     SealPlaces places = {};
-    bool isSealed = from.until < kForever && findSeal(lines, from.after, &places);
-    if (isSealed) take(places, lines, &seal);
+    bool isSealed = from.until < kForever && findSeal(lines, from.after, &places) && take(places, lines, &seal);
     size_t key = from.host + from.target + from.tag;
-    patterns_.pack(head_, {from.text, key}, &packed_);
+    patterns_.pack(head_, {from.text + from.host, key - from.host}, &packed_);
     size_t steps = packed_.steps.size() * sizeof(PackedStep);
     size_t conditions = from.conditionCount * sizeof(Condition);
     size_t bytes = sizeof(Answer) + key + from.shown + conditions + (isSealed ? sizeof(Seal) : 0) + steps + packed_.own.size();
@@ -291,7 +290,7 @@ class ReadyAnswers {
   // Puts the head of an answer together, with room for the id of a request between its two parts, and without its signature. `to`: as
   // many bytes as it has.
   void unsignedHead(const Answer& answer, char* to) const {
-    patterns_.unpack(answer.pattern, answer.steps(), answer.stepCount, answer.own(), answer.text(), to);
+    patterns_.unpack(answer.pattern, answer.steps(), answer.stepCount, answer.own(), answer.targetText(), to);
   }
   void head(const Answer& answer, char* to) const {
     unsignedHead(answer, to);

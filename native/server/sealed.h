@@ -49,9 +49,8 @@ class Sealer {
     base_.append(at, created);
     base_.append(to->created, kSecondText);
     base_.append(created + kSecondText, end);
-    uint8_t made[lent_key::kSignature];
-    sign_(key_.secret, reinterpret_cast<const uint8_t*>(base_.data()), base_.size(), made);
-    spell(made, to->signature);
+    static_assert(sizeof(to->signature) == lent_key::kSignature, "it is signed into");
+    sign_(key_.secret, reinterpret_cast<const uint8_t*>(base_.data()), base_.size(), to->signature);
     return true;
   }
 
@@ -173,20 +172,6 @@ class Sealer {
       if (static_cast<uint8_t>(value->start[at]) >= 0x80) return false;
     }
     return true;
-  }
-
-  static void spell(const uint8_t* bytes, char* to) {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t from = 0; from < lent_key::kSignature; from += 3, to += 4) {
-      size_t left = lent_key::kSignature - from;
-      uint32_t bits = static_cast<uint32_t>(bytes[from]) << 16;
-      if (left > 1) bits |= static_cast<uint32_t>(bytes[from + 1]) << 8;
-      if (left > 2) bits |= bytes[from + 2];
-      to[0] = letters[bits >> 18];
-      to[1] = letters[bits >> 12 & 63];
-      to[2] = left > 1 ? letters[bits >> 6 & 63] : '=';
-      to[3] = left > 2 ? letters[bits & 63] : '=';
-    }
   }
 };
 

@@ -35,13 +35,13 @@ static void seal(const std::string& head) {
   if (!findSeal(lines.get(), head.size(), &places)) return;
   require(places.created + kSecondText <= places.signature && places.signature + kSignatureText <= head.size(), "places outside", head);
   Seal taken;
-  take(places, lines.get(), &taken);
+  if (!take(places, lines.get(), &taken)) return;
   put(taken, places, lines.get());
   require(head == std::string(lines.get(), head.size()), "another signature was put back", head);
 }
 
 int main(int count, char** words) {
-  static const std::string id = "v8_5zp70w62gKb3s6g3eG5odLJRj04bZB6YZus37xJg", signature(88, 'S');
+  static const std::string id = "v8_5zp70w62gKb3s6g3eG5odLJRj04bZB6YZus37xJg", signature = std::string(85, 'S') + "A==";
   static const std::string seeds[] = {
       "HTTP/1.1 200 OK\r\nX-Request-Id: 1234567890123456789012\r\nCache-Control: public\r\nX-Id: " + id + "\r\nETag: \"" + id +
           "\"\r\nContent-Digest: sha-256=:v8/5zp70w62gKb3s6g3eG5odLJRj04bZB6YZus37xJg=:\r\nSignature-Input: sig1=(\"@status\" \"x-id\");created=1795730459;keyid=\"k\"\r\nSignature: sig1=:" + signature +
@@ -58,7 +58,7 @@ int main(int count, char** words) {
   for (int round = 0; round < rounds; round += 1) {
     Kept made;
     made.head = mutated(seeds[below(4)], 32000);
-    made.key = below(4) == 0 ? mutated(id, 100) : "localhost/" + id;
+    made.key = below(4) == 0 ? mutated(id, 100) : "/" + id;
     seal(made.head);
     patterns.pack({exactly(made.head).get(), made.head.size()}, made.key, &packed);
     made.pattern = packed.pattern;
