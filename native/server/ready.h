@@ -79,7 +79,7 @@ struct Proposed {
   size_t conditionCount;
 };
 
-// The same of an answer to HEAD, which differs in its signature alone. In the seconds from `until` on: nothing is known of it yet.
+// The signature for HEAD of an answer to GET, and the first and last second in which it may be sent. All else of the two is the same.
 struct HeadSeal {
   int64_t from, until;
   Seal seal;
