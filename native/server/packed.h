@@ -88,13 +88,18 @@ class HeadPatterns {
   }
 
  private:
-  // Patterns at most, and bytes of each: half a MiB beside what the table holds.
+  // Patterns at most, and bytes of each. Beside what the table holds they take some 100 KiB with usual heads, and two MiB where all lines
+  // are as short as they can be.
   static constexpr size_t kPatterns = 64, kPatternMax = 8192;
   // Lines of the pattern that are passed over to find one of the same name; and what is looked for in the key at least.
   static constexpr size_t kPassed = 4, kFromKeyMin = 12, kBase64Max = 64;
+  // Nothing is looked for in longer keys: where they are thousands of the same letter, each place of them is compared with a long text,
+  // and a head takes milliseconds.
+  static constexpr size_t kKeyMax = 256;
 
+  // Heads are shorter than 64 KiB (kReadyTextMax).
   struct Line {
-    size_t start, name, end;
+    uint16_t start, name, end;
   };
   struct Pattern {
     uint64_t names = 0;
@@ -114,7 +119,7 @@ class HeadPatterns {
     for (size_t at = 0; at < head.size();) {
       size_t end = std::min(head.find('\r', at + 1), head.size());
       size_t colon = std::min(head.substr(at, end - at).find(':'), end - at);
-      to->push_back({at, colon, end});
+      to->push_back({static_cast<uint16_t>(at), static_cast<uint16_t>(colon), static_cast<uint16_t>(end)});
       at = end;
     }
   }
@@ -203,13 +208,14 @@ class HeadPatterns {
 
   // Where this stands in the key, in these letters or in those of base64url.
   static uint16_t placeIn(std::string_view key, std::string_view text) {
+    if (key.size() > kKeyMax) return kNotFromKey;
     size_t found = key.find(text);
-    if (found < kInPlainLetters) return static_cast<uint16_t>(found);
+    if (found != std::string_view::npos) return static_cast<uint16_t>(found);
     if (text.size() > kBase64Max || text.find_first_of("-_") != std::string_view::npos) return kNotFromKey;
     char letters[kBase64Max];
     std::transform(text.begin(), text.end(), letters, urlLetter);
     found = key.find({letters, text.size()});
-    return found < kInPlainLetters - 1 ? static_cast<uint16_t>(found | kInPlainLetters) : kNotFromKey;
+    return found != std::string_view::npos ? static_cast<uint16_t>(found | kInPlainLetters) : kNotFromKey;
   }
 
   static void over(size_t length, Packed* to) { to->steps.back().over = static_cast<uint16_t>(to->steps.back().over + length); }

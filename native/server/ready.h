@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "chains.h"
 #include "packed.h"
 #include "region.h"
 #include "seal.h"
@@ -34,6 +35,8 @@ constexpr size_t kIdLength = 22;
 // The last second of what is not signed and so has none.
 constexpr int64_t kForever = (int64_t{1} << 53) - 2;
 constexpr size_t kReadyBytesMax = size_t{1} << 40;
+// Bytes of an answer without long lines of its own; and chains at most, however much memory there is.
+constexpr size_t kUsualAnswer = 512, kChainsMax = size_t{1} << 24;
 // Answers that are spared for one that makes room.
 constexpr size_t kSparedMax = 256;
 
@@ -139,7 +142,7 @@ struct Question {
 class ReadyAnswers {
  public:
   // `seed`: nobody outside may know it, or he could choose targets that all fall into one chain.
-  ReadyAnswers(size_t maxBytes, uint64_t seed) : maxBytes_(maxBytes), seed_(seed), chains_(1024, nullptr) {}
+  ReadyAnswers(size_t maxBytes, uint64_t seed) : maxBytes_(maxBytes), seed_(seed), chains_(chainsFor(maxBytes)) {}
   ~ReadyAnswers() {
     while (oldest_ != nullptr) drop(oldest_);
   }
@@ -153,7 +156,7 @@ class ReadyAnswers {
   std::mutex mutex;
 
   size_t bytes() const { return bytes_; }
-  size_t count() const { return count_; }
+  size_t count() const { return chains_.count(); }
 
   // The number of a region, whose serial number is set here.
   size_t open(Region made) {
@@ -251,7 +254,7 @@ class ReadyAnswers {
 
   Answer* find(const Question& question) {
     uint64_t hash = hashOf(question);
-    for (Answer* each = chains_[hash & (chains_.size() - 1)]; each != nullptr; each = each->next) {
+    for (Answer* each = chains_.of(hash); each != nullptr; each = each->next) {
       if (each->hash == hash && isFor(*each, question)) return each;
     }
     return nullptr;
@@ -317,20 +320,17 @@ class ReadyAnswers {
  private:
   size_t maxBytes_;
   uint64_t seed_, serial_ = 0;
-  std::vector<Answer*> chains_;
+  Chains<Answer> chains_;
   Answer *oldest_ = nullptr, *youngest_ = nullptr;
-  size_t bytes_ = 0, count_ = 0;
+  size_t bytes_ = 0;
   HeadPatterns patterns_;
   // Of the answer that is put.
   std::string head_;
   Packed packed_;
 
   void drop(Answer* answer) {
-    Answer** link = &chains_[answer->hash & (chains_.size() - 1)];
-    while (*link != answer) link = &(*link)->next;
-    *link = answer->next;
+    chains_.remove(answer);
     leave(answer);
-    count_ -= 1;
     bytes_ -= answer->bytes;
     patterns_.drop(answer->pattern);
     delete answer->headSeal;
@@ -338,12 +338,8 @@ class ReadyAnswers {
   }
 
   void insert(Answer* made) {
-    if (count_ >= chains_.size()) grow();
-    Answer** chain = &chains_[made->hash & (chains_.size() - 1)];
-    made->next = *chain;
-    *chain = made;
+    chains_.insert(made);
     enter(made);
-    count_ += 1;
     bytes_ += made->bytes;
   }
 
@@ -360,16 +356,6 @@ class ReadyAnswers {
     (answer->younger == nullptr ? youngest_ : answer->younger->older) = answer->older;
   }
 
-  void grow() {
-    std::vector<Answer*> wider(chains_.size() * 2, nullptr);
-    for (Answer* each = oldest_; each != nullptr; each = each->younger) {
-      Answer** chain = &wider[each->hash & (wider.size() - 1)];
-      each->next = *chain;
-      *chain = each;
-    }
-    chains_.swap(wider);
-  }
-
   // The oldest goes, but one that was asked for since it came, or was spared, is spared once more and becomes the youngest. Of so many in a
   // row the next goes all the same: where all were asked for, to look at each took an edge thread 20 ms. `kept` stays. False: there is
   // no other.
@@ -383,6 +369,13 @@ class ReadyAnswers {
     }
     drop(oldest_);
     return true;
+  }
+
+  // One for each answer of usual size, up to 128 MiB of them.
+  static size_t chainsFor(size_t maxBytes) {
+    size_t most = Chains<Answer>::kFewest;
+    while (most < maxBytes / kUsualAnswer && most < kChainsMax) most *= 2;
+    return most;
   }
 
   static bool isFor(const Answer& answer, const Question& question) {

@@ -13,6 +13,7 @@ const fuzzers = {
   'heads-fuzz': 'the native readers of requests’ heads and chunks touch no byte too far',
   'answers-fuzz': 'the native reader of answers’ heads touches no byte too far',
   'packed-fuzz': 'heads that were packed come out as they were',
+  'chains-fuzz': 'entries are found while their chains are split',
 }
 
 for (const [name, title] of Object.entries(fuzzers)) {

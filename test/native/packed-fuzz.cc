@@ -58,7 +58,7 @@ int main(int count, char** words) {
   for (int round = 0; round < rounds; round += 1) {
     Kept made;
     made.head = mutated(seeds[below(4)], 32000);
-    made.key = below(4) == 0 ? mutated(id, 100) : "/" + id;
+    made.key = below(4) == 0 ? mutated(id, 400) : "/" + id;
     seal(made.head);
     patterns.pack({exactly(made.head).get(), made.head.size()}, made.key, &packed);
     made.pattern = packed.pattern;
