@@ -1,13 +1,10 @@
 #!/usr/bin/env node
-import { programVersion } from '../actor/version.js'
-import { parseId } from '../format/id.js'
 import { UnusableData } from '../main/databases.js'
 import { BrokenDatabase } from '../store/lmdb-check.js'
-import type { Command } from './command.js'
-import { exitCode } from './exit-code.js'
+import { clientCommands } from './client-commands.js'
+import { type Commands, dispatch } from './dispatch.js'
 
-/** Each command is loaded when it is used: loading all would double the time to start. */
-const commands: Readonly<Record<string, () => Promise<Command>>> = {
+const commands: Commands = {
   start: async () => (await import('./start.js')).start,
   verify: async () => (await import('./verify.js')).verify,
   bands: async () => (await import('./bands.js')).bandsCommand,
@@ -19,16 +16,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   ledger: async () => (await import('./ledger.js')).ledgerCommand,
   promotion: async () => (await import('./promotion.js')).promotionCommand,
   uploads: async () => (await import('./uploads.js')).uploadsCommand,
-  put: async () => (await import('./put.js')).put,
-  deploy: async () => (await import('./deploy.js')).deploy,
-  sync: async () => (await import('./deploy.js')).sync,
-  get: async () => (await import('./get.js')).getCommand,
-  drive: async () => (await import('./drive.js')).driveCommand,
-  price: async () => (await import('./account.js')).price,
-  balance: async () => (await import('./account.js')).balance,
-  'top-up': async () => (await import('./account.js')).topUpCommand,
-  share: async () => (await import('./account.js')).share,
-  history: async () => (await import('./account.js')).history,
+  ...clientCommands,
   completion: async () => (await import('./completion.js')).completion,
   settings: async () => (await import('./settings.js')).settings,
 }
@@ -70,44 +58,9 @@ Examples:
   sluice verify ID --gateway http://127.0.0.1:3000
 `
 
-async function main(words: readonly string[]): Promise<number> {
-  const [name = '', ...rest] = words
-  if (name === '--version' || name === '-v') {
-    process.stdout.write(`sluice ${programVersion()}\n`)
-    return 0
-  }
-  const command = Object.hasOwn(commands, name) ? await commands[name]?.() : undefined
-  if (command !== undefined) return run(name, command, rest)
-  if (name === '--help' || name === '-h' || name === 'help') {
-    process.stdout.write(help)
-    return 0
-  }
-  process.stderr.write(name === '' ? help : `sluice: no command '${name}'; see sluice --help\n`)
-  return exitCode.usage
+/** What is wrong with the data of this machine is told in a line: its text says the way on. */
+function messageOf(error: unknown): string | undefined {
+  return error instanceof UnusableData || error instanceof BrokenDatabase ? error.message : undefined
 }
 
-/** Runs a command. An option that it does not have ends with the code for wrong usage and a line that names it. */
-async function run(name: string, command: Command, words: readonly string[]): Promise<number> {
-  try {
-    return await command(idsLast(words.map((word) => (word === '-h' ? '--help' : word))))
-  } catch (error) {
-    if (error instanceof UnusableData || error instanceof BrokenDatabase) {
-      process.stderr.write(`sluice ${name}: ${error.message}\n`)
-      return exitCode.failed
-    }
-    const { code } = error as NodeJS.ErrnoException
-    if (!(error instanceof Error) || code?.startsWith('ERR_PARSE_ARGS') !== true) throw error
-    process.stderr.write(`sluice ${name}: ${error.message.split('. ')[0]}; see sluice ${name} --help\n`)
-    return exitCode.usage
-  }
-}
-
-/** One id in 64 starts with a dash: such ids, and what is below them, are moved behind `--`, or they would be read as options. */
-function idsLast(words: readonly string[]): readonly string[] {
-  const isId = (word: string): boolean =>
-    word.startsWith('-') && parseId(word.split('/')[0] ?? '') !== undefined
-  if (words.includes('--') || !words.some(isId)) return words
-  return [...words.filter((word) => !isId(word)), '--', ...words.filter(isId)]
-}
-
-process.exitCode = await main(process.argv.slice(2))
+process.exitCode = await dispatch({ name: 'sluice', commands, help, messageOf }, process.argv.slice(2))
