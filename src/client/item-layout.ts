@@ -9,7 +9,7 @@ import { packTags, type TextTag, unpackTags } from './tags.js'
  *
  *     type u16 | signature | owner | flag u8 [target 32] | flag u8 [anchor 32] | tag count u64 | tag bytes u64 | tags | payload
  *
- * Its id is SHA-256 of the signature.
+ * A flag is 1 where its field follows, any other value says that there is none. Its id is SHA-256 of the signature.
  */
 export interface ItemFields {
   readonly signatureType: number
@@ -118,17 +118,17 @@ export function readItemHead(bytes: Uint8Array): SignedHead | 'more' | undefined
   const [signatureSize, ownerSize] = sizes[signatureType] ?? []
   if (signatureSize === undefined || ownerSize === undefined) return undefined
   let at = 2 + signatureSize + ownerSize
-  const field = (): Uint8Array | 'more' | undefined => {
+  const field = (): Uint8Array | 'more' => {
     const flag = bytes[at]
     if (flag === undefined) return 'more'
-    if (flag > 1) return undefined
-    at += 1 + flag * 32
-    return bytes.length < at ? 'more' : bytes.slice(at - flag * 32, at)
+    const length = flag === 1 ? 32 : 0
+    at += 1 + length
+    return bytes.length < at ? 'more' : bytes.slice(at - length, at)
   }
   const target = field()
-  if (!(target instanceof Uint8Array)) return target
+  if (target === 'more') return target
   const anchor = field()
-  if (!(anchor instanceof Uint8Array)) return anchor
+  if (anchor === 'more') return anchor
   if (bytes.length < at + 16) return 'more'
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const [count, size] = [view.getBigUint64(at, true), view.getBigUint64(at + 8, true)]
@@ -136,7 +136,8 @@ export function readItemHead(bytes: Uint8Array): SignedHead | 'more' | undefined
   const end = at + 16 + Number(size)
   if (bytes.length < end) return 'more'
   const rawTags = bytes.slice(at + 16, end)
-  const tags = unpackTags(rawTags)
+  // The signature does not cover the count: see src/format/item.ts.
+  const tags = unpackTags(rawTags) ?? (count === 0n ? [] : undefined)
   if (tags === undefined || BigInt(tags.length) !== count) return undefined
   const signature = bytes.slice(2, 2 + signatureSize)
   const owner = bytes.slice(2 + signatureSize, 2 + signatureSize + ownerSize)

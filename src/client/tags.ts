@@ -41,32 +41,34 @@ function tooMany(what: string): ClientError {
   return new ClientError('invalid-input', what, `stay within ${limits}`)
 }
 
-/** The tags of an encoded array, or undefined where it is malformed. */
+/**
+ * The tags of an encoded array, or undefined where one is cut off or there are too many. The network has arrays in other forms
+ * than `packTags` writes, and this reads of them what gateways read: the end of the bytes ends the array, bytes behind its end
+ * and the sizes of blocks mean nothing, numbers may have needless groups. A negative length is malformed.
+ */
 export function unpackTags(bytes: Uint8Array): TextTag[] | undefined {
   const tags: TextTag[] = []
-  if (bytes.length === 0) return tags
   let at = 0
-  const number = (): number | undefined => {
+  /** Zigzag varint; one that is cut off is continued by zeros. */
+  const number = (): number => {
     let value = 0
-    for (let weight = 1, group = 0; group < 8; group++, weight *= 128) {
-      const byte = bytes[at++]
-      if (byte === undefined) return undefined
+    for (let weight = 1; ; weight *= 128) {
+      const byte = bytes[at++] ?? 0
       value += (byte & 0x7f) * weight
-      if (byte < 128) return value % 2 === 0 ? value / 2 : -(value + 1) / 2
+      if (byte < 128) return value % 2 === 1 ? -(value + 1) / 2 : value / 2
     }
-    return undefined
   }
   const text = (): string | undefined => {
     const length = number()
-    if (length === undefined || length < 0 || length > bytes.length - at) return undefined
+    if (!(length >= 0 && length <= bytes.length - at)) return undefined
     at += length
     return textOfBytes(bytes.subarray(at - length, at))
   }
   for (;;) {
     const count = number()
-    if (count === undefined || tags.length + Math.abs(count) > tagLimits.count) return undefined
-    if (count === 0) return at === bytes.length ? tags : undefined
-    if (count < 0 && number() === undefined) return undefined
+    if (count === 0 || Number.isNaN(count)) return tags
+    if (tags.length + Math.abs(count) > tagLimits.count) return undefined
+    if (count < 0) number()
     for (let left = Math.abs(count); left > 0; left--) {
       const name = text()
       const value = name === undefined ? undefined : text()

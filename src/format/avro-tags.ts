@@ -16,42 +16,32 @@ export interface TagLimits {
 /** ANS-104: 128 tags, names up to 1024 bytes, values up to 3072, two length bytes for each, and the blocks' counts. */
 export const standardTagLimits: TagLimits = { tagsMax: 128, tagBytesMax: 128 * (1024 + 3072 + 4) + 64 }
 
-/**
- * Ten groups of seven bits hold 64 bits; a longer number, or one with an unneeded last group, is a second encoding of
- * a number and refused.
- */
-const varintBytesMax = 10
-
+/** `at` may be behind the end: what is read there is zero. */
 interface Cursor {
   readonly bytes: Uint8Array
   at: number
 }
 
 /**
- * Reads one zigzag varint: a safe integer, or undefined where it is cut off, overlong, or beyond 2^53.
- * Arithmetic is in doubles because shifts stop at 32 bits.
+ * Reads one zigzag varint of any length; one that is cut off is continued by zeros. In doubles, because shifts stop at
+ * 32 bits: beyond 2^53 it is inexact, and not a number where hundreds of groups are empty.
  */
-function readInteger(cursor: Cursor): number | undefined {
+function readInteger(cursor: Cursor): number {
   let value = 0
   let weight = 1
-  for (let group = 0; group < varintBytesMax; group++) {
-    const byte = cursor.bytes[cursor.at]
-    if (byte === undefined) return undefined
-    cursor.at++
+  for (;;) {
+    const byte = cursor.bytes[cursor.at++] ?? 0
     value += (byte & 0x7f) * weight
-    if (value > Number.MAX_SAFE_INTEGER) return undefined
-    if (byte < 0x80) {
-      if (byte === 0 && group > 0) return undefined
-      return value % 2 === 0 ? value / 2 : -(value + 1) / 2
-    }
+    if (byte < 0x80) return value % 2 === 1 ? -(value + 1) / 2 : value / 2
     weight *= 128
   }
-  return undefined
 }
 
-function readBytes(cursor: Cursor): Uint8Array | undefined {
+/** The bytes, or why they cannot be read. */
+function readBytes(cursor: Cursor): Uint8Array | string {
   const length = readInteger(cursor)
-  if (length === undefined || length < 0 || length > cursor.bytes.length - cursor.at) return undefined
+  if (!(length >= 0)) return 'has a negative length (or none that is a number)'
+  if (length > cursor.bytes.length - cursor.at) return 'is cut off'
   const bytes = cursor.bytes.subarray(cursor.at, cursor.at + length)
   cursor.at += length
   return bytes
@@ -64,29 +54,12 @@ function malformed(message: string, at: number): TagsRefusal {
   return { ...refuse('malformed', 'client', `tags: ${message}`), at }
 }
 
-/** Reads the records of one block into `tags`. Undefined: no error. */
-function readBlock(cursor: Cursor, count: number, tags: Tag[]): TagsRefusal | undefined {
-  let end: number | undefined
-  if (count < 0) {
-    const size = readInteger(cursor)
-    if (size === undefined || size < 0) return malformed('a block has a malformed size', cursor.at)
-    end = cursor.at + size
-  }
-  for (let i = Math.abs(count); i > 0; i--) {
-    const name = readBytes(cursor)
-    const value = name === undefined ? undefined : readBytes(cursor)
-    if (name === undefined || value === undefined)
-      return malformed(`tag ${tags.length} is cut off or malformed`, cursor.at)
-    tags.push({ name, value })
-  }
-  return end === undefined || end === cursor.at
-    ? undefined
-    : malformed('a block is not as long as it says', cursor.at)
-}
-
 /**
- * The tags written in `bytes`, which must be the whole array and nothing more. Tags are views of `bytes`. Refuses
- * malformed and overlong numbers, cut-off and trailing bytes, and more than the limits allow.
+ * The tags written in `bytes`, as views of them, or a refusal of what is cut off or more than the limits allow. The
+ * network has items in other forms than `encodeTags` writes, signed over just these bytes, and this reads of them what
+ * the network's usual library (arbundles) reads: the end of the bytes ends the array, too; bytes behind its end and the
+ * sizes of blocks mean nothing; a number may have needless groups. The one difference: a name or value of a negative
+ * length, at which that library goes backwards, is refused, because the same bytes could become any number of tags.
  */
 export function decodeTags(
   bytes: Uint8Array,
@@ -95,18 +68,23 @@ export function decodeTags(
   if (bytes.length > limits.tagBytesMax)
     return malformed(`more than ${limits.tagBytesMax} bytes`, limits.tagBytesMax)
   const tags: Tag[] = []
-  if (bytes.length === 0) return { tags }
   const cursor: Cursor = { bytes, at: 0 }
   for (;;) {
     const count = readInteger(cursor)
-    if (count === undefined) return malformed('a block has a malformed count', cursor.at)
-    if (count === 0) break
+    if (count === 0 || Number.isNaN(count)) return { tags }
     if (tags.length + Math.abs(count) > limits.tagsMax)
-      return malformed(`more than ${limits.tagsMax} tags`, cursor.at)
-    const refusal = readBlock(cursor, count, tags)
-    if (refusal !== undefined) return refusal
+      return malformed(`more than ${limits.tagsMax} tags`, Math.min(cursor.at, bytes.length))
+    // The size of a block with a negative count.
+    if (count < 0) readInteger(cursor)
+    for (let left = Math.abs(count); left > 0; left--) {
+      const { at } = cursor
+      const name = readBytes(cursor)
+      const value = typeof name === 'string' ? name : readBytes(cursor)
+      if (typeof name === 'string' || typeof value === 'string')
+        return malformed(`tag ${tags.length} ${value}`, Math.min(at, bytes.length))
+      tags.push({ name, value })
+    }
   }
-  return cursor.at === bytes.length ? { tags } : malformed('bytes after the end', cursor.at)
 }
 
 function writeInteger(into: number[], value: number): void {

@@ -11,7 +11,7 @@ import type { Tag } from './tag.js'
  *     type u16 | signature S | owner P | flag u8 [target 32] | flag u8 [anchor 32] | tag count u64 | tag bytes u64 |
  *     tags | payload to the end
  *
- * Its id is SHA-256 of the signature.
+ * A flag is 1 where its field follows; any other value says that there is none. Its id is SHA-256 of the signature.
  */
 export interface SignatureType {
   readonly type: number
@@ -77,12 +77,11 @@ function malformed(message: string, at: number): Refusal {
 
 const none = new Uint8Array(0)
 
-/** Bytes of the field `[flag] [32 bytes]` at `at`, without the flag; or that more bytes are needed, or a refusal. */
-function optionalSize(bytes: Uint8Array, at: number, what: string): number | 'more' | Refusal {
+/** Bytes of the field `[flag] [32 bytes]` at `at`, without the flag; or that more bytes are needed. */
+function optionalSize(bytes: Uint8Array, at: number): number | 'more' {
   const flag = bytes[at]
   if (flag === undefined) return 'more'
-  if (flag > 1) return malformed(`the ${what} flag is ${flag}, neither 0 nor 1`, at)
-  return flag * 32
+  return flag === 1 ? 32 : 0
 }
 
 /** Reads the two u64 before the tags at `at`: how many tags there are, and where they end. */
@@ -102,7 +101,10 @@ function tagsHead(
   return { count: Number(count), end: at + 16 + Number(size) }
 }
 
-/** `at`: where they begin in the item. */
+/**
+ * `at`: where they begin in the item. The signature covers the encoded tags, but not their count: where that says none, tags that
+ * can be read would be hidden by a stranger who passes the item on. Bytes that no tags can be read from are the owner's.
+ */
 function readTags(
   rawTags: Uint8Array,
   count: number,
@@ -110,6 +112,7 @@ function readTags(
   at: number,
 ): readonly Tag[] | Refusal {
   const decoded = decodeTags(rawTags, limits)
+  if (isRefusal(decoded) && count === 0) return []
   if (isRefusal(decoded)) return malformed(decoded.message, at + (decoded.at ?? 0))
   if (decoded.tags.length === count) return decoded.tags
   return malformed(`the header says ${count} tags, but there are ${decoded.tags.length}`, at - 16)
@@ -128,11 +131,11 @@ export function parseItemHeader(
   const type = signatureTypes.get(number)
   if (type === undefined) return malformed(`signature type ${number} is unknown`, 0)
   const ownerEnd = 2 + type.signatureSize + type.ownerSize
-  const targetSize = optionalSize(bytes, ownerEnd, 'target')
-  if (typeof targetSize !== 'number') return targetSize
+  const targetSize = optionalSize(bytes, ownerEnd)
+  if (targetSize === 'more') return targetSize
   const anchorAt = ownerEnd + 1 + targetSize
-  const anchorSize = optionalSize(bytes, anchorAt, 'anchor')
-  if (typeof anchorSize !== 'number') return anchorSize
+  const anchorSize = optionalSize(bytes, anchorAt)
+  if (anchorSize === 'more') return anchorSize
   const tagsAt = anchorAt + 1 + anchorSize
   const head = tagsHead(bytes, tagsAt, limits)
   if (head === 'more' || isRefusal(head)) return head

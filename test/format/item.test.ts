@@ -123,11 +123,6 @@ t.test('what is no item is refused with the reason', async (t) => {
   t.match(parseItemHeader(changed(0, 99)), { refused: 'malformed', message: /signature type 99/ })
   t.match(parseItemHeader(changed(1, 1)), { refused: 'malformed', message: /signature type 258/ })
   t.match(parseItemHeader(changed(0, 101)), { refused: 'malformed', message: /101/ })
-  t.match(parseItemHeader(changed(flagsAt, 2)), { refused: 'malformed', message: /target flag is 2/ })
-  t.match(parseItemHeader(changed(flagsAt + 33, 255)), {
-    refused: 'malformed',
-    message: /anchor flag is 255/,
-  })
 })
 
 t.test('the count of tags must be true, and the u64 fields are capped before use', async (t) => {
