@@ -1,6 +1,6 @@
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
-import { plainTagValue } from '../format/tag.js'
+import { saidOfPayload } from '../format/media-type.js'
 import { type Attributes, attributesOf, type Header, type ItemPlace } from './attributes.js'
 import type { Generations } from './generations.js'
 import type { ChainIndex } from './index-reader.js'
@@ -39,11 +39,10 @@ export class IndexedCatalog extends LmdbCatalog {
 /** What the index says of a transaction or item; no digest, nothing verified. */
 export function rowAttributes(index: ChainIndex, row: Row): Attributes {
   const header = headerOf(index, row)
-  const contentType = plainTagValue(header.tags, 'Content-Type')
-  const contentEncoding = plainTagValue(header.tags, 'Content-Encoding')
   const { size, height, isItem } = row
   const isTransaction: true | undefined = isItem ? undefined : true
-  const facts = { contentType, contentEncoding, height, isTransaction, place: placeOf(index, row), header }
+  const place = placeOf(index, row)
+  const facts = { ...saidOfPayload(header.tags), height, isTransaction, place, header }
   return attributesOf({ id: idOfBytes(row.id), size, verified: false, trusted: false }, facts)
 }
 

@@ -2,7 +2,8 @@ import { readConfig } from '../../config/read.js'
 import { ClientError } from '../client/errors.js'
 import { ProvingFetcher } from '../client/fetch/verified-fetch.js'
 import { Drives, type OpenDrive } from '../client/fs/drives.js'
-import { contentTypeOf, fileSource } from '../client/node/files.js'
+import { typeOfName } from '../client/media-type.js'
+import { fileSource } from '../client/node/files.js'
 import { addressOfOwner } from '../client/signer.js'
 import { tagValueOf } from '../client/tags.js'
 import { entityAt, folderAt, parentAndName } from './drive-paths.js'
@@ -103,7 +104,7 @@ export async function putFile(
   const data = await fileSource(file)
   const known = entityAt(open, path)
   if (known?.kind === 'folder') throw new WrongWords(`${path} is a folder`)
-  const contentType = typeof type === 'string' ? type : contentTypeOf(file)
+  const contentType = typeof type === 'string' ? type : typeOfName(file)
   const version = known === undefined ? {} : { fileId: known.id }
   return drives.put(open, { name, parentId: folderAt(open, parent), data, contentType, ...version })
 }

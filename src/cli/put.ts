@@ -1,7 +1,8 @@
 import { systemClock } from '../actor/clock.js'
 import { joined } from '../client/bytes.js'
 import type { FundingMode } from '../client/funding.js'
-import { contentTypeOf, fileSource } from '../client/node/files.js'
+import { typeOfName } from '../client/media-type.js'
+import { fileSource } from '../client/node/files.js'
 import { sourceOfBytes } from '../client/payload.js'
 import { Progress } from './progress.js'
 import { clientCommand, clientOf, show, tagsOf, WrongWords } from './wallet.js'
@@ -35,7 +36,7 @@ export const put = clientCommand('put', help, options, async ([file, ...more], v
   const client = await clientOf(values)
   const source = file === '-' ? sourceOfBytes(await standardInput()) : await fileSource(file)
   const tags = tagsOf(values.tag)
-  const type = typeof values.type === 'string' ? values.type : contentTypeOf(file)
+  const type = typeof values.type === 'string' ? values.type : typeOfName(file)
   if (!tags.some(({ name }) => name === 'Content-Type')) tags.unshift({ name: 'Content-Type', value: type })
   const paidBy = values['paid-by'] as string[] | undefined
   const progress = new Progress('bytes', systemClock)

@@ -10,9 +10,10 @@ export interface TextTag {
 /** ANS-104: 128 tags, names up to 1024 bytes, values up to 3072; services take 4096 bytes of encoded tags. */
 export const tagLimits = { count: 128, nameBytes: 1024, valueBytes: 3072, encodedBytes: 4096 } as const
 
+/** Zigzag. */
 function varint(value: number): Uint8Array {
   const bytes: number[] = []
-  let rest = 2 * value
+  let rest = value < 0 ? -2 * value - 1 : 2 * value
   for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128)
   bytes.push(rest)
   return Uint8Array.from(bytes)
@@ -33,6 +34,18 @@ export function packTags(tags: readonly TextTag[]): Uint8Array {
   if (tags.length > tagLimits.count) throw tooMany(`${tags.length} tags`)
   if (packed.length > tagLimits.encodedBytes) throw tooMany(`${packed.length} bytes of tags`)
   return packed
+}
+
+/**
+ * The forms that clients are known to write an array in, the usual one first: it ends with its bytes or with a 0, and the block
+ * says its size or does not. A signature is over one of them, and a list of tags does not say which.
+ */
+export function packedForms(tags: readonly TextTag[]): readonly Uint8Array[] {
+  if (tags.length === 0) return [new Uint8Array(0), Uint8Array.of(0)]
+  const usual = packTags(tags)
+  const records = usual.subarray(varint(tags.length).length, -1)
+  const sized = joined(varint(-tags.length), varint(records.length), records, Uint8Array.of(0))
+  return [usual, sized].flatMap((bytes) => [bytes, bytes.subarray(0, -1)])
 }
 
 function tooMany(what: string): ClientError {

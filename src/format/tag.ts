@@ -20,12 +20,3 @@ export function tagValue(tags: readonly Tag[], name: string): string | undefined
   const found = tags.find((tag) => wanted.equals(tag.name))
   return found === undefined ? undefined : Buffer.from(found.value).toString('utf8')
 }
-
-/**
- * The value of the first tag called `name` where it may stand in a header field: printable ASCII of sensible length; undefined
- * for all else.
- */
-export function plainTagValue(tags: readonly Tag[], name: string): string | undefined {
-  const value = tagValue(tags, name)
-  return value !== undefined && /^[\x20-\x7e]{1,255}$/.test(value) ? value : undefined
-}

@@ -1,3 +1,5 @@
+import { bareType } from '../format/media-type.js'
+
 /** Seconds and limits from which Cache-Control is made. */
 export interface CacheRules {
   readonly defaultSeconds: number
@@ -21,12 +23,6 @@ export interface CacheFacts {
   readonly contentType: string
   /** Upper limit, for addresses whose meaning may change (names). */
   readonly capSeconds?: number
-}
-
-/** A type without its parameters, lower case: what rules and routes compare. */
-export function bareType(contentType: string): string {
-  const semicolon = contentType.indexOf(';')
-  return (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase()
 }
 
 /** Says how long answers may be kept; make it once, the patterns are compiled here. */

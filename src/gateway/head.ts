@@ -6,6 +6,7 @@ import type { Signer } from '../attest/signature.js'
 import { digestLines, positionLines, rootLines, trustLines } from '../attest/trust-headers.js'
 import { contentTypeIn, type Vocabulary } from '../attest/vocabulary.js'
 import type { Attributes } from '../catalog/attributes.js'
+import { mediaTypeOf, unknownType } from '../format/media-type.js'
 import { cacheControl, soonStale } from './cache-control.js'
 import type { Naming } from './naming.js'
 import type { GatewayOptions } from './options.js'
@@ -59,13 +60,12 @@ export const statusOfVariant: Readonly<Record<Variant, 200 | 206 | 304>> = {
   unchanged: 304,
 }
 
-const unknownType = 'application/octet-stream'
 const typeMax = 256
 
 /** The content type, made safe for a header line: its text comes from whoever made the item. */
 export function typeOf(attributes: Attributes): string {
   const safe = safeValue((attributes.contentType ?? '').slice(0, typeMax))
-  return safe === '' ? unknownType : safe
+  return safe === '' ? unknownType : mediaTypeOf(safe)
 }
 
 /**

@@ -3,6 +3,7 @@ import { unpackBlockHeader } from '../catalog/block-header.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row as IndexRow } from '../catalog/row.js'
 import { signatureTypes } from '../format/item.js'
+import { isNamed } from '../format/media-type.js'
 import type { ParquetRow, Value } from './l1-layout.js'
 
 const ownerBytesMax = 64
@@ -108,7 +109,7 @@ export class ExportRows {
   /** Value of the first tag of this name, in whatever letters it is written. */
   #contentType(row: IndexRow): string | null {
     const { words } = this.index
-    const tag = row.tags.find((one) => words.name(one).toString('utf8').toLowerCase() === 'content-type')
+    const tag = row.tags.find((one) => isNamed(words.name(one), 'content-type'))
     return tag === undefined ? null : words.value(tag).toString('utf8')
   }
 }

@@ -7,6 +7,7 @@ import { unpackBlockHeader } from '../catalog/block-header.js'
 import { Effort } from '../catalog/effort.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row as IndexRow, RowTransfer } from '../catalog/row.js'
+import { isNamed } from '../format/media-type.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { bandFile, type L1Band, l1Id } from './l1-band.js'
 import { l1Schema, type ParquetRow, tableColumns, tableFile, txRootSince } from './l1-layout.js'
@@ -199,7 +200,7 @@ class L1Tables {
   /** Value of the first tag with this name, in whatever letters it is written. */
   #tagText(row: IndexRow, name: string): string | null {
     const { words } = this.index
-    const tag = row.tags.find((one) => words.name(one).toString('utf8').toLowerCase() === name)
+    const tag = row.tags.find((one) => isNamed(words.name(one), name))
     return tag === undefined ? null : words.value(tag).toString('utf8')
   }
 

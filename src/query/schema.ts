@@ -148,7 +148,7 @@ type Amount {
 type MetaData {
   "Bytes, decimal."
   size: String!
-  "The first Content-Type tag."
+  "The value of the first tag called Content-Type, in any letter case."
   type: String
 }
 

@@ -8,6 +8,7 @@ export interface TagText {
   readonly value: string
   /** `{"name":...,"value":...}` */
   readonly both: string
+  /** Its name is Content-Type, in any letter case. */
   readonly isContentType: boolean
 }
 
@@ -15,7 +16,6 @@ export interface TagText {
 const knownMax = 10_000
 /** Longer tags are read each time. */
 const knownCharsMax = 200
-const contentType = '"Content-Type"'
 
 /** Words of the index as JSON. They never change, so cached ones stay valid. */
 export class Texts {
@@ -30,7 +30,7 @@ export class Texts {
     const name = JSON.stringify(this.words.name(number).toString('utf8'))
     const value = JSON.stringify(this.words.value(number).toString('utf8'))
     const both = `{"name":${name},"value":${value}}`
-    const tag = { name, value, both, isContentType: name === contentType }
+    const tag = { name, value, both, isContentType: name.toLowerCase() === '"content-type"' }
     if (both.length <= knownCharsMax) this.#tags.set(number, tag)
     return tag
   }

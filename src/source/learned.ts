@@ -1,19 +1,14 @@
 import { type Attributes, attributesOf, type Header } from '../catalog/attributes.js'
 import type { ItemHeader } from '../format/item.js'
-import { plainTagValue, type Tag } from '../format/tag.js'
+import { saidOfPayload } from '../format/media-type.js'
+import type { Tag } from '../format/tag.js'
 import type { Transaction } from '../format/transaction.js'
 import { normalizedAddress } from '../proof/address.js'
 import { ownerOf } from '../proof/transaction.js'
 import type { Learned } from './source.js'
 
 function learned(header: Header): Learned {
-  const contentType = plainTagValue(header.tags, 'Content-Type')
-  const contentEncoding = plainTagValue(header.tags, 'Content-Encoding')
-  return {
-    header,
-    ...(contentType === undefined ? {} : { contentType }),
-    ...(contentEncoding === undefined ? {} : { contentEncoding }),
-  }
+  return { header, ...saidOfPayload(header.tags) }
 }
 
 /** What the header of a transaction says of its payload. */

@@ -1,8 +1,8 @@
 import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
+import { saidOfPayload } from '../format/media-type.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import { plainTagValue } from '../format/tag.js'
 import { normalizedAddress } from '../proof/address.js'
 import { isBundle } from '../source/learned.js'
 import type { LogPlace } from '../store/segments/log-file.js'
@@ -229,7 +229,7 @@ export class Acceptor {
       await charge.giveBack()
       return shared
     }
-    const contentType = plainTagValue(header.tags, 'Content-Type')
+    const { contentType } = saidOfPayload(header.tags)
     const meta: Omit<LoggedUpload, 'free'> = {
       id: header.id,
       headerSize: header.headerSize,

@@ -3,7 +3,7 @@ import type { Log } from '../actor/log.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { expected } from '../format/bug.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
-import { plainTagValue } from '../format/tag.js'
+import { saidOfPayload } from '../format/media-type.js'
 import { Upstream } from '../http/upstream.js'
 import { normalizedAddress } from '../proof/address.js'
 import type { Environment, Table } from '../store/lmdb.js'
@@ -159,7 +159,7 @@ export class GatewayNews {
       const kept = item === undefined || item.released === true ? undefined : keptItem(logFolder, item)
       if (kept === undefined) return []
       const { owner, signature, target, anchor, tags, headerSize } = kept.header
-      const type = plainTagValue(tags, 'Content-Type')
+      const { contentType: type } = saidOfPayload(tags)
       return [
         {
           id,

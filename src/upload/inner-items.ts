@@ -5,7 +5,7 @@ import type { Log } from '../actor/log.js'
 import { BundleReader } from '../format/bundle-reader.js'
 import type { Id } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
-import { plainTagValue } from '../format/tag.js'
+import { saidOfPayload } from '../format/media-type.js'
 import { normalizedAddress } from '../proof/address.js'
 import { ItemVerifier } from '../proof/item.js'
 import { codeOf } from '../store/blobs.js'
@@ -205,7 +205,7 @@ export class InnerItems {
     const write = (): void =>
       uploads.environment.write(() => {
         for (const { header, start, sizeBytes, digest } of kept) {
-          const contentType = plainTagValue(header.tags, 'Content-Type')
+          const { contentType } = saidOfPayload(header.tags)
           const told: InnerItem = {
             parent: item.id,
             start,

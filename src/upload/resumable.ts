@@ -1,4 +1,5 @@
 import type { Clients } from '../admission/clients.js'
+import { bareType, unknownType } from '../format/media-type.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { jsonAnswer, said, textAnswer, tooLarge, type UploadAnswer } from './answers.js'
 import { AppendArrival, type Appended } from './append-arrival.js'
@@ -69,8 +70,7 @@ export class ResumableUploads {
     const uploader = uploaderOf(request, this.clients, undefined)
     if (fields.isLast === undefined) return this.single.take(request, uploader)
     const type = request.header('content-type')
-    if (type !== undefined && type !== 'application/octet-stream' && type !== partialType)
-      return said.contentType
+    if (type !== undefined && ![unknownType, partialType].includes(bareType(type))) return said.contentType
     const refused = this.#unfit(fields, 0, undefined)
     if (refused !== undefined) return refused
     const { range: client } = uploader
@@ -145,7 +145,7 @@ export class ResumableUploads {
     if (record === undefined) return unknown
     const live = this.open.live(id)
     const offset = live === undefined ? (record.appended?.lengthBytes ?? 0) : offsetOf(live)
-    if (isTyped(fields) && type !== partialType)
+    if (isTyped(fields) && bareType(type ?? '') !== partialType)
       return textAnswer(
         415,
         `Appended bytes have the type ${partialType}`,

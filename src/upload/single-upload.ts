@@ -1,4 +1,5 @@
 import type { ItemHeader } from '../format/item.js'
+import { bareType, unknownType } from '../format/media-type.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { BodyFlow, BodySink, Request } from '../http/exchange.js'
 import { normalizedAddress } from '../proof/address.js'
@@ -46,7 +47,7 @@ export class SingleUpload {
   /** What the head alone decides. */
   #early(request: Request): UploadAnswer | undefined {
     const type = request.header('content-type')
-    if (type !== undefined && type !== 'application/octet-stream') return said.contentType
+    if (type !== undefined && bareType(type) !== unknownType) return said.contentType
     const size = lengthOf(request) ?? 0
     const full = this.parts.full(size)
     if (full !== undefined) return full

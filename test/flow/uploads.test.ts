@@ -94,7 +94,7 @@ t.test('bytes that are no item are refused with the place where reading stopped'
     [new Uint8Array(0), 400, /^Data item parsing error! .*\(byte 0\)$/],
     [Buffer.from('no item at all'), 400, /signature type 28526 is unknown \(byte 0\)$/],
     [item.subarray(0, 90), 400, /ends in its header \(byte 90\)$/],
-    [Buffer.concat([item.subarray(0, 98), Uint8Array.of(9), item.subarray(99)]), 400, /\(byte 98\)$/],
+    [Buffer.concat([item.subarray(0, 100), Uint8Array.of(200), item.subarray(101)]), 400, /\(byte 100\)$/],
     [Buffer.concat([item, Buffer.from('more')]), 400, /^Invalid Data Item!$/],
   ]
   for (const [bytes, status, words] of cases) {

@@ -52,7 +52,10 @@ const array = fc
     return Uint8Array.from(bytes)
   })
 
-const anyArray = fc.oneof(array, array.chain((bytes) => mutated([bytes])))
+const anyArray = fc.oneof(
+  array,
+  array.chain((bytes) => mutated([bytes])),
+)
 
 /** What the library reads; undefined: it throws. */
 function theirs(bytes: Uint8Array): { name: string; value: string }[] | undefined {

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { bareType, cacheControl, soonStale } from '../../src/gateway/cache-control.js'
+import { bareType } from '../../src/format/media-type.js'
+import { cacheControl, soonStale } from '../../src/gateway/cache-control.js'
 import { gatewayDefaults } from '../../src/gateway/parts.js'
 
 const rules = { ...gatewayDefaults.cache, privateTypes: ['video/*', 'image/svg+xml', '*/secret'] }

@@ -16,6 +16,9 @@ const types: readonly (readonly [stored: string, said: string])[] = [
   ['application/octet-stream', 'application/octet-stream'],
   ['image/svg+xml', 'image/svg+xml'],
   ['application/x.arweave-manifest', 'application/x.arweave-manifest'],
+  ['html', 'text/html; charset=utf-8'],
+  ['PNG', 'image/png'],
+  ['rabbit', 'application/octet-stream'],
 ]
 
 for (const vocabulary of ['neutral', 'ar-io'] as const) {
@@ -23,7 +26,8 @@ for (const vocabulary of ['neutral', 'ar-io'] as const) {
     const gateway = await stage({ vocabulary })
     t.teardown(() => gateway.close())
     for (const [stored, said] of types) {
-      const expected = vocabulary === 'ar-io' ? said : stored
+      const bare = stored.includes('/') ? stored : said.replace('; charset=utf-8', '')
+      const expected = vocabulary === 'ar-io' ? said : bare
       const kept = someId()
       await gateway.keep(kept, randomBytes(2000), { contentType: stored })
       const fetched = someId()

@@ -4,7 +4,7 @@ import { ClientError } from '../errors.js'
 import { hash256 } from '../hash.js'
 import { readItemHead, type SignedHead } from '../item-layout.js'
 import { isOwnersItem } from '../item-proof.js'
-import { packTags, type TextTag } from '../tags.js'
+import { packedForms, packTags, type TextTag } from '../tags.js'
 import { chainHeader, type Gateways, gatewayHeader, untrue } from './gateways.js'
 import { type ProvenTransaction, transactionProven } from './transaction-proof.js'
 
@@ -15,14 +15,23 @@ export interface HeadQuestion {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Throws where the owner of an item did not sign this payload, or where that cannot be checked here. */
+/**
+ * Throws where the owner of an item did not sign this payload, or where that cannot be checked here. Of a header that is known
+ * by its tags alone, the forms are tried in which they may stand in the item.
+ */
 export async function checkOwner(gateway: string, header: SignedHead, payload: PayloadDigest): Promise<void> {
-  const holds = await isOwnersItem(header, payload)
-  if (holds === undefined) {
-    const found = `${header.id} has a signature of type ${header.signatureType}, which this client cannot check`
-    throw new ClientError('rejected', found, 'fetch it from a gateway that you trust')
+  const { id, signatureType, tags } = header
+  const isWhole = header.bytes.length > 0
+  for (const rawTags of isWhole ? [header.rawTags] : packedForms(tags)) {
+    const holds = await isOwnersItem({ ...header, rawTags }, payload)
+    if (holds === true) return
+    if (holds === undefined) {
+      const found = `${id} has a signature of type ${signatureType}, which this client cannot check`
+      throw new ClientError('rejected', found, 'fetch it from a gateway that you trust')
+    }
   }
-  if (!holds) throw untrue(`${gateway}: these are not the bytes that the owner of ${header.id} signed`)
+  const but = isWhole ? '' : ' (or its tags are in an unusual form, which only the bundle with it will show)'
+  throw untrue(`${gateway}: these are not the bytes that the owner of ${id} signed${but}`)
 }
 
 /** The item's header from wherever it can be had; that it is the right one, its id shows. */

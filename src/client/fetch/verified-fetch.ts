@@ -1,7 +1,8 @@
 import { isContentId, textOfBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
+import { answerType, bareType, typeTagOf } from '../media-type.js'
+import { pathManifestType } from '../path-manifest.js'
 import type { FetchLike } from '../service.js'
-import { tagValueOf } from '../tags.js'
 import { soon, throwIfAborted } from '../timing.js'
 import type { BelievedBlock } from './agreed-block.js'
 import { type Finding, Gateways, gatewayHeader, untrue } from './gateways.js'
@@ -128,7 +129,7 @@ export class ProvingFetcher {
       range === undefined
         ? length
         : { ...length, 'content-range': `bytes ${from - start}-${to - start - 1}/${end - start}` }
-    const type = contentType ?? 'application/octet-stream'
+    const type = answerType(contentType)
     const headers: Record<string, string> = {
       ...lines,
       'content-type': type,
@@ -191,7 +192,7 @@ export class ProvingFetcher {
   /** What a path below an id means: the manifest is proven like any content. */
   async #resolved(id: string, path: string, signal: AbortSignal | undefined): Promise<string> {
     const whole = await this.#whole(id, manifestBytesMax, signal)
-    const isManifest = whole?.contentType?.startsWith('application/x.arweave-manifest+json') === true
+    const isManifest = bareType(whole?.contentType ?? '') === pathManifestType
     if (whole === undefined || !isManifest) {
       if (path === '') return id
       throw new ClientError('not-found', `${id} is no manifest, so it has no ${path}`, 'ask for the id alone')
@@ -216,7 +217,7 @@ export class ProvingFetcher {
     // Seldom wanted, so it is loaded then.
     const read = await (twice ?? (await import('./read-twice.js')).ReadTwice.of(this.#gateways, id, signal))
     keepNewest(this.#twice, id, Promise.resolve(read))
-    const contentType = tagValueOf(read.header.tags, 'Content-Type')
+    const contentType = typeTagOf(read.header.tags)
     const pieces = (from: number, to: number) => read.pieces(from, to, signal)
     return { start: 0, end: read.size, contentType, proof: 'owner', pieces }
   }
@@ -242,7 +243,7 @@ export class ProvingFetcher {
       if (root === id) return { data, start: 0, end: dataSize, contentType }
       const inner = gatewayHeader(headers, 'root-path')?.split(',').slice(1) ?? []
       const { header, start, end } = await findItem(data, [...inner, id], signal)
-      return { data, start, end, contentType: tagValueOf(header.tags, 'Content-Type') }
+      return { data, start, end, contentType: typeTagOf(header.tags) }
     }, signal)
   }
 
@@ -267,7 +268,7 @@ export function verifiedFetch(
 
 function responseOf(content: OwnedContent, proof: Proof, gateway: string): Response {
   const headers: Record<string, string> = {
-    'content-type': content.contentType ?? 'application/octet-stream',
+    'content-type': answerType(content.contentType),
     'content-length': String(content.bytes.length),
     'accept-ranges': 'bytes',
     'x-verified': proof,

@@ -3,7 +3,7 @@ import { digestOf, hash256, isHashNative } from '../hash.js'
 import type { SignedHead } from '../item-layout.js'
 import { isOwnersItem } from '../item-proof.js'
 import { asideBytesMin, longSha384, sha384Here } from '../long-hash.js'
-import { tagValueOf } from '../tags.js'
+import { typeTagOf } from '../media-type.js'
 import { headOfAnswer } from './answer-head.js'
 import { gatewayHeader, untrue } from './gateways.js'
 import { plainLength, type WholeAnswer } from './held-body.js'
@@ -144,8 +144,7 @@ async function ofItem(question: WholeQuestion, answer: WholeAnswer): Promise<Fou
 }
 
 function describe({ tags, owner }: SignedHead, bytes: Uint8Array<ArrayBuffer>): Found {
-  const contentType = tagValueOf(tags, 'Content-Type') ?? tagValueOf(tags, 'content-type')
-  return { bytes, contentType, owner: toBase64url(hash256(owner)) }
+  return { bytes, contentType: typeTagOf(tags), owner: toBase64url(hash256(owner)) }
 }
 
 /** A body, and its SHA-384, which is made while it comes: by another thread where it is long, or by this one. */

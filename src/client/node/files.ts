@@ -1,50 +1,11 @@
 import { createReadStream, lstat as lstatCallback, readFile as readFileCallback, type Stats } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
-import { extname, join } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { ClientError } from '../errors.js'
 import type { FolderFile } from '../folder.js'
+import { typeOfName } from '../media-type.js'
 import type { PayloadSource } from '../payload.js'
-
-/** Content types by the ends of names; what is not here has none. */
-const types: Readonly<Record<string, string>> = {
-  '.html': 'text/html',
-  '.htm': 'text/html',
-  '.css': 'text/css',
-  '.js': 'text/javascript',
-  '.mjs': 'text/javascript',
-  '.json': 'application/json',
-  '.txt': 'text/plain',
-  '.md': 'text/markdown',
-  '.xml': 'application/xml',
-  '.svg': 'image/svg+xml',
-  '.png': 'image/png',
-  '.jpg': 'image/jpeg',
-  '.jpeg': 'image/jpeg',
-  '.gif': 'image/gif',
-  '.webp': 'image/webp',
-  '.avif': 'image/avif',
-  '.ico': 'image/x-icon',
-  '.pdf': 'application/pdf',
-  '.woff': 'font/woff',
-  '.woff2': 'font/woff2',
-  '.ttf': 'font/ttf',
-  '.wasm': 'application/wasm',
-  '.mp4': 'video/mp4',
-  '.webm': 'video/webm',
-  '.mp3': 'audio/mpeg',
-  '.ogg': 'audio/ogg',
-  '.zip': 'application/zip',
-  '.csv': 'text/csv',
-  '.gz': 'application/gzip',
-  '.map': 'application/json',
-  '.webmanifest': 'application/manifest+json',
-}
-
-/** The content type that a file's name stands for; `application/octet-stream` where it says nothing. */
-export function contentTypeOf(name: string): string {
-  return types[extname(name).toLowerCase()] ?? 'application/octet-stream'
-}
 
 /** A file as a source. Throws `not-found` where there is no such file. */
 export async function fileSource(path: string): Promise<PayloadSource> {
@@ -114,7 +75,7 @@ export async function readFolder(folder: string): Promise<ReadFolder> {
       files.push({
         path,
         source: sourceOfFile(join(folder, path), found.size),
-        contentType: contentTypeOf(path),
+        contentType: typeOfName(path),
       })
     else leftOut.push(`${path}: ${found.isSymbolicLink() ? 'a symbolic link' : 'no plain file'}`)
   }

@@ -1,3 +1,5 @@
 /** `sluice/node`: files and folders of a disk, for the client in Node. */
+
+export { typeOfName as contentTypeOf } from '../media-type.js'
 export { fileStore } from './file-store.js'
-export { contentTypeOf, fileSource, type ReadFolder, readFolder } from './files.js'
+export { fileSource, type ReadFolder, readFolder } from './files.js'
