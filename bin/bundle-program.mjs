@@ -7,7 +7,17 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Packages that stay where they are: they carry addons, threads or scripts of their own, or few threads load them, late. */
-const external = ['lmdb', 'piscina', 'pino', 'pg', 'ioredis', 'stripe', 'nodemailer', 'undici']
+const external = [
+  'lmdb',
+  'node-sqlite3-wasm',
+  'piscina',
+  'pino',
+  'pg',
+  'ioredis',
+  'stripe',
+  'nodemailer',
+  'undici',
+]
 
 /** Modules find files of the package from their own place. In a bundle each keeps the place that the compiler gave it. */
 const ownPlaces = (outdir) => ({

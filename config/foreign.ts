@@ -3,7 +3,7 @@
  * who brings them along is told so at the start, and need not look for them. Whatever would be a promise (who is served, what is
  * asked of whom) is not among them: that is either a setting of ours, or it stops the start.
  */
-const groups: readonly (readonly [why: string, names: string])[] = [
+const groups: readonly (readonly [why: string, names: string, isAbsent?: true])[] = [
   [
     'state lies below DATA_PATH, in one place',
     'CONTIGUOUS_DATA_PATH CHUNKS_DATA_PATH HEADERS_DATA_PATH SQLITE_DATA_PATH LMDB_DATA_PATH DUCKDB_DATA_PATH TEMP_DATA_PATH',
@@ -20,8 +20,12 @@ const groups: readonly (readonly [why: string, names: string])[] = [
   ],
   [
     'the index is one store that any thread reads; export-parquet feeds other databases',
-    'CLICKHOUSE_URL CLICKHOUSE_USER CLICKHOUSE_PASSWORD CLICKHOUSE_GQL_MAX_ROWS_TO_READ CLICKHOUSE_STREAMING_ENABLED ' +
-      'CORE_SQLITE_READ_WORKER_COUNT DATA_SQLITE_READ_WORKER_COUNT TAG_SELECTIVITY GRAPHQL_RESOLVER_DEADLINE_MS GRAPHQL_HOST',
+    'CORE_SQLITE_READ_WORKER_COUNT DATA_SQLITE_READ_WORKER_COUNT TAG_SELECTIVITY GRAPHQL_RESOLVER_DEADLINE_MS GRAPHQL_HOST',
+  ],
+  [
+    'GraphQL is answered from the own index; no other database is read',
+    'CLICKHOUSE_URL CLICKHOUSE_USER CLICKHOUSE_PASSWORD CLICKHOUSE_GQL_MAX_ROWS_TO_READ CLICKHOUSE_STREAMING_ENABLED',
+    true,
   ],
   [
     'bundles are opened as they flow by, and what waits is on disk: there are no queues to size',
@@ -76,9 +80,11 @@ const groups: readonly (readonly [why: string, names: string])[] = [
     'the log is JSON and names its thread; memory is bounded by part, not by a heap',
     'LOG_FORMAT INSTANCE_ID NODE_MAX_OLD_SPACE_SIZE',
   ],
+  ['exports lie below DATA_PATH/parquet, for a front proxy or a copy', 'ENABLE_DATASETS_ENDPOINT'],
   [
-    'exports lie below DATA_PATH/parquet, for a front proxy or a copy; no bucket is read',
-    'ENABLE_DATASETS_ENDPOINT AWS_S3_CONTIGUOUS_DATA_BUCKET AWS_S3_CONTIGUOUS_DATA_PREFIX',
+    'no bucket is read: content comes from gateways and nodes',
+    'AWS_S3_CONTIGUOUS_DATA_BUCKET AWS_S3_CONTIGUOUS_DATA_PREFIX',
+    true,
   ],
   ['peers are few enough to be compared each', 'PEER_HASH_RING_VIRTUAL_NODES'],
   ['the observer is another program', 'OBSERVER_WALLET HTTPSIG_UPLOAD_ATTESTATION'],
@@ -104,4 +110,9 @@ export const foreignRootLookups: ReadonlyMap<string, string> = new Map([
 /** Name to reason. */
 export const foreign: ReadonlyMap<string, string> = new Map(
   groups.flatMap(([why, names]) => names.split(' ').map((name) => [name, why] as const)),
+)
+
+/** Those of them that are for what this program cannot do. */
+export const absentHere: ReadonlySet<string> = new Set(
+  groups.flatMap(([, names, isAbsent]) => (isAbsent === true ? names.split(' ') : [])),
 )

@@ -9,6 +9,7 @@ const commands: Commands = {
   verify: async () => (await import('./verify.js')).verify,
   bands: async () => (await import('./bands.js')).bandsCommand,
   import: async () => (await import('./import.js')).bulkImport,
+  adopt: async () => (await import('./adopt.js')).adopt,
   devnet: async () => (await import('./devnet.js')).devnet,
   index: async () => (await import('./upkeep.js')).index,
   names: async () => (await import('./names.js')).namesCommand,
@@ -33,6 +34,7 @@ Usage: sluice COMMAND [--help]
   moderation lists, blocks and releases what is not served
   bands      builds, checks and imports parts of the index that gateways give each other
   import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
+  adopt      moves over from the network's reference gateway: settings, block list, cached content
   ledger     checks the accounts of the payment service
   promotion  declares a promotion at the payment service
   uploads    shows the state of uploads, packs and seeds them again
