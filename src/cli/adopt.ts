@@ -29,8 +29,8 @@ needed, not there (what it does cannot be done here), unknown. Values are not sh
                  ENVFILE go over it. Stop the other gateway first: its databases are read as they are on disk
   --only WHAT    one of the two
 
-Cached content is hashed on its way, and what the other gateway said of it is not believed: it counts as verified once it was proven
-here. Killed at any moment, a second run goes on. Bands and node answers are imported by sluice import.
+Cached content is hashed on its way, and what the other gateway said of it is not believed: it counts as verified once it was
+proven here. Killed at any moment, a second run goes on. Bands and node answers are imported by sluice import.
 
 Exit codes: 0 done, 1 something is wrong with the settings or was left, 2 wrong arguments.
 

@@ -51,8 +51,8 @@ export interface ContentPlaces {
 
 /**
  * Brings cached content of the reference gateway into the store below DATA_PATH. Every payload is hashed on its way, so its
- * digest is right. What the database says of its id may be wrong: it counts as neither verified nor trusted until it was proven against the
- * chain in the background. What is here already is skipped without being read. Rejects where DATA_PATH is in use.
+ * digest is right. What the database says of its id may be wrong: it counts as neither verified nor trusted until it was proven
+ * against the chain in the background. What is here already is skipped without being read. Rejects where DATA_PATH is in use.
  */
 export async function adoptContent(
   places: ContentPlaces,

@@ -41,13 +41,13 @@ export class PeerDatabaseFault extends Error {}
 
 type Row = Readonly<Record<string, unknown>>
 
-/** Where the two numbers stand that say how a database is written (SQLite file format, section 1.3), and the one for a rollback journal. */
+/** Offset of the two numbers that say how a database is written (SQLite file format, 1.3), and the number for a rollback journal. */
 const versionsAt = 18
 const rollbackJournal = 1
 
 /**
- * A database of the other gateway. It writes its files with a write-ahead log, which the reader here cannot open: then a copy is made
- * in `workFolder` that says it has none, and removed by `close`.
+ * A database of the other gateway. Files that are written with a write-ahead log cannot be opened by the reader here: then a copy
+ * is made in `workFolder` that says it has none, and removed by `close`.
  */
 export class PeerDatabase {
   readonly #database: InstanceType<typeof sqlite.Database>
