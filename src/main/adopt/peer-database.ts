@@ -41,7 +41,7 @@ export class PeerDatabaseFault extends Error {}
 
 type Row = Readonly<Record<string, unknown>>
 
-/** Offset of the two numbers that say how a database is written (SQLite file format, 1.3), and the number for a rollback journal. */
+/** Offset of the two numbers that say how a database is written (SQLite file format, 1.3), and that of a rollback journal. */
 const versionsAt = 18
 const rollbackJournal = 1
 
