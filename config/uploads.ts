@@ -19,7 +19,9 @@ export const uploads = {
     default: 2 ** 37,
     min: 2 ** 20,
     max: 2 ** 50,
-    why: 'Bytes of parts that wait until their uploads are finalized, of all clients; more are refused (503).',
+    why:
+      'Bytes of parts that wait until their uploads are finalized, and at most half of what the disk has left: then who ' +
+      'holds most gives some up. One client may hold a quarter.',
   }),
   freeItemBytes: whole({
     env: 'UPLOAD_FREE_ITEM_BYTES',

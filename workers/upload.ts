@@ -36,6 +36,7 @@ import { DiskRoom } from '../src/upload/disk-room.js'
 import { FreePools } from '../src/upload/free-pools.js'
 import { GatewayNews } from '../src/upload/gateway-news.js'
 import { Height } from '../src/upload/height.js'
+import { HeldRoom } from '../src/upload/held-room.js'
 import { InnerItems } from '../src/upload/inner-items.js'
 import { openIntake } from '../src/upload/intake.js'
 import { ItemAnnouncer } from '../src/upload/item-announcer.js'
@@ -205,7 +206,7 @@ const payments = new UsdcUploads({
   protocol: given.protocol,
   ...(usdc === undefined ? {} : { usdc }),
 })
-const records = new MultipartRecords(uploads.environment)
+const records = new MultipartRecords(uploads.environment, systemClock)
 const { itemMaxBytes } = given
 const paidParts =
   usdc === undefined || credits === undefined
@@ -217,7 +218,7 @@ const open = new OpenUploads({
   records,
   ...(paidParts === undefined ? {} : { paid: paidParts }),
   files: new PartFiles(given.partsFolder),
-  partsMaxBytes: given.partsMaxBytes,
+  room: new HeldRoom({ maxBytes: given.partsMaxBytes, freeBytes: () => room.leftBytes }),
   clock: systemClock,
   say: log,
 })

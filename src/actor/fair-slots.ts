@@ -83,8 +83,8 @@ export class FairSlots {
   }
 
   /** Runs `act` in a slot, where all may wait. What `act` throws is thrown on. */
-  async run<T>(act: () => Promise<T>): Promise<T> {
-    const slot = await this.wait()
+  async run<T>(act: () => Promise<T>, client = ''): Promise<T> {
+    const slot = await this.wait(client)
     if (isRefusal(slot)) throw new Error(slot.message)
     try {
       return await act()

@@ -124,3 +124,13 @@ export function isInRange({ words, bits }: IpRange, address: Int32Array): boolea
   }
   return true
 }
+
+/** First bits of networks that one party usually has as a whole: the least that is announced in IPv4, and a site of IPv6. */
+const networkBits = { v4: 96 + 24, v6: 48 }
+
+/** The network of an address: IPv4 /24, IPv6 /48, as the text of its first address. What is no address is its own network. */
+export function networkOfAddress(text: string): string {
+  const found = parseIp(text)
+  if (found === undefined) return text
+  return formatIp(maskIp(found.words, found.v4 ? networkBits.v4 : networkBits.v6))
+}

@@ -16,19 +16,25 @@ export class DiskRoom {
     private readonly clock: Clock,
   ) {}
 
-  /** What uploaders are told; undefined where there is room for so many bytes more. */
-  full(bytes = 0): UploadAnswer | undefined {
+  /** Bytes that may still be taken; below 0 where there are fewer than are to stay free. */
+  get leftBytes(): number {
     const now = this.clock.monotonic()
     if (now - this.#lookedMs > lookEachMs) {
       this.#lookedMs = now
       const { bavail, bsize } = statfsSync(this.folder)
       this.#freeBytes = bavail * bsize
     }
-    if (this.#freeBytes - bytes >= this.minBytes) return undefined
-    return textAnswer(
-      503,
-      'The disk of this service is nearly full: no uploads are taken',
-      '\r\nRetry-After: 60',
-    )
+    return this.#freeBytes - this.minBytes
+  }
+
+  /** What uploaders are told; undefined where there is room for so many bytes more. */
+  full(bytes = 0): UploadAnswer | undefined {
+    return this.leftBytes >= bytes ? undefined : fullDisk
   }
 }
+
+const fullDisk = textAnswer(
+  503,
+  'The disk of this service is nearly full: no uploads are taken',
+  '\r\nRetry-After: 60',
+)

@@ -1,7 +1,9 @@
+import { type Clock, pause } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
 import { readJsonRow } from '../store/json-row.js'
-import type { Environment, Table } from '../store/lmdb.js'
+import { type Environment, isDiskError, type Table } from '../store/lmdb.js'
 import type { UploadAnswer } from './answers.js'
+import { type DueKind, type DuePlace, DueRecords } from './due-records.js'
 import type { PaidFacts } from './sales.js'
 import type { Uploader } from './uploader.js'
 
@@ -50,6 +52,8 @@ export interface MultipartRecord {
   readonly itemId?: Id
   /** Why not, where it is over otherwise, or `underfunded`. */
   readonly answer?: UploadAnswer
+  /** When it is looked at next, if not when it expires. */
+  readonly dueMs?: number
 }
 
 /** An upload that is paid for in USDC at its beginning. */
@@ -66,37 +70,152 @@ export interface PaidUpload {
   readonly endedMs?: number
 }
 
-/** Uploads in parts, on disk. */
+/** From its first request on; then it is gone, whole or not. */
+export const uploadLivesMs = 24 * 3600_000
+
+/** Between two transactions: each costs the thread some milliseconds, and strangers may begin hundreds of uploads a second. */
+const gatherMs = 50
+const againMs = 1000
+
+/**
+ * Uploads in parts, on disk, and in the order in which they are due. What is changed counts at once, and is written down soon,
+ * together with other changes: wait for `written` before anybody is told.
+ */
 export class MultipartRecords {
   readonly #table: Table
+  readonly #due: DueRecords
+  /** Not written yet; undefined: removed. */
+  readonly #changes = new Map<string, MultipartRecord | undefined>()
+  #writing: Promise<void> | undefined
+  #writtenMs = Number.NEGATIVE_INFINITY
+  #failed = 0
 
-  constructor(private readonly environment: Environment) {
+  /** Makes the order anew where it does not fit the records: another release may have written them. */
+  constructor(
+    private readonly environment: Environment,
+    private readonly clock: Pick<Clock, 'monotonic'>,
+  ) {
     this.#table = environment.table('multipart')
+    this.#due = new DueRecords(environment.table('multipart-due'))
+    if (!this.#isInOrder()) this.#order()
+  }
+
+  #isInOrder(): boolean {
+    if (this.#due.count !== this.#table.count()) return false
+    this.#failed = 0
+    for (const { value } of this.#table.span({})) {
+      const place = placeOf(read(value))
+      if (!this.#due.has(place)) return false
+      if (place.kind === 'failed') this.#failed += 1
+    }
+    return true
+  }
+
+  #order(): void {
+    const places = [...this.#table.span({})].map(({ value }) => placeOf(read(value)))
+    this.environment.write(() => {
+      this.#due.clear()
+      for (const place of places) this.#due.put(place)
+    })
+    this.#failed = places.filter(({ kind }) => kind === 'failed').length
   }
 
   find(id: string): MultipartRecord | undefined {
+    return this.#changes.has(id) ? this.#changes.get(id) : this.#stored(id)
+  }
+
+  #stored(id: string): MultipartRecord | undefined {
     const found = this.#table.get(Buffer.from(id))
     return found === undefined ? undefined : read(found)
   }
 
-  all(): MultipartRecord[] {
-    return [...this.#table.span({})].map(({ value }) => read(value))
+  /** Records of uploads that are over and came to nothing. */
+  get failed(): number {
+    return this.#failed
   }
 
-  put(record: MultipartRecord): void {
-    this.environment.write(() => this.#table.put(Buffer.from(record.id), Buffer.from(JSON.stringify(record))))
-  }
-
-  remove(ids: readonly string[]): void {
-    this.environment.write(() => {
-      for (const id of ids) this.#table.remove(Buffer.from(id))
+  /** Those of a kind that are due until `untilMs`, the first due first, of the first `limit` that are written down as such. */
+  due(kind: DueKind, untilMs: number, limit: number): MultipartRecord[] {
+    return this.#due.until(kind, untilMs, limit).flatMap((id) => {
+      const record = this.find(id)
+      return record !== undefined && placeOf(record).kind === kind ? [record] : []
     })
   }
 
-  /** Resolves when all that was put so far outlives a power cut. */
-  flushed(): Promise<void> {
-    return this.environment.flushed()
+  put(record: MultipartRecord): void {
+    this.#change(record.id, record)
   }
+
+  remove(ids: readonly string[]): void {
+    for (const id of ids) this.#change(id, undefined)
+  }
+
+  #change(id: string, record: MultipartRecord | undefined): void {
+    const before = this.find(id)
+    if (before !== undefined && kindOf(before) === 'failed') this.#failed -= 1
+    if (record !== undefined && kindOf(record) === 'failed') this.#failed += 1
+    this.#changes.set(id, record)
+    this.#writeSoon(0)
+  }
+
+  /** Resolves when all that was changed so far is written down; rejects where the disk refuses, and it is tried again later. */
+  async written(): Promise<void> {
+    if (this.#changes.size > 0) await this.#writing
+  }
+
+  #writeSoon(waitMs: number): void {
+    if (this.#writing !== undefined) return
+    const pauseMs = Math.max(waitMs, this.#writtenMs + gatherMs - this.clock.monotonic())
+    const writing = pause(pauseMs).then(() => {
+      this.#writing = undefined
+      this.#write()
+    })
+    this.#writing = writing
+    writing.catch((error: unknown) => {
+      if (!isDiskError(error)) throw error
+      this.#writeSoon(againMs)
+    })
+  }
+
+  /** Throws where the disk refuses: then nothing was written. */
+  #write(): void {
+    this.environment.write(() => {
+      for (const [id, record] of this.#changes) {
+        const before = this.#stored(id)
+        if (before !== undefined) this.#due.remove(placeOf(before))
+        if (record === undefined) this.#table.remove(Buffer.from(id))
+        else {
+          this.#due.put(placeOf(record))
+          this.#table.put(Buffer.from(id), Buffer.from(JSON.stringify(record)))
+        }
+      }
+    })
+    this.#changes.clear()
+    this.#writtenMs = this.clock.monotonic()
+  }
+
+  /** Resolves when all that was changed so far outlives a power cut. Rejects as `written`. */
+  async flushed(): Promise<void> {
+    await this.written()
+    await this.environment.flushed()
+  }
+}
+
+/** No more parts are taken for it. */
+export function isOver({ state }: MultipartRecord): boolean {
+  return state !== 'open' && state !== 'asked' && state !== 'underfunded'
+}
+
+function placeOf(record: MultipartRecord): DuePlace {
+  const { id, createdMs, dueMs = createdMs + uploadLivesMs } = record
+  return { kind: kindOf(record), dueMs, id }
+}
+
+function kindOf(record: MultipartRecord): DueKind {
+  const { paid, state } = record
+  if (!isOver(record)) return 'open'
+  if (paid !== undefined && paid.endedMs === undefined) return 'owed'
+  return state === 'finalized' ? 'finalized' : 'failed'
 }
 
 function read(value: Uint8Array): MultipartRecord {

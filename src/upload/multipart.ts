@@ -4,7 +4,7 @@ import { answerOf, jsonAnswer, said, textAnswer, tooLarge, type UploadAnswer } f
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord } from './multipart-records.js'
 import type { Live, OpenUploads } from './open-uploads.js'
-import type { BeginUpload, PaidParts } from './paid-parts.js'
+import type { PaidParts, UploadBeginnings } from './paid-parts.js'
 import { PartArrival } from './part-arrival.js'
 import type { Uploader } from './uploader.js'
 
@@ -20,15 +20,17 @@ export class Multipart {
 
   /** A new upload. `client`: whose share of the disk it takes. */
   async create(request: Request, client: string | undefined): Promise<UploadAnswer> {
-    const begin: BeginUpload = (terms) =>
+    const begin: UploadBeginnings['begin'] = (terms) =>
       this.open.begin({ ...terms, ...(client === undefined ? {} : { client }) })
-    const paid = await this.paid?.create(request, begin)
+    const paid = await this.paid?.create(request, { begin, drop: (id) => this.open.drop(id) })
     if (paid !== undefined) return paid
     const { min, max } = chunkBytes
     const chunkSize = readChunkBytes(new URLSearchParams(request.query).get('chunkSize'))
     if (chunkSize === undefined) return jsonAnswer(400, { error: 'Invalid chunk size', min, max })
     const begun = begin({ chunkBytes: chunkSize })
-    return 'status' in begun ? begun : jsonAnswer(200, { id: begun.id, min, max, chunkSize }, noStore)
+    if ('status' in begun) return begun
+    await this.open.begun(begun)
+    return jsonAnswer(200, { id: begun.id, min, max, chunkSize }, noStore)
   }
 
   #find(id: string): MultipartRecord | undefined {
@@ -68,10 +70,10 @@ export class Multipart {
     if ('status' in early) return Promise.resolve(early)
     const draft = this.open.files.draft(id)
     if (isRefusal(draft)) return Promise.resolve(answerOf(draft))
-    const size = Number(request.header('content-length'))
-    this.open.hold(early, size, 1)
-    const arrived = new PartArrival(draft).take(request)
-    return this.open.follow(this.#keepChunk(id, early, Number(offsetText), size, arrived))
+    const arrived = new PartArrival(draft, (bytes, files) => this.open.hold(early, bytes, files)).take(
+      request,
+    )
+    return this.open.follow(this.#keepChunk(id, early, Number(offsetText), arrived))
   }
 
   /** What the head decides. */
@@ -95,25 +97,19 @@ export class Multipart {
     const { paid } = record
     if (paid !== undefined && offset + size > paid.bytes)
       return textAnswer(400, `Invalid chunk: beyond the ${paid.bytes} bytes that were paid for`)
-    return this.open.full(live, size) ?? live
+    return this.open.foresee(live, size) ?? live
   }
 
   async #keepChunk(
     id: string,
     live: Live,
     offset: number,
-    size: number,
     arrived: Promise<PartArrival | UploadAnswer>,
   ): Promise<UploadAnswer> {
     const arrival = await arrived
-    const counted = (): void => this.open.hold(live, -size, -1)
-    if (!(arrival instanceof PartArrival)) {
-      counted()
-      return arrival
-    }
+    if (!(arrival instanceof PartArrival)) return arrival
     const before = this.#find(id)
     if (before === undefined || this.open.live(id) !== live || !isTaking(before, live)) {
-      counted()
       await arrival.drop()
       return unknown(id)
     }
@@ -121,12 +117,12 @@ export class Multipart {
     await this.open.flushed()
     const record = this.#find(id)
     if (isRefusal(refusal) || record === undefined || this.open.live(id) !== live) {
-      counted()
       this.open.tidy(id)
       return isRefusal(refusal) ? answerOf(refusal) : unknown(id)
     }
-    this.open.took(live, offset, size)
-    if (size > record.chunkBytes) this.open.put({ ...record, chunkBytes: size })
+    const { sizeBytes } = arrival
+    this.open.took(live, offset, sizeBytes)
+    if (sizeBytes > record.chunkBytes) this.open.put({ ...record, chunkBytes: sizeBytes })
     return { status: 200, text: '' }
   }
 
@@ -144,6 +140,7 @@ export class Multipart {
     if (!live.isDriven) {
       const { answer: _, ...clean } = record
       this.open.put({ ...clean, state: 'asked', uploader })
+      await this.open.flushed()
       this.open.drive(id, uploader)
     }
     return textAnswer(202, 'Accepted')

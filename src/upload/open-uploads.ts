@@ -5,22 +5,21 @@ import type { Log } from '../actor/log.js'
 import type { Acceptor } from './acceptor.js'
 import { diskAnswer, jsonAnswer, said, textAnswer, type UploadAnswer } from './answers.js'
 import { Assembly } from './assembly.js'
-import type { MultipartRecord, MultipartRecords } from './multipart-records.js'
+import type { HeldRoom, Holder } from './held-room.js'
+import { type MultipartRecord, type MultipartRecords, uploadLivesMs } from './multipart-records.js'
 import { owing, type PaidParts } from './paid-parts.js'
 import type { PartFiles } from './part-files.js'
-import { PartShares } from './part-shares.js'
-import { tryWrite } from './patient-write.js'
 import type { SingleUploadParts } from './single-upload.js'
 import type { Uploader } from './uploader.js'
 import type { Uploads } from './uploads.js'
 
-/** From its first request on; then it is gone, whole or not. */
-export const uploadLivesMs = 24 * 3600_000
-
-/** An upload without a part takes some hundred bytes. */
-const openMax = 10_000
 const againMs = 2000
 const sweepEveryMs = 10 * 60_000
+/** Records looked at in one turn of a sweep, and the pause to the next turn: others must not wait for thousands. */
+const sweptMax = 100
+const sweepAgainMs = 50
+/** Uploads that came to nothing whose states are still told; the oldest are forgotten first. */
+const failedMax = 10_000
 /** Items put together at once: each takes what a single upload takes. */
 const assembliesMax = 2
 
@@ -29,8 +28,7 @@ export interface OpenUploadsParts extends SingleUploadParts {
   readonly uploads: Uploads
   readonly records: MultipartRecords
   readonly files: PartFiles
-  /** Bytes of parts of all uploads together. */
-  readonly partsMaxBytes: number
+  readonly room: HeldRoom
   /** Absent: no upload is paid for at its beginning. */
   readonly paid?: PaidParts
   readonly clock: Clock
@@ -43,7 +41,7 @@ type Stage = 'ASSEMBLING' | 'VALIDATING' | 'FINALIZING'
 export interface Live {
   /** Size of each part by the place where it begins. */
   readonly chunks: Map<number, number>
-  readonly client: string | undefined
+  readonly holder: Holder
   stage: Stage
   attempt?: Promise<UploadAnswer>
   /** Somebody sees to it that it ends, however often that takes. */
@@ -60,34 +58,31 @@ export class OpenUploads {
   readonly #closing = new AbortController()
   readonly #underWay = new Set<Promise<unknown>>()
   readonly #sweeping: Timer
-  readonly #shares: PartShares
 
   /** Goes on with what an earlier process left. Throws where the disk refuses. */
   constructor(private readonly parts: OpenUploadsParts) {
-    this.#shares = new PartShares(parts.partsMaxBytes)
-    for (const record of parts.records.all()) if (!isOver(record)) this.#adopt(record)
-    for (const name of parts.files.uploads()) if (!this.#live.has(name)) this.#removeFiles(name)
-    this.#sweep()
-    // What a full disk does not take is swept the next time.
-    this.#sweeping = parts.clock.every(sweepEveryMs, () => void tryWrite(() => this.#sweep()))
-    for (const id of this.#live.keys()) {
-      const record = parts.records.find(id)
-      if (record?.state === 'asked') this.drive(id, uploaderIn(record))
-    }
-    for (const record of parts.records.all()) if (record.paid?.owes !== undefined) parts.paid?.end(record)
+    const { clock, files, paid, records } = parts
+    const open = records.due('open', Infinity, Infinity)
+    for (const record of open) this.#adopt(record)
+    for (const name of files.uploads()) if (!this.#live.has(name)) this.#removeFiles(name)
+    this.#sweeping = clock.every(sweepEveryMs, () => this.#sweepAgain())
+    this.#sweepAgain()
+    for (const record of open) if (record.state === 'asked') this.drive(record.id, uploaderIn(record))
+    for (const record of [...records.due('owed', Infinity, Infinity), ...open])
+      if (record.paid?.owes !== undefined) paid?.end(record)
   }
 
-  #adopt({ id, client }: MultipartRecord): void {
-    const live = this.#enter(id, client, this.parts.files.parts(id))
-    let held = 0
-    for (const bytes of live.chunks.values()) held += bytes
-    this.#shares.hold(client, held, live.chunks.size)
+  #adopt(record: MultipartRecord): void {
+    const live = this.#enter(record, this.parts.files.parts(record.id))
+    for (const bytes of live.chunks.values()) this.parts.room.grow(live.holder, bytes, 1)
   }
 
-  #enter(id: string, client: string | undefined, chunks: Map<number, number>): Live {
-    const live: Live = { chunks, client, stage: 'ASSEMBLING', isDriven: false }
+  #enter({ id, client, paid }: MultipartRecord, chunks: Map<number, number>): Live {
+    const drop = (): void => this.drop(id)
+    const isPaid = paid !== undefined
+    const holder = this.parts.room.enter({ client, hasPlace: true, isPaid, drop })
+    const live: Live = { chunks, holder, stage: 'ASSEMBLING', isDriven: false }
     this.#live.set(id, live)
-    this.#shares.enter(client)
     return live
   }
 
@@ -106,16 +101,17 @@ export class OpenUploads {
     readonly bytes: number
     readonly uploads: readonly object[]
   } {
-    const all = [...this.#live].map(([id, live]) => ({ id, live, bytes: sizeOf(live) }))
-    all.sort((one, other) => other.bytes - one.bytes)
-    const uploads = all.slice(0, max).map(({ id, live, bytes }) => {
+    const all = max === 0 ? [] : [...this.#live]
+    all.sort(([, one], [, other]) => other.holder.bytes - one.holder.bytes)
+    const uploads = all.slice(0, max).map(([id, live]) => {
       const record = this.parts.records.find(id)
       const protocol = record?.appended === undefined ? 'parts' : 'resumable'
       const length = record?.appended?.lengthBytes
       const state = live.attempt === undefined ? record?.state : live.stage.toLowerCase()
+      const { bytes } = live.holder
       return { id, protocol, state, bytes, length, parts: live.chunks.size, createdMs: record?.createdMs }
     })
-    return { open: all.length, bytes: all.reduce((sum, one) => sum + one.bytes, 0), uploads }
+    return { open: this.#live.size, bytes: this.parts.room.bytes, uploads }
   }
 
   now(): number {
@@ -128,17 +124,25 @@ export class OpenUploads {
       readonly id?: string
     },
   ): MultipartRecord | UploadAnswer {
-    this.#sweep()
-    const full = this.parts.full() ?? this.#shares.crowded(terms.client)
-    if (full !== undefined) return full
-    if (this.#live.size >= openMax && !this.#dropEmpty())
-      return textAnswer(503, 'Too many uploads are open', '\r\nRetry-After: 60')
+    const { clock, full, records, room } = this.parts
+    const crowded = full() ?? (terms.paid === undefined ? room.placeFor(terms.client) : undefined)
+    if (crowded !== undefined) return crowded
     const { id = randomUUID() } = terms
-    const now = this.parts.clock.now()
+    const now = clock.now()
     const record: MultipartRecord = { ...terms, id, createdMs: now, changedMs: now, state: 'open' }
-    this.parts.records.put(record)
-    this.#enter(id, terms.client, new Map())
+    records.put(record)
+    this.#enter(record, new Map())
     return record
+  }
+
+  /** Resolves when a new upload outlives a power cut. Rejects where the disk refuses: there is none then. */
+  async begun({ id }: Pick<MultipartRecord, 'id'>): Promise<void> {
+    try {
+      await this.parts.records.flushed()
+    } catch (error) {
+      this.drop(id)
+      throw error
+    }
   }
 
   /** Undefined: there is none, or it has expired. */
@@ -162,14 +166,17 @@ export class OpenUploads {
     return this.parts.records.flushed()
   }
 
-  /** Undefined: so many more bytes of parts may come, in one more file. */
-  full({ client }: Live, bytes: number): UploadAnswer | undefined {
-    return this.#shares.full(client, bytes) ?? this.parts.full(bytes)
+  /** Why so many more bytes would not be taken now. */
+  foresee({ holder }: Live, bytes: number): UploadAnswer | undefined {
+    return this.parts.room.foresee(holder, bytes) ?? this.parts.full(bytes)
   }
 
-  /** Counts bytes and files that come, or, with less than 0, do not stay. */
-  hold({ client }: Live, bytes: number, files: number): void {
-    this.#shares.hold(client, bytes, files)
+  /** Counts bytes and files that come or, with less than 0, do not stay. An answer: there is no room for them. */
+  hold({ holder }: Live, bytes: number, files: number): UploadAnswer | undefined {
+    const { room, full } = this.parts
+    const crowded = bytes > 0 ? (room.roomFor(holder, bytes) ?? full(bytes)) : undefined
+    if (crowded === undefined) room.grow(holder, bytes, files)
+    return crowded
   }
 
   /** A part that was held is on disk now. */
@@ -192,24 +199,32 @@ export class OpenUploads {
   drive(id: string, uploader: Uploader): void {
     const live = this.#live.get(id)
     if (live === undefined || live.isDriven) return
-    live.isDriven = true
+    this.#setBusy(live, { isDriven: true })
     const act = async (): Promise<void> => {
       while (!this.#closing.signal.aborted && this.#live.get(id) === live) {
         const answer = await this.attempt(id, live, uploader)
         if (outcomeOf(answer) !== undefined) break
         await pause(againMs, this.#closing.signal)
       }
-      live.isDriven = false
+      this.#setBusy(live, { isDriven: false })
     }
     void this.follow(act())
+  }
+
+  /** What is being put together is not dropped for others. */
+  #setBusy(live: Live, changed: Partial<Pick<Live, 'isDriven'>> = {}): void {
+    Object.assign(live, changed)
+    this.parts.room.setBusy(live.holder, live.isDriven || live.attempt !== undefined)
   }
 
   /** One at a time: who comes while it runs has its answer, too. */
   attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
     const assemble = (): Promise<UploadAnswer> => this.#assemble(id, live, uploader).catch(diskAnswer)
-    live.attempt ??= this.follow(this.#slots.run(assemble)).finally(() => {
+    live.attempt ??= this.follow(this.#slots.run(assemble, live.holder.network)).finally(() => {
       delete live.attempt
+      this.#setBusy(live)
     })
+    this.#setBusy(live)
     return live.attempt
   }
 
@@ -224,7 +239,7 @@ export class OpenUploads {
     }
     const { records, paid, uploads } = this.parts
     let isUnused = false
-    const charge = paid?.charge(records.find(id), sizeOf(live), () => {
+    const charge = paid?.charge(records.find(id), live.holder.bytes, () => {
       isUnused = true
     })
     const digest = records.find(id)?.appended?.digest
@@ -258,41 +273,51 @@ export class OpenUploads {
   }
 
   #isExpired({ id, createdMs }: MultipartRecord): boolean {
-    const live = this.#live.get(id)
-    return this.parts.clock.now() - createdMs > uploadLivesMs && live?.attempt === undefined
-  }
-
-  /** Makes room for one: the oldest that has no part goes. */
-  #dropEmpty(): boolean {
-    for (const [id, live] of this.#live) {
-      // Money waits for it.
-      if (this.parts.records.find(id)?.paid !== undefined) continue
-      if (live.chunks.size > 0 || live.attempt !== undefined || live.isDriven) continue
-      this.drop(id)
-      return true
-    }
-    return false
+    const isOld = this.parts.clock.now() - createdMs > uploadLivesMs
+    return isOld && this.#live.get(id)?.attempt === undefined
   }
 
   /** Nobody wants it any more. */
   drop(id: string): void {
-    this.#forget(id)
-    this.parts.records.remove([id])
-    this.#removeFiles(id)
+    this.#remove([id])
   }
 
+  /** Some of what is due. */
   #sweep(): void {
-    const { records, paid } = this.parts
-    const old = records.all().filter((record) => this.#isExpired(record))
-    const isOwed = ({ paid }: MultipartRecord): boolean => paid !== undefined && paid.endedMs === undefined
+    const { clock, records } = this.parts
+    const dueMs = clock.now() - 1
+    const open = records.due('open', dueMs, sweptMax)
+    const failed = Math.min(sweptMax, Math.max(0, records.failed - failedMax))
+    const over = [
+      ...records.due('finalized', dueMs, sweptMax),
+      ...records.due('failed', dueMs, sweptMax),
+      ...records.due('failed', Infinity, failed),
+    ]
+    this.#remove([
+      ...new Set([...open.filter((record) => !this.#keeps(record)), ...over].map(({ id }) => id)),
+    ])
+    if (Math.max(open.length, over.length) < sweptMax) return
+    clock.after(sweepAgainMs, () => this.#sweepAgain())
+  }
+
+  #sweepAgain(): void {
+    if (!this.#closing.signal.aborted) this.#sweep()
+  }
+
+  /** Whether something is still to be done about an open one that is due: then it is looked at again. */
+  #keeps(record: MultipartRecord): boolean {
+    const { clock, paid, records } = this.parts
+    const isExpired = this.#isExpired(record)
+    const isOwed = record.paid !== undefined && record.paid.endedMs === undefined
+    if (isExpired && !isOwed) return false
+    const later = { ...record, dueMs: clock.now() + sweepEveryMs }
     // What was paid for and never used becomes credits first.
-    for (const record of old.filter(isOwed)) {
-      if (record.paid?.owes === undefined) records.put(owing(record, 'refund'))
-      paid?.end(record)
-    }
-    const expired = old.filter((record) => !isOwed(record))
-    if (expired.length === 0) return
-    const ids = expired.map(({ id }) => id)
+    records.put(isExpired && record.paid?.owes === undefined ? owing(later, 'refund') : later)
+    if (isExpired) paid?.end(record)
+    return true
+  }
+
+  #remove(ids: readonly string[]): void {
     this.parts.records.remove(ids)
     for (const id of ids) {
       this.#forget(id)
@@ -303,8 +328,7 @@ export class OpenUploads {
   #forget(id: string): void {
     const live = this.#live.get(id)
     if (live === undefined) return
-    for (const bytes of live.chunks.values()) this.hold(live, -bytes, -1)
-    this.#shares.leave(live.client)
+    this.parts.room.leave(live.holder)
     this.#live.delete(id)
   }
 
@@ -332,17 +356,9 @@ export class OpenUploads {
     this.#sweeping.cancel()
     await this.parts.paid?.close()
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
+    // What a full disk does not take is found again by the next process.
+    await this.parts.records.written().catch(diskAnswer)
   }
-}
-
-function sizeOf({ chunks }: Live): number {
-  let bytes = 0
-  for (const size of chunks.values()) bytes += size
-  return bytes
-}
-
-function isOver({ state }: MultipartRecord): boolean {
-  return state !== 'open' && state !== 'asked' && state !== 'underfunded'
 }
 
 /** Who uploads, as a record has it: what is undefined was not written down. */

@@ -3,16 +3,16 @@ import { type Clock, pause } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Request } from '../http/exchange.js'
 import { type CreditsPort, type UsdcPort, usdcShare } from '../payment/port.js'
+import { isDiskError } from '../store/lmdb.js'
 import { jsonAnswer, tooLarge, type UploadAnswer } from './answers.js'
 import { addressShape } from './asked-credits.js'
 import type { Charged } from './charging.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord, MultipartRecords, PaidUpload } from './multipart-records.js'
-import { tryWrite } from './patient-write.js'
 import type { Brought, UsdcUploads } from './usdc-uploads.js'
 
 export interface PaidPartsParts {
-  readonly payments: Pick<UsdcUploads, 'brought' | 'offer' | 'purchase'>
+  readonly payments: Pick<UsdcUploads, 'brought' | 'gate' | 'offer' | 'purchase'>
   readonly usdc: Pick<UsdcPort, 'finish'>
   readonly credits: Pick<CreditsPort, 'refund'>
   readonly records: MultipartRecords
@@ -20,10 +20,14 @@ export interface PaidPartsParts {
   readonly clock: Clock
 }
 
-/** Makes room for an upload and writes it down; an answer: there is none. */
-export type BeginUpload = (
-  terms: Pick<MultipartRecord, 'chunkBytes' | 'paid'> & { readonly id?: string },
-) => MultipartRecord | UploadAnswer
+/** Where uploads are begun, and given up. */
+export interface UploadBeginnings {
+  /** Makes room for an upload and writes it down; an answer: there is none. */
+  begin(
+    terms: Pick<MultipartRecord, 'chunkBytes' | 'paid'> & { readonly id?: string },
+  ): MultipartRecord | UploadAnswer
+  drop(id: string): void
+}
 
 const againMs = 2000
 const noStore = '\r\nCache-Control: no-store'
@@ -34,12 +38,12 @@ const noStore = '\r\nCache-Control: no-store'
  */
 export class PaidParts {
   readonly #closing = new AbortController()
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #underWay = new Map<string, Promise<void>>()
 
   constructor(private readonly parts: PaidPartsParts) {}
 
   /** Undefined: it is not to be paid for in USDC. */
-  async create(request: Request, begin: BeginUpload): Promise<UploadAnswer | undefined> {
+  async create(request: Request, beginnings: UploadBeginnings): Promise<UploadAnswer | undefined> {
     const { payments, itemMaxBytes } = this.parts
     const query = new URLSearchParams(request.query)
     const total = query.get('totalBytes')
@@ -55,7 +59,7 @@ export class PaidParts {
       return jsonAnswer(400, { error: 'Invalid address' })
     const brought = payments.brought(request, bytes)
     if (brought !== undefined)
-      return 'status' in brought ? brought : this.#paid(brought, size, address, begin)
+      return 'status' in brought ? brought : this.#paid(brought, size, address, beginnings)
     const offer = await payments.offer(request, bytes)
     // The payment service sells nothing for USDC: credits pay in the end.
     return offer.status === 404 ? undefined : offer
@@ -65,7 +69,7 @@ export class PaidParts {
     brought: Brought,
     size: number,
     address: string | undefined,
-    begin: BeginUpload,
+    { begin, drop }: UploadBeginnings,
   ): Promise<UploadAnswer> {
     const { records, payments } = this.parts
     const { bytes } = brought.order
@@ -73,21 +77,30 @@ export class PaidParts {
     const purchase = payments.purchase(brought, () => id, address)
     const known = records.find(id)
     if (known !== undefined && known.paid?.bytes !== bytes) return purchase.refuse('used')
-    if (known?.paid?.facts !== undefined) return created(known)
+    if (known?.paid?.facts !== undefined) return this.#created(known)
+    // What is paid for is never dropped for another: so nothing begins that no money will follow.
+    const worthless = known === undefined ? await payments.gate(brought, bytes) : undefined
+    if (worthless !== undefined) return worthless
     const paid: PaidUpload = { payment: brought.name, bytes }
     // Written down before the money moves: a kill in between leaves word of what is to be given back.
-    const begun = known ?? begin({ id, chunkBytes: size, paid })
+    const begun = known ?? records.find(id) ?? begin({ id, chunkBytes: size, paid })
     if ('status' in begun) return begun
+    await records.written()
     const facts = await purchase.collect(id)
     const record = records.find(id)
     if (record === undefined) return jsonAnswer(503, { error: 'try again' }, '\r\nRetry-After: 2')
     if ('answer' in facts) {
-      if (!facts.isOpen && record.paid?.facts === undefined) records.remove([id])
+      if (!facts.isOpen && record.paid?.facts === undefined) drop(id)
       return facts.answer
     }
     const ended = { ...record, paid: { ...paid, facts } }
     records.put(ended)
-    return created(ended)
+    return this.#created(ended)
+  }
+
+  async #created(record: MultipartRecord): Promise<UploadAnswer> {
+    await this.parts.records.written()
+    return created(record)
   }
 
   /** What pays in the end for an item of so many bytes. `onUnused`: it is paid for otherwise. */
@@ -101,13 +114,18 @@ export class PaidParts {
 
   /** The record says what is to become of the money: sees to it. */
   end({ id }: Pick<MultipartRecord, 'id'>): void {
-    const over = this.#end(id).finally(() => this.#underWay.delete(over))
-    this.#underWay.add(over)
+    if (this.#underWay.has(id)) return
+    const over = this.#end(id).finally(() => this.#underWay.delete(id))
+    this.#underWay.set(id, over)
   }
 
   async #end(id: string): Promise<void> {
     const { records, usdc, credits, clock } = this.parts
     while (!this.#closing.signal.aborted) {
+      if (!(await isWritten(records))) {
+        await pause(againMs, this.#closing.signal)
+        continue
+      }
       const owes = records.find(id)?.paid?.owes
       if (owes === undefined) return
       const ended =
@@ -117,9 +135,9 @@ export class PaidParts {
       // Unknown: nothing is held back for it.
       if (!isRefusal(ended) || ended.refused === 'unknown') {
         const { owes: _, ...paid } = record.paid
-        // Asked again where the disk is full: what was settled once is not settled twice.
-        const over = { ...record, paid: { ...paid, endedMs: clock.now() } }
-        if (tryWrite(() => records.put(over)) === undefined) return
+        // A kill before it is written down has it asked again: what was settled once is not settled twice.
+        records.put({ ...record, paid: { ...paid, endedMs: clock.now() } })
+        return
       }
       await pause(againMs, this.#closing.signal)
     }
@@ -127,7 +145,7 @@ export class PaidParts {
 
   async close(): Promise<void> {
     this.#closing.abort()
-    await Promise.all(this.#underWay)
+    await Promise.all(this.#underWay.values())
   }
 }
 
@@ -144,4 +162,15 @@ function uploadIdOf(payment: string): string {
 /** A record that says what is to become of its money, where it was paid for at its beginning. */
 export function owing(record: MultipartRecord, owes: NonNullable<PaidUpload['owes']>): MultipartRecord {
   return record.paid === undefined ? record : { ...record, paid: { ...record.paid, owes } }
+}
+
+/** False: the disk refuses what is to be done. */
+async function isWritten(records: Pick<MultipartRecords, 'written'>): Promise<boolean> {
+  try {
+    await records.written()
+    return true
+  } catch (error) {
+    if (!isDiskError(error)) throw error
+    return false
+  }
 }

@@ -3,14 +3,22 @@ import type { BodyFlow, BodySink, Request } from '../http/exchange.js'
 import { answerOf, type UploadAnswer } from './answers.js'
 import type { PartDraft } from './part-files.js'
 
-/** One part on its way in: from the socket to its file. */
+/** Counts bytes and files that come or, with less than 0, do not stay. An answer: there is no room for them. */
+export type HoldBytes = (bytes: number, files: number) => UploadAnswer | undefined
+
+/** One part on its way in: from the socket to its file. What has come is counted, and not what was announced. */
 export class PartArrival implements BodySink {
   #flow: BodyFlow | undefined
-  #failure: Refusal | undefined
+  #failure: UploadAnswer | undefined
   #behind: Promise<void> | undefined
+  #heldBytes = 0
+  #isOver = false
   #resolve: (arrival: PartArrival | UploadAnswer) => void = () => undefined
 
-  constructor(private readonly draft: PartDraft) {}
+  constructor(
+    private readonly draft: PartDraft,
+    private readonly hold: HoldBytes,
+  ) {}
 
   /** Resolves with itself when all is in the file, and with an answer where nothing is kept. */
   take(request: Request): Promise<PartArrival | UploadAnswer> {
@@ -21,37 +29,65 @@ export class PartArrival implements BodySink {
     return arrived
   }
 
+  /** Bytes that came. */
+  get sizeBytes(): number {
+    return this.draft.sizeBytes
+  }
+
   piece(bytes: Uint8Array): void {
-    if (this.#failure !== undefined) return
+    if (this.#isOver) return
+    const crowded = this.hold(bytes.length, this.#heldBytes === 0 ? 1 : 0)
+    if (crowded !== undefined) {
+      this.#fail(crowded)
+      return
+    }
+    this.#heldBytes += bytes.length
     const outcome = this.draft.write(bytes)
-    if (outcome instanceof Promise) {
+    if (isRefusal(outcome)) this.#fail(answerOf(outcome))
+    else if (outcome !== undefined) {
       this.#flow?.pause()
       this.#behind = outcome.then((failure) => {
-        this.#failure ??= failure
-        this.#flow?.resume()
+        if (isRefusal(failure)) this.#fail(answerOf(failure))
+        else if (!this.#isOver) this.#flow?.resume()
       })
-    } else this.#failure = outcome
+    }
+  }
+
+  /** The rest is not waited for. */
+  #fail(answer: UploadAnswer): void {
+    this.#failure ??= answer
+    this.#flow?.pause()
+    void this.#end()
   }
 
   over(refusal: Refusal | undefined): void {
-    void this.#end(refusal)
+    if (refusal !== undefined) this.#failure ??= answerOf(refusal)
+    void this.#end()
   }
 
-  async #end(refusal: Refusal | undefined): Promise<void> {
+  async #end(): Promise<void> {
+    if (this.#isOver) return
+    this.#isOver = true
     await this.#behind
-    const failure = refusal ?? this.#failure
-    if (isRefusal(failure)) {
-      await this.draft.drop()
-      this.#resolve(answerOf(failure))
-    } else this.#resolve(this)
+    const failure = this.#failure
+    if (failure !== undefined) await this.drop()
+    this.#resolve(failure ?? this)
   }
 
   /** Never rejects. */
-  keep(offset: number): Promise<Refusal | undefined> {
-    return this.draft.keep(offset)
+  async keep(offset: number): Promise<Refusal | undefined> {
+    const refusal = await this.draft.keep(offset)
+    if (isRefusal(refusal)) this.#release()
+    return refusal
   }
 
-  drop(): Promise<void> {
-    return this.draft.drop()
+  async drop(): Promise<void> {
+    this.#release()
+    await this.draft.drop()
+  }
+
+  #release(): void {
+    if (this.#heldBytes > 0) this.hold(-this.#heldBytes, -1)
+    this.#heldBytes = 0
   }
 }

@@ -2,6 +2,7 @@ import { closeSync, fdatasyncSync, fsync, openSync, readdirSync, rmSync, statSyn
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { FairSlots } from '../actor/fair-slots.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { makeFolder } from '../store/folder.js'
 import { diskRefusal } from '../store/segments/disk.js'
@@ -11,9 +12,13 @@ const flush = promisify(fsync)
 /** Bytes of a part that may wait for the disk while more come in. */
 const behindMaxBytes = 32 * 1024 * 1024
 
+/** Folders removed at once: thousands may expire together, and others need the threads that work on files. */
+const removalsMax = 2
+
 /** Parts of items on disk: a folder for each upload, and a file for each part, named by the place where it begins. */
 export class PartFiles {
   #drafts = 0
+  readonly #removals = FairSlots.unbounded(removalsMax)
 
   /** Throws where the disk refuses. */
   constructor(private readonly folder: string) {
@@ -70,7 +75,7 @@ export class PartFiles {
   }
 
   async remove(upload: string): Promise<void> {
-    await rm(join(this.folder, upload), { recursive: true, force: true })
+    await this.#removals.run(() => rm(join(this.folder, upload), { recursive: true, force: true }))
   }
 }
 

@@ -11,8 +11,8 @@ import {
   isTyped,
   partialType,
 } from './append-fields.js'
-import type { MultipartRecord } from './multipart-records.js'
-import { type Live, type OpenUploads, outcomeOf, uploaderIn, uploadLivesMs } from './open-uploads.js'
+import { type MultipartRecord, uploadLivesMs } from './multipart-records.js'
+import { type Live, type OpenUploads, outcomeOf, uploaderIn } from './open-uploads.js'
 import { DigestCheck, sentDigests, wholeDigestIn } from './sent-digests.js'
 import type { SingleUpload } from './single-upload.js'
 import { type Uploader, uploaderOf } from './uploader.js'
@@ -91,7 +91,10 @@ export class ResumableUploads {
 
   async #begun(record: MultipartRecord, append: Append): Promise<UploadAnswer> {
     // What a client is told of outlives a power cut.
-    await this.open.flushed()
+    await this.open.begun(record).catch((error: unknown) => {
+      void append.arrival.stop()
+      throw error
+    })
     const { fields, location = '' } = append
     this.#inform(append, { location, ...this.#limits(record) })
     const live = this.open.live(record.id)
@@ -170,7 +173,7 @@ export class ResumableUploads {
       return textAnswer(400, `More than ${appendsMax} requests: send more with each`)
     return (
       this.#unfit(fields, offset, record.appended?.lengthBytes) ??
-      this.open.full(live, fields.contentBytes ?? 0)
+      this.open.foresee(live, fields.contentBytes ?? 0)
     )
   }
 
@@ -200,11 +203,7 @@ export class ResumableUploads {
       upload: id,
       offset,
       maxBytes: (length ?? this.open.itemMaxBytes) - offset,
-      hold: (bytes, files) => {
-        const full = bytes > 0 ? this.open.full(live, bytes) : undefined
-        if (full === undefined) this.open.hold(live, bytes, files)
-        return full
-      },
+      hold: (bytes, files) => this.open.hold(live, bytes, files),
       kept: (at, size) => {
         if (this.open.live(id) !== live) this.open.hold(live, -size, -1)
         else {
