@@ -199,6 +199,18 @@ t.test('chance in tests comes from the one seed', async (t) => {
   )
 })
 
+t.test('a test that may run twice says why, and since when', async (t) => {
+  const entries = JSON.parse(readFileSync(join(root, 'test/unsteady.json'), 'utf8')) as Record<
+    string,
+    string
+  >[]
+  for (const { file = '', why = '', since = '' } of entries) {
+    t.ok(existsSync(join(root, file)), file)
+    t.ok(why.length > 20, `${file}: why`)
+    t.match(since, /^20\d\d-\d\d-\d\d$/, `${file}: since`)
+  }
+})
+
 t.test('files, functions and lines stay small', async (t) => {
   const wrong: string[] = []
   for (const { path, lines } of program) {

@@ -1,0 +1,76 @@
+// Runs test files as programs of their own, some at the same time.
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+/** A file that has not ended by now never will; tests have time-outs of their own, which name what they waited for. */
+const patienceMs = 20 * 60_000
+/** Of what a file wrote, that much of each end is kept. */
+const keptCharacters = 2_000_000
+
+/** Processor time of the programs that this process has started and seen end, with those that they started, in seconds. */
+function processorSeconds() {
+  const [, fields = ''] = readFileSync('/proc/self/stat', 'utf8').split(') ')
+  const [user = 0, system = 0] = fields.split(' ').slice(13, 15).map(Number)
+  return (user + system) / 100
+}
+
+/** What a stream wrote: its beginning and its end. */
+function kept(stream) {
+  let first = ''
+  let last = ''
+  stream.setEncoding('utf8').on('data', (text) => {
+    if (first.length < keptCharacters) first += text
+    else last = (last + text).slice(-keptCharacters)
+  })
+  return () => first + last
+}
+
+/**
+ * Runs Node with these words to its end. Resolves with how it ended, all that it wrote, its time in ms, and the processor time in
+ * seconds of it and all that it started.
+ */
+export function ran(words, environment = {}) {
+  return new Promise((resolve, reject) => {
+    const startedMs = performance.now()
+    const child = spawn(process.execPath, words, {
+      env: { TAP_TIMEOUT: '300', ...process.env, ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const stdout = kept(child.stdout)
+    const stderr = kept(child.stderr)
+    const ending = setTimeout(() => child.kill('SIGTERM'), patienceMs)
+    const killing = setTimeout(() => child.kill('SIGKILL'), patienceMs + 30_000)
+    let seconds = 0
+    child.once('error', reject)
+    // Where two end in the same moment, the first is given the time of both.
+    child.once('exit', () => {
+      const now = processorSeconds()
+      seconds = now - counted
+      counted = now
+    })
+    child.once('close', (code, signal) => {
+      clearTimeout(ending)
+      clearTimeout(killing)
+      resolve({
+        code,
+        signal,
+        stdout: stdout(),
+        stderr: stderr(),
+        ms: performance.now() - startedMs,
+        seconds,
+      })
+    })
+  })
+}
+
+/** What was counted of programs that have ended. */
+let counted = 0
+
+/** Gives each of `all` to `act`, in this order, `jobs` at the same time. */
+export async function inTurns(all, jobs, act) {
+  const left = [...all]
+  const work = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) await act(next)
+  }
+  await Promise.all(Array.from({ length: jobs }, work))
+}

@@ -1,0 +1,89 @@
+/** The runner of the tests, over a checkout of its own that has files which pass, fail, skip and end early. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+
+const own = fileURLToPath(new URL('../../test', import.meta.url))
+
+/** Scripts by name: what each does when it runs. */
+const scripts = {
+  'good.test': "console.log('TAP version 14\\nok 1 - one\\nok 2 - two\\n1..2')",
+  'skipped.test': "console.log('ok 1 - one # SKIP no such program\\n1..1')",
+  'wrong.test': "console.log('not ok 1 - the sum\\n  found: 3\\n1..1'); process.exitCode = 1",
+  'early.test': "console.log('ok 1 - one')",
+  'killed.test': "console.log('ok 1 - one\\n1..1'); process.kill(process.pid, 'SIGKILL')",
+  // Fails when it runs the first time.
+  'once.test':
+    "import { existsSync, writeFileSync } from 'node:fs'\nconst good = existsSync('ran')\nwriteFileSync('ran', '')\n" +
+    "console.log(good ? 'ok 1\\n1..1' : 'not ok 1\\n1..1')\nprocess.exitCode = good ? 0 : 1",
+  tidy: "console.log('ok 1\\n1..1')",
+}
+
+/** Runs the runner over the scripts whose names have one of `words`. */
+async function ran(
+  t: Test,
+  words: string[],
+  unsteady: object[] = [],
+): Promise<{ code: number; out: string }> {
+  const root = t.testdir()
+  mkdirSync(join(root, 'dist/test'), { recursive: true })
+  mkdirSync(join(root, 'test'))
+  for (const name of ['run.mjs', 'processes.mjs']) cpSync(join(own, name), join(root, 'test', name))
+  writeFileSync(join(root, 'test/unsteady.json'), JSON.stringify(unsteady))
+  writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
+  for (const [name, script] of Object.entries(scripts)) {
+    writeFileSync(join(root, 'test', `${name}.ts`), '')
+    writeFileSync(join(root, 'dist/test', `${name}.js`), script)
+  }
+  const child = spawn(process.execPath, [join(root, 'test/run.mjs'), ...words], { cwd: root })
+  let out = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text
+  })
+  const [code] = (await once(child, 'close')) as [number]
+  return { code, out }
+}
+
+t.test('all that pass is one line for each file', async (t) => {
+  const { code, out } = await ran(t, ['good', 'tidy'])
+  t.equal(code, 0)
+  t.match(out, /^ok \d - dist\/test\/good\.test\.js # 2 passed, /m)
+  t.match(out, /^# 3 passed, 0 failed, 0 skipped in 2 files; /m)
+})
+
+t.test('what is skipped is named, and fails where nothing may be skipped', async (t) => {
+  const { code, out } = await ran(t, ['skipped'])
+  t.equal(code, 0)
+  t.match(out, '# skipped: dist/test/skipped.test.js: ok 1 - one # SKIP no such program')
+  t.equal((await ran(t, ['skipped', '--fail-skip'])).code, 1)
+})
+
+t.test('a failure shows what was said about it', async (t) => {
+  const { code, out } = await ran(t, ['wrong', 'good'])
+  t.equal(code, 1)
+  t.match(
+    out,
+    /^not ok \d - dist\/test\/wrong\.test\.js # 0 passed, .*\n {4}not ok 1 - the sum\n {6}found: 3$/m,
+  )
+  t.match(out, /^# failed: dist\/test\/wrong\.test\.js$/m)
+})
+
+t.test('a file that ends before its plan, is killed, or is not there has failed', async (t) => {
+  t.equal((await ran(t, ['early'])).code, 1)
+  const { code, out } = await ran(t, ['killed'])
+  t.equal(code, 1)
+  t.match(out, 'It ended with SIGKILL.')
+  t.equal((await ran(t, ['nothing has this name'])).code, 1)
+})
+
+t.test('only what is named as unsteady runs once more', async (t) => {
+  t.equal((await ran(t, ['once'])).code, 1)
+  const entry = { file: 'test/once.test.ts', since: '2026-11-27', why: 'it is made so' }
+  const { code, out } = await ran(t, ['once'], [entry])
+  t.equal(code, 0)
+  t.match(out, '# once more, because it is named as unsteady since 2026-11-27: it is made so')
+  t.equal((await ran(t, ['wrong'], [{ ...entry, file: 'test/wrong.test.ts' }])).code, 1, 'it fails twice')
+})
