@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import { completion, ownOptions } from '../../src/cli/completion.js'
 import { oneLine } from '../../src/cli/one-line.js'
 import { eventually } from '../eventually.js'
-import { type Running, run, sluice } from '../flow/running.js'
+import { type Running, run, seeded, sluice } from '../flow/running.js'
 
 t.setTimeout(600_000)
 
@@ -36,6 +36,7 @@ let running: Running
 t.teardown(() => running.kill())
 t.before(async () => {
   running = await run(t, t.testdir({ data: {} }), {
+    ...seeded,
     DEVNET_BLOCK_MS: '0',
     UPLOAD_FREE_ITEM_BYTES: '10000000',
   })

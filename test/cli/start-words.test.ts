@@ -29,7 +29,7 @@ t.test('exit codes tell kinds of failures apart', async (t) => {
   t.equal((await sluice(['start', '--nothing'])).code, 2, 'an option that does not exist')
   const away = ['--gateway', 'http://127.0.0.1:9', '--node', 'http://127.0.0.1:9']
   t.equal((await sluice(['verify', id, ...away])).code, 5, 'nobody listens there')
-  const running = await run(t, t.testdir(), { DEVNET_SEED: 'false' })
+  const running = await run(t, t.testdir(), { SERVICES: 'gateway' })
   const here = ['--gateway', running.urls.gateway ?? '', '--node', running.urls.devnet ?? '']
   t.equal((await sluice(['verify', id, ...here])).code, 3, 'no such content')
   t.equal(await running.stop(), 0)

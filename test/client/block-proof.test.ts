@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { type Finding, ProvingFetcher, type ProvingFetchOptions } from '../../src/client/fetch/index.js'
 import { eventually } from '../eventually.js'
-import { type Running, run } from '../flow/running.js'
+import { type Running, run, seeded } from '../flow/running.js'
 import { type Bend, bent, codeOf, type Told } from './rig.js'
 
 let running: Running
@@ -70,7 +70,7 @@ async function isOutvoted(t: Test, id: string, what: string, bad: string, code: 
 }
 
 t.test('a range is proven up to a block that gateways agree on', async (t) => {
-  running = await run(t, t.testdir())
+  running = await run(t, t.testdir(), { ...seeded, SERVICES: 'gateway' })
   const id = running.examples.large as string
   const other = running.examples.image as string
   const status = await jsonAt(`${nodeUrl()}/tx/${id}/status`)

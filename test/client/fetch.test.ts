@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { type Finding, ProvingFetcher, type ProvingFetchOptions } from '../../src/client/fetch/index.js'
-import { type Running, run } from '../flow/running.js'
+import { type Running, run, seeded } from '../flow/running.js'
 import { type Asked, type Bend, bent, codeOf, type Told } from './rig.js'
 
 let running: Running
@@ -38,7 +38,7 @@ function shifted(bytes: Uint8Array | undefined): Uint8Array {
 const digestOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
 t.test('fetching with proof', async (t) => {
-  running = await run(t, t.testdir())
+  running = await run(t, t.testdir(), { ...seeded, SERVICES: 'gateway' })
   await t.test(
     'content is proven by its owner: transactions, items, items in bundles in bundles',
     async (t) => {

@@ -7,7 +7,7 @@ import type { Browser } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { openBrowser, withoutBrowser } from '../browser.js'
 import { eventually } from '../eventually.js'
-import { run } from '../flow/running.js'
+import { run, seeded } from '../flow/running.js'
 import { installPacked } from './packed.js'
 import { serving } from './rig.js'
 
@@ -103,7 +103,7 @@ t.test(
   options,
   async (t) => {
     const folder = unpacked(t)
-    const running = await run(t, join(folder, 'data'), { SERVICES: 'gateway' })
+    const running = await run(t, join(folder, 'data'), { ...seeded, SERVICES: 'gateway' })
     const honest = running.urls.gateway as string
     const { image = '', site = '', item = '', large = '' } = running.examples
     const outdir = join(folder, 'out')

@@ -11,7 +11,7 @@ import { drip, upstream } from './upstream.js'
 const idOf = (n: number): string => Buffer.alloc(32, n).toString('base64url')
 
 function fedBy(url: string): Record<string, string> {
-  return { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', TRUSTED_GATEWAYS_URLS: JSON.stringify({ [url]: 1 }) }
+  return { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0', TRUSTED_GATEWAYS_URLS: JSON.stringify({ [url]: 1 }) }
 }
 
 async function get(running: Running, id: string): Promise<{ answer: Response; bytes: Buffer }> {

@@ -14,7 +14,7 @@ interface Stage extends Payer {
 
 /** Nobody opens a bundle before somebody asks. */
 async function stage(t: Test): Promise<Stage> {
-  const still = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', ANS104_UNBUNDLE_FILTER: '{"never":true}' }
+  const still = { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0', ANS104_UNBUNDLE_FILTER: '{"never":true}' }
   const running = await run(t, t.testdir(), still)
   const { gateway = '', devnet: node = '' } = running.urls
   return { running, gateway, node, ...(await payerAt(node)) }

@@ -10,7 +10,7 @@ import { run } from './running.js'
 const replay = fileURLToPath(new URL('../../../test/fixture/replay', import.meta.url))
 
 async function stage(t: Test, environment: Record<string, string> = {}) {
-  const running = await run(t, t.testdir(), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', ...environment })
+  const running = await run(t, t.testdir(), { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0', ...environment })
   const { gateway = '', devnet: node = '' } = running.urls
   const arweave = clientOf(gateway)
   return { gateway, node, arweave }

@@ -10,7 +10,7 @@ import { openBrowser, withoutBrowser } from '../browser.js'
 import { eventually } from '../eventually.js'
 import { askAt } from '../gateway/rig.js'
 import { someId } from '../source/rig.js'
-import { type Running, run } from './running.js'
+import { type Running, run, seeded } from './running.js'
 
 const options = { skip: withoutBrowser }
 const key = 'a-key-for-the-tests'
@@ -294,7 +294,7 @@ async function siteByName(t: Test, running: Running): Promise<void> {
 
 t.test('a running devnet, in a browser and by orders', async (t) => {
   const path = t.testdir()
-  const running = await run(t, path, { ADMIN_API_KEY: key, CHAIN_FORK_DEPTH_MAX: '1' })
+  const running = await run(t, path, { ...seeded, ADMIN_API_KEY: key, CHAIN_FORK_DEPTH_MAX: '1' })
   await t.test('it shows its site by name; each id has an origin of its own', options, (t) =>
     siteByName(t, running),
   )

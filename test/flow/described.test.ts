@@ -54,7 +54,7 @@ for (const [vocabulary, prefix] of [
 ] as const) {
   t.test(`every path that the ${vocabulary} gateway describes answers as described`, async (t) => {
     const { urls } = await run(t, t.testdir(), {
-      DEVNET_SEED: 'false',
+      SERVICES: 'gateway',
       DEVNET_BLOCK_MS: '0',
       INTERFACE_VOCABULARY: vocabulary,
       ADMIN_API_KEY: adminKey,

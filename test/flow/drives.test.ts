@@ -41,7 +41,7 @@ t.test('ardrive-core-js finds a drive, lists its folders and downloads a file', 
     pathToFileURL(library).href
   )) as Library
   const folder = t.testdir({ data: {}, down: {} })
-  const running = await run(t, join(folder, 'data'), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' })
+  const running = await run(t, join(folder, 'data'), { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0' })
   const { gateway = '', devnet: node = '' } = running.urls
   const { post, address } = await payerAt(node)
   const drive = { driveId: randomUUID(), rootFolderId: randomUUID() }

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import t from 'tap'
 import { openBrowser, withoutBrowser } from '../browser.js'
 import { type Look, lookAt } from '../page-looks.js'
-import { run } from './running.js'
+import { run, seeded } from './running.js'
 import { upstream } from './upstream.js'
 
 const key = 'a-key-for-the-tests'
@@ -23,6 +23,7 @@ t.test('pages of what is not sold', options, async (t) => {
     response.writeHead(id === failing ? 500 : 404).end(),
   )
   const { urls, examples } = await run(t, t.testdir(), {
+    ...seeded,
     ADMIN_API_KEY: key,
     TRUSTED_GATEWAYS_URLS: JSON.stringify({ [trusted.url]: 1 }),
     // Enough for all pages, and for the large file once.
@@ -143,7 +144,6 @@ t.test('pages of what is not sold', options, async (t) => {
 t.test('the page that sells', options, async (t) => {
   const { urls } = await run(t, t.testdir(), {
     SERVICES: 'gateway',
-    DEVNET_SEED: 'false',
     ENABLE_RATE_LIMITER: 'true',
     ENABLE_X_402_USDC_DATA_EGRESS: 'true',
     X_402_USDC_NETWORK: 'base-sepolia',

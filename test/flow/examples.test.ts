@@ -11,7 +11,7 @@ import { findPort } from '../../src/actor/claim.js'
 import { anvilPath, startChain } from '../admission/anvil.js'
 import { stockFacilitator } from '../admission/stock-facilitator.js'
 import { document, until } from './published.js'
-import { type Running, run } from './running.js'
+import { type Running, run, seeded } from './running.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
@@ -48,7 +48,7 @@ t.test('the table of examples names each file, and no other', (t) => {
 
 t.test('reading, querying, posting, blocking and exporting', async (t) => {
   const dataPath = t.testdir()
-  const running = await run(t, dataPath, { CHAIN_FORK_DEPTH_MAX: '2' })
+  const running = await run(t, dataPath, { ...seeded, CHAIN_FORK_DEPTH_MAX: '2' })
   const given = addresses(running)
   const { page = '' } = running.examples
   const keyFile = join(dataPath, 'keys/admin.key')
@@ -86,6 +86,8 @@ t.test('reading, querying, posting, blocking and exporting', async (t) => {
 
 t.test('a publisher is followed', async (t) => {
   const running = await run(t, t.testdir(), {
+    ...seeded,
+    SERVICES: 'gateway',
     INDEX_PUBLISH: 'true',
     INDEX_SCAN_SECONDS: '1',
     INDEX_DELTA_EVERY_SECONDS: '1',
@@ -117,7 +119,7 @@ t.test('a webhook receiver gets blocks', async (t) => {
     })
   })
   const running = await run(t, dataPath, {
-    DEVNET_SEED: 'false',
+    SERVICES: 'gateway',
     WEBHOOK_TARGET_SERVERS: `http://127.0.0.1:${port}/`,
     WEBHOOK_BLOCK_FILTER: '{"always":true}',
   })
@@ -128,6 +130,8 @@ t.test('a webhook receiver gets blocks', async (t) => {
 t.test('a stock client pays on devnet, where every key has money', async (t) => {
   const port = String(await findPort('127.0.0.1', 0, 'a port for the test'))
   const running = await run(t, t.testdir(), {
+    ...seeded,
+    SERVICES: 'gateway',
     DEVNET_PORT: port,
     ENABLE_RATE_LIMITER: 'true',
     RATE_LIMITER_IP_TOKENS_PER_BUCKET: '2',
@@ -150,6 +154,8 @@ t.test('a stock client pays', { skip }, async (t) => {
   const key = generatePrivateKey()
   await chain.account({ units: 1_000_000n, key })
   const running = await run(t, t.testdir(), {
+    ...seeded,
+    SERVICES: 'gateway',
     ENABLE_RATE_LIMITER: 'true',
     RATE_LIMITER_IP_TOKENS_PER_BUCKET: '2',
     RATE_LIMITER_IP_REFILL_PER_SEC: '0',

@@ -8,7 +8,7 @@ import { bundleItem, bundleTags, item } from '../source/weave.js'
 import { payerAt } from './payer.js'
 import { run } from './running.js'
 
-const still = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' }
+const still = { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0' }
 
 async function stage(t: Test, environment: Record<string, string> = {}) {
   const dataPath = t.testdir()

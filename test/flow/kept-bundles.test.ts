@@ -74,7 +74,7 @@ async function isOpened({ urls }: Running, { items }: Bundle): Promise<void> {
   })
 }
 
-const quiet = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' }
+const quiet = { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0' }
 
 t.test('a filter says which opened bundles stay, and their items are served out of them', async (t) => {
   const dataPath = join(t.testdir(), 'data')

@@ -4,9 +4,11 @@ import { connect } from 'node:net'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { eventually } from '../eventually.js'
-import { type Running, run, twoEdges } from './running.js'
+import { type Running, run, seeded, twoEdges } from './running.js'
 
 const limited = {
+  ...seeded,
+  SERVICES: 'gateway',
   ...twoEdges,
   ENABLE_RATE_LIMITER: 'true',
   RATE_LIMITER_IP_TOKENS_PER_BUCKET: '30000',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { type Finding, ProvingFetcher } from '../../src/client/fetch/index.js'
 import { openBrowser, withoutBrowser } from '../browser.js'
-import { type Running, run } from './running.js'
+import { type Running, run, seeded } from './running.js'
 
 /** Everything here takes minutes on a busy machine. */
 t.setTimeout(600_000)
@@ -27,7 +27,7 @@ async function bytesOf(url: string, headers: Record<string, string> = {}): Promi
 }
 
 t.test('gateways that lie', async (t) => {
-  running = await run(t, join(t.testdir(), 'data'), { SERVICES: 'gateway' })
+  running = await run(t, join(t.testdir(), 'data'), { ...seeded, SERVICES: 'gateway' })
   await t.test('four kinds of liars lie, and are caught', async (t) => {
     const { urls, examples } = running
     const [truth, liars] = [urls.gateway ?? '', await liarsUrl()]

@@ -9,7 +9,7 @@ import { clientOf } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
 import { askAt } from '../gateway/rig.js'
 import { payerAt } from './payer.js'
-import { type Running, run, sluice, twoEdges } from './running.js'
+import { type Running, run, seeded, sluice, twoEdges } from './running.js'
 
 const key = 'a-key-for-the-tests'
 
@@ -55,7 +55,7 @@ t.test(
   'blocked content is gone from all threads at once, from every way to it, and after kill -9',
   async (t) => {
     const path = t.testdir()
-    const environment = { ...twoEdges, ADMIN_API_KEY: key }
+    const environment = { ...seeded, SERVICES: 'gateway', ...twoEdges, ADMIN_API_KEY: key }
     const first = await run(t, path, environment)
     const { site = '', page = '', item = '', nested = '' } = first.examples
     t.strictSame(await statuses(first, `/${page}`), [200])
@@ -140,7 +140,7 @@ t.test(
   'without its key the admin routes say nothing, and rubbish is told what is wrong with it',
   async (t) => {
     const path = t.testdir()
-    const still = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' }
+    const still = { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0' }
     const running = await run(t, path, { ...still, ...twoEdges })
     const kept = join(path, 'keys', 'admin.key')
     t.equal(statSync(kept).mode & 0o777, 0o600)

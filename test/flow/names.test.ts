@@ -9,7 +9,7 @@ import { run, sluice, twoEdges } from './running.js'
 t.test('names set while the gateway runs are known on all threads, and after kill -9', async (t) => {
   const dataPath = `${t.testdir()}/data`
   const environment = { DATA_PATH: dataPath }
-  const running = await run(t, dataPath, { ...twoEdges, DEVNET_SEED: 'false' })
+  const running = await run(t, dataPath, { ...twoEdges, SERVICES: 'gateway' })
   // What a name means is said whether or not its content is here. So many connections reach every thread.
   const answers = async (base: string, name: string): Promise<string> => {
     const wish = { host: `${name}.localhost` }
@@ -36,7 +36,7 @@ t.test('names set while the gateway runs are known on all threads, and after kil
   writeFileSync(file, JSON.stringify({ one: before, two }))
   t.match(await sluice(['names', 'import', file], environment), { code: 0, out: '2 names set\n' })
   await running.kill()
-  const second = await run(t, dataPath, { ...twoEdges, DEVNET_SEED: 'false' })
+  const second = await run(t, dataPath, { ...twoEdges, SERVICES: 'gateway' })
   t.same(await answers(second.urls.gateway ?? '', 'two'), after)
   const listed = await sluice(['names', 'list', '--json'], environment)
   t.same(JSON.parse(listed.out), { one: { id: before, ttlSeconds: 900 }, two })
@@ -60,7 +60,7 @@ t.test(
     const [up, registry] = [await nameGateway(gatewayHas, 'X-ArNS-'), await registryServer(registryHas)]
     t.teardown(() => Promise.all([up.close(), registry.close()]))
     const running = await run(t, t.testdir(), {
-      DEVNET_SEED: 'false',
+      SERVICES: 'gateway',
       ARNS_ROOT_HOST: 'gw.example',
       ARNS_REGISTRY_URL: registry.url,
       TRUSTED_ARNS_GATEWAY_URL: `${up.url}/__NAME__`,

@@ -8,7 +8,7 @@ import { run } from './running.js'
 t.test('a publisher keeps both kinds of bands up to date, where the operator wants both', async (t) => {
   const dataPath = t.testdir()
   const running = await run(t, dataPath, {
-    DEVNET_SEED: 'false',
+    SERVICES: 'gateway',
     DEVNET_BLOCK_MS: '0',
     EDGE_THREADS: '1',
     INDEX_PUBLISH: 'true',

@@ -6,7 +6,7 @@ import { anvilPath, startChain } from '../admission/anvil.js'
 import { get, payment } from '../admission/shop.js'
 import { stockFacilitator } from '../admission/stock-facilitator.js'
 import { eventually } from '../eventually.js'
-import { run, twoEdges } from './running.js'
+import { run, seeded, twoEdges } from './running.js'
 
 const binary = anvilPath()
 const skip = binary === undefined && 'anvil is not installed'
@@ -22,7 +22,9 @@ t.test('the program sells bytes for USDC', { skip }, async (t) => {
   const facilitator = await stockFacilitator(t, chain, await chain.account({ ether }))
   const payee = (await chain.account()).address
   const settings = {
+    ...seeded,
     ...twoEdges,
+    SERVICES: 'gateway',
     ENABLE_RATE_LIMITER: 'true',
     RATE_LIMITER_IP_TOKENS_PER_BUCKET: '2',
     RATE_LIMITER_IP_REFILL_PER_SEC: '0',

@@ -34,6 +34,9 @@ const sanitizers = ['LD_PRELOAD', 'ASAN_OPTIONS', 'UBSAN_OPTIONS'].flatMap((name
   return value === undefined ? [] : [[name, value] as const]
 })
 
+/** The program plants its examples, which takes it longer than everything else of a start: for tests that name one of them. */
+export const seeded = { DEVNET_SEED: 'true' }
+
 /** What one thread does must count on the other: for tests that ask over many connections. */
 export const twoEdges = { EDGE_THREADS: '2' }
 
@@ -67,8 +70,8 @@ function firstAtEnd(t: Test, act: () => Promise<void>): void {
 }
 
 /**
- * Starts `sluice start` on free ports, with one edge thread and its state in `dataPath`, killed at the test's end if it still
- * runs. Rejects with its output when it ends before it is up. `words`: for Node itself. `under`: a command that becomes Node.
+ * Starts `sluice start` on free ports, with one edge thread, without examples, and with its state in `dataPath`, killed at the
+ * test's end if it still runs. Rejects with its output when it ends before it is up. `words`: for Node itself. `under`: a command that becomes Node.
  */
 export async function run(
   t: Test,
@@ -86,6 +89,7 @@ export async function run(
       PORT: '0',
       DEVNET_PORT: '0',
       DATA_PATH: dataPath,
+      DEVNET_SEED: 'false',
       EDGE_THREADS: '1',
       UPLOAD_WALLET_FILE: wallet,
       ...environment,

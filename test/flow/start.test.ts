@@ -9,13 +9,13 @@ import { policyOf } from '../../native/schedule/schedule.js'
 import { pause } from '../../src/actor/clock.js'
 import { type Rank, ranks } from '../../src/actor/priority.js'
 import { eventually } from '../eventually.js'
-import { type Running, run, sluice, twoEdges } from './running.js'
+import { type Running, run, seeded, sluice, twoEdges } from './running.js'
 
 t.test(
   'one command brings up everything, each example is served from the cache, and a second start knows them all',
   async (t) => {
     const dataPath = t.testdir()
-    const running = await run(t, dataPath, twoEdges, false)
+    const running = await run(t, dataPath, { ...seeded, ...twoEdges }, false)
     t.strictSame(Object.keys(running.examples).sort(), ['image', 'item', 'large', 'nested', 'page', 'site'])
     const missing = running.log.flatMap(({ addon }) => (addon === undefined ? [] : [addon]))
     t.strictSame(
@@ -57,7 +57,7 @@ t.test(
     await givesWay(t, running)
     await running.kill()
 
-    const second = await run(t, dataPath, twoEdges)
+    const second = await run(t, dataPath, { ...seeded, ...twoEdges })
     t.strictSame(second.examples, running.examples, 'the same ids')
     const answer = await fetch(`${second.urls.gateway}/${second.examples.image}`)
     t.equal(answer.headers.get('x-cache'), 'HIT', 'nothing is fetched')

@@ -10,7 +10,7 @@ import { payerAt } from './payer.js'
 import { document, until } from './published.js'
 import { run, sluice } from './running.js'
 
-const quiet = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1' }
+const quiet = { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1' }
 /** Not a test's own: programs may still write into it when a test is over. */
 const folder = scratch('vocabularies-flow')
 

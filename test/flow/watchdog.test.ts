@@ -7,7 +7,7 @@ import { eventually } from '../eventually.js'
 import { type Running, run } from './running.js'
 
 const environment = {
-  DEVNET_SEED: 'false',
+  SERVICES: 'gateway',
   DEVNET_BLOCK_MS: '0',
   EDGE_THREADS: '2',
   WATCHDOG_SECONDS: '3',

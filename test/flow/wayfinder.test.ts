@@ -26,7 +26,7 @@ t.test(
   async (t) => {
     const { TrustedPeersGatewaysProvider, ChunkDataRetrievalStrategy } = (await import(library)) as Wayfinder
     const { urls } = await run(t, t.testdir(), {
-      DEVNET_SEED: 'false',
+      SERVICES: 'gateway',
       DEVNET_BLOCK_MS: '0',
       INTERFACE_VOCABULARY: 'ar-io',
       PEER_GATEWAYS_URLS: 'http://peer.example:3000,https://other.example/',

@@ -497,7 +497,7 @@ async function fuzzed(t: Test, lengthMs: number, words?: readonly string[]): Pro
   const dataPath = join(scratch('gateway'), 'data')
   const environment = {
     ...twoEdges,
-    DEVNET_SEED: 'false',
+    SERVICES: 'gateway',
     DEVNET_BLOCK_MS: '0',
     ARNS_ROOT_HOST: roots.join(','),
     PORT: '0',
