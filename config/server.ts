@@ -93,6 +93,13 @@ export const server = {
     max: 600_000,
     why: 'A client that reads no byte for so long is disconnected.',
   }),
+  bodyBytesPerSecondMin: whole({
+    env: 'GATEWAY_BODY_MIN_BYTES_PER_SECOND',
+    default: 4096,
+    min: 1,
+    max: 2 ** 30,
+    why: 'Bodies of requests that come more slowly for as long as GATEWAY_STALL_MS are given up (408), also of uploads.',
+  }),
   drainMs: whole({
     env: 'SHUTDOWN_DRAIN_MS',
     default: 10_000,

@@ -1,30 +1,28 @@
 import type { Wire } from '../../native/server/wire.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { BodyFlow, BodySink } from './exchange.js'
+import type { SenderPace } from './sender-pace.js'
 import type { Stalls, Watched } from './stalls.js'
 
-/** Slower bodies are refused after the stall time: each slow sender would hold one of the limited flows. */
-const bytesPerSecondMin = 1024
-
-/** The body of one request on its way in. */
+/** The body of one request on its way in. A sender that is too slow (`SenderPace`) is refused: it would hold one of the flows. */
 export class Inflow implements Watched, BodyFlow {
   /** True once the last byte was taken. */
   whole = false
   lastProgress = 0
-  #startedMs: number | undefined
   readonly #wire: Wire
   readonly #slot: number
   readonly #stalls: Stalls
+  readonly #pace: SenderPace
+  #startedMs = 0
   #size = 0
   #sink: BodySink | undefined
   #paused = false
-  /** Milliseconds in which reading was paused by this program. They do not count as slowness of the sender. */
-  #pausedMs = 0
 
-  constructor(wire: Wire, slot: number, stalls: Stalls) {
+  constructor(wire: Wire, slot: number, stalls: Stalls, pace: SenderPace) {
     this.#wire = wire
     this.#slot = slot
     this.#stalls = stalls
+    this.#pace = pace
   }
 
   /** Collects at most `sizeMaxBytes`. Never rejects; the refusals are those of `Request.body`. */
@@ -46,14 +44,17 @@ export class Inflow implements Watched, BodyFlow {
   stream(sink: BodySink): void {
     this.#sink = sink
     this.#stalls.watch(this)
+    this.#startedMs = this.lastProgress
+    this.#pace.wait()
     this.#wire.read(this.#slot)
   }
 
   pause(): void {
     if (this.#paused || this.whole || this.#sink === undefined) return
     this.#paused = true
-    // While reading is paused the client cannot send, so that it must not be judged as stalled.
+    // While reading is paused the client cannot send, so that it must not be judged as slow.
     this.#stalls.forget(this)
+    this.#pace.came(0)
     this.#wire.pause(this.#slot)
   }
 
@@ -61,9 +62,8 @@ export class Inflow implements Watched, BodyFlow {
     if (!this.#paused) return
     this.#paused = false
     if (this.#sink === undefined) return
-    const before = this.lastProgress
     this.#stalls.watch(this)
-    this.#pausedMs += this.lastProgress - before
+    this.#pace.wait()
     this.#wire.read(this.#slot)
   }
 
@@ -72,7 +72,11 @@ export class Inflow implements Watched, BodyFlow {
     this.whole = last
     const sink = this.#sink
     if (sink === undefined) return
-    if (!this.#paused) this.#stalls.moved(this)
+    this.#pace.came(piece.length)
+    if (!this.#paused) {
+      this.#stalls.moved(this)
+      this.#pace.wait()
+    }
     this.#size += piece.length
     if (piece.length > 0) sink.piece(piece)
     if (last) this.#end(undefined)
@@ -90,6 +94,12 @@ export class Inflow implements Watched, BodyFlow {
     return this.#sink === undefined || this.#paused ? undefined : nowMs - this.lastProgress
   }
 
+  /** Bytes a second since it began; undefined where nobody waits for it. */
+  rate(nowMs: number): number | undefined {
+    if (this.#sink === undefined || this.#paused) return undefined
+    return this.#size / Math.max(1, (nowMs - this.#startedMs) / 1000)
+  }
+
   stalled(): void {
     this.#end(refuse('late', 'client', 'the body did not arrive in time'))
   }
@@ -98,10 +108,8 @@ export class Inflow implements Watched, BodyFlow {
     this.abort()
   }
 
-  keepAlive(nowMs: number): void {
-    this.#startedMs ??= nowMs
-    const spentMs = nowMs - this.#startedMs - this.#pausedMs
-    if (spentMs > this.#stalls.stallMs && this.#size < (spentMs / 1000) * bytesPerSecondMin) this.stalled()
+  keepAlive(): void {
+    if (this.#pace.leftMs <= 0) this.stalled()
   }
 
   /** The client has left. */

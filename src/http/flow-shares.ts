@@ -17,6 +17,16 @@ export class FlowShares {
     return (this.#counts.get(client) ?? 0) < this.#share
   }
 
+  /** Requests under way of who has the one in this slot. */
+  countAt(slot: number): number {
+    const client = this.#clients[slot]
+    return client === undefined ? 0 : this.countOf(client)
+  }
+
+  countOf(client: string): number {
+    return this.#counts.get(client) ?? 0
+  }
+
   isOf(slot: number, client: string): boolean {
     return this.#clients[slot] === client
   }

@@ -9,6 +9,7 @@ import { ReadPauses } from './read-pauses.js'
 import { Repeater, type RepeatOptions } from './repeater.js'
 import { type ReplyOwner, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
+import { bytesPerSecondMin, SenderPace } from './sender-pace.js'
 import { Stalls } from './stalls.js'
 
 export interface ServeOptions {
@@ -18,6 +19,8 @@ export interface ServeOptions {
   readonly port: number
   /** A client that takes no byte of a body, or sends none of its own, for so long is dropped. */
   readonly stallMs: number
+  /** Slower bodies than this use up `stallMs`, too (`SenderPace`); `bytesPerSecondMin` where absent. */
+  readonly bodyBytesPerSecondMin?: number
   /** Requests being answered at once on this thread; one more is answered 503 with Retry-After. */
   readonly flowsMax: number
   /** Whose share of them a request uses; absent: that of the socket's other end. */
@@ -67,6 +70,8 @@ const idleMs = 75_000
 const lingerMs = 3000
 /** A body of which nothing came for so long may be given up for another request of its client. */
 const quietMs = 1000
+/** Between two looks for a request that makes room: each looks at all that are under way, some 0.1 ms at 4096. */
+const placeEveryMs = 5
 /** A closing server looks this often whether repeated answers are still going out. */
 const sendingMs = 20
 /** Connections of one thread: 16 KiB of each may wait in memory. */
@@ -87,6 +92,7 @@ class Edge implements ReplyOwner, Front, Server {
   #flows = 0
   readonly #shares: FlowShares
   #drained: (() => void) | undefined
+  #placeMadeMs = Number.NEGATIVE_INFINITY
   closing = false
   #second = -1
   #date = ''
@@ -195,12 +201,13 @@ class Edge implements ReplyOwner, Front, Server {
   #take(at: number): void {
     const request = new SocketRequest(this, at)
     const reply = new SocketReply(request, this)
-    const { flowsMax, clientOf } = this.#options
+    const { flowsMax } = this.#options
     const isCrowded = this.#flows * 2 >= flowsMax
-    const isFull = this.#flows >= flowsMax || (isCrowded && !this.#hasShare(request))
+    const isFull =
+      isCrowded && (!this.#hasShare(request) || (this.#flows >= flowsMax && !this.#hasPlace(request)))
     if (isFull) reply.turnAway(503, 'busy', 'Retry-After: 1')
     else {
-      if (request.hasBody) reply.expect(new Inflow(this.wire, request.slot, this.stalls))
+      if (request.hasBody) reply.expect(this.#inflow(request.slot))
       try {
         this.#handler(request, reply)
       } catch (error) {
@@ -209,16 +216,21 @@ class Edge implements ReplyOwner, Front, Server {
       }
     }
     if (!reply.over) {
-      this.#shares.add(request.slot, clientOf === undefined ? request.remoteAddress : clientOf(request))
+      this.#shares.add(request.slot, this.#clientOf(request))
       request.detach()
       reply.watch()
     }
   }
 
+  #inflow(slot: number): Inflow {
+    const { stallMs, bodyBytesPerSecondMin = bytesPerSecondMin } = this.#options
+    const pace = new SenderPace({ stallMs, bytesPerSecondMin: bodyBytesPerSecondMin }, this.#clock)
+    return new Inflow(this.wire, slot, this.stalls, pace)
+  }
+
   /** Where many requests are under way, one client may not have most: its most silent body makes room, or there is none. */
   #hasShare(request: SocketRequest): boolean {
-    const { clientOf } = this.#options
-    const client = clientOf === undefined ? request.remoteAddress : clientOf(request)
+    const client = this.#clientOf(request)
     if (this.#shares.hasRoom(client)) return true
     const now = this.#clock.monotonic()
     let quietest: SocketReply | undefined
@@ -231,6 +243,34 @@ class Edge implements ReplyOwner, Front, Server {
     }
     quietest?.giveUpBody()
     return quietest !== undefined
+  }
+
+  /**
+   * Where as many requests are under way as may be, one of who has most makes room for one of who has fewer: the one whose client
+   * sends or takes its body most slowly. False: there is none, or one was given up just now.
+   */
+  #hasPlace(request: SocketRequest): boolean {
+    const now = this.#clock.monotonic()
+    if (now - this.#placeMadeMs < placeEveryMs) return false
+    this.#placeMadeMs = now
+    let most = this.#shares.countOf(this.#clientOf(request)) + 1
+    let slowest: SocketReply | undefined
+    let least = Number.POSITIVE_INFINITY
+    for (const [slot, reply] of this.#open.entries()) {
+      const count = this.#shares.countAt(slot)
+      const rate = count < most ? undefined : reply?.rate(now)
+      if (rate === undefined || (count === most && rate >= least)) continue
+      most = count
+      slowest = reply
+      least = rate
+    }
+    slowest?.giveUp()
+    return slowest !== undefined
+  }
+
+  #clientOf(request: SocketRequest): string {
+    const { clientOf } = this.#options
+    return clientOf === undefined ? request.remoteAddress : clientOf(request)
   }
 
   opened(reply: SocketReply, slot: number): void {

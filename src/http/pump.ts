@@ -65,6 +65,7 @@ export interface Pumped {
 export class Pump implements Watched {
   lastProgress = 0
   readonly #for: Pumped
+  readonly #startedMs: number
   #at = 0
   #index = 0
   #pieceStart = 0
@@ -77,6 +78,12 @@ export class Pump implements Watched {
 
   constructor(pumped: Pumped) {
     this.#for = pumped
+    this.#startedMs = pumped.stalls.now()
+  }
+
+  /** Bytes a second since it began; undefined where its client is not waited for. */
+  rate(nowMs: number): number | undefined {
+    return this.#waits === 'socket' ? this.#at / Math.max(1, (nowMs - this.#startedMs) / 1000) : undefined
   }
 
   /**

@@ -94,6 +94,17 @@ export class SocketReply implements Reply {
     this.#inflow?.stalled()
   }
 
+  /** Bytes a second that its client sends or takes; undefined where the client is not waited for. */
+  rate(nowMs: number): number | undefined {
+    return this.#pump === undefined ? this.#inflow?.rate(nowMs) : this.#pump.rate(nowMs)
+  }
+
+  /** Waits no longer for the client, whose place is needed by another. */
+  giveUp(): void {
+    if (this.#pump === undefined) this.giveUpBody()
+    else this.#pump.stalled()
+  }
+
   writable(): void {
     this.#pump?.writable()
   }

@@ -31,6 +31,11 @@ export class Stalls {
     this.#timer = clock.every(Math.max(10, Math.min(lookEachMs, stallMs / 4)), () => this.#look())
   }
 
+  /** Milliseconds of the clock by which waits are judged. */
+  now(): number {
+    return this.#clock.monotonic()
+  }
+
   watch(watched: Watched): void {
     watched.lastProgress = this.#clock.monotonic()
     this.#waiting.add(watched)

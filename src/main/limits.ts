@@ -5,6 +5,7 @@ import type { Part } from '../actor/supervise.js'
 import type { Secret } from '../admission/key.js'
 import { BucketTable } from '../admission/table.js'
 import type { AdmissionThread, BucketPlace, Limits } from '../admission/wiring.js'
+import type { ServeOptions } from '../http/listen.js'
 import { folders } from './folders.js'
 
 /** Where buckets are, made once; undefined where nobody is limited. */
@@ -70,4 +71,11 @@ export interface LimitsLines {
 export function clientsOf({ limits }: Config): Limits['clients'] {
   const { trustedProxies, exempt, ipv6PrefixBits } = limits
   return { trustedProxies, exempt, ipv6PrefixBits }
+}
+
+/** What every listener is told of slow clients, and of many. */
+export function paceOf({
+  server: { stallMs, bodyBytesPerSecondMin, flowsMax },
+}: Config): Required<Pick<ServeOptions, 'stallMs' | 'bodyBytesPerSecondMin' | 'flowsMax'>> {
+  return { stallMs, bodyBytesPerSecondMin, flowsMax }
 }

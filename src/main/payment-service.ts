@@ -5,7 +5,7 @@ import type { Part } from '../actor/supervise.js'
 import { facilitatorPath } from '../devnet/facilitator.js'
 import type { PaymentThread, PaymentThreadSaid } from '../payment/wiring.js'
 import { folders } from './folders.js'
-import { clientsOf } from './limits.js'
+import { clientsOf, paceOf } from './limits.js'
 import { namesFolder } from './names-thread.js'
 import { chainOptions } from './network.js'
 import { cdpKey, rpcOf } from './payments-thread.js'
@@ -59,7 +59,7 @@ export function paymentServiceOf(
     adminKey: adminKey(),
     row: shared.rows.payment,
     meters: shared.meters,
-    serve: { host, port, stallMs: server.stallMs, flowsMax: server.flowsMax, ...connections(shared) },
+    serve: { host, port, ...paceOf(config), ...connections(shared) },
     clients: clientsOf(config),
     drainMs: server.drainMs,
     ledgerPath: join(root, 'ledger'),

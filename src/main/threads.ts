@@ -24,7 +24,7 @@ import { bandsReading, bandsThread } from './bands-thread.js'
 import type { Descriptors } from './descriptors.js'
 import { folders } from './folders.js'
 import { gatewayOptions, localOnly } from './gateway-options.js'
-import type { LimitsLines } from './limits.js'
+import { type LimitsLines, paceOf } from './limits.js'
 import { isSeeding, siteName } from './lying-gateways.js'
 import { hostOptions, namesThread } from './names-thread.js'
 import { chainOptions, type Network } from './network.js'
@@ -161,8 +161,7 @@ export function edgeThread(
     serve: {
       host: network.host,
       port: given.port,
-      stallMs: server.stallMs,
-      flowsMax: server.flowsMax,
+      ...paceOf(config),
       ...connectionsOf(config, shared),
     },
     ...(given.console === undefined ? {} : { console: given.console }),

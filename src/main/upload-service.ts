@@ -5,7 +5,7 @@ import { runningServices, servicePorts } from '../../config/services.js'
 import type { Part } from '../actor/supervise.js'
 import type { UploadThread, UploadThreadSaid } from '../upload/wiring.js'
 import { folders } from './folders.js'
-import { clientsOf } from './limits.js'
+import { clientsOf, paceOf } from './limits.js'
 import { chainOptions } from './network.js'
 import { found, urlOf } from './ports.js'
 import { privateSecret } from './private-secret.js'
@@ -96,7 +96,7 @@ export function uploadServiceOf(
     adminKey: adminKey(),
     row: shared.rows.upload,
     meters: shared.meters,
-    serve: { host, port, stallMs: server.stallMs, flowsMax: server.flowsMax },
+    serve: { host, port, ...paceOf(config) },
     chain: chainOptions(nodes(), config),
     ...(running.has('gateway')
       ? {

@@ -16,6 +16,7 @@ export interface PaymentThread {
     readonly host: string
     readonly port: number
     readonly stallMs: number
+    readonly bodyBytesPerSecondMin: number
     readonly flowsMax: number
     readonly connectionsMax?: number
   }

@@ -4,6 +4,7 @@ import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
+import type { Reply, Request } from '../../src/http/exchange.js'
 import type { Server } from '../../src/http/listen.js'
 import { eventually } from '../eventually.js'
 import { HandClock } from './hand-clock.js'
@@ -20,7 +21,7 @@ async function open(
     text += piece.toString('latin1')
   })
   socket.on('error', () => socket.destroy())
-  const over = once(socket, 'close')
+  const over = new Promise((resolve) => socket.once('close', resolve))
   await once(socket, 'connect')
   socket.write(sent)
   await pause(30)
@@ -111,6 +112,52 @@ for (const by of ways) {
       await turned(clock, 4000, over)
       t.match(heard(), /late$/)
     })
+    await t.test('what came fast at first gives no right to be slow for hours', async (t) => {
+      const { socket, heard } = await open(
+        server,
+        'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 990\r\n\r\n',
+      )
+      socket.write('a'.repeat(900))
+      let turns = 0
+      for (; !/late$/.test(heard()); turns += 1) {
+        socket.write('a')
+        await pause(10)
+        clock.turn(1000)
+      }
+      t.ok(turns < 9, `${turns} seconds`)
+      socket.destroy()
+    })
+  })
+
+  t.test(`places of the ${by} that slow clients hold`, async (t) => {
+    const clock = new HandClock()
+    const flowsMax = 16
+    const clientOf = (request: Request): string => request.header('x-client') ?? ''
+    const answer = (request: Request, reply: Reply): void => {
+      void request
+        .body(1e6)
+        .then((body) => reply.end({ status: 200, block: '' }, isRefusal(body) ? body.refused : 'all'))
+    }
+    const server = await listening(by, answer, { clock, flowsMax, clientOf })
+    const head = (client: string, bytes: number): string =>
+      `POST / HTTP/1.1\r\nHost: x\r\nX-Client: ${client}\r\nContent-Length: ${bytes}\r\n\r\n`
+    const slow = await Promise.all(
+      Array.from({ length: flowsMax }, (_, at) =>
+        open(server, head(`range ${at >> 1}`, 900) + 'a'.repeat(at + 10)),
+      ),
+    )
+    await eventually(() => server.flows === flowsMax)
+    clock.turn(1000)
+    const other = await open(server, `${head('another', 3)}abc`)
+    await eventually(() => /all$/.test(other.heard()))
+    await eventually(() => /late$/.test(slow[0]?.heard() ?? ''))
+    t.equal(slow.filter(({ heard }) => heard() !== '').length, 1, 'the slowest made room')
+    clock.turn(1000)
+    const more = await open(server, head('range 9', 900))
+    const third = await open(server, head('range 7', 3))
+    await eventually(() => / 503 /.test(third.heard()))
+    t.equal(more.heard(), '', 'who has as many as the others gets no place of theirs')
+    for (const { socket } of [...slow, other, more, third]) socket.destroy()
   })
 }
 
@@ -129,7 +176,8 @@ t.test('a thread that ends with its server open does not end the process', async
     const [port] = (await once(worker, 'message')) as [number]
     const socket = connect(port, '127.0.0.1')
     socket.on('error', () => undefined)
-    const over = once(socket, 'close')
+    // Whether it is reset or not: its thread is gone in the middle of a request.
+    const over = new Promise((resolve) => socket.once('close', resolve))
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /')
     await pause(20)
     await worker.terminate()

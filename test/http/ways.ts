@@ -11,7 +11,7 @@ if (servedBy === 'twin') t.comment('the addon was not built: only its twin is te
 export async function listening(
   by: (typeof ways)[number],
   handle: (request: Request, reply: Reply) => void,
-  more: Pick<Partial<ServeOptions>, 'clock' | 'flowsMax'> = {},
+  more: Pick<Partial<ServeOptions>, 'clock' | 'clientOf' | 'flowsMax'> = {},
 ): Promise<Server> {
   const onThrow = (error: unknown) => t.fail(String(error))
   const usual = { host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 100 }
