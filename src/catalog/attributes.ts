@@ -66,6 +66,11 @@ export interface ItemPlace {
   readonly itemSize: number
   /** Bytes of the header: the payload starts so far behind the item's start. */
   readonly headerSize: number
+  /**
+   * The owner's signature was checked over the bytes that lie here. Absent: only the header was read. Anybody can post a bundle
+   * with a stranger's header in front of other bytes.
+   */
+  readonly isSigned?: true
 }
 
 export interface Header {

@@ -80,6 +80,8 @@ export type IndexRequest =
       readonly rootId: Id
       readonly items: Uint8Array
       readonly optimistic?: boolean
+      /** Nobody checked who signed these items: each gives way to one that was checked, wherever the chain has it. */
+      readonly isUnjudged?: boolean
     }
   /** Transactions that are known but in no block yet. */
   | { readonly kind: 'index-pending'; readonly transactions: Uint8Array }

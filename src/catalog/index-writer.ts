@@ -10,6 +10,7 @@ import { RowWriter } from './row-writer.js'
 import { type SpillLimits, spillLimits } from './spill.js'
 
 type ExpireRequest = Extract<IndexRequest, { kind: 'expire-pending' }>
+type ItemsRequest = Extract<IndexRequest, { kind: 'index-items' }>
 
 /** Rows are removed in portions of so many: nothing may be written to a table while it is read. */
 const portion = 1000
@@ -21,7 +22,7 @@ const mergedLeast = 4096
 /**
  * Writes the index: only the keeper, inside its transaction. Every request may be repeated: a row that is
  * there stays as it is. An item that stands in several bundles is kept where the chain has it first,
- * whichever is told first.
+ * whichever is told first; but one whose signature was checked stands before all that were not.
  */
 export class IndexWriter {
   readonly #rows: RowWriter
@@ -55,7 +56,7 @@ export class IndexWriter {
         this.#transactions(request.transactions, request.height, nowSeconds)
         break
       case 'index-items':
-        this.#items(request.rootId, request.items, request.optimistic ?? false, nowSeconds)
+        this.#items(request, nowSeconds)
         break
       case 'index-pending':
         this.#transactions(request.transactions, undefined, nowSeconds)
@@ -122,22 +123,22 @@ export class IndexWriter {
     this.#rows.relieve()
   }
 
-  #items(rootId: Id, packed: Uint8Array, optimistic: boolean, nowSeconds: number): void {
+  #items({ rootId, items, optimistic = false, isUnjudged = false }: ItemsRequest, nowSeconds: number): void {
     const found = this.#rows.find(idBytes(rootId))
     // An item is nobody's root.
     const root = found?.row.isItem === true ? undefined : found
     const height = root?.row.height
     const index = height === undefined ? 0 : (root?.row.index ?? 0)
-    const rows = new PackedRows(packed, true)
+    const rows = new PackedRows(items, true)
     while (rows.next()) {
       if (root === undefined && !optimistic) this.#outcome.skipped += 1
-      else this.#put(rows, writeRowKey(this.#key, height, index, true, rows.id), nowSeconds)
+      else this.#put(rows, writeRowKey(this.#key, height, index, true, rows.id), nowSeconds, isUnjudged)
     }
     this.#rows.relieve()
   }
 
-  #put(row: PackedRows, key: Buffer, nowSeconds: number): void {
-    const put = this.#rows.put(row, key, nowSeconds)
+  #put(row: PackedRows, key: Buffer, nowSeconds: number, isUnjudged = false): void {
+    const put = this.#rows.put(row, key, nowSeconds, isUnjudged)
     this.#outcome[put === 'moved' ? 'added' : put] += 1
     this.#added += 1
     if (put === 'added' || put === 'moved') this.#changed(row.id)

@@ -4,6 +4,7 @@ import { saidOfPayload } from '../format/media-type.js'
 import { type Attributes, attributesOf, type Header, type ItemPlace } from './attributes.js'
 import type { Generations } from './generations.js'
 import type { ChainIndex } from './index-reader.js'
+import { betterPlace } from './merge.js'
 import { LmdbCatalog } from './reader.js'
 import type { Row } from './row.js'
 
@@ -49,13 +50,14 @@ export function rowAttributes(index: ChainIndex, row: Row): Attributes {
 function together(known: Attributes | undefined, said: Attributes): Attributes {
   if (known === undefined) return said
   const { height: _height, ...rest } = known
+  const place = betterPlace(known.place, said.place)
   return {
     ...said,
     ...rest,
     // The size belongs to the bytes whose digest is known.
     size: known.digest === undefined ? said.size : known.size,
     ...(said.height === undefined ? {} : { height: said.height }),
-    ...(said.place === undefined ? {} : { place: said.place }),
+    ...(place === undefined ? {} : { place }),
   }
 }
 
@@ -89,5 +91,6 @@ function placeOf(index: ChainIndex, row: Row): ItemPlace | undefined {
     parentItemOffset: place.parentItemOffset,
     itemSize: place.headerSize + row.size,
     headerSize: place.headerSize,
+    ...(row.isUnjudged === true ? {} : { isSigned: true }),
   }
 }

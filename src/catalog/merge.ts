@@ -1,4 +1,4 @@
-import type { Attributes } from './attributes.js'
+import type { Attributes, ItemPlace } from './attributes.js'
 
 function same(one: Uint8Array | undefined, other: Uint8Array | undefined): boolean {
   return one !== undefined && other !== undefined && Buffer.compare(one, other) === 0
@@ -9,6 +9,14 @@ function present<T extends object>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 }
 
+/** The second of two places of an item, unless only the first holds what the owner signed. */
+export function betterPlace(
+  known: ItemPlace | undefined,
+  learned: ItemPlace | undefined,
+): ItemPlace | undefined {
+  return learned === undefined || (known?.isSigned === true && learned.isSigned !== true) ? known : learned
+}
+
 /**
  * What is known after `learned` was added to `known`. Pure. The rules:
  *
@@ -16,7 +24,8 @@ function present<T extends object>(fields: T): Partial<T> {
  * - proven bytes win: a digest proven before is only replaced by another proven one, and size goes with the digest;
  * - `verified` belongs to a digest: it stays while the digest stays, never falls back to false, and means nothing without one;
  * - `trusted` belongs to the bytes too: another digest brings its own;
- * - types read from the item's own header win over what a server said.
+ * - types read from the item's own header win over what a server said;
+ * - a place that holds what the owner signed is only replaced by another such place.
  */
 export function merge(known: Attributes | undefined, learned: Attributes): Attributes {
   if (known === undefined)
@@ -28,11 +37,13 @@ export function merge(known: Attributes | undefined, learned: Attributes): Attri
   }
   const digest = learned.digest ?? known.digest
   const fromHeader = known.header !== undefined && learned.header === undefined
-  const { contentType, contentEncoding, ...others } = learned
+  const { contentType, contentEncoding, place: _place, ...others } = learned
+  const place = betterPlace(known.place, learned.place)
   return {
     ...known,
     ...present(others),
     ...(fromHeader ? {} : present({ contentType, contentEncoding })),
+    ...(place === undefined ? {} : { place }),
     size: known.verified && !learned.verified ? known.size : learned.size,
     verified: digest !== undefined && (learned.verified || (known.verified && !replaces)),
     trusted: replaces ? learned.trusted : known.trusted || learned.trusted,

@@ -14,6 +14,8 @@ const recordVersion = 2
 const versionWithoutSum = 1
 const sumBytes = 4
 const flag = { verified: 1, trusted: 2 }
+/** Stands behind the path of a place that holds what the owner signed; records of earlier versions end before it. */
+const signedPlace = 1
 const kind = {
   contentType: 1,
   contentEncoding: 2,
@@ -121,6 +123,7 @@ function placeBytes(place: ItemPlace): Buffer {
   out.f64(place.headerSize)
   out.u32(place.path.length)
   for (const id of place.path) out.raw(idBytes(id))
+  if (place.isSigned === true) out.u8(signedPlace)
   return out.take()
 }
 
@@ -135,7 +138,8 @@ function readPlace(bytes: Uint8Array): ItemPlace {
     itemSize: read.f64(),
     headerSize: read.f64(),
   }
-  return { ...start, path: Array.from({ length: read.u32() }, id) }
+  const place = { ...start, path: Array.from({ length: read.u32() }, id) }
+  return read.more && read.u8() === signedPlace ? { ...place, isSigned: true } : place
 }
 
 function headerBytes(header: Header): Buffer {

@@ -91,14 +91,15 @@ export class RowWriter {
     return found === undefined ? undefined : { key: found.key, row: decodeRow(found.key, found.record) }
   }
 
-  /** Puts a row at `key`, unless it is known at the same or an earlier place. */
-  put(packed: PackedRows, key: Buffer, nowSeconds: number): Put {
+  /** Puts a row at `key`, unless it is known at the same or an earlier place. `isUnjudged`: see `Row`. */
+  put(packed: PackedRows, key: Buffer, nowSeconds: number, isUnjudged = false): Put {
     const standing = this.find(packed.id)
-    if (standing !== undefined && !comesBefore(key, packed, standing)) return 'known'
+    if (standing !== undefined && !givesWay(standing, key, packed, isUnjudged)) return 'known'
     if (standing !== undefined) this.remove(standing)
     // False where another row of the same transaction has an id that starts alike: see row-key.ts.
     const seenSeconds = standing?.row.seenSeconds ?? nowSeconds
-    if (!this.#insert(key, this.#row(packed, key, seenSeconds), packed)) return 'skipped'
+    const row = this.#row(packed, key, seenSeconds)
+    if (!this.#insert(key, isUnjudged ? { ...row, isUnjudged } : row, packed)) return 'skipped'
     this.#ids.add(packed.id, key)
     return standing === undefined ? 'added' : 'moved'
   }
@@ -249,6 +250,14 @@ export class RowWriter {
     const key = numberBytes(number)
     if (this.tables.owners.view(key) === undefined) this.tables.owners.put(key, owner)
   }
+}
+
+/** Whether the standing row is replaced: by one whose signature was checked where its own was not, else by the earlier place. */
+function givesWay(standing: KeyedRow, key: Buffer, packed: PackedRows, isUnjudged: boolean): boolean {
+  const isStandingUnjudged = standing.row.isUnjudged === true
+  if (isStandingUnjudged === isUnjudged || standing.row.height === undefined)
+    return comesBefore(key, packed, standing)
+  return isStandingUnjudged
 }
 
 /**

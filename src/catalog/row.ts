@@ -36,6 +36,8 @@ export interface Row {
   readonly transfer: RowTransfer | undefined
   /** Undefined where it was not kept. */
   readonly signature: Uint8Array | undefined
+  /** Nobody checked that the owner of the item signed it: what lies at its place may be other bytes. */
+  readonly isUnjudged?: true
 }
 
 /** A row without what its key says. */
@@ -65,7 +67,7 @@ export interface RowTransfer {
 }
 
 const recordVersion = 1
-const flag = { signatureType: 1, place: 2, transfer: 4, signature: 8 }
+const flag = { signatureType: 1, place: 2, transfer: 4, signature: 8, unjudged: 16 }
 const seenAt = 2
 const idAt = 6
 const fieldsAt = idAt + 32 - rowKeyIdBytes
@@ -81,7 +83,8 @@ export function encodeRow(out: VarWriter, row: RowBody): Buffer {
     (row.signatureType === undefined ? 0 : flag.signatureType) |
       (row.place === undefined ? 0 : flag.place) |
       (row.transfer === undefined ? 0 : flag.transfer) |
-      (row.signature === undefined ? 0 : flag.signature),
+      (row.signature === undefined ? 0 : flag.signature) |
+      (row.isUnjudged === true ? flag.unjudged : 0),
   )
   out.u32(row.seenSeconds)
   out.part(row.id, rowKeyIdBytes)
@@ -145,7 +148,7 @@ export function decodeRow(key: Uint8Array, record: Uint8Array): Row {
   if (record[0] !== recordVersion) throw new RangeError(`an index record of version ${record[0]}`)
   const flags = record[1] ?? 0
   const read = new VarReader(record, fieldsAt)
-  return {
+  const row: Row = {
     key,
     id: rowId(key, record),
     height: heightOf(key),
@@ -162,6 +165,7 @@ export function decodeRow(key: Uint8Array, record: Uint8Array): Row {
     transfer: (flags & flag.transfer) === 0 ? undefined : readTransfer(read),
     signature: (flags & flag.signature) === 0 ? undefined : read.block(),
   }
+  return (flags & flag.unjudged) === 0 ? row : { ...row, isUnjudged: true }
 }
 
 function readTags(read: VarReader): number[] {

@@ -8,10 +8,12 @@ const help = `sluice get: fetches content and proves it before it is written
 
 Usage: sluice get ID|ID/PATH|ar://NAME/PATH [--range FIRST-LAST] [--output FILE]
 
-No gateway is trusted: the owner's signature or the proofs of chunks must be right. With several --gateway another one is asked
-where one fails or sends wrong bytes, and a name is accepted where more than half of them agree on it.
+No gateway is trusted with bytes: the owner's signature must be right, or for ranges and long data of a transaction the proofs of
+its chunks. With several --gateway another one is asked where one fails or sends wrong bytes. What a name means, and which block
+content lies in, nothing proves: a name is accepted where more than half of the gateways that answer agree on it.
 
-  --range A-B     bytes A to B, or A- for the rest
+  --range A-B     bytes A to B, or A- for the rest. A data item is first read once as a whole, because its owner's signature
+                  covers nothing less
   --output FILE   into a file, which appears when all of it is there; standard output unless given
 
 Examples:

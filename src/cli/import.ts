@@ -37,7 +37,8 @@ ANS104_UNBUNDLE_FILTER and ANS104_INDEX_FILTER say.
 
 Large folders of node answers take less processor time with NODE_OPTIONS=--max-semi-space-size=64.
 
-  --no-verify    trust the folder: no signatures, digests and data roots are checked (that blocks follow each other always is)
+  --no-verify    trust the folder: no signatures, digests and data roots are checked (that blocks follow each other always is).
+                 Items of bundles are marked as unchecked: the index may then tell of some what their owners did not sign
   --from HEIGHT  where an empty index begins; without it with the lowest block of the folder
 
 Examples:

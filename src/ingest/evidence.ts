@@ -10,6 +10,7 @@ import { learnedOfItem, learnedOfTransaction } from '../source/learned.js'
 import { isFailure, Locating, type LocationLimits } from '../source/locate.js'
 import type { Hints } from '../source/protocol.js'
 import type { BlobProver } from '../source/prover.js'
+import { SignedPlaces } from '../source/signed-places.js'
 import type { Learned, Source } from '../source/source.js'
 import type { Transactions } from '../source/transactions.js'
 import type { BlobStore } from '../store/blobs.js'
@@ -41,6 +42,8 @@ const undecided = (reason: string): Extract<ProofVerdict, { kind: 'undecided' }>
 
 /** Compares payloads on disk with what the chain proves about their ids. */
 export class Evidence {
+  readonly #signed = new SignedPlaces()
+
   constructor(private readonly parts: EvidenceParts) {}
 
   /** Is the blob `digest` the payload of `known.id`? `hints` say where an item may lie. */
@@ -115,14 +118,17 @@ export class Evidence {
       if (isRefusal(located))
         return undecided(isFailure(located) ? located.message : 'not in the root that was named')
       const { header, place } = located
-      if (place.itemSize - header.headerSize !== known.size) {
-        return { kind: 'wrong', reason: `the item's payload has ${place.itemSize - header.headerSize} bytes` }
-      }
       const signed = await this.parts.prover.isPayload(this.parts.store.part(digest), header)
       if (isRefusal(signed)) return undecided(signed.message)
       if (signed === undefined) return undecided('the blob is gone')
-      if (!signed) return { kind: 'wrong', reason: 'the owner signed another payload' }
-      return { kind: 'proven', learned: { ...learnedOfItem(header), place } }
+      // The header is the owner's. Whether these bytes lie behind it, too, nobody has looked.
+      if (signed) return { kind: 'proven', learned: { ...learnedOfItem(header), place } }
+      // The header in the bundle may be a copy, in front of what nobody signed: that says nothing about the blob.
+      const listed = { header, start: place.rootItemOffset, itemSize: place.itemSize }
+      const isOwners = await this.#signed.check(root, listed, signal)
+      return isOwners === true
+        ? { kind: 'wrong', reason: 'the owner signed another payload' }
+        : undecided(isOwners.message)
     } finally {
       await root.close()
     }

@@ -145,7 +145,8 @@ export class ItemBatch {
       const row = this.queue.index.row(idBytes(id))
       if (row?.height === undefined) return undefined
       this.#announce(items, row.height)
-      const indexing: CatalogRequest = { kind: 'index-items', rootId: id, items: pack() }
+      const isUnjudged = this.judge === undefined
+      const indexing: CatalogRequest = { kind: 'index-items', rootId: id, items: pack(), isUnjudged }
       if (digest === undefined) return indexing
       return { kind: 'all', requests: [indexing, judgedIn(digest, items)] }
     })

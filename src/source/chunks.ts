@@ -71,12 +71,14 @@ export class OffsetAwareChunks implements Source {
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
     const item = await this.items.open(wanted, signal)
     if (!isRefusal(item)) return { ...item, name: this.name }
-    const isItem = wanted.attributes?.place !== undefined
-    if (item.refused !== 'unknown' || isItem) return item
+    const isItem = wanted.attributes?.place?.isSigned === true
+    // A place that somebody named may hold something else.
+    const isElsewhere = item.refused === 'unknown' || item.refused === 'forged'
+    if (!isElsewhere || isItem) return item
     const transaction = await this.chunks.open(wanted, signal)
     if (!isRefusal(transaction)) return { ...transaction, name: this.name }
     const refusal = weightier(item, transaction)
-    return refusal.refused === 'unknown' ? this.#elsewhere(wanted, refusal, signal) : refusal
+    return transaction.refused === 'unknown' ? this.#elsewhere(wanted, refusal, signal) : refusal
   }
 
   async #elsewhere(wanted: Wanted, refusal: Refusal, signal: AbortSignal): Promise<Found | Refusal> {

@@ -235,7 +235,9 @@ export class Fetch {
       void leave(body)
       return draft
     }
-    if (!isSmall && (window !== undefined || !this.parts.suspects.has(this.wish.id))) {
+    const isDoubted =
+      found.isListed === true || (window === undefined && this.parts.suspects.has(this.wish.id))
+    if (!isSmall && !isDoubted) {
       // A digest on record may be another one than these bytes will have: only their own is told, when they are all there.
       const { digest: _unproven, ...rest } = attributesFound(this.wish.id, found, known, undefined)
       const attributes = { ...rest, verified: false }

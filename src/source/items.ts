@@ -9,6 +9,7 @@ import { type Guide, isFailure, Locating, type LocationLimits, readItemHeader } 
 import type { Window } from './protocol.js'
 import { unknownEverywhere } from './refusals.js'
 import type { RootBytes } from './root-bytes.js'
+import { SignedPlaces } from './signed-places.js'
 import type { Found, Source, Wanted } from './source.js'
 
 export type OpenRoot = (id: Id, signal: AbortSignal) => Promise<RootBytes | Refusal>
@@ -22,10 +23,13 @@ interface Item {
 }
 
 /**
- * Data items out of the root that holds them: finds the item, sees that its signature hashes to the id, and gives its payload;
- * a whole payload is verified against the item's signature before its end is believed.
+ * Data items out of the root that holds them: finds the item, sees that its signature hashes to the id, and gives its payload. A
+ * whole payload is verified against the item's signature before its end is believed; before a window is given, all of the payload
+ * was verified at this place.
  */
 export class Items implements Source {
+  readonly #signed = new SignedPlaces()
+
   constructor(
     readonly name: string,
     private readonly openRoot: OpenRoot,
@@ -35,12 +39,13 @@ export class Items implements Source {
 
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
     if (wanted.avoid.has(this.name)) return unknownEverywhere()
-    const rootId = wanted.attributes?.place?.rootId ?? wanted.hints.rootId
+    const known = wanted.attributes?.place
+    const rootId = (known?.isSigned === true ? undefined : wanted.hints.rootId) ?? known?.rootId
     if (rootId === undefined || rootId === wanted.id) return unknownEverywhere()
     const root = await this.openRoot(rootId, signal)
     if (isRefusal(root)) return root
     const item = await this.#find(root, wanted, signal)
-    const found = isRefusal(item) ? item : this.#found(root, item, wanted.window, signal)
+    const found = isRefusal(item) ? item : await this.#found(root, item, wanted.window, signal)
     if (!isRefusal(found)) return found
     await root.close()
     return found
@@ -49,7 +54,7 @@ export class Items implements Source {
   async #find(root: RootBytes, wanted: Wanted, signal: AbortSignal): Promise<Item | Refusal> {
     const { id, hints, attributes } = wanted
     const place = attributes?.place
-    if (place !== undefined) {
+    if (place !== undefined && place.rootId === root.id) {
       const start = place.rootItemOffset
       const header = await readItemHeader(root, id, start, place.itemSize, signal)
       if (!isRefusal(header)) return { header, start, itemSize: place.itemSize, place }
@@ -71,11 +76,22 @@ export class Items implements Source {
     return { header, start: itemOffset, itemSize }
   }
 
-  #found(root: RootBytes, item: Item, window: Window | undefined, signal: AbortSignal): Found | Refusal {
-    const { header, start, itemSize, place } = item
+  async #found(
+    root: RootBytes,
+    item: Item,
+    window: Window | undefined,
+    signal: AbortSignal,
+  ): Promise<Found | Refusal> {
+    const { header, start, itemSize } = item
+    const isListed = item.place?.isSigned !== true
+    const place: ItemPlace | undefined = item.place && { ...item.place, isSigned: true }
     const sizeBytes = itemSize - header.headerSize
     if (window !== undefined && window.end >= sizeBytes) {
       return refuse('unsatisfiable', 'client', 'the range is outside of the content')
+    }
+    if (window !== undefined && isListed) {
+      const isSigned = await this.#signed.check(root, item, signal)
+      if (isSigned !== true) return isSigned
     }
     const verifier = window === undefined ? new ItemVerifier(header) : undefined
     const from = start + header.headerSize + (window?.start ?? 0)
@@ -88,6 +104,7 @@ export class Items implements Source {
       body: payload(root, from, to, verifier, signal),
       trusted: root.trusted,
       proven: root.proven,
+      ...(isListed && window === undefined ? { isListed } : {}),
       learned: root.proven && place !== undefined ? { ...learned, place, ...heightOf(root) } : learned,
       hints: place === undefined ? { rootId: root.id, itemOffset: start, itemSize } : {},
     }

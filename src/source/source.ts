@@ -38,6 +38,11 @@ export interface Found {
   readonly trusted: boolean
   /** Every byte was proven against the chain by the time the body ended without a refusal. */
   readonly proven: boolean
+  /**
+   * It is a listed item whose owner's signature is checked behind the last byte: until then nothing of it may be shown or
+   * believed, neither bytes nor size, type and place.
+   */
+  readonly isListed?: true
   /** Type, encoding, and, only where `proven`, place and header. */
   readonly learned: Learned
   /** Where the server says that the item lies: to be proven, not to be believed. */

@@ -84,16 +84,24 @@ t.test('a range is proven up to a block that gateways agree on', async (t) => {
       t.strictSame(findings, [])
     }
     const nested = running.examples.nested as string
-    const response = await new ProvingFetcher({ gatewayUrls: [honest()] }).fetch(nested, {
+    const item = await new ProvingFetcher({ gatewayUrls: [honest()], block: 'require' }).fetch(nested, {
       range: { start: 3 },
     })
+    t.match(item.headers.get('x-verified-height'), /^\d+$/)
+    t.equal(item.headers.get('x-verified'), 'owner', 'all of the item was read from its root')
+    const unplaced = await new ProvingFetcher({ gatewayUrls: [honest()] }).fetch(nested, {
+      range: { start: 3 },
+    })
+    t.equal(unplaced.headers.get('x-verified'), 'owner')
+    t.equal(unplaced.headers.get('x-verified-block'), null, 'where its block need not be proven nobody asks')
+    const response = await new ProvingFetcher({ gatewayUrls: [honest()] }).fetch(id, { range })
     t.match(response.headers.get('x-verified-height'), /^\d+$/)
     t.equal(response.headers.get('x-verified-block-by'), '1 of 1', 'on whose word')
     const lies = await bent(t, honest(), ({ path }, told) =>
       path.startsWith('/block/') ? changed(told, { txs: [] }) : told,
     )
     const gatewayUrls = [honest(), lies, await bent(t, honest())]
-    const several = await new ProvingFetcher({ gatewayUrls }).fetch(nested, { range: { start: 3 } })
+    const several = await new ProvingFetcher({ gatewayUrls }).fetch(id, { range })
     t.equal(
       several.headers.get('x-verified-block-by'),
       '2 of 2',

@@ -54,7 +54,7 @@ t.test('fetching with proof', async (t) => {
     },
   )
 
-  await t.test('ranges, and content too large for memory, are proven by chunks', async (t) => {
+  await t.test('ranges, and content too large for memory, are proven in pieces', async (t) => {
     const gateway = await gatewayUrl()
     const large = await example('large')
     const plain = Buffer.from(await (await fetch(`${gateway}/raw/${large}`)).arrayBuffer())
@@ -78,6 +78,7 @@ t.test('fetching with proof', async (t) => {
     const part = await one.fetch(nested, { range: { start: 3 } })
     t.equal(await part.text(), text.slice(3))
     t.equal(part.headers.get('content-type'), 'text/plain; charset=utf-8')
+    t.equal(part.headers.get('x-verified'), 'owner')
     t.equal(await codeOf(one.fetch(nested, { range: { start: 41 } })), 'invalid-input')
   })
 

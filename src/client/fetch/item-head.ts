@@ -34,7 +34,10 @@ export async function checkOwner(gateway: string, header: SignedHead, payload: P
   throw untrue(`${gateway}: these are not the bytes that the owner of ${id} signed${but}`)
 }
 
-/** The item's header from wherever it can be had; that it is the right one, its id shows. */
+/**
+ * The item's header from wherever it can be had. Its id shows that it has the right signature; nothing else that it says is true
+ * before `checkOwner`.
+ */
 export async function headOf(
   question: HeadQuestion,
   headers: Headers,

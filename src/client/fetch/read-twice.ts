@@ -6,6 +6,7 @@ import { asideBytesMin, longSha384 } from '../long-hash.js'
 import { partsOf } from '../parts.js'
 import { type Gateways, untrue } from './gateways.js'
 import { checkOwner, headOf } from './item-head.js'
+import type { ProvenTransaction } from './transaction-proof.js'
 
 /** Each so long part has a digest of its own: 8 KiB of digests for 64 MiB of content. */
 const partBytes = 256 * 1024
@@ -15,8 +16,9 @@ const blockBytes = 16 * partBytes
 const aheadMax = 2
 
 /**
- * An item that is in no block yet has no chunks to prove it by, and may be too long to be held until its signature is checked.
- * It is read twice: once for its owner's signature, keeping a digest of each part; then again, part by part, against those.
+ * An item of which a range is wanted, or which is too long to be held until its signature is checked. It is read twice: once for
+ * its owner's signature, keeping a digest of each part; then again, part by part, against those. Memory: 32 bytes for each
+ * 256 KiB, and the parts that are under way.
  */
 export class ReadTwice {
   private constructor(
@@ -26,12 +28,9 @@ export class ReadTwice {
     private readonly digests: readonly Uint8Array[],
   ) {}
 
-  /** Reads it for the first time. Rejects with `untrue` where its owner did not sign what every gateway has. */
-  static async of(gateways: Gateways, id: string, signal?: AbortSignal): Promise<ReadTwice> {
-    const { header, size, digests } = await gateways.first(
-      (gateway) => readOnce(gateways, gateway, id, signal),
-      signal,
-    )
+  /** Reads it from `gateway` for the first time. Rejects with `untrue` where its owner did not sign what the gateway has. */
+  static async of(gateways: Gateways, gateway: string, id: string, signal?: AbortSignal): Promise<ReadTwice> {
+    const { header, size, digests } = await readOnce(gateways, gateway, id, signal)
     return new ReadTwice(gateways, header, size, digests)
   }
 
@@ -93,6 +92,7 @@ async function readOnce(
   const whole = await longSha384(Number(response.headers.get('content-length') ?? asideBytesMin))
   const digests: Uint8Array[] = []
   let size = 0
+  let header: SignedHead | ProvenTransaction
   try {
     for await (const part of partsOf(
       gateways.pieces(response, Number.POSITIVE_INFINITY, signal),
@@ -102,12 +102,13 @@ async function readOnce(
       digests.push(await digestBeside('sha256', part))
       size += part.length
     }
+    header = await head
   } catch (error) {
     whole.drop()
     throw error
   }
-  const header = await head
+  const hashed = await whole.digest()
   if ('dataRoot' in header) throw new ClientError('not-found', `${id} is no item`, 'fetch it by its chunks')
-  await checkOwner(gateway, header, { hashed: await whole.digest(), length: size })
+  await checkOwner(gateway, header, { hashed, length: size })
   return { header, size, digests }
 }

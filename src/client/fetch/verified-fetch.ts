@@ -1,23 +1,22 @@
 import { isContentId, textOfBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
-import { answerType, bareType, typeTagOf } from '../media-type.js'
+import { answerType, bareType } from '../media-type.js'
 import { pathManifestType } from '../path-manifest.js'
 import type { FetchLike } from '../service.js'
 import { soon, throwIfAborted } from '../timing.js'
 import type { BelievedBlock } from './agreed-block.js'
-import { type Finding, Gateways, gatewayHeader, untrue } from './gateways.js'
+import { type Finding, Gateways } from './gateways.js'
 import { HeldResponse } from './held-body.js'
-import { findItem } from './item-place.js'
 import { manifestTarget } from './manifest-target.js'
-import { ProvenData } from './proven-data.js'
-import type { ReadTwice } from './read-twice.js'
+import { type Proof, Provables } from './provable.js'
+import type { ProvenData } from './proven-data.js'
 import { type OwnedContent, ownedContent, tooLong } from './whole.js'
 
 export interface VerifiedFetchOptions {
   /** First and last byte, as in `bytes=0-499`; without an end to the end. */
   readonly range?: { readonly start: number; readonly end?: number } | undefined
   readonly signal?: AbortSignal | undefined
-  /** Whole content up to this is held until its owner's signature is checked; 128 MiB unless said. Longer is proven by chunks. */
+  /** Whole content up to this is held until its owner's signature is checked; 128 MiB unless said. Longer is proven in pieces. */
   readonly holdBytesMax?: number
 }
 
@@ -27,8 +26,8 @@ export interface ProvingFetchOptions {
   /** How many gateways must agree on a name; 2 unless said, or 1 where there is only one gateway. */
   readonly nameQuorum?: number
   /**
-   * Whether content that is proven by chunks is also proven to lie in a block: `ask` (unless said) proves it where gateways tell
-   * enough of the chain, `require` rejects where it cannot be proven, `skip` does not ask. Of the block the answer's lines
+   * Whether content is also proven to lie in a block: `ask` (unless said) proves it for ranges of transactions where gateways
+   * tell enough of the chain, `require` for everything, and rejects where it cannot be proven, `skip` does not ask. Of the block the answer's lines
    * `X-Verified-Block` and `X-Verified-Height` tell, and `X-Verified-Block-By` how many gateways say so (`2 of 3`): it is proven
    * no other way.
    */
@@ -43,40 +42,14 @@ export interface ProvingFetchOptions {
 
 const holdBytesDefault = 128 * 1024 * 1024
 const manifestBytesMax = 64 * 1024 * 1024
-/** Roots whose proofs are kept for the next range. */
-const rootsMax = 8
-
 /** How long a range waits for what gateways say of its block, where that is not required. */
 const blockWaitMs = 3000
-
-type Proof = 'owner' | 'chunks'
-
-interface Provable {
-  readonly start: number
-  readonly end: number
-  readonly contentType: string | undefined
-  readonly proof: Proof
-  /** Where it is proven by chunks. */
-  readonly data?: ProvenData
-  pieces(from: number, to: number): AsyncGenerator<Uint8Array>
-}
-
-/** Keeps a proof for the next question, and forgets the oldest beyond the bound. */
-function keepNewest<Value>(kept: Map<string, Value>, id: string, value: Value): void {
-  kept.delete(id)
-  kept.set(id, value)
-  for (const oldest of kept.keys()) {
-    if (kept.size <= rootsMax) break
-    kept.delete(oldest)
-  }
-}
 
 /** Fetches content by id or name from gateways that need no trust. */
 export class ProvingFetcher {
   readonly #gateways: Gateways
   readonly #options: ProvingFetchOptions
-  readonly #roots = new Map<string, Promise<ProvenData>>()
-  readonly #twice = new Map<string, Promise<ReadTwice>>()
+  readonly #provables: Provables
   /** Roots of which no block could be proven: the next range does not wait for it once more. */
   readonly #unplaced = new WeakSet<ProvenData>()
 
@@ -88,12 +61,13 @@ export class ProvingFetcher {
       onFinding: options.onFinding,
       patienceMs: options.patienceMs,
     })
+    this.#provables = new Provables(this.#gateways, options.block === 'require')
   }
 
   /**
    * Content of `ID`, `ID/path`, `ar://ID/path`, `ar://name/path`. The answer has status 200, or 206 for a range; its bytes
-   * were proven before they are given out. `X-Verified` says how: `owner` (the owner's signature over the whole) or `chunks`
-   * (the bytes lie in the transaction that the owner of the bundle signed, in the place of this id). Rejects with a ClientError:
+   * were proven before they are given out. `X-Verified` says how: `owner` (the owner's signature over all of the content) or
+   * `chunks` (the id is a transaction, and the bytes lie under the data root that its owner signed). Rejects with a ClientError:
    * `untrue` where every gateway that answered lied.
    */
   async fetch(reference: string, options: VerifiedFetchOptions = {}): Promise<Response> {
@@ -112,7 +86,7 @@ export class ProvingFetcher {
       const whole = await this.#whole(id, holdBytesMax, signal)
       if (whole !== undefined) return responseOf(whole, 'owner', whole.gateway)
     }
-    const { start, end, contentType, pieces: read, proof, data } = await this.#provable(id, signal)
+    const { start, end, contentType, pieces: read, proof, data } = await this.#provables.of(id, signal)
     const from = start + (range?.start ?? 0)
     const to = Math.min(end, range?.end === undefined ? end : start + range.end + 1)
     if (from >= to && !(range === undefined && start === end)) {
@@ -123,7 +97,7 @@ export class ProvingFetcher {
       )
     }
     const block = data && from < to ? await this.#block(data, from, signal) : undefined
-    const pieces = read(from, to)
+    const pieces = read(from, to, signal)
     const length = { 'content-length': String(to - from) }
     const lines: Record<string, string> =
       range === undefined
@@ -200,61 +174,6 @@ export class ProvingFetcher {
     const target = manifestTarget(textOfBytes(whole.bytes), path)
     if (target !== undefined && isContentId(target)) return target
     throw new ClientError('not-found', `the manifest ${id} has no ${path}`, 'look at its paths')
-  }
-
-  /** How a content is proven in pieces: by the chunks of its root, or where it is in no block yet by reading it twice. */
-  async #provable(id: string, signal: AbortSignal | undefined): Promise<Provable> {
-    const twice = this.#options.block === 'require' ? undefined : this.#twice.get(id)
-    if (twice === undefined) {
-      try {
-        const { data, ...place } = await this.#place(id, signal)
-        return { ...place, proof: 'chunks', data, pieces: (from, to) => data.pieces(from, to, signal) }
-      } catch (error) {
-        const isUnproven = error instanceof ClientError && ['not-found', 'untrue'].includes(error.code)
-        if (!isUnproven || this.#options.block === 'require') throw error
-      }
-    }
-    // Seldom wanted, so it is loaded then.
-    const read = await (twice ?? (await import('./read-twice.js')).ReadTwice.of(this.#gateways, id, signal))
-    keepNewest(this.#twice, id, Promise.resolve(read))
-    const contentType = typeTagOf(read.header.tags)
-    const pieces = (from: number, to: number) => read.pieces(from, to, signal)
-    return { start: 0, end: read.size, contentType, proof: 'owner', pieces }
-  }
-
-  /** Root, bounds and type of a content that is proven by chunks. */
-  async #place(
-    id: string,
-    signal: AbortSignal | undefined,
-  ): Promise<{ data: ProvenData; start: number; end: number; contentType: string | undefined }> {
-    const gateways = this.#gateways
-    return gateways.first(async (gateway) => {
-      const response = await gateways.get(
-        `${gateway}/raw/${id}`,
-        { range: 'bytes=0-0' },
-        signal,
-        [200, 206, 416],
-      )
-      const { headers } = response
-      await response.body?.cancel()
-      const root = gatewayHeader(headers, 'root-transaction-id') ?? id
-      const data = await this.#root(root, signal)
-      const { dataSize, contentType } = data.transaction
-      if (root === id) return { data, start: 0, end: dataSize, contentType }
-      const inner = gatewayHeader(headers, 'root-path')?.split(',').slice(1) ?? []
-      const { header, start, end } = await findItem(data, [...inner, id], signal)
-      return { data, start, end, contentType: typeTagOf(header.tags) }
-    }, signal)
-  }
-
-  #root(id: string, signal: AbortSignal | undefined): Promise<ProvenData> {
-    const known = this.#roots.get(id)
-    if (known !== undefined) return known
-    if (!isContentId(id)) throw untrue(`${id} is no transaction`)
-    const data = ProvenData.of(this.#gateways, id, signal)
-    keepNewest(this.#roots, id, data)
-    data.catch(() => this.#roots.delete(id))
-    return data
   }
 }
 
