@@ -23,7 +23,7 @@ export type ProofVerdict =
   | { readonly kind: 'undecided'; readonly reason: string; readonly isAway?: true }
 
 export interface EvidenceParts {
-  readonly store: BlobStore
+  readonly store: Pick<BlobStore, 'part'>
   readonly prover: BlobProver
   readonly transactions: Transactions
   /** Proven bytes of a root. */

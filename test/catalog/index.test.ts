@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import t from 'tap'
 import { Chain } from '../../bench/index/chain.js'
 import { checkIndex } from '../../src/catalog/index-check.js'
-import type { BlockInput, IndexRequest, TransactionInput } from '../../src/catalog/index-protocol.js'
-import { packTransactions } from '../../src/catalog/pack.js'
+import type { BlockInput, IndexRequest, ItemInput, TransactionInput } from '../../src/catalog/index-protocol.js'
+import { packItems, packTransactions } from '../../src/catalog/pack.js'
 import type { Selection } from '../../src/catalog/selection.js'
-import { idBytes, idOfBytes } from '../../src/format/id.js'
+import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'
 import { fc } from '../property.js'
 import { anySelection, anyStep, History } from './history.js'
 import {
@@ -82,6 +82,29 @@ t.test('an index that was unwound holds what one built from the final chain hold
     }),
     { numRuns: 60 },
   )
+})
+
+t.test('an item whose signature was checked stands before one that nobody checked', async (t) => {
+  const house = openHouse()
+  const chain = new Chain({ items: 40, itemsPerBundle: 2, bundlesPerBlock: 1, seed: 3 })
+  const [early, late] = [...chain.blocks()]
+  for (const one of [early, late])
+    await house.apply([blockMessage(one?.block as BlockInput, one?.transactions ?? [])])
+  const roots = [early, late].map((one) => one?.bundles[0]?.rootId as Id)
+  const input = early?.bundles[0]?.items[0] as ItemInput
+  const told = async (at: number, size: number, isUnjudged: boolean) => {
+    const items = packItems([{ ...input, size }])
+    await house.apply([{ kind: 'index-items', rootId: roots[at] as Id, items, isUnjudged }])
+    const { height, size: now, isUnjudged: mark } = house.index.row(idBytes(input.id)) ?? {}
+    return [height, now, mark]
+  }
+  const [first, second] = [early?.block.height, late?.block.height]
+  t.same(await told(0, 1, true), [first, 1, true], 'a copied header, imported without a look')
+  t.same(await told(1, 2, false), [second, 2, undefined], 'gives way, though it is earlier')
+  t.same(await told(0, 1, true), [second, 2, undefined], 'and does not come back')
+  t.same(await told(0, 2, false), [first, 2, undefined], 'of two that were checked the earlier counts')
+  t.same(checkIndex(house.tables).problems, [])
+  await house.close()
 })
 
 t.test('lists of thousands, written in any order, are read in chain order from both ends', async (t) => {

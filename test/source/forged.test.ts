@@ -1,14 +1,19 @@
 /** Items whose header was copied in front of other bytes, in bundles that anybody posted: no byte of them is the item's. */
 import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { merge } from '../../src/catalog/merge.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import type { Id } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
+import { Evidence } from '../../src/ingest/evidence.js'
 import { chainSources } from '../../src/source/chain-sources.js'
+import { InlineProver } from '../../src/source/prover.js'
 import type { Found, Source } from '../../src/source/source.js'
 import { taken, wantedOf } from '../conformance/source.js'
 import { forged, forgedTags } from './forged.js'
+import { sha256 } from './rig.js'
 import { bundleItem, bundleTags, item, weave } from './weave.js'
 
 const never = new AbortController().signal
@@ -75,6 +80,29 @@ t.test('a copied header proves nothing about what lies behind it', async (t) => 
     t.equal(merge(listed, known).place?.rootId, right)
     const led = await one.open({ ...wantedOf(genuine.id, {}, window), attributes: listed }, never)
     t.match(led, { refused: 'forged' }, 'nor is it read by ranges')
+  })
+
+  await t.test('genuine content is not called wrong because a copied header lies elsewhere', async (t) => {
+    const { chunks, transactions } = chainSources(chain, { aheadMax: 4, concurrencyMax: 8 }, location)
+    const path = join(t.testdir({ blob: '' }), 'blob')
+    const evidence = new Evidence({
+      store: { part: () => ({ path }) },
+      prover: new InlineProver(),
+      transactions,
+      openRoot: chunks.openRoot,
+      chunks,
+      limits: location,
+    })
+    const judged = (payload: Uint8Array, rootId: Id) => {
+      writeFileSync(path, payload)
+      const known = { id: genuine.id, size: payload.length, verified: false, trusted: true }
+      return evidence.judge(known, sha256(payload), { rootId }, never)
+    }
+    for (const rootId of roots) t.not((await judged(genuine.payload, rootId)).kind, 'wrong')
+    t.match(await judged(genuine.payload, roots[0] as Id), { learned: { place: { isSigned: undefined } } })
+    t.match(await judged(genuine.payload, right), { kind: 'proven' })
+    t.match(await judged(other.payload, right), { kind: 'wrong' }, 'nor is other content spared')
+    t.match(await judged(other.payload, roots[1] as Id), { kind: 'undecided' })
   })
 
   await t.test('many who ask for ranges of one item have it read once', async (t) => {

@@ -27,9 +27,9 @@ export interface ProvingFetchOptions {
   readonly nameQuorum?: number
   /**
    * Whether content is also proven to lie in a block: `ask` (unless said) proves it for ranges of transactions where gateways
-   * tell enough of the chain, `require` for everything, and rejects where it cannot be proven, `skip` does not ask. Of the block the answer's lines
-   * `X-Verified-Block` and `X-Verified-Height` tell, and `X-Verified-Block-By` how many gateways say so (`2 of 3`): it is proven
-   * no other way.
+   * tell enough of the chain, `require` for everything, and rejects where it cannot be proven, `skip` does not ask. Of the block
+   * the answer's lines `X-Verified-Block` and `X-Verified-Height` tell, and `X-Verified-Block-By` how many gateways say so
+   * (`2 of 3`): it is proven no other way.
    */
   readonly block?: 'ask' | 'require' | 'skip'
   /** How many gateways must agree on the block; 2 unless said, or 1 where there is only one gateway. */
