@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 /** A file that has not ended by now never will; tests have time-outs of their own, which name what they waited for. */
-const patienceMs = 20 * 60_000
+const patienceMs = 40 * 60_000
 /** Of what a file wrote, that much of each end is kept. */
 const keptCharacters = 2_000_000
 

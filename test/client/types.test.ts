@@ -12,9 +12,9 @@ t.setTimeout(600_000)
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
 
-/** Runs a program without what the test runner sets: the compiler cannot be loaded with it. */
-function plain(words: readonly string[], cwd: string): string {
-  return execFileSync('env', ['-u', 'NODE_OPTIONS', ...words], { cwd, encoding: 'utf8' })
+/** Runs a program to its end, and gives what it printed. */
+function plain([program = '', ...words]: readonly string[], cwd: string): string {
+  return execFileSync(program, words, { cwd, encoding: 'utf8' })
 }
 
 /** A program that uses what each entry exports, with types that must hold, and one that must not. */
@@ -60,8 +60,7 @@ function compiles(folder: string, name: string, resolution: 'bundler' | 'node16'
   const strict = { strict: true, noEmit: true, types: [] as string[], exactOptionalPropertyTypes: true }
   const config = { compilerOptions: { ...compilerOptions, ...strict }, files: ['program.ts'] }
   writeFileSync(join(project, 'tsconfig.json'), JSON.stringify(config))
-  const line = ['-u', 'NODE_OPTIONS', process.execPath, tsc, '-p', project]
-  const { stdout, stderr } = spawnSync('env', line, { encoding: 'utf8' })
+  const { stdout, stderr } = spawnSync(process.execPath, [tsc, '-p', project], { encoding: 'utf8' })
   return stdout + stderr
 }
 

@@ -70,8 +70,9 @@ function firstAtEnd(t: Test, act: () => Promise<void>): void {
 }
 
 /**
- * Starts `sluice start` on free ports, with one edge thread, without examples, and with its state in `dataPath`, killed at the
- * test's end if it still runs. Rejects with its output when it ends before it is up. `words`: for Node itself. `under`: a command that becomes Node.
+ * Starts `sluice start` on free ports, with one edge thread, without examples, and with its state in `dataPath`. It is killed at
+ * the test's end if it still runs. Rejects with its output when it ends before it is up. `words`: for Node itself. `under`: a
+ * command that becomes Node.
  */
 export async function run(
   t: Test,
@@ -92,6 +93,8 @@ export async function run(
       DEVNET_SEED: 'false',
       EDGE_THREADS: '1',
       UPLOAD_WALLET_FILE: wallet,
+      // A thread that gets no processor on a busy machine is well: replacing it would end the connections of the test.
+      WATCHDOG_SECONDS: '120',
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

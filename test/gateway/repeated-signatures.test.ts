@@ -10,6 +10,9 @@ import { type Answered, askAt, stage } from './rig.js'
 
 /** Signatures that the server makes by itself are those that the steps would have made. */
 
+/** A signature that is older is made anew, by the clock of the machine, which no test turns. */
+const signedAnewMs = 2100
+
 type Wish = { readonly method?: string; readonly headers?: Record<string, string> }
 
 /** A header of an item with these tags. */
@@ -52,8 +55,10 @@ async function isAsSigned(
   if (createdOf(right) === createdOf(found)) t.equal(all(found), all(right))
 }
 
-t.test('what is too old is signed anew, and else the same', { skip }, async (t) => {
-  for (const bindRequest of [true, false]) {
+// Both wait for the same time.
+t.jobs = 2
+for (const bindRequest of [true, false])
+  t.test(`what is too old is signed anew, bound ${bindRequest}`, { skip, buffered: true }, async (t) => {
     const rig = await repeating(1, { bindRequest })
     const id = await rig.put(Buffer.from('signed '.repeat(100)), {
       height: 90,
@@ -73,24 +78,26 @@ t.test('what is too old is signed anew, and else the same', { skip }, async (t) 
     ]
     for (const wish of wishes) await warm(rig, `/${id}`, wish)
     const seen = new Set<number>()
-    for (let round = 0; round < 3; round += 1) {
-      await pause(2100)
+    for (let round = 0; round < 2; round += 1) {
+      await pause(signedAnewMs)
       for (const wish of wishes) {
         const before = rig.repeated()
+        const askedMs = Date.now()
         let found = await rig.edge.ask(`/${id}`, wish)
         // Once a second the steps look whether its bytes are still in memory.
         if (rig.repeated() === before) found = await rig.edge.ask(`/${id}`, wish)
         t.ok(rig.repeated() > before, `${JSON.stringify(wish)} is repeated`)
-        t.ok(Math.abs(createdOf(found) - Date.now() / 1000) < 2.5)
+        const tookSeconds = () => Math.ceil((Date.now() - askedMs) / 1000)
+        t.ok(Math.abs(createdOf(found) - Date.now() / 1000) < 1.5 + tookSeconds())
         seen.add(createdOf(found))
         await isAsSigned(t, rig, `/${id}`, wish, found)
-        t.equal(createdOf(await rig.edge.ask(`/${id}`, wish)) - createdOf(found) <= 1, true)
+        const next = await rig.edge.ask(`/${id}`, wish)
+        t.ok(createdOf(next) - createdOf(found) <= tookSeconds(), 'none is made before it is too old')
       }
     }
-    t.ok(seen.size >= 3)
+    t.ok(seen.size >= 2)
     await rig.close()
-  }
-})
+  })
 
 t.test('HEAD is answered by what is known of GET, with a signature of its own', { skip }, async (t) => {
   const rig = await repeating()
@@ -155,7 +162,7 @@ t.test(
     path = await edge.keep(id, Buffer.alloc(3_000_000, 'file '))
     const wish = { headers: { range: 'bytes=0-9' } }
     await edge.ask(`/${id}`, wish)
-    await pause(2100)
+    await pause(signedAnewMs)
     const before = rig.repeated()
     await edge.ask(`/${id}`, wish)
     t.equal(rig.repeated(), before)

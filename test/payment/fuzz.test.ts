@@ -19,7 +19,7 @@ import { scratch } from '../scratch.js'
 import { type PaymentRig, paymentRig, secret } from './rig.js'
 import { testWallets } from './wallet-keys.js'
 
-const rounds = Number(process.env.FUZZ_ROUNDS ?? 40)
+const rounds = Number(process.env.FUZZ_ROUNDS ?? 12)
 const start = Date.UTC(2026, 0, 1)
 const below = (most: number): number => Math.floor(random() * most)
 const pick = <T>(list: readonly T[]): T => list[below(list.length)] as T

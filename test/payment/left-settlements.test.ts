@@ -57,10 +57,14 @@ interface Town {
   pay(): Promise<Record<string, string>>
 }
 
+let databases = 0
+/** One server for all tests, each of which has a database of its own. */
+const server = skip === false ? await startPostgres() : undefined
+t.teardown(() => server?.stop())
+
 async function town(t: Test, withChain: boolean): Promise<Town> {
-  const server = await startPostgres()
-  t.teardown(() => server.stop())
-  const url = await server.database('shared')
+  databases += 1
+  const url = (await server?.database(`shared_${databases}`)) ?? ''
   const facilitator = await scriptedFacilitator(t)
   const payer = newAccount()
   facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)

@@ -45,7 +45,7 @@ interface Model {
   readonly settled: Set<string>
 }
 
-const rounds = Number(process.env.MODEL_ROUNDS ?? 12)
+const rounds = Number(process.env.MODEL_ROUNDS ?? 6)
 
 t.test('four clients at once on LMDB: nothing is lost, nothing is made', async (t) => {
   const path = join(t.testdir(), 'ledger')
