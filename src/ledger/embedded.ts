@@ -11,6 +11,7 @@ import {
   type CommitOrder,
   type CommitOutcome,
   isRejected,
+  type LedgerReading,
   type LedgerRecord,
   type LedgerReport,
   type MoneyLedger,
@@ -107,8 +108,9 @@ export class EmbeddedLedger implements MoneyLedger {
     return true
   }
 
-  async check(): Promise<LedgerReport> {
-    // Another process may write meanwhile: all that follows is read in one turn, and so of one state.
+  async check(also?: (reading: LedgerReading) => Promise<readonly string[]>): Promise<LedgerReport> {
+    // Another process may write meanwhile: all that follows is read in one turn, and so of one state. That holds for `also`, too,
+    // because the questions that it asks are answered without waiting.
     const heads = this.#heads()
     const auditor = new Auditor(heads instanceof Error ? [] : heads, this.#key?.publicKey)
     if (heads instanceof Error) auditor.unreadable(heads)
@@ -116,6 +118,7 @@ export class EmbeddedLedger implements MoneyLedger {
     try {
       this.#books.audit(auditor)
       for (const one of this.#books.accounts('', '', Number.MAX_SAFE_INTEGER)) accounts.push(one)
+      for (const fault of (await also?.(this)) ?? []) auditor.fault(fault)
     } catch (error) {
       // Bytes of the disk have changed: what can be read is compared nevertheless.
       auditor.unreadable(error)

@@ -31,8 +31,10 @@ export function wantedBy(orders: readonly CommitOrder[]): WantedRows {
       addKey(accounts, transfer.debit)
       addKey(accounts, transfer.credit)
     }
-    for (const { kind, key } of order.records ?? [])
+    for (const { kind, key, whileHas } of order.records ?? []) {
       if (isKey(key, kind)) records.set(`${kind}\0${key}`, { kind, key })
+      if (whileHas !== undefined) addKey(accounts, whileHas)
+    }
   }
   return { ids: [...ids], pendings: [...pendings], accounts: [...accounts], records: [...records.values()] }
 }

@@ -61,7 +61,39 @@ export function judge(order: CommitOrder, books: Books, sequence: number, nowMs:
     if (wrong !== undefined) return wrong
   }
   const poor = draft.poor()
-  return poor ?? { entries: { transfers: draft.made, accounts: draft.changed, records } }
+  if (poor !== undefined) return poor
+  const has = (account: string): boolean => availableOf(draft.account(account)) > 0n
+  return {
+    entries: { transfers: draft.made, accounts: draft.changed, records: [...decided(records, books, has)] },
+  }
+}
+
+/** The records as they will be: sums are added up, and what follows an account is there or gone. What stays is left out. */
+function* decided(
+  records: readonly RecordChange[],
+  books: Books,
+  has: (account: string) => boolean,
+): Iterable<RecordChange> {
+  /** Sums that this order has changed already. */
+  const sums = new Map<string, bigint>()
+  for (const change of records) {
+    const { kind, key, added, whileHas } = change
+    if (added === undefined && whileHas === undefined) {
+      yield change
+      continue
+    }
+    const before = books.record(kind, key)?.value
+    if (added === undefined) {
+      const value = whileHas !== undefined && has(whileHas) ? change.value : undefined
+      if (value !== before) yield { kind, key, value }
+      continue
+    }
+    if (added === 0n) continue
+    const place = `${kind}\0${key}`
+    const sum = (sums.get(place) ?? BigInt(before ?? 0)) + added
+    sums.set(place, sum)
+    yield { kind, key, value: sum === 0n ? undefined : String(sum) }
+  }
 }
 
 /** Idempotence comes first: an order that was carried out is answered with what it did. */
@@ -156,7 +188,7 @@ class Draft {
   /** Who would have less than nothing behind all transfers of the order. */
   poor(): Rejected | undefined {
     for (const [name, at] of this.#givers) {
-      if (isOwned(name) && availableOf(this.#account(name)) < 0n)
+      if (isOwned(name) && availableOf(this.account(name)) < 0n)
         return { rejected: 'insufficient', at, account: name }
     }
     return undefined
@@ -171,11 +203,11 @@ class Draft {
     this.made.push(transfer)
     const { debit, credit } = transfer
     const { posted, held } = effectOf(transfer, pending)
-    this.#accounts.set(debit, debited(this.#account(debit), posted, held))
-    this.#accounts.set(credit, credited(this.#account(credit), posted, held))
+    this.#accounts.set(debit, debited(this.account(debit), posted, held))
+    this.#accounts.set(credit, credited(this.account(credit), posted, held))
   }
 
-  #account(name: string): LedgerAccount {
+  account(name: string): LedgerAccount {
     return this.#accounts.get(name) ?? this.books.account(name) ?? newAccount(name, this.nowMs)
   }
 }

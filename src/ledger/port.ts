@@ -19,6 +19,13 @@ export interface RecordChange {
   readonly value: string | undefined
   /** What must be there before: nothing (0), or exactly this version. Absent: whatever is there. */
   readonly expected?: number
+  /**
+   * The record follows this account: it is there with its value while something is available on the account behind the transfers
+   * of the order, and is removed with the last of it.
+   */
+  readonly whileHas?: string
+  /** In place of a value: is added to the whole number that the record holds. A sum of 0 is no record. */
+  readonly added?: bigint
 }
 
 /** Transfers and records that happen all or not at all. */
@@ -77,6 +84,9 @@ export interface LedgerReport {
   readonly faults: readonly string[]
 }
 
+/** Questions about one state of a ledger, whatever is written meanwhile. */
+export type LedgerReading = Pick<MoneyLedger, 'account' | 'accounts' | 'record' | 'records'>
+
 /** Where money is kept. Every engine passes test/conformance/ledger.test.ts. */
 export interface MoneyLedger {
   /** Resolves when it would survive a power cut, or with why nothing happened. Rejects where the store is gone. */
@@ -101,8 +111,11 @@ export interface MoneyLedger {
    * before each piece of it: who has it keeps it until it closes, or its connection ends.
    */
   leads(work: string): Promise<boolean>
-  /** Reads everything and computes it anew. */
-  check(): Promise<LedgerReport>
+  /**
+   * Reads everything and computes it anew. `also` compares what the ledger does not know the meaning of, in the same state, and
+   * resolves with its faults; it must wait for nothing else.
+   */
+  check(also?: (reading: LedgerReading) => Promise<readonly string[]>): Promise<LedgerReport>
   close(): Promise<void>
 }
 

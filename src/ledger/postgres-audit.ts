@@ -1,7 +1,8 @@
 import type { KeyObject } from 'node:crypto'
 import { decodeAccount, type LedgerAccount } from './account.js'
 import { Auditor } from './auditor.js'
-import { decodeHead, type LedgerReport } from './port.js'
+import { decodeHead, type LedgerReading, type LedgerReport } from './port.js'
+import { PostgresReading } from './postgres-reading.js'
 import {
   type AccountRow,
   computedSum,
@@ -29,7 +30,11 @@ interface EndingRow {
 }
 
 /** Computes everything anew from the transfers, and compares. `ask`: in a transaction that sees one state. */
-export async function auditDatabase(ask: AskDatabase, key?: KeyObject): Promise<LedgerReport> {
+export async function auditDatabase(
+  ask: AskDatabase,
+  key?: KeyObject,
+  also?: (reading: LedgerReading) => Promise<readonly string[]>,
+): Promise<LedgerReport> {
   const heads = await ask<{ body: string }>('SELECT body FROM ledger_heads ORDER BY sequence')
   const auditor = new Auditor(
     heads.map(({ body }) => decodeHead(body)),
@@ -40,6 +45,7 @@ export async function auditDatabase(ask: AskDatabase, key?: KeyObject): Promise<
     await auditRows(ask, auditor)
     for (const { name, body } of await ask<AccountRow>('SELECT name, body FROM ledger_accounts'))
       stored.push(decodeAccount(name, body))
+    for (const fault of (await also?.(new PostgresReading(ask))) ?? []) auditor.fault(fault)
   } catch (error) {
     // What the database says has a code; all else is a row that cannot be read.
     if (error instanceof Error && 'code' in error) throw error

@@ -6,6 +6,10 @@ export interface PreparedStatement {
   readonly text: string
 }
 
+export function statement(name: string, text: string): PreparedStatement {
+  return { name: `ledger_${name}`, text }
+}
+
 /** Rows of an answer. Numbers of 64 bits are decimal text. */
 export type AskDatabase = <Row extends QueryResultRow>(
   statement: PreparedStatement | string,

@@ -8,8 +8,8 @@ import {
   CommitFailure,
   type CommitOrder,
   type CommitOutcome,
-  isKey,
   isRejected,
+  type LedgerReading,
   type LedgerRecord,
   type LedgerReport,
   type MoneyLedger,
@@ -17,6 +17,7 @@ import {
 } from './port.js'
 import { auditDatabase } from './postgres-audit.js'
 import { PostgresLeads } from './postgres-leads.js'
+import { PostgresReading } from './postgres-reading.js'
 import {
   type AccountRow,
   recordSumOf,
@@ -26,7 +27,7 @@ import {
   transferOf,
 } from './postgres-rows.js'
 import { migrations } from './postgres-schema.js'
-import { type AskDatabase, PostgresSessions, type PreparedStatement } from './postgres-session.js'
+import { type AskDatabase, PostgresSessions, statement } from './postgres-session.js'
 import { encodeTransfer, expiryOf, nextHead, type Transfer } from './transfer.js'
 
 export interface PostgresOptions {
@@ -66,33 +67,7 @@ const retried = new Set([
   'EPIPE',
 ])
 
-function statement(name: string, text: string): PreparedStatement {
-  return { name: `ledger_${name}`, text }
-}
-
 const statements = {
-  account: statement('account', 'SELECT body FROM ledger_accounts WHERE name = $1'),
-  accounts: statement(
-    'accounts',
-    `SELECT name, body FROM ledger_accounts
-     WHERE name >= $1 AND name > $2 AND starts_with(name, $1) ORDER BY name LIMIT $3`,
-  ),
-  transfer: statement('transfer', 'SELECT sequence, body FROM ledger_transfers WHERE id = $1'),
-  ending: statement(
-    'ending',
-    `SELECT t.sequence, t.body FROM ledger_endings e JOIN ledger_transfers t USING (sequence) WHERE e.pending = $1`,
-  ),
-  history: statement(
-    'history',
-    `SELECT t.sequence, t.body FROM ledger_entries e JOIN ledger_transfers t USING (sequence)
-     WHERE e.account = $1 AND e.sequence < $2 ORDER BY e.sequence DESC LIMIT $3`,
-  ),
-  record: statement('record', 'SELECT value, version FROM ledger_records WHERE kind = $1 AND key = $2'),
-  records: statement(
-    'records',
-    `SELECT key, value, version FROM ledger_records
-     WHERE kind = $1 AND key >= $2 AND key > $3 AND starts_with(key, $2) ORDER BY key LIMIT $4`,
-  ),
   due: statement(
     'due',
     `SELECT t.sequence, t.body FROM ledger_transfers t
@@ -137,12 +112,14 @@ const statements = {
  */
 export class PostgresLedger implements MoneyLedger {
   readonly #sessions: PostgresSessions
+  readonly #reading: PostgresReading
   readonly #leads: PostgresLeads
   readonly #group: GroupCommit<CommitOrder, CommitOutcome>
 
   private constructor(private readonly options: PostgresOptions) {
     const { answerMs = 10_000 } = options
     this.#sessions = new PostgresSessions(options.url, connectionsMax, answerMs)
+    this.#reading = new PostgresReading(this.#sessions.ask)
     this.#leads = new PostgresLeads(options.url, answerMs)
     this.#group = new GroupCommit(
       (orders) => this.#carryOut(orders),
@@ -167,46 +144,32 @@ export class PostgresLedger implements MoneyLedger {
     return this.#group.add(order)
   }
 
-  async account(name: string): Promise<LedgerAccount | undefined> {
-    if (!isKey(name)) return undefined
-    const [row] = await this.#ask<AccountRow>(statements.account, [name])
-    return row === undefined ? undefined : decodeAccount(name, row.body)
+  account(name: string): Promise<LedgerAccount | undefined> {
+    return this.#reading.account(name)
   }
 
-  async accounts(start: string, after: string, limit: number): Promise<LedgerAccount[]> {
-    if (!isKey(start) || !isKey(after)) return []
-    const rows = await this.#ask<AccountRow>(statements.accounts, [start, after, limit])
-    return rows.map(({ name, body }) => decodeAccount(name, body))
+  accounts(start: string, after: string, limit: number): Promise<LedgerAccount[]> {
+    return this.#reading.accounts(start, after, limit)
   }
 
-  async transfer(id: string): Promise<Transfer | undefined> {
-    if (!isKey(id)) return undefined
-    const [row] = await this.#ask<TransferRow>(statements.transfer, [id])
-    return row === undefined ? undefined : transferOf(row)
+  transfer(id: string): Promise<Transfer | undefined> {
+    return this.#reading.transfer(id)
   }
 
-  async ending(pendingId: string): Promise<Transfer | undefined> {
-    if (!isKey(pendingId)) return undefined
-    const [row] = await this.#ask<TransferRow>(statements.ending, [pendingId])
-    return row === undefined ? undefined : transferOf(row)
+  ending(pendingId: string): Promise<Transfer | undefined> {
+    return this.#reading.ending(pendingId)
   }
 
-  async history(account: string, before: number, limit: number): Promise<Transfer[]> {
-    if (!isKey(account)) return []
-    return (await this.#ask<TransferRow>(statements.history, [account, before, limit])).map(transferOf)
+  history(account: string, before: number, limit: number): Promise<Transfer[]> {
+    return this.#reading.history(account, before, limit)
   }
 
-  async record(kind: string, key: string): Promise<LedgerRecord | undefined> {
-    if (!isKey(key, kind)) return undefined
-    const [row] = await this.#ask<{ value: string; version: string }>(statements.record, [kind, key])
-    return row === undefined ? undefined : { kind, key, value: row.value, version: Number(row.version) }
+  record(kind: string, key: string): Promise<LedgerRecord | undefined> {
+    return this.#reading.record(kind, key)
   }
 
-  async records(kind: string, start: string, after: string, limit: number): Promise<LedgerRecord[]> {
-    if (!isKey(start, kind) || !isKey(after, kind)) return []
-    const wanted = [kind, start, after, limit]
-    const rows = await this.#ask<{ key: string; value: string; version: string }>(statements.records, wanted)
-    return rows.map(({ key, value, version }) => ({ kind, key, value, version: Number(version) }))
+  records(kind: string, start: string, after: string, limit: number): Promise<LedgerRecord[]> {
+    return this.#reading.records(kind, start, after, limit)
   }
 
   async expire(): Promise<number> {
@@ -235,9 +198,9 @@ export class PostgresLedger implements MoneyLedger {
     return this.#leads.leads(work)
   }
 
-  async check(): Promise<LedgerReport> {
+  async check(also?: (reading: LedgerReading) => Promise<readonly string[]>): Promise<LedgerReport> {
     return this.#sessions.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', (ask) =>
-      auditDatabase(ask, this.options.key?.publicKey),
+      auditDatabase(ask, this.options.key?.publicKey, also),
     )
   }
 

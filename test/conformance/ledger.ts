@@ -181,6 +181,43 @@ export function ledgerConformance(t: Test, places: LedgerPlaces): void {
     await ledger.close()
   })
 
+  t.test('records follow an account, and sums are added up, whoever else writes at once', async (t) => {
+    const ledger = await places.open('following')
+    const listed = { kind: 'list', key: 'a', value: '"v"', whileHas: 'wallet:a' }
+    const sum = (added: bigint) => ({ kind: 'sum', key: 'of a', value: undefined, added })
+    const order = (transfer: TransferOrder, added: bigint): CommitOrder => ({
+      transfers: [transfer],
+      records: [sum(added), listed, sum(1n), sum(-1n)],
+    })
+    const kept = async (): Promise<readonly (string | undefined)[]> => {
+      const found = [await ledger.record('list', 'a'), await ledger.record('sum', 'of a')]
+      return found.map((record) => record?.value)
+    }
+    await ledger.commit(order(topUp('t1', 'wallet:a', 10n), 10n))
+    t.strictSame(await kept(), ['"v"', '10'])
+    const version = (await ledger.record('list', 'a'))?.version
+    // Each of them alone leaves something, and none of them knows of the others.
+    const holds = Array.from({ length: 12 }, (_, at) =>
+      ledger.commit(order(hold(`h${at}`, 'wallet:a', 1n), -1n)),
+    )
+    t.equal((await Promise.all(holds)).filter((one) => word(one) === 'done').length, 10)
+    t.strictSame(await kept(), [undefined, undefined], 'what is empty leaves the list in the same commit')
+    await ledger.commit(order(end('e1', 'void', 'h0'), 1n))
+    t.strictSame(await kept(), ['"v"', '1'], 'and comes back')
+    const again = await ledger.record('list', 'a')
+    t.not(again?.version, version)
+    await ledger.commit(order(end('e1', 'void', 'h0'), 1n))
+    t.strictSame(await kept(), ['"v"', '1'], 'an order that was carried out adds nothing')
+    await ledger.commit(order(topUp('t2', 'wallet:a', 10n ** 30n), 10n ** 30n))
+    t.strictSame(await kept(), ['"v"', String(10n ** 30n + 1n)], 'of any length')
+    t.equal((await ledger.record('list', 'a'))?.version, again?.version, 'what stays is not written')
+    await ledger.close()
+    const opened = await places.open('following')
+    t.equal((await opened.record('sum', 'of a'))?.value, String(10n ** 30n + 1n))
+    t.strictSame((await opened.check(async () => ['a fault'])).faults, ['a fault'])
+    await opened.close()
+  })
+
   t.test('what is held back comes free when its time is over', async (t) => {
     const ledger = await places.open('timeout')
     places.setTime(1_000_000)
