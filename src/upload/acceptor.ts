@@ -59,6 +59,8 @@ export interface TakeTerms {
   readonly purchase?: Purchase
   /** SHA-256 (base64) that all of its bytes must have, as its sender says: its reader was told to make it. */
   readonly digest?: string | undefined
+  /** The service has signed it for somebody else: its tags move no credits. */
+  readonly isSignedHere?: true
 }
 
 /** What an accepted item is answered with. */
@@ -209,7 +211,7 @@ export class Acceptor {
     item: ReadItem,
     spooled: Spooled,
     uploader: Uploader,
-    { charge: given, purchase }: TakeTerms,
+    { charge: given, purchase, isSignedHere }: TakeTerms,
   ): Promise<UploadAnswer> {
     const { charging, height, clock, selling } = this.parts
     const now = height()
@@ -224,7 +226,7 @@ export class Acceptor {
       given ?? (purchase === undefined ? await charging.charge(header, sizeBytes, uploader) : unpaid)
     if (!isCharge(charge)) return toldAs(charge)
     // Before the item is kept: one that could not do what it says must not be taken.
-    const shared = await this.parts.sharing?.act(header, uploader)
+    const shared = isSignedHere === true ? undefined : await this.parts.sharing?.act(header, uploader)
     if (shared !== undefined && !('done' in shared)) {
       await charge.giveBack()
       return shared

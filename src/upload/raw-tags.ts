@@ -1,12 +1,23 @@
 import { encodeTags } from '../format/avro-tags.js'
 import { type Tag, tagOf } from '../format/tag.js'
 import type { Request } from '../http/exchange.js'
+import { movingTags } from './sharing.js'
 
 /** What clients and other services take (upload: item-reader.ts). */
 const limits = { tags: 128, name: 1024, value: 3072, bytes: 4096 }
 /** Tags that are added here, and their bytes at most. */
 const ownTags = 6
 export const ownTagBytes = 512
+
+/** By these tags the service says who has paid for an item, and how it came, in lower case. */
+const saidTags: ReadonlySet<string> = new Set([
+  'bundler',
+  'upload-type',
+  'upload-timestamp',
+  'payer-address',
+  'x402-payment-id',
+  'x402-network',
+])
 
 /** A tag as JSON has it. */
 interface NamedTag {
@@ -35,6 +46,10 @@ export function wantedTags(request: Pick<Request, 'header' | 'headersUnder'>): T
   if (listed === undefined) return 'x-data-item-tags must be a JSON list of {"name": ..., "value": ...}'
   const given = [...listed, ...tagLines(request)]
   if (!given.every(isNamedTag)) return 'A tag needs a name and a value'
+  for (const { name } of given) {
+    const fault = signedFault(name)
+    if (fault !== undefined) return fault
+  }
   const tags = given.map(({ name, value }) => tagOf(name, value))
   if (!given.some(({ name }) => name.toLowerCase() === 'content-type'))
     tags.unshift(tagOf('Content-Type', typeOf(request)))
@@ -45,6 +60,15 @@ export function wantedTags(request: Pick<Request, 'header' | 'headersUnder'>): T
   const bytes = encodeTags(tags).length
   const most = limits.bytes - ownTagBytes
   return bytes > most ? `The tags have ${bytes} bytes, more than ${most}` : tags
+}
+
+/** Why a stranger must not give a tag of this name to an item that the service signs. Names count without case. */
+function signedFault(name: string): string | undefined {
+  const lower = name.toLowerCase()
+  const shown = `The tag '${lower}'`
+  if (movingTags.has(lower))
+    return `${shown} moves credits of whoever signs an item, and this one is signed by the service: sign it yourself`
+  return saidTags.has(lower) ? `${shown} is given to such items by the service itself` : undefined
 }
 
 /** The type of the data: as the request says, where that is a plain media type. */

@@ -191,7 +191,10 @@ export class RawUpload {
 
   async #sign(item: RawItem, body: RawBody, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
     const header = item.signed(await this.parts.signing.data(item.message()))
-    return new Assembly(this.parts).run([header, ...body.parts], uploader, () => undefined, how)
+    return new Assembly(this.parts).run([header, ...body.parts], uploader, () => undefined, {
+      ...how,
+      isSignedHere: true,
+    })
   }
 
   /** What the network's own service adds. */

@@ -19,11 +19,20 @@ const tags = {
   revoke: 'x-delete-payment-approval',
 } as const
 
+/** Tags by which an item moves credits of whoever signs it, in lower case. */
+export const movingTags: ReadonlySet<string> = new Set(Object.values(tags))
+
 /** In front of what the payment service says, as clients read it: with a space before the colon. */
 const unable = {
   approve: 'Unable to create delegated payment approval : ',
   revoke: 'Unable to revoke delegated payment approval : ',
 } as const
+
+/**
+ * Whatever the payment service denied: clients of the network take 402 for an item that was not paid for, and a share of more
+ * than there is for a request that cannot be.
+ */
+const deniedStatus = 400
 
 /**
  * Carries out what the tags of an item say about shared credits, by the name of the item: the same item again shares nothing
@@ -43,7 +52,7 @@ export class Sharing {
       const ended = await this.credits.revoke({ ...pair, approvedAddress: revoked ?? '' })
       if (isRefusal(ended)) return paymentAway(header.id)
       return isDenied(ended)
-        ? { ...textAnswer(ended.status, unable.revoke + ended.text), failed: 'revoke' }
+        ? { ...textAnswer(deniedStatus, unable.revoke + ended.text), failed: 'revoke' }
         : { done: { revokedApprovals: ended } }
     }
     const expires = tagValue(header.tags, tags.expires)
@@ -55,7 +64,7 @@ export class Sharing {
     })
     if (isRefusal(created)) return paymentAway(header.id)
     return isDenied(created)
-      ? { ...textAnswer(created.status, unable.approve + created.text), failed: 'approval' }
+      ? { ...textAnswer(deniedStatus, unable.approve + created.text), failed: 'approval' }
       : { done: { createdApproval: created } }
   }
 }

@@ -117,6 +117,24 @@ t.test('bytes are signed by the service: small ones for nothing, others for USDC
   t.equal(facilitator.count('settle'), 2)
   const wrong = await post(`${upload}/x402/upload/unsigned`, Buffer.from('x'), { 'x-data-item-tags': '{' })
   t.equal(wrong.status, 400)
+  // What these tags do, they do to whoever signs; and the service says itself who has paid.
+  const acting = [
+    'x-approve-payment',
+    'X-Amount',
+    'x-expires-seconds',
+    'x-delete-payment-approval',
+    'payer-address',
+  ]
+  for (const name of acting) {
+    const url = `${upload}/x402/upload/unsigned`
+    const tags = JSON.stringify([{ name, value: 'A'.repeat(43) }])
+    const named = new RegExp(`The tag '${name.toLowerCase()}'`)
+    for (const headers of [{ 'x-data-item-tags': tags }, { [`x-tag-${name}`]: '5' }]) {
+      const refused = await fetch(url, { method: 'POST', body: 'small', headers })
+      t.equal(refused.status, 400)
+      t.match(await refused.text(), named)
+    }
+  }
 })
 
 t.test(
