@@ -1,5 +1,8 @@
 import { custom, flag, list, maybeText, maybeWhole, readUrl, secret, whole } from './setting.js'
 
+/** 32 bytes in base64url: the last letter has two bits that are 0, else no address would ever be equal to it. */
+const walletShape = /^[\w-]{42}[AEIMQUYcgkosw048]$/
+
 /** What the upload service takes, from whom, and for how much. */
 export const uploads = {
   walletFile: maybeText({
@@ -28,7 +31,7 @@ export const uploads = {
     default: 107_520,
     min: 0,
     max: 2 ** 40,
-    why: 'Items up to this size may be free, bytes of the whole signed item; 0: none is.',
+    why: 'Items up to this size may be free, bytes of the whole signed item; 0: none is, but of UPLOAD_FREE_WALLETS.',
   }),
   freeWalletBytes: whole({
     env: 'UPLOAD_FREE_WALLET_BYTES',
@@ -48,14 +51,14 @@ export const uploads = {
     env: 'UPLOAD_FREE_WALLETS',
     default: [],
     allowed: 'wallet addresses (base64url SHA-256 of the key)',
-    shape: /^[\w-]{43}$/,
-    why: 'Wallets whose free bytes have no end; the size of an item is bounded all the same.',
+    shape: walletShape,
+    why: 'Wallets whose items are all free: any number, and any size up to UPLOAD_MAX_ITEM_BYTES.',
   }),
   blockedOwners: list({
     env: 'UPLOAD_BLOCKED_OWNERS',
     default: [],
     allowed: 'wallet addresses (base64url SHA-256 of the key)',
-    shape: /^[\w-]{43}$/,
+    shape: walletShape,
     why: 'Wallets whose items are refused (403).',
   }),
   bundleItemsMax: whole({

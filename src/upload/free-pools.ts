@@ -7,7 +7,7 @@ export interface FreeRules {
   readonly walletBytes: number
   /** For the clients of one address range, ever. */
   readonly rangeBytes: number
-  /** Wallets for which neither is counted, by their normalized addresses. */
+  /** Wallets whose items are all free, of any size, by their normalized addresses. */
   readonly exemptWallets: readonly string[]
 }
 
@@ -62,9 +62,9 @@ export class FreePools {
   /** What `take` would take now. */
   would({ wallet, name: of = wallet, range }: FreeTaker, bytes: number): Taken | undefined {
     const { itemMaxBytes, walletBytes, rangeBytes } = this.rules
-    if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
     const name = of === undefined || wallet === undefined || of === wallet ? {} : { name: { of, wallet } }
     if (wallet !== undefined && this.#exempt.has(wallet)) return { keys: [], bytes, ...name }
+    if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
     const walletKey = wallet === undefined ? [] : [`w:${wallet}`]
     const rangeKey = range === undefined ? [] : [`r:${range}`]
     if (walletKey.some((key) => this.#count(key) + bytes > walletBytes)) return undefined
@@ -89,10 +89,10 @@ export class FreePools {
    * Bytes that a wallet has left; null: without end. `address`: of either form. One that is not known here has taken nothing.
    */
   left(address: string): number | null {
-    if (this.rules.itemMaxBytes === 0) return 0
     const known = this.#table.get(Buffer.from(`n:${address.slice(0, 128)}`))
     const wallet = known === undefined ? address.slice(0, 128) : Buffer.from(known).toString()
     if (this.#exempt.has(wallet)) return null
+    if (this.rules.itemMaxBytes === 0) return 0
     return Math.max(0, this.rules.walletBytes - this.#count(`w:${wallet}`))
   }
 

@@ -178,3 +178,17 @@ t.test('who cannot pay leaves nothing behind', async (t) => {
   t.equal(await balance(), '1000')
   t.equal(uploads.environment.table('unsettled').count(), 0)
 })
+
+t.test('wallets of the list have everything for nothing, others what the rules say', async (t) => {
+  const { uploads } = await rig(t)
+  const [listed, other] = ['L'.repeat(43), 'M'.repeat(43)]
+  for (const itemMaxBytes of [1000, 0]) {
+    const rules = { itemMaxBytes, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [listed] }
+    const pools = new FreePools(uploads.environment, rules)
+    for (const bytes of [1, 10 * 2 ** 30])
+      t.strictSame(pools.take({ wallet: listed, range: '192.0.2.1' }, bytes)?.keys, [], `${bytes} bytes`)
+    t.equal(pools.left(listed), null)
+    t.equal(pools.would({ wallet: other, range: undefined }, 1001), undefined)
+    t.equal(pools.left(other), itemMaxBytes)
+  }
+})
