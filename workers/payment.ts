@@ -13,6 +13,7 @@ import type { Request } from '../src/http/exchange.js'
 import { serve } from '../src/http/listen.js'
 import { shaped } from '../src/http/openapi.js'
 import { openLedger } from '../src/ledger/open.js'
+import { moveApprovals } from '../src/payment/approval-migration.js'
 import { CreditsDesk, statementCsv } from '../src/payment/desk.js'
 import { devnetWallet } from '../src/payment/devnet-wallet.js'
 import { HttpOracle } from '../src/payment/http-oracle.js'
@@ -30,6 +31,7 @@ import { orderShapes, serviceShapes } from '../src/payment/service-shapes.js'
 import { paymentShapes, usdcShapes } from '../src/payment/shapes.js'
 import { SmtpMailer } from '../src/payment/smtp-mailer.js'
 import { StripeCards } from '../src/payment/stripe-cards.js'
+import { Wallets } from '../src/payment/wallets.js'
 import type { PaymentThread, PaymentThreadSaid } from '../src/payment/wiring.js'
 import { AdminRoute } from '../src/routes/admin/admin-route.js'
 import { AdminKey } from '../src/routes/admin/key.js'
@@ -45,6 +47,8 @@ const options = workerData as PaymentThread
 const log = createLog(options.logLevel, 'payment')
 const meters = new Meters(meterTable, options.meters, options.row)
 const ledger = await openLedger(options, systemClock)
+// Before anybody spends.
+await moveApprovals(ledger, new Wallets(ledger), log)
 const chain = new RemoteChain(options.chain, systemClock)
 const { devnetWalletPath, stripe, oracleUrls } = options
 // Prices change by some percent an hour: a minute is new enough, and ten are too old to sell by.

@@ -6,6 +6,7 @@ import { systemClock } from '../actor/clock.js'
 import { type LedgerPlace, openLedger } from '../ledger/open.js'
 import { brokenFolder } from '../main/databases.js'
 import { folders } from '../main/folders.js'
+import { approvalFaults } from '../payment/approval-faults.js'
 import { lastingFault } from '../store/lmdb-check.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
@@ -18,8 +19,8 @@ const help = `sluice ledger: the ledger of the payment service
 Usage: sluice ledger check
 
   check  computes every account anew from the transfers, and compares: accounts, histories, what is pending, the chain of
-         transfers, and each head of it that was signed; records are compared with their sum. All accounts together must hold
-         nothing. The program may run meanwhile.
+         transfers, and each head of it that was signed; records are compared with their sum, and lists and sums of shared credits
+         with the accounts of the approvals. All accounts together must hold nothing. The program may run meanwhile.
 
 Ends with code 0 when everything holds, 4 when something does not, 3 when there is no ledger, 2 on wrong arguments.
 `
@@ -60,7 +61,7 @@ export async function ledgerCommand(words: readonly string[]): Promise<number> {
 
 async function checked(place: LedgerPlace): Promise<number> {
   const ledger = await openLedger(place, systemClock)
-  const { transfers, accounts, signedHeads, head, faults } = await ledger.check()
+  const { transfers, accounts, signedHeads, head, faults } = await ledger.check(approvalFaults)
   await ledger.close()
   const counted = `${transfers} transfers, ${accounts} accounts, ${signedHeads} signed heads`
   process.stdout.write(`${counted}; the chain ends in ${head}\n`)

@@ -1,6 +1,7 @@
 import { isRefusal } from '../format/refusal.js'
 import type { Transfer } from '../ledger/transfer.js'
 import type { Accounts, HistoryPlace } from './accounts.js'
+import { approvalView } from './approvals.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from './call.js'
 import type { FreeTier } from './port.js'
 import { requestSigner } from './signed-request.js'
@@ -71,48 +72,109 @@ function historyRoutes(accounts: Accounts): CallRoute[] {
       path: '/v1/account/approvals',
       summary: 'Approvals of one wallet for another',
       statuses: [200, 400],
-      query: ['payingAddress', 'approvedAddress'],
+      query: ['payingAddress', 'approvedAddress', 'limit', 'cursor'],
       answer: (call) => pairAnswer(accounts, call),
     },
     {
       path: '/v1/account/approvals/get',
       summary: 'Approvals that a wallet has given and received',
       statuses: [200, 400],
-      query: ['userAddress'],
-      answer: async ({ query }) => {
-        const address = query.get('userAddress') ?? ''
-        if (address === '') return words(400, 'Missing userAddress in query parameters')
-        return json(await accounts.approvalsOf(address))
-      },
+      query: ['userAddress', 'limit', 'cursor'],
+      answer: (call) => sharesAnswer(accounts, call),
     },
   ]
 }
 
-async function pairAnswer(accounts: Accounts, { query }: Call): Promise<ServiceAnswer> {
+async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Promise<ServiceAnswer> {
   const [paying, approved] = [query.get('payingAddress') ?? '', query.get('approvedAddress') ?? '']
   if (addressKind(paying) === undefined) return words(400, 'Invalid paying address')
   if (addressKind(approved) === undefined) return words(400, 'Invalid approved address')
-  const { wallets, approvals } = accounts
-  const open = await approvals.open('given', await wallets.find(paying), await wallets.find(approved))
-  if (open.length === 0) {
-    const pair = `approved address '${approved}' and paying address '${paying}'`
-    return words(400, `No valid approvals found for ${pair}`)
+  const limit = limitOf(query, approvalsMax)
+  const [after] = placesOf(query, 1) ?? []
+  if (limit === undefined) return wrongLimit
+  if (after === undefined) return wrongCursor
+  const pair = [await wallets.find(paying), await wallets.find(approved)] as const
+  const amount = await approvals.pairSum(...pair)
+  const { open, next } = await approvals.pair(...pair, after, limit)
+  if (open.length === 0 && after === '') {
+    const said = `approved address '${approved}' and paying address '${paying}'`
+    return words(400, `No valid approvals found for ${said}`)
   }
-  const views = await Promise.all(open.map(({ approval }) => approvals.view(approval)))
-  const amount = open.reduce((sum, { left }) => sum + left, 0n)
+  const views = open.map(approvalView)
   const expiresBy = views[0]?.expirationDate
-  return json({ approvals: views, amount: String(amount), ...(expiresBy === undefined ? {} : { expiresBy }) })
+  const listed = {
+    approvals: views,
+    amount: String(amount),
+    ...paged(next === undefined ? undefined : [next]),
+  }
+  return json(expiresBy === undefined ? listed : { ...listed, expiresBy })
+}
+
+async function sharesAnswer(accounts: Accounts, { query }: Call): Promise<ServiceAnswer> {
+  const address = query.get('userAddress') ?? ''
+  if (address === '') return words(400, 'Missing userAddress in query parameters')
+  const limit = limitOf(query, approvalsMax)
+  const places = placesOf(query, 2)
+  if (limit === undefined) return wrongLimit
+  if (places === undefined) return wrongCursor
+  // A list that has ended is marked in the cursor: it must not begin again.
+  const [given, received] = places.map((place) => (place === over ? undefined : place))
+  const { next, ...lists } = await accounts.approvalsOf(address, { given, received }, limit)
+  return json({ ...lists, ...paged(next && [next.given ?? over, next.received ?? over]) })
+}
+
+/** Of a page of approvals, unless less is asked for. */
+const approvalsMax = 100
+const over = '-'
+const wrongLimit = words(400, 'Invalid limit: a whole number from 1 to 100')
+const wrongCursor = words(400, 'Invalid cursor')
+
+/** How much of a list is asked for; undefined: it is no number from 1 to 100. */
+function limitOf(query: URLSearchParams, usual: number): number | undefined {
+  const text = query.get('limit') ?? String(usual)
+  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  return limit < 1 || limit > 100 ? undefined : limit
+}
+
+/** Where lists go on: opaque to clients, the places of the last entries. */
+function paged(places: readonly string[] | undefined): {
+  readonly hasMore: boolean
+  readonly cursor: string | null
+} {
+  const cursor = places === undefined ? null : Buffer.from(JSON.stringify(places)).toString('base64url')
+  return { hasMore: cursor !== null, cursor }
+}
+
+/** The places of so many lists in a cursor; '' where none is given. Undefined: it is no cursor. */
+function placesOf(query: URLSearchParams, count: number): readonly string[] | undefined {
+  const cursor = query.get('cursor') ?? ''
+  if (cursor === '') return Array.from({ length: count }, () => '')
+  const places = jsonOf(cursor)
+  const isList = Array.isArray(places) && places.length === count
+  return isList && places.every((place) => typeof place === 'string' && place.length <= 400)
+    ? places
+    : undefined
+}
+
+/** JSON in base64url; undefined where there is none. */
+function jsonOf(cursor: string): unknown {
+  if (cursor.length > 2000) return undefined
+  try {
+    return JSON.parse(Buffer.from(cursor, 'base64url').toString())
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
 }
 
 async function historyAnswer(accounts: Accounts, { query, header }: Call): Promise<ServiceAnswer> {
   const signer = requestSigner(header)
   if (signer === undefined) return words(401, 'Signature required')
-  const limitText = query.get('limit') ?? '50'
-  const limit = /^\d{1,3}$/.test(limitText) ? Number(limitText) : 0
-  if (limit < 1 || limit > 100) return words(400, 'Invalid limit: a whole number from 1 to 100')
+  const limit = limitOf(query, 50)
+  if (limit === undefined) return wrongLimit
   const cursor = query.get('cursor') ?? ''
   const after = cursor === '' ? undefined : readCursor(cursor)
-  if (cursor !== '' && after === undefined) return words(400, 'Invalid cursor')
+  if (cursor !== '' && after === undefined) return wrongCursor
   await accounts.wallets.learn(signer.address, signer.alias)
   const { page, next } = await accounts.payments(signer.address, after, limit)
   const payments = page.map(paymentView)
@@ -156,14 +218,8 @@ function cursorOf({ atMs, id }: HistoryPlace, last: Transfer | undefined): strin
 }
 
 function readCursor(text: string): HistoryPlace | undefined {
-  if (text.length > 1000) return undefined
-  try {
-    const { d, i } = JSON.parse(Buffer.from(text, 'base64url').toString()) as { d?: unknown; i?: unknown }
-    if (typeof d !== 'string' || typeof i !== 'string') return undefined
-    const atMs = Date.parse(d.replace(/000Z$/, 'Z'))
-    return Number.isNaN(atMs) ? undefined : { atMs, id: i }
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError) return undefined
-    throw error
-  }
+  const { d, i } = (jsonOf(text) ?? {}) as { d?: unknown; i?: unknown }
+  if (typeof d !== 'string' || typeof i !== 'string') return undefined
+  const atMs = Date.parse(d.replace(/000Z$/, 'Z'))
+  return Number.isNaN(atMs) ? undefined : { atMs, id: i }
 }

@@ -1,7 +1,9 @@
 import { availableOf } from '../ledger/account.js'
 import { type CommitOutcome, isRejected, type MoneyLedger, type RecordChange } from '../ledger/port.js'
 import type { Transfer } from '../ledger/transfer.js'
-import type { Approvals, OpenApproval } from './approvals.js'
+import type { Side } from './approval-index.js'
+import { type Approvals, approvalView } from './approvals.js'
+import { namesPage } from './pages.js'
 import type { ApprovalView } from './port.js'
 import { accountOf, type Wallets } from './wallets.js'
 
@@ -14,9 +16,28 @@ export interface BalanceView {
   readonly controlledWinc: string
   /** With what is left of approvals that it has received. */
   readonly effectiveBalance: string
+  /** The largest ones: all of them are listed in pages. */
   readonly givenApprovals: readonly ApprovalView[]
   readonly receivedApprovals: readonly ApprovalView[]
 }
+
+/** A page of the approvals of one wallet, on both sides. */
+export interface SharesPage {
+  readonly givenApprovals: readonly ApprovalView[]
+  readonly receivedApprovals: readonly ApprovalView[]
+  /** Undefined: these were the last. */
+  readonly next: SharesPlace | undefined
+}
+
+/** Where the lists go on; undefined: a list has no more. */
+export interface SharesPlace {
+  readonly given: string | undefined
+  readonly received: string | undefined
+}
+
+const fromStart: SharesPlace = { given: '', received: '' }
+/** Of each list, in a balance: it is asked for often, and by anybody. */
+const balanceApprovals = 20
 
 const historyKind = 'payment-of'
 /** Times count down from here, so that the order of keys is youngest first. */
@@ -40,31 +61,36 @@ export class Accounts {
   /** Undefined: nobody has ever put credits there, or shared any with it. */
   async balance(address: string): Promise<BalanceView | undefined> {
     const wallet = await this.wallets.find(address)
-    const [given, received] = [
-      await this.approvals.open('given', wallet),
-      await this.approvals.open('received', wallet),
-    ]
+    const { given, received } = await this.approvals.sums(wallet)
     const account = await this.ledger.account(accountOf(wallet))
-    if (account === undefined && received.length === 0) return undefined
+    if (account === undefined && received === 0n) return undefined
     const winc = account === undefined ? 0n : availableOf(account)
-    const left = (list: readonly OpenApproval[]): bigint => list.reduce((sum, one) => sum + one.left, 0n)
+    const { givenApprovals, receivedApprovals } = await this.approvalsOf(address, fromStart, balanceApprovals)
     return {
       winc: String(winc),
       balance: String(winc),
-      controlledWinc: String(winc + left(given)),
-      effectiveBalance: String(winc + left(received)),
-      givenApprovals: await this.#views(given),
-      receivedApprovals: await this.#views(received),
+      controlledWinc: String(winc + given),
+      effectiveBalance: String(winc + received),
+      givenApprovals,
+      receivedApprovals,
     }
   }
 
-  /** Approvals of one wallet on both sides; empty lists where there are none. */
-  async approvalsOf(address: string): Promise<Pick<BalanceView, 'givenApprovals' | 'receivedApprovals'>> {
+  /** Approvals of one wallet on both sides, so many of each at most; empty lists where there are none. */
+  async approvalsOf(address: string, from: SharesPlace = fromStart, limit = 100): Promise<SharesPage> {
     const wallet = await this.wallets.find(address)
-    return {
-      givenApprovals: await this.#views(await this.approvals.open('given', wallet)),
-      receivedApprovals: await this.#views(await this.approvals.open('received', wallet)),
+    const list = async (
+      side: Side,
+    ): Promise<{ readonly views: readonly ApprovalView[]; readonly next: string | undefined }> => {
+      const after = from[side]
+      if (after === undefined) return { views: [], next: undefined }
+      const { open, next } = await this.approvals.page(side, wallet, after, limit)
+      return { views: open.map(approvalView), next }
     }
+    const [given, received] = [await list('given'), await list('received')]
+    const isMore = given.next !== undefined || received.next !== undefined
+    const next = isMore ? { given: given.next, received: received.next } : undefined
+    return { givenApprovals: given.views, receivedApprovals: received.views, next }
   }
 
   /**
@@ -100,23 +126,14 @@ export class Accounts {
     limit: number,
   ): Promise<{ readonly page: readonly Transfer[]; readonly next: HistoryPlace | undefined }> {
     const wallet = await this.wallets.find(address)
-    const keys: string[] = []
-    for (const name of await this.wallets.names(wallet)) {
-      const from = after === undefined ? '' : historyKey(name, after)
-      const found = await this.ledger.records(historyKind, `${name}|`, from, limit + 1)
-      keys.push(...found.map(({ key }) => key.slice(name.length + 1)))
-    }
-    keys.sort((one, two) => (one < two ? -1 : 1))
-    const places = keys.slice(0, limit).map(placeOf)
-    const page = await Promise.all(places.map(({ id }) => this.ledger.transfer(id)))
+    const names = await this.wallets.names(wallet)
+    const from = after === undefined ? '' : placeText(after)
+    const { places, next } = await namesPage(this.ledger, historyKind, names, from, limit)
+    const page = await Promise.all(places.map((place) => this.ledger.transfer(placeOf(place).id)))
     return {
       page: page.filter((one) => one !== undefined),
-      next: keys.length > limit ? places.at(-1) : undefined,
+      next: next === undefined ? undefined : placeOf(next),
     }
-  }
-
-  #views(list: readonly OpenApproval[]): Promise<ApprovalView[]> {
-    return Promise.all(list.map(({ approval }) => this.approvals.view(approval)))
   }
 }
 
@@ -133,8 +150,12 @@ export function historyRecord(wallet: string, atMs: number, transferId: string):
   return { kind: historyKind, key: historyKey(wallet, { atMs, id: transferId }), value: '1' }
 }
 
-function historyKey(wallet: string, { atMs, id }: HistoryPlace): string {
-  return `${wallet}|${String(timeEnd - atMs).padStart(15, '0')}|${id}`
+function historyKey(wallet: string, place: HistoryPlace): string {
+  return `${wallet}|${placeText(place)}`
+}
+
+function placeText({ atMs, id }: HistoryPlace): string {
+  return `${String(timeEnd - atMs).padStart(15, '0')}|${id}`
 }
 
 /** Of what stands behind the wallet in a key. */

@@ -2,7 +2,8 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { availableOf } from '../ledger/account.js'
 import { type CommitOrder, isRejected, type MoneyLedger, type RecordChange } from '../ledger/port.js'
 import type { EndOrder, MoveOrder, TransferOrder } from '../ledger/transfer.js'
-import { type Approvals, approvalAccount } from './approvals.js'
+import { approvalAccount, leftChanged } from './approval-index.js'
+import type { Approvals, OpenApproval } from './approvals.js'
 import type {
   Checked,
   CheckOrder,
@@ -53,6 +54,10 @@ export const reservationKind = 'reservation'
 const kind = reservationKind
 /** Decisions that others made wrong meanwhile are made again so often. */
 const attemptsMax = 100
+/** Approvals that pay for one item: what it costs to plan and write grows with them, and others wait meanwhile. */
+const partsMax = 100
+/** Wallets whose approvals are looked at. */
+const payersMax = 64
 
 export const partId = (
   what: 'reserve' | 'settle' | 'refund',
@@ -67,6 +72,12 @@ export interface CreditsParts {
   readonly approvals: Approvals
   /** Winc for so many bytes. */
   readonly price: (bytes: number) => Promise<bigint | Refusal>
+}
+
+/** Who gives how much for an item, and what is written of their approvals. */
+interface Plan {
+  readonly parts: Reservation['parts']
+  readonly records: readonly RecordChange[]
 }
 
 /** Spends credits for items: held back at first, then spent or given back. The one place that decides who pays. */
@@ -92,7 +103,7 @@ export class LedgerCredits implements CreditsPort {
     const winc = await this.#price(bytes)
     if (isRefusal(winc)) return winc
     const signer = await this.#signer(payer)
-    const shared = (await this.#sharedWith(payer, signer)).reduce((sum, { left }) => sum + left, 0n)
+    const shared = totalLeft(await this.#sharedWith(payer, signer, winc))
     const account = await this.#ledger.account(accountOf(signer))
     const own = account === undefined || payer.directive === 'list-only' ? 0n : availableOf(account)
     const balance = shared + (own > 0n ? own : 0n)
@@ -118,10 +129,11 @@ export class LedgerCredits implements CreditsPort {
       const plan = await this.#plan(order, signer, winc)
       if (plan === undefined) return this.#unpaid(signer, winc)
       const attempt = before === undefined ? 0 : before.attempt + 1
-      const facts = { attempt, address: signer, bytes, parts: plan }
+      const facts = { attempt, address: signer, bytes, parts: plan.parts }
       const reservation: Reservation = purpose === 'upload' ? facts : { ...facts, purpose }
       const value = JSON.stringify(reservation)
-      const records = [{ kind, key: itemId, value, expected: stored?.version ?? 0 }, ...(order.records ?? [])]
+      const record = { kind, key: itemId, value, expected: stored?.version ?? 0 }
+      const records = [record, ...plan.records, ...(order.records ?? [])]
       const outcome = await this.#ledger.commit({ transfers: holds(itemId, reservation), records })
       if (!isRejected(outcome)) return { paid: true, winc: String(winc) }
       if (outcome.rejected === 'insufficient' && outcome.account === accountOf(signer))
@@ -184,32 +196,44 @@ export class LedgerCredits implements CreditsPort {
     return this.#wallets.find(address)
   }
 
-  /** Approvals that may pay, in the order in which they do. */
-  async #sharedWith({ paidBy }: Payer, signer: string): Promise<{ id: string; left: bigint }[]> {
-    const found: { id: string; left: bigint }[] = []
-    const seen = new Set<string>()
-    for (const address of paidBy) {
-      const payer = await this.#wallets.find(address)
-      if (payer === signer || seen.has(payer)) continue
-      seen.add(payer)
-      const open = await this.#approvals.open('given', payer, signer)
-      found.push(...open.map(({ approval, left }) => ({ id: approval.id, left })))
+  /**
+   * Approvals that may pay so much, in the order in which they do. Of each wallet that is named a share of `partsMax`; where
+   * those that come first are not enough, its largest ones.
+   */
+  async #sharedWith({ paidBy }: Payer, signer: string, winc: bigint): Promise<OpenApproval[]> {
+    const payers = new Set<string>()
+    for (const address of paidBy.slice(0, payersMax)) payers.add(await this.#wallets.find(address))
+    payers.delete(signer)
+    const found: OpenApproval[] = []
+    let missing = winc
+    let others = payers.size
+    for (const payer of payers) {
+      const limit = Math.floor((partsMax - found.length) / others)
+      others -= 1
+      const { open, next } = await this.#approvals.pair(payer, signer, '', limit)
+      const isEnough = next === undefined || totalLeft(open) >= missing
+      const chosen = isEnough ? open : await this.#approvals.largest(payer, signer, limit)
+      missing -= totalLeft(chosen)
+      found.push(...chosen)
     }
     return found
   }
 
   /** Who gives how much; undefined where the approvals alone must be enough and are not. */
-  async #plan(payer: Payer, signer: string, winc: bigint): Promise<Reservation['parts'] | undefined> {
+  async #plan(payer: Payer, signer: string, winc: bigint): Promise<Plan | undefined> {
     const parts: { account: string; winc: string }[] = []
+    const records: RecordChange[] = []
     let missing = winc
-    for (const { id, left } of payer.paidBy.length === 0 ? [] : await this.#sharedWith(payer, signer)) {
+    for (const { approval, left } of await this.#sharedWith(payer, signer, winc)) {
       const part = lesser(left, missing)
-      if (part > 0n) parts.push({ account: approvalAccount(id), winc: String(part) })
+      if (part === 0n) break
+      parts.push({ account: approvalAccount(approval.id), winc: String(part) })
+      records.push(...leftChanged(approval, -part))
       missing -= part
     }
-    if (missing === 0n) return parts
+    if (missing === 0n) return { parts, records }
     if (payer.directive === 'list-only') return undefined
-    return [...parts, { account: accountOf(signer), winc: String(missing) }]
+    return { parts: [...parts, { account: accountOf(signer), winc: String(missing) }], records }
   }
 
   async #unpaid(signer: string, winc: bigint): Promise<Unpaid> {
@@ -252,7 +276,10 @@ export class LedgerCredits implements CreditsPort {
       if (stored === undefined) continue
       records.push(stored.unchanged)
       const { ended, payer } = stored.approval
-      if (ended === undefined) continue
+      if (ended === undefined) {
+        records.push(...leftChanged(stored.approval, amount))
+        continue
+      }
       transfers.push({
         id: `${id}:back`,
         kind: 'posted',
@@ -282,6 +309,10 @@ export function holds(itemId: string, { attempt, parts, purpose = 'upload' }: Re
 function lesser(one: bigint, other: bigint): bigint {
   if (one < other) return one
   return other
+}
+
+function totalLeft(list: readonly OpenApproval[]): bigint {
+  return list.reduce((sum, { left }) => sum + left, 0n)
 }
 
 function totalOf({ parts }: Reservation): string {

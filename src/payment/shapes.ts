@@ -34,6 +34,7 @@ export const approvalForm = formOf(
   { expirationDate: textForm, inactiveReason: textForm, inactiveDate: textForm, revokeDataItemId: textForm },
 )
 const shares = { givenApprovals: listOf(approvalForm), receivedApprovals: listOf(approvalForm) }
+const paged = { hasMore: truth, cursor: orNull(textForm) }
 const balance: Shape = {
   gives: formOf({
     winc: amount,
@@ -107,12 +108,12 @@ export const paymentShapes: Shapes = {
   'POST /account/balance/{token}': topUp,
   'GET /v1/account/free': { gives: formOf({ bytesRemaining: orNull(wholeForm) }) },
   'GET /v1/account/payments': {
-    gives: formOf({ payments: listOf(historyItem), hasMore: truth, cursor: orNull(textForm) }),
+    gives: formOf({ payments: listOf(historyItem), ...paged }),
   },
   'GET /v1/account/approvals': {
-    gives: formOf({ approvals: listOf(approvalForm), amount }, { expiresBy: textForm }),
+    gives: formOf({ approvals: listOf(approvalForm), amount, ...paged }, { expiresBy: textForm }),
   },
-  'GET /v1/account/approvals/get': { gives: formOf(shares) },
+  'GET /v1/account/approvals/get': { gives: formOf({ ...shares, ...paged }) },
   'GET /v1/top-up/{method}/{address}/{currency}/{amount}': {
     gives: formOf({ topUpQuote: anyObject, paymentSession: anyObject }, { adjustments, fees: listOf(fee) }),
   },

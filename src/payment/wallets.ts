@@ -4,19 +4,32 @@ import type { MoneyLedger, RecordChange } from '../ledger/port.js'
 import { checksumAddress } from '../proof/ethereum.js'
 
 const hexShape = /^0x[0-9a-fA-F]{40}$/
+/** 32 bytes as base64url. */
+const hashShape = /^[\w-]{43}$/
+/** Letters of base64url whose last two bits are 0. */
+const plainEnd = /[AEIMQUYcgkosw048]$/
 
 /** The kind of an address by its shape; undefined where it has none of a wallet. */
 export function addressKind(address: string): 'arweave' | 'ethereum' | 'solana' | 'kyve' | undefined {
   if (hexShape.test(address)) return 'ethereum'
   if (/^kyve1[02-9ac-hj-np-z]{38}$/.test(address)) return 'kyve'
   if (address.length === 43 && decodeBase64url(address)?.length === 32) return 'arweave'
-  if (/^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(address) && decodeBase58(address)?.length === 32) return 'solana'
-  return undefined
+  if (isSolana(address)) return 'solana'
+  return hashShape.test(address) ? 'arweave' : undefined
 }
 
-/** The one spelling of an address: EIP-55 for Ethereum's. Others have one only. */
+/**
+ * The one spelling of an address: EIP-55 for Ethereum's. The last letter of 43 of base64url has two bits that say nothing: where
+ * they are set, as in addresses that people make up, the same bytes are written without them. Others have one spelling only.
+ */
 export function spelled(address: string): string {
-  return hexShape.test(address) ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address
+  if (hexShape.test(address)) return checksumAddress(Buffer.from(address.slice(2), 'hex'))
+  const hasSpareBits = hashShape.test(address) && !plainEnd.test(address) && !isSolana(address)
+  return hasSpareBits ? Buffer.from(address, 'base64url').toString('base64url') : address
+}
+
+function isSolana(address: string): boolean {
+  return /^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(address) && decodeBase58(address)?.length === 32
 }
 
 const aliasKind = 'alias'

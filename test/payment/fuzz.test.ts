@@ -7,6 +7,7 @@ import pino from 'pino'
 import t from 'tap'
 import type { Log } from '../../src/actor/log.js'
 import { availableOf } from '../../src/ledger/account.js'
+import { approvalFaults } from '../../src/payment/approval-faults.js'
 import { LocalNameRegistry } from '../../src/payment/name-registry.js'
 import { paymentParameters } from '../../src/payment/parameters.js'
 import type { ChainReader, SeenPayment } from '../../src/payment/seen-payment.js'
@@ -257,7 +258,7 @@ t.test('every route, with rubbish in every place', async (t) => {
   }
   t.strictSame(bad, [], [...new Set(failures)].slice(0, 5).join('\n'))
   t.ok((seen.get(200) ?? 0) > 100, `some of it was right: ${JSON.stringify([...seen])}`)
-  t.strictSame((await rig.ledger.check()).faults, [])
+  t.strictSame((await rig.ledger.check(approvalFaults)).faults, [])
   for (const start of ['wallet:', 'approval:', 'gift:', 'x402:'])
     for (const account of await rig.ledger.accounts(start, '', 10_000))
       t.ok(availableOf(account) >= 0n, `${account.name} is not below zero`)
