@@ -5,6 +5,7 @@ import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
 import { answerSmall, htmlType, noStore, textType } from '../http/small-answer.js'
 import { isLedgerGone } from '../ledger/port.js'
+import type { Turns } from './turns.js'
 
 /**
  * What a route answers: a text for people and clients alike, or JSON. `lines`: each with CRLF in front. A text that says what is
@@ -40,6 +41,13 @@ export interface CallRoute {
   answer(call: Call): Promise<ServiceAnswer>
 }
 
+/** What keeps the questions of one client from those of others. */
+export interface CallLimits {
+  /** How often the signatures of one client are looked at. */
+  readonly signed: Pick<RateWindow, 'take'>
+  readonly turns: Pick<Turns, 'begin' | 'trust'>
+}
+
 const prefixOf = (path: string): string => {
   const brace = path.indexOf('{')
   return brace < 0 ? path : path.slice(0, brace)
@@ -47,11 +55,11 @@ const prefixOf = (path: string): string => {
 
 /**
  * Routes of the host out of paths with names in them. Paths that begin alike are one route there, and the one whose segments fit
- * answers; fixed segments go before names. `signed`: how often the signatures of one client are looked at.
+ * answers; fixed segments go before names.
  */
 export function hostRoutes(
   calls: readonly CallRoute[],
-  signed: Pick<RateWindow, 'take'>,
+  limits: CallLimits,
   clientOf: (request: Request) => string = (request) => request.remoteAddress,
 ): Route[] {
   const groups = new Map<string, CallRoute[]>()
@@ -77,15 +85,22 @@ export function hostRoutes(
     handle: (request, reply, lines) => {
       // A signature costs nothing to make up, and far more to look at than any other request.
       const isSigned = request.header('x-signature') !== undefined
-      const isOften = isSigned && !signed.take(clientOf(request))
-      return handle(members, isOften, request, reply, lines)
+      const client = clientOf(request)
+      const isOften = isSigned && !limits.signed.take(client)
+      return handle({ members, client, turns: isOften ? undefined : limits.turns }, request, reply, lines)
     },
   }))
 }
 
+interface Asked {
+  readonly members: readonly CallRoute[]
+  readonly client: string
+  /** Undefined: the client has asked too often. */
+  readonly turns: CallLimits['turns'] | undefined
+}
+
 async function handle(
-  members: readonly CallRoute[],
-  isOften: boolean,
+  { members, client, turns }: Asked,
   request: Request,
   reply: Reply,
   lines: string,
@@ -99,16 +114,7 @@ async function handle(
     answerSmall(request, reply, lines, { status: 404, type: textType, lines: noStore, body: 'Not found' })
     return
   }
-  if (isOften) {
-    const retry = `${noStore}\r\nRetry-After: 1`
-    answerSmall(request, reply, lines, {
-      status: 429,
-      type: textType,
-      lines: retry,
-      body: 'Too Many Requests',
-    })
-    return
-  }
+  if (turns === undefined) return answerTooOften(request, reply, lines)
   const { route, path = [] } = found
   const query = new URLSearchParams(request.query)
   const { bodyMax = 0 } = route
@@ -118,8 +124,22 @@ async function handle(
     answerSmall(request, reply, lines, { status, type: textType, lines: noStore, body: body.message })
     return
   }
+  const authorization = route.operator === true ? request.header('authorization') : undefined
+  const noTurn = await turns.begin(client, authorization)
+  if (noTurn !== undefined) {
+    if (noTurn.fault === 'client') return answerTooOften(request, reply, lines)
+    sendAnswer(request, reply, lines, { status: 503, text: noTurn.message, lines: '\r\nRetry-After: 1' })
+    return
+  }
   const call: Call = { request, path, query, body, header: (name) => request.header(name) }
-  sendAnswer(request, reply, lines, await answerOf(route, call))
+  const answer = await answerOf(route, call)
+  if (answer.status !== 401) turns.trust(authorization)
+  sendAnswer(request, reply, lines, answer)
+}
+
+function answerTooOften(request: Request, reply: Reply, first: string): void {
+  const lines = `${noStore}\r\nRetry-After: 1`
+  answerSmall(request, reply, first, { status: 429, type: textType, lines, body: 'Too Many Requests' })
 }
 
 /** A database that is gone for a while is no defect of ours: clients come again. */

@@ -34,6 +34,7 @@ import { Reconciler, reconciliationGauges } from './reconciliation.js'
 import type { ChainReader } from './seen-payment.js'
 import { topUpRoutes } from './topup-routes.js'
 import { TopUps } from './topups.js'
+import { Turns } from './turns.js'
 import { accountOf, spelled, Wallets } from './wallets.js'
 import { X402Desk, type X402DeskParts, type X402Options } from './x402-desk.js'
 import { x402CreditRoutes } from './x402-routes.js'
@@ -194,7 +195,11 @@ export class PaymentService {
       ...this.#nameRoutes(wallets, quotes),
       ...protectedRoutes(this.credits, isKnown, options.privateSecret, now),
     ]
-    this.routes = hostRoutes(calls, new RateWindow(signedRequests, clock), clientOf)
+    this.routes = hostRoutes(
+      calls,
+      { signed: new RateWindow(signedRequests, clock), turns: new Turns(clock) },
+      clientOf,
+    )
     this.#timers = [
       clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
       clock.every(recheckMs, () => this.#background('recheck', this.#recheck())),
