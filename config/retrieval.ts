@@ -82,7 +82,7 @@ export const retrieval = {
     default: 100 * 2 ** 30,
     min: 2 ** 20,
     max: Number.MAX_SAFE_INTEGER,
-    why: 'Bytes of content kept on disk; the least recently used is removed first.',
+    why: 'Bytes of content kept on disk, at most three quarters of it; the least recently used is removed first.',
   }),
   segmentBytes: whole({
     env: 'CONTENT_SEGMENT_BYTES',

@@ -110,12 +110,11 @@ export const uploads = {
       why: 'ADMIN_API_KEY of that gateway.',
     }),
   ),
-  diskMinBytes: whole({
+  diskMinBytes: maybeWhole({
     env: 'UPLOAD_DISK_MIN_BYTES',
-    default: 2 ** 30,
     min: 0,
     max: 2 ** 50,
-    why: 'Uploads are refused (503) while the disk of DATA_PATH has less than this left.',
+    why: 'Uploads are refused (503) while the disk of DATA_PATH has less left. Unset: 1 GiB, or an eighth of a smaller disk.',
   }),
 }
 

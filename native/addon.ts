@@ -10,6 +10,7 @@ const addons = {
   ed25519: 'Ed25519 signatures are checked and made by node:crypto, which takes twice the time',
   secp256k1: 'signatures of Ethereum wallets are checked by noble, which takes twenty times as long',
   crash: 'a start after a crash looks at the upper pages of each database only',
+  database: 'a disk that refuses a write to a database may end the program',
   schedule: 'threads of the background are nice only, and may delay requests',
 } as const
 

@@ -35,6 +35,7 @@ const flags = [
 const without = {
   client: 'undici takes over, which takes more time',
   crash: 'a start after a crash looks at the upper pages of each database only',
+  database: 'a disk that refuses a write to a database may end the program',
   digest: 'its slower TypeScript twin takes over',
   ed25519: 'node:crypto takes over, which takes twice the time',
   mapped: 'its slower TypeScript twin takes over',

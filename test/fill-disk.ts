@@ -1,5 +1,5 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
-import { isDiskError } from '../src/store/lmdb.js'
+import { isDiskError } from '../src/store/disk-error.js'
 
 /** Writes a file at `path` until nothing more fits onto its disk. Throws what is no error of a disk. */
 export function fillDisk(path: string): void {

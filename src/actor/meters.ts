@@ -71,11 +71,21 @@ export const meterTable: readonly MeterRow[] = [
     kind: 'gauge',
     help: 'Descriptors that the system allows this process; 0: not bounded, or not told.',
   },
+  {
+    name: 'cache_disk_free_min_bytes',
+    kind: 'gauge',
+    help: 'With less free on the disk of DATA_PATH, content up to 1 MiB is served, but not cached.',
+  },
   { name: 'cache_max_bytes', kind: 'gauge', help: 'Bytes of payloads that may lie in the local store.' },
   {
     name: 'data_disk_free_bytes',
     kind: 'gauge',
     help: 'Bytes that this program may still write to the disk of DATA_PATH; looked at every 10 s.',
+  },
+  {
+    name: 'disk_errors_total',
+    kind: 'counter',
+    help: 'Writes that the disk of DATA_PATH refused, because it is full or fails; looked at every 10 s.',
   },
   { name: 'data_disk_size_bytes', kind: 'gauge', help: 'Size of the disk of DATA_PATH.' },
   {

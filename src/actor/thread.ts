@@ -15,6 +15,8 @@ export interface Thread {
   connect(about?: unknown): MessagePort
   /** Resolves with the exit code once the thread has ended for any reason. */
   readonly gone: Promise<number>
+  /** Resolves with what the thread threw and nobody caught, before it is gone; else never. */
+  readonly thrown: Promise<unknown>
   /**
    * Asks the thread to finish its work and end; terminates it after `deadlineMs`. One that is inside an addon then is left
    * behind after ten seconds.
@@ -57,6 +59,7 @@ export async function startThread(
     worker.once('exit', (code) => reject(new Error(`thread ${name} ended with code ${code}`)))
   })
   const gone = new Promise<number>((resolve) => worker.once('exit', resolve))
+  const thrown = new Promise<unknown>((resolve) => worker.once('error', resolve))
   const late = new AbortController()
   const timeout = pause(startMs, late.signal).then(() => {
     if (!late.signal.aborted) throw new Error(`thread ${name} was not up after ${startMs} ms`)
@@ -71,6 +74,7 @@ export async function startThread(
     said,
     id: worker.threadId,
     gone,
+    thrown,
     async end() {
       await worker.terminate()
     },

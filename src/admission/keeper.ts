@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { Outage } from '../actor/outage.js'
+import { whileDiskTakes } from '../store/disk-error.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import type { BucketKind } from './buckets.js'
 import type { KeeperReply, KeeperRequest } from './keeper-protocol.js'
@@ -34,6 +36,8 @@ interface Waiting {
  * time.
  */
 const sweepTicks = 600 * ticksPerSecond
+/** A disk that took nothing is tried again after so long. */
+const againMs = 1000
 /** Rows looked at for being outdated, each minute. */
 const pruneRows = 10_000
 /** How long payments are remembered. Their validity is minutes, and the chain refuses to settle one again. */
@@ -60,14 +64,19 @@ export class BucketKeeper {
   #swept: Record<BucketKind, number> = { ip: 0, resource: 0 }
   #cursor: { table: 'rows' | 'payments'; key?: Uint8Array } = { table: 'rows' }
   #waiting: Waiting[] = []
+  /** While the disk is full or fails. */
+  #again: Timer | undefined
+  readonly #disk: Outage
 
   /** Loads what the disk knows into the tables, which are empty. */
   constructor(
     options: KeeperOptions,
     private readonly tables: Readonly<Record<BucketKind, KeptTable>>,
     private readonly clock: Clock,
-    private readonly log: Pick<Log, 'error'>,
+    private readonly log: Pick<Log, 'error' | 'warn' | 'info'>,
   ) {
+    const down = 'the disk of the buckets is full or fails: paid tokens wait, takes are not saved'
+    this.#disk = new Outage(log, down, 'the disk of the buckets takes changes again')
     this.#environment = openEnvironment(options.path)
     this.#rows = this.#environment.table('buckets')
     this.#payments = this.#environment.table('payments')
@@ -81,11 +90,11 @@ export class BucketKeeper {
     ]
   }
 
-  /** Resolves after the commit that holds the change. A disk that fails throws: the thread must end. */
+  /** Resolves after the commit that holds the change. It was paid for: a disk that is full or fails is waited for. */
   handle(credit: KeeperRequest): Promise<KeeperReply> {
     return new Promise((resolve) => {
       this.#waiting.push({ credit, resolve })
-      if (this.#waiting.length === 1) setImmediate(() => void this.#commit())
+      if (this.#waiting.length === 1 && this.#again === undefined) setImmediate(() => void this.#commit())
     })
   }
 
@@ -105,7 +114,7 @@ export class BucketKeeper {
   save(): void {
     const savedMs = this.clock.now()
     const rows: { key: Buffer; value: Buffer }[] = []
-    const spent: { table: KeptTable; slot: Slot }[] = []
+    const written: { table: KeptTable; slot: Slot }[] = []
     for (const kind of ['ip', 'resource'] as const) {
       const table = this.tables[kind]
       const least = (table.options.capacity * grainsPerToken) / 100
@@ -113,20 +122,26 @@ export class BucketKeeper {
         const { key, lacking, paid } = slot
         if (paid === undefined && lacking < least) continue
         rows.push({ key: bucketRowKey(kind, key), value: bucketRow({ lacking, paid: paid ?? 0, savedMs }) })
-        if (paid === 0) spent.push({ table, slot })
+        written.push({ table, slot })
       }
     }
     if (rows.length === 0) return
-    this.#environment.write(() => {
+    const isSaved = this.#write(() => {
       for (const { key, value } of rows) this.#rows.put(key, value)
     })
-    for (const { table, slot } of spent) table.unpin(slot)
+    for (const { table, slot } of written) {
+      if (!isSaved) table.keepChanged(slot)
+      else if (slot.paid === 0) table.unpin(slot)
+    }
   }
 
   /** Commits what waits, saves, and closes the environment. */
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
+    this.#again?.cancel()
+    // What the disk does not take now is credited at the next start: the payment's own record says that it was not yet.
     await this.#commit()
+    this.#again?.cancel()
     this.save()
     await this.#environment.close()
   }
@@ -137,15 +152,28 @@ export class BucketKeeper {
    */
   async #commit(): Promise<void> {
     const batch = this.#waiting
+    this.#again = undefined
     if (batch.length === 0) return
+    let fresh: readonly boolean[] = []
+    const isWritten = this.#write(() => {
+      fresh = batch.map(({ credit }) => this.#add(credit))
+    })
+    if (!isWritten) {
+      this.#again = this.clock.after(againMs, () => void this.#commit())
+      return
+    }
     this.#waiting = []
-    const fresh = this.#environment.write(() => batch.map(({ credit }) => this.#add(credit)))
     // Memory is changed in the same turn as the commit: a save in between would overwrite the row with the old value
     // in memory.
     for (const [at, { credit }] of batch.entries()) if (fresh[at] === true) this.#count(credit)
     await this.#environment.flushed()
     for (const [at, { resolve }] of batch.entries())
       resolve({ kind: fresh[at] === true ? 'credited' : 'known' })
+  }
+
+  /** One transaction; false where the disk does not take it. */
+  #write(act: () => void): boolean {
+    return whileDiskTakes(this.#disk, () => this.#environment.write(act))
   }
 
   /** The row may be behind for spent tokens, but never for paid ones, so an addition to it loses nothing. */
@@ -204,9 +232,10 @@ export class BucketKeeper {
       const row = readBucketRow(value)
       return row.paid === 0 && this.#lackingNow(readBucketRowKey(key).kind, row, now) === 0
     })
-    this.#environment.write(() => {
+    const isWritten = this.#write(() => {
       for (const { key } of outdated) table.remove(key)
     })
+    if (!isWritten) return
     const last = entries.length < pruneRows ? undefined : entries.at(-1)
     this.#cursor =
       last === undefined ? { table: name === 'rows' ? 'payments' : 'rows' } : { table: name, key: last.key }
@@ -216,9 +245,9 @@ export class BucketKeeper {
   #readSecret(): Secret {
     const table = this.#environment.table('secret')
     const name = Buffer.from('hash')
-    const known = table.get(name) ?? randomBytes(8)
-    this.#environment.write(() => table.add(name, known))
-    const bytes = Buffer.from(known)
+    const known = table.get(name)
+    const bytes = Buffer.from(known ?? randomBytes(8))
+    if (known === undefined) this.#environment.write(() => table.add(name, bytes))
     return { low: bytes.readInt32BE(0), high: bytes.readInt32BE(4) }
   }
 }

@@ -54,6 +54,11 @@ export class KeptTable extends BucketTable {
     this.locks.release(block)
   }
 
+  /** The slot is given again by `changed`: what was to be written of it is not on the disk. */
+  keepChanged({ at }: Slot): void {
+    Atomics.store(this.words, this.marks + Math.floor((at - this.first) / (numbersPerSlot * blockSlots)), 1)
+  }
+
   /** The slots in use of blocks that changed since they were last asked for. */
   *changed(): Iterable<Slot> {
     for (let block = 0; block < this.blocks; block += 1) {

@@ -1,5 +1,9 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { Outage } from '../actor/outage.js'
+import { isRefusal } from '../format/refusal.js'
+import { tryWrite, whileDiskTakes } from '../store/disk-error.js'
+import { writePatiently } from '../store/patient-write.js'
 import type { Witness } from './chain-witness.js'
 import type { Facilitator, Settled } from './facilitator.js'
 import { isOfContract, Lanes } from './lanes.js'
@@ -59,7 +63,7 @@ export class Cashier {
   readonly #flights = new Map<string, Flight>()
   #learning: Timer | undefined
   #forgetting: Timer | undefined
-  #closed = false
+  readonly #closing = new AbortController()
   readonly #signers: Signers
   readonly #lanes: Lanes
   readonly #shared: SharedSettlement
@@ -68,6 +72,10 @@ export class Cashier {
     this.#signers = new Signers(parts.clock)
     this.#lanes = new Lanes(parts.options, parts.clock)
     this.#shared = new SharedSettlement(parts)
+  }
+
+  get #closed(): boolean {
+    return this.#closing.signal.aborted
   }
 
   /** Takes up what an earlier process left, and begins to ask what the facilitator supports. Does not wait. */
@@ -82,7 +90,13 @@ export class Cashier {
       this.#fly(record.payment, Promise.resolve(), going)
     }
     void this.#learn(this.parts.options.supportedRetryMs)
-    this.#forgetting = clock.every(60_000, () => ledger.forget(clock.now(), forgetMax))
+    const disk = new Outage(
+      log,
+      'the disk is full or fails: old payments are kept',
+      'old payments are forgotten again',
+    )
+    const forget = (): unknown => whileDiskTakes(disk, () => void ledger.forget(clock.now(), forgetMax))
+    this.#forgetting = clock.every(60_000, forget)
   }
 
   /** Answers an edge thread. Never rejects but for bugs. */
@@ -134,7 +148,7 @@ export class Cashier {
 
   /** Stops; settlements that are under way are resumed at the next start. */
   async close(): Promise<void> {
-    this.#closed = true
+    this.#closing.abort()
     this.#learning?.cancel()
     this.#forgetting?.cancel()
     await this.parts.ledger.close()
@@ -213,7 +227,13 @@ export class Cashier {
     if (ownership === 'unreachable') return { state: 'down' }
     if (taken === undefined && !(await this.#shared.ask(order))) return { state: 'down' }
     if (this.#closed) return { state: 'down' }
-    const record = ledger.ask(order, clock.now())
+    const record = tryWrite(() => ledger.ask(order, clock.now()))
+    if (record !== undefined && isRefusal(record)) {
+      // Nobody was asked for its settlement yet, and nobody else shall.
+      log.error({ reason: record.message }, 'a payment is not taken: it could not be written down')
+      if (taken === undefined) await this.#shared.clear(order)
+      return { state: 'down' }
+    }
     if (record === undefined) {
       log.error('the table of payments is full: new payments are refused')
       return { state: 'down' }
@@ -266,7 +286,7 @@ export class Cashier {
         if (last) return this.#fail(record, answer.reason, !never)
       }
       if (answer.said === 'unasked' && !doubt) {
-        ledger.drop(record)
+        if (!(await this.#written(() => ledger.drop(record)))) break
         await this.#shared.clear(record)
         return { state: 'down' }
       }
@@ -293,9 +313,24 @@ export class Cashier {
       : this.#settled(record, taken)
   }
 
-  #settled(record: PaymentRecord, transaction: string): Promise<CashierReply> {
+  async #settled(record: PaymentRecord, transaction: string): Promise<CashierReply> {
     const change = { state: 'settled', credited: false, transaction } as const
-    return this.#credit(this.parts.ledger.end(record, { ...change, endedMs: this.parts.clock.now() }))
+    const endedMs = this.parts.clock.now()
+    const ended = await this.#ended(record, { ...change, endedMs })
+    return ended === undefined ? { state: 'pending' } : this.#credit(ended)
+  }
+
+  /** Writes down how it ended; waits for the disk, because it has happened. Undefined: the service closes first. */
+  async #ended(record: PaymentRecord, change: Partial<PaymentRecord>): Promise<PaymentRecord | undefined> {
+    let ended = undefined as PaymentRecord | undefined
+    await this.#written(() => {
+      ended = this.parts.ledger.end(record, change)
+    })
+    return ended
+  }
+
+  #written(write: () => void): Promise<boolean> {
+    return writePatiently(write, this.#closing.signal, this.parts.log)
   }
 
   #sayUnclear({ payment }: PaymentRecord, answer: Settled): void {
@@ -306,8 +341,8 @@ export class Cashier {
     )
   }
 
-  #fail(record: PaymentRecord, reason: string, doubtful: boolean): CashierReply {
-    const { ledger, clock, log } = this.parts
+  async #fail(record: PaymentRecord, reason: string, doubtful: boolean): Promise<CashierReply> {
+    const { clock, log } = this.parts
     const said = { payment: record.payment, units: record.units, reason }
     if (doubtful)
       log.error(
@@ -315,7 +350,9 @@ export class Cashier {
         'a payment failed after an attempt without an answer: check on chain whether it was made',
       )
     else log.warn(said, 'a payment was not settled')
-    return refusedReply(ledger.end(record, { state: 'failed', reason, doubtful, endedMs: clock.now() }))
+    const change = { state: 'failed', reason, doubtful, endedMs: clock.now() } as const
+    const ended = await this.#ended(record, change)
+    return ended === undefined ? { state: 'pending' } : refusedReply(ended)
   }
 
   /** Puts the tokens into the bucket. They were paid for: this goes on until it is done. */

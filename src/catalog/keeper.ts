@@ -3,7 +3,9 @@ import { type Clock, notBefore } from '../actor/clock.js'
 import { type Log, silentLog } from '../actor/log.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import { isDamage, isDiskError, present } from '../store/lmdb.js'
+import { isDiskError } from '../store/disk-error.js'
+import { countDiskError } from '../store/disk-errors.js'
+import { isDamage, present } from '../store/lmdb.js'
 import { type Generations, shardOf } from './generations.js'
 import type { IndexOutcome } from './index-protocol.js'
 import { openIndexTables } from './index-tables.js'
@@ -68,7 +70,8 @@ interface Waiting {
 /** The one writer of the catalog: everything waiting in a turn goes into one transaction, answered after its commit. */
 export class CatalogKeeper {
   readonly #tables: CatalogTables
-  #index: IndexWriter
+  /** Undefined after a change was undone: what it remembers of the tables was undone with them. */
+  #index: IndexWriter | undefined
   /** The time of uses: by it blobs are evicted in order, whatever the system's clock does. */
   readonly #useMs: () => number
   #waiting: Waiting[] = []
@@ -84,11 +87,13 @@ export class CatalogKeeper {
   ) {
     this.#tables = openCatalogTables(options.path)
     this.#useMs = notBefore(clock, lastTouchMs(this.#tables) ?? 0)
-    this.#index = this.#indexWriter()
+    this.#indexWriter()
   }
 
+  /** The writer of the index, made anew where it is not there: that reads the disk, and may fail like any change. */
   #indexWriter(): IndexWriter {
-    return new IndexWriter(openIndexTables(this.#tables.environment), this.options.spill)
+    this.#index ??= new IndexWriter(openIndexTables(this.#tables.environment), this.options.spill)
+    return this.#index
   }
 
   /**
@@ -107,7 +112,7 @@ export class CatalogKeeper {
   /** Commits what waits, where the disk takes it, and closes the environment. */
   async close(): Promise<void> {
     this.#commit()
-    this.#index.close()
+    this.#dropIndex()
     await this.#tables.environment.close()
   }
 
@@ -121,7 +126,8 @@ export class CatalogKeeper {
     if (outcome === 'damaged' && batch.length > 1)
       for (const one of batch) this.#refuse([one], this.#commitAll([one]))
     else this.#refuse(batch, outcome)
-    if (this.#onDisk(() => this.#dropFiles(this.#index.tend())) === 'written') this.#isTroubled = false
+    if (this.#onDisk(() => this.#dropFiles(this.#indexWriter().tend())) === 'written')
+      this.#isTroubled = false
   }
 
   #refuse(batch: readonly Waiting[], outcome: Outcome): void {
@@ -136,7 +142,7 @@ export class CatalogKeeper {
     const outcome = this.#onDisk(() =>
       this.#tables.environment.write(() => {
         for (const { message } of batch) replies.push(this.#apply(message, changed))
-        this.#index.settle()
+        this.#indexWriter().settle()
       }),
     )
     if (outcome !== 'written') return outcome
@@ -159,11 +165,15 @@ export class CatalogKeeper {
         if (!this.#isTroubled) this.log.error({ err: error }, 'the disk of the catalog fails: changes wait')
         this.#isTroubled = true
       }
-      // What it remembers of the tables was undone with them.
-      this.#index.close()
-      this.#index = this.#indexWriter()
+      this.#dropIndex()
       return damaged ? 'damaged' : 'refused'
     }
+  }
+
+  /** Drops what is half merged. */
+  #dropIndex(): void {
+    this.#index?.close()
+    this.#index = undefined
   }
 
   /** A damaged page stays so until the folder is moved away: told once. */
@@ -181,12 +191,19 @@ export class CatalogKeeper {
   #dropFiles(paths: readonly string[]): void {
     if (paths.length === 0) return
     const drop = (): void => {
-      for (const path of paths) rmSync(path, { force: true })
+      try {
+        for (const path of paths) rmSync(path, { force: true })
+      } catch (error) {
+        // The next start removes what no list names.
+        if (!isDiskError(error)) throw error
+        countDiskError(error)
+      }
     }
     void this.#tables.environment.flushed().then(() => this.clock.after(openMs, drop))
   }
 
   #apply(message: CatalogRequest, changed: Changes): CatalogReply {
+    const [writer, now] = [this.#indexWriter(), this.#nowSeconds()]
     switch (message.kind) {
       case 'learn':
         for (const attributes of message.attributes) {
@@ -221,7 +238,7 @@ export class CatalogKeeper {
       case 'forget-items': {
         const keys = pendingKeys(message.ids)
         const removal = { kind: 'remove-items', keys } as const
-        const index = this.#index.apply(removal, this.#nowSeconds(), changed.row)
+        const index = writer.apply(removal, now, changed.row)
         for (const id of message.ids) {
           this.#forget(id)
           changed.ids.add(id)
@@ -234,7 +251,7 @@ export class CatalogKeeper {
       }
       case 'unwind': {
         const removed = new Set<Id>()
-        const index = this.#index.apply(message, this.#nowSeconds(), (id) => removed.add(idOfBytes(id)))
+        const index = writer.apply(message, now, (id) => removed.add(idOfBytes(id)))
         for (const id of removed) {
           this.#forgetHeight(id)
           changed.ids.add(id)
@@ -242,7 +259,7 @@ export class CatalogKeeper {
         return { kind: 'committed', index }
       }
       default:
-        return { kind: 'committed', index: this.#index.apply(message, this.#nowSeconds(), changed.row) }
+        return { kind: 'committed', index: writer.apply(message, now, changed.row) }
     }
   }
 

@@ -1,6 +1,6 @@
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import { type Log, silentLog } from '../actor/log.js'
-import { isDiskError } from '../store/lmdb.js'
+import { isDiskError } from '../store/disk-error.js'
 import type { ForkOptions, GrowingLayer, NodeRecord, PostReply } from './base-layer.js'
 import { ChainStore } from './chain-store.js'
 import type { Listening } from './listening.js'

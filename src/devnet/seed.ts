@@ -28,6 +28,8 @@ export interface Planted {
 
 /** How long the gateway may take to prove and cache an example. */
 const warmMs = 30_000
+/** What was served for so long and is not in the cache is not kept: the disk has too little room. */
+const unkeptMs = 5000
 
 /**
  * Puts the site onto the embedded chain, once, and has every example in the gateway's cache when it resolves. A start that
@@ -61,15 +63,24 @@ async function remember(file: string, planted: Planted): Promise<void> {
 }
 
 /** Asks the gateway for an id until it answers from its cache with proven bytes. */
-async function warm({ gateway, end }: Planting, id: string, root: string | undefined): Promise<void> {
+async function warm({ gateway, end, log }: Planting, id: string, root: string | undefined): Promise<void> {
   const asked = root === undefined ? {} : { 'X-GATEWAY-Root-Transaction-Id': root }
+  let servedMs = 0
   for (let waited = 0; waited <= warmMs; waited += 100) {
     const { statusCode = 0, headers } = await getHead(`${gateway}/raw/${id}`, asked, end)
     const verified = headers['x-gateway-verified'] ?? headers['x-ar-io-verified']
     // Content that the operator has blocked or limited cannot be cached by this request, and that is no failure of the start.
     if ([402, 429, 451].includes(statusCode)) return
     if (statusCode === 200 && headers['x-cache'] === 'HIT' && verified === 'true') return
+    servedMs = statusCode === 200 ? servedMs + 100 : 0
+    if (servedMs > unkeptMs) {
+      log.warn(
+        { id },
+        'an example is served, but not from the cache: is there room on the disk of DATA_PATH?',
+      )
+      return
+    }
     await pause(100, end)
   }
-  throw new Error(`the gateway did not serve the example ${id} from its cache within ${warmMs / 1000} s`)
+  throw new Error(`the gateway did not serve the example ${id} within ${warmMs / 1000} s`)
 }

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { isDiskError } from '../store/lmdb.js'
+import { isDiskError } from '../store/disk-error.js'
 import type { BaseLayer, GrowingLayer } from './base-layer.js'
 import { facilitate, facilitatorPath } from './facilitator.js'
 import { type Listening, listening } from './listening.js'

@@ -6,6 +6,8 @@ export interface Health {
   readonly uptime: number
   readonly date: string
   readonly reasons?: readonly string[]
+  /** What is less than it could be, although all is served. */
+  readonly warnings?: readonly string[]
 }
 
 /** That this thread answers: nothing else is looked at. */

@@ -6,7 +6,7 @@ import { pauseMs } from './agenda.js'
 import type { IndexQueue } from './index-queue.js'
 import { type Intake, sayRefused } from './intake.js'
 import { countImported } from './pace.js'
-import { Rounds } from './rounds.js'
+import { diskOutage, Rounds } from './rounds.js'
 import type { BroughtBlock, Supply } from './supply.js'
 
 export interface BackfillParts {
@@ -34,7 +34,7 @@ const retryMs = { first: 1000, max: 60_000 }
  * as its previous, so that the index stays one chain, and the next process sees from the index where to go on.
  */
 export class Backfill {
-  readonly #rounds = new Rounds((signal) => this.#round(signal))
+  readonly #rounds: Rounds
   /** From the top of the index down to this height no block is missing. */
   #linked: number | undefined
   #failures = 0
@@ -44,7 +44,9 @@ export class Backfill {
     private readonly parts: BackfillParts,
     /** The first block that is wanted. */
     private readonly first: number,
-  ) {}
+  ) {
+    this.#rounds = new Rounds((signal) => this.#round(signal), diskOutage(parts.log, 'older blocks'))
+  }
 
   /** Rejects where the catalog is lost: the thread must end. */
   run(): Promise<void> {

@@ -3,6 +3,7 @@ import type { Log } from '../actor/log.js'
 import type { Tip } from '../actor/shared.js'
 import type { Chain } from '../chain/chain.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
+import { writePatiently } from '../store/patient-write.js'
 import { pauseMs } from './agenda.js'
 import type { IndexQueue } from './index-queue.js'
 import { type Intake, sayRefused } from './intake.js'
@@ -153,7 +154,9 @@ export class Follower {
     if (batch.length === 0) return
     this.#batch = []
     const { intake, queue, clock, log, pace } = this.parts
-    sayRefused(intake.remember(batch, clock.now()), log)
+    // The blocks are not in the index yet: what they bring is written down before, or they are brought again.
+    const remember = (): void => sayRefused(intake.remember(batch, clock.now()), log)
+    if (!(await writePatiently(remember, this.#abort.signal, log))) return
     const gaps = batch.flatMap(({ missing }) => missing)
     if (gaps.length > 0) {
       const first = { id: gaps[0]?.id, reason: gaps[0]?.refusal.message }

@@ -4,7 +4,7 @@ import type { Chain } from '../chain/chain.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import type { IndexQueue } from './index-queue.js'
-import { Rounds } from './rounds.js'
+import { diskOutage, Rounds } from './rounds.js'
 import { pendingInput, transactionAttributes } from './rows.js'
 
 export interface MempoolOptions {
@@ -21,15 +21,18 @@ export interface MempoolParts {
 
 /** Makes transactions known that wait for a block. A node that refuses is asked again all the same. */
 export class Mempool {
-  readonly #rounds = new Rounds(async (signal) => {
-    await this.#look(signal)
-    return this.options.everyMs
-  })
+  readonly #rounds: Rounds
 
   constructor(
     private readonly parts: MempoolParts,
     private readonly options: MempoolOptions,
-  ) {}
+  ) {
+    const round = async (signal: AbortSignal): Promise<number> => {
+      await this.#look(signal)
+      return this.options.everyMs
+    }
+    this.#rounds = new Rounds(round, diskOutage(parts.log, 'transactions without a block'))
+  }
 
   /** Rejects where the catalog is lost: the thread must end. */
   run(): Promise<void> {

@@ -4,6 +4,8 @@ import { packTransactions } from '../catalog/pack.js'
 import { type HeaderChain, verifiedHeader } from '../chain/verified-header.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { tryWrite } from '../store/disk-error.js'
+import { writePatiently } from '../store/patient-write.js'
 import type { Agenda } from './agenda.js'
 import type { IndexQueue } from './index-queue.js'
 import { type Intake, sayRefused } from './intake.js'
@@ -53,7 +55,8 @@ export class Orders {
 
   #bundle(id: Id): IngestReply | Refusal {
     const task = { key: idBytes(id), value: new Uint8Array(0) }
-    const refused = this.parts.bundles.put([task], this.parts.clock.now())
+    const refused = tryWrite(() => this.parts.bundles.put([task], this.parts.clock.now()))
+    if (isRefusal(refused)) return refused
     if (refused > 0) return refuse('busy', 'self', 'Bundle importer queue is full')
     this.parts.wake()
     return { kind: 'queued' }
@@ -93,7 +96,7 @@ export class Orders {
         ],
       }
     })
-    sayRefused(intake.rememberBundles([transaction], clock.now()), log)
-    this.parts.wake()
+    const remember = (): void => sayRefused(intake.rememberBundles([transaction], clock.now()), log)
+    if (await writePatiently(remember, this.#abort.signal, log)) this.parts.wake()
   }
 }

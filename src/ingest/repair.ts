@@ -10,7 +10,7 @@ import type { Transaction } from '../format/transaction.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
 import type { IndexQueue } from './index-queue.js'
 import { type Intake, type Missing, sayRefused } from './intake.js'
-import { Rounds } from './rounds.js'
+import { allEnded, diskOutage, Rounds } from './rounds.js'
 
 export interface RepairParts {
   readonly chain: HeaderChain & Pick<Chain, 'transactionOffset'>
@@ -31,9 +31,12 @@ const retryMs = { first: 1000, max: 6 * 3_600_000 }
 
 /** Asks again for transactions that a block lists and no node gave, for as long as the block is in the index. */
 export class Repair {
-  readonly #rounds = new Rounds((signal) => this.#round(signal))
+  readonly #rounds: Rounds
 
-  constructor(private readonly parts: RepairParts) {}
+  constructor(private readonly parts: RepairParts) {
+    const disk = diskOutage(parts.log, 'missing transactions')
+    this.#rounds = new Rounds((signal) => this.#round(signal), disk)
+  }
 
   /** Rejects where the catalog is lost: the thread must end. */
   run(): Promise<void> {
@@ -47,7 +50,7 @@ export class Repair {
   async #round(signal: AbortSignal): Promise<number> {
     const { agenda, clock, following } = this.parts
     const tasks = agenda.due(clock.now(), atOnce)
-    await Promise.all(tasks.map((task) => this.#repair(task, signal)))
+    await allEnded(tasks.map((task) => this.#repair(task, signal)))
     following.missing = agenda.count
     return tasks.length === 0 ? lookEveryMs : 0
   }

@@ -1,10 +1,15 @@
-import type { Clock, Timer } from '../actor/clock.js'
+import { type Clock, pause, type Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
+import type { Outage } from '../actor/outage.js'
 import type { Following } from '../actor/shared.js'
 import { idOfBytes } from '../format/id.js'
+import { isDiskError } from '../store/disk-error.js'
+import { countDiskError } from '../store/disk-errors.js'
+import { writePatiently } from '../store/patient-write.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
 import { type OpeningParts, type OpeningReport, type OpeningRules, openBundle } from './opening.js'
+import { diskOutage } from './rounds.js'
 
 export interface UnbundlerOptions extends OpeningRules {
   /** Bundles read at once. */
@@ -24,17 +29,23 @@ export interface UnbundlerParts extends Omit<OpeningParts, 'told'> {
   readonly log: Log
 }
 
+/** After an error of the disk a bundle is opened again after so long. */
+const diskMs = 5000
+
 /** Opens bundles of indexed transactions, a few at once, each as a stream, and tells the catalog of every item in them. */
 export class Unbundler {
   readonly #abort = new AbortController()
   readonly #running = new Map<string, Promise<void>>()
   #timer: Timer | undefined
   #lost: (error: unknown) => void = () => undefined
+  readonly #disk: Outage
 
   constructor(
     private readonly parts: UnbundlerParts,
     private readonly options: UnbundlerOptions,
-  ) {}
+  ) {
+    this.#disk = diskOutage(parts.log, 'bundles')
+  }
 
   /**
    * Starts, with the tasks that an earlier process left. Never resolves; rejects where the catalog is lost, and then
@@ -69,14 +80,25 @@ export class Unbundler {
   #start(task: Task): void {
     const name = Buffer.from(task.key).toString('hex')
     const work = this.#work(task)
+      .then(() => this.#disk.well())
       .catch((error: unknown) => {
-        if (!this.#abort.signal.aborted) this.#lost(error)
+        if (this.#abort.signal.aborted) return undefined
+        if (!isDiskError(error)) return this.#lost(error)
+        countDiskError(error)
+        this.#disk.failed({ err: error })
+        // It keeps its place meanwhile, so that no more is begun than the disk takes.
+        return pause(diskMs, this.#abort.signal)
       })
       .finally(() => {
         this.#running.delete(name)
         this.wake()
       })
     this.#running.set(name, work)
+  }
+
+  /** Waits for the disk: opened again, a bundle is read again. False: the thread stops. */
+  #written(write: () => void): Promise<boolean> {
+    return writePatiently(write, this.#abort.signal, this.parts.log)
   }
 
   async #work(task: Task): Promise<void> {
@@ -94,7 +116,7 @@ export class Unbundler {
     if (this.#abort.signal.aborted) return
     meters.of('data_items_bad_total').add(report.bad)
     if (failure === undefined) {
-      agenda.done(task)
+      if (!(await this.#written(() => agenda.done(task)))) return
       meters.of('bundles_unbundled_total').add(1)
       log[report.bad > 0 ? 'warn' : 'debug']({ id, ...report }, 'unbundled')
       return
@@ -102,14 +124,14 @@ export class Unbundler {
     const reason = failure.refusal.message
     const orphan = failure.cause === 'orphan' && task.attempts + 1 >= this.options.orphanLooks
     if (orphan || failure.cause === 'bundle') {
-      agenda.done(task)
+      if (!(await this.#written(() => agenda.done(task)))) return
       meters.of('bundles_failed_total').add(1)
       log.warn({ id, reason, ...report }, 'a bundle could not be unpacked, and is not tried again')
       return
     }
     const { retryMs, retryMaxMs } = this.options
     const delayMs = pauseMs(task.attempts, retryMs, retryMaxMs)
-    agenda.later(task, clock.now() + delayMs)
+    if (!(await this.#written(() => agenda.later(task, clock.now() + delayMs)))) return
     meters.of('bundles_retried_total').add(1)
     log.debug({ id, reason, delayMs }, 'a bundle is tried again later')
   }

@@ -4,8 +4,9 @@ import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import { expected } from '../format/bug.js'
 import type { Asks } from '../http/upstream.js'
+import { writePatiently } from '../store/patient-write.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
-import { Rounds } from './rounds.js'
+import { allEnded, diskOutage, Rounds } from './rounds.js'
 
 export interface DeliveryOptions {
   /** 24 to 64 bytes: the receiver has them too. */
@@ -38,7 +39,7 @@ const lookEveryMs = 500
  * "id.timestamp.body">`. A receiver that does not answer does not delay the others.
  */
 export class WebhookTarget {
-  readonly #rounds = new Rounds((signal) => this.#round(signal))
+  readonly #rounds: Rounds
   #isAway = false
   /** For the log: paths and queries of receivers may hold secrets. */
   readonly #receiver: string
@@ -48,6 +49,7 @@ export class WebhookTarget {
     private readonly options: DeliveryOptions,
   ) {
     this.#receiver = new URL(parts.url).origin
+    this.#rounds = new Rounds((signal) => this.#round(signal), diskOutage(parts.log, 'events of webhooks'))
   }
 
   run(): Promise<void> {
@@ -61,7 +63,7 @@ export class WebhookTarget {
   async #round(signal: AbortSignal): Promise<number> {
     const { agenda, clock } = this.parts
     const tasks = agenda.due(clock.now(), this.options.atOnce)
-    await Promise.all(tasks.map((task) => this.#deliver(task, signal)))
+    await allEnded(tasks.map((task) => this.#deliver(task, signal)))
     return tasks.length === 0 ? lookEveryMs : 0
   }
 
@@ -70,10 +72,13 @@ export class WebhookTarget {
     const fault = await this.#tell(task, signal)
     if (signal.aborted && fault !== undefined) return
     const last = task.attempts + 1 >= this.options.attemptsMax
-    if (fault === undefined || fault.final || last) agenda.done(task)
-    else {
-      agenda.later(task, clock.now() + pauseMs(task.attempts, this.options.retryMs, this.options.retryMaxMs))
+    const { retryMs, retryMaxMs } = this.options
+    const write = (): void => {
+      if (fault === undefined || fault.final || last) agenda.done(task)
+      else agenda.later(task, clock.now() + pauseMs(task.attempts, retryMs, retryMaxMs))
     }
+    // Begun anew, the round would tell the receiver again each time.
+    if (!(await writePatiently(write, signal, log))) return
     if (fault === undefined) {
       meters.of('webhooks_total', { outcome: 'told' }).add(1)
       if (this.#isAway) log.info({ receiver: this.#receiver }, 'a webhook receiver answers again')

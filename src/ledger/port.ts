@@ -1,3 +1,4 @@
+import { isDiskError } from '../store/disk-error.js'
 import type { LedgerAccount } from './account.js'
 import type { Transfer, TransferOrder } from './transfer.js'
 
@@ -137,15 +138,12 @@ const lostShape =
 /** SQLSTATEs: connection, resources, the server stops or starts, read-only. */
 const refusedShape = /^(?:08\w{3}|53\w{3}|57P\d\d|25006)$/
 
-/** Numbers of the system (LMDB): EIO, EFBIG, ENOSPC, EROFS, EDQUOT. */
-const refusedNumbers: ReadonlySet<unknown> = new Set([5, 27, 28, 30, 122])
-
 /** True where the store could not be reached or does not write now: whoever asks again later may be answered. */
 export function isLedgerGone(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { code } = error as Error & { readonly code?: unknown }
-  if (typeof code === 'string') return lostShape.test(code) || refusedShape.test(code)
-  return refusedNumbers.has(code)
+  if (isDiskError(error)) return true
+  return typeof code === 'string' && (lostShape.test(code) || refusedShape.test(code))
 }
 
 /** A commit of which it is not known whether it happened: its orders may be given again. The log names them by this. */

@@ -14,11 +14,13 @@ import { Generations } from '../catalog/generations.js'
 import type { Examples } from '../devnet/seed.js'
 import { boundSockets, socketUsage } from '../http/listen.js'
 import { SocketWatch } from '../http/socket-watch.js'
+import { shareDiskErrors } from '../store/disk-errors.js'
 import { adminKey } from './admin-key.js'
 import { needsSwarm } from './bands-thread.js'
 import { claimDataFolder } from './data-folder.js'
 import { type Descriptors, descriptorLimit, fitted, shareDescriptors } from './descriptors.js'
 import type { SeededSite, seedSite } from './devnet-site.js'
+import { diskShares, fittedToDisk, sayShares } from './disk-shares.js'
 import { folders } from './folders.js'
 import { type GatewayPlace, gatewayServiceOf } from './gateway-service.js'
 import { isSeeding, lyingGateways } from './lying-gateways.js'
@@ -147,11 +149,15 @@ async function seeded(...given: Parameters<typeof seedSite>): Promise<SeededSite
 /** The steps before any thread starts: settings are reduced to what this machine allows, and shared memory is allocated. */
 function prepared(given: Config, log: Log): { readonly config: Config; readonly shared: SharedTables } {
   warnOfMissingAddons(log)
+  shareDiskErrors()
   stepEngineBack(log)
   giveMemoryBack()
   const descriptors = descriptorsOf(given, log)
-  const config = fitted(given, descriptors)
-  return { config, shared: sharedTables(config, descriptors) }
+  const { root } = folders(given)
+  const config = fittedToDisk(fitted(given, descriptors), diskShares(root))
+  const shared = sharedTables(config, descriptors)
+  sayShares(root, shared.disk, shared.segments?.shape.segmentBytes ?? 0, log)
+  return { config, shared }
 }
 
 /** What each part may have open; and no more sockets than that are accepted. */
@@ -191,6 +197,8 @@ async function watching(config: Config, shared: SharedTables, log: Log): Promise
   const meters = ownMeters(shared)
   const sockets = new SocketWatch(socketUsage, meters, log, systemClock)
   meters.of('cache_max_bytes').set(config.retrieval.cacheMaxBytes)
+  const { freeMinBytes, segmentBytes = 0 } = { ...shared.segments, ...shared.segments?.shape }
+  meters.of('cache_disk_free_min_bytes').set((freeMinBytes ?? shared.disk.freeMinBytes) + segmentBytes)
   const resources = new ResourceWatch(
     folders(config).root,
     meters,

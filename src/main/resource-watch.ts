@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { Generations } from '../catalog/generations.js'
+import { diskErrors } from '../store/disk-errors.js'
 import { descriptorLimit } from './descriptors.js'
 
 const lookMs = 10_000
@@ -18,6 +19,7 @@ export class ResourceWatch {
   #isSaid = false
   #isDamageSaid = false
   #looking: Promise<void> | undefined
+  #diskErrors = 0
 
   constructor(
     private readonly folder: string,
@@ -49,8 +51,15 @@ export class ResourceWatch {
     )
   }
 
+  #countDiskErrors(): void {
+    const { count } = diskErrors()
+    this.meters.of('disk_errors_total').add(count - this.#diskErrors)
+    this.#diskErrors = count
+  }
+
   async #look(): Promise<void> {
     this.#lookAtCatalog()
+    this.#countDiskErrors()
     try {
       const { bavail, blocks, bsize } = await statfs(this.folder)
       this.meters.of('data_disk_free_bytes').set(bavail * bsize)

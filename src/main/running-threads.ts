@@ -40,6 +40,9 @@ class Member implements RunningPart {
   }
 
   #watch(thread: Thread): void {
+    void thread.thrown.then((error) =>
+      this.log.fatal({ name: thread.name, err: error }, 'a thread threw an error that nobody caught'),
+    )
     void thread.gone.then((code) => {
       if (this.#replacing === undefined) this.lose(`ended with code ${code}`)
     })

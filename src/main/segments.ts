@@ -1,5 +1,6 @@
 import type { Config } from '../../config/read.js'
 import { marksBytes, type SharedSegments } from '../store/segments/marks.js'
+import type { DiskShares } from './disk-shares.js'
 import { folders } from './folders.js'
 
 /** So many at least, or room is made by too much at once. */
@@ -11,17 +12,19 @@ const segmentMinBytes = 4 * 1024 * 1024
 /** Of what may be kept, this part may lie in segments. */
 const segmentsShare = 0.5
 
-/** What threads share of the segments; undefined: there are none. */
-export function sharedSegments(config: Config): SharedSegments | undefined {
+/** What threads share of the segments; undefined: there are none. `disk`: the shares of the disk that they lie on. */
+export function sharedSegments(config: Config, disk: DiskShares): SharedSegments | undefined {
   const { cacheMaxBytes, segmentBytes: wanted } = config.retrieval
   const maxBytes = cacheMaxBytes * segmentsShare
-  const segmentBytes = Math.floor(Math.min(wanted, maxBytes / segmentsMin) / 65_536) * 65_536
+  const most = Math.min(wanted, maxBytes / segmentsMin, disk.segmentMaxBytes)
+  const segmentBytes = Math.floor(most / 65_536) * 65_536
   if (segmentBytes < segmentMinBytes) return undefined
   // What a stop leaves is shorter than a whole one: so there may be more of them.
   const shape = { cells: Math.min(65_536, Math.ceil(maxBytes / segmentBytes) * 2 + 64), segmentBytes }
   return {
     folder: folders(config).segments,
     maxBytes: Math.floor(maxBytes),
+    freeMinBytes: disk.freeMinBytes,
     shape,
     memory: new SharedArrayBuffer(marksBytes(shape)),
   }

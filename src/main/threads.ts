@@ -22,6 +22,7 @@ import { soundBytes } from '../store/sound-files.js'
 import { PendingMarks } from '../upload/pending-marks.js'
 import { bandsReading, bandsThread } from './bands-thread.js'
 import type { Descriptors } from './descriptors.js'
+import { type DiskShares, diskShares } from './disk-shares.js'
 import { folders } from './folders.js'
 import { gatewayOptions, localOnly } from './gateway-options.js'
 import { type LimitsLines, paceOf } from './limits.js'
@@ -58,6 +59,8 @@ export interface SharedTables {
   readonly pendingItems: SharedArrayBuffer
   /** Weights of the gateways of the network. */
   readonly peerWeights: SharedArrayBuffer
+  /** How the disk of DATA_PATH is shared out. */
+  readonly disk: DiskShares
   /** Absent: every payload has a file of its own. */
   readonly segments?: SharedSegments
   /** Absent where the system sets no bound. */
@@ -66,8 +69,10 @@ export interface SharedTables {
 
 export function sharedTables(config: Config, descriptors?: Descriptors): SharedTables {
   const { server, retrieval, peers, queries } = config
-  const segments = sharedSegments(config)
+  const disk = diskShares(folders(config).root)
+  const segments = sharedSegments(config, disk)
   return {
+    disk,
     ...(descriptors === undefined ? {} : { descriptors }),
     ...(segments === undefined ? {} : { segments }),
     generations: new SharedArrayBuffer(generationBytes),

@@ -4,6 +4,7 @@ import type { Config } from '../../config/read.js'
 import { runningServices, servicePorts } from '../../config/services.js'
 import type { Part } from '../actor/supervise.js'
 import type { UploadThread, UploadThreadSaid } from '../upload/wiring.js'
+import { diskShares } from './disk-shares.js'
 import { folders } from './folders.js'
 import { clientsOf, paceOf } from './limits.js'
 import { chainOptions } from './network.js'
@@ -135,7 +136,7 @@ function uploadThread(
   gateway: string,
 ): Omit<UploadThread, 'adminKey' | 'row' | 'meters' | 'serve' | 'chain'> {
   const { server, uploads } = config
-  const { keys } = folders(config)
+  const { keys, root } = folders(config)
   const { tables, log, parts } = uploadFolders(config)
   return {
     drainMs: server.drainMs,
@@ -157,7 +158,7 @@ function uploadThread(
     release: server.release,
     proofThreads: Math.max(1, server.edgeThreads >> 1),
     signThreads: server.edgeThreads,
-    diskMinBytes: uploads.diskMinBytes,
+    diskMinBytes: uploads.diskMinBytes ?? diskShares(root).freeMinBytes,
     bundling: bundlingRules(config),
     ...sandboxOf(config),
     ...webhooksOf(config),

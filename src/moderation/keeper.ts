@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { expected } from '../format/bug.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { diskRefusal, isDiskError } from '../store/disk-error.js'
 import type { ModerationReply, ModerationRequest } from './protocol.js'
 import type { Sieve } from './sieve.js'
 import type { ModerationStore } from './store.js'
@@ -54,6 +55,7 @@ export class ModerationKeeper {
       return { kind: 'done', changed: changed.length > 0 }
     } catch (error) {
       this.log.error({ err: expected(error), what, by }, 'the block list could not be written')
+      if (isDiskError(error)) return diskRefusal(error)
       return refuse('upstream', 'self', 'the block list could not be written')
     }
   }

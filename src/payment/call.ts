@@ -5,6 +5,7 @@ import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
 import { answerSmall, htmlType, noStore, textType } from '../http/small-answer.js'
 import { isLedgerGone } from '../ledger/port.js'
+import { diskRefusal, isDiskError } from '../store/disk-error.js'
 import type { Turns } from './turns.js'
 
 /**
@@ -148,7 +149,8 @@ async function answerOf(route: CallRoute, call: Call): Promise<ServiceAnswer> {
     return await route.answer(call)
   } catch (error) {
     if (!isLedgerGone(error)) throw error
-    const text = route.path.includes('/approvals') ? 'Database error' : 'Cloud Database Unavailable'
+    const known = route.path.includes('/approvals') ? 'Database error' : 'Cloud Database Unavailable'
+    const text = isDiskError(error) ? `${known}: ${diskRefusal(error).message}` : known
     return { status: 503, text, lines: '\r\nRetry-After: 5' }
   }
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import type { Following, Tip } from '../actor/shared.js'
 import { type Health, lifeOf } from '../http/life.js'
+import { isDiskFailing } from '../store/disk-errors.js'
 import { roomMinBytes } from '../store/disk-full.js'
 
 export interface HealthParts {
@@ -26,14 +27,32 @@ export function healthOf({ clock, meters, startedMs, tip, following, itemsSilent
     ...(itemsSilentMs !== undefined && silentMs > itemsSilentMs
       ? [`no data item was indexed for ${Math.floor(silentMs / 1000)} seconds`]
       : []),
-    // 0: nobody has looked at the disk yet.
-    ...(meters.total('data_disk_size_bytes') > 0 && meters.total('data_disk_free_bytes') < roomMinBytes
-      ? ['the disk of DATA_PATH is full: content is served, what is new is not kept']
-      : []),
+    ...diskFaults(meters, now),
     ...(meters.total('catalog_damaged') > 0
       ? ['the catalog is damaged: see "A database is broken" in deploy/OPERATING.md']
       : []),
   ]
-  const life = lifeOf({ clock, startedMs })
+  const warnings = diskWarnings(meters)
+  const life = { ...lifeOf({ clock, startedMs }), ...(warnings.length === 0 ? {} : { warnings }) }
   return reasons.length === 0 ? life : { ...life, status: 'unhealthy', reasons }
+}
+
+function diskFaults(meters: Meters, nowMs: number): string[] {
+  // 0: nobody has looked at the disk yet.
+  if (meters.total('data_disk_size_bytes') > 0 && meters.total('data_disk_free_bytes') < roomMinBytes)
+    return [
+      'the disk of DATA_PATH is full: content is served; what is new is not kept, uploads and payments are refused',
+    ]
+  if (!isDiskFailing(nowMs)) return []
+  return [
+    'the disk of DATA_PATH refuses writes: content is served; what is new may not be kept, uploads and payments are refused',
+  ]
+}
+
+function diskWarnings(meters: Meters): string[] {
+  const isLooked = meters.total('data_disk_size_bytes') > 0
+  const isTight = meters.total('data_disk_free_bytes') < meters.total('cache_disk_free_min_bytes')
+  return isLooked && isTight
+    ? ['the disk of DATA_PATH has little room: content up to 1 MiB is served, but not cached']
+    : []
 }

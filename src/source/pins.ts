@@ -1,4 +1,5 @@
-import { type Environment, isDiskError, openEnvironment, present, type Table } from '../store/lmdb.js'
+import { isDiskError } from '../store/disk-error.js'
+import { type Environment, openEnvironment, present, type Table } from '../store/lmdb.js'
 
 /** Each takes some 200 bytes of memory. */
 export const pinsMax = 100_000

@@ -22,7 +22,7 @@ export interface SmallContent {
  * never do. Throws where their folder cannot be used at all.
  */
 export function openSmallContent(
-  { folder, shape, memory, maxBytes }: SharedSegments,
+  { folder, shape, memory, maxBytes, freeMinBytes }: SharedSegments,
   onEvicted: (digests: readonly Uint8Array[]) => void,
   clock: Clock,
   log: Log,
@@ -30,7 +30,7 @@ export function openSmallContent(
 ): SmallContent {
   const marks = new SegmentMarks(memory, shape)
   const payloadMaxBytes = Math.min(segmentDefaults.payloadMaxBytes, Math.floor(shape.segmentBytes / 8))
-  const { freeMinBytes, commitMs } = segmentDefaults
+  const { commitMs } = segmentDefaults
   const rules = { folder, payloadMaxBytes, freeMinBytes, commitMs, maxBytes: () => maxBytes, onEvicted }
   const store = SegmentStore.open({ ...rules, isPinned }, marks, clock, log)
   const reader = new SegmentReader(folder, marks, clock)

@@ -5,10 +5,8 @@ import { constants } from 'node:os'
 export const roomMinBytes = 16 * 2 ** 20
 
 /**
- * Does `act`, a transaction of LMDB. Where the disk of `folder` has no room for it this throws, as LMDB would in its middle.
- * LMDB itself must not meet that: where the system refuses it a write, lmdb-js 3.5 puts a message of up to 130 bytes into 100
- * bytes of memory, and the process ends at some later allocation. The look takes some 2 us. A quota of this user, or a limit of
- * file sizes, is not seen here.
+ * Does `act`, a transaction of LMDB. Where the disk of `folder` has no room for it this throws, as LMDB would in its middle. The
+ * look takes some 2 us. What comes all of a sudden, or by a quota, LMDB meets itself (`native/database`).
  */
 export function withRoom<T>(folder: string, act: () => T): T {
   if (freeBytes(folder) >= roomMinBytes) return act()

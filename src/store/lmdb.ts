@@ -1,8 +1,9 @@
 import { constants, copyFileSync, mkdirSync, readdirSync } from 'node:fs'
-import { constants as systemConstants } from 'node:os'
 import { join } from 'node:path'
 import { type Database, open, type RootDatabase } from 'lmdb'
-import { codeOf } from './blobs.js'
+import { guardDatabases, refusedWrite } from '../../native/database/database.js'
+import { diskError, isDiskError, lostStateCode } from './disk-error.js'
+import { countDiskError } from './disk-errors.js'
 import { withRoom } from './disk-full.js'
 import { makeFolder } from './folder.js'
 import { BrokenDatabase, databaseFault } from './lmdb-check.js'
@@ -149,6 +150,29 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
   }
 }
 
+/**
+ * Does `act` in one transaction. Where the disk refuses a write LMDB gives EIO, whatever was the reason: what is thrown has the
+ * real one.
+ */
+function committed<T>(root: RootDatabase<Buffer, Buffer>, path: string, act: () => T): T {
+  refusedWrite()
+  try {
+    return withRoom(path, () => root.transactionSync(act))
+  } catch (error) {
+    const code = refusedWrite() ?? systemCode(error)
+    const told =
+      code === undefined ? error : diskError(code, `a change of a database was undone: ${path}`, error)
+    if (isDiskError(told)) countDiskError(told)
+    throw told
+  }
+}
+
+/** The system's number of an error of the disk, where LMDB gives it: a flush failed. */
+function systemCode(error: unknown): number | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'number' && code > 0 && isDiskError(error) ? code : undefined
+}
+
 /** Copies an environment without its free pages, and the files in folders beside it. */
 async function copied(root: RootDatabase<Buffer, Buffer>, path: string, target: string): Promise<void> {
   await root.backup(target, true)
@@ -169,6 +193,7 @@ async function copied(root: RootDatabase<Buffer, Buffer>, path: string, target: 
  */
 export function openEnvironment(path: string, tablesMax = 16, durable = false): Environment {
   makeFolder(path)
+  guardDatabases()
   const fault = databaseFault(path, 0)
   if (fault !== undefined) throw new BrokenDatabase(path, fault)
   const root: RootDatabase<Buffer, Buffer> = open({
@@ -193,7 +218,7 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
   return {
     path,
     table: (name) => tableOf(database(name)),
-    write: (act) => withRoom(path, () => root.transactionSync(act)),
+    write: (act) => committed(root, path, act),
     flushed: async () => {
       await root.flushed
     },
@@ -216,31 +241,12 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
 /** Value of entries whose key says it all. LMDB holds empty values well. */
 export const present: Uint8Array = noBytes
 
-const { EDQUOT, EFBIG, EIO, ENOSPC, EROFS } = systemConstants.errno
-const diskErrors = new Map([
-  ['EDQUOT', EDQUOT],
-  ['EFBIG', EFBIG],
-  ['EIO', EIO],
-  ['ENOSPC', ENOSPC],
-  ['EROFS', EROFS],
-])
-const diskErrorNumbers: ReadonlySet<unknown> = new Set(diskErrors.values())
-
 /**
  * Whether a read or a `write` threw because a page of the database was overwritten. LMDB reads nothing more in that transaction:
  * after a failed read `refresh` begins another one. A failed `write` was undone. What LMDB does not notice ends the process.
  */
 export function isDamage(error: unknown): boolean {
   // Errors of LMDB itself have numbers of their own; those of the system are errors of the disk, which pass.
-  return error instanceof Error && 'code' in error && typeof error.code === 'number' && error.code < -30_000
-}
-
-/**
- * Whether `write` (or a call of the file system) threw because the disk is full or fails. The transaction was undone then, and
- * the environment can be used as before. LMDB gives the system's number of an error where Node gives its name.
- */
-export function isDiskError(error: unknown): boolean {
-  const name = codeOf(error)
-  if (name !== undefined) return diskErrors.has(name)
-  return error instanceof Error && 'code' in error && diskErrorNumbers.has(error.code)
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'number' && code < -30_000 && code !== lostStateCode
 }

@@ -1,9 +1,9 @@
 import { type Clock, pause } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Id } from '../format/id.js'
+import { writePatiently } from '../store/patient-write.js'
 import type { Charged } from './charging.js'
 import type { GatewayNews } from './gateway-news.js'
-import { writePatiently } from './patient-write.js'
 import type { ReceiptNews } from './receipt-news.js'
 import type { AcceptedItem, Uploads } from './uploads.js'
 

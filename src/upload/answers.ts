@@ -1,7 +1,6 @@
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { statusOf } from '../http/status.js'
-import { isDiskError } from '../store/lmdb.js'
-import { diskRefusal } from '../store/segments/disk.js'
+import { diskRefusal, isDiskError } from '../store/disk-error.js'
 
 /** What a client is told. `lines`: header lines, each with CRLF in front. */
 export interface UploadAnswer {

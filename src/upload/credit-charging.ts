@@ -5,6 +5,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { GroupCommit } from '../ledger/group.js'
 import type { CreditsPort, Payer } from '../payment/port.js'
 import { kyveAddress, nativeAddress, normalizedAddress } from '../proof/address.js'
+import { tryWrite } from '../store/disk-error.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import { answerOf, paymentAway, said, type UploadAnswer } from './answers.js'
 import {
@@ -16,7 +17,6 @@ import {
   type ItemCharge,
 } from './charging.js'
 import type { FreePools } from './free-pools.js'
-import { tryWrite } from './patient-write.js'
 import type { Uploader } from './uploader.js'
 
 /** A client is told within a second that nobody can be asked for credits. */

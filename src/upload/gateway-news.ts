@@ -7,8 +7,8 @@ import { saidOfPayload } from '../format/media-type.js'
 import { Upstream } from '../http/upstream.js'
 import { normalizedAddress } from '../proof/address.js'
 import type { Environment, Table } from '../store/lmdb.js'
+import { writePatiently } from '../store/patient-write.js'
 import { keptItem } from './kept-items.js'
-import { writePatiently } from './patient-write.js'
 import { isGone, type Uploads } from './uploads.js'
 
 export interface GatewayNewsParts {

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Chain } from '../chain/chain.js'
 import { isRefusal } from '../format/refusal.js'
-import { writePatiently } from './patient-write.js'
+import { writePatiently } from '../store/patient-write.js'
 import type { Uploads } from './uploads.js'
 
 const word = 'height'

@@ -1,4 +1,5 @@
 import { networkOfAddress } from '../format/ip.js'
+import { roomMinBytes } from '../store/disk-full.js'
 import { textAnswer, type UploadAnswer } from './answers.js'
 import { EvictionOrder, type Victim } from './evictable.js'
 
@@ -149,6 +150,8 @@ export class HeldRoom {
   /** Why so many bytes would not be taken if they came now. Nothing is dropped for what may never come. */
   foresee(holder: Holder, bytes: number): UploadAnswer | undefined {
     if (holder.isGone) return gone
+    // Nothing of it could be written down: nobody gives room up for that.
+    if (this.bounds.freeBytes() < roomMinBytes) return diskFull
     const { client, terms } = holder
     const own = client === undefined || terms.isPaid ? 0 : (this.#bytesOf.get(client) ?? 0) + bytes
     if (own > this.#maxBytes() / shareParts) {
@@ -182,6 +185,7 @@ export class HeldRoom {
 
 const again = '\r\nRetry-After: 60'
 const noRoom = textAnswer(503, 'Too many parts wait to be finalized', again)
+const diskFull = textAnswer(503, 'the disk is full', again)
 const gone = textAnswer(503, 'The upload was dropped, because others needed its room: begin it again', again)
 
 function drop({ one }: Victim<Holder>): void {

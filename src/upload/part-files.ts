@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { FairSlots } from '../actor/fair-slots.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
+import { diskRefusal } from '../store/disk-error.js'
 import { makeFolder } from '../store/folder.js'
-import { diskRefusal } from '../store/segments/disk.js'
 
 const flush = promisify(fsync)
 

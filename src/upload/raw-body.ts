@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { BodyFlow, BodySink, Request } from '../http/exchange.js'
 import { codeOf } from '../store/blobs.js'
+import { diskRefusal } from '../store/disk-error.js'
 import { makeFolder } from '../store/folder.js'
-import { diskRefusal } from '../store/segments/disk.js'
 
 /** More lies in a file: so a hundred uploads at once take 25 MiB of memory. */
 const memoryMaxBytes = 262_144

@@ -1,6 +1,6 @@
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
+import { tryWrite } from '../store/disk-error.js'
 import type { Environment, Table } from '../store/lmdb.js'
-import { tryWrite } from './patient-write.js'
 import type { Receipt } from './receipt.js'
 import type { AcceptedItem, Uploads } from './uploads.js'
 

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
-import { isDiskError } from '../store/lmdb.js'
+import { isDiskError } from '../store/disk-error.js'
 import type { DurableLog } from '../store/segments/durable-log.js'
 import type { GatewayNews } from './gateway-news.js'
 import type { ItemAnnouncer } from './item-announcer.js'

@@ -33,6 +33,7 @@ t.test('small payloads of a gateway are read in their segment, and nothing is le
     shape,
     memory: new SharedArrayBuffer(marksBytes(shape)),
     maxBytes: 2 ** 24,
+    freeMinBytes: 0,
   }
   // More payloads than there are places in the progress table: a reader that was not forgotten would show.
   const { opener, catalog, stop } = await threads(t, {

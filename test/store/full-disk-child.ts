@@ -1,7 +1,9 @@
 /** Writes to a database in a folder of a small file system of its own: before it is full, while it is, and afterwards. */
+
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { isDiskError, openEnvironment } from '../../src/store/lmdb.js'
+import { isDiskError } from '../../src/store/disk-error.js'
+import { openEnvironment } from '../../src/store/lmdb.js'
 import { fillDisk } from '../fill-disk.js'
 
 const [folder = ''] = process.argv.slice(2)

@@ -1,7 +1,7 @@
 /** Writes items into the tables of uploads, and says in lines what becomes of it: told by its parent how large a file may be. */
 import { createHash } from 'node:crypto'
 import { idOfBytes } from '../../src/format/id.js'
-import { writePatiently } from '../../src/upload/patient-write.js'
+import { writePatiently } from '../../src/store/patient-write.js'
 import { openUploadTables, Uploads } from '../../src/upload/uploads.js'
 
 const [path = '', count = ''] = process.argv.slice(2)

@@ -92,10 +92,10 @@ t.test('who holds most gets no more room by dropping others', async (t) => {
 })
 
 t.test('half of what the disk has is left to others', async (t) => {
-  const room = new HeldRoom({ placesMax: 10, maxBytes: 1e6, freeBytes: () => 1000 - room.bytes })
+  const room = new HeldRoom({ placesMax: 10, maxBytes: 1e12, freeBytes: () => 1e9 - room.bytes })
   const holder = room.enter({ client: undefined, hasPlace: true, isPaid: false, drop: () => undefined })
-  t.equal(room.roomFor(holder, 500), undefined)
-  room.grow(holder, 500, 1)
+  t.equal(room.roomFor(holder, 5e8), undefined)
+  room.grow(holder, 5e8, 1)
   t.match(room.roomFor(holder, 1), { status: 503 })
 })
 

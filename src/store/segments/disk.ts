@@ -14,7 +14,6 @@ import {
 } from 'node:fs'
 import { promisify } from 'node:util'
 import { allocate } from '../../../native/mapped/mapped.js'
-import { type Refusal, refuse } from '../../format/refusal.js'
 import { makeFolder } from '../folder.js'
 import { synced } from '../synced.js'
 
@@ -99,14 +98,4 @@ export const systemDisk: Disk = {
     const { bavail, bsize } = statfsSync(folder)
     return bavail * bsize
   },
-}
-
-/** The refusal for an error of a disk. */
-export function diskRefusal(error: unknown): Refusal {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return refuse(
-    'busy',
-    'self',
-    code === 'ENOSPC' || code === 'EDQUOT' ? 'the disk is full' : 'the disk failed',
-  )
 }

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import { type Disk, diskRefusal, systemDisk } from './disk.js'
+import { diskRefusal } from '../disk-error.js'
+import { type Disk, systemDisk } from './disk.js'
 import { LogDraft, metaMaxBytes } from './log-draft.js'
 import { LogFile, type LogPlace, logFileName } from './log-file.js'
 import { type LoggedItem, type ScanOutcome, scanLog } from './log-scan.js'

@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import { diskRefusal } from './disk.js'
+import { diskRefusal } from '../disk-error.js'
 import type { LogFile, LogPlace } from './log-file.js'
 import { HeldPieces, type PieceMemory } from './piece-memory.js'
 import { headOfRecordBytes, type RecordDigest, splitOf, sumOfMeta, writeRecordHead } from './record.js'

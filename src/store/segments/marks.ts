@@ -16,6 +16,8 @@ export interface SharedSegments {
   readonly folder: string
   /** Bytes that they may take. */
   readonly maxBytes: number
+  /** Bytes of the disk that they leave free. */
+  readonly freeMinBytes: number
   readonly shape: MarksShape
   /** Memory of the `SegmentMarks`. */
   readonly memory: SharedArrayBuffer
@@ -51,6 +53,8 @@ export function marksBytes(shape: MarksShape): number {
 export class SegmentMarks {
   readonly #cells: Int32Array
   readonly #words: number
+  /** Slots of a segment that there are bits for. A segment of an earlier run may be larger: what lies behind is never marked. */
+  readonly #slots: number
 
   /** `memory` as large as `marksBytes` said, the same on every thread. */
   constructor(
@@ -59,6 +63,7 @@ export class SegmentMarks {
   ) {
     this.#cells = new Int32Array(memory)
     this.#words = wordsOf(shape)
+    this.#slots = this.#words * 32
   }
 
   /** Changes with each commit of the index. */
@@ -99,7 +104,8 @@ export class SegmentMarks {
    * and of which `ask` hears no more.
    */
   againBit(cell: number, slot: number): Cell & { readonly bit: number } {
-    return { cells: this.#cells, at: this.#wordOf(cell, 2, slot), bit: slot & 31 }
+    const known = Math.min(slot, this.#slots - 1)
+    return { cells: this.#cells, at: this.#wordOf(cell, 2, known), bit: known & 31 }
   }
 
   /** Bytes of all segments, as the last commit had them. */
@@ -174,12 +180,13 @@ export class SegmentMarks {
   }
 
   #has(cell: number, which: Plane, slot: number): boolean {
+    if (slot >= this.#slots) return false
     return (((this.#cells[this.#wordOf(cell, which, slot)] ?? 0) >>> (slot & 31)) & 1) === 1
   }
 
   /** Most are set already, and looking is cheaper than setting. */
   #set(cell: number, which: Plane, slot: number): void {
-    if (!this.#has(cell, which, slot))
+    if (slot < this.#slots && !this.#has(cell, which, slot))
       Atomics.or(this.#cells, this.#wordOf(cell, which, slot), 1 << (slot & 31))
   }
 }

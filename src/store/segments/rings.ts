@@ -1,6 +1,7 @@
 import type { Log } from '../../actor/log.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
-import { type Disk, diskRefusal, type OpenFile } from './disk.js'
+import { diskRefusal } from '../disk-error.js'
+import type { Disk, OpenFile } from './disk.js'
 import { Ghosts } from './ghosts.js'
 import type { SegmentMarks } from './marks.js'
 import { type SegmentPlace, samePlace, segmentName } from './place.js'

@@ -1,16 +1,19 @@
-/** The disk of the upload service is full for some time: uploads are refused in plain words, and go on without a start. */
+/**
+ * A disk of 300 MB: a new devnet starts there, and caches content. Full for some time, it refuses uploads and payments in plain
+ * words; all goes on without a start.
+ */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
 import { fillDisk } from '../fill-disk.js'
 import { random } from '../property.js'
-import { run } from './running.js'
+import { run, seeded } from './running.js'
 
 const own = ['unshare', '--map-root-user', '--mount', 'sh', '-c'] as const
-const mount = 'mount -t tmpfs -o size=200m none "$0"'
+const mount = 'mount -t tmpfs -o size=300m none "$0"'
 const [command, ...words] = own
 const isAble = spawnSync(command, [...words, mount, t.testdir()]).status === 0
 const skip = !isAble && 'nobody may mount a file system here'
@@ -19,19 +22,20 @@ const signer = ed25519Signer(Buffer.alloc(32, 31))
 const itemOf = (bytes: number): Buffer =>
   Buffer.from(signItem(signer, {}, Buffer.alloc(bytes, `an item ${random()}`)))
 
-t.test('uploads are refused while it is full, and go on afterwards', { skip }, async (t) => {
+t.test('uploads and payments are refused while it is full, and go on afterwards', { skip }, async (t) => {
   const folder = t.testdir()
-  const uploads = join(folder, 'uploads')
-  mkdirSync(uploads)
   const settings = {
-    DEVNET_SEED: 'false',
+    ...seeded,
     DEVNET_BLOCK_MS: '300',
     UPLOAD_DISK_MIN_BYTES: '0',
     UPLOAD_FREE_ITEM_BYTES: '9000000',
     UPLOAD_FREE_WALLET_BYTES: '90000000',
   }
-  const program = await run(t, folder, settings, true, [], [...own, `${mount} && exec "$@"`, uploads])
-  const { upload = '', gateway = '' } = program.urls
+  const program = await run(t, folder, settings, true, [], [...own, `${mount} && exec "$@"`, folder])
+  const { upload = '', gateway = '', payment = '' } = program.urls
+  const image = await fetch(`${gateway}/raw/${program.examples.image}`)
+  t.equal(image.headers.get('x-cache'), 'HIT', 'an example is in the cache')
+  t.ok(program.log.some(({ msg }) => msg === 'room on the disk of DATA_PATH'))
   const post = (path: string, body?: Uint8Array, headers = {}): Promise<Response> =>
     fetch(upload + path, { method: 'POST', headers, ...(body === undefined ? {} : { body }) })
   const begin = async (): Promise<string> => {
@@ -43,7 +47,7 @@ t.test('uploads are refused while it is full, and go on afterwards', { skip }, a
   t.equal((await post(`/chunks/any/${whole}/0`, itemOf(2_000_000))).status, 200)
 
   // Its file system is its own: this is the way in from outside.
-  const filler = join(`/proc/${program.process.pid}/root`, uploads, 'filler')
+  const filler = join(`/proc/${program.process.pid}/root`, folder, 'filler')
   fillDisk(filler)
   const last = { 'upload-complete': '?1', 'upload-draft-interop-version': '6' }
   const asked: readonly (readonly [string, () => Promise<Response>])[] = [
@@ -64,9 +68,18 @@ t.test('uploads are refused while it is full, and go on afterwards', { skip }, a
     t.ok(answer.headers.has('retry-after'), what)
   }
   t.equal((await fetch(`${gateway}/raw/${before.id}`)).status, 200, 'what is here is served meanwhile')
+  const buy = (): Promise<Response> =>
+    fetch(`${payment}/v1/top-up/checkout-session/${'a'.repeat(43)}/usd/1000`)
+  const refused = await buy()
+  t.equal(refused.status, 503)
+  t.match(await refused.text(), 'the disk is full')
+  const unwell = await fetch(`${gateway}/gateway/healthcheck`)
+  t.equal(unwell.status, 503)
+  t.match(await unwell.text(), /the disk of DATA_PATH .* payments are refused/)
   rmSync(filler)
 
   await eventually(async () => (await post('/tx', itemOf(1000))).status === 200)
+  t.equal((await buy()).status, 200)
   t.equal((await post(`/chunks/any/${empty}/0`, itemOf(1000))).status, 200)
   t.equal((await post(`/chunks/any/${whole}/-1`)).status, 200, 'what was here of an upload is not lost')
   await eventually(async () => {

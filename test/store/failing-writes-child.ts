@@ -1,0 +1,79 @@
+/** Writes to a database whose disk fails now and then, and compares it with what was committed. Words: folder, durable or not. */
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { isDiskError } from '../../src/store/disk-error.js'
+import { openEnvironment } from '../../src/store/lmdb.js'
+import { databaseFault } from '../../src/store/lmdb-check.js'
+
+const [folder = '', kind = '', seedText = '1'] = process.argv.slice(2)
+const environment = openEnvironment(folder, 4, kind === 'durable')
+const table = environment.table('rows')
+const model = new Map<number, Buffer>()
+const codes = new Set<unknown>()
+let [written, refused, state] = [0, 0, Number(seedText)]
+
+/** Whole numbers below `below`, the same for the same seed. */
+function next(below: number): number {
+  state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+  return Math.floor((state / 2 ** 32) * below)
+}
+
+function change(): void {
+  const draft = Array.from({ length: 1 + next(30) }, () => {
+    const value =
+      next(10) < 3 ? undefined : Buffer.alloc(1 + (next(20) === 0 ? next(60_000) : next(900)), next(256))
+    return [next(600), value] as const
+  })
+  try {
+    environment.write(() => {
+      for (const [key, value] of draft) {
+        if (value === undefined) table.remove(Buffer.from(String(key)))
+        else table.put(Buffer.from(String(key)), value)
+      }
+    })
+  } catch (error) {
+    if (!isDiskError(error)) throw error
+    codes.add((error as NodeJS.ErrnoException).code)
+    refused += 1
+    return
+  }
+  written += 1
+  for (const [key, value] of draft) {
+    if (value === undefined) model.delete(key)
+    else model.set(key, value)
+  }
+}
+
+function compare(): void {
+  environment.refresh()
+  if (table.count() !== model.size) throw new Error(`${table.count()} rows, and not ${model.size}`)
+  for (const [key, value] of model) {
+    const found = table.get(Buffer.from(String(key)))
+    if (found === undefined || Buffer.compare(found, value) !== 0) throw new Error(`row ${key} is wrong`)
+  }
+}
+
+/** One call of so many fails from now on; see faults.c. */
+function fail(oneOf: number): void {
+  const control = openSync(process.env.FAULTS_CONTROL ?? '', 'r+')
+  const word = Buffer.alloc(8)
+  word.writeBigUInt64LE(BigInt(oneOf))
+  writeSync(control, word, 0, 8, 8)
+  closeSync(control)
+}
+
+for (const oneOf of [0, 30, 5, 0]) {
+  fail(oneOf)
+  for (let at = 0; at < 150; at += 1) {
+    change()
+    if (at % 30 === 0) compare()
+  }
+}
+compare()
+await environment.close()
+const again = openEnvironment(folder, 4, kind === 'durable')
+const rows = again.table('rows').count()
+await again.close()
+const said = { written: written > 200, refused: refused > 20, codes: [...codes], lost: model.size - rows }
+process.stdout.write(
+  JSON.stringify({ ...said, fault: databaseFault(folder, Number.MAX_SAFE_INTEGER) ?? 'none' }),
+)
