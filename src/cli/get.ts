@@ -46,14 +46,19 @@ export const getCommand = clientCommand('get', help, options, async ([reference,
   return exitCode.done
 })
 
-/** What is proven, and what is only said: which block it lies in is believed, not computed. */
+/** What is proven, and what is only said: what a name means and which block it lies in are believed, not computed. */
 function proofText(headers: Headers): string {
   const how = `proven by ${headers.get('x-verified')}, ${headers.get('content-type')}`
-  const block = headers.get('x-verified-block')
-  if (block === null) return how
-  const by = headers.get('x-verified-block-by') ?? ''
-  const whose = by === '1 of 1' ? 'one gateway says, give more by --gateway' : `${by} gateways say`
-  return `${how}, in block ${block} at height ${headers.get('x-verified-height')} (as ${whose})`
+  const [nameId, block] = [headers.get('x-verified-name-id'), headers.get('x-verified-block')]
+  const named =
+    nameId === null ? '' : `, the name means ${nameId} (${whose(headers.get('x-verified-name-by'))})`
+  if (block === null) return how + named
+  const height = headers.get('x-verified-height')
+  return `${how}${named}, in block ${block} at height ${height} (${whose(headers.get('x-verified-block-by'))})`
+}
+
+function whose(by: string | null): string {
+  return by === '1 of 1' ? 'as one gateway says, give more by --gateway' : `as ${by ?? ''} gateways say`
 }
 
 /** Tells what was wrong with gateways, a line each. The last one waits: the command may end with the very same words. */

@@ -10,6 +10,9 @@ import { ItemVerifier } from '../proof/item.js'
 import { ownerOf, verifyTransaction } from '../proof/transaction.js'
 import { isBundle } from '../source/learned.js'
 
+/** Of whether the bytes are the owner's, where nothing says so more precisely. */
+export const contentFinding = 'content'
+
 /** Takes the payload as it arrives, and reports at the end who signed it. */
 export interface Judge {
   update(bytes: Uint8Array): void
@@ -71,12 +74,17 @@ export async function judgeOfTransaction(node: string, id: Id): Promise<Judge | 
     findings: () => {
       const tree = hasher.finish()
       const same = !isRefusal(tree) && Buffer.from(tx.dataRoot).equals(tree.root)
+      const unbound = refuse(
+        'unknown',
+        'upstream',
+        'a signature of format 1 does not say where the data begins and ends',
+      )
       const differs = refuse('forged', 'upstream', 'the bytes have another data root than was signed')
       return [
         ['transaction signature', held === true ? `format ${tx.format}` : held],
         ...(tx.format === 2
           ? [['data root', same ? encodeBase64url(tx.dataRoot) : differs] as [string, string | Refusal]]
-          : []),
+          : [[contentFinding, unbound] as [string, string | Refusal]]),
         ['owner', ownerText(1, ownerOf(tx))],
         ...itemFindings(inner),
       ]

@@ -7,7 +7,7 @@ import { encodeBase64url } from '../format/base64url.js'
 import { type Id, parseId } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { exitCode } from './exit-code.js'
-import { type Judge, judgeOfItem, judgeOfTransaction } from './judge.js'
+import { contentFinding, type Judge, judgeOfItem, judgeOfTransaction } from './judge.js'
 import { paint } from './paint.js'
 import { whyUnreachable } from './unreachable.js'
 
@@ -22,8 +22,9 @@ transactions the header comes from a base-layer node.
   --gateway URL  where to fetch (default: http://127.0.0.1:PORT)
   --node URL     base-layer node (default: TRUSTED_NODE_URL, or http://127.0.0.1:DEVNET_PORT)
 
-Ends with code 0 when everything holds, 4 when something does not, 3 when the gateway does not have the id, 5 when the gateway
-or the node does not answer, 2 on wrong arguments.
+Ends with code 0 when the content is proven and everything holds, 4 when something does not or nobody can prove the content (a
+transaction of format 1, an id that neither the gateway's root nor the node accounts for), 3 when the gateway does not have the
+id, 5 when the gateway or the node does not answer, 2 on wrong arguments.
 
 Example:
   sluice verify 0FJrLrxrFkVTBwRrzCCh88Gm2tG1xPxg8s_IuRZDVzw --gateway https://arweave.net --node https://arweave.net
@@ -98,7 +99,7 @@ async function judged({ id, gateway, node }: Asked): Promise<number> {
   const place = placeOf(header)
   const judge =
     place === undefined ? await judgeOfTransaction(node, id) : await judgeOfItem(gateway, id, place)
-  if (isRefusal(judge)) report.say('content', judge)
+  if (isRefusal(judge)) report.say(contentFinding, judge)
   const { digest, sizeBytes } = await read(response.body, isRefusal(judge) ? undefined : judge)
   report.say('size', `${sizeBytes} bytes`)
   report.say('digest', digestAgrees(header, digest))
@@ -106,12 +107,12 @@ async function judged({ id, gateway, node }: Asked): Promise<number> {
   return report.failed ? exitCode.untrue : exitCode.done
 }
 
-/** One line per finding; colours on a terminal. */
+/** One line per finding; colours on a terminal. What is not known is no failure, unless it is the content. */
 class Report {
   failed = false
 
   say(what: string, found: string | Refusal): void {
-    const wrong = isRefusal(found) && found.refused !== 'unknown'
+    const wrong = isRefusal(found) && (found.refused !== 'unknown' || what === contentFinding)
     const mark = wrong
       ? paint('red', 'NO  ')
       : isRefusal(found)

@@ -14,7 +14,7 @@ import type { Kept } from './keeping.js'
 import { leave } from './leave.js'
 import { openLocal } from './local-blob.js'
 import type { Opening } from './opening.js'
-import { defect, forbiddenBytes, unknownEverywhere, weightier } from './refusals.js'
+import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier } from './refusals.js'
 import { resuming } from './resuming.js'
 import type { Found } from './source.js'
 import { attributesFound, openingOf, type TransferTarget, wantedOf } from './transfer-target.js'
@@ -22,6 +22,9 @@ import { writeAside } from './write-aside.js'
 
 /** Held back of a payload until its digest is known to be none that is blocked: it costs nobody more than the last moment. */
 const heldBytes = 256 * 1024
+
+/** A disk with so much room is not full. */
+const plentyBytes = 2 ** 30
 
 /** A payload that is all there and judged. */
 interface Whole extends TransferTarget {
@@ -233,7 +236,9 @@ export class Fetch {
     const draft = await this.#draft.take(fileBytes)
     if (isRefusal(draft)) {
       void leave(body)
-      return draft
+      // On a disk with room, a size that only this source says does not keep the others from being asked.
+      const isBelieved = found.proven || known?.size === found.sizeBytes
+      return isBelieved || this.parts.store.freeBytes().disk < plentyBytes ? draft : tooMuchAnnounced()
     }
     const isDoubted =
       found.isListed === true || (window === undefined && this.parts.suspects.has(this.wish.id))

@@ -43,3 +43,8 @@ export function defect(): Refusal {
 export function unknownEverywhere(): Refusal {
   return refuse('unknown', 'client', 'Not found')
 }
+
+/** A source says that it has more than this machine could take. */
+export function tooMuchAnnounced(): Refusal {
+  return refuse('upstream', 'upstream', 'the source announced more bytes than there is room for')
+}

@@ -88,7 +88,10 @@ t.test('fetching with proof', async (t) => {
     t.match(await (await one.fetch(`ar://${site}/`)).text(), /It flows/)
     t.match(await (await one.fetch(`${site}/style.css`)).text(), /color-scheme/)
     t.match(await (await one.fetch(`${site}/no/such/file`)).text(), /Not here/)
-    t.match(await (await one.fetch('ar://site/')).text(), /It flows/)
+    const named = await one.fetch('ar://site/')
+    t.match(await named.text(), /It flows/)
+    t.equal(named.headers.get('x-verified-name-by'), '1 of 1', 'what a name means is one gateway’s word')
+    t.equal(named.headers.get('x-verified-name-id'), site)
   })
 
   await t.test('wrong bytes of a gateway are detected, and another one is asked', async (t) => {

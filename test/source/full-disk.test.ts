@@ -111,3 +111,34 @@ t.test('a second source that has more bytes gets no more memory than there is', 
   t.ok((await drain(next, 0, claims.second)).equals(body.subarray(0, claims.second)), 'and given back')
   next.close()
 })
+
+t.test(
+  'a source that announces more than any disk takes does not keep another one from being asked',
+  async (t) => {
+    const body = randomBytes(3_000_000)
+    const server = await upstream((_, response) => {
+      response.writeHead(200, { 'content-length': body.length })
+      response.end(body)
+    })
+    const liar = await upstream((_, response) => {
+      response.writeHead(200, { 'content-length': 2 ** 45 })
+      response.write(body)
+    })
+    const path = scratch('announced')
+    const store = new TightStore(join(path, 'blobs'))
+    store.disk = 2 ** 31
+    const house = await rig({ source: gateways([liar.url, server.url]), path, store })
+    t.teardown(async () => {
+      await house.close()
+      await Promise.all([server.close(), liar.close()])
+    })
+    const edge = house.edge()
+    // Gateways take turns: of three contents, one at least is asked of the liar first.
+    for (let turn = 0; turn < 3; turn += 1) {
+      const content = edge.grow(sure(await edge.open(someId())))
+      t.ok((await drain(content, 0, body.length)).equals(body))
+      content.close()
+    }
+    t.ok(liar.requests.length > 0)
+  },
+)

@@ -1,6 +1,6 @@
 import { isContentId } from '../bytes.js'
 import { ClientError } from '../errors.js'
-import { agreed } from './agreement.js'
+import { type Agreed, agreed } from './agreement.js'
 import { type Finding, type Gateways, untrue } from './gateways.js'
 import { responseSignature } from './http-signature.js'
 
@@ -35,13 +35,12 @@ export async function nameResolved(
   quorum: number,
   onFinding?: (finding: Finding) => void,
   signal?: AbortSignal,
-): Promise<string> {
-  const { value } = await agreed(gateways, {
+): Promise<Agreed<string>> {
+  return agreed(gateways, {
     about: `the name ${name}`,
     quorum,
     onFinding,
     ask: (gateway) => askOne(gateways, gateway, name, signal),
     textOf: (id) => id,
   })
-  return value
 }

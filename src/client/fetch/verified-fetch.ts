@@ -5,6 +5,7 @@ import { pathManifestType } from '../path-manifest.js'
 import type { FetchLike } from '../service.js'
 import { soon, throwIfAborted } from '../timing.js'
 import type { BelievedBlock } from './agreed-block.js'
+import type { Agreed } from './agreement.js'
 import { type Finding, Gateways } from './gateways.js'
 import { HeldResponse } from './held-body.js'
 import { manifestTarget } from './manifest-target.js'
@@ -67,16 +68,25 @@ export class ProvingFetcher {
   /**
    * Content of `ID`, `ID/path`, `ar://ID/path`, `ar://name/path`. The answer has status 200, or 206 for a range; its bytes
    * were proven before they are given out. `X-Verified` says how: `owner` (the owner's signature over all of the content) or
-   * `chunks` (the id is a transaction, and the bytes lie under the data root that its owner signed). Rejects with a ClientError:
-   * `untrue` where every gateway that answered lied.
+   * `chunks` (the id is a transaction, and the bytes lie under the data root that its owner signed). What a name means is only
+   * believed: `X-Verified-Name-Id` is that id, and `X-Verified-Name-By` how many gateways say so (`2 of 3`). Rejects with a
+   * ClientError: `untrue` where every gateway that answered lied.
    */
   async fetch(reference: string, options: VerifiedFetchOptions = {}): Promise<Response> {
     const [host = '', ...rest] = reference.replace(/^ar:\/\//, '').split('/')
     const path = rest.join('/')
-    const id = isContentId(host) ? host : await this.#named(host, options.signal)
+    const named = isContentId(host) ? undefined : await this.#named(host, options.signal)
+    const id = named?.value ?? host
     // By id alone the bytes are meant as they are; a path, and a name always, lead through a manifest.
     const isPlain = isContentId(host) && rest.length === 0
-    return this.content(isPlain ? id : await this.#resolved(id, path, options.signal), options)
+    const response = await this.content(
+      isPlain ? id : await this.#resolved(id, path, options.signal),
+      options,
+    )
+    if (named === undefined) return response
+    response.headers.set('x-verified-name-id', named.value)
+    response.headers.set('x-verified-name-by', `${named.by} of ${named.of}`)
+    return response
   }
 
   /** Content by id alone, without manifests. */
@@ -155,7 +165,7 @@ export class ProvingFetcher {
     return found === tooLong ? undefined : { ...found, gateway }
   }
 
-  async #named(name: string, signal: AbortSignal | undefined): Promise<string> {
+  async #named(name: string, signal: AbortSignal | undefined): Promise<Agreed<string>> {
     if (!/^[a-z0-9_-]{1,115}$/i.test(name))
       throw new ClientError('invalid-input', `${name} is no id or name`, 'check it')
     const { nameQuorum = Math.min(2, this.#gateways.urls.length), onFinding } = this.#options

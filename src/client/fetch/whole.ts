@@ -60,10 +60,13 @@ export async function ownedContent(question: WholeQuestion): Promise<OwnedConten
 
 type Signature = Awaited<ReturnType<typeof responseSignature>>
 
-/** The key that signed an answer; undefined for one without a signature. Throws where the signature does not hold. */
+/**
+ * The key that signed an answer; undefined for one without a signature, or with one that may be about another id. Throws where
+ * the signature does not hold.
+ */
 function checkSigned({ gateway, id }: WholeQuestion, signature: Signature): string | undefined {
   if (signature === false) throw untrue(`${gateway}: the signature over its answer for ${id} does not hold`)
-  return signature === 'unsigned' ? undefined : signature.keyId
+  return signature === 'unsigned' || !signature.covered.has('@path') ? undefined : signature.keyId
 }
 
 type Found = Omit<OwnedContent, 'signedBy'>

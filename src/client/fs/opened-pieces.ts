@@ -24,7 +24,8 @@ const none = new Uint8Array(0)
 
 /**
  * Decrypts content while it comes, where the runtime can; browsers hold it. By AES-256-GCM the last bytes say whether all before
- * them were right: `wrong-key` is thrown behind the last piece, and what came before must not be used then.
+ * them were right: `wrong-key` is thrown in place of the last piece, and what came before must not be used then. AES-256-CTR
+ * shows no change.
  */
 export async function* openedPieces(
   key: Uint8Array,
@@ -52,12 +53,16 @@ async function* openedByTag(
   pieces: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
   let kept: Uint8Array = none
+  /** Given when more comes, or when the tag was right. */
+  let last: Uint8Array | undefined
   for await (const piece of pieces) {
     const both = kept.length === 0 ? piece : joined(kept, piece)
     const ready = Math.max(0, both.length - tagBytes)
     // A copy: a small rest would keep the memory of a long piece.
     kept = both.slice(ready)
-    if (ready > 0) yield running.update(both.subarray(0, ready))
+    if (ready === 0) continue
+    if (last !== undefined) yield last
+    last = running.update(both.subarray(0, ready))
   }
   if (kept.length < tagBytes) throw unreadable('it is shorter than its tag')
   running.setAuthTag(kept)
@@ -67,4 +72,5 @@ async function* openedByTag(
     if (!(error instanceof Error)) throw error
     throw unreadable('it does not open with this key')
   }
+  if (last !== undefined) yield last
 }
