@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "lock-holder.h"
+
 namespace server {
 
 // Where a bucket lies, as `Key` in src/admission/key.ts.
@@ -28,8 +30,8 @@ class Buckets {
   static constexpr size_t kBlocksMax = size_t{1} << 26;
   static size_t wordsFor(size_t blocks) { return kHeaderWords + 2 * blocks + blocks * kBlockSlots * kSlotNumbers * 2; }
 
-  // `blocks`: a power of two. `refill`: tokens a second. `holding`: any number, another one for each thread.
-  Buckets(int32_t* memory, size_t blocks, double capacity, double refill, uint32_t holding)
+  // `blocks`: a power of two. `refill`: tokens a second. `holder`: of the thread that uses this object.
+  Buckets(int32_t* memory, size_t blocks, double capacity, double refill, int32_t holder)
       : words_(memory),
         locks_(memory + kHeaderWords),
         marks_(locks_ + blocks),
@@ -37,7 +39,7 @@ class Buckets {
         mask_(static_cast<uint32_t>(blocks - 1)),
         full_(capacity * kGrains),
         refill_(refill),
-        holding_(holding) {}
+        holder_(holder) {}
 
   // Takes exactly so many regular tokens. False: nothing was taken, because there are fewer, or the bucket has no place.
   bool take(const BucketKey& key, uint64_t tokens) {
@@ -65,8 +67,8 @@ class Buckets {
   static constexpr size_t kHeaderWords = 16, kTicks = 0, kBlockSlots = 32, kSlotNumbers = 4, kSpent = 2, kState = 3;
   // A token in the table's unit, which is also the number of ticks a second.
   static constexpr double kGrains = 10;
-  // As in locks.ts: tries before a waiter sleeps, how long it sleeps, and after how many sleeps the holder is taken for dead.
-  static constexpr int kSpinsMax = 300, kWaitsMax = 2500;
+  // As in locks.ts: tries before a waiter sleeps, how long it sleeps, and after how many tries it looks whether the holder has ended.
+  static constexpr int kSpinsMax = 300, kTriesMax = 250;
   static constexpr long kStepNs = 100'000;
 
   int32_t* words_;
@@ -75,7 +77,7 @@ class Buckets {
   double* slots_;
   uint32_t mask_;
   double full_, refill_;
-  uint32_t holding_;
+  int32_t holder_;
 
   double refilled() const {
     return static_cast<double>(static_cast<uint32_t>(__atomic_load_n(words_ + kTicks, __ATOMIC_SEQ_CST))) * refill_;
@@ -103,36 +105,27 @@ class Buckets {
   }
 
   bool tryLock(int32_t* cell, int32_t from) {
-    return __atomic_compare_exchange_n(cell, &from, static_cast<int32_t>(holding_), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return __atomic_compare_exchange_n(cell, &from, holder_, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
 
   uint32_t lock(uint32_t hash) {
     uint32_t block = hash & mask_;
     int32_t* cell = locks_ + block;
-    holding_ += 1;
-    if (holding_ == 0) holding_ = 1;
     for (int spins = 0; spins < kSpinsMax; spins += 1) {
       if (tryLock(cell, 0)) return block;
     }
-    // A holder that does not run waits for a processor. One that was terminated never lets go: its lock is taken over.
-    int32_t seen = 0;
-    for (int waits = 0;; waits += 1) {
+    // A holder that does not run waits for a processor, or was stopped, and may write as soon as it runs again. Only one that has ended
+    // never lets go: its lock is taken over.
+    for (int tries = 1;; tries += 1) {
       int32_t before = __atomic_load_n(cell, __ATOMIC_SEQ_CST);
-      if (before != seen) {
-        seen = before;
-        waits = 0;
-      }
-      if ((before == 0 || waits >= kWaitsMax) && tryLock(cell, before)) return block;
+      bool isFree = before == 0 || (tries % kTriesMax == 0 && !isAlive(before));
+      if (isFree && tryLock(cell, before)) return block;
       timespec step = {0, kStepNs};
       nanosleep(&step, nullptr);
     }
   }
 
-  // Frees the lock, unless it was taken over.
-  void unlock(uint32_t block) {
-    int32_t held = static_cast<int32_t>(holding_);
-    __atomic_compare_exchange_n(locks_ + block, &held, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  }
+  void unlock(uint32_t block) { __atomic_store_n(locks_ + block, 0, __ATOMIC_SEQ_CST); }
 };
 
 }  // namespace server

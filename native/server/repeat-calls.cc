@@ -86,14 +86,14 @@ enum Rule {
 };
 
 // The buckets whose three rules begin at `first`, in memory that is all of them.
-Buckets readBuckets(int32_t* memory, size_t length, size_t first, uint32_t holding, Numbers* numbers) {
+Buckets readBuckets(int32_t* memory, size_t length, size_t first, int32_t holder, Numbers* numbers) {
   size_t blocks = static_cast<size_t>(numbers->whole(first, Buckets::kBlocksMax));
   bool isPower = blocks > 0 && (blocks & (blocks - 1)) == 0;
   bool isPlaced = reinterpret_cast<uintptr_t>(memory) % alignof(double) == 0 && length == Buckets::wordsFor(blocks);
   numbers->good = numbers->good && isPower && isPlaced;
   double capacity = static_cast<double>(numbers->whole(first + 1, uint64_t{1} << 40));
   double refill = static_cast<double>(numbers->whole(first + 2, uint64_t{1} << 20));
-  return Buckets(memory, isPower ? blocks : 1, capacity, refill, holding);
+  return Buckets(memory, isPower ? blocks : 1, capacity, refill, holder);
 }
 
 bool readRanges(const int32_t* numbers, size_t count, std::vector<IpRange>* to) {
@@ -277,10 +277,10 @@ napi_value repeatLimits(napi_env env, napi_callback_info info) {
   Numbers given{rules.start}, counted{places.start};
   std::vector<IpRange> ranges[2];
   bool good = readRanges(trusted.start, trusted.count, &ranges[0]) && readRanges(exempt.start, exempt.count, &ranges[1]);
-  uint32_t holding = 0;
-  if (getrandom(&holding, sizeof(holding), 0) != sizeof(holding)) return fail(env, "getrandom", errno);
-  Buckets buckets[2] = {readBuckets(ip.start, ip.count, kIpBlocks, holding, &given),
-                        readBuckets(resource.start, resource.count, kResourceBlocks, ~holding, &given)};
+  int32_t holder = ownHolder();
+  if (holder == 0) return fail(env, "/proc/self/task", ENOENT);
+  Buckets buckets[2] = {readBuckets(ip.start, ip.count, kIpBlocks, holder, &given),
+                        readBuckets(resource.start, resource.count, kResourceBlocks, holder, &given)};
   uint32_t sixBits = static_cast<uint32_t>(given.whole(kSixBits, 128));
   uint32_t low = static_cast<uint32_t>(given.bound(kSecretLow)), high = static_cast<uint32_t>(given.bound(kSecretHigh));
   double* at[3] = {nullptr, nullptr, nullptr};

@@ -1,10 +1,4 @@
-import { randomBytes } from 'node:crypto'
-
-/**
- * A lock that is held for so long was left by a thread that was terminated. A slow holder needs less than a
- * microsecond of a processor and gets it much sooner. If it does not, one bucket is counted wrongly once.
- */
-const deadHolderMs = 250
+import { isAlive, ownHolder } from './lock-holder.js'
 
 /** Attempts before a waiter sleeps: a holder that is running is done long before. */
 const spinsMax = 300
@@ -15,20 +9,22 @@ const spinsMax = 300
  */
 const stepMs = 0.1
 
+/** After so many tries a waiter looks whether the holder was terminated; it costs a read of /proc. */
+const triesMax = 250
+
 /**
  * Locks in memory that threads share, for work of a few hundred instructions that cannot throw. `cells`, a power of two of
- * them, are zero at first. A cell that is held has the number of its holding, each time another one: so of several who wait for a
- * dead holder only the first takes its lock over, and a holder that was slow does not free what is another's by now. A thread
- * holds one lock at a time.
+ * them, are zero at first. A cell that is held has the number of its holder (lock-holder.ts). A lock is taken over only from a
+ * thread that has ended: one that gets no processor, or was stopped, keeps it, because it may write as soon as it runs again. A
+ * thread holds one lock at a time. native/server/buckets.h takes the same locks.
  */
 export class Locks {
   readonly #mask: number
-  /** Two threads hold under the same number once in billions of times, and it matters only at the same cell at once. */
-  #holding = randomBytes(4).readInt32LE(0)
 
+  /** `holder`: of the thread that uses this object. */
   constructor(
     private readonly cells: Int32Array,
-    private readonly deadMs = deadHolderMs,
+    private readonly holder = ownHolder(),
   ) {
     this.#mask = cells.length - 1
   }
@@ -36,31 +32,25 @@ export class Locks {
   /** Takes the lock that these bits choose, and returns its number. */
   take(bits: number): number {
     const at = bits & this.#mask
-    this.#holding = (this.#holding + 1) | 0 || 1
-    if (Atomics.compareExchange(this.cells, at, 0, this.#holding) !== 0) this.#contend(at)
+    if (Atomics.compareExchange(this.cells, at, 0, this.holder) !== 0) this.#contend(at)
     return at
   }
 
   /** Frees what the last `take` took. */
   release(at: number): void {
-    Atomics.compareExchange(this.cells, at, this.#holding, 0)
+    Atomics.store(this.cells, at, 0)
   }
 
   /** The holder is either running and done soon, or waits for a processor: then sleeping gives it this one. */
   #contend(at: number): void {
     for (let spins = 0; spins < spinsMax; spins += 1) {
-      if (Atomics.compareExchange(this.cells, at, 0, this.#holding) === 0) return
+      if (Atomics.compareExchange(this.cells, at, 0, this.holder) === 0) return
     }
-    let seen = 0
-    for (let waits = 0; ; waits += 1) {
-      const before = Atomics.compareExchange(this.cells, at, 0, this.#holding)
+    for (let tries = 1; ; tries += 1) {
+      const before = Atomics.compareExchange(this.cells, at, 0, this.holder)
       if (before === 0) return
-      if (before !== seen) {
-        seen = before
-        waits = 0
-      } else if (waits * stepMs >= this.deadMs) {
-        if (Atomics.compareExchange(this.cells, at, seen, this.#holding) === seen) return
-      }
+      const isLeft = tries % triesMax === 0 && !isAlive(before)
+      if (isLeft && Atomics.compareExchange(this.cells, at, before, this.holder) === before) return
       Atomics.wait(this.cells, at, before, stepMs)
     }
   }

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
@@ -52,6 +53,11 @@ t.test(
         }
         return new Worker(new URL('./taker.js', import.meta.url), { workerData: order })
       })
+      // All of this process stands still, and goes on: who holds a lock then keeps it.
+      if (life === 0)
+        spawn('sh', ['-c', `kill -STOP ${process.pid}; sleep 0.5; kill -CONT ${process.pid}`], {
+          stdio: 'ignore',
+        })
       let running = takers.length
       const reports = takers.map(async (taker) => {
         const [report] = (await once(taker, 'message')) as [TakerReport]
@@ -88,33 +94,37 @@ t.test(
   },
 )
 
+/** A thread that holds the lock `bits` of `memory` until it ends, or for as long as it is told. */
+function holder(memory: SharedArrayBuffer, bits: number, holdMs?: number): Worker {
+  return new Worker(new URL('holder.js', import.meta.url), { workerData: { memory, bits, holdMs } })
+}
+
 t.test('a lock whose holder was ended is taken over, by one of those who wait', async (t) => {
   const memory = new SharedArrayBuffer(64)
   const cells = new Int32Array(memory, 0, 4)
   const counts = new Int32Array(memory, 16)
-  const dead = new Locks(cells)
-  t.equal(dead.take(2), 2)
+  await once(holder(memory, 2), 'exit')
+  t.not(cells[2], 0)
   const waiters = Array.from({ length: 6 }, () => {
-    return new Worker(new URL('waiter.js', import.meta.url), {
-      workerData: { memory, bits: 2, deadMs: 2000, waiters: 6 },
-    })
+    return new Worker(new URL('waiter.js', import.meta.url), { workerData: { memory, bits: 2, waiters: 6 } })
   })
   const codes = await Promise.all(waiters.map(async (waiter) => (await once(waiter, 'exit'))[0] as number))
   t.same(codes, [0, 0, 0, 0, 0, 0])
   t.equal(counts[1], 1, 'never two at once')
   t.equal(counts[2], 600, 'and each had its turns')
-  dead.release(2)
   t.equal(cells[2], 0)
 })
 
-t.test('a holder that was slow does not free what another took over', async (t) => {
-  const cells = new Int32Array(new SharedArrayBuffer(16))
-  const slow = new Locks(cells, 5)
-  slow.take(2)
-  const other = new Locks(cells, 5)
-  other.take(2)
-  slow.release(2)
-  t.not(cells[2], 0, 'it is held still')
-  other.release(2)
+t.test('a holder that does not run for long keeps its lock', async (t) => {
+  const memory = new SharedArrayBuffer(64)
+  const cells = new Int32Array(memory, 0, 4)
+  const counts = new Int32Array(memory, 16)
+  const slow = holder(memory, 2, 600)
+  await once(slow, 'message')
+  const locks = new Locks(cells)
+  locks.take(2)
+  t.equal(counts[0], 1, 'it has written before')
+  locks.release(2)
   t.equal(cells[2], 0)
+  await once(slow, 'exit')
 })

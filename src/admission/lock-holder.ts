@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs'
+import { ownThread } from '../actor/priority.js'
+
+/** The kernel's numbers of threads stay below this one (the largest pid_max of Linux). */
+const threadBits = 22
+/** Of the time at which the thread started: numbers of threads are used again. */
+const startBits = 9
+
+/**
+ * The number under which a thread of this process holds locks: its own number, and the lowest bits of the time at which it
+ * started, in ticks of the kernel (proc_pid_stat(5)). 0: there is no such thread any more. native/server/lock-holder.h makes the
+ * same ones.
+ */
+export function holderOf(thread: number): number {
+  let text: string
+  try {
+    text = readFileSync(`/proc/self/task/${thread}/stat`, 'latin1')
+  } catch {
+    return 0 // it has ended
+  }
+  // The 22nd field; the second one stands in parentheses and may contain blanks.
+  const started = Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[19])
+  return ((started % 2 ** startBits) << threadBits) | thread
+}
+
+export function ownHolder(): number {
+  return holderOf(ownThread())
+}
+
+/** Whether the thread that holds under this number still runs, or could: one that is stopped does. */
+export function isAlive(holder: number): boolean {
+  return holderOf(holder & (2 ** threadBits - 1)) === holder
+}
