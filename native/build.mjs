@@ -1,5 +1,5 @@
-// Compiles the sources of each native/<name>/ into native/<name>/build/<platform>-<arch>.node, only where one of them, or a
-// header that all share, is newer than it. With --sanitize into <platform>-<arch>.sanitized.node, with AddressSanitizer and
+// Compiles the sources of each native/<name>/ into native/<name>/build/<platform>-<arch>.node, only where one of them, a
+// header that all share, or this file is newer than it. With --sanitize into <platform>-<arch>.sanitized.node, with AddressSanitizer and
 // UndefinedBehaviorSanitizer: `npm run sanitized -- FILE` runs with those, and any fault of theirs ends that run.
 //
 // With --prebuilt: those that the npm package brings along, native/<name>/prebuilt/linux-<arch>-glibc.node for each processor,
@@ -26,6 +26,9 @@ const say = (line) => process.stdout.write(`${line}\n`)
 const flags = [
   ...['-std=c++17', '-Wall', '-Wextra', ...(strict ? ['-Werror'] : [])],
   ...['-fPIC', '-fvisibility=hidden', '-shared', '-DNAPI_VERSION=8'],
+  // Node closes an addon with the last thread that loaded it, while what it left behind goes on to point into it: the handler of
+  // SIGBUS (bus.h), functions that other addons were given (file-places.h, lent-key.h).
+  '-Wl,-z,nodelete',
   ...(sanitize
     ? ['-O1', '-g', '-fno-omit-frame-pointer', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
     : ['-O2']),
@@ -98,7 +101,9 @@ function buildHere() {
     const { name, texts } = addon
     const place = join(here, name, 'build', `${process.platform}-${process.arch}`)
     const target = `${place}${sanitize ? '.sanitized' : ''}.node`
-    const newest = Math.max(...texts.map((file) => statSync(file).mtimeMs))
+    const newest = Math.max(
+      ...[...texts, fileURLToPath(import.meta.url)].map((file) => statSync(file).mtimeMs),
+    )
     const isStrict = strict && !sanitize
     if (!isStrict && existsSync(target) && statSync(target).mtimeMs >= newest) continue
     // One of other sources would speak other words with the TypeScript beside it: rather none.

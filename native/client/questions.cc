@@ -12,7 +12,10 @@ void Client::endHandle(uv_handle_t* handle) {
     Client* client = static_cast<Client*>(closed->data);
     free(closed);
     client->handles_ -= 1;
-    if (client->handles_ == 0 && client->over_) client->over_();
+    if (client->handles_ > 0 || !client->over_) return;
+    // It deletes the client, and would end within itself if that still held it.
+    std::function<void()> over = std::move(client->over_);
+    over();
   });
 }
 

@@ -48,8 +48,8 @@ napi_value openAs(napi_env env, napi_callback_info info, const char* name, bool 
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? nullptr : fail(env, "open", errno);
   struct stat found;
-  if (fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) {
-    int code = S_ISREG(found.st_mode) ? errno : EISDIR;
+  int code = fstat(fd, &found) != 0 ? errno : S_ISREG(found.st_mode) ? 0 : EISDIR;
+  if (code != 0) {
     ::close(fd);
     return fail(env, "open", code);
   }

@@ -89,7 +89,10 @@ void Server::end(uv_handle_t* handle) {
     Server* server = static_cast<Server*>(closed->data);
     free(closed);
     server->handles_ -= 1;
-    if (server->handles_ == 0 && server->over_) server->over_();
+    if (server->handles_ > 0 || !server->over_) return;
+    // It deletes the server, and would end within itself if that still held it.
+    std::function<void()> over = std::move(server->over_);
+    over();
   });
 }
 
