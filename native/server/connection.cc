@@ -330,10 +330,10 @@ void Server::refuse(Connection* c, const Fault& fault) {
                        : fault.status == 408 ? "Request Timeout"
                        : fault.status == 431 ? "Request Header Fields Too Large"
                                              : "Version Not Supported";
-  char text[256];
+  char text[384];
   int length = snprintf(text, sizeof(text),
-                        "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
-                        "Connection: close\r\n\r\n%s",
+                        "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n"
+                        "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
                         fault.status, reason, strlen(fault.word), fault.word);
   // Not repeated: a client that does not take these few bytes is dropped anyway.
   (void)!::send(c->fd, text, static_cast<size_t>(length), MSG_NOSIGNAL);

@@ -247,7 +247,8 @@ class HeadReader {
       return bad('both Content-Length and Transfer-Encoding')
     }
     if (this.#coding !== undefined) {
-      if (this.#coding !== 'chunked') return wrongCoding
+      // Names of codings have no letter case (RFC 9112 section 7). Of ASCII alone: the Kelvin sign is no k.
+      if (!/^[A-Za-z]+$/.test(this.#coding) || this.#coding.toLowerCase() !== 'chunked') return wrongCoding
       const method = this.text.slice(this.#method[0], this.#method[1])
       if (old || method === 'GET' || method === 'HEAD') return bad('chunks where none can be')
       this.#flags |= requestFlag.body | requestFlag.chunked

@@ -84,6 +84,16 @@ struct Span {
   const uint8_t* start;
   size_t length;
   bool is(const char* text) const { return length == strlen(text) && memcmp(start, text, length) == 0; }
+  // The same without regard to letter case; `text` has small letters.
+  bool isIn(const char* text) const {
+    if (length != strlen(text)) return false;
+    for (size_t at = 0; at < length; at += 1) {
+      uint8_t c = start[at];
+      if (c >= 'A' && c <= 'Z') c += 32;
+      if (c != static_cast<uint8_t>(text[at])) return false;
+    }
+    return true;
+  }
 };
 
 // Reads one head. Names are put into small letters in place.
@@ -292,7 +302,8 @@ class HeadReader {
     out_[kTextEnd] = offset();
     if (size_.start != nullptr && coding_.start != nullptr) return fail(fault, faults::both);
     if (coding_.start != nullptr) {
-      if (!coding_.is("chunked")) return fail(fault, faults::coding);
+      // Names of codings have no letter case (RFC 9112 section 7).
+      if (!coding_.isIn("chunked")) return fail(fault, faults::coding);
       Span method{bytes_ + out_[kMethodStart], static_cast<size_t>(out_[kMethodEnd] - out_[kMethodStart])};
       if (old || method.is("GET") || method.is("HEAD")) return fail(fault, faults::chunksBehind);
       out_[kFlags] |= kBody | kChunked;

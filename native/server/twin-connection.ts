@@ -246,7 +246,7 @@ export class TwinConnection {
     }
     if (this.#phase === 'answering') this.wire.tellGone(this.slot)
     this.socket.write(
-      `HTTP/1.1 ${status} ${reasons[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
+      `HTTP/1.1 ${status} ${reasons[status]}\r\nContent-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n` +
         `Content-Length: ${word.length}\r\nConnection: close\r\n\r\n${word}`,
     )
     this.#linger()

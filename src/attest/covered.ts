@@ -86,3 +86,12 @@ export function coverage(words: Vocabulary): (lines: readonly Line[]) => Covered
     return { lines: covered, worthSigning }
   }
 }
+
+/**
+ * The lines of a 304 (RFC 9110 section 15.4.5): caches put them in the place of those that they keep (RFC 9111 section 3.2). So
+ * it has no line that a signature covers, and no signature: that which is kept goes on to belong to the lines that are kept.
+ */
+export function linesOfUnchanged(lines: readonly Line[], covered: Covered): readonly Line[] {
+  const signed = new Set(covered.lines.map(([name]) => name))
+  return lines.filter(([name]) => !signed.has(name.toLowerCase()))
+}

@@ -16,7 +16,7 @@ import { answerFailed, answerGone, answerRefusal, answerText, type Flow } from '
 import { openGuided } from './guided.js'
 import { type Facts, typeOf } from './head.js'
 import { absentCaching, readHints, readProvenance } from './hints.js'
-import { isolationLines, sandboxLines } from './isolation.js'
+import { isolationLines } from './isolation.js'
 import type { ItemWindow } from './item-window.js'
 import type { Located } from './locate.js'
 import { isHashed, isInside } from './opened.js'
@@ -27,12 +27,12 @@ import { decide, knownOf, type Planned, send } from './send.js'
 export class Delivery {
   readonly #notFound: string
   readonly #noHops: string
-  readonly #sharedNoHops: string
+  /** The same behind the lines of an origin: one text for each, so that heads are kept by identity. */
+  readonly #tails = new Map<string, string>()
 
   constructor(private readonly parts: DeliveryParts) {
     this.#notFound = soonStale(parts.options.cache)
     this.#noHops = `\r\n${parts.hopsName}: 0`
-    this.#sharedNoHops = sandboxLines + this.#noHops
   }
 
   /** Answers with the content of `id`, located before. What is in memory is sent before this returns. */
@@ -70,7 +70,8 @@ export class Delivery {
 
   /** Answers 404 that caches keep for a short time only, because the content may be published later. */
   unknown(flow: Flow, message: string): void {
-    this.refuse(flow, { refused: 'unknown', fault: 'client', message })
+    if (flow.instead !== undefined) flow.instead()
+    else this.refuse(flow, { refused: 'unknown', fault: 'client', message })
   }
 
   /**
@@ -305,6 +306,15 @@ export class Delivery {
     return undefined
   }
 
+  #tailOf(own: string): string {
+    let tail = this.#tails.get(own)
+    if (tail === undefined) {
+      tail = own + this.#noHops
+      this.#tails.set(own, tail)
+    }
+    return tail
+  }
+
   #headOf(
     flow: Flow,
     entry: Entry,
@@ -319,7 +329,7 @@ export class Delivery {
     const own = isolationLines(flow, entry.contentType)
     // Most answers have no hops, so the line for none is part of the frame.
     const isFirst = flow.hops === 0
-    const tail = isFirst ? (own === '' ? this.#noHops : this.#sharedNoHops) : own
+    const tail = isFirst ? this.#tailOf(own) : own
     const hops = isFirst ? '' : `\r\n${this.parts.hopsName}: ${flow.hops}`
     const { fallback, naming, method, path } = flow
     const answer = { variant, cached, sound, fallback, naming, tail }

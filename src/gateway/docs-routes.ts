@@ -2,10 +2,8 @@ import { type Described, type DescribedService, openApiOf } from '../http/openap
 import type { Operations } from '../http/operation.js'
 import { type HtmlPage, inHtml, makePage } from '../http/page.js'
 import { anyObject, formOf, textForm } from '../http/schemas.js'
-import { answerSmall, htmlType, jsonType } from '../http/small-answer.js'
+import { answerSmall, htmlType, jsonType, publicShortly } from '../http/small-answer.js'
 import type { Route } from './parts.js'
-
-const caching = '\r\nCache-Control: public, max-age=30'
 
 /**
  * `/openapi.json` and `/api-docs`: every path of a service. `table` is asked once, when the routes are complete. `prefixes`:
@@ -32,7 +30,7 @@ export function docsRoutes(
     about,
     handle(request, reply, first) {
       const { html, lines } = make()
-      answerSmall(request, reply, first, { status: 200, type, lines: caching + lines, body: html })
+      answerSmall(request, reply, first, { status: 200, type, lines: publicShortly + lines, body: html })
     },
   })
   const shape = { gives: formOf({ openapi: textForm, info: anyObject, paths: anyObject }) }

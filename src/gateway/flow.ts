@@ -8,6 +8,7 @@ import type { Reply, Request, Sent } from '../http/exchange.js'
 import { answerSmall, type SmallAnswer, textType } from '../http/small-answer.js'
 import type { Bounded } from '../names/marks.js'
 import type { Naming } from './naming.js'
+import type { Origin } from './origin.js'
 import { contentAnswers, refusedAnswer } from './refused-answer.js'
 
 export type Family = 'data' | 'raw' | 'manifest' | 'info' | 'other' | 'upload' | 'payment'
@@ -36,8 +37,10 @@ export interface Flow {
    * Undefined: it rests on what cannot be watched.
    */
   rests: readonly Bounded[] | undefined
-  /** The content shares its origin with other content: see isolation.ts. */
-  isShared: boolean
+  /** Whether the content shares its origin with other content: see isolation.ts. */
+  origin: Origin
+  /** Answers in place of a 404. */
+  instead: (() => void) | undefined
   /** The reply was ended, or is being streamed: nobody else may end it. */
   answered: boolean
   /** Counted and logged. */
@@ -191,7 +194,7 @@ export function answerFlow(
   why: Pick<Ending, 'reason' | 'fault' | 'source'>,
 ): void {
   // The headers of the name are sent without content as well: the name was resolved.
-  const lines = `${answer.lines ?? ''}${flow.naming?.block ?? ''}`
+  const lines = `${answer.lines ?? ''}${flow.naming?.block ?? ''}${flow.origin.varies}`
   flow.answered = true
   answerSmall(flow.request, flow.reply, flow.lines, { ...answer, lines })
   const outcome = flow.reply.aborted ? 'aborted' : 'whole'

@@ -1,5 +1,5 @@
 import type { Log } from '../actor/log.js'
-import { coverage } from '../attest/covered.js'
+import { coverage, linesOfUnchanged } from '../attest/covered.js'
 import { blockOf, type Line, safeValue } from '../attest/line.js'
 import { metadataLines } from '../attest/metadata-headers.js'
 import type { Signer } from '../attest/signature.js'
@@ -135,8 +135,11 @@ export function createHeadWriter({ vocabulary: words, signer, log, options }: He
     reuseSeconds: signer?.reuseSeconds ?? 0,
     prepare(facts, variant, boundary) {
       const lines = linesOf(facts, variant, boundary)
-      const { lines: covered, worthSigning } = cover(lines)
-      return { block: blockOf(lines), covered: worthSigning && signer !== undefined ? covered : undefined }
+      const covered = cover(lines)
+      if (variant === 'unchanged')
+        return { block: blockOf(linesOfUnchanged(lines, covered)), covered: undefined }
+      const isSigned = covered.worthSigning && signer !== undefined
+      return { block: blockOf(lines), covered: isSigned ? covered.lines : undefined }
     },
     ...signingWith(signer, log),
   }

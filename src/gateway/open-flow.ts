@@ -1,6 +1,7 @@
 import type { Reply, Request } from '../http/exchange.js'
 import type { Family, Flow, Ledger } from './flow.js'
 import { readHops } from './hints.js'
+import { origins } from './origin.js'
 import { requestId } from './request-id.js'
 
 const nothing: NonNullable<Flow['rests']> = []
@@ -25,7 +26,8 @@ export function openFlow(ledger: Ledger, request: Request, reply: Reply, family:
     naming: undefined,
     firstTokenTaken: false,
     rests: nothing,
-    isShared: false,
+    origin: origins.own,
+    instead: undefined,
     answered: false,
     settled: false,
   }

@@ -98,6 +98,8 @@ export interface Offered {
 /** A route beside content: info, health, metrics, chain passthrough. */
 export interface Route extends Routed {
   readonly family: 'info' | 'other' | 'upload' | 'payment'
+  /** On the root hosts their content goes first: this answers only what that does not have. */
+  readonly yields?: true
   /** Lines of answers to OPTIONS, each with CRLF in front. */
   readonly optionLines?: string
   /**

@@ -48,8 +48,9 @@ export function serviceHost(parts: ServiceHostParts): (request: Request, reply: 
       answerText(ledger, flow, { status: 404, text: 'Not found' }, { fault: 'client' })
       return
     }
-    if (!route.methods.includes(flow.method)) {
-      answerWrongMethod(ledger, flow, route.methods)
+    const methods = router.methodsOf(route)
+    if (!methods.includes(flow.method)) {
+      answerWrongMethod(ledger, flow, methods)
       return
     }
     const watched = new WatchedReply(reply, 'no-store', (status, sent) => {

@@ -1,6 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
-import { type Covered, coverage } from '../attest/covered.js'
+import { type Covered, coverage, linesOfUnchanged } from '../attest/covered.js'
 import { blockOf, type Line } from '../attest/line.js'
 import type { Signer } from '../attest/signature.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
@@ -30,11 +30,13 @@ export class Statements {
     this.#cover = coverage(parts.vocabulary)
   }
 
-  /** `first` (request id and CORS), then `lines`, then their signature. */
+  /** `first` (request id and CORS), then `lines`, then their signature; a 304 has none (`linesOfUnchanged`). */
   block(request: Request, first: string, status: number, lines: readonly Line[]): string {
     const { signer, clock, log } = this.parts
+    const found = this.#cover(lines)
+    if (status === 304) return `${first}\r\n${blockOf(linesOfUnchanged(lines, found))}`
+    const { lines: covered, worthSigning } = found
     const block = `${first}\r\n${blockOf(lines)}`
-    const { lines: covered, worthSigning } = this.#cover(lines)
     if (signer === undefined || !worthSigning) return block
     const { method, path } = request
     try {

@@ -1,16 +1,18 @@
 import type { Head, Piece, Reply, Sent, TextHead } from '../http/exchange.js'
+import { saysCaching } from '../http/small-answer.js'
 import type { Content } from '../store/content.js'
 
-const cacheable = new Set([200, 203, 206])
+/** A 304 says the same of caching as the answer that it stands for. */
+const good = new Set([200, 203, 206, 304])
 
 /**
  * A reply that tells how it ended, so that routes written without flows are counted and logged like all others. Good answers
- * without Cache-Control get `caching`, where it is given.
+ * without Cache-Control get `caching`, all others `no-store`: caches keep some of them without being told to.
  */
 export class WatchedReply implements Reply {
   constructor(
     private readonly reply: Reply,
-    private readonly caching: string | undefined,
+    private readonly caching: string,
     private readonly ended: (status: number, sent: Sent) => void,
   ) {}
 
@@ -50,8 +52,9 @@ export class WatchedReply implements Reply {
   #cached(head: Head): Head {
     if ('frame' in head) return head
     const { status, block } = head
-    if (this.caching === undefined || !cacheable.has(status) || /^cache-control:/im.test(block)) return head
-    return { ...head, block: `${block}\r\nCache-Control: ${this.caching}` }
+    if (saysCaching(block)) return head
+    const caching = good.has(status) ? this.caching : 'no-store'
+    return { ...head, block: `${block}\r\nCache-Control: ${caching}` }
   }
 
   #tell(head: Head, bytes: number): void {

@@ -113,6 +113,11 @@ export class SocketReply implements Reply {
     this.#inflow?.take(piece, last)
   }
 
+  /** Answers to HEAD have no body, whatever the handler gives: a client would read it as the next answer. */
+  get #isHead(): boolean {
+    return this.#request.method === 'HEAD'
+  }
+
   #finish(): void {
     this.over = true
     this.#request.drop()
@@ -153,6 +158,7 @@ export class SocketReply implements Reply {
     if (this.over) return
     const bytes = typeof body === 'string' ? Buffer.from(body) : body
     if (isBodiless(head.status)) this.#whole(head, undefined, nothing)
+    else if (this.#isHead) this.#whole(head, bytes.length, nothing)
     else if (bytes.length > copyMaxBytes) void this.#send(head, [{ bytes }], undefined)
     else this.#whole(head, bytes.length, bytes)
   }
@@ -179,16 +185,22 @@ export class SocketReply implements Reply {
   /** Answers without a handler, and closes the connection. `line`: one header line. */
   turnAway(status: number, word: string, line: string): void {
     const body = Buffer.from(word)
-    const block = `Content-Type: text/plain; charset=utf-8\r\n${line}`
+    const block = `Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n${line}`
     const headBytes = this.#writeHead({ status, block }, body.length, true)
     this.#finish()
-    this.#owner.wire.send(this.#request.slot, headBytes, body, how.end | how.copy | how.close)
+    const sent = this.#isHead ? nothing : body
+    this.#owner.wire.send(this.#request.slot, headBytes, sent, how.end | how.copy | how.close)
   }
 
   stream(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent> {
     if (this.over) {
       content.close()
       return { outcome: 'aborted', bytes: 0 }
+    }
+    if (this.#isHead) {
+      content.close()
+      this.#whole(head, sizeOfAll(pieces), nothing)
+      return { outcome: 'whole', bytes: 0 }
     }
     return this.#atOnce(head, pieces, content) ?? this.#send(head, pieces, content)
   }

@@ -5,6 +5,7 @@ import type { Operations } from './operation.js'
 export interface Routed {
   /** Lower case. A path that ends in `/` takes everything below it, any other only itself. */
   readonly path: string
+  /** HEAD may be left out beside GET. */
   readonly methods: readonly string[]
   /** Every path that it answers, for `/openapi.json`. */
   readonly about: Operations
@@ -16,6 +17,7 @@ export interface Routed {
  */
 export class Router<Route extends Routed> {
   readonly #exact = new Map<string, Route>()
+  readonly #methods = new Map<Route, readonly string[]>()
   /** Paths with a slash behind them. */
   readonly #slashed = new Map<string, Route>()
   readonly #below: readonly Route[]
@@ -33,6 +35,7 @@ export class Router<Route extends Routed> {
       if (route.path !== route.path.toLowerCase()) throw new Error(`route ${route.path} is not in lower case`)
       if (this.#exact.has(route.path)) throw new Error(`two routes for ${route.path}`)
       this.#exact.set(route.path, route)
+      this.#methods.set(route, withHead(route.methods))
     }
     const described = new Set(routes.flatMap(({ about }) => about.map(({ path }) => path.toLowerCase())))
     for (const route of routes) {
@@ -46,7 +49,14 @@ export class Router<Route extends Routed> {
 
   /** Every path of every route. */
   get operations(): readonly Described[] {
-    return this.routes.flatMap(({ about, methods }) => about.map((one) => ({ methods, ...one })))
+    return this.routes.flatMap(({ about, methods }) =>
+      about.map((one) => ({ ...one, methods: withHead(one.methods ?? methods) })),
+    )
+  }
+
+  /** What a route of this router answers: HEAD wherever it answers GET (RFC 9110 section 9.1). */
+  methodsOf(route: Route): readonly string[] {
+    return this.#methods.get(route) ?? withHead(route.methods)
   }
 
   find(path: string): Route | undefined {
@@ -57,6 +67,12 @@ export class Router<Route extends Routed> {
       this.#below.find((route) => lower.startsWith(route.path))
     )
   }
+}
+
+function withHead(methods: readonly string[]): readonly string[] {
+  return methods.includes('GET') && !methods.includes('HEAD')
+    ? methods.flatMap((one) => (one === 'GET' ? ['GET', 'HEAD'] : [one]))
+    : methods
 }
 
 function misplaced({ path }: Routed, told: string): string | undefined {

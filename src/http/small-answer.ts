@@ -7,6 +7,8 @@ export const textType = 'text/plain; charset=utf-8'
 export const htmlType = 'text/html; charset=utf-8'
 /** A header line. */
 export const noStore = '\r\nCache-Control: no-store'
+/** A header line, for what a service says of itself. */
+export const publicShortly = '\r\nCache-Control: public, max-age=30'
 
 /** An answer that is whole in memory: bytes of a media type, or a value that is written as JSON. */
 export type SmallAnswer = About & (Written | ValueAsJson)
@@ -34,14 +36,34 @@ interface About {
   readonly words?: string
 }
 
-/** Answers; HEAD gets the same head and no body. `first` is what stands at the beginning of every block. */
+/**
+ * Answers; HEAD gets the same head and no body. `first` is what stands at the beginning of every block. Whatever is no success
+ * and says nothing of caching gets `no-store`: caches keep some statuses without being told to (RFC 9110 section 15.1).
+ */
 export function answerSmall(request: Request, reply: Reply, first: string, answer: SmallAnswer): void {
   const { type, body, lines } = answer.status < 400 ? plain(answer) : toldTo(request, answer)
   const { status, reason } = answer
   const words = reason === undefined ? {} : { reason }
-  const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}`, ...words }
+  const caching = status < 300 || saysCaching(lines) ? '' : noStore
+  // A 304 has no body, and what it says takes the place of what a cache keeps (RFC 9111 section 3.2).
+  const typed = status === 304 ? '' : `\r\nContent-Type: ${type}`
+  const head = { status, block: `${first}${typed}${lines}${caching}`, ...words }
   if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
   else reply.end(head, body)
+}
+
+/** Whether these header lines say how long the answer may be kept. */
+export function saysCaching(lines: string): boolean {
+  return /^cache-control:/im.test(lines)
+}
+
+/**
+ * Header lines of an answer that depends on one more request header (RFC 9110 section 12.5.5). It joins the Vary line where there
+ * is one, because some caches read one such line only.
+ */
+export function varyingBy(lines: string, header: string): string {
+  const known = /\r\nVary: [^\r]*/i.exec(lines)?.[0]
+  return known === undefined ? `${lines}\r\nVary: ${header}` : lines.replace(known, `${known}, ${header}`)
 }
 
 type Whole = Written & { readonly lines: string }
@@ -66,7 +88,7 @@ function toldTo(request: Request, answer: SmallAnswer): Whole {
   const coded = `${whole.lines}\r\nX-Error-Code: ${code}`
   const words = answer.words ?? (type === textType && typeof body === 'string' ? body : undefined)
   if (words === undefined) return { type, lines: coded, body }
-  const varying = `${coded}\r\nVary: Accept`
+  const varying = varyingBy(coded, 'Accept')
   if (!takesPages(request)) return { type, lines: varying, body }
   const page = errorPage(code, status, words, whole.lines)
   return { type: htmlType, lines: varying + page.lines, body: page.html }

@@ -1,5 +1,5 @@
 import { cardsOf, type HtmlPage, inHtml, makePage } from '../http/page.js'
-import { takesPages } from '../http/small-answer.js'
+import { publicShortly, takesPages } from '../http/small-answer.js'
 import { type CallRoute, json, words } from './call.js'
 
 /** What the service says of itself. */
@@ -15,7 +15,7 @@ export interface ServiceInfo {
 export function serviceInfoRoutes(info: ServiceInfo): CallRoute[] {
   const about = { summary: 'The service, and where payments go', statuses: [200] }
   const page = frontPage(info)
-  const varying = '\r\nVary: Accept'
+  const varying = `${publicShortly}\r\nVary: Accept`
   return [
     {
       ...about,
@@ -24,9 +24,13 @@ export function serviceInfoRoutes(info: ServiceInfo): CallRoute[] {
       answer: async ({ request }) =>
         takesPages(request)
           ? { status: 200, html: page.html, lines: page.lines + varying }
-          : { ...json(info), lines: varying },
+          : json(info, varying),
     },
-    ...['/info', '/v1', '/v1/info'].map((path) => ({ ...about, path, answer: async () => json(info) })),
+    ...['/info', '/v1', '/v1/info'].map((path) => ({
+      ...about,
+      path,
+      answer: async () => json(info, publicShortly),
+    })),
     {
       path: '/health',
       summary: 'Whether it answers',

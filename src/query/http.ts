@@ -26,9 +26,9 @@ export class QueryHttp {
   answer(asked: QueryAsk, isGone?: IsGone): QueryResponse | Promise<QueryResponse> {
     const type = answerType(asked.accept)
     if (asked.method === 'POST') return this.#post(asked, type, isGone)
-    if (asked.method === 'GET') return this.#get(asked, type, isGone)
+    if (asked.method === 'GET' || asked.method === 'HEAD') return varying(this.#get(asked, type, isGone))
     const refused = { status: 405, message: 'GET and POST are answered here' }
-    return refusedWith(refused, type, ['Allow: GET, POST'])
+    return refusedWith(refused, type, ['Allow: GET, HEAD, POST'])
   }
 
   #get(
@@ -84,7 +84,7 @@ export class QueryHttp {
       const status = writes ? 405 : refused && type === responseType ? 400 : 200
       const whole = errors.length === 0 && warnings.length === 0
       const keep = whole ? `Cache-Control: public, max-age=${getSeconds}` : 'Cache-Control: no-store'
-      const more = writes ? ['Allow: POST'] : isGet ? [keep, 'Vary: Accept'] : []
+      const more = writes ? ['Allow: POST'] : isGet ? [keep] : []
       return respond(status, text, type, more)
     }
     return answer instanceof Promise ? answer.then(say) : say(answer)
@@ -111,6 +111,12 @@ export class QueryHttp {
     if ('status' in read) return { text: JSON.stringify({ errors: [new GraphQLError(read.message)] }) }
     return this.#answerer.answer(read, effort)
   }
+}
+
+/** What is answered to GET depends on what the client takes: a page for browsers, and two types for programs. */
+function varying(answer: QueryResponse | Promise<QueryResponse>): QueryResponse | Promise<QueryResponse> {
+  if (answer instanceof Promise) return answer.then(varying)
+  return { ...answer, lines: [...answer.lines, 'Vary: Accept'] }
 }
 
 const notAcceptable: Refused = { status: 406, message: `Answers are ${responseType} or ${queryJsonType}` }

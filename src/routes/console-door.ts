@@ -38,11 +38,12 @@ export function consoleDoor(parts: ConsoleDoorParts): (request: Request, reply: 
       answerText(ledger, flow, { status: 404, text: 'Not found' }, { fault: 'client' })
       return
     }
-    if (!route.methods.includes(flow.method)) {
-      answerWrongMethod(ledger, flow, route.methods)
+    const methods = router.methodsOf(route)
+    if (!methods.includes(flow.method)) {
+      answerWrongMethod(ledger, flow, methods)
       return
     }
-    const watched = new WatchedReply(reply, undefined, (status, sent) => {
+    const watched = new WatchedReply(reply, 'no-store', (status, sent) => {
       flow.answered = true
       ledger.settle(flow, { status, ...sent, reason: route.path })
     })

@@ -8,6 +8,7 @@ import { refusesWorker } from '../gateway/isolation.js'
 import { Locator } from '../gateway/locate.js'
 import { Manifests } from '../gateway/manifests.js'
 import { openFlow } from '../gateway/open-flow.js'
+import { origins } from '../gateway/origin.js'
 import type { GatewayParts, Route } from '../gateway/parts.js'
 import { Repeating } from '../gateway/repeating.js'
 import { Touches } from '../gateway/touches.js'
@@ -139,7 +140,7 @@ class EdgeGateway implements Gateway {
     }
     this.#passes(request, reply)
     const route = this.#router.find(request.path)
-    if (route !== undefined) this.#beside(request, reply, route)
+    if (route !== undefined) this.#beside(this.#open(request, reply, route.family), route)
     else {
       const flow = this.#open(request, reply, 'other')
       answerText(this.#ledger, flow, { status: 404, text: 'Not found' }, { fault: 'client' })
@@ -166,7 +167,10 @@ class EdgeGateway implements Gateway {
     if (naming === undefined) return undefined
     const { names, hosts, isPrepared } = naming
     const own = { ledger: this.#ledger, delivery: this.#delivery, data: this.#data }
-    const hasRoute = (path: string): boolean => this.#router.find(path) !== undefined
+    const hasRoute = (path: string): boolean => {
+      const route = this.#router.find(path)
+      return route !== undefined && route.yields !== true
+    }
     return {
       rules: new HostRules(new Hosts(hosts.rootHosts), hosts, vocabulary.pathPrefix, hasRoute),
       route: new NameRoute({ ...own, names, hosts, vocabulary, guard, options, isPrepared }),
@@ -179,7 +183,7 @@ class EdgeGateway implements Gateway {
 
   #content(request: Request, reply: Reply, target: Target): void {
     const flow = this.#open(request, reply, target.kind === 'raw' ? 'raw' : 'data')
-    flow.isShared = this.#names?.rules.isHostOf(request, target.id) !== true
+    flow.origin = this.#names?.rules.originOf(request, target.id) ?? origins.shared
     if (refusesWorker(this.#ledger, flow)) return
     this.#reading(flow, methodsOf(target.kind), () => this.#data.handle(flow, target))
   }
@@ -193,13 +197,16 @@ class EdgeGateway implements Gateway {
       return
     }
     const flow = this.#open(request, reply, 'raw')
-    flow.isShared = rules?.isHostOf(request, id) !== true
+    flow.origin = rules?.originOf(request, id) ?? origins.shared
     if (refusesWorker(this.#ledger, flow)) return
     this.#reading(flow, methodsOf('raw'), () => this.#digests.handle(flow, digest))
   }
 
   #byHost(request: Request, reply: Reply, ruled: Ruled): void {
     const flow = this.#open(request, reply, 'data')
+    const isApex = ruled.kind === 'apex-id' || (ruled.kind === 'name' && ruled.isApex)
+    const route = isApex ? this.#router.find(request.path) : undefined
+    if (route?.yields === true) flow.instead = () => this.#beside(flow, route)
     this.#reading(flow, methodsOf('data'), () => this.#names?.route.handle(flow, ruled))
   }
 
@@ -218,10 +225,11 @@ class EdgeGateway implements Gateway {
     }
   }
 
-  #beside(request: Request, reply: Reply, route: Route): void {
-    const flow = this.#open(request, reply, route.family)
-    if (!route.methods.includes(flow.method)) {
-      answerWrongMethod(this.#ledger, flow, route.methods)
+  #beside(flow: Flow, route: Route): void {
+    const { request, reply } = flow
+    const methods = this.#router.methodsOf(route)
+    if (!methods.includes(flow.method)) {
+      answerWrongMethod(this.#ledger, flow, methods)
       return
     }
     const watched = new WatchedReply(reply, this.#cachingOf(flow), (status, sent) => {
@@ -232,10 +240,10 @@ class EdgeGateway implements Gateway {
     this.#delivery.run(flow, run())
   }
 
-  #cachingOf({ method, path }: Flow): string | undefined {
-    if (method !== 'GET' && method !== 'HEAD') return undefined
+  #cachingOf({ method, path }: Flow): string {
+    if (method !== 'GET' && method !== 'HEAD') return 'no-store'
     const lower = path.toLowerCase()
-    return this.#uncached.some((start) => lower.startsWith(start)) ? undefined : this.#caching
+    return this.#uncached.some((start) => lower.startsWith(start)) ? 'no-store' : this.#caching
   }
 }
 

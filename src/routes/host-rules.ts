@@ -1,5 +1,6 @@
 import type { Id } from '../format/id.js'
 import { isNavigation } from '../gateway/isolation.js'
+import { type Origin, origins } from '../gateway/origin.js'
 import type { HostOptions } from '../gateway/parts.js'
 import type { Request } from '../http/exchange.js'
 import type { HostPlace, Hosts } from '../names/host.js'
@@ -9,7 +10,7 @@ import type { Target } from './data-route.js'
 
 /** What the host of a request decides. Undefined: it is answered by its path alone. */
 export type Ruled =
-  | { readonly kind: 'redirect'; readonly location: string }
+  | { readonly kind: 'redirect'; readonly location: string; readonly origin: Origin }
   /** The whole path lies in what the name means; `malformed`: no such name can exist. */
   | { readonly kind: 'name'; readonly name: Name | 'malformed'; readonly isApex: boolean }
   | { readonly kind: 'apex-id' }
@@ -37,8 +38,8 @@ export class HostRules {
   }
 
   rule(request: Request, target: Target | undefined): Ruled | undefined {
-    const place = this.hosts.place(request.header('host') ?? '')
-    if (target?.kind === 'data') return this.#sandbox(request, place, target.id)
+    const place = this.#place(request)
+    if (target?.kind === 'data') return this.#redirect(request, place, target.id, origins.own)
     const { name } = place
     if (name !== undefined) {
       const lower = request.path.toLowerCase()
@@ -55,30 +56,37 @@ export class HostRules {
   /** A redirect to the host of `id`, where a browser is about to show its content on another one. */
   shown(request: Request, id: Id | undefined): Ruled | undefined {
     if (!isNavigation(request)) return undefined
-    return this.#sandbox(request, this.hosts.place(request.header('host') ?? ''), id)
+    return this.#redirect(request, this.#place(request), id, origins.redirecting)
   }
 
-  /** True where the host is that of `id`: nothing else has its origin. */
-  isHostOf(request: Request, id: Id | undefined): boolean {
-    const { label } = this.hosts.place(request.header('host') ?? '')
-    return id !== undefined && label?.length === sandboxLabelLength && label === sandboxLabel(id)
+  /** What the origin of content by id is on this host, where the request was not redirected. */
+  originOf(request: Request, id: Id | undefined): Origin {
+    const place = this.#place(request)
+    if (isHostOf(place, id)) return origins.own
+    return this.#rootOf(request, place, id) === undefined ? origins.shared : origins.redirecting
   }
 
-  /** Content by id has an origin of its own, so that pages of different owners cannot reach each other. */
-  #sandbox(request: Request, place: HostPlace, id: Id | undefined): Ruled | undefined {
-    const { options } = this
-    const root = place.root ?? options.rootHosts[0]
+  #place(request: Request): HostPlace {
+    return this.hosts.place(request.header('host') ?? '')
+  }
+
+  /**
+   * Content by id has an origin of its own, so that pages of different owners cannot reach each other: below this root host.
+   * Undefined: the host is the content's own, or nobody is redirected from it.
+   */
+  #rootOf({ method }: Request, place: HostPlace, id: Id | undefined): string | undefined {
+    if (id === undefined || (place.label === undefined && !this.options.sandboxBareHosts)) return undefined
+    if ((method !== 'GET' && method !== 'HEAD') || isHostOf(place, id)) return undefined
+    return place.root ?? this.options.rootHosts[0]
+  }
+
+  #redirect(request: Request, place: HostPlace, id: Id | undefined, origin: Origin): Ruled | undefined {
+    const root = this.#rootOf(request, place, id)
     if (id === undefined || root === undefined) return undefined
-    if (place.label === undefined && !options.sandboxBareHosts) return undefined
-    if (request.method !== 'GET' && request.method !== 'HEAD') return undefined
-    // Only labels of this length are worth the comparison.
-    if (place.label?.length === sandboxLabelLength && place.label === sandboxLabel(id)) return undefined
-    const { protocol, ownPort } = options
+    const { protocol, ownPort } = this.options
     const { path, query } = request
-    return {
-      kind: 'redirect',
-      location: sandboxUrl({ protocol, id, root, port: place.port, ownPort, path, query }),
-    }
+    const location = sandboxUrl({ protocol, id, root, port: place.port, ownPort, path, query })
+    return { kind: 'redirect', location, origin }
   }
 
   #apex({ rootIndex }: HostPlace, path: string): Ruled | undefined {
@@ -91,4 +99,10 @@ export class HostRules {
     if (isPlain) return undefined
     return name === undefined ? { kind: 'apex-id' } : { kind: 'name', name, isApex: true }
   }
+}
+
+/** True where the host is that of `id`: nothing else has its origin. */
+function isHostOf({ label }: HostPlace, id: Id | undefined): boolean {
+  // Only labels of this length are worth the comparison.
+  return id !== undefined && label?.length === sandboxLabelLength && label === sandboxLabel(id)
 }

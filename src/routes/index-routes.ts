@@ -1,4 +1,4 @@
-import { blockOf, type Line } from '../attest/line.js'
+import type { Line } from '../attest/line.js'
 import { feedOf } from '../bands/feed.js'
 import type { BandOffers, Offer } from '../bands/offer.js'
 import type { Route } from '../gateway/parts.js'
@@ -174,12 +174,10 @@ class IndexRoutes {
       ...(digest === undefined ? [] : [['Content-Digest', digest] as const]),
       ...about,
     ]
-    if (decided.variant === 'unchanged') {
-      reply.endEmpty({ status: 304, block: `${first}\r\n${blockOf(lines)}` })
-      return
-    }
-    const head = { status: 200, block: this.#statements.block(request, first, 200, lines) }
-    if (request.method === 'HEAD') reply.endEmpty(head, body.length)
+    const { status } = decided
+    const head = { status, block: this.#statements.block(request, first, status, lines) }
+    if (status === 304) reply.endEmpty(head)
+    else if (request.method === 'HEAD') reply.endEmpty(head, body.length)
     else reply.end(head, body)
   }
 }

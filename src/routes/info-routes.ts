@@ -3,7 +3,7 @@ import type { Reply, Request } from '../http/exchange.js'
 import { lifeOf } from '../http/life.js'
 import type { Operation } from '../http/operation.js'
 import { iconSvg } from '../http/page.js'
-import { answerSmall, htmlType, jsonType, takesPages } from '../http/small-answer.js'
+import { answerSmall, htmlType, jsonType, publicShortly, takesPages } from '../http/small-answer.js'
 import { aboutGateway, type InfoParts } from './about-gateway.js'
 import { type HealthParts, healthOf } from './health.js'
 import { landingPage } from './landing-page.js'
@@ -39,7 +39,7 @@ export function infoRoutes(parts: InfoParts): Route[] {
 
 /** `/`: a page for browsers, JSON for all others. */
 function rootRoute(parts: InfoParts, info: () => Said): Route {
-  const lines = '\r\nCache-Control: public, max-age=30\r\nVary: Accept'
+  const lines = `${publicShortly}\r\nVary: Accept`
   return {
     family: 'info',
     path: '/',
@@ -65,6 +65,7 @@ function rootRoute(parts: InfoParts, info: () => Said): Route {
 const iconRoute: Route = {
   family: 'info',
   path: '/favicon.ico',
+  yields: true,
   methods: ['GET', 'HEAD'],
   about: [{ path: '/favicon.ico', summary: 'The icon', statuses: [200], type: 'image/svg+xml' }],
   handle(request, reply, first) {

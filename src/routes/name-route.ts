@@ -7,6 +7,7 @@ import type { Guard } from '../gateway/guard.js'
 import { absentCaching, readTrail } from '../gateway/hints.js'
 import { type Naming, namingOf, unnamed } from '../gateway/naming.js'
 import type { GatewayOptions } from '../gateway/options.js'
+import { origins } from '../gateway/origin.js'
 import type { GatewayParts, HostOptions } from '../gateway/parts.js'
 import type { EdgeThread } from '../gateway/wiring.js'
 import { textType } from '../http/small-answer.js'
@@ -60,6 +61,7 @@ export class NameRoute {
     const { ledger, hosts } = this.parts
     if (ruled.kind !== 'apex-id') flow.rests = undefined
     if (ruled.kind === 'redirect') {
+      flow.origin = ruled.origin
       const lines = `\r\nLocation: ${ruled.location}`
       answerText(ledger, flow, { status: 302, text: 'Found', lines }, { reason: 'to the host of the id' })
     } else if (ruled.kind === 'apex-id') {
@@ -150,6 +152,7 @@ export class NameRoute {
   #stranger(flow: Flow, name: Name | undefined, isApex: boolean): void {
     const { ledger, delivery, data, hosts, names, guard } = this.parts
     const isRoot = flow.path === '/'
+    if (!isRoot) flow.origin = origins.referred
     if (!isRoot && !comesFromHere(flow)) {
       answerText(
         ledger,

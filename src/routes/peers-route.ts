@@ -1,5 +1,5 @@
 import type { Route } from '../gateway/parts.js'
-import { answerSmall } from '../http/small-answer.js'
+import { answerSmall, publicShortly } from '../http/small-answer.js'
 import type { PeerWeights } from '../source/peer-weights.js'
 
 export interface PeersParts {
@@ -17,7 +17,6 @@ export interface PeersParts {
  */
 export function peersRoute({ pathPrefix, gateways, weights, nodes }: PeersParts): Route {
   const path = `${pathPrefix}/peers`
-  const lines = '\r\nCache-Control: public, max-age=30'
   return {
     family: 'info',
     path,
@@ -30,7 +29,7 @@ export function peersRoute({ pathPrefix, gateways, weights, nodes }: PeersParts)
         gateways: byHost(gateways, (url, at) => ({ url, dataWeight: weights.at(at), chunkWeight: 0 })),
         arweaveNodes: byHost(nodes, (url) => ({ url })),
       }
-      answerSmall(request, reply, first, { status: 200, lines, json: said })
+      answerSmall(request, reply, first, { status: 200, lines: publicShortly, json: said })
     },
   }
 }

@@ -70,7 +70,7 @@ export class TextRoute {
     }
     ledger.cached(isHit)
     const cache = `\r\nX-Cache: ${isHit ? 'HIT' : 'MISS'}`
-    const block = `${flow.lines}\r\nContent-Type: ${textType}${lines}${cache}${outcome.lines}`
+    const block = `${flow.lines}\r\nContent-Type: ${textType}${lines}${cache}${flow.origin.varies}${outcome.lines}`
     const why = { reason: isHit ? 'hit, as text' : 'miss, as text' }
     send(ledger, flow, { status: 200, block }, planned, encoded, outcome, why)
   }

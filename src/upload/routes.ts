@@ -1,7 +1,7 @@
 import type { Clients } from '../admission/clients.js'
 import type { Request } from '../http/exchange.js'
 import type { HtmlPage } from '../http/page.js'
-import { htmlType, takesPages } from '../http/small-answer.js'
+import { htmlType, publicShortly, takesPages } from '../http/small-answer.js'
 import { checksumAddress } from '../proof/ethereum.js'
 import { jsonAnswer, said, type UploadAnswer } from './answers.js'
 import { type AskedCredits, askedCreditsRoutes } from './asked-credits.js'
@@ -33,9 +33,9 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
   const { uploads, single, clients, info, page, credits, health, pools } = parts
   const post = (request: Request, token: string | undefined): Promise<UploadAnswer> =>
     single.take(request, uploaderOf(request, clients, token))
-  const about = (): UploadAnswer => jsonAnswer(200, info())
+  const about = (): UploadAnswer => jsonAnswer(200, info(), publicShortly)
   const front = (request: Request): UploadAnswer => {
-    const varying = '\r\nVary: Accept'
+    const varying = `${publicShortly}\r\nVary: Accept`
     if (!takesPages(request)) return jsonAnswer(200, info(), varying)
     return { status: 200, text: page.html, type: htmlType, lines: page.lines + varying }
   }

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
-import type { HostOptions } from '../../src/gateway/parts.js'
+import type { HostOptions, Route } from '../../src/gateway/parts.js'
+import { answerSmall } from '../../src/http/small-answer.js'
 import { sandboxLabel } from '../../src/names/sandbox.js'
 import { someId } from '../source/rig.js'
 import { type StageOptions, stage } from './rig.js'
@@ -11,7 +12,12 @@ const page = Buffer.from('<script>document.title = origin</script>')
 const digest = createHash('sha256').update(page).digest('base64url')
 const navigation = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
 
-async function scene(t: Test, rootHosts: readonly string[], more: StageOptions = {}) {
+async function scene(
+  t: Test,
+  rootHosts: readonly string[],
+  more: StageOptions = {},
+  content = { body: page, contentType: 'text/html' },
+) {
   const id = someId()
   const hosts: HostOptions = {
     rootHosts,
@@ -34,7 +40,7 @@ async function scene(t: Test, rootHosts: readonly string[], more: StageOptions =
   }
   const on = await stage({ ...more, parts: rootHosts.length === 0 ? {} : { naming: { names, hosts } } })
   t.teardown(() => on.close())
-  await on.keep(id, page, { contentType: 'text/html' })
+  await on.keep(id, content.body, { contentType: content.contentType })
   const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
     on.ask(path, { method, headers })
   return { on, id, ask }
@@ -171,4 +177,35 @@ t.test('the sandbox policy is not covered by the signature', async (t) => {
   const { headers } = await ask(`/raw/${id}`)
   t.match(headers['signature-input'], /x-gateway-data-id/)
   t.notMatch(headers['signature-input'], /content-security-policy/)
+})
+
+t.test('content of the apex goes before what the gateway has at its path', async (t) => {
+  const host = 'gw.example'
+  const icon: Route = {
+    family: 'info',
+    path: '/favicon.ico',
+    yields: true,
+    methods: ['GET'],
+    about: [{ path: '/favicon.ico', summary: 'The icon', statuses: [200] }],
+    handle: (request, reply, first) =>
+      answerSmall(request, reply, first, { status: 200, type: 'image/svg+xml', body: 'own' }),
+  }
+  const file = someId()
+  for (const [paths, body, contentType] of [
+    [{ 'favicon.ico': { id: file } }, 'theirs', 'image/png'],
+    [{ 'other.ico': { id: file } }, 'own', 'image/svg+xml'],
+  ] as const) {
+    const manifest = { manifest: 'arweave/paths', version: '0.1.0', paths }
+    const site = { body: Buffer.from(JSON.stringify(manifest)), contentType: manifestType }
+    const { on, ask } = await scene(t, [host], { routes: [icon] }, site)
+    await on.keep(file, Buffer.from('theirs'), { contentType: 'image/png' })
+    const headers = { 'content-type': contentType }
+    t.match(await ask('/favicon.ico', { host }), { status: 200, headers, body: Buffer.from(body) })
+    t.match(await ask('/favicon.ico', { host }, 'HEAD'), { status: 200, headers })
+    t.match(
+      await ask('/favicon.ico', { host: '127.0.0.1' }),
+      { body: Buffer.from('own') },
+      'elsewhere it is ours',
+    )
+  }
 })

@@ -6,7 +6,7 @@ import { MappedFiles } from '../../src/store/mapped.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
 import { someId } from '../source/rig.js'
 import { comparable, isRepeated, type Rig, repeating, skip, warm } from './repeating-rig.js'
-import { type Answered, askAt, stage } from './rig.js'
+import { type Answered, askAt, freshened, stage } from './rig.js'
 
 /** Signatures that the server makes by itself are those that the steps would have made. */
 
@@ -47,7 +47,11 @@ async function isAsSigned(
   found: Answered,
 ) {
   const url = `${rig.edge.url}${path}`
-  const exchange = { method, url, status: found.status, fields: found.fields }
+  // A 304 has no signature: what a cache keeps once it got one is looked at.
+  const isKept = found.status === 304
+  t.equal('signature' in found.headers, !isKept)
+  const shown = isKept ? freshened(await askAt(rig.edge.url, path, method), found) : found
+  const exchange = { method, url, status: shown.status, fields: shown.fields }
   t.ok(await verifiedByFirst(exchange), `${method} ${path}: it verifies`)
   t.ok(await verifiedBySecond(exchange), `${method} ${path}: by another program, too`)
   const right = await askAt(rig.edge.stepwiseUrl, path, method, headers)
@@ -88,9 +92,10 @@ for (const bindRequest of [true, false])
         if (rig.repeated() === before) found = await rig.edge.ask(`/${id}`, wish)
         t.ok(rig.repeated() > before, `${JSON.stringify(wish)} is repeated`)
         const tookSeconds = () => Math.ceil((Date.now() - askedMs) / 1000)
+        await isAsSigned(t, rig, `/${id}`, wish, found)
+        if (found.status === 304) continue
         t.ok(Math.abs(createdOf(found) - Date.now() / 1000) < 1.5 + tookSeconds())
         seen.add(createdOf(found))
-        await isAsSigned(t, rig, `/${id}`, wish, found)
         const next = await rig.edge.ask(`/${id}`, wish)
         t.ok(createdOf(next) - createdOf(found) <= tookSeconds(), 'none is made before it is too old')
       }

@@ -274,6 +274,12 @@ export function askAt(
   })
 }
 
+/** What a cache keeps of an answer once it was told by a 304 that it still holds (RFC 9111 section 3.2). */
+export function freshened(kept: Answered, { fields }: Answered): Answered {
+  const names = new Set(fields.map(([name]) => name.toLowerCase()))
+  return { ...kept, fields: [...kept.fields.filter(([name]) => !names.has(name.toLowerCase())), ...fields] }
+}
+
 /** The names of an answer's headers in order, without those of the connection. */
 export function names(answered: Answered): string[] {
   const plumbing = new Set(['date', 'content-length', 'connection', 'keep-alive'])
