@@ -269,7 +269,7 @@ t.test('every header that a step reads is one of those that are tried', async (t
 })
 
 t.test('caches in front give every client what it would get', async (t) => {
-  const { urls, examples } = await run(t, t.testdir(), { ADMIN_API_KEY: adminKey })
+  const { urls, examples } = await run(t, t.testdir(), { DEVNET_SEED: 'true', ADMIN_API_KEY: adminKey })
   const ask = asker(t)
   const { gateway = '', upload = '', payment = '' } = urls
   const page = (examples.page ?? '') as Id
