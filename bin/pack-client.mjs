@@ -52,7 +52,10 @@ try {
     },
     files: ['lib'],
     dependencies: Object.fromEntries(
-      ['@noble/curves', '@noble/hashes', '@noble/secp256k1'].map((name) => [name, dependencies[name]]),
+      ['@noble/curves', '@noble/hashes', '@noble/secp256k1', 'ignore'].map((name) => [
+        name,
+        dependencies[name],
+      ]),
     ),
   }
   writeFileSync(join(folder, 'package/package.json'), `${JSON.stringify(own, undefined, 2)}\n`)

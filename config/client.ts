@@ -24,4 +24,8 @@ export const client = {
     env: 'CLIENT_PAYMENT_URL',
     why: 'The payment service that commands use; --payment goes over it, --network means known ones.',
   }),
+  gatewayUrls: maybeUrls({
+    env: 'CLIENT_GATEWAY_URL',
+    why: 'The gateways that commands use; --gateway goes over them, --network means known ones.',
+  }),
 }

@@ -198,6 +198,38 @@ function contradictions(config: Config): string[] {
   return wrong
 }
 
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** The values of one table, frozen. What is malformed is added to `wrong`, and its name to `malformed`. */
+function valuesOf<Table extends Readonly<Record<string, Setting<unknown>>>>(
+  table: Table,
+  environment: Environment,
+  wrong: string[],
+  malformed: Set<string>,
+): Values<Table> {
+  const readOne = (setting: Setting<unknown>): unknown => {
+    const text = environment[setting.env]?.trim()
+    if (text === undefined || text === '') return setting.fallback
+    const parsed = setting.read(text)
+    if ('value' in parsed) return parsed.value
+    malformed.add(setting.env)
+    wrong.push(`${setting.env}: ${setting.secret ? `must be ${setting.allowed}` : parsed.wrong}`)
+    return setting.fallback
+  }
+  const values = Object.entries(table).map(([key, setting]) => [key, readOne(setting)])
+  return Object.freeze(Object.fromEntries(values)) as Values<Table>
+}
+
+/**
+ * What the client's commands take from the environment, or every error in it. Settings of the services are not looked at: a
+ * `PORT` or a `GATEWAY_URL` of another program must not stop an upload.
+ */
+export function readClientConfig(surroundings: Environment = process.env): Values<typeof client> | string[] {
+  const wrong: string[] = []
+  const values = valuesOf(client, surroundings, wrong, new Set())
+  return wrong.length === 0 ? values : wrong
+}
+
 /**
  * Reads the configuration out of the environment, `given` (from a command line) going over it. Empty texts count as
  * unset. Either every value, or every error there is, one a line; the errors never hold the text of a secret.
@@ -209,19 +241,10 @@ export function readConfig(
   const environment = { ...surroundings, ...given }
   const wrong = unknownNames(environment)
   const malformed = new Set<string>()
-  const readOne = (setting: Setting<unknown>): unknown => {
-    const text = environment[setting.env]?.trim()
-    if (text === undefined || text === '') return setting.fallback
-    const parsed = setting.read(text)
-    if ('value' in parsed) return parsed.value
-    malformed.add(setting.env)
-    wrong.push(`${setting.env}: ${setting.secret ? `must be ${setting.allowed}` : parsed.wrong}`)
-    return setting.fallback
-  }
-  const frozen = Object.entries(tables).map(([name, table]) => {
-    const values = Object.entries(table).map(([key, setting]) => [key, readOne(setting as Setting<unknown>)])
-    return [name, Object.freeze(Object.fromEntries(values))]
-  })
+  const frozen = Object.entries(tables).map(([name, table]) => [
+    name,
+    valuesOf(table, environment, wrong, malformed),
+  ])
   const config = Object.freeze(Object.fromEntries(frozen)) as Config
   // A setting that cannot be read is there: that another one needs it would be said in vain.
   const isGiven = (fault: string): boolean => malformed.has(/ needs (\w+)$/.exec(fault)?.[1] ?? '')

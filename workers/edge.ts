@@ -68,6 +68,7 @@ import { offsetsRoute } from '../src/routes/offsets-route.js'
 import { peersRoute } from '../src/routes/peers-route.js'
 import { limitsInfo, rateLimitRoutes } from '../src/routes/rate-limit-routes.js'
 import { resolverRoute } from '../src/routes/resolver-route.js'
+import { setNameRoute } from '../src/routes/set-name-route.js'
 import { Opener } from '../src/source/opener.js'
 import { PeerWeights } from '../src/source/peer-weights.js'
 import { ProgressListener, ProgressTable } from '../src/source/progress.js'
@@ -304,6 +305,15 @@ const gateway = createGateway({
     ...tracking,
     offsetsRoute({ ...saying, catalog, guard, bands: finder }),
     resolver,
+    setNameRoute({
+      pathPrefix: vocabulary.pathPrefix,
+      rootHosts: options.hosts?.rootHosts ?? [],
+      ...(naming.registry && { registry: naming.registry }),
+      guard,
+      clock: systemClock,
+      log,
+      clientOf,
+    }),
     peersRoute({
       pathPrefix: vocabulary.pathPrefix,
       gateways: options.peers.urls,

@@ -1,8 +1,15 @@
-import { clientCommand, clientOf, creditsText, show, WrongWords } from './wallet.js'
+import type { SluiceClient } from '../client/client.js'
+import { itemSizeOf } from '../client/prepare.js'
+import { dollarsOf, freeBytesOf } from '../client/quote.js'
+import { WrongWords } from './command.js'
+import { creditsText, dollarsText } from './money.js'
+import { clientCommand, clientOf, show } from './wallet.js'
 
-const priceHelp = `sluice price: what uploads of so many bytes cost
+const priceHelp = `sluice price: what uploads of so many bytes cost, in credits and money
 
 Usage: sluice price BYTES... [--currency usd]
+
+With a key it says what is free for its wallet now. The header that each item has is counted, too.
 
 Example:
   sluice price 1000000 --currency eur
@@ -18,19 +25,48 @@ export const price = clientCommand(
     if (bytes.length === 0 || bytes.some((size) => !Number.isSafeInteger(size) || size < 0))
       throw new WrongWords('give numbers of BYTES')
     const client = await clientOf(values)
-    const costs = await client.getUploadCosts({ bytes })
-    const { currency } = values
-    const fiat =
-      typeof currency === 'string'
-        ? await Promise.all(bytes.map((byteCount) => client.getFiatEstimateForBytes({ byteCount, currency })))
-        : []
-    const lines = costs.map(({ winc }, at) => {
-      const money = fiat[at] === undefined ? '' : `, ${fiat[at]?.amount} ${fiat[at]?.currency}`
-      return `${bytes[at]} bytes: ${creditsText(winc)}${money}`
-    })
-    return show(values, { costs, fiat }, lines)
+    const signer = client.currentSigner ?? arweaveSizes
+    const itemBytes = bytes.map((size) => itemSizeOf(size, { tags: someType }, signer))
+    const [costs, free] = await Promise.all([
+      client.getUploadCosts({ bytes: itemBytes }),
+      freeBytesOf(client, client.currentSigner?.address),
+    ])
+    const isKnown = client.currentSigner !== undefined
+    const told: object[] = []
+    const lines: string[] = []
+    for (const [at, { winc }] of costs.entries()) {
+      const size = itemBytes[at] ?? 0
+      const isSmall = size <= free.itemMaxBytes
+      const isFree = isSmall && (free.leftBytes === null || size <= free.leftBytes)
+      const money = await moneyText(client, size, winc, String(values.currency ?? 'usd'))
+      const paid = money === undefined ? creditsText(winc) : `${creditsText(winc)} (${money})`
+      const small = isKnown ? 'no free bytes are left' : 'free while the wallet has free bytes left'
+      lines.push(`${bytes[at]} bytes: ${isFree ? 'free' : isSmall ? `${paid}; ${small}` : paid}`)
+      told.push({ bytes: bytes[at], itemBytes: size, winc, isFree, ...(money !== undefined && { money }) })
+    }
+    return show(values, { costs: told }, lines)
   },
 )
+
+/** What an item costs in a currency; undefined: the service has no rate of the dollar now. */
+async function moneyText(
+  client: SluiceClient,
+  byteCount: number,
+  winc: string,
+  currency: string,
+): Promise<string | undefined> {
+  if (currency === 'usd') {
+    const usd = await dollarsOf(client, BigInt(winc))
+    return usd === undefined ? undefined : dollarsText(usd)
+  }
+  const { amount } = await client.getFiatEstimateForBytes({ byteCount, currency })
+  return `${amount} ${currency}`
+}
+
+/** Sizes of the largest headers that there are, where no key says which ones it will have: those of Arweave's keys. */
+const arweaveSizes = { signatureType: 1, owner: new Uint8Array(512) }
+/** A tag as most items have it. */
+const someType = [{ name: 'Content-Type', value: 'application/octet-stream' }]
 
 const balanceHelp = `sluice balance: credits and free bytes of a wallet
 
@@ -47,9 +83,10 @@ export const balance = clientCommand('balance', balanceHelp, {}, async ([given],
   if (address === undefined) throw new WrongWords('give an ADDRESS or a key')
   const [held, free] = await Promise.all([client.getBalance(address), client.getFreeStatus(address)])
   const left = free.bytesRemaining === null ? 'no limit' : `${free.bytesRemaining} bytes`
+  const usd = BigInt(held.winc) === 0n ? undefined : await dollarsOf(client, BigInt(held.winc))
   const lines = [
     address,
-    creditsText(held.winc),
+    usd === undefined ? creditsText(held.winc) : `${creditsText(held.winc)} (${dollarsText(usd)})`,
     `with shared credits: ${creditsText(held.effectiveBalance)}`,
   ]
   return show(values, { address, ...held, ...free }, [...lines, `free: ${left}`])

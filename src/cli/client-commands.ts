@@ -2,6 +2,7 @@ import type { Commands } from './dispatch.js'
 
 /** Commands of those who upload, pay and fetch: they need no part of the server, and are packed with the client as well. */
 export const clientCommands: Commands = {
+  key: async () => (await import('./key.js')).keyCommand,
   put: async () => (await import('./put.js')).put,
   deploy: async () => (await import('./deploy.js')).deploy,
   sync: async () => (await import('./deploy.js')).sync,

@@ -2,15 +2,16 @@ import { exitCode } from './exit-code.js'
 
 const words =
   'start verify devnet index names moderation ledger bands import adopt settings put deploy sync get price ' +
-  'balance top-up share history completion promotion uploads drive'
+  'balance top-up share history completion promotion uploads drive key'
 const driveWords = 'create drives ls put get mkdir mv rename hide show share snapshot'
 const common = '--help --json --network --upload --payment --gateway --key --token'
 
 /** Options of the client's commands beside those that all have. */
 export const ownOptions: Readonly<Record<string, string>> = {
+  key: '--kind --file',
   put: '--type --tag --paid-by --usdc',
-  deploy: '--index --fallback --tag --bundle --usdc --name --ttl',
-  sync: '--index --fallback --tag --bundle --usdc --watch',
+  deploy: '--index --fallback --tag --bundle --usdc --include-hidden --name --ttl',
+  sync: '--index --fallback --tag --bundle --usdc --include-hidden --watch',
   get: '--range --output',
   price: '--currency',
   'top-up': '--for --tx',

@@ -1,28 +1,37 @@
 import { statSync } from 'node:fs'
 import { pause, systemClock } from '../actor/clock.js'
 import type { SluiceClient } from '../client/client.js'
-import { ClientError, type ErrorCode } from '../client/errors.js'
+import { asClientError, ClientError, type ErrorCode } from '../client/errors.js'
 import { type FolderFile, type FolderResult, smallBytesMax, uploadFolder } from '../client/folder.js'
 import { chainLayer, serviceLayer } from '../client/folder-index.js'
+import type { FolderPlan } from '../client/folder-plan.js'
 import { readFolder } from '../client/node/files.js'
+import { setName } from '../client/set-name.js'
 import { addressOfOwner } from '../client/signer.js'
+import { parseName } from '../names/name.js'
+import { ttlMaxSeconds } from '../names/record.js'
+import { WrongWords } from './command.js'
 import { exitCode } from './exit-code.js'
+import { affordable, chargedText, priceText } from './money.js'
 import { oneLine } from './one-line.js'
-import { setOwnName } from './own-names.js'
 import { Progress } from './progress.js'
 import { fundingOf } from './put.js'
-import { type ClientWords, clientCommand, clientOf, creditsText, show, tagsOf, WrongWords } from './wallet.js'
+import { type ClientWords, clientCommand, clientOf, keyOf, show, tagsOf } from './wallet.js'
 import { changesOf, toldToStop } from './watch-folder.js'
 
 const about = `Files that are on the network already, with the same bytes and tags and by the same key, are not uploaded again.
-Prints the highest possible cost before it uploads, and the addresses afterwards. An interrupted upload
-continues when the same command runs again.
+Says what all of it costs at most before it uploads, and is never charged more; the addresses afterwards. An interrupted
+upload continues when the same command runs again.
+
+Hidden files and folders (.git, .env) are left out, all but .well-known, and so is what .sluiceignore in DIR names, which is
+written as .gitignore is.
 
   --index FILE     the path that stands for the folder (index.html unless given)
   --fallback FILE  the path for what is not there (404.html unless given)
   --tag N=V        a tag of every file; several times for several
   --bundle         puts small files together into one item: one request for a thousand of them
   --usdc MAX       pays in USDC (x402), at most so many micro-USDC for each item
+  --include-hidden uploads hidden files, too: whoever has the link can read them for ever
 `
 
 const options = {
@@ -31,6 +40,7 @@ const options = {
   tag: { type: 'string', multiple: true },
   usdc: { type: 'string' },
   bundle: { type: 'boolean' },
+  'include-hidden': { type: 'boolean' },
 } as const
 const deployOptions = { ...options, name: { type: 'string' }, ttl: { type: 'string' } } as const
 const syncOptions = { ...options, watch: { type: 'boolean' } } as const
@@ -39,7 +49,8 @@ const deployHelp = `sluice deploy: uploads a folder and gives it a manifest and 
 
 Usage: sluice deploy DIR [--name NAME [--ttl SECONDS]] [--index FILE] [--fallback FILE]
 
-${about}  --name NAME      what the name means from now on, in the registry of this machine's gateway (DATA_PATH)
+${about}  --name NAME      what the name means from now on at the gateway. Its operator says which key may set it: sluice names grant.
+                   Where this key may not, the link with the id is told, and the command ends with code 6
   --ttl SECONDS    how long the name may be remembered, so that the next deploy is seen after that (60)
 
 Example:
@@ -65,14 +76,26 @@ type Words = ClientWords & Record<string, unknown>
 export const deploy = clientCommand('deploy', deployHelp, deployOptions, async ([word, ...more], values) => {
   const client = await clientOf(values)
   if (values.ttl !== undefined && values.name === undefined) throw new WrongWords('--ttl is of a --name')
-  const ttl = Number(values.ttl ?? ttlUsualSeconds)
-  if (!Number.isSafeInteger(ttl) || ttl < 0)
-    throw new WrongWords(`--ttl ${values.ttl} is no number of seconds`)
+  const ttlSeconds = Number(values.ttl ?? ttlUsualSeconds)
+  if (!Number.isSafeInteger(ttlSeconds) || ttlSeconds < 0 || ttlSeconds > ttlMaxSeconds)
+    throw new WrongWords(`--ttl ${values.ttl} is no number of seconds up to ${ttlMaxSeconds}`)
+  const name = typeof values.name === 'string' ? parseName(values.name)?.full : undefined
+  if (values.name !== undefined && name === undefined) throw new WrongWords(`${values.name} is no name`)
   const result = await uploaded(client, checkedFolder(word, more), values)
   const id = result.manifestResponse?.id ?? ''
-  if (typeof values.name !== 'string') return told(client, values, result)
-  await setOwnName(values.name, id, ttl)
-  return told(client, values, result, nameLink(client, values.name))
+  const { currentSigner } = client
+  if (name === undefined || currentSigner === undefined) return told(client, values, result)
+  const named = await setName(client.addresses.gatewayUrls[0] ?? '', currentSigner, {
+    name,
+    id,
+    ttlSeconds,
+  }).catch(asClientError)
+  if (typeof named === 'string') return told(client, values, result, { named })
+  // What went is paid for and stays: its link is told all the same.
+  const { code, message, advice, status } = named
+  await told(client, values, result, { nameError: { code, message, advice, status } })
+  process.stderr.write(`sluice deploy: the name ${name} was not set: ${oneLine(message)}\n  ${advice}\n`)
+  return exitCode.unnamed
 })
 
 /** Uploads a folder, and again when it changes. */
@@ -99,7 +122,7 @@ async function watched(client: SluiceClient, folder: string, values: Words): Pro
   for await (const _ of changesOf(folder, stop)) {
     for (let isDone = false; !isDone && !stop.aborted; ) {
       try {
-        told(client, values, await uploaded(client, folder, values, stop))
+        await told(client, values, await uploaded(client, folder, values, stop))
         isDone = true
       } catch (error) {
         if (stop.aborted) break
@@ -127,12 +150,12 @@ async function uploaded(
   values: Words,
   signal?: AbortSignal,
 ): Promise<FolderResult> {
-  const { files, leftOut } = await readFolder(folder)
-  for (const one of leftOut) process.stderr.write(`left out: ${oneLine(one)}\n`)
-  await sayPrice(
-    client,
-    files.map(({ source }) => source.size),
-  )
+  const key = keyOf(values)?.file
+  const { files, leftOut } = await readFolder(folder, {
+    includeHidden: values['include-hidden'] === true,
+    never: key === undefined ? [] : [key],
+  })
+  sayLeftOut(leftOut)
   if (values.bundle !== true) sayBundle(files)
   const owner = client.currentSigner === undefined ? '' : addressOfOwner(client.currentSigner.owner)
   const { uploadUrl, gatewayUrls } = client.addresses
@@ -140,13 +163,15 @@ async function uploaded(
   const ask = (url: string, init?: RequestInit): Promise<Response> => fetch(url, init)
   const progress = new Progress('files', systemClock)
   const { index, fallback } = values
+  const fundingMode = fundingOf(values.usdc)
   const task = uploadFolder(client, {
     files,
     signal,
     dataItemOpts: { tags: tagsOf(values.tag) },
-    fundingMode: fundingOf(values.usdc),
+    fundingMode,
     folderIndex: [serviceLayer(uploadUrl, gateway, owner, ask), chainLayer(gateway, owner, ask)],
     bundleSmallFiles: values.bundle === true,
+    onPlan: (plan) => sayPlan(client, plan, values.usdc),
     manifest: {
       ...(typeof index === 'string' && { indexFile: index }),
       ...(typeof fallback === 'string' && { fallbackFile: fallback }),
@@ -159,14 +184,32 @@ async function uploaded(
   return task
 }
 
-/** Prints an estimate of the price. Each item has a price beside that of its bytes, so the sum is not exact. */
-async function sayPrice(client: SluiceClient, sizes: readonly number[]): Promise<void> {
-  const total = sizes.reduce((sum, size) => sum + size, 0)
-  const costs = await client.getUploadCosts({ bytes: [total] })
-  const winc = costs[0]?.winc ?? '0'
-  process.stderr.write(
-    `${sizes.length} files, ${total} bytes: about ${creditsText(winc)} if nothing of it is there or free\n`,
-  )
+/** Says what will be uploaded and what it costs, and resolves with that as the limit. USDC has a limit for each item. */
+async function sayPlan(
+  client: SluiceClient,
+  { itemBytes, files, reusedFiles }: FolderPlan,
+  usdc: unknown,
+): Promise<bigint | undefined> {
+  const bytes = itemBytes.reduce((sum, one) => sum + one, 0)
+  const there = reusedFiles === 0 ? '' : `, ${reusedFiles} are there`
+  const what = `${files} files to upload${there}; ${itemBytes.length} items, ${bytes} bytes`
+  if (usdc !== undefined) {
+    process.stderr.write(`${what}: at most ${usdc} micro-USDC for each item\n`)
+    return undefined
+  }
+  const quote = await affordable(client, itemBytes)
+  const some = quote.winc === 0n || quote.freeItems === 0 ? '' : `, ${quote.freeItems} of them free`
+  process.stderr.write(`${what}${some}: ${priceText(quote)}\n`)
+  return quote.winc
+}
+
+/** Lines about files that are left out; the rest is counted. */
+const leftOutLinesMax = 20
+
+function sayLeftOut(leftOut: readonly string[]): void {
+  for (const one of leftOut.slice(0, leftOutLinesMax)) process.stderr.write(`left out: ${oneLine(one)}\n`)
+  const more = leftOut.length - leftOutLinesMax
+  if (more > 0) process.stderr.write(`left out: ${more} more\n`)
 }
 
 /** From so many small files on it takes noticeably longer to send each by itself. */
@@ -181,20 +224,18 @@ function sayBundle(files: readonly FolderFile[]): void {
   )
 }
 
-/** Where a name of this machine's gateway is served: browsers resolve every host below localhost to this machine. */
-function nameLink(client: SluiceClient, name: string): string {
-  const url = new URL(client.addresses.gatewayUrls[0] ?? 'http://127.0.0.1:3000')
-  if (url.hostname === '127.0.0.1') url.hostname = 'localhost'
-  url.hostname = `${name}.${url.hostname}`
-  return url.href
-}
-
-function told(client: SluiceClient, values: Words, result: FolderResult, named?: string): number {
+async function told(
+  client: SluiceClient,
+  values: Words,
+  result: FolderResult,
+  naming: { readonly named?: string; readonly nameError?: object } = {},
+): Promise<number> {
   const { folderIndexSummary: sum, manifestResponse } = result
   const id = manifestResponse?.id ?? ''
   const link = `${client.addresses.gatewayUrls[0]}/${id}/`
   const files = result.fileResponses.map(({ path, id: file, reused }) => ({ path, id: file, reused }))
   const counts = `${sum.uploadedFiles} of ${sum.totalFiles} files uploaded, ${sum.reusedFiles} were there`
-  const links = named === undefined ? [link] : [link, named]
-  return show(values, { id, link, ...(named && { named }), ...sum, files }, [counts, id, ...links])
+  const charged = values.usdc === undefined ? [await chargedText(client, sum.winc)] : []
+  const links = naming.named === undefined ? [link] : [link, naming.named]
+  return show(values, { id, link, ...naming, ...sum, files }, [counts, id, ...charged, ...links])
 }

@@ -1,4 +1,3 @@
-import { readConfig } from '../../config/read.js'
 import { ClientError } from '../client/errors.js'
 import { ProvingFetcher } from '../client/fetch/verified-fetch.js'
 import { Drives, type OpenDrive } from '../client/fs/drives.js'
@@ -6,8 +5,10 @@ import { typeOfName } from '../client/media-type.js'
 import { fileSource } from '../client/node/files.js'
 import { addressOfOwner } from '../client/signer.js'
 import { tagValueOf } from '../client/tags.js'
+import { WrongWords } from './command.js'
 import { entityAt, folderAt, parentAndName } from './drive-paths.js'
-import { type ClientWords, clientOf, jwkOf, secretOfFile, show, WrongWords } from './wallet.js'
+import { jwkOfText, secretOfFile } from './key-file.js'
+import { type ClientWords, clientOf, clientSettings, keyOf, show } from './wallet.js'
 
 export type DriveWords = ClientWords & Record<string, unknown>
 
@@ -28,7 +29,8 @@ const holdBytesMax = 16 * 1024 * 1024
 export async function sceneOf(values: DriveWords, driveId: string | undefined): Promise<Scene> {
   const client = await clientOf(values)
   const [gateway = ''] = client.addresses.gatewayUrls
-  const jwk = jwkOf(values)
+  const key = keyOf(values)
+  const jwk = key && jwkOfText(key.text)
   const password = passwordOf(values['password-file'])
   const signer = client.currentSigner
   const fetcher = new ProvingFetcher({
@@ -59,8 +61,7 @@ export async function sceneOf(values: DriveWords, driveId: string | undefined): 
 
 function passwordOf(file: unknown): string | undefined {
   if (typeof file === 'string') return secretOfFile(file).replace(/\r?\n$/, '')
-  const config = readConfig()
-  return Array.isArray(config) ? undefined : config.client.drivePassword
+  return clientSettings().drivePassword
 }
 
 /** Drives of a wallet, newest first, each once. The names of private ones are encrypted. */

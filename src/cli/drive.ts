@@ -3,10 +3,11 @@ import { toBase64url } from '../client/bytes.js'
 import { fileKeyOf } from '../client/fs/drive-keys.js'
 import type { Drives, OpenDrive } from '../client/fs/drives.js'
 import type { DriveEntity } from '../client/fs/entities.js'
+import { WrongWords } from './command.js'
 import { childIn, entityAt, folderAt, parentAndName, pathsOf } from './drive-paths.js'
 import { type DriveWords, driveDone, listDrives, putFile, type Scene, sceneOf } from './drive-scene.js'
 import { exitCode } from './exit-code.js'
-import { clientCommand, show, WrongWords } from './wallet.js'
+import { clientCommand, show } from './wallet.js'
 import { writeOut } from './write-out.js'
 
 const help = `sluice drive: drives with folders and files, as others of the network read and write them

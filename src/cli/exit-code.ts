@@ -11,4 +11,6 @@ export const exitCode = {
   untrue: 4,
   /** A server that was needed did not answer. */
   unreachable: 5,
+  /** The folder was uploaded and is served by its id, but the name was not set. */
+  unnamed: 6,
 } as const

@@ -1,7 +1,8 @@
 import { ProvingFetcher } from '../client/fetch/verified-fetch.js'
 import { streamPieces } from '../client/payload.js'
+import { WrongWords } from './command.js'
 import { exitCode } from './exit-code.js'
-import { clientCommand, clientOf, WrongWords } from './wallet.js'
+import { clientCommand, clientOf } from './wallet.js'
 import { writeOut } from './write-out.js'
 
 const help = `sluice get: fetches content and proves it before it is written

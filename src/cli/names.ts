@@ -15,9 +15,15 @@ Usage: sluice names set NAME ID [--ttl SECONDS] [--limit N --index N]
        sluice names list [--json]
        sluice names remove NAME
        sluice names import FILE
+       sluice names grant NAME ADDRESS
+       sluice names revoke NAME ADDRESS
+       sluice names grants [--json]
 
   set     lets NAME mean ID; under_name is the undername 'under' of 'name', a record of its own
   import  sets all names of a JSON file, or none: {"name": "ID"} or {"name": {"id": "ID", "ttlSeconds": 900}}
+  grant   lets the wallet set NAME over the network (sluice deploy --name), with all undernames of it; '*': any name
+  revoke  takes that back; what the name means stays
+  grants  who may set what
 
   --ttl    how long clients may believe it (900)
   --limit, --index   undernames that the name has paid for, and the place of this one; served where it is not above
@@ -26,6 +32,7 @@ Works on DATA_PATH/names, also while the gateway runs: it answers with the chang
 
 Examples:
   sluice names set docs 3ss1bMlBLY9yhYhx3jGZEQDbHBqkN0XXXJbYbkCnmTY
+  sluice names grant docs 0x8ba1f109551bD432803012645Ac136ddd64DBA72
   sluice names list --json > names.json && sluice names import names.json
 `
 
@@ -58,7 +65,10 @@ export async function namesCommand(words: readonly string[]): Promise<number> {
     if (what === 'list') return list(registry, values.json === true)
     if (what === 'remove') return remove(registry, first)
     if (what === 'import') return set(registry, readFile(first))
-    if (what !== 'set') return wrong(['give set, list, remove or import; see sluice names --help'])
+    if (what === 'grants') return grants(registry, values.json === true)
+    if (what === 'grant' || what === 'revoke') return changeGrant(registry, what, first, second)
+    if (what !== 'set')
+      return wrong(['give set, list, remove, import, grant, revoke or grants; see sluice names --help'])
     const { ttl, limit, index } = values
     return set(registry, [
       readNamed(first, { id: second, ttlSeconds: ttl, undernameLimit: limit, recordIndex: index }),
@@ -96,6 +106,39 @@ function remove(registry: LocalRegistry, text: string): number {
   if (registry.remove(name)) return 0
   process.stderr.write(`sluice names: there is no name ${name.full}\n`)
   return exitCode.notFound
+}
+
+/** Addresses as wallets of Ethereum, Arweave and Solana have them. */
+const addressShape = /^(0x[0-9a-fA-F]{40}|[\w-]{43}|[1-9A-HJ-NP-Za-km-z]{32,44})$/
+
+function changeGrant(
+  registry: LocalRegistry,
+  what: 'grant' | 'revoke',
+  text: string,
+  address: string,
+): number {
+  const name = text === '*' ? text : parseName(text)?.full
+  if (name === undefined) return wrong([`not a name: '${text}'`])
+  if (!addressShape.test(address)) return wrong([`not an address of a wallet: '${address}'`])
+  const grant = { name, address }
+  if (what === 'grant') {
+    registry.grant(grant)
+    process.stdout.write(`${address} may set ${name}\n`)
+    return exitCode.done
+  }
+  if (!registry.revoke(grant)) {
+    process.stderr.write(`sluice names: ${address} had no right to ${name}\n`)
+    return exitCode.notFound
+  }
+  process.stdout.write(`${address} may not set ${name} any more\n`)
+  return exitCode.done
+}
+
+function grants(registry: LocalRegistry, json: boolean): number {
+  const all = [...registry.grants()]
+  if (json) process.stdout.write(`${JSON.stringify(all, null, 2)}\n`)
+  else for (const { name, address } of all) process.stdout.write(`${name}  ${address}\n`)
+  return exitCode.done
 }
 
 /** The names of a file, or what is wrong with it. */

@@ -1,11 +1,18 @@
+import { statSync } from 'node:fs'
 import { systemClock } from '../actor/clock.js'
 import { joined } from '../client/bytes.js'
+import type { SluiceClient } from '../client/client.js'
 import type { FundingMode } from '../client/funding.js'
 import { typeOfName } from '../client/media-type.js'
 import { fileSource } from '../client/node/files.js'
 import { sourceOfBytes } from '../client/payload.js'
+import { itemSizeOf } from '../client/prepare.js'
+import { quoteUploads } from '../client/quote.js'
+import type { TextTag } from '../client/tags.js'
+import { WrongWords } from './command.js'
+import { chargedText, priceText } from './money.js'
 import { Progress } from './progress.js'
-import { clientCommand, clientOf, show, tagsOf, WrongWords } from './wallet.js'
+import { type ClientWords, clientCommand, clientOf, keyOf, show, tagsOf } from './wallet.js'
 
 const help = `sluice put: uploads a file, or standard input
 
@@ -34,6 +41,7 @@ const options = {
 export const put = clientCommand('put', help, options, async ([file, ...more], values) => {
   if (file === undefined || more.length > 0) throw new WrongWords('give one FILE, or - for standard input')
   const client = await clientOf(values)
+  if (isKey(file, values)) throw new WrongWords(`${file} is the key: whoever has it can sign as you`)
   const source = file === '-' ? sourceOfBytes(await standardInput()) : await fileSource(file)
   const tags = tagsOf(values.tag)
   const type = typeof values.type === 'string' ? values.type : typeOfName(file)
@@ -41,6 +49,7 @@ export const put = clientCommand('put', help, options, async ([file, ...more], v
   const paidBy = values['paid-by'] as string[] | undefined
   const progress = new Progress('bytes', systemClock)
   const fundingMode = fundingOf(values.usdc)
+  if (fundingMode.mode === 'credits') await sayPrice(client, source.size, tags)
   const task = client.upload({ data: source, dataItemOpts: { tags, ...(paidBy && { paidBy }) }, fundingMode })
   for await (const event of task) {
     if (event.type === 'upload') progress.show(event.processedBytes, event.totalBytes)
@@ -48,8 +57,27 @@ export const put = clientCommand('put', help, options, async ([file, ...more], v
   const receipt = await task
   const gateway = values.gateway === undefined ? gatewayUrlOf(receipt.dataCaches[0]) : undefined
   const link = `${gateway ?? client.addresses.gatewayUrls[0]}/${receipt.id}`
-  return show(values, { ...receipt, link }, [receipt.id, `charged ${receipt.winc} winc`, link])
+  return show(values, { ...receipt, link }, [receipt.id, await chargedText(client, receipt.winc), link])
 })
+
+/**
+ * Says what it costs before it is uploaded. Whether the wallet can pay is judged by the service: an item that it has charged
+ * already is not charged again.
+ */
+async function sayPrice(client: SluiceClient, bytes: number, tags: readonly TextTag[]): Promise<void> {
+  const { currentSigner } = client
+  if (currentSigner === undefined) return
+  const quote = await quoteUploads(client, [itemSizeOf(bytes, { tags }, currentSigner)])
+  process.stderr.write(`${bytes} bytes: ${priceText(quote)}\n`)
+}
+
+/** Whether a file is the very key that signs, under whatever name. */
+function isKey(file: string, values: ClientWords): boolean {
+  const key = keyOf(values)?.file
+  const [one, other] = [file, key].map((path) => path && statSync(path, { throwIfNoEntry: false }))
+  if (!one || !other) return false
+  return one.dev === other.dev && one.ino === other.ino
+}
 
 /** The gateway that a receipt names: an address, or the name of a host as the services of the network write it. */
 function gatewayUrlOf(cache: string | undefined): string | undefined {

@@ -40,6 +40,7 @@ Usage: sluice COMMAND [--help]
   uploads    shows the state of uploads, packs and seeds them again
   settings   lists every setting: name, default, meaning
 
+  key        makes, shows or imports the key that uploads are signed with
   put        uploads a file, or what comes by a pipe
   deploy     uploads a folder, only what is new of it, and gives it a manifest and a name
   sync       the same whenever the folder changes (--watch)
@@ -51,7 +52,8 @@ Usage: sluice COMMAND [--help]
   -h, --help     this text; sluice COMMAND --help: what the command takes
   -v, --version  the version
 
-Exit codes: 0 done, 1 failed, 2 wrong arguments or settings, 3 not found, 4 a proof is wrong, 5 a server did not answer.
+Exit codes: 0 done, 1 failed, 2 wrong arguments or settings, 3 not found, 4 a proof is wrong, 5 a server did not answer,
+6 uploaded, but without its name.
 
 Examples:
   sluice start                                    everything on this machine, nothing else needed

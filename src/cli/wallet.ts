@@ -1,17 +1,12 @@
-import { readFileSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { readConfig } from '../../config/read.js'
-import { servicePorts } from '../../config/services.js'
+import { readClientConfig } from '../../config/read.js'
 import { networks, SluiceClient } from '../client/client.js'
 import { ClientError, type ErrorCode } from '../client/errors.js'
-import { fileStore } from '../client/node/file-store.js'
-import type { ArweaveJwk } from '../client/rsa.js'
-import { type ClientSigner, signerOfArweave, signerOfEthereum, signerOfSolana } from '../client/signer.js'
-import type { Command } from './command.js'
+import { type Command, WrongWords } from './command.js'
 import { exitCode } from './exit-code.js'
+import { type FoundKey, foundKey, signerOfText } from './key-file.js'
 import { oneLine } from './one-line.js'
+import { uploadMemory } from './upload-memory.js'
 
 /** Options that every command of the client has. */
 export const clientOptions = {
@@ -30,11 +25,13 @@ export const clientHelp = `
   --upload URL, --payment URL, --gateway URL
                   single addresses instead; --gateway several times for several gateways
   --key FILE      the key to sign with: Arweave JWK, Ethereum (hexadecimal) or Solana (base58 or list of numbers);
-                  only its owner may be able to read it. Without the option: WALLET_KEY in the environment
+                  only its owner may be able to read it. Without the option: WALLET_KEY in the environment, or the key
+                  that sluice key keeps
   --token WORD    what credits are bought with, where the key leaves a choice (base-usdc, ario, ...)
   --json          one JSON object instead of text
 
-Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 not found, 4 a proof is wrong, 5 a server did not answer.
+Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 not found, 4 a proof is wrong, 5 a server did not answer,
+6 uploaded, but without its name.
 `
 
 export interface ClientWords {
@@ -47,9 +44,6 @@ export interface ClientWords {
   readonly json?: boolean | undefined
 }
 
-/** Wrong usage of the command line. */
-export class WrongWords extends Error {}
-
 const codes: Partial<Record<ErrorCode, number>> = {
   'invalid-input': exitCode.usage,
   'no-signer': exitCode.usage,
@@ -60,10 +54,15 @@ const codes: Partial<Record<ErrorCode, number>> = {
 
 /** What can be done on the command line, where the library's advice names what programs can do. */
 const advices: Partial<Record<ErrorCode, string>> = {
-  'no-signer': 'give --key FILE, or WALLET_KEY in the environment',
+  'no-signer': 'make a key by sluice key new, or give --key FILE, or WALLET_KEY in the environment',
   'wrong-key': 'give the password by --password-file, or DRIVE_PASSWORD in the environment',
-  'insufficient-credits': 'buy credits by sluice top-up, or pay in USDC where the command has --usdc',
-  'free-tier-exhausted': 'buy credits by sluice top-up, or pay in USDC where the command has --usdc',
+}
+
+/** Of credits a command knows more than a server, which says no more than its status. */
+function adviceOf({ code, status, advice }: ClientError): string {
+  const isShort = status === 402 && (code === 'insufficient-credits' || code === 'free-tier-exhausted')
+  if (isShort) return 'buy credits by sluice top-up, or pay in USDC where the command has --usdc'
+  return advices[code] ?? advice
 }
 
 /** A failure of the file system as one that is told in a line; anything else as it is. */
@@ -107,7 +106,7 @@ export function clientCommand(
       const failure = fileErrorOf(error)
       if (!(failure instanceof ClientError)) throw error
       const { code, message, status, id } = failure
-      const advice = advices[code] ?? failure.advice
+      const advice = adviceOf(failure)
       if (values.json === true)
         process.stdout.write(`${JSON.stringify({ error: { code, message, advice, status, id } })}\n`)
       else process.stderr.write(`sluice ${name}: ${oneLine(message)}\n  ${advice}\n`)
@@ -116,76 +115,34 @@ export function clientCommand(
   }
 }
 
+/** The settings of the client. Throws where one is malformed. */
+export function clientSettings(): Exclude<ReturnType<typeof readClientConfig>, string[]> {
+  const config = readClientConfig()
+  if (Array.isArray(config)) throw new WrongWords(config.join('; '))
+  return config
+}
+
+/** The key that these options and the environment mean; undefined: none. */
+export function keyOf(words: ClientWords): FoundKey | undefined {
+  return foundKey(words.key, clientSettings().walletKey)
+}
+
 /** The client for these options and the environment. */
 export async function clientOf(words: ClientWords): Promise<SluiceClient> {
-  const config = readConfig()
-  if (Array.isArray(config)) throw new WrongWords(config.join('; '))
+  const { uploadUrls, paymentUrls, gatewayUrls } = clientSettings()
   const network = words.network ?? 'local'
   if (network !== 'local' && network !== 'mainnet') throw new WrongWords(`no network ${network}`)
-  const base = { ...networks[network] }
-  const { walletKey, uploadUrls, paymentUrls } = config.client
-  const signer = await signerFrom(words.key, walletKey)
-  const { port } = config.server
-  const { upload, payment } = servicePorts(config.services, port)
-  const at = (own: number): string => `http://127.0.0.1:${own}`
-  const local = { uploadUrl: at(upload), paymentUrl: at(payment), gatewayUrls: [at(port)] }
-  const known = network === 'local' ? local : base
+  const key = keyOf(words)
+  const known = networks[network]
+  const isGiven = words.network !== undefined
   return new SluiceClient({
-    uploadUrl: words.upload ?? (words.network === undefined ? uploadUrls?.[0] : undefined) ?? known.uploadUrl,
-    paymentUrl:
-      words.payment ?? (words.network === undefined ? paymentUrls?.[0] : undefined) ?? known.paymentUrl,
-    gatewayUrls: words.gateway ?? known.gatewayUrls,
-    resume: fileStore(join(homedir(), '.local', 'state', 'sluice', 'uploads')),
-    ...(signer && { signer }),
+    uploadUrl: words.upload ?? (isGiven ? undefined : uploadUrls?.[0]) ?? known.uploadUrl,
+    paymentUrl: words.payment ?? (isGiven ? undefined : paymentUrls?.[0]) ?? known.paymentUrl,
+    gatewayUrls: words.gateway ?? (isGiven ? undefined : gatewayUrls) ?? known.gatewayUrls,
+    resume: uploadMemory(),
+    ...(key && { signer: await signerOfText(key.text) }),
     ...(words.token !== undefined && { token: words.token }),
   })
-}
-
-/** The text of a file that holds a secret. */
-export function secretOfFile(file: string): string {
-  const path = resolve(file)
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (found === undefined) throw new WrongWords(`there is no ${path}`)
-  if ((found.mode & 0o077) !== 0) throw new WrongWords(`others can read ${path}: chmod 600 it`)
-  return readFileSync(path, 'utf8')
-}
-
-async function signerFrom(
-  file: string | undefined,
-  given: string | undefined,
-): Promise<ClientSigner | undefined> {
-  const text = file === undefined ? given : secretOfFile(file)
-  return text === undefined ? undefined : signerOfText(text)
-}
-
-/** The JWK of the key that the words mean; undefined where it is another kind of key, or none. */
-export function jwkOf(words: ClientWords): ArweaveJwk | undefined {
-  const config = readConfig()
-  const given = Array.isArray(config) ? undefined : config.client.walletKey
-  const text = (words.key === undefined ? given : secretOfFile(words.key))?.trim()
-  return text?.startsWith('{') ? (parsedKey(text) as ArweaveJwk) : undefined
-}
-
-/** The signer of a key as tools write it. Never shows the text: it is a secret. */
-async function signerOfText(text: string): Promise<ClientSigner> {
-  const key = text.trim()
-  if (key.startsWith('{')) return signerOfArweave(parsedKey(key) as ArweaveJwk)
-  if (key.startsWith('[')) return signerOfSolana(Uint8Array.from(parsedKey(key) as number[]))
-  if (/^(0x)?[0-9a-fA-F]{64}$/.test(key)) return signerOfEthereum(key)
-  if (/^[1-9A-HJ-NP-Za-km-z]{32,88}$/.test(key)) return signerOfSolana(key)
-  throw new WrongWords(
-    'the key is no Arweave JWK, no 64 hexadecimal digits (Ethereum) and no base58 (Solana)',
-  )
-}
-
-function parsedKey(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    // The parser's own message quotes the text.
-    if (error instanceof SyntaxError) throw new WrongWords('the key is not JSON')
-    throw error
-  }
 }
 
 /** Prints the result: as JSON where that was asked for, else as lines. */
@@ -202,9 +159,4 @@ export function tagsOf(words: unknown): { name: string; value: string }[] {
     if (at < 1) throw new WrongWords(`${word} is no tag: write NAME=VALUE`)
     return { name: word.slice(0, at), value: word.slice(at + 1) }
   })
-}
-
-/** Credits as people read them. */
-export function creditsText(winc: string): string {
-  return `${winc} winc (${(Number(winc) / 1e12).toFixed(6)} credits)`
 }

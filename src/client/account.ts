@@ -1,7 +1,7 @@
 import { ceilDivided, decimalText, tokenDecimals } from './amounts.js'
-import { toBase64url, toHex, utf8 } from './bytes.js'
 import { ClientError } from './errors.js'
 import { fieldsOfAnswer, type RemoteService, type ServiceAnswer } from './service.js'
+import { signedHeaders } from './signed-headers.js'
 import type { ClientSigner } from './signer.js'
 
 /** Credits are counted in winc, as decimal texts: they go beyond what a number can hold. */
@@ -124,18 +124,6 @@ const zeros: CreditBalance = {
   effectiveBalance: '0',
   givenApprovals: [],
   receivedApprovals: [],
-}
-
-/** Headers that show who asks: a fresh nonce, signed. Repetitions of one request carry the same. */
-export async function signedHeaders(signer: ClientSigner): Promise<Record<string, string>> {
-  const nonce = toHex(crypto.getRandomValues(new Uint8Array(16)))
-  const signature = await signer.sign(utf8(nonce))
-  return {
-    'x-nonce': nonce,
-    'x-signature': toBase64url(signature),
-    'x-public-key': toBase64url(signer.owner),
-    'x-signature-type': String(signer.signatureType),
-  }
 }
 
 /** The payment service: balances, prices, top-ups. */
@@ -339,6 +327,17 @@ export class PaymentAccount {
     const address = addresses?.[this.token]
     if (typeof address === 'string') return address
     throw new ClientError('rejected', `the service takes no ${this.token}`, 'choose another token')
+  }
+
+  /** The page on which people buy credits for a wallet; undefined where the service tells of none. */
+  async creditsPage(address: string): Promise<string | undefined> {
+    const { creditsPage: path } = await this.#json('/info')
+    const base = `${this.service.url}/`
+    if (typeof path !== 'string' || !URL.canParse(path, base)) return undefined
+    const page = new URL(path, base)
+    if (!/^https?:$/.test(page.protocol)) return undefined
+    page.searchParams.set('address', address)
+    return page.href
   }
 
   /** Tells the service of a transaction that was sent to its address. Asked again, it says how far that is. */

@@ -22,3 +22,8 @@ export function packBundle(
   ])
   return joined(number32(items.length), ...entries, ...items.map(({ bytes }) => bytes))
 }
+
+/** Bytes of a bundle of items of these sizes. */
+export function packedSizeOf(itemBytes: readonly number[]): number {
+  return itemBytes.reduce((sum, bytes) => sum + 64 + bytes, 32)
+}

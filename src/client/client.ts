@@ -4,7 +4,7 @@ import { ClientError } from './errors.js'
 import { type TopUpRequest, topUp } from './funding.js'
 import { allBytes, type PayloadSource, payloadOf, type UploadData } from './payload.js'
 import { platformFetch } from './platform-fetch.js'
-import { type DataItemOptions, preparedFromSource, prepareItem, shortName } from './prepare.js'
+import { type DataItemOptions, placeKey, preparedFromSource, prepareItem, shortName } from './prepare.js'
 import { checkReceipt, type UploadReceipt } from './receipt-proof.js'
 import { memoryStore, type ResumeStore } from './resume-store.js'
 import { type FetchLike, fieldsOfAnswer, RemoteService, type RetryOptions } from './service.js'
@@ -72,6 +72,7 @@ export class SluiceClient extends PaymentAccount {
     const service = new RemoteService(uploadUrl, fetcher, options.retry)
     this.#parts = {
       service,
+      gateway: new RemoteService(this.addresses.gatewayUrls[0] ?? '', fetcher, options.retry),
       account: this,
       store: options.resume ?? memoryStore(),
       signer: options.signer,
@@ -178,8 +179,8 @@ export class SluiceClient extends PaymentAccount {
     const tagText = JSON.stringify(tags)
     const headers = { 'content-type': 'application/octet-stream', 'x-data-item-tags': tagText }
     const { service, store, signer } = this.#parts
+    const key = placeKey(`raw:${shortName(utf8(tagText), body)}`, 'payment', service.url)
     const request = { method: 'POST' as const, path: '/v1/x402/upload/unsigned', headers, body, signal }
-    const key = `raw:${shortName(utf8(tagText), body)}:payment`
     const answer =
       signer?.signTransfer === undefined
         ? await service.ask(request)

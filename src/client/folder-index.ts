@@ -2,8 +2,7 @@ import { isContentId, toHex } from './bytes.js'
 import { ClientError } from './errors.js'
 import { runningHash } from './hash.js'
 import type { PayloadSource } from './payload.js'
-import type { ResumeStore } from './resume-store.js'
-import type { FetchLike } from './service.js'
+import { type FetchLike, RemoteService } from './service.js'
 import type { TextTag } from './tags.js'
 
 /** What makes two files the same item: the bytes and all tags. */
@@ -16,6 +15,8 @@ export interface FileKey {
 /** Knows items that are on the network already. One that throws is skipped, and said. */
 export interface FolderIndexLayer {
   readonly name: string
+  /** What it finds is there now: it has asked those who keep it. Whatever others find is asked for before it is reused. */
+  readonly isCurrent?: boolean
   /** Ids by `keyText` of those keys that it knows. */
   find(keys: readonly FileKey[]): Promise<ReadonlyMap<string, string>>
   /** Hears of what was uploaded together. */
@@ -38,30 +39,10 @@ export async function contentHash(source: PayloadSource): Promise<string> {
   return toHex(hash.digest())
 }
 
-/** What this store has seen uploaded: the journal by which a half-done folder goes on. */
-export function journalLayer(store: ResumeStore, owner: string): FolderIndexLayer {
-  const name = (key: FileKey): string => `file:${owner}:${keyText(key)}`
-  return {
-    name: 'journal',
-    async find(keys) {
-      const known = await store.getMany?.(keys.map(name))
-      const found = new Map<string, string>()
-      for (const key of keys) {
-        const id = known === undefined ? await store.get(name(key)) : known.get(name(key))
-        if (id !== undefined && isContentId(id)) found.set(keyText(key), id)
-      }
-      return found
-    },
-    async remember(uploaded) {
-      const values = new Map(uploaded.map(([key, id]) => [name(key), id]))
-      if (store.setMany !== undefined && values.size > 1) return store.setMany(values)
-      for (const [key, id] of values) await store.set(key, id)
-    },
-  }
-}
-
 interface QueriedItem {
   readonly id: string
+  /** Null: it is in no block yet. */
+  readonly block?: { readonly height: number } | null
   readonly owner: { readonly address: string }
   readonly tags: readonly TextTag[]
 }
@@ -69,18 +50,24 @@ interface QueriedItem {
 const perQuery = 50
 
 /**
- * What a gateway's index knows: items of this owner with the tag `File-SHA256`. The tag is the owner's own word, so nobody else's
- * items count.
+ * What a gateway's index knows: items of this owner with the tag `File-SHA256`, in blocks. The tag is the owner's own word, so
+ * nobody else's items count. Items that are in no block yet are known to the service that took them.
  */
 export function chainLayer(gatewayUrl: string, owner: string, fetcher: FetchLike): FolderIndexLayer {
   return {
     name: `chain by ${gatewayUrl}`,
+    isCurrent: true,
     async find(keys) {
       const found = new Map<string, string>()
       for (let at = 0; at < keys.length; at += perQuery) {
         const hashes = [...new Set(keys.slice(at, at + perQuery).map(({ hash }) => hash))]
         const filter = `tags: [{ name: "${hashTag}", values: ${JSON.stringify(hashes)} }]`
-        collect(found, await ownItems(gatewayUrl, owner, filter, fetcher), owner)
+        const items = await ownItems(gatewayUrl, owner, filter, fetcher)
+        collect(
+          found,
+          items.filter(({ block }) => typeof block?.height === 'number'),
+          owner,
+        )
       }
       return found
     },
@@ -110,42 +97,49 @@ export function serviceLayer(
   owner: string,
   fetcher: FetchLike,
 ): FolderIndexLayer {
+  const service = new RemoteService(uploadUrl, fetcher, { tries: 1 })
   return {
     name: `service ${uploadUrl}`,
+    isCurrent: true,
     async find(keys) {
       const found = new Map<string, string>()
-      const hashes = [...new Set(keys.map(({ hash }) => hash))]
-      for (let at = 0; at < hashes.length; at += perQuestion) {
-        const ids = await takenIds(uploadUrl, owner, hashes.slice(at, at + perQuestion), fetcher)
-        for (let from = 0; from < ids.length; from += perQuery) {
-          const filter = `ids: ${JSON.stringify(ids.slice(from, from + perQuery))}`
-          collect(found, await ownItems(gatewayUrl, owner, filter, fetcher), owner)
-        }
+      const taken = await takenIds(service, owner, [...new Set(keys.map(({ hash }) => hash))])
+      const ids = [...(taken?.values() ?? [])]
+      for (let from = 0; from < ids.length; from += perQuery) {
+        const filter = `ids: ${JSON.stringify(ids.slice(from, from + perQuery))}`
+        collect(found, await ownItems(gatewayUrl, owner, filter, fetcher), owner)
       }
       return found
     },
   }
 }
 
-async function takenIds(
-  uploadUrl: string,
+/**
+ * Ids of the items by which an owner has uploaded contents to a service, by their SHA-256 in hexadecimal digits. Undefined: the
+ * service does not know that question.
+ */
+export async function takenIds(
+  service: RemoteService,
   owner: string,
-  sha256: readonly string[],
-  fetcher: FetchLike,
-): Promise<string[]> {
-  const response = await fetcher(`${uploadUrl}/v1/check-missing`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ owner, sha256 }),
-  })
-  const { status } = response
-  if (status === 404 || status === 405) return []
-  if (status !== 200)
-    throw new ClientError('unavailable', `${uploadUrl} answered ${status}`, 'try again later', { status })
-  const { found } = (await response.json()) as { found?: Readonly<Record<string, unknown>> }
-  return Object.values(found ?? {})
-    .map(String)
-    .filter(isContentId)
+  hashes: readonly string[],
+  signal?: AbortSignal,
+): Promise<ReadonlyMap<string, string> | undefined> {
+  const taken = new Map<string, string>()
+  for (let at = 0; at < hashes.length; at += perQuestion) {
+    const { status, json } = await service.ask({
+      method: 'POST',
+      path: '/v1/check-missing',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ owner, sha256: hashes.slice(at, at + perQuestion) }),
+      accepted: [200, 404, 405],
+      signal,
+    })
+    if (status !== 200) return undefined
+    const { found } = (json ?? {}) as { readonly found?: Readonly<Record<string, unknown>> }
+    for (const [hash, id] of Object.entries(found ?? {}))
+      if (typeof id === 'string' && isContentId(id)) taken.set(hash, id)
+  }
+  return taken
 }
 
 async function ownItems(
@@ -155,7 +149,7 @@ async function ownItems(
   fetcher: FetchLike,
 ): Promise<readonly QueriedItem[]> {
   const given = `first: 100, owners: ["${owner}"], ${filter}`
-  const query = `{ transactions(${given}) { edges { node { id owner { address } tags { name value } } } } }`
+  const query = `{ transactions(${given}) { edges { node { id block { height } owner { address } tags { name value } } } } }`
   const response = await fetcher(`${gatewayUrl}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

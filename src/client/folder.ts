@@ -2,18 +2,14 @@ import { bundleTags, packBundle } from './bundle-layout.js'
 import { utf8 } from './bytes.js'
 import type { SluiceClient, UploadOptions } from './client.js'
 import { asClientError, ClientError } from './errors.js'
-import {
-  contentHash,
-  type FileKey,
-  type FolderIndexLayer,
-  hashTag,
-  journalLayer,
-  keyText,
-} from './folder-index.js'
+import { contentHash, type FileKey, type FolderIndexLayer, hashTag, keyText } from './folder-index.js'
+import { bundleBytesOf, type FolderPlan, manifestBytesOf } from './folder-plan.js'
+import { FolderReuse } from './folder-reuse.js'
 import { KeptFiles } from './kept-files.js'
+import { inParallel } from './parallel.js'
 import { type ManifestChoice, manifestOf, type PathManifest, pathManifestType } from './path-manifest.js'
 import { allBytes, type PayloadSource, sourceOfBytes } from './payload.js'
-import { type DataItemOptions, signedItem } from './prepare.js'
+import { type DataItemOptions, itemSizeOf, signedItem } from './prepare.js'
 import { addressOfOwner, type ClientSigner } from './signer.js'
 import type { TextTag } from './tags.js'
 import { type FilePlace, type Say, toldFailure, UploadTask } from './task.js'
@@ -35,8 +31,16 @@ export interface FolderOptions extends UploadOptions {
   readonly manifestDataItemOpts?: DataItemOptions
   /** Who knows what is on the network already; the journal of the resume store is always among them. Empty: only that. */
   readonly folderIndex?: readonly FolderIndexLayer[]
-  /** Whether an id that a layer knows is still there: asked before it is reused. */
+  /**
+   * Whether an id that the journal or a layer knows is still there: asked before it is reused. Unless said, the service that is
+   * uploaded to is asked whether it keeps it, and then the first gateway whether it serves it.
+   */
   readonly isPresent?: (id: string) => Promise<boolean>
+  /**
+   * Hears what will be sent, before it is, and resolves with the most winc that all of it may cost; undefined: whatever it costs.
+   * Nothing is uploaded where it rejects. What is charged above that ends the upload.
+   */
+  readonly onPlan?: (plan: FolderPlan) => Promise<bigint | undefined>
   /** Files up to 256 KiB go together in one item that is a bundle. Services that give small items away charge for the bundle. */
   readonly bundleSmallFiles?: boolean
   /** Signs the items within bundles, where the client's own signer would ask somebody for each: a session key. */
@@ -54,6 +58,8 @@ export interface FolderIndexSummary {
   readonly reusedBytes: number
   /** Layers that failed and why. */
   readonly skippedLayers: readonly string[]
+  /** What was charged for all of it, the manifest included. */
+  readonly winc: string
 }
 
 export interface FolderFileResult {
@@ -92,15 +98,17 @@ export function uploadFolder(client: SluiceClient, options: FolderOptions): Uplo
 
 class FolderUpload {
   readonly #itemSigner: ClientSigner
-  readonly #layers: readonly FolderIndexLayer[]
+  readonly #signer: ClientSigner
+  readonly #reuse: FolderReuse
   readonly #results = new Map<string, FolderFileResult>()
-  readonly #skipped: string[] = []
   readonly #kept = new KeptFiles()
   /** Ends with the bundle that is being signed. */
   #signing: Promise<unknown> = Promise.resolve()
   readonly #totalBytes: number
   #uploadedBytes = 0
   #reusedBytes = 0
+  #charged = 0n
+  #maxWinc: bigint | undefined
 
   constructor(
     private readonly client: SluiceClient,
@@ -111,8 +119,9 @@ class FolderUpload {
     if (currentSigner === undefined)
       throw new ClientError('no-signer', 'an upload needs a signer', 'give the client a signer')
     this.#itemSigner = options.itemSigner ?? currentSigner
-    const owner = addressOfOwner(currentSigner.owner)
-    this.#layers = [journalLayer(client.uploadParts.store, owner), ...(options.folderIndex ?? [])]
+    this.#signer = currentSigner
+    const notice = (message: string): void => say({ type: 'notice', message })
+    this.#reuse = new FolderReuse(client, addressOfOwner(currentSigner.owner), options, notice)
     this.#totalBytes = options.files.reduce((sum, { source }) => sum + source.size, 0)
   }
 
@@ -122,9 +131,9 @@ class FolderUpload {
       throw new ClientError('invalid-input', 'the folder has no files', 'give at least one file')
     if (new Set(files.map(({ path }) => path)).size < files.length)
       throw new ClientError('invalid-input', 'two files have one path', 'give each file a path of its own')
-    const missing = await this.#reuse(await this.#entries())
-    const [first, twins] = withoutTwins(missing)
+    const [first, twins] = withoutTwins(await this.#missing(await this.#entries()))
     const [bundled, single] = this.#sorted(first)
+    await this.#plan(bundled, single, twins.length)
     await inParallel(bundled, bundlesAtOnce, (group) => this.#uploadBundle(group))
     await inParallel(single, this.options.maxConcurrentUploads ?? 5, (entry) => this.#uploadOne(entry))
     for (const [entry, twin] of twins) this.#reused(entry, this.#results.get(twin.file.path)?.id ?? '')
@@ -144,7 +153,8 @@ class FolderUpload {
         reusedFiles,
         uploadedBytes: this.#uploadedBytes,
         reusedBytes: this.#reusedBytes,
-        skippedLayers: this.#skipped,
+        skippedLayers: this.#reuse.skipped,
+        winc: String(this.#charged),
       },
     }
   }
@@ -184,36 +194,37 @@ class FolderUpload {
   }
 
   /** Takes what is on the network already, and gives the rest. */
-  async #reuse(entries: readonly Entry[]): Promise<Entry[]> {
-    let missing = [...entries]
-    for (const layer of this.#layers) {
-      const found = await this.#asked(layer, missing)
-      const still: Entry[] = []
-      for (const entry of missing) {
-        const id = found.get(keyText(entry.key))
-        if (id !== undefined && (await this.#isPresent(id))) this.#reused(entry, id)
-        else still.push(entry)
-      }
-      missing = still
-    }
-    return missing
+  async #missing(entries: readonly Entry[]): Promise<Entry[]> {
+    const found = await this.#reuse.find(entries.map(({ key }) => key))
+    return entries.filter((entry) => {
+      const id = found.get(keyText(entry.key))
+      if (id !== undefined) this.#reused(entry, id)
+      return id === undefined
+    })
   }
 
-  async #asked(layer: FolderIndexLayer, entries: readonly Entry[]): Promise<ReadonlyMap<string, string>> {
-    if (entries.length === 0) return new Map()
-    try {
-      return await layer.find(entries.map(({ key }) => key))
-    } catch (error) {
-      if (!(error instanceof Error)) throw error
-      const message = `${layer.name}: ${error.message}`
-      this.#skipped.push(message)
-      this.say({ type: 'notice', message })
-      return new Map()
+  /** Tells what will be sent. */
+  async #plan(bundled: readonly Entry[][], single: readonly Entry[], twins: number): Promise<void> {
+    const { files, manifest: choice = {}, onPlan, manifestDataItemOpts = {} } = this.options
+    if (onPlan === undefined) return
+    const planned = ({ file, key }: Entry) => ({ bytes: file.source.size, tags: key.tags })
+    const sizes = [
+      ...bundled.map((group) => bundleBytesOf(group.map(planned), this.#itemSigner, this.#signer)),
+      ...single.map((entry) => {
+        const { bytes, tags } = planned(entry)
+        return itemSizeOf(bytes, { ...this.options.dataItemOpts, tags }, this.#signer)
+      }),
+    ]
+    if (choice !== false && !(sizes.length === 0 && (await this.#isManifestThere(choice)))) {
+      const paths = files.map(({ path }) => path)
+      sizes.push(manifestBytesOf(paths, choice, this.#manifestOptions(manifestDataItemOpts), this.#signer))
     }
-  }
-
-  async #isPresent(id: string): Promise<boolean> {
-    return (await this.options.isPresent?.(id)) ?? true
+    const uploaded = bundled.flat().length + single.length
+    this.#maxWinc = await onPlan({
+      itemBytes: sizes,
+      files: uploaded,
+      reusedFiles: files.length - uploaded - twins,
+    })
   }
 
   #reused({ file, place }: Entry, id: string): void {
@@ -276,12 +287,13 @@ class FolderUpload {
     const paidBy = dataItemOpts?.paidBy
     const ids = entries.map(({ key }, at) => [key, items[at]?.id ?? ''] as const)
     try {
-      await this.client.upload({
+      const receipt = await this.client.upload({
         ...options,
         data,
         dataItemOpts: { tags: bundleTags, ...(paidBy && { paidBy }) },
-        onReceipt: () => this.#remember(ids),
+        onReceipt: ({ id }) => this.#reuse.remember(ids, id),
       })
+      this.#charge(receipt)
     } catch (error) {
       // Each file was begun, so each hears its end.
       for (const { place } of entries) this.say({ type: 'file-error', ...place, error: asClientError(error) })
@@ -290,8 +302,14 @@ class FolderUpload {
     for (const [at, entry] of entries.entries()) this.#done(entry, items[at]?.id ?? '')
   }
 
-  async #remember(uploaded: readonly (readonly [key: FileKey, id: string])[]): Promise<void> {
-    for (const layer of this.#layers) await layer.remember?.(uploaded)
+  /** The receipt's word of what was charged, and the end where that is more than was allowed. */
+  #charge({ winc }: Pick<UploadResult, 'winc'>): void {
+    this.#charged += BigInt(winc)
+    const most = this.#maxWinc
+    if (most === undefined || this.#charged <= most) return
+    const found = `the service has charged ${this.#charged} winc by now, more than the ${most} that were quoted`
+    const advice = 'ask for the price again; a repetition goes on where this one stopped'
+    throw new ClientError('rejected', found, advice)
   }
 
   #done({ file, place }: Entry, id: string, receipt?: UploadResult): void {
@@ -311,14 +329,16 @@ class FolderUpload {
         ...options,
         data: this.#kept.content(file, key.hash),
         dataItemOpts: { ...dataItemOpts, tags: key.tags },
-        onReceipt: ({ id }) => this.#remember([[key, id]]),
+        onReceipt: ({ id }) => this.#reuse.remember([[key, id]], id),
       })
       for await (const event of task) {
         if (event.type !== 'signing' && event.type !== 'upload') continue
         const bytes = { fileProcessedBytes: event.processedBytes, fileTotalBytes: event.totalBytes }
         this.say({ type: 'file-progress', ...place, ...bytes, step: event.type })
       }
-      return task
+      const told = await task
+      this.#charge(told)
+      return told
     })
     this.#done(entry, receipt.id, receipt)
   }
@@ -326,23 +346,32 @@ class FolderUpload {
   async #uploadManifest(manifest: PathManifest): Promise<FolderFileResult> {
     this.#told('manifest')
     const source = sourceOfBytes(utf8(JSON.stringify(manifest)))
-    const { manifestDataItemOpts: own, dataItemOpts, events: _, files: __, ...options } = this.options
-    const hash = await contentHash(source)
-    const key = { hash, tags: this.#typed(pathManifestType, own?.tags ?? []) }
-    const journal = this.#layers[0] as FolderIndexLayer
-    const known = await this.#asked(journal, [
-      { file: { path: '', source }, place: { fileName: '', fileIndex: 0, totalFiles: 0 }, key },
-    ])
-    const id = known.get(keyText(key))
-    if (id !== undefined && (await this.#isPresent(id))) return { path: '', id, reused: true }
-    const paidBy = own?.paidBy ?? dataItemOpts?.paidBy
+    const { manifestDataItemOpts: own = {}, dataItemOpts, events: _, files: __, ...options } = this.options
+    const key = { hash: await contentHash(source), tags: this.#manifestOptions(own).tags }
+    const known = (await this.#reuse.findInJournal([key])).get(keyText(key))
+    if (known !== undefined) return { path: '', id: known, reused: true }
+    const paidBy = own.paidBy ?? dataItemOpts?.paidBy
     const receipt = await this.client.upload({
       ...options,
       data: source,
       dataItemOpts: { ...own, tags: key.tags, ...(paidBy && { paidBy }) },
-      onReceipt: async (told) => journal.remember?.([[key, told.id]]),
+      onReceipt: ({ id }) => this.#reuse.rememberHere(key, id),
     })
+    this.#charge(receipt)
     return { path: '', id: receipt.id, reused: false, receipt }
+  }
+
+  #manifestOptions(own: DataItemOptions): DataItemOptions & { readonly tags: TextTag[] } {
+    return { ...own, tags: this.#typed(pathManifestType, own.tags ?? []) }
+  }
+
+  /** Whether the manifest was uploaded before: all of its files have their ids. */
+  async #isManifestThere(choice: ManifestChoice): Promise<boolean> {
+    const ids = new Map(this.options.files.map(({ path }) => [path, this.#results.get(path)?.id ?? '']))
+    const source = sourceOfBytes(utf8(JSON.stringify(manifestOf(ids, choice))))
+    const { tags } = this.#manifestOptions(this.options.manifestDataItemOpts ?? {})
+    const key = { hash: await contentHash(source), tags }
+    return (await this.#reuse.findInJournal([key])).has(keyText(key))
   }
 }
 
@@ -357,26 +386,4 @@ function withoutTwins(entries: readonly Entry[]): readonly [Entry[], (readonly [
     else twins.push([entry, known])
   }
   return [[...first.values()], twins]
-}
-
-/** Several at once. After a failure nothing new is begun; what is under way ends first, and is in the journal. */
-async function inParallel<One>(
-  list: readonly One[],
-  atOnce: number,
-  work: (one: One) => Promise<void>,
-): Promise<void> {
-  const waiting = list.values()
-  const failures: unknown[] = []
-  const worker = async (): Promise<void> => {
-    for (const one of waiting) {
-      if (failures.length > 0) return
-      try {
-        await work(one)
-      } catch (error) {
-        failures.push(error)
-      }
-    }
-  }
-  await Promise.all(Array.from({ length: atOnce }, worker))
-  if (failures.length > 0) throw failures[0]
 }

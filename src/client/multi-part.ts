@@ -2,7 +2,7 @@ import { type ChunkingOptions, chunkBytesMax, chunkBytesMin } from './chunking.j
 import { ClientError } from './errors.js'
 import type { Payer } from './paid-request.js'
 import { partMemory, partsOf } from './parts.js'
-import type { PreparedItem } from './prepare.js'
+import { type PreparedItem, placeKey } from './prepare.js'
 import type { ResumeStore } from './resume-store.js'
 import { fieldsOfAnswer, type RemoteService } from './service.js'
 import type { Say } from './task.js'
@@ -46,7 +46,7 @@ export async function uploadInParts(upload: PartsUpload): Promise<Readonly<Recor
 
 async function beginOrResume(upload: PartsUpload): Promise<{ begun: Begun; present: ReadonlySet<number> }> {
   const { store, item, service, token, signal } = upload
-  const key = `${item.resumeKey}:parts`
+  const key = placeKey(item.resumeKey, 'parts', service.url)
   const text = await store.get(key)
   if (text !== undefined) {
     const begun = JSON.parse(text) as Begun
@@ -95,7 +95,7 @@ async function create({ service, token, options, payer, item, signal }: PartsUpl
       : await (await import('./paid-request.js')).askPaid(
           service,
           request,
-          `${item.resumeKey}:payment`,
+          placeKey(item.resumeKey, 'payment', service.url),
           payer,
         )
   const { id, chunkSize: told } = fieldsOfAnswer(answer, 'the beginning of an upload')
@@ -195,7 +195,7 @@ async function finalize(upload: PartsUpload, begun: Begun): Promise<Readonly<Rec
     if (state.status === 'FINALIZED' && isReceipt(state.receipt)) return state.receipt
     const failure = failedStates[String(state.status)]
     if (failure !== undefined) {
-      await upload.store.delete(`${item.resumeKey}:parts`)
+      await upload.store.delete(placeKey(item.resumeKey, 'parts', upload.service.url))
       throw new ClientError(failure[0], `the service says ${state.status}`, failure[1], {
         id: item.header.id,
       })

@@ -117,13 +117,28 @@ export async function prepareItem(
   return { header, source: itemSource(header, payload, digest), resumeKey }
 }
 
-/** Forgets an upload that is done. */
-export async function forgetUpload(store: ResumeStore, resumeKey: string): Promise<void> {
-  for (const part of ['signature', 'parts', 'payment', 'topup']) await store.delete(`${resumeKey}:${part}`)
+const placeParts = ['parts', 'payment', 'topup'] as const
+
+/**
+ * Key of what is remembered of an upload at one service. What was begun or paid elsewhere is of no use there: a payment, for
+ * example, names who gets it.
+ */
+export function placeKey(resumeKey: string, part: (typeof placeParts)[number], serviceUrl: string): string {
+  return `${resumeKey}:${part}:${serviceUrl}`
+}
+
+/** Forgets an upload that is done at a service. */
+export async function forgetUpload(store: ResumeStore, resumeKey: string, serviceUrl: string): Promise<void> {
+  await store.delete(`${resumeKey}:signature`)
+  for (const part of placeParts) await store.delete(placeKey(resumeKey, part, serviceUrl))
 }
 
 /** Bytes that an item with this payload will have. */
-export function itemSizeOf(payloadBytes: number, options: DataItemOptions, signer: ClientSigner): number {
+export function itemSizeOf(
+  payloadBytes: number,
+  options: DataItemOptions,
+  signer: Pick<ClientSigner, 'signatureType' | 'owner'>,
+): number {
   const anchor = options.anchor === undefined ? undefined : utf8(options.anchor)
   return (
     headerSizeOf(itemFields(signer, options.tags ?? [], targetBytes(options.target), anchor)) + payloadBytes

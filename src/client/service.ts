@@ -14,7 +14,7 @@ export interface RetryOptions {
 }
 
 export interface ServiceRequest {
-  readonly method?: 'GET' | 'POST'
+  readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT'
   /** From the slash on. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
@@ -90,7 +90,10 @@ export class RemoteService {
   }: ServiceRequest): Promise<ServiceAnswer | ClientError> {
     throwIfAborted(signal)
     // What is signed or paid is for this service alone: it is not carried on to an address that the caller did not name.
-    const redirect = body === undefined && headers === undefined && method === 'GET' ? 'follow' : 'manual'
+    const redirect =
+      body === undefined && headers === undefined && (method === 'GET' || method === 'HEAD')
+        ? 'follow'
+        : 'manual'
     const patience = new Patience(this.#retry.answerMs + (body?.length ?? 0) / sentBytesPerMs, signal)
     const init: RequestInit = { method, redirect, headers: { ...headers }, signal: patience.signal }
     if (body !== undefined) init.body = body

@@ -1,11 +1,12 @@
 import type { PaymentAccount, TopUpResult } from './account.js'
+import { decimalText } from './amounts.js'
 import { plainBytes } from './bytes.js'
 import { type ChunkingOptions, checkChunking, goesInParts } from './chunking.js'
 import { ClientError } from './errors.js'
 import { checkBuffer, defaultMUSDCMax, type FundingMode, fundOnDemand } from './funding.js'
 import type { Payer } from './paid-request.js'
 import { allBytes } from './payload.js'
-import { forgetUpload, type PreparedItem } from './prepare.js'
+import { forgetUpload, type PreparedItem, placeKey } from './prepare.js'
 import { checkReceipt, type UploadReceipt } from './receipt-proof.js'
 import type { ResumeStore } from './resume-store.js'
 import { fieldsOfAnswer, type RemoteService, type ServiceAnswer } from './service.js'
@@ -23,6 +24,8 @@ export interface UploadResult extends UploadReceipt {
 
 export interface UploadParts {
   readonly service: RemoteService
+  /** The first of the gateways. */
+  readonly gateway: RemoteService
   readonly account: PaymentAccount
   readonly store: ResumeStore
   readonly signer: ClientSigner | undefined
@@ -62,24 +65,71 @@ export async function sendItem(
     fundingMode.mode === 'on-demand' ? await topUpIfShort(parts, item, fundingMode, signal) : undefined
   const payer = payerOf(fundingMode, signer, store)
   const big = goesInParts(item.source.size, options)
-  const told = big
-    ? await (await import('./multi-part.js')).uploadInParts({
-        ...parts,
-        item,
-        options,
-        paidBy,
-        payer,
-        signal,
-        say,
-        token: payer ? 'base-usdc' : token,
-      })
-    : await sendWhole(parts, item, options, payer)
+  const told = await whatIsMissing(parts, item.source.size, async () =>
+    big
+      ? (await import('./multi-part.js')).uploadInParts({
+          ...parts,
+          item,
+          options,
+          paidBy,
+          payer,
+          signal,
+          say,
+          token: payer ? 'base-usdc' : token,
+        })
+      : sendWhole(parts, item, options, payer),
+  )
   say({ type: 'upload', processedBytes: item.source.size, totalBytes: item.source.size })
   const receipt = await checkedReceipt(parts, item, told)
   const result = cryptoFundResult === undefined ? receipt : { ...receipt, cryptoFundResult }
   await options.onReceipt?.(result)
-  await forgetUpload(store, item.resumeKey)
+  await forgetUpload(store, item.resumeKey, parts.service.url)
   return result
+}
+
+/** Runs an upload. Where credits do not suffice the service says no more than that, so it is asked how much is missing. */
+async function whatIsMissing<Told>(
+  { account, signer }: UploadParts,
+  bytes: number,
+  work: () => Promise<Told>,
+): Promise<Told> {
+  try {
+    return await work()
+  } catch (error) {
+    const isShort =
+      error instanceof ClientError && ['insufficient-credits', 'free-tier-exhausted'].includes(error.code)
+    if (!isShort || signer === undefined) throw error
+    throw (await shortage(account, signer.address, bytes, error)) ?? error
+  }
+}
+
+/** The same failure with numbers; undefined where they cannot be had, or do not explain it. */
+async function shortage(
+  account: PaymentAccount,
+  address: string,
+  bytes: number,
+  error: ClientError,
+): Promise<ClientError | undefined> {
+  try {
+    const [[cost], { winc }] = await Promise.all([
+      account.getUploadCosts({ bytes: [bytes] }),
+      account.getBalance(address),
+    ])
+    const missing = BigInt(cost?.winc ?? 0) - BigInt(winc)
+    if (missing <= 0n) return undefined
+    const [lacks, costs, has] = [missing, cost?.winc ?? 0, winc].map((each) => creditsOf(BigInt(each)))
+    const found = `${error.message}: ${lacks} credits are missing, it costs ${costs} and the wallet has ${has}`
+    const { code, advice, status } = error
+    return new ClientError(code, found, advice, { cause: error, ...(status !== undefined && { status }) })
+  } catch (other) {
+    if (other instanceof ClientError) return undefined
+    throw other
+  }
+}
+
+/** A credit is 10^12 winc. */
+function creditsOf(winc: bigint): string {
+  return decimalText(winc, 12)
 }
 
 function payerOf(mode: FundingMode, signer: ClientSigner | undefined, store: ResumeStore): Payer | undefined {
@@ -102,7 +152,15 @@ async function topUpIfShort(
   if (bytesRemaining === null || (isSmall && size <= bytesRemaining)) return undefined
   const [cost] = await account.getUploadCosts({ bytes: [size] })
   if (cost === undefined || cost.winc === '0') return undefined
-  return fundOnDemand(account, token, store, `${item.resumeKey}:topup`, BigInt(cost.winc), mode, signal)
+  return fundOnDemand(
+    account,
+    token,
+    store,
+    placeKey(item.resumeKey, 'topup', service.url),
+    BigInt(cost.winc),
+    mode,
+    signal,
+  )
 }
 
 async function sendWhole(
@@ -121,7 +179,7 @@ async function sendWhole(
     return receiptFields(service, await service.ask({ ...request, path: `/v1/tx/${token}` }), item, signal)
   const { askPaid } = await loadPaidRequest()
   const paid = { ...request, path: '/v1/x402/upload/signed' }
-  const answer = await askPaid(service, paid, `${item.resumeKey}:payment`, payer)
+  const answer = await askPaid(service, paid, placeKey(item.resumeKey, 'payment', service.url), payer)
   return receiptFields(service, answer, item, signal)
 }
 

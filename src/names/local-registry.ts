@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../actor/clock.js'
+import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import type { Cell } from '../actor/shared.js'
 import { fieldsOf } from '../chain/shape.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
@@ -16,11 +16,46 @@ interface Tables {
   readonly records: Table
   /** How often names changed. */
   readonly state: Table
+  /** Keys alone: a name, or `*` for any, a line feed and the address of a wallet that may set it. */
+  readonly grants: Table
+  /** Full name to the time (u64, milliseconds) of its last change: what was signed before that is not carried out. */
+  readonly changed: Table
 }
 
 function openTables(path: string): Tables {
-  const environment = openEnvironment(path, 2)
-  return { environment, records: environment.table('records'), state: environment.table('state') }
+  const environment = openEnvironment(path, 4)
+  const table = (name: string): Table => environment.table(name)
+  return {
+    environment,
+    records: table('records'),
+    state: table('state'),
+    grants: table('grants'),
+    changed: table('changed'),
+  }
+}
+
+/** A right of a wallet, given by the operator. */
+export interface NameGrant {
+  /** A full name, a base name with all of its undernames, or `*`. */
+  readonly name: string
+  readonly address: string
+}
+
+/** What a wallet has signed: what a name means from then on. */
+export interface SignedName {
+  readonly name: Name
+  readonly record: Pick<NameRecord, 'id' | 'ttlSeconds'>
+  /** When it was signed, by the wallet's clock. */
+  readonly signedMs: number
+}
+
+/** Names that wallets may set in all; the operator may set more. */
+const signedNamesMax = 100_000
+
+/** Addresses in hexadecimal digits mean the same in any case of letters. */
+function grantKey(name: string, address: string): Buffer {
+  const spelled = /^0x/i.test(address) ? address.toLowerCase() : address
+  return Buffer.from(`${name}\n${spelled}`)
 }
 
 function readVersion({ state }: Tables): number {
@@ -79,7 +114,10 @@ export class LocalNames implements Resolver {
 export class LocalRegistry {
   readonly #tables: Tables
 
-  constructor(path: string) {
+  constructor(
+    path: string,
+    private readonly now: () => number = systemClock.now,
+  ) {
     this.#tables = openTables(path)
   }
 
@@ -101,10 +139,68 @@ export class LocalRegistry {
   /** Writes all of these names, or none. A name that was there points elsewhere from then on. */
   set(records: Iterable<readonly [Name, NameRecord]>): void {
     this.#change(() => {
-      for (const [name, record] of records) {
-        this.#tables.records.put(Buffer.from(name.full), Buffer.from(JSON.stringify(record)))
-      }
+      for (const [name, record] of records) this.#put(name, record, this.now())
     })
+  }
+
+  /**
+   * Carries out what a wallet has signed, which is on the disk when this resolves. `older`: the name was changed since, so that a
+   * request can be sent twice without effect. `held`: somebody has bought the name, and sets it where it was sold.
+   */
+  async setSigned({ name, record, signedMs }: SignedName): Promise<'set' | 'older' | 'held' | 'full'> {
+    const { records, changed, environment } = this.#tables
+    const outcome = environment.write(() => {
+      const key = Buffer.from(name.full)
+      const last = changed.get(key)
+      if (last !== undefined && BigInt(signedMs) <= Buffer.from(last).readBigUInt64BE()) return 'older'
+      const before = decode(records.get(key))
+      if (before?.antId !== undefined) return 'held'
+      if (before === undefined && records.count() >= signedNamesMax) return 'full'
+      this.#put(name, { ...before, ...record }, signedMs)
+      this.#bump()
+      return 'set'
+    })
+    await environment.flushed()
+    return outcome
+  }
+
+  /** Lets a wallet set a name. False: it may already. */
+  grant({ name, address }: NameGrant): boolean {
+    const { grants, environment } = this.#tables
+    const key = grantKey(name, address)
+    return environment.write(() => {
+      const isNew = grants.get(key) === undefined
+      if (isNew) grants.put(key, Buffer.from(address))
+      return isNew
+    })
+  }
+
+  /** False: there was no such right. */
+  revoke({ name, address }: NameGrant): boolean {
+    const { grants, environment } = this.#tables
+    const key = grantKey(name, address)
+    return environment.write(() => {
+      const isThere = grants.get(key) !== undefined
+      if (isThere) grants.remove(key)
+      return isThere
+    })
+  }
+
+  /** Every right, by name. */
+  *grants(): Iterable<NameGrant> {
+    this.#tables.environment.refresh()
+    for (const { key, value } of this.#tables.grants.span({})) {
+      const [name = ''] = Buffer.from(key).toString('utf8').split('\n')
+      yield { name, address: Buffer.from(value).toString('utf8') }
+    }
+  }
+
+  /** Whether a wallet may set a name. `addresses`: all ways to write its address. */
+  maySet({ full, basename }: Name, addresses: readonly string[]): boolean {
+    this.#tables.environment.refresh()
+    return [full, basename, '*'].some((name) =>
+      addresses.some((address) => this.#tables.grants.get(grantKey(name, address)) !== undefined),
+    )
   }
 
   /** False where there is no such name. */
@@ -113,6 +209,7 @@ export class LocalRegistry {
     return this.#change(() => {
       const isThere = this.#tables.records.get(key) !== undefined
       if (isThere) this.#tables.records.remove(key)
+      if (isThere) this.#changedAt(key, this.now())
       return isThere
     })
   }
@@ -124,10 +221,29 @@ export class LocalRegistry {
   #change<T>(act: () => T): T {
     return this.#tables.environment.write(() => {
       const outcome = act()
-      const next = Buffer.alloc(4)
-      next.writeUInt32BE((readVersion(this.#tables) + 1) >>> 0)
-      this.#tables.state.put(versionKey, next)
+      this.#bump()
       return outcome
     })
+  }
+
+  #bump(): void {
+    const next = Buffer.alloc(4)
+    next.writeUInt32BE((readVersion(this.#tables) + 1) >>> 0)
+    this.#tables.state.put(versionKey, next)
+  }
+
+  #put({ full }: Name, record: NameRecord, changedMs: number): void {
+    const key = Buffer.from(full)
+    this.#tables.records.put(key, Buffer.from(JSON.stringify(record)))
+    this.#changedAt(key, changedMs)
+  }
+
+  /** The time never goes back: clocks differ, and what was carried out once would be again. */
+  #changedAt(key: Uint8Array, ms: number): void {
+    const last = this.#tables.changed.get(key)
+    const lastMs = last === undefined ? 0n : Buffer.from(last).readBigUInt64BE()
+    const time = Buffer.alloc(8)
+    time.writeBigUInt64BE(BigInt(ms) > lastMs ? BigInt(ms) : lastMs)
+    this.#tables.changed.put(key, time)
   }
 }

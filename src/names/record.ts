@@ -6,7 +6,7 @@ import type { NameRecord } from './protocol.js'
 export type RawRecord = Readonly<Record<keyof NameRecord, unknown>>
 
 /** Longest TTL that is accepted: 30 days. */
-const ttlMaxSeconds = 2_592_000
+export const ttlMaxSeconds = 2_592_000
 
 /** TTL where the record has none, as other gateways of the network use it. */
 const ttlUsualSeconds = 900

@@ -4,7 +4,7 @@ import type { Meters } from '../actor/meter.js'
 import { type BookOptions, NameBook } from './book.js'
 import { type GuardOptions, guarded } from './guarded.js'
 import { JsonRpcRegistry } from './json-rpc-registry.js'
-import { LocalNames } from './local-registry.js'
+import { LocalNames, LocalRegistry } from './local-registry.js'
 import { NameMeters } from './meters.js'
 import type { Names, Resolver } from './protocol.js'
 import type { RedisNames, RedisNamesOptions } from './redis-names.js'
@@ -32,6 +32,8 @@ export interface OpenNames {
   readonly names: Names
   /** Resolvers that are asked, in order: those of the operator's list that have an address. */
   readonly asked: readonly Resolver['label'][]
+  /** The names of this machine for writing, opened with the first call. Absent: they are not asked. */
+  readonly registry?: () => LocalRegistry
   close(): Promise<void>
 }
 
@@ -67,9 +69,15 @@ export async function openNames(
     return memory === undefined ? patient : remembered(patient, memory, options.book, clock)
   })
   const book = new NameBook(resolvers, local, options.book, clock, new NameMeters(meters))
+  let registry: LocalRegistry | undefined
+  const opening = (): LocalRegistry => {
+    registry ??= opened(new LocalRegistry(options.registryPath, clock.now))
+    return registry
+  }
   return {
     names: book,
     asked: resolvers.map(({ label }) => label),
+    ...(local === undefined ? {} : { registry: opening }),
     async close() {
       book.close()
       await Promise.all(closing.map((close) => close()))

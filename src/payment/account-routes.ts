@@ -1,10 +1,10 @@
 import { isRefusal } from '../format/refusal.js'
 import type { Transfer } from '../ledger/transfer.js'
+import { requestSigner } from '../proof/signed-request.js'
 import type { Accounts, HistoryPlace } from './accounts.js'
 import { approvalView } from './approvals.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from './call.js'
 import type { FreeTier } from './port.js'
-import { requestSigner } from './signed-request.js'
 import { addressKind, spelled } from './wallets.js'
 
 const missingAddress = 'Missing address in query parameters'

@@ -3,7 +3,7 @@ import type { CardQuote } from './cards.js'
 import { minorDigits } from './rates.js'
 
 /** A form in one column. Addresses of payments are nobody else's business, so no other site is told them. */
-function formPage(title: string, body: string): HtmlPage {
+export function formPage(title: string, body: string): HtmlPage {
   const { html, lines } = makePage(title, body, { isNarrow: true, hasForms: true })
   return { html, lines: `${lines}\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store` }
 }
@@ -15,19 +15,19 @@ export function checkoutPage(quote: CardQuote, state: 'open' | 'paid', note = ''
       ? paidPart(quote)
       : `<form method="post"><label>Card number
 <input name="card" inputmode="numeric" autocomplete="off" required value="4242 4242 4242 4242"></label>
-<button>Pay ${inHtml(amountOf(quote))}</button></form>
+<button>Pay ${inHtml(amountText(quote))}</button></form>
 <p class="quiet"><small>No money moves here. 4242 4242 4242 4242 is paid, 4000 0000 0000 0002 is declined.</small></p>`
   const said = note === '' ? '' : `<p class="note" role="alert">${inHtml(note)}</p>`
   return formPage(
     'Top up credits',
-    `<p class="lead">${inHtml(amountOf(quote))} for ${inHtml(forWhat(quote))}</p>
+    `<p class="lead">${inHtml(amountText(quote))} for ${inHtml(forWhat(quote))}</p>
 <section><dl><dt>Goes to</dt><dd><code>${inHtml(quote.destination)}</code></dd></dl></section>
 <section>${said}${form}</section>`,
   )
 }
 
 /** Credits of a trillion winc each, cut after six digits. */
-function creditsOf(winc: string): string {
+export function creditsOf(winc: string): string {
   const millionths = BigInt(winc) / 1_000_000n
   const rest = String(millionths % 1_000_000n)
     .padStart(6, '0')
@@ -70,7 +70,7 @@ export function safeTarget(url: string | undefined): string | undefined {
   return protocol === 'http:' || protocol === 'https:' ? href : undefined
 }
 
-function amountOf({ amount, currency }: CardQuote): string {
+export function amountText({ amount, currency }: CardQuote): string {
   const digits = minorDigits(currency)
   return `${(amount / 10 ** digits).toFixed(digits)} ${currency.toUpperCase()}`
 }

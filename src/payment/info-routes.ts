@@ -7,6 +7,8 @@ export interface ServiceInfo {
   readonly version: string
   /** Token to the address that payments go to. */
   readonly addresses: Readonly<Record<string, string>>
+  /** Where people buy credits, from the address of the service on. */
+  readonly creditsPage: string
   /** Serves what was uploaded; '': none is known. */
   readonly gateway: string
 }
@@ -42,7 +44,7 @@ export function serviceInfoRoutes(info: ServiceInfo): CallRoute[] {
 }
 
 /** What people see who open the payment service in a browser. */
-function frontPage({ version, addresses, gateway }: ServiceInfo): HtmlPage {
+function frontPage({ version, addresses, gateway, creditsPage }: ServiceInfo): HtmlPage {
   const rows = Object.entries(addresses).map(
     ([token, address]) => `<dt>${inHtml(token)}</dt><dd><code>${inHtml(address)}</code></dd>`,
   )
@@ -53,6 +55,7 @@ function frontPage({ version, addresses, gateway }: ServiceInfo): HtmlPage {
     `<p class="lead">This service sells credits, which pay for uploads, and keeps the accounts of them.
 Release ${inHtml(version)}${gateway === '' ? '' : `, for uploads that ${inHtml(gateway)} serves`}.</p>
 ${paid}<section><h2>In this browser</h2>${cardsOf([
+      [`/${creditsPage}`, 'Buy credits', 'by card, for any wallet'],
       ['/v1/rates', 'Rates', 'what a GiB costs, in winc and in currencies'],
       ['/v1/currencies', 'Currencies', 'what cards may pay in'],
       ['/api-docs', 'All paths', 'what each answers'],

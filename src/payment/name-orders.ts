@@ -1,10 +1,10 @@
 import { isRefusal } from '../format/refusal.js'
+import { type RequestSigner, requestSigner } from '../proof/signed-request.js'
 import { type Call, type ServiceAnswer, words } from './call.js'
 import type { Cards } from './cards.js'
 import type { NamePurchase, NamePurchases } from './name-purchases.js'
 import { isDenied, type Payer } from './port.js'
 import type { Quotes } from './quotes.js'
-import { type RequestSigner, requestSigner } from './signed-request.js'
 import type { Wallets } from './wallets.js'
 
 export interface NameShop {

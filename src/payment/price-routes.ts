@@ -1,11 +1,11 @@
 import { isRefusal } from '../format/refusal.js'
+import { requestSigner } from '../proof/signed-request.js'
 import { type CallRoute, json, type ServiceAnswer, words } from './call.js'
 import { countries } from './countries.js'
 import { isDenied } from './port.js'
 import type { Prices } from './prices.js'
 import type { Quotes } from './quotes.js'
 import { arPrice, currencies, fiatOfWinc, isCurrency, isToken, minorDigits, rateNumber } from './rates.js'
-import { requestSigner } from './signed-request.js'
 import { currenciesAnswer, readAmount, unsupported } from './tariff.js'
 
 const minute = '\r\nCache-Control: public, max-age=60'

@@ -14,6 +14,7 @@ import type { CardProvider } from './card-provider.js'
 import { cardRoutes } from './card-routes.js'
 import { Cards } from './cards.js'
 import { LedgerCredits } from './credits.js'
+import { creditsPageRoute, creditsPath } from './credits-page.js'
 import { serviceInfoRoutes } from './info-routes.js'
 import { NamePurchases } from './name-purchases.js'
 import type { NameRegistry } from './name-registry.js'
@@ -182,11 +183,12 @@ export class PaymentService {
     }
     const { release: version, addresses, gateway } = options
     const calls = [
-      ...serviceInfoRoutes({ version, addresses, gateway }),
+      ...serviceInfoRoutes({ version, addresses, gateway, creditsPage: creditsPath }),
       ...priceRoutes(prices, quotes),
       ...accountRoutes(accounts, free),
       ...topUpRoutes(this.#topUps),
       ...cardRoutes(this.#cards, accounts, ledger, now),
+      creditsPageRoute(this.#cards),
       ...(selling === undefined
         ? []
         : x402CreditRoutes({ ...selling, accounts, secret: options.privateSecret, now })),

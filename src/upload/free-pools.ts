@@ -96,6 +96,12 @@ export class FreePools {
     return Math.max(0, this.rules.walletBytes - this.#count(`w:${wallet}`))
   }
 
+  /** The same of an address range; undefined: it is not counted. */
+  leftOfRange(range: string | undefined): number | null {
+    if (this.rules.itemMaxBytes === 0) return 0
+    return range === undefined ? null : Math.max(0, this.rules.rangeBytes - this.#count(`r:${range}`))
+  }
+
   /** Who has used most of what is free: of the first twenty thousand that there are. */
   listed(max: number): { readonly known: number; readonly most: readonly { name: string; bytes: number }[] } {
     const found: { name: string; bytes: number }[] = []

@@ -25,7 +25,7 @@ export interface UploadRoutesParts {
   readonly credits?: AskedCredits
   readonly health: UploadHealth
   /** What wallets may upload for free. */
-  readonly pools: Pick<FreePools, 'left'>
+  readonly pools: Pick<FreePools, 'left' | 'leftOfRange'>
 }
 
 /** The routes of single uploads and of what became of them. */
@@ -52,10 +52,10 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
     ...askedCreditsRoutes(credits),
     {
       path: '/account/free',
-      summary: 'How many bytes a wallet may still upload for free; null: any number',
+      summary: 'How many bytes a wallet, and who asks, may still upload for free; null: any number',
       statuses: [200],
       query: ['address'],
-      act: (request) => jsonAnswer(200, { bytesRemaining: freeFor(pools, request) }),
+      act: (request) => jsonAnswer(200, freeFor(pools, request, clients)),
     },
     {
       method: 'POST',
@@ -81,10 +81,17 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
   ]
 }
 
-function freeFor(pools: Pick<FreePools, 'left'>, request: Request): number | null {
+/** What is left for a wallet, and for the address range that asks: an item is free where both suffice. Null: any number. */
+function freeFor(
+  pools: UploadRoutesParts['pools'],
+  request: Request,
+  clients: Clients,
+): { readonly bytesRemaining: number | null; readonly rangeBytesRemaining: number | null } {
   const address = new URLSearchParams(request.query).get('address') ?? ''
   const isHex = /^0x[0-9a-f]{40}$/i.test(address)
-  return pools.left(isHex ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address)
+  const bytesRemaining = pools.left(isHex ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address)
+  const { range } = uploaderOf(request, clients, undefined)
+  return { bytesRemaining, rangeBytesRemaining: bytesRemaining === null ? null : pools.leftOfRange(range) }
 }
 
 function told(

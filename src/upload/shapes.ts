@@ -142,7 +142,9 @@ const once: Shapes = {
     ),
   },
   'GET /tx/{id}/offsets': { gives: formOf({ rootBundleId: idText }, place) },
-  'GET /account/free': { gives: formOf({ bytesRemaining: orNull(wholeForm) }) },
+  'GET /account/free': {
+    gives: formOf({ bytesRemaining: orNull(wholeForm), rangeBytesRemaining: orNull(wholeForm) }),
+  },
   'POST /check-missing': {
     takes: jsonBody(formOf({ owner: idText, sha256: listOf(textForm) })),
     gives: anyObject,

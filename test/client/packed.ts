@@ -20,6 +20,7 @@ export function installPacked(folder: string): PackedClient {
   execFileSync('tar', ['xzf', tarball, '-C', folder])
   const place = join(folder, 'node_modules/sluice-client')
   execFileSync('mv', [join(folder, 'package'), place])
-  symlinkSync(join(root, 'node_modules/@noble'), join(folder, 'node_modules/@noble'))
+  for (const name of ['@noble', 'ignore'])
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
   return { tarball, place }
 }

@@ -46,38 +46,84 @@ async function readable<Value>(work: Promise<Value>, path: string): Promise<Valu
 
 export interface ReadFolder {
   readonly files: readonly FolderFile[]
-  /** Paths that are left out and why: links, sockets, empty folders, names that are no Unicode. */
+  /** Paths that are left out and why: hidden ones, links, sockets, empty folders, names that are no Unicode, and what is ignored. */
   readonly leftOut: readonly string[]
 }
 
-/** All files below a folder, in the order of their paths. Symbolic links are not followed: they may lead out, or in a circle. */
-export async function readFolder(folder: string): Promise<ReadFolder> {
+export interface FolderReading {
+  /** What has a name that begins with a dot is read, too: `.git`, `.env`. Without it `.well-known` alone (RFC 8615) is. */
+  readonly includeHidden?: boolean
+  /** Files that are never read, under whatever name they lie in the folder: the key that signs. */
+  readonly never?: readonly string[]
+}
+
+/** A file of patterns as `.gitignore` has them: what they match is left out. It is itself never read as content. */
+const ignoreFile = '.sluiceignore'
+
+/** True for paths that the patterns of the folder match; those of folders end with a slash. */
+async function ignoredIn(folder: string): Promise<(path: string) => boolean> {
+  const patterns = await readFile(join(folder, ignoreFile), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+  if (patterns === undefined) return () => false
+  const { default: ignore } = await import('ignore')
+  const rules = ignore({ allowRelativePaths: true }).add(patterns)
+  return (path) => rules.ignores(path)
+}
+
+function fileNumber({ dev, ino }: Stats): string {
+  return `${dev}:${ino}`
+}
+
+async function numbersOf(paths: readonly string[]): Promise<ReadonlySet<string>> {
+  const found = await Promise.all(paths.map((path) => stat(path)))
+  return new Set(found.map(fileNumber))
+}
+
+/**
+ * All files below a folder, in the order of their paths, but what is hidden or ignored. Symbolic links are not followed: they may
+ * lead out, or in a circle.
+ */
+export async function readFolder(folder: string, options: FolderReading = {}): Promise<ReadFolder> {
   const files: FolderFile[] = []
   const leftOut: string[] = []
+  const isIgnored = await ignoredIn(folder)
+  const never = await numbersOf(options.never ?? [])
   const walk = async (below: string): Promise<void> => {
     const names = (await readable(readdir(join(folder, below)), below)).sort()
     if (names.length === 0 && below !== '') leftOut.push(`${below}: an empty folder`)
     for (let at = 0; at < names.length; at += lookedAtOnce) {
       const paths = names
         .slice(at, at + lookedAtOnce)
+        .filter((name) => !isHidden(below, name))
         .map((name) => (below === '' ? name : `${below}/${name}`))
       const found = await Promise.all(paths.map(lookedAt))
       for (const [index, path] of paths.entries()) await take(path, found[index])
     }
+  }
+  const isHidden = (below: string, name: string): boolean => {
+    if (below === '' && name === ignoreFile) return true
+    if (!name.startsWith('.') || options.includeHidden === true || name === '.well-known') return false
+    leftOut.push(`${below === '' ? name : `${below}/${name}`}: hidden, because its name begins with a dot`)
+    return true
   }
   // Where a name's bytes are no UTF-8, neither it nor a manifest can say them.
   const lookedAt = async (path: string): Promise<Stats | undefined> =>
     path.includes('\ufffd') ? undefined : readable(lstat(join(folder, path)), path)
   const take = async (path: string, found: Stats | undefined): Promise<void> => {
     if (found === undefined) leftOut.push(`${path}: its name is no Unicode`)
+    else if (isIgnored(found.isDirectory() ? `${path}/` : path)) leftOut.push(`${path}: by ${ignoreFile}`)
     else if (found.isDirectory()) await walk(path)
-    else if (found.isFile())
+    else if (!found.isFile())
+      leftOut.push(`${path}: ${found.isSymbolicLink() ? 'a symbolic link' : 'no plain file'}`)
+    else if (never.has(fileNumber(found))) leftOut.push(`${path}: the key that signs`)
+    else
       files.push({
         path,
         source: sourceOfFile(join(folder, path), found.size),
         contentType: typeOfName(path),
       })
-    else leftOut.push(`${path}: ${found.isSymbolicLink() ? 'a symbolic link' : 'no plain file'}`)
   }
   await walk('')
   return { files, leftOut }

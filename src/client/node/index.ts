@@ -2,4 +2,4 @@
 
 export { typeOfName as contentTypeOf } from '../media-type.js'
 export { fileStore } from './file-store.js'
-export { fileSource, type ReadFolder, readFolder } from './files.js'
+export { type FolderReading, fileSource, type ReadFolder, readFolder } from './files.js'

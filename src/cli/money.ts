@@ -1,0 +1,60 @@
+import { decimalText } from '../client/amounts.js'
+import type { SluiceClient } from '../client/client.js'
+import { ClientError } from '../client/errors.js'
+import { dollarsOf, quoteUploads, type UploadQuote } from '../client/quote.js'
+
+/** A credit has so many decimal places: one is 10^12 winc. */
+const creditDigits = 12
+
+/** Credits as people read them: all digits, because most uploads cost millionths of one. */
+export function creditsText(winc: string | bigint): string {
+  return `${decimalText(BigInt(winc), creditDigits)} credits`
+}
+
+/** Dollars as people read them: cents, or two digits of what is less than that. */
+export function dollarsText(usd: number): string {
+  if (usd === 0 || usd >= 0.01) return `$${usd.toFixed(2)}`
+  const places = Math.min(12, 1 - Math.floor(Math.log10(usd)))
+  return `$${usd.toFixed(places)}`
+}
+
+/** What something costs, in credits and dollars, or that it is free. */
+export function costText({ winc, usd }: Pick<UploadQuote, 'winc' | 'usd'>): string {
+  if (winc === 0n) return 'free'
+  return usd === undefined ? creditsText(winc) : `${creditsText(winc)} (${dollarsText(usd)})`
+}
+
+/** The same of a price that is not exceeded. */
+export function priceText(quote: UploadQuote): string {
+  return quote.winc === 0n ? 'free' : `at most ${costText(quote)}`
+}
+
+/** What was charged. */
+export async function chargedText(client: SluiceClient, winc: string): Promise<string> {
+  if (BigInt(winc) === 0n) return 'free'
+  return `charged ${costText({ winc: BigInt(winc), usd: await dollarsOf(client, BigInt(winc)) })}`
+}
+
+/** How people buy credits for a wallet: on the page of the service, where it has one, or by a command that prints such a page. */
+async function waysToBuy(client: SluiceClient, address: string): Promise<string> {
+  const page = await client.creditsPage(address)
+  const command = `sluice top-up 1000 usd --for ${address}`
+  return page === undefined ? `buy them by ${command}` : `buy them at ${page}, or by ${command}`
+}
+
+/**
+ * What items of these sizes cost at most. Throws `insufficient-credits`, with what is missing and where it can be bought, where the
+ * wallet cannot pay that: nothing was uploaded then.
+ */
+export async function affordable(client: SluiceClient, itemBytes: readonly number[]): Promise<UploadQuote> {
+  const quote = await quoteUploads(client, itemBytes)
+  if (quote.winc === 0n) return quote
+  const held = BigInt((await client.getBalance()).winc)
+  if (held >= quote.winc) return quote
+  const { winc } = quote
+  const usd = await dollarsOf(client, winc - held)
+  const missing = costText({ winc: winc - held, usd })
+  const found = `${missing} are missing: it costs ${costText(quote)}, the wallet has ${creditsText(held)}`
+  const ways = await waysToBuy(client, client.currentSigner?.address ?? '')
+  throw new ClientError('insufficient-credits', found, ways)
+}

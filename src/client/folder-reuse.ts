@@ -1,0 +1,102 @@
+import type { SluiceClient } from './client.js'
+import { type FileKey, type FolderIndexLayer, keyText } from './folder-index.js'
+import { Journal } from './journal.js'
+import { presentOnes, type SaidUpload } from './presence.js'
+
+export interface ReuseOptions {
+  readonly folderIndex?: readonly FolderIndexLayer[]
+  readonly isPresent?: (id: string) => Promise<boolean>
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Finds what need not be uploaded: it was uploaded before, and whoever keeps it was asked for it now. */
+export class FolderReuse {
+  readonly skipped: string[] = []
+  readonly #layers: readonly FolderIndexLayer[]
+  #journal: Journal | undefined
+
+  /** `owner`: base64url SHA-256 of the key. `notice` hears of a layer that failed. */
+  constructor(
+    private readonly client: SluiceClient,
+    private readonly owner: string,
+    private readonly options: ReuseOptions,
+    private readonly notice: (message: string) => void,
+  ) {
+    this.#layers = options.folderIndex ?? []
+  }
+
+  /** Ids by `keyText` of those keys that need not be uploaded. */
+  async find(keys: readonly FileKey[]): Promise<ReadonlyMap<string, string>> {
+    const found = new Map(await this.findInJournal(keys))
+    for (const layer of this.#layers) {
+      const open = keys.filter((key) => !found.has(keyText(key)))
+      const told = await this.#asked(layer, open)
+      const isAsked = layer.isCurrent === true && this.options.isPresent === undefined
+      const said = open.flatMap((key) => {
+        const id = told.get(keyText(key))
+        return id === undefined ? [] : [{ key, id, carrier: id }]
+      })
+      const there = isAsked ? undefined : await this.#present(said)
+      for (const { key, id } of said) if (there?.has(id) ?? true) found.set(keyText(key), id)
+    }
+    return found
+  }
+
+  /** The same of what was uploaded from here alone. */
+  async findInJournal(keys: readonly FileKey[]): Promise<ReadonlyMap<string, string>> {
+    if (keys.length === 0) return new Map()
+    const known = await (await this.#opened()).find(keys)
+    const said = keys.flatMap((key) => {
+      const kept = known.get(keyText(key))
+      return kept === undefined ? [] : [{ key, ...kept }]
+    })
+    const there = await this.#present(said)
+    return new Map(said.flatMap(({ key, id }) => (there.has(id) ? [[keyText(key), id] as const] : [])))
+  }
+
+  /** What went in one item, which is `carrier`. */
+  async remember(uploaded: readonly (readonly [key: FileKey, id: string])[], carrier: string): Promise<void> {
+    await (await this.#opened()).remember(uploaded, carrier)
+    for (const layer of this.#layers) await layer.remember?.(uploaded)
+  }
+
+  /** What is of no use to layers: a manifest. */
+  async rememberHere(key: FileKey, id: string): Promise<void> {
+    await (await this.#opened()).remember([[key, id]], id)
+  }
+
+  async #opened(): Promise<Journal> {
+    const { store, service, serviceAddress } = this.client.uploadParts
+    this.#journal ??= new Journal(store, this.owner, `${service.url} ${(await serviceAddress()) ?? ''}`)
+    return this.#journal
+  }
+
+  async #present(
+    said: readonly (Omit<SaidUpload, 'hash'> & { readonly key: FileKey })[],
+  ): Promise<ReadonlySet<string>> {
+    const { isPresent, signal } = this.options
+    if (isPresent !== undefined) {
+      const there = new Set<string>()
+      for (const { id } of said) if (await isPresent(id)) there.add(id)
+      return there
+    }
+    const { service, gateway } = this.client.uploadParts
+    return presentOnes(
+      { service, gateway, owner: this.owner, signal },
+      said.map(({ key, id, carrier }) => ({ id, carrier, hash: key.hash })),
+    )
+  }
+
+  async #asked(layer: FolderIndexLayer, keys: readonly FileKey[]): Promise<ReadonlyMap<string, string>> {
+    if (keys.length === 0) return new Map()
+    try {
+      return await layer.find(keys)
+    } catch (error) {
+      if (!(error instanceof Error)) throw error
+      const message = `${layer.name}: ${error.message}`
+      this.skipped.push(message)
+      this.notice(message)
+      return new Map()
+    }
+  }
+}

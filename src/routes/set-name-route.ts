@@ -1,0 +1,124 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { isRefusal } from '../format/refusal.js'
+import type { Guard } from '../gateway/guard.js'
+import type { Route } from '../gateway/parts.js'
+import { refusedAnswer } from '../gateway/refused-answer.js'
+import type { Reply, Request } from '../http/exchange.js'
+import { answerSmall, noStore, textType } from '../http/small-answer.js'
+import type { LocalRegistry } from '../names/local-registry.js'
+import { parseName } from '../names/name.js'
+import { isForHere, isFresh, nameOrderText, readNameOrder } from '../names/name-order.js'
+import type { Name } from '../names/protocol.js'
+import { requestSigner } from '../proof/signed-request.js'
+
+export interface SetNameParts {
+  readonly pathPrefix: string
+  /** Root hosts of this gateway, lower case; none: it serves nothing by name. */
+  readonly rootHosts: readonly string[]
+  /** The list of names of this machine, opened when it is first needed. Absent: resolvers here do not read it. */
+  readonly registry?: () => LocalRegistry
+  readonly guard: Guard
+  readonly clock: Clock
+  readonly log: Log
+  readonly clientOf: (request: Request) => string
+}
+
+const bodyMaxBytes = 4096
+
+/** What a client is told. */
+interface Outcome {
+  readonly status: number
+  readonly said: string | object
+}
+
+/**
+ * `PUT {prefix}/names/{name}`: a wallet lets a name mean an id. The operator says which wallet may (`sluice names grant`). The
+ * order is signed for this gateway and this moment, and is carried out once.
+ */
+export function setNameRoute(parts: SetNameParts): Route {
+  const path = `${parts.pathPrefix}/names/`
+  return {
+    family: 'other',
+    path,
+    methods: ['PUT'],
+    about: [
+      {
+        path: `${path}{name}`,
+        methods: ['PUT'],
+        summary: 'Lets a name mean an id, by the signature of a wallet that may set it',
+        statuses: [200, 400, 401, 403, 409, 413, 451, 501, 503],
+      },
+    ],
+    async handle(request: Request, reply: Reply, first: string): Promise<void> {
+      const body = await request.body(bodyMaxBytes)
+      if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
+      const text = request.path.slice(path.length).replace(/\/$/, '')
+      const { status, said } = await outcomeOf(parts, request, text, Buffer.from(body).toString())
+      if (reply.aborted) return reply.end({ status: 499, block: first })
+      answerSmall(
+        request,
+        reply,
+        first,
+        typeof said === 'string'
+          ? { status, type: textType, lines: noStore, body: said }
+          : { status, lines: noStore, json: said },
+      )
+    },
+  }
+}
+
+async function outcomeOf(
+  parts: SetNameParts,
+  request: Request,
+  text: string,
+  body: string,
+): Promise<Outcome> {
+  const { registry, rootHosts, guard, clock, log, clientOf } = parts
+  if (registry === undefined || rootHosts.length === 0)
+    return { status: 501, said: 'This gateway serves no names of its own' }
+  const name = parseName(text)
+  if (name === undefined) return { status: 400, said: 'Not a name: letters, digits, - and _, at most 63' }
+  const order = readNameOrder(parsed(body))
+  if (typeof order === 'string') return { status: 400, said: order }
+  if (!isForHere(order, { rootHosts, asked: request.header('host') ?? '' }))
+    return { status: 403, said: `The order is for ${order.gateway}; this gateway is ${rootHosts.join(', ')}` }
+  if (!isFresh(order, clock.now())) {
+    const now = new Date(clock.now()).toISOString()
+    return { status: 400, said: `The order was not signed just now: here it is ${now}. Check the clock` }
+  }
+  const header = (word: string): string | undefined => request.header(word)
+  const signer = requestSigner(header, nameOrderText(name.full, order))
+  if (signer === undefined) return { status: 401, said: 'The signature does not hold for this order' }
+  const list = registry()
+  if (!list.maySet(name, [signer.address, signer.alias])) return notGranted(name, signer.address)
+  const blocked = guard.blocksName(name.full) ? guard.answer(`name: ${name.full}`) : undefined
+  if (blocked !== undefined) return { status: blocked.status, said: blocked.text }
+  const outcome = await list.setSigned({ name, record: order.record, signedMs: order.timeMs })
+  if (outcome !== 'set') return refusals[outcome]
+  log.info(
+    { name: name.full, id: order.record.id, by: signer.address, client: clientOf(request) },
+    'a name was set',
+  )
+  return { status: 200, said: { name: name.full, ...order.record } }
+}
+
+function notGranted({ full }: Name, address: string): Outcome {
+  const how = `the operator can let it by: sluice names grant ${full} ${address}`
+  return { status: 403, said: `${address} may not set the name ${full} here; ${how}` }
+}
+
+const refusals: Readonly<Record<'older' | 'held' | 'full', Outcome>> = {
+  older: { status: 409, said: 'The name was changed since this order was signed' },
+  held: { status: 403, said: 'The name was bought: its holder sets it where it was sold' },
+  full: { status: 503, said: 'The list of names is full' },
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
