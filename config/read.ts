@@ -230,6 +230,12 @@ export function readClientConfig(surroundings: Environment = process.env): Value
   return wrong.length === 0 ? values : wrong
 }
 
+/** Nodes that are trusted here, for a command that compares with one; undefined where the setting is absent or malformed. */
+export function trustedNodes(surroundings: Environment = process.env): readonly string[] | undefined {
+  const { trustedNodeUrls } = server
+  return valuesOf({ trustedNodeUrls }, surroundings, [], new Set()).trustedNodeUrls
+}
+
 /**
  * Reads the configuration out of the environment, `given` (from a command line) going over it. Empty texts count as
  * unset. Either every value, or every error there is, one a line; the errors never hold the text of a secret.

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { readConfig } from '../../config/read.js'
+import { readClientConfig, trustedNodes } from '../../config/read.js'
 import { type SignedAnswer, verifyAnswer } from '../attest/verify.js'
 import { type Vocabulary, vocabularies } from '../attest/vocabulary.js'
+import { networks } from '../client/client.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, parseId } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
@@ -19,8 +20,8 @@ Checks the digest of the bytes against the headers, the gateway's signature over
 content: the data item's own signature, or the transaction's and its data root. Nothing that the gateway says is trusted; for
 transactions the header comes from a base-layer node.
 
-  --gateway URL  where to fetch (default: http://127.0.0.1:PORT)
-  --node URL     base-layer node (default: TRUSTED_NODE_URL, or http://127.0.0.1:DEVNET_PORT)
+  --gateway URL  where to fetch (default: CLIENT_GATEWAY_URL, or http://127.0.0.1:3000)
+  --node URL     base-layer node (default: TRUSTED_NODE_URL, or http://127.0.0.1:1984)
 
 Ends with code 0 when the content is proven and everything holds, 4 when something does not or nobody can prove the content (a
 transaction of format 1, an id that neither the gateway's root nor the node accounts for), 3 when the gateway does not have the
@@ -29,6 +30,9 @@ id, 5 when the gateway or the node does not answer, 2 on wrong arguments.
 Example:
   sluice verify 0FJrLrxrFkVTBwRrzCCh88Gm2tG1xPxg8s_IuRZDVzw --gateway https://arweave.net --node https://arweave.net
 `
+
+/** The embedded base-layer node, where it listens unless told otherwise. */
+const devnetNode = 'http://127.0.0.1:1984'
 
 /** The arguments of the command line. */
 interface Asked {
@@ -72,13 +76,13 @@ function readWords(words: readonly string[]): Asked | { wrong: string } | undefi
   const id = parseId(text ?? '')
   if (text === undefined || more.length > 0) return { wrong: 'give one ID; see sluice verify --help' }
   if (id === undefined) return { wrong: `${text} is no id: an id is 43 characters of base64url` }
-  const config = readConfig()
+  const config = readClientConfig()
   if (Array.isArray(config)) return { wrong: config.join('; ') }
-  const { port, devnetPort, trustedNodeUrls } = config.server
+  const given = config.gatewayUrls ?? networks.local.gatewayUrls
   return {
     id,
-    gateway: (values.gateway ?? `http://127.0.0.1:${port}`).replace(/\/$/, ''),
-    node: (values.node ?? trustedNodeUrls?.[0] ?? `http://127.0.0.1:${devnetPort}`).replace(/\/$/, ''),
+    gateway: (values.gateway ?? given[0] ?? '').replace(/\/$/, ''),
+    node: (values.node ?? trustedNodes()?.[0] ?? devnetNode).replace(/\/$/, ''),
   }
 }
 

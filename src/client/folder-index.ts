@@ -114,6 +114,9 @@ export function serviceLayer(
   }
 }
 
+/** How services answer that do not know the question. */
+const notUnderstood = [400, 403, 404, 405, 501]
+
 /**
  * Ids of the items by which an owner has uploaded contents to a service, by their SHA-256 in hexadecimal digits. Undefined: the
  * service does not know that question.
@@ -131,7 +134,7 @@ export async function takenIds(
       path: '/v1/check-missing',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ owner, sha256: hashes.slice(at, at + perQuestion) }),
-      accepted: [200, 404, 405],
+      accepted: [200, ...notUnderstood],
       signal,
     })
     if (status !== 200) return undefined

@@ -19,12 +19,13 @@ import { sluice } from '../flow/running.js'
 import { type Counter, info, receiptOf, serving, type Told } from './rig.js'
 
 interface Posted {
+  readonly id: string
   readonly body: Buffer
   readonly payload: Buffer
   tag(name: string): string | undefined
 }
 
-/** An upload service that keeps what it is sent. */
+/** An upload service and a gateway that keep what they are sent. */
 async function service(
   t: Test,
   refuse: (posted: Posted) => Told | undefined = () => undefined,
@@ -32,12 +33,17 @@ async function service(
   const items: Posted[] = []
   const counter = await serving(t, ({ method, path, body }) => {
     if (path === '/v1/info') return info
+    const [, kept] = /^\/v1\/tx\/([\w-]{43})\/status$/.exec(path) ?? []
+    if (kept !== undefined) return items.some(({ id }) => id === kept) ? { json: { status: 'FINALIZED' } } : undefined
+    if (method === 'HEAD') return undefined
+    if (path.startsWith('/v1/account/balance/')) return { json: { winc: '1000000' } }
     if (path.startsWith('/v1/price/')) return { json: { winc: '5', adjustments: [] } }
     if (path === '/graphql') return { json: { data: { transactions: { edges: [] } } } }
     if (method !== 'POST') return undefined
     const header = parseItemHeader(body)
     if (header === 'more' || isRefusal(header)) return { status: 400, text: 'no item' }
     const posted = {
+      id: String(header.id),
       body,
       payload: body.subarray(header.headerSize),
       tag: (name: string) => tagValue(header.tags, name),
@@ -62,6 +68,7 @@ function uploading(url: string, store: string, options: FolderOptions): Promise<
     const client = new SluiceClient({
       uploadUrl: url,
       paymentUrl: url,
+      gatewayUrls: [url],
       signer,
       retry,
       resume: fileStore(store),
@@ -104,6 +111,95 @@ t.test('a folder becomes items and a manifest; a second time only what changed g
   t.equal(items.length, 7)
 })
 
+t.test('what one service took is nothing at another, nor at one that was set up anew', async (t) => {
+  const [one, other] = [await service(t), await service(t)]
+  const store = join(t.testdir(), 'store')
+  for (const bundleSmallFiles of [false, true]) {
+    const files = [file('index.html', `one ${bundleSmallFiles}`), file('a', `two ${bundleSmallFiles}`)]
+    const options = { files, bundleSmallFiles }
+    const first = await uploading(one.url, store, options)
+    t.match(first.folderIndexSummary, { uploadedFiles: 2, reusedFiles: 0 }, 'new there')
+    t.match((await uploading(other.url, store, options)).folderIndexSummary, { uploadedFiles: 2, reusedFiles: 0 })
+    t.match((await uploading(one.url, store, options)).folderIndexSummary, { uploadedFiles: 0, reusedFiles: 2 })
+    other.items.length = 0
+    const anew = await uploading(other.url, store, options)
+    t.match(anew.folderIndexSummary, { uploadedFiles: 2, reusedFiles: 0 })
+    t.equal(other.items.length, bundleSmallFiles ? 2 : 3, 'the manifest goes again, too')
+  }
+})
+
+t.test('what the service has given up, or the gateway alone has, is asked for', async (t) => {
+  let [status, head] = ['FINALIZED', 404]
+  const posted: string[] = []
+  const { url } = await serving(t, ({ method, path, body }) => {
+    if (path === '/v1/info') return info
+    if (path.endsWith('/status')) return { json: { status } }
+    if (method === 'HEAD') return { status: head }
+    if (method !== 'POST' || path === '/v1/check-missing') return undefined
+    posted.push(path)
+    return { json: receiptOf(body) }
+  })
+  const store = join(t.testdir(), 'store')
+  const options = { files: [file('a', 'a')], manifest: false } as const
+  const sent = async (): Promise<number> => {
+    posted.length = 0
+    await uploading(url, store, options)
+    return posted.length
+  }
+  t.equal(await sent(), 1)
+  t.equal(await sent(), 0)
+  status = 'FAILED'
+  t.equal(await sent(), 1, 'given up')
+  head = 200
+  t.equal(await sent(), 0, 'served')
+  head = 503
+  t.equal(await sent(), 1, 'nobody knows')
+})
+
+t.test('what is planned is what is sent, byte for byte', async (t) => {
+  const { url, items } = await service(t)
+  const files = [
+    ...Array.from({ length: 20 }, (_, at) => file(`${at}/ü.txt`, `file ${at}`.padEnd(at * 40))),
+    file('twin', 'file 0'),
+    { path: 'long', source: sourceOfBytes(Buffer.alloc(300_000, 7)) },
+  ]
+  const store = join(t.testdir(), 'store')
+  for (const [bundleSmallFiles, some] of [
+    [true, files],
+    [true, [...files, file('new', 'new')]],
+    [false, files.map((each) => ({ ...each, path: `again/${each.path}` }))],
+    [false, [file('other', 'other'), ...files]],
+  ] as const) {
+    const plans: number[][] = []
+    items.length = 0
+    const sentBefore: number[] = []
+    const onPlan = async ({ itemBytes }: { readonly itemBytes: readonly number[] }): Promise<undefined> => {
+      sentBefore.push(items.length)
+      plans.push([...itemBytes])
+    }
+    await uploading(url, bundleSmallFiles ? store : `${store}-2`, { files: some, bundleSmallFiles, onPlan })
+    const sorted = (sizes: readonly number[]): number[] => [...sizes].sort((one, two) => one - two)
+    t.strictSame(plans.map(sorted), [sorted(items.map(({ body }) => body.length))])
+    await uploading(url, bundleSmallFiles ? store : `${store}-2`, { files: some, bundleSmallFiles, onPlan })
+    t.strictSame(plans[1], [], 'a second time nothing is')
+    t.equal(sentBefore[0], 0, 'it was said before')
+  }
+})
+
+t.test('a service that charges more than was quoted is not given more', async (t) => {
+  let sent = 0
+  const { url } = await serving(t, ({ method, path, body }) => {
+    if (path === '/v1/info') return info
+    if (method !== 'POST' || path === '/v1/check-missing') return undefined
+    sent++
+    return { json: receiptOf(body, '6') }
+  })
+  const files = Array.from({ length: 10 }, (_, at) => file(`${at}`, `${at}`))
+  const options = { files, maxConcurrentUploads: 1, onPlan: async () => 13n }
+  await t.rejects(uploading(url, join(t.testdir(), 'store'), options), /charged 18 winc by now, more than the 13/)
+  t.equal(sent, 3)
+})
+
 t.test('a folder that breaks off goes on where it was', async (t) => {
   let broken = true
   const { url, items } = await service(t, ({ payload }) => {
@@ -141,6 +237,7 @@ t.test('a layer that knows a file is used, one that throws is skipped and report
     { name: 'broken', find: async () => Promise.reject(new Error('no disk')) },
     {
       name: 'knowing',
+      isCurrent: true,
       find: async (keys) => {
         const { keyText } = await import('../../src/client/folder-index.js')
         return new Map(keys.slice(0, 1).map((key) => [keyText(key), known]))
@@ -167,6 +264,7 @@ t.test('a folder of 100,000 files, most of them there already, twins among them'
   let asked = 0
   const layer: FolderIndexLayer = {
     name: 'knows most',
+    isCurrent: true,
     find: async (keys) => {
       asked++
       return new Map(keys.slice(2000).map((key, at) => [keyText(key), id(at)]))
@@ -279,7 +377,7 @@ t.test('commands upload files and folders, and end with codes', async (t) => {
   mkdirSync(join(site, 'empty folder'))
   t.strictSame((await readFolder(site)).leftOut, ['empty folder: an empty folder', 'link: a symbolic link'])
   const words = ['--upload', url, '--payment', url, '--gateway', url, '--key', key]
-  const environment = { HOME: folder, DATA_PATH: join(folder, 'data') }
+  const environment = { HOME: folder }
   const open = await sluice(['put', key, ...words], environment)
   t.equal(open.code, 2)
   t.match(open.err, /chmod 600/)
@@ -289,17 +387,17 @@ t.test('commands upload files and folders, and end with codes', async (t) => {
   t.equal(one.code, 0, one.err)
   t.match(JSON.parse(one.out), { id: /^[\w-]{43}$/, winc: '0' })
   t.equal(items[0]?.tag('Content-Type'), 'text/css')
-  const deployed = await sluice(['deploy', site, '--name', 'docs', '--json', ...words], environment)
+  const deployed = await sluice(['deploy', site, '--json', ...words], environment)
   t.equal(deployed.code, 0, deployed.err)
   t.match(JSON.parse(deployed.out), { totalFiles: 2, uploadedFiles: 2 })
   t.match(deployed.err, /left out: link/)
-  const named = await sluice(['names', 'list'], environment)
-  t.match(named.out, JSON.parse(deployed.out).id)
   writeFileSync(join(site, 'index.html'), '<p>ho')
-  const second = await sluice(['deploy', site, '--name', 'docs', '--json', ...words], environment)
+  const second = await sluice(['deploy', site, '--json', ...words], environment)
   t.match(JSON.parse(second.out), { uploadedFiles: 1, reusedFiles: 1 })
-  t.match((await sluice(['price', '100', ...words], environment)).out, /5 winc/)
+  t.match((await sluice(['price', '100', ...words], environment)).out, /100 bytes: 0\.000000000005 credits/)
   t.equal((await sluice(['put', join(site, 'none'), ...words], environment)).code, 3)
-  t.equal((await sluice(['put', key, '--upload', 'http://127.0.0.1:1', '--key', key], environment)).code, 5)
+  t.equal((await sluice(['put', key, ...words], environment)).code, 2, 'the key itself')
+  const away = ['--upload', 'http://127.0.0.1:1', '--key', key]
+  t.equal((await sluice(['put', join(site, 'x.css'), ...away], environment)).code, 5)
   t.match((await sluice(['completion', 'bash'])).out, /complete -F/)
 })

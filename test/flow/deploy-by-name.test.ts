@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { signerOfEthereum } from '../../src/client/signer.js'
 import { openBrowser, withoutBrowser as skip } from '../browser.js'
 import { eventually } from '../eventually.js'
 import { run, sluice } from './running.js'
@@ -38,6 +39,9 @@ t.test('documentation is opened by its name, and only what changed goes up again
   chmodSync(join(folder, 'key'), 0o600)
   const site = join(folder, 'docs')
   const files = build(site)
+  const { address } = await signerOfEthereum('07'.repeat(32))
+  const allowed = await sluice(['names', 'grant', 'docs', address], { DATA_PATH: join(folder, 'data') })
+  t.equal(allowed.code, 0, allowed.err)
   // No block within the test: what the second deploy finds, it finds by the upload service.
   const { urls } = await run(t, join(folder, 'data'), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '3600000' })
   const { upload = '', payment = '', gateway = '' } = urls
@@ -55,7 +59,7 @@ t.test('documentation is opened by its name, and only what changed goes up again
       '--key',
       join(folder, 'key'),
     ]
-    const environment = { HOME: join(folder, home), DATA_PATH: join(folder, 'data') }
+    const environment = { HOME: join(folder, home) }
     const { code, out, err } = await sluice([...words, ...places], environment)
     t.equal(code, 0, err)
     return JSON.parse(out) as Deployed

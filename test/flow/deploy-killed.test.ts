@@ -44,7 +44,7 @@ function placeOf(folder: string): Place {
   const key = join(folder, 'key')
   return {
     folder,
-    environment: { HOME: folder, DATA_PATH: join(folder, 'registry') },
+    environment: { HOME: folder },
     words({ urls }) {
       const { upload = '', payment = '', gateway = '' } = urls
       const places = ['--upload', upload, '--payment', payment, '--gateway', gateway]
@@ -96,6 +96,35 @@ async function killed(
 function start(t: Test, folder: string): Promise<Running> {
   return run(t, join(folder, 'data'), settings)
 }
+
+t.test('what is said before is what is charged', async (t) => {
+  const folder = t.testdir({ key: '06'.repeat(32), site: {} })
+  chmodSync(join(folder, 'key'), 0o600)
+  const place = placeOf(folder)
+  const { address } = await signerOfEthereum('06'.repeat(32))
+  const running = await start(t, folder)
+  for (let at = 0; at < 12; at++)
+    writeFileSync(join(folder, 'site', `${at}.txt`), `file ${at}`.padEnd(2000 + 300 * at))
+  const poor = await sluice(place.words(running), place.environment)
+  t.equal(poor.code, 1)
+  const page = new RegExp(`credits \\(\\$0\\.\\d+\\) are missing: [\\s\\S]*${running.urls.payment}/credits\\?address=${address}`)
+  t.match(JSON.parse(poor.out).error.message + JSON.parse(poor.out).error.advice, page)
+  for (const bundle of [[], ['--bundle']]) {
+    const before = await funded(running, address)
+    if (bundle.length > 0)
+      for (let at = 0; at < 12; at++) writeFileSync(join(folder, 'site', `${at}.txt`), `bundled ${at}`)
+    const done = await sluice([...place.words(running), ...bundle], place.environment)
+    t.equal(done.code, 0, done.err)
+    const [, said = ''] = /at most ([\d.]+) credits \(\$0\.\d+\)/.exec(done.err) ?? []
+    const winc = BigInt(said.replace('.', '').padEnd(said.indexOf('.') + 12, '0'))
+    t.ok(winc > 0n, done.err)
+    t.equal(before - (await balanceOf(running, address)), winc, 'nothing is free, so the price is exact')
+    t.equal(JSON.parse(done.out).winc, String(winc))
+    const again = await sluice([...place.words(running), ...bundle], place.environment)
+    t.match(again.err, /0 files to upload, 12 are there; 0 items, 0 bytes: free/)
+  }
+  await running.stop()
+})
 
 t.test('killed at any moment, a folder is one site that was paid once', { timeout: 3_600_000 }, async (t) => {
   const folder = t.testdir({ key: '05'.repeat(32), site: {} })
