@@ -230,6 +230,13 @@ export function readClientConfig(surroundings: Environment = process.env): Value
   return wrong.length === 0 ? values : wrong
 }
 
+/** The user's folders by the XDG Base Directory Specification, where the environment names them. */
+export function userBaseFolders(
+  surroundings: Environment = process.env,
+): Readonly<Record<'config' | 'state', string | undefined>> {
+  return { config: surroundings.XDG_CONFIG_HOME, state: surroundings.XDG_STATE_HOME }
+}
+
 /** Nodes that are trusted here, for a command that compares with one; undefined where the setting is absent or malformed. */
 export function trustedNodes(surroundings: Environment = process.env): readonly string[] | undefined {
   const { trustedNodeUrls } = server

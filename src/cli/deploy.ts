@@ -49,8 +49,8 @@ const deployHelp = `sluice deploy: uploads a folder and gives it a manifest and 
 
 Usage: sluice deploy DIR [--name NAME [--ttl SECONDS]] [--index FILE] [--fallback FILE]
 
-${about}  --name NAME      what the name means from now on at the gateway. Its operator says which key may set it: sluice names grant.
-                   Where this key may not, the link with the id is told, and the command ends with code 6
+${about}  --name NAME      what the name means from now on at the gateway, whose operator says which key may set
+                   it (sluice names grant). Where this key may not, the link with the id is told: exit code 6
   --ttl SECONDS    how long the name may be remembered, so that the next deploy is seen after that (60)
 
 Example:

@@ -35,7 +35,7 @@ export async function chargedText(client: SluiceClient, winc: string): Promise<s
   return `charged ${costText({ winc: BigInt(winc), usd: await dollarsOf(client, BigInt(winc)) })}`
 }
 
-/** How people buy credits for a wallet: on the page of the service, where it has one, or by a command that prints such a page. */
+/** How people buy credits for a wallet: on a page of the service, where it has one, or by a command that prints such a page. */
 async function waysToBuy(client: SluiceClient, address: string): Promise<string> {
   const page = await client.creditsPage(address)
   const command = `sluice top-up 1000 usd --for ${address}`
@@ -43,8 +43,8 @@ async function waysToBuy(client: SluiceClient, address: string): Promise<string>
 }
 
 /**
- * What items of these sizes cost at most. Throws `insufficient-credits`, with what is missing and where it can be bought, where the
- * wallet cannot pay that: nothing was uploaded then.
+ * What items of these sizes cost at most. Throws `insufficient-credits`, with what is missing and where it can be bought, where
+ * the wallet cannot pay that: nothing was uploaded then.
  */
 export async function affordable(client: SluiceClient, itemBytes: readonly number[]): Promise<UploadQuote> {
   const quote = await quoteUploads(client, itemBytes)

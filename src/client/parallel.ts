@@ -1,4 +1,4 @@
-/** Works on several at once. After a failure nothing new is begun, what is under way ends first, and the first failure is thrown. */
+/** Works on several at once. After a failure nothing new is begun; what is under way ends, and the first failure is thrown. */
 export async function inParallel<One>(
   list: readonly One[],
   atOnce: number,

@@ -28,8 +28,8 @@ const gatewayFailuresMax = 3
 
 /**
  * Those of some items that are there now: the upload service keeps them (`/check-missing`, `/tx/{id}/status`), or the gateway
- * serves them. Rejects where the service does not answer: nothing could be uploaded either. What the gateway cannot tell counts as
- * absent, because a link to nothing is worse than an upload that was not needed.
+ * serves them. Rejects where the service does not answer: nothing could be uploaded either. What the gateway cannot tell counts
+ * as absent, because a link to nothing is worse than an upload that was not needed.
  */
 export async function presentOnes(
   parts: PresenceParts,
@@ -41,7 +41,7 @@ export async function presentOnes(
   const taken = await takenIds(service, owner, [...new Set(said.map(({ hash }) => hash))], signal)
   for (const { id, hash } of said) if (taken?.get(hash) === id) present.add(id)
   const open = said.filter(({ id }) => !present.has(id))
-  // By content the service knows all that it keeps and has looked into; what lies in a bundle that it has not opened yet it does not.
+  // By content the service knows what it keeps and has looked into: not yet what lies in a bundle that it has not opened.
   const carriers = open.filter(
     ({ id, hash, carrier }) => taken === undefined || carrier !== id || taken.has(hash),
   )

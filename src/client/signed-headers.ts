@@ -2,8 +2,8 @@ import { toBase64url, toHex, utf8 } from './bytes.js'
 import type { ClientSigner } from './signer.js'
 
 /**
- * Headers that show who asks: a fresh nonce, signed. Repetitions of one request carry the same. `bound`: text in front of the nonce
- * in what is signed, for requests that are one action only.
+ * Headers that show who asks: a fresh nonce, signed. Repetitions of one request carry the same. `bound`: text in front of the
+ * nonce in what is signed, for requests that are one action only.
  */
 export async function signedHeaders(signer: ClientSigner, bound = ''): Promise<Record<string, string>> {
   const nonce = toHex(crypto.getRandomValues(new Uint8Array(16)))

@@ -3,7 +3,7 @@ import type { NameRecord } from './protocol.js'
 import { ttlMaxSeconds } from './record.js'
 
 /** What a wallet asks for: that a name means something from now on, at one gateway. */
-export interface NameOrder {
+export interface NamingOrder {
   readonly record: Pick<NameRecord, 'id' | 'ttlSeconds'>
   /** Host of the gateway as the client writes it, with its port where there is one: the order is void elsewhere. */
   readonly gateway: string
@@ -12,7 +12,7 @@ export interface NameOrder {
 }
 
 /** The text that is signed, in front of the nonce. One line for each member, so that no two orders have the same text. */
-export function nameOrderText(name: string, { record, gateway, timeMs }: NameOrder): string {
+export function nameOrderText(name: string, { record, gateway, timeMs }: NamingOrder): string {
   const lines = [
     'sluice: set a name',
     `gateway: ${gateway}`,
@@ -28,7 +28,7 @@ export function nameOrderText(name: string, { record, gateway, timeMs }: NameOrd
 const hostShape = /^[\x21-\x7e]{1,260}$/
 
 /** An order out of JSON, or what is wrong with it. */
-export function readNameOrder(given: unknown): NameOrder | string {
+export function readNameOrder(given: unknown): NamingOrder | string {
   const { id, ttlSeconds, gateway, timeMs } = (
     typeof given === 'object' && given !== null ? given : {}
   ) as Record<string, unknown>
@@ -48,7 +48,7 @@ const behindMaxMs = 300_000
 const aheadMaxMs = 60_000
 
 /** True where an order is fresh: older ones may have been kept by others, and sent when they are not wanted any more. */
-export function isFresh({ timeMs }: NameOrder, nowMs: number): boolean {
+export function isFresh({ timeMs }: NamingOrder, nowMs: number): boolean {
   return timeMs >= nowMs - behindMaxMs && timeMs <= nowMs + aheadMaxMs
 }
 
@@ -66,7 +66,7 @@ const loopback = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/
  * True where an order is for this gateway. A root host is ours under any port, because a proxy may stand in front. A gateway of
  * this machine is any program on it, so the port counts there, too.
  */
-export function isForHere({ gateway }: NameOrder, { rootHosts, asked }: OrderPlace): boolean {
+export function isForHere({ gateway }: NamingOrder, { rootHosts, asked }: OrderPlace): boolean {
   const host = gateway.toLowerCase()
   if (loopback.test(host)) return rootHosts.includes('localhost') && host === asked.toLowerCase()
   return rootHosts.includes(host.replace(/:\d{1,5}$/, ''))

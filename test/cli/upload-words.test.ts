@@ -26,7 +26,14 @@ interface Place {
 async function placeOf(t: Test, charged = '0'): Promise<Place> {
   const sent: string[] = []
   const { url } = await serving(t, ({ method, path, body }) => {
-    if (path === '/v1/info') return { json: { ...(info.json as object), creditsPage: 'credits' } }
+    if (path === '/v1/info')
+      return {
+        json: {
+          ...(info.json as object),
+          creditsPage: 'credits',
+          freeUploadLimitBytes: charged === '0' ? 1e6 : 0,
+        },
+      }
     if (path.startsWith('/v1/price/')) return { json: { winc: '3247841', adjustments: [] } }
     if (path === '/v1/rates') return { json: { winc: '1000000', fiat: { usd: 0.5 } } }
     if (path.startsWith('/v1/account/balance/')) return { json: { winc: '47841' } }
@@ -47,8 +54,16 @@ async function placeOf(t: Test, charged = '0'): Promise<Place> {
 
 t.test('settings of the services do not stop who uploads', async (t) => {
   const { folder, words, url, sent } = await placeOf(t)
-  const own = new Set(['WALLET_KEY', 'DRIVE_PASSWORD', 'CLIENT_UPLOAD_URL', 'CLIENT_PAYMENT_URL', 'CLIENT_GATEWAY_URL'])
-  const others = listSettings().map(({ env }) => env).filter((name) => !own.has(name))
+  const own = new Set([
+    'WALLET_KEY',
+    'DRIVE_PASSWORD',
+    'CLIENT_UPLOAD_URL',
+    'CLIENT_PAYMENT_URL',
+    'CLIENT_GATEWAY_URL',
+  ])
+  const others = listSettings()
+    .map(({ env }) => env)
+    .filter((name) => !own.has(name))
   const environment = {
     HOME: join(folder, 'home'),
     ...Object.fromEntries(others.map((name) => [name, 'x\ty'])),
@@ -61,19 +76,27 @@ t.test('settings of the services do not stop who uploads', async (t) => {
   t.strictSame(sent, ['a note'])
   const got = await sluice(['get', 'A'.repeat(43), ...words], environment)
   t.equal(got.code, 3, got.err)
-  t.notMatch((await sluice(['verify', 'A'.repeat(43), '--gateway', url, '--node', url], environment)).err, /PORT/)
+  t.notMatch(
+    (await sluice(['verify', 'A'.repeat(43), '--gateway', url, '--node', url], environment)).err,
+    /PORT/,
+  )
 
   const places = { CLIENT_UPLOAD_URL: url, CLIENT_PAYMENT_URL: url, CLIENT_GATEWAY_URL: url }
   const key = ['--key', join(folder, 'key')]
-  t.match(await sluice(['put', join(folder, 'note.txt'), ...key], { HOME: join(folder, 'home'), ...places }), { code: 0 })
-  t.strictSame(readClientConfig({ CLIENT_UPLOAD_URL: 'x' }), ['CLIENT_UPLOAD_URL: must be an http(s) address'])
+  t.match(
+    await sluice(['put', join(folder, 'note.txt'), ...key], { HOME: join(folder, 'home'), ...places }),
+    { code: 0 },
+  )
+  t.strictSame(readClientConfig({ CLIENT_UPLOAD_URL: 'x' }), [
+    'CLIENT_UPLOAD_URL: is not an address: x',
+  ])
 })
 
 t.test('where no memory can be kept an upload goes on, and says so', async (t) => {
   const { folder, words, sent } = await placeOf(t)
   const put = ['put', join(folder, 'note.txt'), ...words]
   writeFileSync(join(folder, 'file'), '')
-  const places = [{ HOME: join(folder, 'file') }, { HOME: folder, XDG_STATE_HOME: '/proc/none' }]
+  const places = [{ HOME: join(folder, 'file') }, { HOME: folder, XDG_STATE_HOME: '/dev/null/none' }]
   for (const environment of places) {
     const { code, err } = await sluice(put, environment)
     t.equal(code, 0, err)
@@ -94,25 +117,39 @@ t.test('where no memory can be kept an upload goes on, and says so', async (t) =
   t.match(damaged, { code: 0, err: /no memory of uploads: a file of it is damaged/ })
 })
 
-t.test('who has no home and no right to make one uploads, too', { skip: process.getuid?.() !== 0 }, async (t) => {
-  const { folder, words, sent } = await placeOf(t)
-  const program = new URL('../../../bin/sluice.mjs', import.meta.url).pathname
-  for (const name of ['', 'note.txt']) chmodSync(join(folder, name), 0o755)
-  const line = ['--reuid', '54321', '--clear-groups', '--', process.execPath, program, 'put', join(folder, 'note.txt')]
-  const run = new Promise<{ code: number | null; err: string }>((resolve) => {
-    import('node:child_process').then(({ execFile }) => {
-      const environment = { PATH: process.env.PATH ?? '', WALLET_KEY: '31'.repeat(32) }
-      execFile('setpriv', [...line, ...words.slice(0, -2)], { env: environment }, (error, _, err) =>
-        resolve({ code: error === null ? 0 : Number(error.code), err }),
-      )
+t.test(
+  'who has no home and no right to make one uploads, too',
+  { skip: process.getuid?.() !== 0 },
+  async (t) => {
+    const { folder, words, sent } = await placeOf(t)
+    const program = new URL('../../../bin/sluice.mjs', import.meta.url).pathname
+    for (const name of ['', 'note.txt']) chmodSync(join(folder, name), 0o755)
+    const line = [
+      '--reuid',
+      '54321',
+      '--clear-groups',
+      '--',
+      process.execPath,
+      program,
+      'put',
+      join(folder, 'note.txt'),
+    ]
+    const run = new Promise<{ code: number | null; err: string }>((resolve) => {
+      import('node:child_process').then(({ execFile }) => {
+        const environment = { PATH: process.env.PATH ?? '', WALLET_KEY: '31'.repeat(32) }
+        execFile('setpriv', [...line, ...words.slice(0, -2)], { env: environment }, (error, _, err) =>
+          resolve({ code: error === null ? 0 : Number(error.code), err }),
+        )
+      })
     })
-  })
-  const { code, err } = await run
-  if (/cannot open|EACCES.*sluice\.mjs|MODULE_NOT_FOUND/.test(err)) return t.comment('this checkout is its owner’s alone')
-  t.equal(code, 0, err)
-  t.match(err, /no memory of uploads: this user has no home/)
-  t.equal(sent.length, 1)
-})
+    const { code, err } = await run
+    if (/cannot open|EACCES.*sluice\.mjs|MODULE_NOT_FOUND/.test(err))
+      return t.comment('this checkout is its owner’s alone')
+    t.equal(code, 0, err)
+    t.match(err, /no memory of uploads: this user has no home/)
+    t.equal(sent.length, 1)
+  },
+)
 
 t.test('a store that fails remembers in memory from then on', async (t) => {
   const faults: string[] = []
@@ -140,7 +177,10 @@ t.test('a store that fails remembers in memory from then on', async (t) => {
   t.strictSame(await store.getMany?.(['four', 'five']), new Map([['four', '4']]))
   await store.delete('two')
   t.equal(await store.get('two'), undefined)
-  const broken = forgiving({ ...below, get: async () => Promise.reject(new TypeError('a bug')) }, () => undefined)
+  const broken = forgiving(
+    { ...below, get: async () => Promise.reject(new TypeError('a bug')) },
+    () => undefined,
+  )
   await t.rejects(broken.get('x'), TypeError)
 })
 
@@ -185,13 +225,17 @@ t.test('secrets are left out of a folder unless somebody asks for them', async (
   t.equal(deployed.code, 0, deployed.err)
   t.match(deployed.err, 'left out: .git: hidden')
   t.match(deployed.err, 'left out: key.txt: the key that signs')
-  for (const secret of ['password', 'private', 'secret', 'token', '31'.repeat(32)]) t.notOk(sent.includes(secret))
+  for (const secret of ['password', 'private', 'secret', 'token', '31'.repeat(32)])
+    t.notOk(sent.includes(secret))
   t.strictSame(sent.slice(0, 3).sort(), ['contact', 'kept', 'page'])
   sent.length = 0
   const all = await sluice(['deploy', site, '--include-hidden', '--json', ...places, ...key], environment)
   t.equal(all.code, 0, all.err)
   for (const secret of ['password', 'private', 'secret', 'token']) t.ok(sent.includes(secret), secret)
-  t.match(await sluice(['put', join(site, 'key.txt'), ...places, ...key], environment), { code: 2, err: /is the key/ })
+  t.match(await sluice(['put', join(site, 'key.txt'), ...places, ...key], environment), {
+    code: 2,
+    err: /is the key/,
+  })
 })
 
 t.test('a key is made, shown and imported where only its owner reads it', async (t) => {
@@ -222,11 +266,17 @@ t.test('a key is made, shown and imported where only its owner reads it', async 
     t.equal((await run('new', '--kind', kind, '--file', place)).code, 0)
     t.match(await run('show', '--key', place), { code: 0, out: kind })
   }
-  t.match(await run('import', join(folder, 'note.txt'), '--file', join(folder, 'x')), { code: 2, err: /the key is no/ })
+  t.match(await run('import', join(folder, 'note.txt'), '--file', join(folder, 'x')), {
+    code: 2,
+    err: /the key is no/,
+  })
   t.notOk(existsSync(join(folder, 'x')))
   spawnSync('git', ['init', '-q', join(folder, 'repository')])
   mkdirSync(join(folder, 'repository/.git'), { recursive: true })
-  t.match(await run('new', '--file', join(folder, 'repository/sub/key')), { code: 2, err: /inside the git repository/ })
+  t.match(await run('new', '--file', join(folder, 'repository/sub/key')), {
+    code: 2,
+    err: /inside the git repository/,
+  })
   t.match(await run('new', '--kind', 'x'), { code: 2 })
 })
 
@@ -244,7 +294,10 @@ t.test('what is free is called free; what is missing is said in numbers, with a 
   writeFileSync(join(poor.folder, 'home/a'), 'a')
   const deployed = await sluice(['deploy', join(poor.folder, 'home'), ...poor.words], environment)
   t.equal(deployed.code, 1)
-  t.match(deployed.err, /0\.000006447841 credits \(\$3\.22\) are missing: it costs 0\.000006495682 credits \(\$3\.25\)/)
+  t.match(
+    deployed.err,
+    /0\.000006447841 credits \(\$3\.22\) are missing: it costs 0\.000006495682 credits \(\$3\.25\)/,
+  )
   t.match(deployed.err, `buy them at ${poor.url}/credits?address=0x`)
   t.match(await sluice(['balance', ...poor.words], environment), { out: '0.000000047841 credits ($0.02)' })
 })

@@ -34,7 +34,8 @@ async function service(
   const counter = await serving(t, ({ method, path, body }) => {
     if (path === '/v1/info') return info
     const [, kept] = /^\/v1\/tx\/([\w-]{43})\/status$/.exec(path) ?? []
-    if (kept !== undefined) return items.some(({ id }) => id === kept) ? { json: { status: 'FINALIZED' } } : undefined
+    if (kept !== undefined)
+      return items.some(({ id }) => id === kept) ? { json: { status: 'FINALIZED' } } : undefined
     if (method === 'HEAD') return undefined
     if (path.startsWith('/v1/account/balance/')) return { json: { winc: '1000000' } }
     if (path.startsWith('/v1/price/')) return { json: { winc: '5', adjustments: [] } }
@@ -119,8 +120,14 @@ t.test('what one service took is nothing at another, nor at one that was set up 
     const options = { files, bundleSmallFiles }
     const first = await uploading(one.url, store, options)
     t.match(first.folderIndexSummary, { uploadedFiles: 2, reusedFiles: 0 }, 'new there')
-    t.match((await uploading(other.url, store, options)).folderIndexSummary, { uploadedFiles: 2, reusedFiles: 0 })
-    t.match((await uploading(one.url, store, options)).folderIndexSummary, { uploadedFiles: 0, reusedFiles: 2 })
+    t.match((await uploading(other.url, store, options)).folderIndexSummary, {
+      uploadedFiles: 2,
+      reusedFiles: 0,
+    })
+    t.match((await uploading(one.url, store, options)).folderIndexSummary, {
+      uploadedFiles: 0,
+      reusedFiles: 2,
+    })
     other.items.length = 0
     const anew = await uploading(other.url, store, options)
     t.match(anew.folderIndexSummary, { uploadedFiles: 2, reusedFiles: 0 })
@@ -196,7 +203,10 @@ t.test('a service that charges more than was quoted is not given more', async (t
   })
   const files = Array.from({ length: 10 }, (_, at) => file(`${at}`, `${at}`))
   const options = { files, maxConcurrentUploads: 1, onPlan: async () => 13n }
-  await t.rejects(uploading(url, join(t.testdir(), 'store'), options), /charged 18 winc by now, more than the 13/)
+  await t.rejects(
+    uploading(url, join(t.testdir(), 'store'), options),
+    /charged 18 winc by now, more than the 13/,
+  )
   t.equal(sent, 3)
 })
 

@@ -19,7 +19,10 @@ async function client(t: Parameters<typeof serving>[0], state: { left: number | 
   })
   const signer = await signerOfEthereum('01'.repeat(32))
   const retry = { tries: 1 }
-  return { asked, client: new SluiceClient({ uploadUrl: url, paymentUrl: url, gatewayUrls: [url], signer, retry }) }
+  return {
+    asked,
+    client: new SluiceClient({ uploadUrl: url, paymentUrl: url, gatewayUrls: [url], signer, retry }),
+  }
 }
 
 function priceOf(bytes: number): bigint {
@@ -48,7 +51,10 @@ t.test('whatever the order of items, no more is charged than was said', async (t
   const state: { left: number | null; range?: number } = { left: 0 }
   const given = await client(t, state)
   for (let round = 0; round < 60; round++) {
-    const itemBytes = Array.from({ length: 1 + Math.floor(random() * 12) }, () => 1 + Math.floor(random() * 1500))
+    const itemBytes = Array.from(
+      { length: 1 + Math.floor(random() * 12) },
+      () => 1 + Math.floor(random() * 1500),
+    )
     state.left = [0, null, Math.floor(random() * 6000)][round % 3] ?? null
     const { winc } = await quoteUploads(given.client, itemBytes)
     for (let order = 0; order < 20; order++) {

@@ -107,7 +107,9 @@ t.test('what is said before is what is charged', async (t) => {
     writeFileSync(join(folder, 'site', `${at}.txt`), `file ${at}`.padEnd(2000 + 300 * at))
   const poor = await sluice(place.words(running), place.environment)
   t.equal(poor.code, 1)
-  const page = new RegExp(`credits \\(\\$0\\.\\d+\\) are missing: [\\s\\S]*${running.urls.payment}/credits\\?address=${address}`)
+  const page = new RegExp(
+    `credits \\(\\$0\\.\\d+\\) are missing: [\\s\\S]*${running.urls.payment}/credits\\?address=${address}`,
+  )
   t.match(JSON.parse(poor.out).error.message + JSON.parse(poor.out).error.advice, page)
   for (const bundle of [[], ['--bundle']]) {
     const before = await funded(running, address)

@@ -11,7 +11,7 @@ import {
   signerOfEthereum,
   signerOfSolana,
 } from '../../src/client/signer.js'
-import { type NameOrder, nameOrderText } from '../../src/names/name-order.js'
+import { type NamingOrder, nameOrderText } from '../../src/names/name-order.js'
 import { fixtureJson } from '../fixture-file.js'
 import { askAt } from '../gateway/rig.js'
 import { someId } from '../source/rig.js'
@@ -44,7 +44,16 @@ t.before(async () => {
 /** Deploys as somebody who has nothing of the gateway's but its address. */
 async function deploy(name: string): Promise<{ code: number; err: string; told: Deployed }> {
   const { upload = '', payment = '', gateway = '' } = running.urls
-  const places = ['--upload', upload, '--payment', payment, '--gateway', gateway, '--key', join(folder, 'key')]
+  const places = [
+    '--upload',
+    upload,
+    '--payment',
+    payment,
+    '--gateway',
+    gateway,
+    '--key',
+    join(folder, 'key'),
+  ]
   const words = ['deploy', join(folder, 'site'), '--name', name, '--json', ...places]
   const { code, out, err } = await sluice(words, { HOME: join(folder, 'home') })
   return { code, err, told: out === '' ? ({} as Deployed) : (JSON.parse(out) as Deployed) }
@@ -57,7 +66,7 @@ async function granted(name: string, { address }: ClientSigner): Promise<void> {
 
 const hostOf = (): string => new URL(running.urls.gateway ?? '').host
 
-function orderFor(id = someId()): NameOrder {
+function orderFor(id = someId()): NamingOrder {
   return { record: { id, ttlSeconds: 0 }, gateway: hostOf(), timeMs: systemClock.now() }
 }
 
@@ -65,10 +74,13 @@ function orderFor(id = someId()): NameOrder {
 async function send(
   name: string,
   signer: ClientSigner,
-  order: NameOrder,
+  order: NamingOrder,
   sent: object = {},
 ): Promise<{ status: number; text: string; again(): Promise<number> }> {
-  const headers = { 'content-type': 'application/json', ...(await signedHeaders(signer, nameOrderText(name, order))) }
+  const headers = {
+    'content-type': 'application/json',
+    ...(await signedHeaders(signer, nameOrderText(name, order))),
+  }
   const { record, gateway, timeMs } = order
   const body = JSON.stringify({ ...record, gateway, timeMs, ...sent })
   const put = () => fetch(`${running.urls.gateway}/gateway/names/${name}`, { method: 'PUT', headers, body })
@@ -81,24 +93,27 @@ async function meaningOf(name: string): Promise<string | undefined> {
   return answer.ok ? ((await answer.json()) as { txId: string }).txId : void (await answer.body?.cancel())
 }
 
-t.test('without the right a folder is told of by its id; with it by its name, which the gateway serves', async (t) => {
-  const signer = await signerOfEthereum('21'.repeat(32))
-  const refused = await deploy('docs')
-  t.equal(refused.code, 6, refused.err)
-  t.match(refused.err, `sluice names grant docs ${signer.address}`)
-  t.match(refused.told, { nameError: { code: 'forbidden' }, named: undefined })
-  t.equal((await fetch(refused.told.link)).status, 200)
-  t.equal(await meaningOf('docs'), undefined)
+t.test(
+  'without the right a folder is told of by its id; with it by its name, which the gateway serves',
+  async (t) => {
+    const signer = await signerOfEthereum('21'.repeat(32))
+    const refused = await deploy('docs')
+    t.equal(refused.code, 6, refused.err)
+    t.match(refused.err, `sluice names grant docs ${signer.address}`)
+    t.match(refused.told, { nameError: { code: 'forbidden' }, named: undefined })
+    t.equal((await fetch(refused.told.link)).status, 200)
+    t.equal(await meaningOf('docs'), undefined)
 
-  await granted('docs', signer)
-  const { code, err, told } = await deploy('docs')
-  t.equal(code, 0, err)
-  t.equal(told.id, refused.told.id, 'nothing was uploaded anew')
-  t.equal(told.named, `http://docs.${hostOf().replace('127.0.0.1', 'localhost')}/`)
-  const page = await askAt(running.urls.gateway ?? '', '/', 'GET', { host: new URL(told.named ?? '').host })
-  t.equal(page.status, 200)
-  t.equal(page.body.toString(), '<p>hi')
-})
+    await granted('docs', signer)
+    const { code, err, told } = await deploy('docs')
+    t.equal(code, 0, err)
+    t.equal(told.id, refused.told.id, 'nothing was uploaded anew')
+    t.equal(told.named, `http://docs.${hostOf().replace('127.0.0.1', 'localhost')}/`)
+    const page = await askAt(running.urls.gateway ?? '', '/', 'GET', { host: new URL(told.named ?? '').host })
+    t.equal(page.status, 200)
+    t.equal(page.body.toString(), '<p>hi')
+  },
+)
 
 t.test('wallets of every kind set names; undernames go with the name', async (t) => {
   const jwk = fixtureJson<Parameters<typeof signerOfArweave>[0]>('rsa-4096.jwk.json')
@@ -130,13 +145,18 @@ t.test('an order is carried out once, here, now, as it was signed, by whom it wa
   t.equal(first.status, 200, first.text)
   t.equal(await first.again(), 409)
   const other = someId()
-  const wrong: readonly (readonly [what: string, status: number, order: NameOrder, sent?: object])[] = [
+  const wrong: readonly (readonly [what: string, status: number, order: NamingOrder, sent?: object])[] = [
     ['another id', 401, orderFor(), { id: other }],
     ['another ttl', 401, orderFor(), { ttlSeconds: 1 }],
     ['another time', 401, orderFor(), { timeMs: systemClock.now() + 1000 }],
     ['another gateway', 403, { ...orderFor(), gateway: 'other.example' }],
     ['another program of this machine', 403, { ...orderFor(), gateway: 'localhost:1' }],
-    ['signed for another, sent as for here', 401, { ...orderFor(), gateway: 'other.example' }, { gateway: hostOf() }],
+    [
+      'signed for another, sent as for here',
+      401,
+      { ...orderFor(), gateway: 'other.example' },
+      { gateway: hostOf() },
+    ],
     ['old', 400, { ...orderFor(), timeMs: systemClock.now() - 301_000 }],
     ['of the future', 400, { ...orderFor(), timeMs: systemClock.now() + 120_000 }],
     ['no id', 400, orderFor(), { id: 'x' }],
@@ -171,7 +191,11 @@ t.test('what the operator did since stands, and what is blocked stays blocked', 
   const authorization = `Bearer ${adminKey}`
   const body = JSON.stringify({ name: 'bad', source: 'test', notes: 'x' })
   const headers = { authorization, 'content-type': 'application/json' }
-  const block = await fetch(`${running.urls.gateway}/gateway/admin/block-name`, { method: 'PUT', headers, body })
+  const block = await fetch(`${running.urls.gateway}/gateway/admin/block-name`, {
+    method: 'PUT',
+    headers,
+    body,
+  })
   t.equal(block.status, 200)
   t.match(await send('bad', signer, orderFor()), { status: 451, text: /blocked/ })
   t.equal(await meaningOf('bad'), undefined)

@@ -46,7 +46,7 @@ async function readable<Value>(work: Promise<Value>, path: string): Promise<Valu
 
 export interface ReadFolder {
   readonly files: readonly FolderFile[]
-  /** Paths that are left out and why: hidden ones, links, sockets, empty folders, names that are no Unicode, and what is ignored. */
+  /** Paths that are left out and why: hidden ones, ignored ones, links, sockets, empty folders, names that are no Unicode. */
   readonly leftOut: readonly string[]
 }
 
