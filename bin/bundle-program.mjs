@@ -19,12 +19,15 @@ const external = [
   'undici',
 ]
 
-/** Modules find files of the package from their own place. In a bundle each keeps the place that the compiler gave it. */
-const ownPlaces = (outdir) => ({
+/**
+ * Modules find files of the package from their own place. In a bundle each keeps the place that the compiler gave it. `change`: is
+ * handed the path and the text of each module, and returns the text that is bundled.
+ */
+const ownPlaces = (outdir, change = (_path, text) => text) => ({
   name: 'own places',
   setup: ({ onLoad }) =>
     onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-      const text = await readFile(path, 'utf8')
+      const text = change(path, await readFile(path, 'utf8'))
       if (/import\.meta(?!\.url)/.test(text))
         throw new Error(`${path}: only import.meta.url, as these words, is known in a bundle`)
       const compiled = `${root}dist/${relative(root, path).replace(/\.ts$/, '.js')}`
@@ -36,6 +39,33 @@ const ownPlaces = (outdir) => ({
       }
     }),
 })
+
+/**
+ * Puts the client's commands into one file that needs no package beside it. In what they say of themselves their program has the
+ * name `sluice-client`.
+ */
+export async function bundleClientCommands(outfile) {
+  const { build } = await import('esbuild')
+  const { clientCommands } = await import(`${root}dist/src/cli/client-commands.js`)
+  const own = [...Object.keys(clientCommands), '\\$\\{name\\}'].join('|')
+  const named = new RegExp(`\\bsluice (?=(?:${own})(?![\\w-]))`, 'g')
+  const change = (path, text) =>
+    path.startsWith(`${root}src/cli/`) ? text.replace(named, 'sluice-client ') : text
+  await build({
+    entryPoints: [`${root}src/cli/sluice-client.ts`],
+    outfile,
+    plugins: [ownPlaces(`${root}dist`, change)],
+    // An install without a compiler is what this package is for.
+    alias: { '#addon-signer': `${root}src/client/no-addon.ts` },
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'node',
+    mainFields: ['module', 'main'],
+    target: 'node20',
+    logLevel: 'warning',
+  })
+}
 
 export async function bundleProgram() {
   const { build } = await import('esbuild')

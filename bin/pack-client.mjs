@@ -1,11 +1,12 @@
-// Packs the client alone as an npm package without install scripts: node bin/pack-client.mjs [FOLDER]
-// Needs a build. Prints the path of the tarball.
+// Packs the client alone as the npm package sluice-client, library and commands, without addons and install scripts:
+// node bin/pack-client.mjs [FOLDER]. Needs a build. Prints the path of the tarball.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { bundleClientCommands } from './bundle-program.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const out = resolve(process.argv[2] ?? root)
@@ -32,7 +33,9 @@ try {
   const [head, tail, ...more] = readFileSync(evm, 'utf8').split("'#addon-signer'")
   if (tail === undefined || more.length > 0) throw new Error('evm.js imports something else than was thought')
   writeFileSync(evm, `${head}'./no-addon.js'${tail}`)
+  await bundleClientCommands(join(folder, 'package/bin/sluice-client.js'))
   cpSync(join(root, 'LICENSE'), join(folder, 'package/LICENSE'))
+  cpSync(join(root, 'docs/client/package.md'), join(folder, 'package/README.md'))
   const { version, license, dependencies } = manifest
   const entry = (path) => ({ types: `./lib/${path}.d.ts`, default: `./lib/${path}.js` })
   const own = {
@@ -50,7 +53,9 @@ try {
       './node': entry('node/index'),
       './service-worker': entry('fetch/service-worker'),
     },
-    files: ['lib'],
+    bin: { 'sluice-client': 'bin/sluice-client.js' },
+    files: ['bin', 'lib'],
+    publishConfig: { access: 'public', provenance: true },
     dependencies: Object.fromEntries(
       ['@noble/curves', '@noble/hashes', '@noble/secp256k1', 'ignore'].map((name) => [
         name,

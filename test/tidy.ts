@@ -249,7 +249,7 @@ t.test('members stand in the list that they belong to', async (t) => {
 
 t.test('no file is imported by nobody', async (t) => {
   const entries =
-    /^(workers\/|src\/cli\/sluice\.ts|src\/client\/(((fetch|fs|node)\/)?index|fetch\/service-worker)\.ts|native\/build)/
+    /^(workers\/|src\/cli\/sluice(-client)?\.ts|src\/client\/(((fetch|fs|node)\/)?index|fetch\/service-worker)\.ts|native\/build)/
   const imported = new Set(
     everything.filter(({ path }) => !/^test\//.test(path)).flatMap((source) => importsOf(source)),
   )

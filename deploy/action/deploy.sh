@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The one step of the action: uploads the folder and writes what came of it to the outputs of the workflow. The key is in WALLET_KEY,
-# which the command reads itself: it is on no command line and in no file. SLUICE: another command in place of npx.
+# The second step of the action: uploads the folder and writes what came of it to the outputs of the workflow. The key is in WALLET_KEY,
+# which the command reads itself: it is on no command line and in no file. SLUICE_CLIENT: the program that the first step has checked.
 set -euo pipefail
 words=(deploy "$DEPLOY_FOLDER" --json --network "${DEPLOY_NETWORK:-mainnet}")
 add() { # add OPTION VALUE: only where there is a value
@@ -11,8 +11,9 @@ add --payment "${DEPLOY_PAYMENT_URL:-}"
 add --gateway "${DEPLOY_GATEWAY_URL:-}"
 add --index "${DEPLOY_INDEX:-}"
 add --fallback "${DEPLOY_FALLBACK:-}"
+add --name "${DEPLOY_NAME:-}"
 if [ "${DEPLOY_BUNDLE:-false}" = true ]; then words+=(--bundle); fi
-result=$(${SLUICE:-npx --yes "sluice@${DEPLOY_VERSION:-latest}"} "${words[@]}")
+result=$(node "$SLUICE_CLIENT" "${words[@]}")
 printf '%s' "$result" | node -e '
   const { id, link, uploadedFiles, totalFiles } = JSON.parse(require("node:fs").readFileSync(0, "utf8"))
   const lines = [`id=${id}`, `link=${link}`, `uploaded=${uploadedFiles}`]

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +18,7 @@ const options = { skip: withoutBrowser }
 function unpacked(t: Test): string {
   const folder = t.testdir({})
   const { size } = statSync(installPacked(folder).tarball)
-  t.ok(size < 200_000, `${size} bytes packed`)
+  t.ok(size < 300_000, `${size} bytes packed`)
   return folder
 }
 
@@ -86,6 +87,19 @@ t.test('the packed client is small, typed, and bundles as it is', async (t) => {
   const others = imported.filter((name) => !/^(\.{1,2}\/|node:|@noble\/)/.test(name))
   t.strictSame(others, [], 'nothing but its own files, libraries that it names, and what Node has')
   for (const { types } of Object.values(manifest.exports)) t.ok(existsSync(join(lib, types)), types)
+  const commands = join(lib, 'bin/sluice-client.js')
+  const named = /^import (?:.*from )?['"]([^'"]+)['"]/gm
+  const packages = [...readFileSync(commands, 'utf8').matchAll(named)].map(([, name = '']) => name)
+  t.strictSame(
+    packages.filter((name) => !/^(node:)?[a-z_]+(\/[a-z]+)?$/.test(name)),
+    [],
+    'the commands need no other package',
+  )
+  const help = spawnSync(process.execPath, [commands, 'put', '--help'], { encoding: 'utf8' })
+  t.equal(help.status, 0, help.stderr)
+  t.match(help.stdout, /^sluice-client put: /)
+  t.notMatch(help.stdout, /\bsluice (put|deploy|key|get)\b/, 'by the name that they have here')
+  t.match(readFileSync(join(lib, 'README.md'), 'utf8'), /^# sluice-client/)
   const core = "export { SluiceClient, signerOfArweave, signerOfEthereum } from 'sluice-client'"
   const { atOnce, withEvm } = await bundled(folder, core, 'core')
   t.ok(atOnce <= 20_000, `the core is ${atOnce} bytes gzipped`)
