@@ -34,7 +34,8 @@ function run(program, words, { cwd = root, env = process.env, show = false } = {
 
 const say = (line) => process.stdout.write(`${line}\n`)
 
-if (version === undefined || !/^\d+\.\d+\.\d+(-[\w.-]+)?$/.test(version)) fail('give a version, such as 1.2.3')
+if (version === undefined || !/^\d+\.\d+\.\d+(-[\w.-]+)?$/.test(version))
+  fail('give a version, such as 1.2.3')
 if (run('git', ['status', '--porcelain']) !== '') fail('the checkout has changes: commit them first')
 
 /** The changelog with its section "Unreleased" as that of this version. */

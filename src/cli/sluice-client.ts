@@ -25,4 +25,7 @@ Examples:
   sluice-client get ID --network mainnet > copy.txt
 `
 
-process.exitCode = await dispatch({ name: 'sluice-client', commands: clientCommands, help }, process.argv.slice(2))
+process.exitCode = await dispatch(
+  { name: 'sluice-client', commands: clientCommands, help },
+  process.argv.slice(2),
+)

@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import t from 'tap'
 import { Chain } from '../../bench/index/chain.js'
 import { checkIndex } from '../../src/catalog/index-check.js'
-import type { BlockInput, IndexRequest, ItemInput, TransactionInput } from '../../src/catalog/index-protocol.js'
+import type {
+  BlockInput,
+  IndexRequest,
+  ItemInput,
+  TransactionInput,
+} from '../../src/catalog/index-protocol.js'
 import { packItems, packTransactions } from '../../src/catalog/pack.js'
 import type { Selection } from '../../src/catalog/selection.js'
 import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'

@@ -91,55 +91,59 @@ function start(t: Test, folder: string): ChildProcess {
   return child
 }
 
-t.test('what npm packs installs into an empty folder, and starts there', { timeout: 1_800_000 }, async (t) => {
-  const sources = copyOfSources()
-  const packed = npm(sources, ['pack', '--json'])
-  t.equal(packed.code, 0, packed.err)
-  const [{ filename, files }] = JSON.parse(packed.out.slice(packed.out.search(/^\[/m))) as [
-    { filename: string; files: { path: string }[] },
-  ]
-  const paths = files.map(({ path }) => path)
-  t.notOk(
-    paths.find((path) => /^(test|bench|dist\/(test|bench))\//.test(path)),
-    'nothing but the program',
-  )
-  for (const arch of ['x64', 'arm64']) {
-    const compiler = arch === 'x64' ? 'x86_64-linux-gnu-g++' : 'aarch64-linux-gnu-g++'
-    const has = spawnSync(compiler, ['--version']).error === undefined
-    const skip = has ? false : `${compiler} is not installed`
-    await t.test(`addons for ${arch}`, { skip }, async (t) => {
-      const found = paths.filter((path) => path.endsWith(`/prebuilt/linux-${arch}-glibc.node`))
-      t.strictSame(
-        found.map((path) => path.split('/')[1]),
-        ['client', 'crash', 'digest', 'ed25519', 'mapped', 'schedule', 'secp256k1', 'server'],
-      )
-    })
-  }
-  t.strictSame(
-    readdirSync(join(sources, 'native/server')).filter((name) => name === 'prebuilt'),
-    [],
-    'a checkout does not keep them: they would outlive a change of their sources',
-  )
+t.test(
+  'what npm packs installs into an empty folder, and starts there',
+  { timeout: 1_800_000 },
+  async (t) => {
+    const sources = copyOfSources()
+    const packed = npm(sources, ['pack', '--json'])
+    t.equal(packed.code, 0, packed.err)
+    const [{ filename, files }] = JSON.parse(packed.out.slice(packed.out.search(/^\[/m))) as [
+      { filename: string; files: { path: string }[] },
+    ]
+    const paths = files.map(({ path }) => path)
+    t.notOk(
+      paths.find((path) => /^(test|bench|dist\/(test|bench))\//.test(path)),
+      'nothing but the program',
+    )
+    for (const arch of ['x64', 'arm64']) {
+      const compiler = arch === 'x64' ? 'x86_64-linux-gnu-g++' : 'aarch64-linux-gnu-g++'
+      const has = spawnSync(compiler, ['--version']).error === undefined
+      const skip = has ? false : `${compiler} is not installed`
+      await t.test(`addons for ${arch}`, { skip }, async (t) => {
+        const found = paths.filter((path) => path.endsWith(`/prebuilt/linux-${arch}-glibc.node`))
+        t.strictSame(
+          found.map((path) => path.split('/')[1]),
+          ['client', 'crash', 'digest', 'ed25519', 'mapped', 'schedule', 'secp256k1', 'server'],
+        )
+      })
+    }
+    t.strictSame(
+      readdirSync(join(sources, 'native/server')).filter((name) => name === 'prebuilt'),
+      [],
+      'a checkout does not keep them: they would outlive a change of their sources',
+    )
 
-  const folder = scratch('installed')
-  writeFileSync(join(folder, 'package.json'), '{}')
-  const tarball = join(sources, filename)
-  const installed = npm(folder, ['install', '--prefer-offline', '--no-audit', '--no-fund', tarball])
-  if (installed.code !== 0 && isAway.test(installed.err)) {
-    t.comment('no registry: the dependencies of this checkout are used')
-    installByHand(folder, tarball)
-  } else t.equal(installed.code, 0, installed.err)
-  t.notOk(existsSync(join(folder, 'node_modules/sluice/native/server/build')), 'nothing had to be built')
+    const folder = scratch('installed')
+    writeFileSync(join(folder, 'package.json'), '{}')
+    const tarball = join(sources, filename)
+    const installed = npm(folder, ['install', '--prefer-offline', '--no-audit', '--no-fund', tarball])
+    if (installed.code !== 0 && isAway.test(installed.err)) {
+      t.comment('no registry: the dependencies of this checkout are used')
+      installByHand(folder, tarball)
+    } else t.equal(installed.code, 0, installed.err)
+    t.notOk(existsSync(join(folder, 'node_modules/sluice/native/server/build')), 'nothing had to be built')
 
-  const help = npm(folder, ['exec', '--no', '--', 'sluice', '--help'])
-  t.match(help.out, 'Usage: sluice COMMAND')
-  const child = start(t, folder)
-  const urls = await started(child)
-  const info = await fetch(new URL('/gateway/info', urls.gateway))
-  t.equal(info.status, 200)
-  t.equal((await fetch(new URL('/', urls.gateway), { headers: { accept: 'text/html' } })).status, 200)
-  t.equal((await fetch(new URL('/gateway/console', urls.console ?? urls.gateway))).status, 200)
-  const exited = once(child, 'exit')
-  process.kill(-child.pid!, 'SIGTERM')
-  await exited
-})
+    const help = npm(folder, ['exec', '--no', '--', 'sluice', '--help'])
+    t.match(help.out, 'Usage: sluice COMMAND')
+    const child = start(t, folder)
+    const urls = await started(child)
+    const info = await fetch(new URL('/gateway/info', urls.gateway))
+    t.equal(info.status, 200)
+    t.equal((await fetch(new URL('/', urls.gateway), { headers: { accept: 'text/html' } })).status, 200)
+    t.equal((await fetch(new URL('/gateway/console', urls.console ?? urls.gateway))).status, 200)
+    const exited = once(child, 'exit')
+    process.kill(-child.pid!, 'SIGTERM')
+    await exited
+  },
+)

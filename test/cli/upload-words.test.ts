@@ -1,5 +1,5 @@
 /** What commands that upload take from a machine that is not theirs: its settings, its home, and the secrets that lie about. */
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -132,15 +132,12 @@ t.test(
       'put',
       join(folder, 'note.txt'),
     ]
-    const run = new Promise<{ code: number | null; err: string }>((resolve) => {
-      import('node:child_process').then(({ execFile }) => {
-        const environment = { PATH: process.env.PATH ?? '', WALLET_KEY: '31'.repeat(32) }
-        execFile('setpriv', [...line, ...words.slice(0, -2)], { env: environment }, (error, _, err) =>
-          resolve({ code: error === null ? 0 : Number(error.code), err }),
-        )
-      })
+    const environment = { PATH: process.env.PATH ?? '', WALLET_KEY: '31'.repeat(32) }
+    const { code, err } = await new Promise<{ code: number; err: string }>((resolve) => {
+      execFile('setpriv', [...line, ...words.slice(0, -2)], { env: environment }, (error, _, err) =>
+        resolve({ code: error === null ? 0 : Number(error.code), err }),
+      )
     })
-    const { code, err } = await run
     if (/cannot open|EACCES.*sluice\.mjs|MODULE_NOT_FOUND/.test(err))
       return t.comment('this checkout is its owner’s alone')
     t.equal(code, 0, err)

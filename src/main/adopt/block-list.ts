@@ -25,7 +25,7 @@ export async function adoptBlocks(
   by: string,
   onEntry: (done: number) => void,
 ): Promise<AdoptedBlocks> {
-  const database = new PeerDatabase(file, root)
+  const database = await PeerDatabase.open(file, root)
   const store = new ModerationStore(moderationPath(root))
   let [added, known, unreadable, done] = [0, 0, 0, 0]
   let batch: { subject: Subject; entry: PeerBlocked }[] = []

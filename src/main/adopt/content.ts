@@ -64,7 +64,7 @@ export async function adoptContent(
   const taker = await openTaker(places.config, clock, log)
   let database: PeerDatabase | undefined
   try {
-    database = new PeerDatabase(places.database, folders(places.config).root)
+    database = await PeerDatabase.open(places.database, folders(places.config).root)
     const of = contentCount(database)
     let done = 0
     for (const content of contentsOf(database)) {

@@ -10,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import sqlite from 'node-sqlite3-wasm'
+import type sqlite from 'node-sqlite3-wasm'
 import { encodeBase64url } from '../../format/base64url.js'
 
 /**
@@ -50,56 +50,54 @@ const rollbackJournal = 1
  * is made in `workFolder` that says it has none, and removed by `close`.
  */
 export class PeerDatabase {
-  readonly #database: InstanceType<typeof sqlite.Database>
-  readonly #copy: string | undefined
-
-  /** Throws `PeerDatabaseFault` where the file is no database, or its log was not written into it. */
-  constructor(
+  private constructor(
     private readonly path: string,
-    workFolder: string,
-  ) {
+    private readonly library: typeof sqlite,
+    private readonly database: InstanceType<typeof sqlite.Database>,
+    private readonly copy: string | undefined,
+  ) {}
+
+  /** Rejects with `PeerDatabaseFault` where the file is no database, or its log was not written into it. */
+  static async open(path: string, workFolder: string): Promise<PeerDatabase> {
     if (!existsSync(path)) throw new PeerDatabaseFault(`there is no ${path}`)
     if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0)
       throw new PeerDatabaseFault(
         `${path}-wal is beside it: stop the other gateway, which then writes it into the file`,
       )
-    this.#copy = hasWriteAheadLog(path) ? withoutLog(path, workFolder) : undefined
+    // Loaded here, because no other command needs it.
+    const { default: library } = await import('node-sqlite3-wasm')
+    const copy = hasWriteAheadLog(path) ? withoutLog(path, workFolder) : undefined
     try {
-      this.#database = new sqlite.Database(this.#copy ?? path, { readOnly: true, fileMustExist: true })
+      const database = new library.Database(copy ?? path, { readOnly: true, fileMustExist: true })
+      return new PeerDatabase(path, library, database, copy)
     } catch (error) {
-      this.#removeCopy()
-      throw this.#faultOf(error)
+      if (copy !== undefined) rmSync(copy, { force: true })
+      throw faultOf(library, path, error)
     }
   }
 
   /** The rows of a query, one by one. Throws `PeerDatabaseFault` where the database has other tables, or is damaged. */
   *rows(sql: string): Generator<Row> {
     try {
-      const statement = this.#database.prepare(sql)
+      const statement = this.database.prepare(sql)
       try {
         for (const row of statement.iterate()) yield row as Row
       } finally {
         statement.finalize()
       }
     } catch (error) {
-      throw this.#faultOf(error)
+      throw faultOf(this.library, this.path, error)
     }
   }
 
   close(): void {
-    this.#database.close()
-    this.#removeCopy()
+    this.database.close()
+    if (this.copy !== undefined) rmSync(this.copy, { force: true })
   }
+}
 
-  #removeCopy(): void {
-    if (this.#copy !== undefined) rmSync(this.#copy, { force: true })
-  }
-
-  #faultOf(error: unknown): unknown {
-    return error instanceof sqlite.SQLite3Error
-      ? new PeerDatabaseFault(`${this.path}: ${error.message}`)
-      : error
-  }
+function faultOf(library: typeof sqlite, path: string, error: unknown): unknown {
+  return error instanceof library.SQLite3Error ? new PeerDatabaseFault(`${path}: ${error.message}`) : error
 }
 
 function hasWriteAheadLog(path: string): boolean {
