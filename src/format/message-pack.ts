@@ -1,3 +1,6 @@
+/** Maps and arrays in each other that are skipped: nothing that is published has more than two. */
+const depthMax = 16
+
 /**
  * The part of MessagePack that index records are written in: maps, arrays, strings, binary, integers that are not negative.
  * A reader takes integers in every form that holds one, double precision included; a writer takes the shortest below 2^32 and
@@ -72,9 +75,18 @@ export class PackReader {
     return this.#safe(value)
   }
 
-  /** Skips one value of any kind except maps and arrays. */
-  skip(): void {
+  /**
+   * Skips one value of any kind, with all that is in it. Maps and arrays in each other down to `deepest` levels; each value in
+   * them takes a byte at least, so the work is bounded by the bytes.
+   */
+  skip(deepest = depthMax): void {
     const head = this.#byte()
+    const values = this.#valuesIn(head)
+    if (values !== undefined) {
+      if (deepest === 0) this.#fail()
+      for (let left = values; left > 0 && !this.failed; left -= 1) this.skip(deepest - 1)
+      return
+    }
     if (head < 0x80 || head >= 0xe0 || head === 0xc0 || head === 0xc2 || head === 0xc3) return
     if ((head & 0xe0) === 0xa0) this.#skip(head & 0x1f)
     else if (head === 0xd9 || head === 0xc4) this.#skip(this.#uint(1))
@@ -82,8 +94,19 @@ export class PackReader {
     else if (head === 0xdb || head === 0xc6) this.#skip(this.#uint(4))
     else if (head >= 0xcc && head <= 0xcf) this.#skip(1 << (head - 0xcc))
     else if (head >= 0xd0 && head <= 0xd3) this.#skip(1 << (head - 0xd0))
+    else if (head >= 0xd4 && head <= 0xd8) this.#skip(1 + (1 << (head - 0xd4)))
+    else if (head >= 0xc7 && head <= 0xc9) this.#skip(1 + this.#uint(1 << (head - 0xc7)))
     else if (head === 0xca || head === 0xcb) this.#skip(head === 0xca ? 4 : 8)
     else this.#fail()
+  }
+
+  /** How many values, keys included, follow the head of a map or array; undefined: it is the head of something else. */
+  #valuesIn(head: number): number | undefined {
+    if ((head & 0xf0) === 0x80) return 2 * (head & 0x0f)
+    if ((head & 0xf0) === 0x90) return head & 0x0f
+    if (head === 0xdc || head === 0xdd) return this.#uint(head === 0xdc ? 2 : 4)
+    if (head === 0xde || head === 0xdf) return 2 * this.#uint(head === 0xde ? 2 : 4)
+    return undefined
   }
 
   #fail(): 0 {

@@ -104,3 +104,27 @@ t.test('whatever a record holds, it is read as a place that can be or refused', 
   )
   t.pass()
 })
+
+t.test('whatever stands under an unknown key is passed over', async (t) => {
+  const record = (value: string): Buffer => Buffer.from(`82a3616e79${value}a172c420${aa.toString('hex')}`, 'hex')
+  const values = {
+    'an array': '93010203',
+    'a map': '82a16101a1629101',
+    'an array of 16 bits': 'dc0002c0c3',
+    'an array of 32 bits': 'dd0000000201c0',
+    'a map of 16 bits': 'de0001a16192c2c3',
+    'a map of 32 bits': 'df00000001a16180',
+    'arrays in each other': `${'91'.repeat(16)}01`,
+    'an extension': 'd60105000000',
+    'an extension of any length': 'c7030100aabb',
+    'a text': 'a3616263',
+  }
+  for (const [what, value] of Object.entries(values)) t.match(unpacked(record(value)), { path: [aa] }, what)
+  const not = {
+    'too deep': `${'91'.repeat(17)}01`,
+    'endless depth': `${'91'.repeat(100_000)}01`,
+    'more values than there are': 'dd7fffffff01',
+    'a byte that begins nothing': 'c1',
+  }
+  for (const [what, value] of Object.entries(not)) t.equal(unpacked(record(value)), undefined, what)
+})
