@@ -57,7 +57,7 @@ function rootOf(index: ChainIndex) {
       )
       return {
         pageInfo: { hasNextPage: more },
-        edges: entries.map((row) => ({ cursor: rowCursor(row), node: node(row) })),
+        edges: entries.map((row) => ({ cursor: rowCursor(row, {}), node: node(row) })),
       }
     },
   }

@@ -94,6 +94,8 @@ export type IndexRequest =
   | { readonly kind: 'index-owners'; readonly owners: Uint8Array }
   /** Drops the items with these row keys (16 bytes each, one behind the other); those that are gone are skipped. */
   | { readonly kind: 'remove-items'; readonly keys: Uint8Array }
+  /** Drops the items with these ids (32 bytes each, one behind the other) that are in no block; others are skipped. */
+  | { readonly kind: 'remove-pending'; readonly ids: Uint8Array }
   /** Drops transactions that have been pending since before one second, and items since before another one (not later). */
   | { readonly kind: 'expire-pending'; readonly beforeSeconds: number; readonly itemsBeforeSeconds: number }
   /** Drops every block from this height on, with all that is in it. */

@@ -3,10 +3,10 @@ import { type BlockRecord, decodeBlock, heightKey } from './block.js'
 import type { Effort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRow } from './ids.js'
-import { type IndexTables, openIndexTables, refreshRuns, weaveKey } from './index-tables.js'
+import { forksIn, type IndexTables, openIndexTables, refreshRuns, weaveKey } from './index-tables.js'
 import { LeapScan, type ReadRow } from './leap.js'
 import { decodeRow, type Row } from './row.js'
-import { compareRowKeys, heightEnd, heightStart, pendingHeight, rowKey } from './row-key.js'
+import { compareRowKeys, heightEnd, heightOf, heightStart, pendingHeight, rowKey } from './row-key.js'
 import { BlockScan, beside } from './scan.js'
 import { boundsOf, type Selection, Selector } from './selection.js'
 import { numberBytes, Words, wordKind } from './words.js'
@@ -31,6 +31,8 @@ export interface PageRequest {
   readonly backwards: boolean
   /** Row key of the last row of the page before, or the place where it ended. */
   readonly after?: Uint8Array
+  /** Oldest first: the key up to which rows in no block are left out, because an earlier page had them. */
+  readonly given?: Uint8Array
   readonly limit: number
 }
 
@@ -92,7 +94,7 @@ export class ChainIndex {
    * Rows of a selection, newest first where `backwards`, else oldest first. Where the effort is spent the page ends with a
    * `place`, which is always behind `after`.
    */
-  rows(wanted: Selection, { backwards, after, limit }: PageRequest, effort: Effort): Page<Row> {
+  rows(wanted: Selection, { backwards, after, given, limit }: PageRequest, effort: Effort): Page<Row> {
     const { start, end } = span(wanted, backwards, after)
     if (start === undefined) return { entries: [], more: false }
     const read = this.#reader(effort)
@@ -100,6 +102,12 @@ export class ChainIndex {
     const entries: Row[] = []
     scan.seek(start)
     for (let row = scan.row; row !== undefined && !passes(row, end, backwards); row = scan.row) {
+      if (given !== undefined && heightOf(row) === undefined && !isBefore(given, row, false)) {
+        const behind = beside(given, false)
+        if (behind === undefined) break
+        scan.seek(behind)
+        continue
+      }
       if (entries.length === limit) return { entries, more: true }
       if (entries.length > 0 && effort.spent) return cutBefore(row, entries, backwards)
       entries.push(read(row))
@@ -241,6 +249,11 @@ export class ChainIndex {
       found.push(decodeBlock(height, value))
     }
     return found
+  }
+
+  /** How often blocks were dropped, modulo 2^32. */
+  get forks(): number {
+    return forksIn(this.#tables)
   }
 
   /** Height of the highest block. */

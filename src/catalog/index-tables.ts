@@ -36,7 +36,7 @@ export interface IndexTables {
   readonly weave: Table
   /** First seen (seconds, 4 bytes) and row key -> nothing: what is in no block yet, the oldest first. */
   readonly pending: Table
-  /** Name -> value: version of the records, the last number given out, the lists of runs. */
+  /** Name -> value: version of the records, the last number given out, the lists of runs, how often blocks were dropped. */
   readonly indexMeta: Table
   /** Sorted files beside the environment. */
   readonly runs: { readonly ids: Runs; readonly words: Runs; readonly tags: Runs }
@@ -109,6 +109,21 @@ export function ledgerOf(tables: IndexTables, shape: RunShape): RunLedger {
     read: () => tables.indexMeta.get(key),
     put: (list) => tables.indexMeta.put(key, list),
   }
+}
+
+const forksKey = Buffer.from('forks')
+
+/** How often blocks were dropped, modulo 2^32. */
+export function forksIn({ indexMeta }: Pick<IndexTables, 'indexMeta'>): number {
+  const count = indexMeta.get(forksKey)
+  return count === undefined ? 0 : Buffer.from(count).readUInt32BE(0)
+}
+
+/** Blocks were dropped: only the keeper, inside its transaction. */
+export function countFork(tables: Pick<IndexTables, 'indexMeta'>): void {
+  const count = Buffer.allocUnsafe(4)
+  count.writeUInt32BE((forksIn(tables) + 1) % 2 ** 32)
+  tables.indexMeta.put(forksKey, count)
 }
 
 /** Tells the runs that there was a commit. */

@@ -1,16 +1,27 @@
 import { type Id, idBytes } from '../format/id.js'
 import { blockIdBytes, decodeBlock, encodeBlock, heightKey } from './block.js'
 import type { BlockInput, IndexOutcome, IndexRequest } from './index-protocol.js'
-import type { IndexTables } from './index-tables.js'
+import { countFork, type IndexTables } from './index-tables.js'
 import { unpackOwners } from './pack.js'
 import { PackedRows } from './packed-rows.js'
 import { decodeRow } from './row.js'
-import { heightStart, isItemKey, pendingHeight, rowKeyBytes, writeRowKey } from './row-key.js'
+import {
+  arrivalOf,
+  heightStart,
+  isItemKey,
+  pendingHeight,
+  pendingStart,
+  rowKeyBytes,
+  writePendingKey,
+  writeRowKey,
+} from './row-key.js'
 import { RowWriter } from './row-writer.js'
 import { type SpillLimits, spillLimits } from './spill.js'
 
 type ExpireRequest = Extract<IndexRequest, { kind: 'expire-pending' }>
 type ItemsRequest = Extract<IndexRequest, { kind: 'index-items' }>
+
+const idBytesEach = 32
 
 /** Rows are removed in portions of so many: nothing may be written to a table while it is read. */
 const portion = 1000
@@ -32,6 +43,8 @@ export class IndexWriter {
   #added = 0
   /** Of the row that is put. */
   readonly #key = Buffer.allocUnsafeSlow(rowKeyBytes)
+  /** Number of the last row that arrived and is in no block. */
+  #arrival: number | undefined
 
   constructor(
     private readonly tables: IndexTables,
@@ -69,6 +82,9 @@ export class IndexWriter {
         break
       case 'remove-items':
         this.#removeItems(request.keys)
+        break
+      case 'remove-pending':
+        this.#removePending(request.ids)
         break
       case 'expire-pending':
         this.#expire(request)
@@ -117,8 +133,7 @@ export class IndexWriter {
   #transactions(packed: Uint8Array, height: number | undefined, nowSeconds: number): void {
     const rows = new PackedRows(packed, false)
     while (rows.next()) {
-      const index = height === undefined ? 0 : rows.index
-      this.#put(rows, writeRowKey(this.#key, height, index, false, rows.id), nowSeconds)
+      this.#put(rows, this.#keyOf(rows, height, rows.index, nowSeconds), nowSeconds)
     }
     this.#rows.relieve()
   }
@@ -128,13 +143,32 @@ export class IndexWriter {
     // An item is nobody's root.
     const root = found?.row.isItem === true ? undefined : found
     const height = root?.row.height
-    const index = height === undefined ? 0 : (root?.row.index ?? 0)
+    const index = root?.row.index ?? 0
     const rows = new PackedRows(items, true)
     while (rows.next()) {
       if (root === undefined && !optimistic) this.#outcome.skipped += 1
-      else this.#put(rows, writeRowKey(this.#key, height, index, true, rows.id), nowSeconds, isUnjudged)
+      else this.#put(rows, this.#keyOf(rows, height, index, nowSeconds), nowSeconds, isUnjudged)
     }
     this.#rows.relieve()
+  }
+
+  /** The key of a row that is put, in a block or (`height` undefined) behind all that arrived before it. */
+  #keyOf(
+    { id, areItems }: PackedRows,
+    height: number | undefined,
+    index: number,
+    nowSeconds: number,
+  ): Buffer {
+    if (height !== undefined) return writeRowKey(this.#key, height, index, areItems, id)
+    this.#arrival = Math.max(nowSeconds * 1000, 1 + (this.#arrival ?? this.#lastArrival()))
+    return writePendingKey(this.#key, this.#arrival, areItems, id)
+  }
+
+  /** The highest number that a row which is in no block has; 0 where there is none. */
+  #lastArrival(): number {
+    const before = { start: heightStart(pendingHeight), backwards: true, limit: 1 }
+    for (const key of this.tables.rows.keys(before)) return arrivalOf(key) ?? 0
+    return 0
   }
 
   #put(row: PackedRows, key: Buffer, nowSeconds: number, isUnjudged = false): void {
@@ -183,8 +217,17 @@ export class IndexWriter {
     }
   }
 
+  #removePending(ids: Uint8Array): void {
+    for (let at = 0; at < ids.length; at += idBytesEach) {
+      const found = this.#rows.find(ids.subarray(at, at + idBytesEach))
+      if (found?.row.isItem === true && found.row.height === undefined) this.#remove(found.key)
+      else this.#outcome.skipped += 1
+    }
+  }
+
   #unwind(fromHeight: number): void {
-    const wanted = { start: heightStart(fromHeight), end: heightStart(pendingHeight), limit: portion }
+    countFork(this.tables)
+    const wanted = { start: heightStart(fromHeight), end: heightStart(pendingStart), limit: portion }
     for (;;) {
       const keys = [...this.tables.rows.span(wanted)].map(({ key }) => key)
       for (const key of keys) this.#remove(key)

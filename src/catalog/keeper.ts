@@ -14,7 +14,6 @@ import { addJudged, dropJudged } from './judged-items.js'
 import { distrusted, merge, settled } from './merge.js'
 import type { CatalogReply, CatalogRequest } from './protocol.js'
 import { attributesIn, decodeBlob, encodeAttributes, encodeBlob, isInSegment, touchKey } from './record.js'
-import { pendingKeys } from './row-key.js'
 import type { SpillLimits } from './spill.js'
 import { addBlobBytes, type CatalogTables, lastTouchMs, openCatalogTables } from './tables.js'
 
@@ -236,8 +235,8 @@ export class CatalogKeeper {
         this.#tables.unsettled.remove(idBytes(message.id))
         return committed
       case 'forget-items': {
-        const keys = pendingKeys(message.ids)
-        const removal = { kind: 'remove-items', keys } as const
+        const ids = Buffer.concat(message.ids.map(idBytes))
+        const removal = { kind: 'remove-pending', ids } as const
         const index = writer.apply(removal, now, changed.row)
         for (const id of message.ids) {
           this.#forget(id)

@@ -20,6 +20,9 @@ export type WordRole = (typeof wordRole)[keyof typeof wordRole]
 const none = new Uint8Array(0)
 const idWords = 8
 
+/** By their ids, which is written fastest; or as they came, which is the order of arrival of what is in no block. */
+export type RowOrder = 'ids' | 'came'
+
 /** Packs rows one by one. */
 export class RowPacker {
   readonly #words = new VarWriter()
@@ -129,22 +132,23 @@ export class RowPacker {
     return out
   }
 
-  /** The message. Nothing may be packed after it. */
-  take(): Uint8Array {
+  /** The message. Nothing may be packed after it. `order`: the rows' own, or that of their ids. */
+  take(order: RowOrder = 'ids'): Uint8Array {
     const words = this.#words.written
     const rows = this.#rows.written
     const message = Buffer.allocUnsafeSlow(4 + words.length + rows.length)
     message.writeUInt32LE(words.length, 0)
     let at = 4 + words.copy(message, 4)
     this.#starts.push(rows.length)
-    for (const row of this.#order(rows)) {
+    const count = this.#starts.length - 1
+    for (const row of order === 'ids' ? this.#byId(rows) : new Uint32Array(count).keys()) {
       at += rows.copy(message, at, this.#starts[row] as number, this.#starts[row + 1] as number)
     }
     return message
   }
 
   /** Rows in the order of their ids, so that nothing that follows need be sorted. */
-  #order(rows: Buffer): Uint32Array {
+  #byId(rows: Buffer): Uint32Array {
     const count = this.#starts.length - 1
     const ids = new Uint32Array(count * idWords)
     for (let row = 0; row < count; row += 1) {
@@ -168,19 +172,19 @@ const { latin1Slice } = Buffer.prototype as unknown as {
 }
 
 /** Packs transactions for a message. */
-export function packTransactions(transactions: Iterable<TransactionInput>): Uint8Array {
+export function packTransactions(transactions: Iterable<TransactionInput>, order?: RowOrder): Uint8Array {
   const out = new RowPacker()
   for (const transaction of transactions) out.transaction(transaction)
-  return out.take()
+  return out.take(order)
 }
 
 /** Packs items of one root transaction for a message. */
-export function packItems(items: Iterable<ItemInput>): Uint8Array {
+export function packItems(items: Iterable<ItemInput>, order?: RowOrder): Uint8Array {
   const out = new RowPacker()
   for (const item of items) {
     out.item(item, () => item.ownerAddress)
   }
-  return out.take()
+  return out.take(order)
 }
 
 /** Packs addresses (32 bytes) and the public keys behind them for a message. */

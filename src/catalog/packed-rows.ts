@@ -78,7 +78,7 @@ export class PackedRows {
 
   constructor(
     packed: Uint8Array,
-    private readonly areItems: boolean,
+    readonly areItems: boolean,
   ) {
     const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength)
     const end = bytes.length === 0 ? 0 : 4 + bytes.readUInt32LE(0)

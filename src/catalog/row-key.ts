@@ -1,18 +1,30 @@
-import { type Id, idBytes } from '../format/id.js'
-
 /**
  * The key of a transaction or data item in chain order (16 bytes, so that byte order is chain order): block
  * height u32, place in the block u24 (index of the transaction, then whether it is an item inside it), the
- * first 9 bytes of the id; all big-endian. What is not in a block yet has the highest height, so it is the
- * newest.
+ * first 9 bytes of the id; all big-endian.
+ *
+ * What is in no block yet is newer than all blocks, in the order of its arrival: the lower three bytes of the height and the
+ * index are its number, milliseconds since 1970 and more where more arrive. Earlier versions of this program gave all of it the
+ * height ff ff ff ff and the index 0.
  *
  * 9 bytes of the id are enough: two rows could only clash inside one transaction, whose sender would have to
  * find a collision of 72 bits to lose one of their own items.
  */
 export const rowKeyBytes = 16
 
-/** Height of what is not in a block. */
+/** The last height of a key; of what is in no block, by earlier versions of this program. */
 export const pendingHeight = 0xffff_ffff
+
+/** From this height on keys are of what is in no block. */
+export const pendingStart = 0xff00_0000
+
+const arrivalsPerHeight = 2 ** 23
+
+/** The highest number of arrival that a key can have. */
+export const arrivalMax = 2 ** 24 * arrivalsPerHeight - 1
+
+/** The number that earlier versions of this program gave to all that was in no block: no other has it. */
+export const arrivalUnknown = (pendingHeight - pendingStart) * arrivalsPerHeight
 
 /** Bytes of the id that are part of the key. */
 export const rowKeyIdBytes = 9
@@ -41,11 +53,17 @@ export function writeRowKey(
   return key
 }
 
-/** Keys of items that are in no block yet, one behind the other. */
-export function pendingKeys(ids: readonly Id[]): Uint8Array {
-  const keys = new Uint8Array(ids.length * rowKeyBytes)
-  for (const [at, id] of ids.entries()) keys.set(rowKey(undefined, 0, true, idBytes(id)), at * rowKeyBytes)
-  return keys
+/** The key of what is in no block and arrived with this number, into the 16 bytes of `key`. */
+export function writePendingKey(key: Buffer, arrival: number, isItem: boolean, id: Uint8Array): Buffer {
+  const height = pendingStart + Math.floor(arrival / arrivalsPerHeight)
+  return writeRowKey(key, height, arrival % arrivalsPerHeight, isItem, id)
+}
+
+/** With which number a row arrived; undefined where it is in a block. */
+export function arrivalOf(key: Uint8Array): number | undefined {
+  const height = wordAt(key, 0)
+  if (height < pendingStart) return undefined
+  return (height - pendingStart) * arrivalsPerHeight + indexOf(key)
 }
 
 /** The first key that a row of this height can have. */
@@ -65,10 +83,10 @@ export function heightEnd(height: number): Buffer {
 /** Height of the row's block; undefined where it is in none yet. */
 export function heightOf(key: Uint8Array): number | undefined {
   const height = wordAt(key, 0)
-  return height === pendingHeight ? undefined : height
+  return height >= pendingStart ? undefined : height
 }
 
-/** Position of the row's root transaction in the block. */
+/** Position of the row's root transaction in the block; means nothing where it is in none. */
 export function indexOf(key: Uint8Array): number {
   return Math.floor(placeOf(key) / 2)
 }

@@ -94,6 +94,10 @@ export class RowWriter {
   /** Puts a row at `key`, unless it is known at the same or an earlier place. `isUnjudged`: see `Row`. */
   put(packed: PackedRows, key: Buffer, nowSeconds: number, isUnjudged = false): Put {
     const standing = this.find(packed.id)
+    // What is in no block keeps the place at which it arrived.
+    if (standing !== undefined && heightOf(key) === undefined && standing.row.height === undefined) {
+      if (isItemKey(key) === standing.row.isItem) standing.key.copy(key)
+    }
     if (standing !== undefined && !givesWay(standing, key, packed, isUnjudged)) return 'known'
     if (standing !== undefined) this.remove(standing)
     // False where another row of the same transaction has an id that starts alike: see row-key.ts.

@@ -17,7 +17,7 @@ export interface Row {
   readonly id: Uint8Array
   /** Undefined while in no block. */
   readonly height: number | undefined
-  /** Position of the root transaction in its block. */
+  /** Position of the root transaction in its block; means nothing in no block. */
   readonly index: number
   readonly isItem: boolean
   /** Seconds since 1970. */

@@ -11,7 +11,14 @@ import {
   transactionsPrefix,
 } from './postings.js'
 import type { Row } from './row.js'
-import { compareRowKeys, heightEnd, heightStart, pendingHeight, rowKeyBytes } from './row-key.js'
+import {
+  compareRowKeys,
+  heightEnd,
+  heightStart,
+  pendingHeight,
+  pendingStart,
+  rowKeyBytes,
+} from './row-key.js'
 import { BlockScan, type Blocks, listed, type Scan, UnionScan } from './scan.js'
 import { type Looks, TagStarts } from './tag-starts.js'
 import { type WordKind, type Words, wordKind } from './words.js'
@@ -240,9 +247,9 @@ export class Selector {
 /** First and last key that the heights of a selection allow, in chain order. */
 export function boundsOf(wanted: Selection): { first: Buffer; last: Buffer } {
   const bounded = wanted.minHeight !== undefined || wanted.maxHeight !== undefined
-  const max = Math.min(wanted.maxHeight ?? pendingHeight, pendingHeight - 1)
+  const max = Math.min(wanted.maxHeight ?? pendingStart, pendingStart - 1)
   return {
-    first: heightStart(Math.min(wanted.minHeight ?? 0, pendingHeight - 1)),
+    first: heightStart(Math.min(wanted.minHeight ?? 0, pendingStart - 1)),
     last: heightEnd(bounded ? Math.max(max, 0) : pendingHeight),
   }
 }

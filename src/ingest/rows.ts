@@ -1,6 +1,6 @@
 import type { Attributes, ItemPlace } from '../catalog/attributes.js'
 import type { BlockInput, TransactionInput } from '../catalog/index-protocol.js'
-import { RowPacker } from '../catalog/pack.js'
+import { type RowOrder, RowPacker } from '../catalog/pack.js'
 import type { Block } from '../chain/chain.js'
 import type { ItemHeader } from '../format/item.js'
 import type { Transaction } from '../format/transaction.js'
@@ -101,10 +101,10 @@ export function transactionSubject(transaction: Transaction): FilterSubject {
 }
 
 /** Items as they go to the keeper. */
-export function packFound(items: readonly FoundItem[]): Uint8Array {
+export function packFound(items: readonly FoundItem[], order?: RowOrder): Uint8Array {
   const packer = new RowPacker()
   for (const item of items) packItem(packer, item)
-  return packer.take()
+  return packer.take(order)
 }
 
 /** Packs one of them. */

@@ -5,6 +5,7 @@ import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
 import { idOfBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
+import { ChainMarks } from './continuation.js'
 import type { HeaderSource, SignedHeader } from './headers.js'
 import type { QueryLimits } from './limits.js'
 import type { QueryEffort } from './query-effort.js'
@@ -23,6 +24,7 @@ export class QueryContext {
   readonly #warnings = new Map<string, Warning>()
   readonly #blocks = new Map<number, BlockRecord>()
   #late: Promise<undefined> | undefined
+  #chainMarks: ChainMarks | undefined
 
   constructor(
     readonly index: ChainIndex,
@@ -51,6 +53,12 @@ export class QueryContext {
         extensions: { code: 'UPSTREAM_UNAVAILABLE', ids },
       }),
     ]
+  }
+
+  /** What cursors of this answer say of the chain. */
+  get marks(): ChainMarks {
+    this.#chainMarks ??= new ChainMarks(this.index)
+    return this.#chainMarks
   }
 
   /** The block at a height; cached, because the rows of a page are usually in few blocks. */

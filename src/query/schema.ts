@@ -25,8 +25,12 @@ type Query {
     ingested_at: RangeFilter
     "At most 1000."
     first: Int = 10
-    "The end cursor of the page before, or the cursor of its last edge."
+    """
+    The end cursor of the page before, or the cursor of its last edge. Nothing is left out that was there when it was given: what
+    has moved since, into a block or by a fork, may be given again.
+    """
     after: String
+    "What is in no block yet is newer than all blocks, in the order of arrival."
     sort: SortOrder = HEIGHT_DESC
     parent: [ID!] @deprecated(reason: "Use bundledIn")
   ): TransactionConnection!

@@ -1,12 +1,14 @@
 import { GraphQLError } from 'graphql'
 import type { Page, PageRequest } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
+import { heightOf } from '../catalog/row-key.js'
 import type { Selection } from '../catalog/selection.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
 import { pageSize, queryError, selectionOf, type TransactionsArguments } from './asking.js'
 import type { QueryContext } from './context.js'
-import { placeCursor, readRowCursor, rowCursor } from './cursor.js'
+import { type Continuation, continued } from './continuation.js'
+import { type Position, placeCursor, readRowCursor, rowCursor } from './cursor.js'
 import type { SignedHeader } from './headers.js'
 import { type JsonText, quoted } from './json-text.js'
 import { type Selected, type Writer, type Writers, writeObject } from './selected.js'
@@ -141,10 +143,18 @@ const holder: Writers<string> = {
   },
 }
 
-/** An edge of a page: its row, and the cursor where that is another one than the row's. */
+/** An edge of a page: its row, and what its cursor depends on. */
 interface Edge {
   readonly row: Row
-  readonly cursor?: string
+  /** Where the page ended early, for its last edge. */
+  readonly place?: Uint8Array | undefined
+  /** What the page was continued with. */
+  readonly given: Uint8Array | undefined
+}
+
+function cursorOf({ row, place, given }: Edge, { marks }: QueryContext): string {
+  if (place !== undefined) return placeCursor(place, marks.of(heightOf(place), given))
+  return rowCursor(row, marks.of(row.height, given))
 }
 
 /** The end of a page, for `pageInfo`. */
@@ -159,10 +169,12 @@ const tagsPerStep = 4
 /** A page of rows; nothing is read before a field asks for it. */
 export class TransactionConnection {
   #page: Page<Row> | undefined
+  #from: Continuation = {}
 
   constructor(
     private readonly wanted: Selection,
-    private readonly request: PageRequest,
+    private readonly request: Pick<PageRequest, 'backwards' | 'limit'>,
+    private readonly position: Position | undefined,
     /** The query asks for the end of the page apart from its edges (`pageInfo.endCursor`). */
     private readonly takesEnd: boolean,
   ) {}
@@ -173,13 +185,15 @@ export class TransactionConnection {
    */
   #found(context: QueryContext): Page<Row> {
     if (this.#page !== undefined) return this.#page
-    const page = context.index.rows(this.wanted, this.request, context.effort)
+    const { position, request } = this
+    if (position !== undefined) this.#from = continued(position, request.backwards, context.index)
+    const page = context.index.rows(this.wanted, { ...request, ...this.#from }, context.effort)
     const { place, entries } = page
     if (place !== undefined && entries.length === 0 && !this.takesEnd) {
       throw new GraphQLError(
         'Nothing was found yet in the time that a query has: go on from the cursor in the extensions of this error ' +
           '(or ask for pageInfo { endCursor }), or narrow the query, by heights for example',
-        { extensions: { code: 'QUERY_TOO_EXPENSIVE', cursor: placeCursor(place) } },
+        { extensions: { code: 'QUERY_TOO_EXPENSIVE', cursor: this.#placeCursor(place, context) } },
       )
     }
     if (place !== undefined) {
@@ -189,11 +203,15 @@ export class TransactionConnection {
     return page
   }
 
+  #placeCursor(place: Uint8Array, { marks }: QueryContext): string {
+    return placeCursor(place, marks.of(heightOf(place), this.#from.given))
+  }
+
   end(context: QueryContext): PageEnd {
     const { entries, more, place } = this.#found(context)
-    const last = entries.at(-1)
-    if (place !== undefined) return { more, end: placeCursor(place) }
-    return { more, end: last === undefined ? undefined : rowCursor(last) }
+    const row = entries.at(-1)
+    if (place !== undefined) return { more, end: this.#placeCursor(place, context) }
+    return { more, end: row === undefined ? undefined : cursorOf({ row, given: this.#from.given }, context) }
   }
 
   /**
@@ -202,10 +220,8 @@ export class TransactionConnection {
    */
   edges(context: QueryContext): Edge[] {
     const { entries, place } = this.#found(context)
-    return entries.map((row, at) => {
-      const isEnd = place !== undefined && at === entries.length - 1
-      return isEnd ? { row, cursor: placeCursor(place) } : { row }
-    })
+    const { given } = this.#from
+    return entries.map((row, at) => ({ row, given, place: at === entries.length - 1 ? place : undefined }))
   }
 
   count(context: QueryContext): number | null {
@@ -239,8 +255,8 @@ const connection: Writers<TransactionConnection> = {
 }
 
 const edge: Writers<Edge> = {
-  cursor: (out, { row, cursor }) => {
-    out.text += quoted(cursor ?? rowCursor(row))
+  cursor: (out, edge, context) => {
+    out.text += quoted(cursorOf(edge, context))
   },
   node: (out, { row }, context, below) => writeObject(out, row, context, below),
 }
@@ -280,11 +296,11 @@ export function transactions(
   const wanted = selectionOf(asked, limits)
   // Some clients send an empty cursor for the first page.
   const cursor = asked.after === '' ? undefined : (asked.after ?? undefined)
-  const after = cursor === undefined ? undefined : readRowCursor(cursor)
-  if (cursor !== undefined && after === undefined) throw queryError('Invalid transaction cursor')
+  const position = cursor === undefined ? undefined : readRowCursor(cursor)
+  if (cursor !== undefined && position === undefined) throw queryError('Invalid transaction cursor')
   const page = { backwards: asked.sort !== 'HEIGHT_ASC', limit: pageSize(asked.first, limits) }
   const takesEnd = below.some(({ below: inner }) => inner.some(({ write }) => write === endCursor))
-  return new TransactionConnection(wanted, after === undefined ? page : { ...page, after }, takesEnd)
+  return new TransactionConnection(wanted, page, position, takesEnd)
 }
 
 /** The resolver of `Query.transaction`. */

@@ -94,7 +94,7 @@ function words(items: readonly AnnouncedItem[]): CatalogRequest {
   return {
     kind: 'all',
     requests: [
-      { kind: 'index-items', rootId: nowhere, items: packFound(found), optimistic: true },
+      { kind: 'index-items', rootId: nowhere, items: packFound(found, 'came'), optimistic: true },
       {
         kind: 'learn',
         attributes: items.map(({ header, sizeBytes, digest }) => ({

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { IndexRequest, ItemInput, TransactionInput } from '../../src/catalog/index-protocol.js'
 import { packTransactions } from '../../src/catalog/pack.js'
 import type { Selection } from '../../src/catalog/selection.js'
-import { idOfBytes } from '../../src/format/id.js'
+import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'
 import { fc } from '../property.js'
 import { blockMessage, itemsMessage, Model } from './index-model.js'
 
@@ -13,6 +13,9 @@ const names = ['App', 'Type', ''].map((name) => Buffer.from(name))
 const values = ['', 'a', 'ab', 'abc', 'é', `${'x'.repeat(250)}1`, `${'x'.repeat(250)}2`].map((value) =>
   Buffer.from(value),
 )
+/** As messages are packed. */
+const byId = (one: { readonly id: Id }, other: { readonly id: Id }): number =>
+  Buffer.compare(idBytes(one.id), idBytes(other.id))
 const pick = <T>(list: readonly T[], rank: number): T => list[rank % list.length] as T
 
 const anyTags = fc.array(fc.record({ name: fc.constantFrom(...names), value: fc.constantFrom(...values) }), {
@@ -87,7 +90,7 @@ export class History {
       case 'items':
         return this.#items(step)
       case 'pending': {
-        const transactions = step.rows.map((parts) => this.#transaction(parts, 0))
+        const transactions = step.rows.map((parts) => this.#transaction(parts, 0)).sort(byId)
         for (const input of transactions) this.model.put({ id: input.id, height: undefined, index: 0, input })
         return [{ kind: 'index-pending', transactions: packTransactions(transactions) }]
       }
@@ -155,8 +158,7 @@ export class History {
         ...place,
       }
     })
-    for (const input of items)
-      this.model.put({ id: input.id, height, index: height === undefined ? 0 : index, input })
+    for (const input of [...items].sort(byId)) this.model.put({ id: input.id, height, index, input })
     return [itemsMessage(inRoot.id, items)]
   }
 }

@@ -14,6 +14,7 @@ import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import { packItems, packTransactions } from '../../src/catalog/pack.js'
 import { blockRows, prefixOf } from '../../src/catalog/postings.js'
 import { decodeRow } from '../../src/catalog/row.js'
+import { heightOf, isItemKey } from '../../src/catalog/row-key.js'
 import type { Selection } from '../../src/catalog/selection.js'
 import type { SpillLimits } from '../../src/catalog/spill.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
@@ -47,8 +48,14 @@ export class Model {
   rows = new Map<Id, ModelRow>()
   blocks = new Map<number, BlockInput>()
 
-  put(row: ModelRow): void {
-    const known = this.rows.get(row.id)
+  #arrivals = 0
+
+  /** `index` of what is in no block counts what arrived. */
+  put(asked: ModelRow): void {
+    const known = this.rows.get(asked.id)
+    this.#arrivals += 1
+    const arrival = known !== undefined && known.height === undefined ? known.index : this.#arrivals
+    const row = asked.height === undefined ? { ...asked, index: arrival } : asked
     const order = known === undefined ? -1 : inChainOrder(row, known)
     const lower =
       known !== undefined &&
@@ -164,32 +171,46 @@ export const itemsMessage = (rootId: Id, items: readonly ItemInput[], optimistic
   optimistic,
 })
 
-/** Everything the index says, without the numbers of words and without how postings are cut into blocks. */
+/**
+ * Everything the index says, without the numbers of words, without how postings are cut into blocks, and without the
+ * order of arrival of what is in no block.
+ */
 export function dump(tables: IndexTables): string[] {
   const words = new Words(tables)
   const text = (number: number): string => (number === 0 ? '' : words.bytes(number).toString('hex'))
   const tag = (number: number): string =>
     `${words.name(number).toString('hex')}=${words.value(number).toString('hex')}`
   const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
+  const key = (bytes: Uint8Array): string =>
+    heightOf(bytes) === undefined ? `pending ${isItemKey(bytes)} ${hex(bytes.subarray(7))}` : hex(bytes)
   const lines: string[] = []
-  for (const { key, value } of tables.rows.span({})) {
-    const row = decodeRow(key, value)
-    const said = { ...row, owner: text(row.owner), recipient: text(row.recipient), tags: row.tags.map(tag) }
+  for (const { key: at, value } of tables.rows.span({})) {
+    const row = decodeRow(at, value)
+    const said = {
+      ...row,
+      key: key(at),
+      index: row.height === undefined ? 0 : row.index,
+      owner: text(row.owner),
+      recipient: text(row.recipient),
+      tags: row.tags.map(tag),
+    }
     const place = row.place && { ...row.place, parent: text(row.place.parent) }
     const led = findRow(tables, tables.runs.ids, row.id)
-    lines.push(`id ${hex(row.id)} ${led === undefined ? 'leads nowhere' : hex(led.key)}`)
+    lines.push(`id ${hex(row.id)} ${led === undefined ? 'leads nowhere' : key(led.key)}`)
     lines.push(`row ${JSON.stringify({ ...said, place }, (_, v) => (typeof v === 'bigint' ? String(v) : v))}`)
   }
-  for (const { key, value } of tables.postings.span({})) {
-    const prefix = prefixOf(key)
+  for (const { key: block, value } of tables.postings.span({})) {
+    const prefix = prefixOf(block)
     const kind = Math.floor(prefix / 2 ** 40)
     const word = prefix % 2 ** 40
-    const rows = blockRows(key, value)
+    const rows = blockRows(block, value)
     for (let at = 0; at < rows.length; at += 16) {
-      lines.push(`posting ${kind} ${kind === 1 ? tag(word) : text(word)} ${hex(rows.subarray(at, at + 16))}`)
+      lines.push(`posting ${kind} ${kind === 1 ? tag(word) : text(word)} ${key(rows.subarray(at, at + 16))}`)
     }
   }
-  for (const name of ['pending', 'blocks', 'blockIds', 'weave'] as const) {
+  for (const { key: at } of tables.pending.span({}))
+    lines.push(`pending since ${hex(at.subarray(0, 4))} ${key(at.subarray(4))}`)
+  for (const name of ['blocks', 'blockIds', 'weave'] as const) {
     for (const { key, value } of tables[name].span({})) lines.push(`${name} ${hex(key)} ${hex(value)}`)
   }
   return lines.sort()

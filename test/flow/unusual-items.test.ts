@@ -171,6 +171,21 @@ t.test('a type without a slash is the end of a name', async (t) => {
   }
 })
 
+t.test('items that follow each other are listed in that order, the newest first', async (t) => {
+  const ids: string[] = []
+  for (let at = 0; at < 12; at++) ids.push(await post(tagged({ 'Drive-Id': 'in order' }, `revision ${at}`)))
+  const text =
+    '{ transactions(first: 100, tags: [{name: "Drive-Id", values: ["in order"]}]) { edges { node { id } } } }'
+  const answer = await fetch(`${gateway}/graphql?query=${encodeURIComponent(text)}`)
+  const { data } = (await answer.json()) as {
+    data: { transactions: { edges: readonly { node: { id: string } }[] } }
+  }
+  t.strictSame(
+    data.transactions.edges.map(({ node }) => node.id),
+    ids.toReversed(),
+  )
+})
+
 t.test('the program ends when it is told to', async (t) => {
   t.equal(await program.stop(), 0)
 })

@@ -106,7 +106,8 @@ t.test('whatever a record holds, it is read as a place that can be or refused', 
 })
 
 t.test('whatever stands under an unknown key is passed over', async (t) => {
-  const record = (value: string): Buffer => Buffer.from(`82a3616e79${value}a172c420${aa.toString('hex')}`, 'hex')
+  const record = (value: string): Buffer =>
+    Buffer.from(`82a3616e79${value}a172c420${aa.toString('hex')}`, 'hex')
   const values = {
     'an array': '93010203',
     'a map': '82a16101a1629101',

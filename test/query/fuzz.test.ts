@@ -186,7 +186,7 @@ t.test('whatever a cursor says, it is a position or it is refused', async () => 
       ),
       (cursor) => {
         const row = readRowCursor(cursor)
-        assert.ok(row === undefined || row.length === 16)
+        assert.ok(row === undefined || row.key.length === 16)
         const height = readBlockCursor(cursor)
         assert.ok(height === undefined || (Number.isSafeInteger(height) && height >= 0))
       },
@@ -198,9 +198,19 @@ t.test('whatever a cursor says, it is a position or it is refused', async () => 
 t.test('any place of the chain goes into a cursor and comes back', async () => {
   const bytes = fc.uint8Array({ minLength: 16, maxLength: 16 })
   const pending = bytes.map((key) => Buffer.concat([Buffer.alloc(4, 0xff), key.subarray(4)]))
+  const id = fc.constantFrom('x', 'abcdefghijk')
+  const block = fc.record({ height: fc.nat(2_000_000), id }, { noNullPrototype: true })
+  const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
+  const anyMarks = fc.record({ block: optional(block), given: optional(fc.nat()), forks: optional(fc.nat()) })
   fc.assert(
-    fc.property(fc.oneof(bytes, pending), (key) => {
-      assert.deepEqual(Buffer.from(readRowCursor(placeCursor(key)) ?? []), Buffer.from(key))
+    fc.property(fc.oneof(bytes, pending), anyMarks, (key, marks) => {
+      const read = readRowCursor(placeCursor(key, marks))
+      assert.deepEqual(Buffer.from(read?.key ?? []), Buffer.from(key))
+      assert.deepEqual(read?.block, marks.block)
+      const isPending = key[0] === 0xff
+      assert.equal(read?.given, isPending ? undefined : marks.given)
+      assert.equal(read?.forks, isPending ? marks.forks : undefined)
+      assert.equal(read?.vague, undefined)
     }),
     { numRuns: 2000 },
   )

@@ -8,6 +8,7 @@ import type { ChainIndex } from '../../src/catalog/index-reader.js'
 import type { Row } from '../../src/catalog/row.js'
 import { Answerer } from '../../src/query/answer.js'
 import { selectionOf, type TransactionsArguments } from '../../src/query/asking.js'
+import { ChainMarks } from '../../src/query/continuation.js'
 import { rowCursor } from '../../src/query/cursor.js'
 import { noHeaders } from '../../src/query/headers.js'
 import { queryLimits } from '../../src/query/limits.js'
@@ -20,6 +21,7 @@ const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64u
 /** Resolvers for the library's own execution of a query: each row as a plain value. */
 function rootOf(index: ChainIndex) {
   const { words } = index
+  const marks = new ChainMarks(index)
   const transaction = (row: Row) => ({
     id: text(row.id),
     anchor: text(row.anchor),
@@ -46,7 +48,10 @@ function rootOf(index: ChainIndex) {
       const { entries, more } = index.rows(selectionOf(asked, queryLimits), page, effort)
       return {
         pageInfo: { hasNextPage: more },
-        edges: entries.map((row) => ({ cursor: rowCursor(row), node: transaction(row) })),
+        edges: entries.map((row) => ({
+          cursor: rowCursor(row, marks.of(row.height, undefined)),
+          node: transaction(row),
+        })),
       }
     },
     blocks: ({ first }: { first: number }) => ({

@@ -118,7 +118,7 @@ async function queueItems({ keeper }: IndexOrderParts, { body }: OrderCall): Pro
   const words: CatalogRequest = {
     kind: 'index-items',
     rootId: nowhere,
-    items: packItems(rows),
+    items: packItems(rows, 'came'),
     optimistic: true,
   }
   const reply = await keeper.ask(words)

@@ -55,7 +55,7 @@ async function queue({ keeper, index, isEnabled }: OptimisticOrderParts, { body 
   const reply = await keeper.ask({
     kind: 'all',
     requests: [
-      { kind: 'index-pending', transactions: packTransactions(rows) },
+      { kind: 'index-pending', transactions: packTransactions(rows, 'came') },
       { kind: 'learn', attributes },
     ],
   })
