@@ -323,21 +323,15 @@ export class PaymentAccount {
 
   /** The address that takes payments in the token. */
   async receivingAddress(): Promise<string> {
-    const { addresses } = (await this.#json('/info')) as { addresses?: Record<string, string> }
+    const { addresses } = (await this.getServiceInfo()) as { addresses?: Record<string, string> }
     const address = addresses?.[this.token]
     if (typeof address === 'string') return address
     throw new ClientError('rejected', `the service takes no ${this.token}`, 'choose another token')
   }
 
-  /** The page on which people buy credits for a wallet; undefined where the service tells of none. */
-  async creditsPage(address: string): Promise<string | undefined> {
-    const { creditsPage: path } = await this.#json('/info')
-    const base = `${this.service.url}/`
-    if (typeof path !== 'string' || !URL.canParse(path, base)) return undefined
-    const page = new URL(path, base)
-    if (!/^https?:$/.test(page.protocol)) return undefined
-    page.searchParams.set('address', address)
-    return page.href
+  /** What the service says of itself. */
+  async getServiceInfo(): Promise<Readonly<Record<string, unknown>>> {
+    return this.#json('/info')
   }
 
   /** Tells the service of a transaction that was sent to its address. Asked again, it says how far that is. */

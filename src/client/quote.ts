@@ -117,3 +117,14 @@ export async function dollarsOf(client: SluiceClient, winc: bigint): Promise<num
   if (rates === undefined || rate === undefined || !(Number(rates.winc) > 0)) return undefined
   return (Number(winc) / Number(rates.winc)) * rate
 }
+
+/** The page on which people buy credits for a wallet; undefined where the payment service tells of none. */
+export async function creditsPageOf(client: SluiceClient, address: string): Promise<string | undefined> {
+  const { creditsPage: path } = await client.getServiceInfo()
+  const base = `${client.addresses.paymentUrl.replace(/\/+$/, '')}/`
+  if (typeof path !== 'string' || !URL.canParse(path, base)) return undefined
+  const page = new URL(path, base)
+  if (!/^https?:$/.test(page.protocol)) return undefined
+  page.searchParams.set('address', address)
+  return page.href
+}

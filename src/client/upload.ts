@@ -1,5 +1,4 @@
 import type { PaymentAccount, TopUpResult } from './account.js'
-import { decimalText } from './amounts.js'
 import { plainBytes } from './bytes.js'
 import { type ChunkingOptions, checkChunking, goesInParts } from './chunking.js'
 import { ClientError } from './errors.js'
@@ -99,37 +98,9 @@ async function whatIsMissing<Told>(
     const isShort =
       error instanceof ClientError && ['insufficient-credits', 'free-tier-exhausted'].includes(error.code)
     if (!isShort || signer === undefined) throw error
+    const { shortage } = await import('./shortage.js')
     throw (await shortage(account, signer.address, bytes, error)) ?? error
   }
-}
-
-/** The same failure with numbers; undefined where they cannot be had, or do not explain it. */
-async function shortage(
-  account: PaymentAccount,
-  address: string,
-  bytes: number,
-  error: ClientError,
-): Promise<ClientError | undefined> {
-  try {
-    const [[cost], { winc }] = await Promise.all([
-      account.getUploadCosts({ bytes: [bytes] }),
-      account.getBalance(address),
-    ])
-    const missing = BigInt(cost?.winc ?? 0) - BigInt(winc)
-    if (missing <= 0n) return undefined
-    const [lacks, costs, has] = [missing, cost?.winc ?? 0, winc].map((each) => creditsOf(BigInt(each)))
-    const found = `${error.message}: ${lacks} credits are missing, it costs ${costs} and the wallet has ${has}`
-    const { code, advice, status } = error
-    return new ClientError(code, found, advice, { cause: error, ...(status !== undefined && { status }) })
-  } catch (other) {
-    if (other instanceof ClientError) return undefined
-    throw other
-  }
-}
-
-/** A credit is 10^12 winc. */
-function creditsOf(winc: bigint): string {
-  return decimalText(winc, 12)
 }
 
 function payerOf(mode: FundingMode, signer: ClientSigner | undefined, store: ResumeStore): Payer | undefined {

@@ -11,6 +11,7 @@ import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { info, receiptOf, serving } from '../client/rig.js'
 import { sluice } from '../flow/running.js'
+import { scratch } from '../scratch.js'
 
 t.setTimeout(600_000)
 
@@ -234,7 +235,12 @@ t.test('secrets are left out of a folder unless somebody asks for them', async (
 })
 
 t.test('a key is made, shown and imported where only its owner reads it', async (t) => {
-  const { folder, words } = await placeOf(t)
+  const { words } = await placeOf(t)
+  // Outside of this checkout: a key is not made inside a repository.
+  const folder = scratch('keys')
+  mkdirSync(join(folder, 'home'))
+  writeFileSync(join(folder, 'note.txt'), 'a note')
+  writeFileSync(join(folder, 'key'), '31'.repeat(32), { mode: 0o600 })
   const environment = { HOME: join(folder, 'home') }
   const file = join(folder, 'home/.config/sluice/key')
   const run = (...given: string[]) => sluice(['key', ...given], environment)

@@ -1,0 +1,35 @@
+import type { PaymentAccount } from './account.js'
+import { decimalText } from './amounts.js'
+import { ClientError } from './errors.js'
+
+/**
+ * The failure of an upload that credits do not suffice for, with what is missing; undefined where the numbers cannot be had, or
+ * do not explain it. `bytes`: of the item with its header.
+ */
+export async function shortage(
+  account: PaymentAccount,
+  address: string,
+  bytes: number,
+  error: ClientError,
+): Promise<ClientError | undefined> {
+  try {
+    const [[cost], { winc }] = await Promise.all([
+      account.getUploadCosts({ bytes: [bytes] }),
+      account.getBalance(address),
+    ])
+    const missing = BigInt(cost?.winc ?? 0) - BigInt(winc)
+    if (missing <= 0n) return undefined
+    const [lacks, costs, has] = [missing, cost?.winc ?? 0, winc].map((each) => creditsOf(BigInt(each)))
+    const found = `${error.message}: ${lacks} credits are missing, it costs ${costs} and the wallet has ${has}`
+    const { code, advice, status } = error
+    return new ClientError(code, found, advice, { cause: error, ...(status !== undefined && { status }) })
+  } catch (other) {
+    if (other instanceof ClientError) return undefined
+    throw other
+  }
+}
+
+/** A credit is 10^12 winc. */
+function creditsOf(winc: bigint): string {
+  return decimalText(winc, 12)
+}
