@@ -3,8 +3,12 @@ import { ProvingFetcher } from '../client/fetch/verified-fetch.js'
 import { Drives, type OpenDrive } from '../client/fs/drives.js'
 import { typeOfName } from '../client/media-type.js'
 import { fileSource } from '../client/node/files.js'
-import { addressOfOwner } from '../client/signer.js'
-import { tagValueOf } from '../client/tags.js'
+import { addressOfOwner, type ClientSigner } from '../client/signer.js'
+import { type TextTag, tagValueOf } from '../client/tags.js'
+import type { SluiceClient } from '../client/client.js'
+import { type PayloadSource, sourceOfBytes } from '../client/payload.js'
+import { itemSizeOf } from '../client/prepare.js'
+import { withShortage } from '../client/shortage.js'
 import { WrongWords } from './command.js'
 import { entityAt, folderAt, parentAndName } from './drive-paths.js'
 import { jwkOfText, secretOfFile } from './key-file.js'
@@ -42,8 +46,8 @@ export async function sceneOf(values: DriveWords, driveId: string | undefined): 
     fetchContent: (id) => fetcher.content(id, { holdBytesMax }),
     ...(jwk && { jwk }),
     ...(signer && {
-      publish: async (data, tags) => (await client.upload({ data, dataItemOpts: { tags } })).id,
-      publishSource: async (data, tags) => (await client.upload({ data, dataItemOpts: { tags } })).id,
+      publish: (data, tags) => published(client, signer, sourceOfBytes(data), tags),
+      publishSource: (data, tags) => published(client, signer, data, tags),
     }),
   })
   return {
@@ -57,6 +61,18 @@ export async function sceneOf(values: DriveWords, driveId: string | undefined): 
       return drives.open(driveId, password)
     },
   }
+}
+
+/** Uploads one item of a drive; resolves with its id. */
+async function published(
+  client: SluiceClient,
+  signer: ClientSigner,
+  data: PayloadSource,
+  tags: readonly TextTag[],
+): Promise<string> {
+  const bytes = itemSizeOf(data.size, { tags }, signer)
+  const work = () => client.upload({ data, dataItemOpts: { tags } })
+  return (await withShortage(client, signer.address, bytes, work)).id
 }
 
 function passwordOf(file: unknown): string | undefined {

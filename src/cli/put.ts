@@ -12,6 +12,7 @@ import type { TextTag } from '../client/tags.js'
 import { WrongWords } from './command.js'
 import { chargedText, priceText } from './money.js'
 import { Progress } from './progress.js'
+import { withShortage } from '../client/shortage.js'
 import { type ClientWords, clientCommand, clientOf, keyOf, show, tagsOf } from './wallet.js'
 
 const help = `sluice put: uploads a file, or standard input
@@ -51,10 +52,14 @@ export const put = clientCommand('put', help, options, async ([file, ...more], v
   const fundingMode = fundingOf(values.usdc)
   if (fundingMode.mode === 'credits') await sayPrice(client, source.size, tags)
   const task = client.upload({ data: source, dataItemOpts: { tags, ...(paidBy && { paidBy }) }, fundingMode })
-  for await (const event of task) {
-    if (event.type === 'upload') progress.show(event.processedBytes, event.totalBytes)
-  }
-  const receipt = await task
+  const { currentSigner } = client
+  const bytes = currentSigner === undefined ? 0 : itemSizeOf(source.size, { tags }, currentSigner)
+  const receipt = await withShortage(client, currentSigner?.address, bytes, async () => {
+    for await (const event of task) {
+      if (event.type === 'upload') progress.show(event.processedBytes, event.totalBytes)
+    }
+    return task
+  })
   const gateway = values.gateway === undefined ? gatewayUrlOf(receipt.dataCaches[0]) : undefined
   const link = `${gateway ?? client.addresses.gatewayUrls[0]}/${receipt.id}`
   return show(values, { ...receipt, link }, [receipt.id, await chargedText(client, receipt.winc), link])

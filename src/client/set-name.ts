@@ -23,22 +23,24 @@ const askAgainMs = 250
 /**
  * Lets a name mean an id at one gateway, by an order that the signer signs for that gateway alone, and asks the gateway what the
  * name means before this resolves: with the address that the name has there. Rejects with `forbidden` where the operator has not
- * let this wallet set the name.
+ * let this wallet set the name. `withinMs`: how long the gateway may take until it says so.
  */
 export async function setName(
   gatewayUrl: string,
   signer: ClientSigner,
   wanted: NameToSet,
   fetcher: FetchLike = (url, init) => fetch(url, init),
+  withinMs = knownWithinMs,
 ): Promise<string> {
   const url = gatewayUrl.replace(/\/+$/, '')
-  // One try: an order that was carried out is refused when it comes again.
-  const service = new RemoteService(url, fetcher, { tries: 1 })
+  const service = new RemoteService(url, fetcher)
   for (const prefix of prefixes) {
     const answer = await ordered(service, signer, wanted, prefix)
     if (answer === undefined) continue
-    if (answer.status !== 200) throw refusalOf(url, answer)
-    await untilKnown(service, wanted, prefix)
+    // An order whose answer was lost is sent again, and is refused where the first one was carried out.
+    const isDone = answer.status === 409 && (await meaningOf(service, wanted.name, prefix)) === wanted.id
+    if (answer.status !== 200 && !isDone) throw refusalOf(url, answer)
+    await untilKnown(service, wanted, prefix, withinMs)
     return addressOf(url, wanted.name)
   }
   const advice = 'set the name where it was registered, or use a gateway that lets wallets set names'
@@ -74,15 +76,26 @@ function refusalOf(url: string, answer: ServiceAnswer): ClientError {
   })
 }
 
+/** What a gateway says that a name means; undefined: it does not know the name. */
+async function meaningOf(service: RemoteService, name: string, prefix: string): Promise<string | undefined> {
+  const path = `${prefix}/resolver/${encodeURIComponent(name)}`
+  const { json } = await service.ask({ path, accepted: [200, 404] })
+  const { txId } = (json ?? {}) as { readonly txId?: unknown }
+  return typeof txId === 'string' && isContentId(txId) ? txId : undefined
+}
+
 /** Ends when the gateway says that the name means the id. */
-async function untilKnown(service: RemoteService, { name, id }: NameToSet, prefix: string): Promise<void> {
-  for (const untilMs = nowMs() + knownWithinMs; ; await waited(askAgainMs)) {
-    const path = `${prefix}/resolver/${encodeURIComponent(name)}`
-    const { json } = await service.ask({ path, accepted: [200, 404] })
-    const { txId } = (json ?? {}) as { readonly txId?: unknown }
-    if (txId === id) return
+async function untilKnown(
+  service: RemoteService,
+  { name, id }: NameToSet,
+  prefix: string,
+  withinMs: number,
+): Promise<void> {
+  for (const untilMs = nowMs() + withinMs; ; await waited(askAgainMs)) {
+    const meaning = await meaningOf(service, name, prefix)
+    if (meaning === id) return
     if (nowMs() < untilMs) continue
-    const means = typeof txId === 'string' && isContentId(txId) ? `still means ${txId}` : 'is still not known'
+    const means = meaning === undefined ? 'is still not known' : `still means ${meaning}`
     const found = `${service.url} took the order, but there ${name} ${means}`
     throw new ClientError('rejected', found, 'another resolver may come first there: ask its operator')
   }

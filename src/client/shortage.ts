@@ -3,10 +3,30 @@ import { decimalText } from './amounts.js'
 import { ClientError } from './errors.js'
 
 /**
+ * Runs the upload of an item of so many bytes with its header. Where credits do not suffice the service says no more than that, so
+ * it is asked how much is missing.
+ */
+export async function withShortage<Result>(
+  account: PaymentAccount,
+  address: string | undefined,
+  bytes: number,
+  work: () => PromiseLike<Result>,
+): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    const isShort =
+      error instanceof ClientError && ['insufficient-credits', 'free-tier-exhausted'].includes(error.code)
+    if (!isShort || address === undefined) throw error
+    throw (await shortage(account, address, bytes, error)) ?? error
+  }
+}
+
+/**
  * The failure of an upload that credits do not suffice for, with what is missing; undefined where the numbers cannot be had, or
  * do not explain it. `bytes`: of the item with its header.
  */
-export async function shortage(
+async function shortage(
   account: PaymentAccount,
   address: string,
   bytes: number,

@@ -64,43 +64,24 @@ export async function sendItem(
     fundingMode.mode === 'on-demand' ? await topUpIfShort(parts, item, fundingMode, signal) : undefined
   const payer = payerOf(fundingMode, signer, store)
   const big = goesInParts(item.source.size, options)
-  const told = await whatIsMissing(parts, item.source.size, async () =>
-    big
-      ? (await import('./multi-part.js')).uploadInParts({
-          ...parts,
-          item,
-          options,
-          paidBy,
-          payer,
-          signal,
-          say,
-          token: payer ? 'base-usdc' : token,
-        })
-      : sendWhole(parts, item, options, payer),
-  )
+  const told = big
+    ? await (await import('./multi-part.js')).uploadInParts({
+        ...parts,
+        item,
+        options,
+        paidBy,
+        payer,
+        signal,
+        say,
+        token: payer ? 'base-usdc' : token,
+      })
+    : await sendWhole(parts, item, options, payer)
   say({ type: 'upload', processedBytes: item.source.size, totalBytes: item.source.size })
   const receipt = await checkedReceipt(parts, item, told)
   const result = cryptoFundResult === undefined ? receipt : { ...receipt, cryptoFundResult }
   await options.onReceipt?.(result)
   await forgetUpload(store, item.resumeKey, parts.service.url)
   return result
-}
-
-/** Runs an upload. Where credits do not suffice the service says no more than that, so it is asked how much is missing. */
-async function whatIsMissing<Told>(
-  { account, signer }: UploadParts,
-  bytes: number,
-  work: () => Promise<Told>,
-): Promise<Told> {
-  try {
-    return await work()
-  } catch (error) {
-    const isShort =
-      error instanceof ClientError && ['insufficient-credits', 'free-tier-exhausted'].includes(error.code)
-    if (!isShort || signer === undefined) throw error
-    const { shortage } = await import('./shortage.js')
-    throw (await shortage(account, signer.address, bytes, error)) ?? error
-  }
 }
 
 function payerOf(mode: FundingMode, signer: ClientSigner | undefined, store: ResumeStore): Payer | undefined {
