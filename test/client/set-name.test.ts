@@ -20,7 +20,7 @@ t.test('an order whose answer is lost is sent again as it was, and counts where 
   t.equal(await setName(url, signer, wanted), `${url.replace('127.0.0.1', 'docs.localhost')}/`)
   t.equal(orders.length, 2)
   t.equal(new Set(orders).size, 1)
-  meaning = 'B'.repeat(43)
+  meaning = `${'B'.repeat(42)}A`
   t.equal(await codeOf(setName(url, signer, wanted)), 'rejected', 'somebody else has changed it since')
 })
 
@@ -28,7 +28,7 @@ t.test('a gateway that takes an order and means something else is not believed',
   const signer = await signerOfEthereum('01'.repeat(32))
   const { url } = await serving(t, ({ method, path }) => {
     if (method === 'PUT') return path.startsWith('/gateway/') ? { json: {} } : undefined
-    return { json: { txId: 'B'.repeat(43) } }
+    return { json: { txId: `${'B'.repeat(42)}A` } }
   })
   await t.rejects(setName(url, signer, wanted, (place, init) => fetch(place, init), 300), /still means BBB/)
   const none = await serving(t, () => undefined)
