@@ -12,6 +12,9 @@ const fileKey = 'log file'
 /** A log file that is larger than this at the start is renamed, and a new one begun; one old file is kept. */
 const keptMaxBytes = 16 * 2 ** 20
 
+/** Lines of one thread that a full disk did not take yet; what is more is lost. */
+const unwrittenMaxBytes = 2 ** 20
+
 /** Sends all logs that are made from now on, those of threads started later too, to the end of a file (0600). */
 export function logToFile(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -24,10 +27,10 @@ export function createLog(level: string, thread: string): Log {
   const file = getEnvironmentData(fileKey)
   const place = typeof file === 'string' ? { dest: file, append: true, mode: 0o600 } : { fd: 1 }
   // Synchronous writes, because a line that explains a crash must be written before the process ends.
-  return pino(
-    { level, base: { thread }, timestamp: pino.stdTimeFunctions.isoTime },
-    pino.destination({ ...place, sync: true }),
-  )
+  const destination = pino.destination({ ...place, sync: true, maxLength: unwrittenMaxBytes })
+  // Without a listener a log on a full disk would end the thread that says so. Lines that were not written come with the next one.
+  destination.on('error', () => 'told by the health of the disk')
+  return pino({ level, base: { thread }, timestamp: pino.stdTimeFunctions.isoTime }, destination)
 }
 
 /** A log that says nothing. */

@@ -1,6 +1,8 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { isRefusal } from '../format/refusal.js'
+import { diskOutage, isDiskError } from '../store/disk-error.js'
+import { countDiskError } from '../store/disk-errors.js'
 import { isExpired } from './document.js'
 import { type FollowParts, follow } from './follow.js'
 import type { Band } from './protocol.js'
@@ -58,21 +60,31 @@ export class Listings {
   }
 
   /**
-   * Asks each publisher, and again `everyMs` after it has answered; `looked` is called after each answer. `failed` is
-   * called where writing fails, which cannot be handled here.
+   * Asks each publisher, and again `everyMs` after it has answered; `looked` is called after each answer. A disk
+   * that is full or fails is tried again with the next look; `failed` is called where anything else goes wrong.
    */
   start(everyMs: number, looked: () => Promise<void>, failed: (error: unknown) => void): void {
+    const disk = diskOutage(this.parts.log, 'lists of bands')
     for (const subscription of this.subscriptions) {
-      const again = (): void => {
+      const look = (): void => {
         this.#lookAt(subscription)
           .then(looked)
           .then(() => {
-            if (this.end.aborted) return
-            this.#timers.set(subscriptionKey(subscription), this.parts.clock.after(everyMs, again))
+            disk.well()
+            again()
           })
-          .catch(failed)
+          .catch((error: unknown) => {
+            if (!isDiskError(error)) return failed(error)
+            countDiskError(error)
+            disk.failed({ err: error })
+            return again()
+          })
       }
-      again()
+      const again = (): void => {
+        if (this.end.aborted) return
+        this.#timers.set(subscriptionKey(subscription), this.parts.clock.after(everyMs, look))
+      }
+      look()
     }
   }
 

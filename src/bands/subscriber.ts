@@ -78,7 +78,7 @@ export class Subscriber {
     return subscriber
   }
 
-  /** Goes on until it is stopped. `failed` is called where the disk refuses: nothing can be done here then. */
+  /** Goes on until it is stopped. `failed` is called where nothing can be done here. */
   start(failed: (error: unknown) => void): void {
     this.#listings.start(this.options.pollMs, () => this.#looked(), failed)
   }

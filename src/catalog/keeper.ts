@@ -125,8 +125,9 @@ export class CatalogKeeper {
     if (outcome === 'damaged' && batch.length > 1)
       for (const one of batch) this.#refuse([one], this.#commitAll([one]))
     else this.#refuse(batch, outcome)
-    if (this.#onDisk(() => this.#dropFiles(this.#indexWriter().tend())) === 'written')
-      this.#isTroubled = false
+    const tended = this.#onDisk(() => this.#dropFiles(this.#indexWriter().tend()))
+    // Files may have nothing to write while the tables cannot.
+    if (outcome !== 'refused' && tended === 'written') this.#isTroubled = false
   }
 
   #refuse(batch: readonly Waiting[], outcome: Outcome): void {

@@ -2,11 +2,12 @@ import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
+import { diskOutage } from '../store/disk-error.js'
 import { pauseMs } from './agenda.js'
 import type { IndexQueue } from './index-queue.js'
 import { type Intake, sayRefused } from './intake.js'
 import { countImported } from './pace.js'
-import { diskOutage, Rounds } from './rounds.js'
+import { Rounds } from './rounds.js'
 import type { BroughtBlock, Supply } from './supply.js'
 
 export interface BackfillParts {

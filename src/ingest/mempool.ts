@@ -3,8 +3,9 @@ import { packTransactions } from '../catalog/pack.js'
 import type { Chain } from '../chain/chain.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
+import { diskOutage } from '../store/disk-error.js'
 import type { IndexQueue } from './index-queue.js'
-import { diskOutage, Rounds } from './rounds.js'
+import { Rounds } from './rounds.js'
 import { pendingInput, transactionAttributes } from './rows.js'
 
 export interface MempoolOptions {

@@ -7,10 +7,11 @@ import { type HeaderChain, verifiedHeader } from '../chain/verified-header.js'
 import { idOfBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
+import { diskOutage } from '../store/disk-error.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
 import type { IndexQueue } from './index-queue.js'
 import { type Intake, type Missing, sayRefused } from './intake.js'
-import { allEnded, diskOutage, Rounds } from './rounds.js'
+import { allEnded, Rounds } from './rounds.js'
 
 export interface RepairParts {
   readonly chain: HeaderChain & Pick<Chain, 'transactionOffset'>

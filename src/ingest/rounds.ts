@@ -1,20 +1,10 @@
 import { pause } from '../actor/clock.js'
-import type { Log } from '../actor/log.js'
-import { Outage } from '../actor/outage.js'
+import type { Outage } from '../actor/outage.js'
 import { isDiskError } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
 
 /** While the disk is full or fails, a round is begun again after so long, and each time after twice as long. */
 const againMs = { first: 1000, most: 15_000 } as const
-
-/** Says that what is named waits for the disk, and that it goes on. */
-export function diskOutage(log: Pick<Log, 'warn' | 'info'>, what: string): Outage {
-  return new Outage(
-    log,
-    `the disk is full or fails: ${what} wait, and are tried again`,
-    `the disk takes changes again: ${what} go on`,
-  )
-}
 
 /** Resolves when all have ended; rejects then with the first failure, so that none goes on beside the next round. */
 export async function allEnded(works: readonly Promise<void>[]): Promise<void> {
@@ -34,6 +24,7 @@ export class Rounds {
   constructor(
     private readonly round: (signal: AbortSignal) => Promise<number>,
     private readonly disk: Pick<Outage, 'failed' | 'well'>,
+    private readonly diskFirstMs: number = againMs.first,
   ) {}
 
   /** Resolves when they were stopped; rejects with what a round throws, if that is no error of the disk. */
@@ -50,13 +41,13 @@ export class Rounds {
 
   async #run(): Promise<void> {
     const { signal } = this.#abort
-    let diskMs: number = againMs.first
+    let diskMs = this.diskFirstMs
     while (!signal.aborted) {
       let waitMs = diskMs
       try {
         waitMs = await this.round(signal)
         this.disk.well()
-        diskMs = againMs.first
+        diskMs = this.diskFirstMs
       } catch (error) {
         if (!isDiskError(error)) throw error
         countDiskError(error)

@@ -4,12 +4,11 @@ import type { Meters } from '../actor/meter.js'
 import type { Outage } from '../actor/outage.js'
 import type { Following } from '../actor/shared.js'
 import { idOfBytes } from '../format/id.js'
-import { isDiskError } from '../store/disk-error.js'
+import { diskOutage, isDiskError } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
 import { writePatiently } from '../store/patient-write.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
 import { type OpeningParts, type OpeningReport, type OpeningRules, openBundle } from './opening.js'
-import { diskOutage } from './rounds.js'
 
 export interface UnbundlerOptions extends OpeningRules {
   /** Bundles read at once. */

@@ -4,9 +4,10 @@ import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import { expected } from '../format/bug.js'
 import type { Asks } from '../http/upstream.js'
+import { diskOutage } from '../store/disk-error.js'
 import { writePatiently } from '../store/patient-write.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
-import { allEnded, diskOutage, Rounds } from './rounds.js'
+import { allEnded, Rounds } from './rounds.js'
 
 export interface DeliveryOptions {
   /** 24 to 64 bytes: the receiver has them too. */

@@ -1,6 +1,7 @@
 import { constants } from 'node:os'
 import { getSystemErrorName } from 'node:util'
-import type { Outage } from '../actor/outage.js'
+import type { Log } from '../actor/log.js'
+import { Outage } from '../actor/outage.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { codeOf } from './blobs.js'
 import { countDiskError } from './disk-errors.js'
@@ -57,6 +58,15 @@ export function tryWrite<T = undefined>(write: () => T): T | Refusal {
     if (!isDiskError(error)) throw error
     return diskRefusal(error)
   }
+}
+
+/** Says that what is named waits for the disk, and that it goes on. */
+export function diskOutage(log: Pick<Log, 'warn' | 'info'>, what: string): Outage {
+  return new Outage(
+    log,
+    `the disk is full or fails: ${what} wait, and are tried again`,
+    `the disk takes changes again: ${what} go on`,
+  )
 }
 
 /**

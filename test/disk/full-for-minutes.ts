@@ -73,6 +73,7 @@ t.test(`a disk that is full for ${minutesText} minutes`, async (t) => {
     'no thread has ended',
   )
   t.strictSame([...load.faults], [])
+  t.ok(load.brokenShare < 0.03, `${load.brokenShare} of the connections broke`)
   const errors = new Map<unknown, number>()
   for (const { level, msg } of program.log)
     if (Number(level) >= 40) errors.set(msg, (errors.get(msg) ?? 0) + 1)

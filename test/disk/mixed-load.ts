@@ -132,8 +132,18 @@ export class MixedLoad {
     this.faults.set(text, (this.faults.get(text) ?? 0) + 1)
   }
 
+  /** Connections that broke, of all acts: who is refused while he still sends may see that before the answer. */
+  get brokenShare(): number {
+    const all = Object.values(this.outcomes)
+    const sum = (of: (one: Record<Outcome, number>) => number): number =>
+      all.reduce((total, one) => total + of(one), 0)
+    return sum(({ broken }) => broken) / Math.max(1, sum(({ done, refused, broken }) => done + refused + broken))
+  }
+
   #broken(name: Act, error: unknown): Outcome {
     if (!(error instanceof TypeError)) throw error
+    const { code } = (error.cause ?? {}) as { readonly code?: unknown }
+    if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET') return 'broken'
     this.#fault(`${name}: ${error.message} ${String(error.cause)}`)
     return 'broken'
   }
