@@ -1,6 +1,6 @@
 import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
-import { parseItemHeader } from '../format/item.js'
+import { itemHeaderSizeMax, parseItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { parseTransactionText } from '../format/transaction.js'
 import { nativeAddress, normalizedAddress } from '../proof/address.js'
@@ -26,11 +26,15 @@ export async function judgeOfItem(
   id: Id,
   place: { root: string; offset: number; headerSizeMax: number },
 ): Promise<Judge | Refusal> {
+  if (place.headerSizeMax > itemHeaderSizeMax())
+    return refuse('forged', 'upstream', `no item has a header of ${place.headerSizeMax} bytes`)
   const range = `bytes=${place.offset}-${place.offset + place.headerSizeMax - 1}`
   const response = await fetch(`${gateway}/raw/${place.root}`, { headers: { range } })
   if (response.status !== 206)
     return refuse('upstream', 'upstream', `the root ${place.root} answered ${response.status}`)
-  const header = parseItemHeader(new Uint8Array(await response.arrayBuffer()))
+  const bytes = await bodyUpTo(response, place.headerSizeMax)
+  if (bytes === undefined) return refuse('forged', 'upstream', 'more bytes came than were asked for')
+  const header = parseItemHeader(bytes)
   if (header === 'more') return refuse('forged', 'upstream', 'the item header is cut off')
   if (isRefusal(header)) return header
   if (header.id !== id)
@@ -52,6 +56,18 @@ export async function judgeOfItem(
       ]
     },
   }
+}
+
+/** Undefined: the body is longer. What a server announces is not relied on. */
+async function bodyUpTo(response: Response, bytesMax: number): Promise<Uint8Array | undefined> {
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for await (const piece of response.body ?? []) {
+    size += piece.length
+    if (size > bytesMax) return undefined
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
 }
 
 /** Judges a transaction: its header comes from a base-layer node, and must carry the id and the data root itself. */

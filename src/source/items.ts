@@ -89,11 +89,15 @@ export class Items implements Source {
     if (window !== undefined && window.end >= sizeBytes) {
       return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
-    if (window !== undefined && isListed) {
-      const isSigned = await this.#signed.check(root, item, signal)
+    if (isListed) {
+      const isSigned =
+        window === undefined
+          ? (this.#signed.refusalOf(root, item) ?? true)
+          : await this.#signed.check(root, item, signal)
       if (isSigned !== true) return isSigned
     }
-    const verifier = window === undefined ? new ItemVerifier(header) : undefined
+    const judged = (isSigned: boolean): void => this.#signed.note(root, item, isSigned)
+    const whole = window === undefined ? { verifier: new ItemVerifier(header), judged } : undefined
     const from = start + header.headerSize + (window?.start ?? 0)
     const to = start + header.headerSize + (window === undefined ? sizeBytes : window.end + 1)
     const learned = learnedOfItem(header)
@@ -101,7 +105,7 @@ export class Items implements Source {
       name: this.name,
       origin: this.name,
       sizeBytes,
-      body: payload(root, from, to, verifier, signal),
+      body: payload(root, from, to, whole, signal),
       trusted: root.trusted,
       proven: root.proven,
       ...(isListed && window === undefined ? { isListed } : {}),
@@ -116,30 +120,37 @@ function heightOf({ height }: RootBytes): Pick<Attributes, 'height'> {
   return height === undefined ? {} : { height }
 }
 
+/** Who takes all of a payload, and hears at its end whether the owner signed it. */
+interface WholeJudge {
+  readonly verifier: ItemVerifier
+  judged(isSigned: boolean): void
+}
+
 /**
- * The payload's bytes; with a verifier (it is all of the payload, and kept) a refusal at the end unless the owner signed them.
+ * The payload's bytes; with a judge (it is all of the payload, and kept) a refusal at the end unless the owner signed them.
  * Closes the root.
  */
 async function* payload(
   root: RootBytes,
   start: number,
   end: number,
-  verifier: ItemVerifier | undefined,
+  whole: WholeJudge | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array | Refusal, undefined> {
   try {
     const near = start === end ? undefined : root.near?.(start, end)
     for await (const piece of near === undefined
-      ? root.stream(start, end, signal, verifier !== undefined)
+      ? root.stream(start, end, signal, whole !== undefined)
       : [near]) {
       if (isRefusal(piece)) {
         yield piece
         return undefined
       }
-      verifier?.update(piece)
+      whole?.verifier.update(piece)
       yield piece
     }
-    const held = verifier?.finish() ?? true
+    const held = whole?.verifier.finish() ?? true
+    whole?.judged(held === true)
     if (held !== true) yield held
     return undefined
   } finally {

@@ -1,4 +1,4 @@
-import { type Attributes, attributesOf, type Header } from '../catalog/attributes.js'
+import { type Attributes, attributesOf, type Header, type ItemPlace } from '../catalog/attributes.js'
 import type { ItemHeader } from '../format/item.js'
 import { saidOfPayload } from '../format/media-type.js'
 import type { Tag } from '../format/tag.js'
@@ -55,7 +55,9 @@ export function withinBundle(
 ): Attributes {
   const trusted = isRootTrusted || (known.digest !== undefined && known.trusted)
   const { id, size, contentType, contentEncoding, isTransaction, place, header } = known
-  const facts = { contentType, contentEncoding, isTransaction, place, header }
+  // What lies there was compared with the signature.
+  const signed: ItemPlace | undefined = place && verified ? { ...place, isSigned: true } : place
+  const facts = { contentType, contentEncoding, isTransaction, place: signed, header }
   return attributesOf({ id, size, verified, trusted }, { ...facts, digest, height: height ?? known.height })
 }
 

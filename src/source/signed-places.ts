@@ -24,10 +24,20 @@ export class SignedPlaces {
   readonly #verdicts = new BoundedMap<string, boolean>(keptMax)
   readonly #underway = new Map<string, Promise<unknown>>()
 
+  /** A refusal where the item was read before, and is not its owner's. */
+  refusalOf(root: RootBytes, item: ListedItem): Refusal | undefined {
+    return this.#verdicts.get(keyOf(root, item)) === false ? notSigned(item.header.id) : undefined
+  }
+
+  /** Remembers what a reader of all of the item found. Bytes that are not proven may be others the next time. */
+  note(root: RootBytes, item: ListedItem, isSigned: boolean): void {
+    if (root.proven) this.#verdicts.set(keyOf(root, item), isSigned)
+  }
+
   /** `forged`: the owner signed something else. Other refusals: the bytes could not be read. */
   async check(root: RootBytes, item: ListedItem, signal: AbortSignal): Promise<true | Refusal> {
     const { id } = item.header
-    const key = [root.id, root.sizeBytes, item.start, item.itemSize, id].join(' ')
+    const key = keyOf(root, item)
     // One reads it, however many ask. Where that one left, the next one begins anew.
     for (;;) {
       const known = this.#verdicts.get(key)
@@ -42,7 +52,7 @@ export class SignedPlaces {
     try {
       const isSigned = await reading
       if (isRefusal(isSigned)) return isSigned
-      if (root.proven) this.#verdicts.set(key, isSigned)
+      this.note(root, item, isSigned)
       return isSigned || notSigned(id)
     } finally {
       this.#underway.delete(key)
@@ -64,6 +74,10 @@ export class SignedPlaces {
     }
     return verifier.finish() === true
   }
+}
+
+function keyOf(root: RootBytes, { header, start, itemSize }: ListedItem): string {
+  return [root.id, root.sizeBytes, start, itemSize, header.id].join(' ')
 }
 
 function notSigned(id: string): Refusal {

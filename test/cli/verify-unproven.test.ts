@@ -24,6 +24,21 @@ t.test('what nobody accounts for', async (t) => {
   t.match(said, { code: 4, out: /NO +content/ }, 'no root is named, and no node has it as a transaction')
 })
 
+t.test('a header of any length is not read', async (t) => {
+  const lines = {
+    'x-gateway-root-transaction-id': 'B'.repeat(42) + 'A',
+    'x-gateway-root-data-item-offset': '0',
+    'x-gateway-root-data-offset': String(2 ** 40),
+  }
+  const said = await verified(
+    t,
+    'A'.repeat(43),
+    { bytes: Buffer.from('anything'), headers: lines },
+    undefined,
+  )
+  t.match(said, { code: 4, out: /NO +content +no item has a header of 1099511627776 bytes/ })
+})
+
 t.test('a transaction of format 1', async (t) => {
   const { payer } = await weave(t)
   const one = await signed(payer, { data: 'the owner wrote this' }, (tx) => {

@@ -9,7 +9,7 @@ import { type Finding, ProvingFetcher, type ProvingFetchOptions } from '../../sr
 import { encodeBundle } from '../../src/format/bundle.js'
 import { bent, codeOf } from '../client/rig.js'
 import { forged, forgedTags } from '../source/forged.js'
-import { bundleItem, bundleTags, item, type MadeItem } from '../source/weave.js'
+import { bundleTags, item, type MadeItem } from '../source/weave.js'
 import { type Payer, payerAt } from './payer.js'
 import { until } from './published.js'
 import { type Running, run } from './running.js'
@@ -18,7 +18,7 @@ t.setTimeout(240_000)
 
 /** Longer than what readers are told of only when it is whole. */
 const sizeBytes = 2_100_000
-const range = { start: 2_000_000, end: 2_000_999 }
+const range = { start: 150_000, end: 150_999 }
 const rangeLine = { range: `bytes=${range.start}-${range.end}` }
 
 let running: Running
@@ -139,31 +139,27 @@ t.test('a copied header in front of other bytes', async (t) => {
     DEVNET_BLOCK_MS: '0',
   })
   payer = await payerAt(running.urls.devnet ?? '')
-  const made = (): MadeItem => item(randomBytes(sizeBytes), { 'Content-Type': 'image/png' })
-  const html = item(randomBytes(sizeBytes), { 'Content-Type': 'text/html' })
-  const [early, late] = [made(), made()]
+  const early = item(randomBytes(sizeBytes), { 'Content-Type': 'image/png' })
+  const late = item(randomBytes(200_000), { 'Content-Type': 'image/png' })
 
-  await t.test('the forged bundle is in the chain first', async (t) => {
-    const fakes = [forged(early, randomBytes(sizeBytes)), forgedTags(early, html)]
-    const bad: string[] = []
-    for (const fake of fakes) bad.push(await post([fake]))
-    bad.push(await post([bundleItem([forged(early, randomBytes(sizeBytes + 1))])]))
+  await t.test('the forged bundle is in the chain first, with another owner and other tags', async (t) => {
+    const fake = forgedTags(early, item(randomBytes(sizeBytes), { 'Content-Type': 'text/html' }))
+    const bad = await post([fake])
     t.equal(await indexed(early.id), null, 'no index has it')
-    await isGenuine(t, 'nobody has the genuine one', early, bad, false)
-    await isProven(t, early, fakes[0] as MadeItem, bad[0] as string, false)
+    await isGenuine(t, 'nobody has the genuine one', early, [bad], false)
+    await isProven(t, early, fake, bad, false)
     const right = await post([early])
-    await isGenuine(t, 'the genuine one came later', early, bad, true)
+    await isGenuine(t, 'the genuine one came later', early, [bad], true)
     t.match(await indexed(early.id), { bundledIn: { id: right }, data: { size: String(sizeBytes) } })
-    await isProven(t, early, fakes[0] as MadeItem, bad[0] as string, true)
   })
 
   await t.test('the genuine bundle is in the chain first, and its item in use', async (t) => {
     const right = await post([late])
     await isGenuine(t, 'alone', late, [], true)
-    const fake = forged(late, randomBytes(sizeBytes))
-    const bad = [await post([fake]), await post([forgedTags(late, html)])]
-    await isGenuine(t, 'the forged one came later', late, bad, true)
-    t.match(await indexed(late.id), { bundledIn: { id: right }, data: { size: String(sizeBytes) } })
+    const fake = forged(late, randomBytes(200_000))
+    const bad = await post([fake])
+    await isGenuine(t, 'the forged one came later', late, [bad], true)
+    t.match(await indexed(late.id), { bundledIn: { id: right }, data: { size: '200000' } })
     const { headers } = await ask(`/raw/${late.id}`)
     t.equal(headers.get('x-gateway-verified') ?? headers.get('x-ar-io-verified'), 'true')
     t.equal(headers.get('x-gateway-root-transaction-id') ?? headers.get('x-ar-io-root-transaction-id'), right)
@@ -171,7 +167,7 @@ t.test('a copied header in front of other bytes', async (t) => {
       headers.get('content-digest'),
       `sha-256=:${createHash('sha256').update(late.payload).digest('base64')}:`,
     )
-    await isProven(t, late, fake, bad[0] as string, true)
+    await isProven(t, late, fake, bad, true)
   })
 
   t.equal(await running.stop(), 0)

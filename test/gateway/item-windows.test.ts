@@ -105,6 +105,10 @@ t.test('an item that gets another place in the same bundle is judged there', asy
     const place = on.rig.catalog.attributes(other.id)?.place
     if (known === undefined || right === undefined || place === undefined) throw new Error('no place')
     await on.rig.keeper.ask({ kind: 'learn', attributes: [{ ...known, place }] })
+    await isServed(t, on, item)
+    t.same(on.rig.catalog.attributes(item.id)?.place, right, 'what was only listed replaces nothing')
+    const signed = { ...place, isSigned: true } as const
+    await on.rig.keeper.ask({ kind: 'learn', attributes: [{ ...known, place: signed }] })
     t.equal((await on.ask(`/${item.id}`)).status, 404, 'the bytes of another item are not served')
     t.equal((await on.ask(`/${item.id}`)).status, 404)
     await on.rig.keeper.ask({ kind: 'learn', attributes: [{ ...known, place: right }] })

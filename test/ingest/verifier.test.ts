@@ -113,6 +113,7 @@ t.test('cached content is checked against the chain', async (t) => {
     const lone = item(randomBytes(2000))
     bodies.set(lone.id, { body: lone.payload })
     await get(house, lone.id)
+    await eventually(() => house.catalog.blobSize(sha256(lone.payload)) !== undefined)
     await pause(200)
     t.equal(house.catalog.attributes(lone.id)?.verified, false)
     t.equal((await get(house, lone.id)).opened.source, 'cache')

@@ -44,10 +44,12 @@ t.test('a copied header proves nothing about what lies behind it', async (t) => 
     const hints = { rootId }
     const part = await source().open(wantedOf(genuine.id, hints, { start: 5, end: 9 }), never)
     t.match(part, { refused: /forged|unsatisfiable/ }, `${what}: a range`)
-    const whole = await source().open(wantedOf(genuine.id, hints), never)
+    const one = source()
+    const whole = await one.open(wantedOf(genuine.id, hints), never)
     if (isRefusal(whole)) throw new Error(whole.message)
     t.equal(whole.isListed, true, `${what}: nothing of it is shown before its end`)
     t.match(await taken(whole), { refused: 'forged' }, what)
+    t.match(await one.open(wantedOf(genuine.id, hints), never), { refused: 'forged' }, 'it is read once')
   }
 
   await t.test('the owner’s bytes are given, whole and in ranges', async (t) => {
