@@ -36,7 +36,7 @@ import { DiskRoom } from '../src/upload/disk-room.js'
 import { FreePools } from '../src/upload/free-pools.js'
 import { GatewayNews } from '../src/upload/gateway-news.js'
 import { Height } from '../src/upload/height.js'
-import { HeldRoom } from '../src/upload/held-room.js'
+import { HeldRoom, sharesOfParts, sharesOfRequests } from '../src/upload/held-room.js'
 import { InnerItems } from '../src/upload/inner-items.js'
 import { openIntake } from '../src/upload/intake.js'
 import { ItemAnnouncer } from '../src/upload/item-announcer.js'
@@ -142,10 +142,8 @@ const charging =
   credits === undefined
     ? new FreeOnly(pools)
     : new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal)
-const [acceptedItems, acceptedBytes] = [
-  meters.of('upload_items_accepted_total'),
-  meters.of('upload_item_bytes_total'),
-]
+const acceptedItems = meters.of('upload_items_accepted_total')
+const acceptedBytes = meters.of('upload_item_bytes_total')
 const verdicts = new Verdicts(judge, given.proofThreads + 1)
 const inner = new InnerItems({
   uploads,
@@ -190,6 +188,7 @@ const taking = {
   itemMaxBytes: given.itemMaxBytes,
   blockedOwners: new Set(given.blockedOwners),
   full: (bytes = 0) => room.full(bytes),
+  arriving: new HeldRoom({ ...sharesOfRequests, disk: room }),
 }
 // Its keys name no bucket: any secret will do.
 const clients = new Clients(given.clients, { low: 0, high: 0 })
@@ -218,7 +217,7 @@ const open = new OpenUploads({
   records,
   ...(paidParts === undefined ? {} : { paid: paidParts }),
   files: new PartFiles(given.partsFolder),
-  room: new HeldRoom({ maxBytes: given.partsMaxBytes, freeBytes: () => room.leftBytes }),
+  room: new HeldRoom({ ...sharesOfParts, maxBytes: given.partsMaxBytes, disk: room }),
   clock: systemClock,
   say: log,
 })

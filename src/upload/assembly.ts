@@ -1,4 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
+import type { ItemHeader } from '../format/item.js'
 import { isRefusal } from '../format/refusal.js'
 import { normalizedAddress } from '../proof/address.js'
 import { codeOf } from '../store/blobs.js'
@@ -18,19 +19,27 @@ export class Assembly {
   readonly #spool: Spool
   #onRoom: () => void = () => undefined
   #isAdmitted = false
+  /** Who is to be asked whether an item with this header could be paid for. */
+  #foresee: ((header: ItemHeader) => Promise<UploadAnswer | undefined>) | undefined
 
   constructor(private readonly parts: SingleUploadParts) {
     this.#spool = new Spool(parts.log, () => this.#onRoom())
   }
 
-  /** Once. Of files, and of bytes. `onRead`: all was read, and is being verified. Never rejects but for bugs. */
+  /**
+   * Once. Of files, and of bytes. `onRead`: all was read, and is being verified. `sizeBytes`: of all of it, where it is not read
+   * to its end if nobody pays. Never rejects but for bugs.
+   */
   async run(
     pieces: readonly (string | Uint8Array)[],
     uploader: Uploader,
     onRead: () => void,
-    how: TakeTerms,
+    how: TakeTerms & { readonly sizeBytes?: number },
   ): Promise<UploadAnswer> {
     this.#reader = new ItemReader(how.digest !== undefined)
+    const { sizeBytes, charge, purchase } = how
+    if (sizeBytes !== undefined && charge === undefined && purchase === undefined)
+      this.#foresee = (header) => this.parts.acceptor.foresee(header, sizeBytes, uploader)
     try {
       const full = this.parts.full()
       if (full !== undefined) return full
@@ -76,6 +85,8 @@ export class Assembly {
     if (!this.#isAdmitted && this.#reader.header !== undefined) {
       this.#isAdmitted = true
       if (blockedOwners.has(normalizedAddress(this.#reader.header.owner))) return said.forbidden
+      const unpaid = await this.#foresee?.(this.#reader.header)
+      if (unpaid !== undefined) return unpaid
     }
     if (!this.#spool.write(bytes)) {
       await new Promise<void>((resolve) => {

@@ -77,6 +77,11 @@ export class Bundler {
   /** Said once, and not four times a second. */
   #isFailing = false
   readonly #orders: (() => void)[] = []
+  /** Bytes of items that waited at the last look at all of them, unknown before it; and `enteredBytes` of then. */
+  #waitingBytes = Number.POSITIVE_INFINITY
+  #enteredBytes = 0
+  /** Nothing is packed before. */
+  #packAfterMs = Number.NEGATIVE_INFINITY
 
   constructor(private readonly parts: BundlerParts) {}
 
@@ -180,9 +185,21 @@ export class Bundler {
     this.parts.meters.of('upload_items_given_up_total').add(givenUp)
   }
 
+  /** Whether all that wait are to be looked at: ten thousand take a tenth of a second, and rounds come several times a second. */
+  #mayBeFull(): boolean {
+    const { uploads, rules, clock } = this.parts
+    const [oldest] = uploads.oldest(1)
+    const first = oldest === undefined ? undefined : uploads.find(oldest)
+    if (oldest === undefined || clock.monotonic() < this.#packAfterMs) return false
+    if (first === undefined || clock.now() - first.receivedMs >= rules.waitMs) return true
+    const newBytes = uploads.enteredBytes - this.#enteredBytes
+    return uploads.waiting >= rules.itemsMax || this.#waitingBytes + newBytes >= rules.bytesMax
+  }
+
   /** Items for the next bundle; none where they may still wait for others. */
   #chosen(): AcceptedItem[] {
     const { uploads, rules, clock } = this.parts
+    if (!this.#mayBeFull()) return []
     const chosen: AcceptedItem[] = []
     let bytes = 0
     let isFull = false
@@ -196,6 +213,9 @@ export class Bundler {
       chosen.push(item)
       bytes += item.place.sizeBytes
     }
+    // What is left over by a bundle is looked at anew.
+    this.#waitingBytes = isFull ? Number.POSITIVE_INFINITY : bytes
+    this.#enteredBytes = uploads.enteredBytes
     const [first] = chosen
     const isDue = first !== undefined && clock.now() - first.receivedMs >= rules.waitMs
     return isDue || isFull || chosen.length === rules.itemsMax ? chosen : []
@@ -213,6 +233,7 @@ export class Bundler {
         { reason: (isRefusal(anchor) ? anchor : (reward as Refusal)).message },
         'no bundle can be packed',
       )
+      this.#packAfterMs = clock.monotonic() + againMs
       return
     }
     const tree = await data.tree()

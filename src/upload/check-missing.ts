@@ -1,3 +1,5 @@
+import { setImmediate as othersFirst } from 'node:timers/promises'
+import { FairSlots } from '../actor/fair-slots.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Request } from '../http/exchange.js'
 import { answerOf, jsonAnswer, textAnswer, type UploadAnswer } from './answers.js'
@@ -12,24 +14,47 @@ interface Asked {
   readonly owner: string
 }
 
+/** Hashes looked up in one turn, some 10 us each: others have theirs in between. */
+const atOnce = 100
+/** Requests that wait for their turn, of all clients and of one. */
+const slots = { max: 1, waitingMax: 200, eachMax: 20 }
+
 /**
  * Which of some contents an owner has not uploaded here: `{sha256: [hex], owner}` is answered by
  * `{missing: [hex], found: {hex: id}}`.
- * Content is the payload of an item whose signature was verified, and the owner is who signed it: nobody's word is taken.
+ * Content is the payload of an item whose signature was verified, and the owner is who signed it: nobody's word is taken. One
+ * request is looked up at a time, in turns and fairly, because each may have ten thousand hashes.
  */
-export async function checkMissing(request: Request, uploads: Uploads): Promise<UploadAnswer> {
-  const body = await request.body(bodyMaxBytes)
-  if (isRefusal(body)) return answerOf(body)
-  const asked = read(Buffer.from(body).toString())
-  if (typeof asked === 'string') return textAnswer(400, asked)
-  const missing: string[] = []
-  const found: Record<string, string> = {}
-  for (const hash of new Set(asked.sha256)) {
-    const id = uploads.ofContent(asked.owner, Buffer.from(hash, 'hex'))
-    if (id === undefined) missing.push(hash)
-    else found[hash] = id
+export class MissingContents {
+  readonly #slots = new FairSlots(slots)
+
+  constructor(private readonly uploads: Pick<Uploads, 'ofContent'>) {}
+
+  /** `client`: whose turn it takes. To be called before the handler first waits. */
+  async check(request: Request, client: string): Promise<UploadAnswer> {
+    const body = await request.body(bodyMaxBytes)
+    if (isRefusal(body)) return answerOf(body)
+    const slot = await this.#slots.wait(client)
+    if (isRefusal(slot)) return answerOf(slot)
+    try {
+      const asked = read(Buffer.from(body).toString())
+      return typeof asked === 'string' ? textAnswer(400, asked) : jsonAnswer(200, await this.#look(asked))
+    } finally {
+      slot()
+    }
   }
-  return jsonAnswer(200, { missing, found })
+
+  async #look({ sha256, owner }: Asked): Promise<object> {
+    const missing: string[] = []
+    const found: Record<string, string> = {}
+    for (const [at, hash] of [...new Set(sha256)].entries()) {
+      if (at % atOnce === atOnce - 1) await othersFirst()
+      const id = this.uploads.ofContent(owner, Buffer.from(hash, 'hex'))
+      if (id === undefined) missing.push(hash)
+      else found[hash] = id
+    }
+    return { missing, found }
+  }
 }
 
 /** What is wrong with it, where it is text. */

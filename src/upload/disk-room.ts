@@ -27,6 +27,11 @@ export class DiskRoom {
     return this.#freeBytes - this.minBytes
   }
 
+  /** So many bytes are being removed: they are counted as free before the next look. */
+  expect(bytes: number): void {
+    this.#freeBytes += bytes
+  }
+
   /** What uploaders are told; undefined where there is room for so many bytes more. */
   full(bytes = 0): UploadAnswer | undefined {
     return this.leftBytes >= bytes ? undefined : fullDisk

@@ -29,8 +29,8 @@ export interface Taken {
   readonly bytes: number
 }
 
-/** Wallets and ranges whose counts are kept in memory; all others are read from disk. */
-const rememberedMax = 50_000
+/** Wallets and ranges whose counts are kept in memory; all others are read from disk. Beyond it each is looked up once. */
+const rememberedMax = 4096
 
 /**
  * Bytes that wallets and address ranges have uploaded for free. Never filled up again. Counts on disk are moved in the same

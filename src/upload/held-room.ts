@@ -1,25 +1,31 @@
 import { networkOfAddress } from '../format/ip.js'
 import { roomMinBytes } from '../store/disk-full.js'
 import { textAnswer, type UploadAnswer } from './answers.js'
+import type { DiskRoom } from './disk-room.js'
 import { EvictionOrder, type Victim } from './evictable.js'
 
 export interface RoomBounds {
   /** Uploads in parts that are open at once; 10,000 where absent: one without a part takes some hundred bytes. */
   readonly placesMax?: number
-  /** Bytes on disk of all that is not whole yet. */
-  readonly maxBytes: number
-  /** That are free on the disk for everything: half of it at most is taken. */
-  readonly freeBytes: () => number
+  /** Bytes on disk of all; absent: as many as the disk has. */
+  readonly maxBytes?: number
+  /** The part of what the disk has for everything that may be held. */
+  readonly diskShare: number
+  /** The part of all that one address range may hold. */
+  readonly clientShare: number
+  readonly disk: Pick<DiskRoom, 'leftBytes' | 'expect'>
 }
+
+/** For parts of uploads, which may wait for a day. */
+export const sharesOfParts = { diskShare: 1 / 2, clientShare: 1 / 4 }
+/** For what is on its way in one request. */
+export const sharesOfRequests = { diskShare: 1, clientShare: 1 }
 
 const usualPlacesMax = 10_000
 /** Files of all uploads together. */
 const filesMax = 500_000
 /** Uploads that one address range may have open. */
 const placesEachMax = 1000
-/** An address range may hold this part of all bytes. */
-const shareParts = 4
-
 export interface HolderTerms {
   /** Whose share it takes: an address range; undefined: of this machine, bounded by the whole alone. */
   readonly client: string | undefined
@@ -57,8 +63,8 @@ export class Holder {
 }
 
 /**
- * Who holds how much of the disk with items that are not whole yet. Only bytes that have come are counted. One address range has
- * at most a quarter of them; where there is no room, who holds most gives some up (`EvictionOrder`) for who holds less.
+ * Who holds how much of the disk with items that are not whole yet. Only bytes that have come are counted. Where there is no
+ * room, who holds most gives some up (`EvictionOrder`) for who holds less.
  */
 export class HeldRoom {
   readonly #order = new EvictionOrder<Holder>()
@@ -81,7 +87,8 @@ export class HeldRoom {
 
   /** One more. What of it is on disk already comes by `grow`. */
   enter(terms: HolderTerms): Holder {
-    const holder = new Holder(terms, Math.ceil(this.bounds.maxBytes / filesMax))
+    const { maxBytes = 0 } = this.bounds
+    const holder = new Holder(terms, Math.ceil(maxBytes / filesMax))
     this.#places += holder.places
     if (terms.client !== undefined) count(this.#placesOf, terms.client, holder.places)
     this.#rank(holder)
@@ -129,7 +136,7 @@ export class HeldRoom {
     while (this.#places >= placesMax) {
       const victim = this.#order.forPlace()
       if (victim === undefined) return textAnswer(503, 'Too many uploads are open', again)
-      drop(victim)
+      this.#drop(victim)
     }
     return undefined
   }
@@ -141,24 +148,38 @@ export class HeldRoom {
     while (!this.#fits(bytes)) {
       const victim = this.#victimFor(holder, bytes)
       if (victim === undefined) return noRoom
-      drop(victim)
+      this.#drop(victim)
       if (holder.isGone) return gone
     }
     return undefined
   }
 
+  /** The same for one that holds nothing yet. */
+  roomForNew(who: Pick<HolderTerms, 'client' | 'isPaid'>, bytes: number): UploadAnswer | undefined {
+    const holder = this.enter({ ...who, hasPlace: false, drop: () => undefined })
+    const crowded = this.roomFor(holder, bytes)
+    this.leave(holder)
+    return crowded
+  }
+
   /** Why so many bytes would not be taken if they came now. Nothing is dropped for what may never come. */
   foresee(holder: Holder, bytes: number): UploadAnswer | undefined {
     if (holder.isGone) return gone
-    // Nothing of it could be written down: nobody gives room up for that.
-    if (this.bounds.freeBytes() < roomMinBytes) return diskFull
     const { client, terms } = holder
+    // Nothing of it could be written down: nobody gives room up for that.
+    if (terms.hasPlace && this.bounds.disk.leftBytes < roomMinBytes) return diskFull
     const own = client === undefined || terms.isPaid ? 0 : (this.#bytesOf.get(client) ?? 0) + bytes
-    if (own > this.#maxBytes() / shareParts) {
+    if (own > this.#maxBytes() * this.bounds.clientShare) {
       const text = 'Too many bytes of your uploads wait to be finalized: finish or cancel some'
       return textAnswer(429, text, again)
     }
     return this.#fits(1) || this.#victimFor(holder, 1) !== undefined ? undefined : noRoom
+  }
+
+  #drop({ one }: Victim<Holder>): void {
+    this.bounds.disk.expect(one.bytes)
+    one.terms.drop()
+    if (!one.isGone) throw new Error('an upload was dropped and still holds its room')
   }
 
   #fits(bytes: number): boolean {
@@ -166,8 +187,8 @@ export class HeldRoom {
   }
 
   #maxBytes(): number {
-    const { maxBytes, freeBytes } = this.bounds
-    return Math.min(maxBytes, (Math.max(0, freeBytes()) + this.#bytes) / 2)
+    const { maxBytes = Number.POSITIVE_INFINITY, disk, diskShare } = this.bounds
+    return Math.min(maxBytes, (Math.max(0, disk.leftBytes) + this.#bytes) * diskShare)
   }
 
   /** Who holds more than this one would: only then it is fair. */
@@ -187,11 +208,6 @@ const again = '\r\nRetry-After: 60'
 const noRoom = textAnswer(503, 'Too many parts wait to be finalized', again)
 const diskFull = textAnswer(503, 'the disk is full', again)
 const gone = textAnswer(503, 'The upload was dropped, because others needed its room: begin it again', again)
-
-function drop({ one }: Victim<Holder>): void {
-  one.terms.drop()
-  if (!one.isGone) throw new Error('an upload was dropped and still holds its room')
-}
 
 function count(counts: Map<string, number>, name: string, more: number): void {
   const sum = (counts.get(name) ?? 0) + more

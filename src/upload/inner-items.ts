@@ -54,6 +54,8 @@ export class InnerItems {
   #wake: (() => void) | undefined
   /** By bundle: who waits until it was looked into. */
   readonly #waiting = new Map<Id, () => void>()
+  #isOfAll = false
+  #last: Id | undefined
 
   constructor(private readonly parts: InnerItemsParts) {
     this.#aborted = new Promise((resolve) => {
@@ -97,7 +99,7 @@ export class InnerItems {
     const { uploads, closing, say } = this.parts
     while (!closing.aborted) {
       uploads.environment.refresh()
-      const id = uploads.firstUnopened()
+      const id = this.#next()
       if (id === undefined) {
         await this.#woken()
         continue
@@ -111,6 +113,16 @@ export class InnerItems {
       if (!(await writePatiently(opened, closing, say))) return
       this.#waiting.get(id)?.()
     }
+  }
+
+  /** By turns one whose uploader waits, the first that came, and one of all. */
+  #next(): Id | undefined {
+    const { uploads } = this.parts
+    this.#isOfAll = !this.#isOfAll
+    const [waited] = this.#waiting.keys()
+    if (!this.#isOfAll && waited !== undefined && uploads.isUnopened(waited)) return waited
+    this.#last = uploads.nextUnopened(this.#last)
+    return this.#last
   }
 
   #woken(): Promise<void> {

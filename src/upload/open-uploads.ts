@@ -243,7 +243,13 @@ export class OpenUploads {
       isUnused = true
     })
     const digest = records.find(id)?.appended?.digest
-    const how = { onHeld: moved('FINALIZING'), digest, ...(charge === undefined ? {} : { charge }) }
+    const { bytes: sizeBytes } = live.holder
+    const how = {
+      onHeld: moved('FINALIZING'),
+      digest,
+      sizeBytes,
+      ...(charge === undefined ? {} : { charge }),
+    }
     const answer = await new Assembly(this.parts).run(paths, uploader, moved('VALIDATING'), how)
     const outcome = outcomeOf(answer)
     const record = records.find(id)

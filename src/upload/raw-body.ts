@@ -7,9 +7,19 @@ import type { BodyFlow, BodySink, Request } from '../http/exchange.js'
 import { codeOf } from '../store/blobs.js'
 import { diskRefusal } from '../store/disk-error.js'
 import { makeFolder } from '../store/folder.js'
+import type { UploadAnswer } from './answers.js'
 
 /** More lies in a file: so a hundred uploads at once take 25 MiB of memory. */
 const memoryMaxBytes = 262_144
+
+export interface RawPlace {
+  readonly folder: string
+  readonly maxBytes: number
+  /** Bytes came that go to the disk. An answer: there is no room for them. */
+  readonly hold: (bytes: number) => UploadAnswer | undefined
+  /** Asked again and again as the body grows; absent: its length is known. An answer: no more of it is wanted. */
+  readonly closedAt?: ((bytes: number) => Promise<UploadAnswer | undefined>) | undefined
+}
 
 /** Bytes of a request that are to be signed here: an item needs its signature in front, which is known in the end. */
 export class RawBody implements BodySink {
@@ -19,27 +29,29 @@ export class RawBody implements BodySink {
   #sizeBytes = 0
   #file: Promise<FileHandle> | undefined
   #writing: Promise<void> = Promise.resolve()
-  #failure: Refusal | undefined
+  #failure: Refusal | UploadAnswer | undefined
+  /** At this size it is asked again whether more is wanted. */
+  #askAtBytes = 2 * memoryMaxBytes
   #held = 0
-  #resolve: (outcome: RawBody | Refusal) => void = () => undefined
+  #resolve: (outcome: RawBody | Refusal | UploadAnswer) => void = () => undefined
 
   /**
    * `folder`: for what is large, emptied at each start. Of more than `maxBytes` nothing is kept. `onPiece` sees all bytes in
    * order, each valid until it returns.
    */
   constructor(
-    private readonly place: { readonly folder: string; readonly maxBytes: number },
+    private readonly place: RawPlace,
     private readonly onPiece: (bytes: Uint8Array) => void,
   ) {
     this.#path = join(place.folder, randomUUID())
   }
 
   /**
-   * Resolves with itself when all is here, and with a refusal where it is not. Nothing is read on before `gate` has resolved;
+   * Resolves with itself when all is here, and with why not where it is not. Nothing is read on before `gate` has resolved;
    * where that says no, `drop` is called. To be called before the handler first waits.
    */
-  take(request: Request, gate: Promise<boolean>): Promise<RawBody | Refusal> {
-    const arrived = new Promise<RawBody | Refusal>((resolve) => {
+  take(request: Request, gate: Promise<boolean>): Promise<RawBody | Refusal | UploadAnswer> {
+    const arrived = new Promise<RawBody | Refusal | UploadAnswer>((resolve) => {
       this.#resolve = resolve
     })
     this.#flow = request.stream(this)
@@ -60,10 +72,7 @@ export class RawBody implements BodySink {
     if (this.#failure !== undefined) return
     this.#sizeBytes += bytes.length
     if (this.#sizeBytes > this.place.maxBytes) {
-      this.#failure = refuse('too-large', 'client', 'the body is too large')
-      this.#flow?.pause()
-      // The rest is not waited for.
-      void this.#end(undefined)
+      this.fail(refuse('too-large', 'client', 'the body is too large'))
       return
     }
     this.onPiece(bytes)
@@ -71,8 +80,29 @@ export class RawBody implements BodySink {
     if (this.#file === undefined && this.#sizeBytes <= memoryMaxBytes) return
     const waiting = this.#pieces
     this.#pieces = []
+    const noRoom = this.place.hold(waiting.reduce((sum, piece) => sum + piece.length, 0))
+    if (noRoom !== undefined) {
+      this.fail(noRoom)
+      return
+    }
     this.#writing = this.#writing.then(() => this.#write(waiting))
     this.#hold(this.#writing.then(() => true))
+    const { closedAt } = this.place
+    if (closedAt === undefined || this.#sizeBytes <= this.#askAtBytes) return
+    this.#askAtBytes = this.#sizeBytes * 2
+    this.#hold(
+      closedAt(this.#sizeBytes).then((answer) => {
+        if (answer !== undefined) this.fail(answer)
+        return answer === undefined
+      }),
+    )
+  }
+
+  /** Nothing of it is kept, and the rest is not waited for. */
+  fail(why: Refusal | UploadAnswer): void {
+    this.#failure ??= why
+    this.#flow?.pause()
+    void this.#end(undefined)
   }
 
   /** Reads no more until it is over. */
@@ -97,7 +127,7 @@ export class RawBody implements BodySink {
       for (const piece of pieces) await file.writev([piece])
     } catch (error) {
       if (codeOf(error) === undefined) throw error
-      this.#failure = diskRefusal(error)
+      this.fail(diskRefusal(error))
     }
   }
 

@@ -43,6 +43,8 @@ interface Intake {
   /** Nothing is read on before it has said nothing. An answer: the bytes are not wanted. */
   readonly closed: Promise<UploadAnswer | undefined>
   readonly maxBytes: number
+  /** Asked as more and more of a body comes whose length was not announced. */
+  readonly closedAt?: (bytes: number) => Promise<UploadAnswer | undefined>
   /** Where there are more. */
   readonly onMore: UploadAnswer
   /** All are here: how they are paid for. An answer: they are not. */
@@ -55,6 +57,7 @@ const noLength = textAnswer(
   411,
   'Missing Content Length. Content Length is required for x402 upload, but for what is free or paid for by the same request.',
 )
+const noRoom = textAnswer(503, 'The disk of this service is nearly full', '\r\nRetry-After: 60')
 const signatureType = 1
 /** Type, signature, owner, two flags, two counts. */
 const bareHeaderBytes = 2 + 512 + 512 + 2 + 16
@@ -113,10 +116,18 @@ export class RawUpload {
   #streamed(request: Request, wish: Wish, uploader: Uploader): Intake {
     const { payments, pools, itemMaxBytes } = this.parts
     const { brought, sizeBytes: overhead } = wish
+    const paying = (sizeBytes: number, { order, ...rest }: Brought): Brought => ({
+      ...rest,
+      order: { ...order, bytes: sizeBytes },
+    })
+    const paidFor = async (bytes: number): Promise<UploadAnswer | undefined> =>
+      brought && payments.gate(paying(overhead + bytes, brought), overhead + bytes)
     const most = brought === undefined ? Math.min(pools.rules.itemMaxBytes, itemMaxBytes) : itemMaxBytes
     return {
       closed: brought === undefined ? Promise.resolve(undefined) : payments.gate(brought, overhead),
       maxBytes: Math.max(0, most - overhead),
+      // A small payment must not bring ten gigabytes here.
+      ...(brought === undefined ? {} : { closedAt: (bytes) => paidFor(bytes) }),
       onMore: brought === undefined ? noLength : tooLarge(itemMaxBytes),
       how: async (bytes, digest) => {
         const sized = { ...wish, sizeBytes: overhead + bytes }
@@ -126,8 +137,7 @@ export class RawUpload {
             ? ((await this.#gate(request, sized)) ?? noLength)
             : this.#how(undefined, digest, free)
         }
-        const paying = { ...brought, order: { ...brought.order, bytes: sized.sizeBytes } }
-        return (await payments.gate(paying, sized.sizeBytes)) ?? this.#how(paying, digest, undefined)
+        return (await paidFor(bytes)) ?? this.#how(paying(sized.sizeBytes, brought), digest, undefined)
       },
     }
   }
@@ -157,29 +167,47 @@ export class RawUpload {
     request: Request,
     uploader: Uploader,
     wish: Wish,
-    { closed, maxBytes, onMore, how, broken }: Intake,
+    { closed, closedAt, maxBytes, onMore, how, broken }: Intake,
   ): Promise<UploadAnswer> {
     const item = new RawItem(this.parts.owner, [...wish.tags, ...this.#ownTags(wish)])
     const digest = createHash('sha256').update(encodeTags(wish.tags))
-    const body = new RawBody({ folder: this.parts.folder, maxBytes }, (bytes) => {
+    const { arriving, folder } = this.parts
+    const holder = arriving.enter({
+      client: uploader.range,
+      hasPlace: false,
+      isPaid: wish.brought !== undefined,
+      drop: () => {
+        arriving.leave(holder)
+        body.fail(noRoom)
+      },
+    })
+    const hold = (bytes: number): UploadAnswer | undefined => {
+      const crowded = arriving.roomFor(holder, bytes)
+      if (crowded === undefined) arriving.grow(holder, bytes, 0)
+      return crowded
+    }
+    const body = new RawBody({ folder, maxBytes, hold, closedAt }, (bytes) => {
       digest.update(bytes)
       item.update(bytes)
     })
-    const arriving = body.take(
+    const coming = body.take(
       request,
       closed.then((answer) => answer === undefined),
     )
     try {
       const answer = await closed
       if (answer !== undefined) return answer
-      const arrived = await arriving
-      if (isRefusal(arrived)) {
+      const arrived = await coming
+      if (!(arrived instanceof RawBody)) {
         await broken?.()
+        if (!isRefusal(arrived)) return arrived
         return arrived.refused === 'too-large' ? onMore : answerOf(arrived)
       }
+      arriving.setBusy(holder, true)
       const terms = await how(body.sizeBytes, digest.digest('base64url'))
       return 'status' in terms ? terms : await this.#sign(item, body, uploader, terms)
     } finally {
+      arriving.leave(holder)
       await body.drop()
     }
   }

@@ -5,7 +5,7 @@ import { htmlType, publicShortly, takesPages } from '../http/small-answer.js'
 import { checksumAddress } from '../proof/ethereum.js'
 import { jsonAnswer, said, type UploadAnswer } from './answers.js'
 import { type AskedCredits, askedCreditsRoutes } from './asked-credits.js'
-import { checkMissing } from './check-missing.js'
+import { MissingContents } from './check-missing.js'
 import type { FreePools } from './free-pools.js'
 import { idIn, type UploadRoute } from './service.js'
 import type { SingleUpload } from './single-upload.js'
@@ -33,6 +33,7 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
   const { uploads, single, clients, info, page, credits, health, pools } = parts
   const post = (request: Request, token: string | undefined): Promise<UploadAnswer> =>
     single.take(request, uploaderOf(request, clients, token))
+  const missing = new MissingContents(uploads)
   const about = (): UploadAnswer => jsonAnswer(200, info(), publicShortly)
   const front = (request: Request): UploadAnswer => {
     const varying = `${publicShortly}\r\nVary: Accept`
@@ -61,8 +62,8 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
       method: 'POST',
       path: '/check-missing',
       summary: 'Which contents an owner has not uploaded here, by their SHA-256',
-      statuses: [200, 400, 413],
-      act: (request) => checkMissing(request, uploads),
+      statuses: [200, 400, 413, 503],
+      act: (request) => missing.check(request, clients.of(request).address),
     },
     { ...takes, path: '/tx', act: (request) => post(request, undefined) },
     { ...takes, path: '/tx/{token}', act: (request, { token }) => post(request, token) },

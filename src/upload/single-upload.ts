@@ -5,7 +5,8 @@ import type { BodyFlow, BodySink, Request } from '../http/exchange.js'
 import { normalizedAddress } from '../proof/address.js'
 import type { DurableLog } from '../store/segments/durable-log.js'
 import type { Acceptor } from './acceptor.js'
-import { answerOf, said, tooLarge, type UploadAnswer, unreadable } from './answers.js'
+import { answerOf, said, textAnswer, tooLarge, type UploadAnswer, unreadable } from './answers.js'
+import type { HeldRoom, Holder } from './held-room.js'
 import { ItemReader } from './item-reader.js'
 import type { Purchase } from './sales.js'
 import { wholeDigestIn } from './sent-digests.js'
@@ -21,6 +22,8 @@ export interface SingleUploadParts {
   readonly blockedOwners: ReadonlySet<string>
   /** Undefined: there is room, for so many bytes more. */
   readonly full: (bytes?: number) => UploadAnswer | undefined
+  /** What requests bring that are not over. */
+  readonly arriving: HeldRoom
 }
 
 /** What a single upload is besides its item. */
@@ -36,7 +39,7 @@ export class SingleUpload {
 
   /** Reads the item as it comes, and answers. To be called before the handler first waits. */
   take(request: Request, uploader: Uploader, terms: UploadTerms = {}): Promise<UploadAnswer> {
-    const early = this.#early(request)
+    const early = this.#early(request, uploader, terms)
     if (early !== undefined) return Promise.resolve(early)
     return new Promise((resolve, reject) => {
       const arrival = new Arrival(this.parts, uploader, terms, request, resolve, reject)
@@ -45,13 +48,16 @@ export class SingleUpload {
   }
 
   /** What the head alone decides. */
-  #early(request: Request): UploadAnswer | undefined {
+  #early(request: Request, { range }: Uploader, terms: UploadTerms): UploadAnswer | undefined {
+    const { arriving, full, itemMaxBytes } = this.parts
     const type = request.header('content-type')
     if (type !== undefined && bareType(type) !== unknownType) return said.contentType
     const size = lengthOf(request) ?? 0
-    const full = this.parts.full(size)
-    if (full !== undefined) return full
-    return size > this.parts.itemMaxBytes ? tooLarge(this.parts.itemMaxBytes) : undefined
+    const noRoom = full(size)
+    if (noRoom === undefined) return size > itemMaxBytes ? tooLarge(itemMaxBytes) : undefined
+    // Those make room that hold most, and nobody for what is only announced.
+    const now = Math.min(size, foreseenMinBytes)
+    return arriving.roomForNew({ client: range, isPaid: terms.purchase !== undefined }, now) && noRoom
   }
 }
 
@@ -59,6 +65,12 @@ export class SingleUpload {
 const spamBytes = 100_372
 /** Smaller ones are here before anybody could be asked. */
 const foreseenMinBytes = 262_144
+
+const dropped = textAnswer(
+  503,
+  'The disk of this service is nearly full, and others who send less need its room',
+  '\r\nRetry-After: 60',
+)
 
 /** The length of a body; undefined: it comes in chunks. */
 export function lengthOf(request: Request): number | undefined {
@@ -76,6 +88,10 @@ class Arrival implements BodySink {
   #declared: number | undefined
   #isOver = false
   #isAdmitted = false
+  /** What it holds of the disk; absent while it is small. */
+  #holder: Holder | undefined
+  /** Of a body whose length is not known: at this size it is asked again whether it could be paid for. */
+  #askAtBytes = foreseenMinBytes
   /** Questions that are open: the body waits for their answers. */
   #held = 0
   #answered: Promise<unknown> = Promise.resolve()
@@ -120,13 +136,42 @@ class Arrival implements BodySink {
     const refusal = this.#reader.push(bytes)
     if (refusal !== undefined) this.#end(unreadable(refusal))
     else if (this.#reader.sizeBytes > this.parts.itemMaxBytes) this.#end(tooLarge(this.parts.itemMaxBytes))
-    // Others write, too: the disk may be full before a large body is here.
-    const full = this.#reader.sizeBytes > foreseenMinBytes ? this.parts.full() : undefined
-    if (full !== undefined) this.#end(full)
+    const crowded = this.#reader.sizeBytes > foreseenMinBytes ? this.#grow(bytes.length) : undefined
+    if (crowded !== undefined) this.#end(crowded)
     if (this.#isOver) return
     if (!this.#isAdmitted && this.#reader.header !== undefined && !this.#admit(this.#reader.header)) return
+    this.#askAgain()
     if (!this.#spool.write(bytes)) this.#flow?.pause()
     else if (this.#spool.refusal !== undefined) this.#end(answerOf(this.#spool.refusal))
+  }
+
+  /** Counts what is on disk. Others write, too: the disk may be full before a large body is here. */
+  #grow(bytes: number): UploadAnswer | undefined {
+    const { arriving, full } = this.parts
+    const isFirst = this.#holder === undefined
+    this.#holder ??= arriving.enter({
+      client: this.uploader.range,
+      hasPlace: false,
+      isPaid: this.terms.purchase !== undefined,
+      drop: () => this.#end(dropped),
+    })
+    const more = isFirst ? this.#reader.sizeBytes : bytes
+    const crowded = arriving.roomFor(this.#holder, more) ?? full()
+    if (crowded === undefined) arriving.grow(this.#holder, more, isFirst ? 1 : 0)
+    return crowded
+  }
+
+  #leave(): void {
+    if (this.#holder !== undefined) this.parts.arriving.leave(this.#holder)
+  }
+
+  /** A body whose length was not announced must be paid for at each size that it reaches. */
+  #askAgain(): void {
+    const { header, sizeBytes } = this.#reader
+    if (this.#declared !== undefined || this.terms.purchase !== undefined || header === undefined) return
+    if (sizeBytes <= this.#askAtBytes) return
+    this.#askAtBytes = sizeBytes * 2
+    this.#hold(this.parts.acceptor.foresee(header, sizeBytes, this.uploader))
   }
 
   /** What the item's header decides. False: it is decided. */
@@ -161,6 +206,7 @@ class Arrival implements BodySink {
       return
     }
     this.#isOver = true
+    if (this.#holder !== undefined) this.parts.arriving.setBusy(this.#holder, true)
     const { purchase } = this.terms
     void this.parts.acceptor
       .accept(item, this.#spool, this.uploader, {
@@ -168,7 +214,10 @@ class Arrival implements BodySink {
         ...(purchase === undefined ? {} : { purchase }),
       })
       .then(this.resolve, this.reject)
-      .finally(() => this.#spool.drop())
+      .finally(() => {
+        this.#leave()
+        return this.#spool.drop()
+      })
   }
 
   /** Nothing more of it is wanted. */
@@ -176,6 +225,7 @@ class Arrival implements BodySink {
     if (this.#isOver) return
     this.#isOver = true
     this.#flow?.pause()
+    this.#leave()
     void this.#spool.drop()
     this.resolve(answer)
   }

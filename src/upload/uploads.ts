@@ -126,6 +126,8 @@ export class Uploads {
   /** For all who write to these tables. */
   readonly environment: Environment
   readonly pending: PendingItems<AcceptedItem>
+  /** Of items that were accepted since the start, at least: those of a transaction that had to run twice count twice. */
+  enteredBytes = 0
   readonly #items: Table
   readonly #waiting: Table
   readonly #words: Table
@@ -173,10 +175,15 @@ export class Uploads {
     return inner === undefined ? undefined : this.find(inner.parent)
   }
 
-  /** An accepted bundle that was not looked into yet. */
-  firstUnopened(): Id | undefined {
-    for (const key of this.#unopened.keys({ limit: 1 })) return idOfBytes(key)
-    return undefined
+  /**
+   * An accepted bundle that was not looked into yet: the next behind `after` by its id, and from the beginning behind the last
+   * one. So each has its turn, whatever ids others make.
+   */
+  nextUnopened(after?: Id): Id | undefined {
+    const start = after === undefined ? undefined : Buffer.concat([idBytes(after), Buffer.of(0)])
+    for (const key of this.#unopened.keys({ limit: 1, ...(start === undefined ? {} : { start }) }))
+      return idOfBytes(key)
+    return after === undefined ? undefined : this.nextUnopened()
   }
 
   isUnopened(id: Id): boolean {
@@ -220,7 +227,8 @@ export class Uploads {
 
   /** Only inside a `write` of the environment, as all below. One that was accepted, with all that follows from it. */
   enter(item: AcceptedItem): void {
-    const { digest, owner, id, isBundle } = item
+    const { digest, owner, id, isBundle, place } = item
+    this.enteredBytes += place.sizeBytes
     this.put(item)
     this.#waiting.put(waitingKey(item), none)
     if (digest !== undefined) this.putContent(owner, Buffer.from(digest, 'base64url'), id)

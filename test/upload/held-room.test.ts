@@ -1,5 +1,5 @@
 import t from 'tap'
-import { HeldRoom, type Holder } from '../../src/upload/held-room.js'
+import { HeldRoom, type Holder, sharesOfParts, sharesOfRequests } from '../../src/upload/held-room.js'
 
 /** One upload, and whether it was dropped for others. */
 interface Upload {
@@ -8,9 +8,10 @@ interface Upload {
 }
 
 const plenty = 1e15
+const expect = (): void => undefined
 
 function roomOf(placesMax: number, maxBytes: number): { room: HeldRoom; enter: typeof enter } {
-  const room = new HeldRoom({ placesMax, maxBytes, freeBytes: () => plenty })
+  const room = new HeldRoom({ placesMax, maxBytes, ...sharesOfParts, disk: { leftBytes: plenty, expect } })
   function enter(client: string | undefined, bytes = 0, isPaid = false): Upload {
     const drop = (): void => {
       upload.isDropped = true
@@ -92,10 +93,12 @@ t.test('who holds most gets no more room by dropping others', async (t) => {
 })
 
 t.test('half of what the disk has is left to others', async (t) => {
-  const room = new HeldRoom({ placesMax: 10, maxBytes: 1e12, freeBytes: () => 1e9 - room.bytes })
+  const disk = { leftBytes: 1e9, expect }
+  const room = new HeldRoom({ ...sharesOfParts, maxBytes: 1e12, disk })
   const holder = room.enter({ client: undefined, hasPlace: true, isPaid: false, drop: () => undefined })
   t.equal(room.roomFor(holder, 5e8), undefined)
   room.grow(holder, 5e8, 1)
+  disk.leftBytes -= 5e8
   t.match(room.roomFor(holder, 1), { status: 503 })
 })
 
@@ -107,4 +110,32 @@ t.test('many files of one byte take the room of who sends them', async (t) => {
   const mine = enter('10.3.0.1')
   t.equal(room.roomFor(mine.holder, 10), undefined)
   t.strictSame([files.isDropped, bytes.isDropped], [true, false])
+})
+
+t.test('on a full disk who sends most in one request makes room for who sends less', async (t) => {
+  const disk = {
+    leftBytes: 900,
+    expect: (bytes: number) => {
+      disk.leftBytes += bytes
+    },
+  }
+  const room = new HeldRoom({ ...sharesOfRequests, disk })
+  const dropped: string[] = []
+  const enter = (client: string, bytes: number): Holder => {
+    const drop = (): void => {
+      dropped.push(client)
+      room.leave(holder)
+    }
+    const holder = room.enter({ client, hasPlace: false, isPaid: false, drop })
+    t.equal(room.roomFor(holder, bytes), undefined)
+    room.grow(holder, bytes, 1)
+    disk.leftBytes -= bytes
+    return holder
+  }
+  enter('10.1.0.1', 400)
+  const most = enter('10.2.0.1', 500)
+  t.match(room.roomFor(most, 100), { status: 503 })
+  t.equal(room.roomForNew({ client: '10.3.0.1', isPaid: false }, 100), undefined)
+  t.strictSame(dropped, ['10.2.0.1'], 'one is enough')
+  t.equal(disk.leftBytes, 500)
 })

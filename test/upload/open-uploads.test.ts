@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import type { Environment } from '../../src/store/lmdb.js'
-import { HeldRoom } from '../../src/upload/held-room.js'
+import { HeldRoom, sharesOfParts, sharesOfRequests } from '../../src/upload/held-room.js'
 import { type MultipartRecord, MultipartRecords, uploadLivesMs } from '../../src/upload/multipart-records.js'
 import { OpenUploads, type OpenUploadsParts } from '../../src/upload/open-uploads.js'
 import { PartFiles } from '../../src/upload/part-files.js'
@@ -42,6 +42,8 @@ async function settled(clock: DayClock, records: MultipartRecords): Promise<void
   while (clock.settle())
 }
 
+const disk = { leftBytes: 1e15, expect: () => undefined }
+
 const never = (): never => {
   throw new Error('no item is made in this test')
 }
@@ -62,10 +64,11 @@ function sceneOf(t: Test, environment: Environment, clock = new DayClock(), fold
     itemMaxBytes: 1e9,
     blockedOwners: new Set(),
     full: () => undefined,
+    arriving: new HeldRoom({ ...sharesOfRequests, disk }),
     uploads: new Uploads(environment),
     records,
     files: new PartFiles(folder),
-    room: new HeldRoom({ placesMax, maxBytes: 1e12, freeBytes: () => 1e15 }),
+    room: new HeldRoom({ ...sharesOfParts, placesMax, maxBytes: 1e12, disk }),
     clock,
     say: silentLog,
   })

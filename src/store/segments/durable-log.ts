@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { diskRefusal } from '../disk-error.js'
 import { type Disk, systemDisk } from './disk.js'
-import { LogDraft, metaMaxBytes } from './log-draft.js'
+import { growMinBytes, LogDraft, metaMaxBytes } from './log-draft.js'
 import { LogFile, type LogPlace, logFileName } from './log-file.js'
 import { type LoggedItem, type ScanOutcome, scanLog } from './log-scan.js'
 import { PieceMemory } from './piece-memory.js'
@@ -153,7 +153,7 @@ export class DurableLog {
       append: (payload, digest, meta) => this.append(payload, digest, meta),
       flushed: (place, until) => this.flushed(place, until),
       withdraw: (place, metaBytes) => this.#withdraw(place, metaBytes),
-      create: () => this.#create(growBytes),
+      create: () => this.#create(Math.min(growMinBytes, growBytes)),
       adopt: (file) => {
         this.#items.set(file.number, 1)
         this.#seal(file)

@@ -27,6 +27,9 @@ export const metaMaxBytes = 61_440
 /** Where the payload begins in a file of its own: behind the header and all the room that a meta may need, at a page. */
 const payloadAt = 65_536
 
+/** Room that a file for one item gets first: for its beginning. */
+export const growMinBytes = 1_048_576
+
 /** Bytes that may wait for the disk while more come in. */
 const behindMaxBytes = 64 * 1024 * 1024
 
@@ -89,7 +92,9 @@ export class LogDraft {
     const at = payloadAt + this.#sizeBytes
     try {
       while (at + piece.length > this.#roomEnd) {
-        const roomEnd = this.#roomEnd + this.home.growBytes()
+        // As much as came, so that many that have only begun take no room from others.
+        const more = Math.min(this.home.growBytes(), Math.max(growMinBytes, this.#sizeBytes))
+        const roomEnd = this.#roomEnd + more
         file.resize(roomEnd)
         this.#roomEnd = roomEnd
       }

@@ -193,6 +193,22 @@ t.test('on a small disk little is reserved at once', async (t) => {
   await log.close()
 })
 
+t.test('an item that has only begun takes little more room than came of it', async (t) => {
+  const folder = t.testdir()
+  const log = await DurableLog.open(folder, { ...durableLogDefaults, sharedMaxBytes: 1000 }, () => undefined)
+  const draft = log.draft()
+  const held = (): number => readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).blocks * 512, 0)
+  for (const [pieces, most] of [
+    [1, 2 ** 20],
+    [40, 6 * 2 ** 20],
+  ] as const) {
+    for (let at = 0; at < pieces; at += 1) await draft.write(Buffer.alloc(65_536, 1))
+    t.ok(held() <= most + 8192, `${held()} bytes on disk`)
+  }
+  await draft.discard()
+  await log.close()
+})
+
 t.test('no power cut loses what was confirmed as durable', async (t) => {
   for (let round = 0; round < 100; round += 1) {
     const folder = join(scratch('log'), 'log')

@@ -1,0 +1,249 @@
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { Clients } from '../../src/admission/clients.js'
+import { isRefusal, refuse } from '../../src/format/refusal.js'
+import type { BodySink, Request } from '../../src/http/exchange.js'
+import { makePage } from '../../src/http/page.js'
+import type { CreditsPort, UsdcPort } from '../../src/payment/port.js'
+import { verifyItemMessage } from '../../src/proof/item.js'
+import type { Environment } from '../../src/store/lmdb.js'
+import { DurableLog, durableLogDefaults } from '../../src/store/segments/durable-log.js'
+import { Acceptor } from '../../src/upload/acceptor.js'
+import type { UploadAnswer } from '../../src/upload/answers.js'
+import { CreditCharging } from '../../src/upload/credit-charging.js'
+import { FreePools, type FreeRules } from '../../src/upload/free-pools.js'
+import { HeldRoom, sharesOfParts, sharesOfRequests } from '../../src/upload/held-room.js'
+import { ItemAnnouncer } from '../../src/upload/item-announcer.js'
+import { Multipart } from '../../src/upload/multipart.js'
+import { MultipartRecords } from '../../src/upload/multipart-records.js'
+import { multipartRoutes } from '../../src/upload/multipart-routes.js'
+import { OpenUploads } from '../../src/upload/open-uploads.js'
+import { PaidParts } from '../../src/upload/paid-parts.js'
+import { PartFiles } from '../../src/upload/part-files.js'
+import { RawUpload } from '../../src/upload/raw-upload.js'
+import { ResumableUploads } from '../../src/upload/resumable.js'
+import { resumableRoutes } from '../../src/upload/resumable-routes.js'
+import { uploadRoutes } from '../../src/upload/routes.js'
+import { Sales } from '../../src/upload/sales.js'
+import { ItemSelling } from '../../src/upload/selling.js'
+import type { UploadRoute } from '../../src/upload/service.js'
+import { SingleUpload } from '../../src/upload/single-upload.js'
+import { UploadHealth } from '../../src/upload/upload-health.js'
+import { pageScripts } from '../../src/upload/upload-page.js'
+import { Uploads } from '../../src/upload/uploads.js'
+import { usdcUploadRoutes } from '../../src/upload/usdc-routes.js'
+import { UsdcUploads } from '../../src/upload/usdc-uploads.js'
+
+export interface UploadRig {
+  readonly routes: readonly UploadRoute[]
+  readonly uploads: Uploads
+  readonly records: MultipartRecords
+  readonly open: OpenUploads
+  readonly pools: FreePools
+  readonly room: HeldRoom
+  readonly arriving: HeldRoom
+  /** Questions to the payment service, by their names. */
+  readonly asked: string[]
+}
+
+export interface RigOptions {
+  readonly free?: FreeRules
+  /** Credits are enough for everything. Absent: for nothing. */
+  readonly isRich?: boolean
+}
+
+const allFree: FreeRules = { itemMaxBytes: 107_520, walletBytes: 1e9, rangeBytes: 1e9, exemptWallets: [] }
+export const unpaidWords = 'Insufficient balance'
+
+/** The upload service with all its routes, in this process, over these tables; who pays and the chain's height are scripted. */
+export async function uploadRig(
+  t: Test,
+  environment: Environment,
+  { free = allFree, isRich = false }: RigOptions = {},
+): Promise<UploadRig> {
+  const closing = new AbortController()
+  const folder = t.testdir()
+  const asked: string[] = []
+  const tell =
+    <T>(word: string, value: T) =>
+    async (): Promise<T> => {
+      asked.push(word)
+      return value
+    }
+  const credits = {
+    price: tell('price', { winc: '5' }),
+    check: tell('check', { isEnough: isRich, isUnknownWallet: false, winc: '5', balance: '0' }),
+    reserve: tell(
+      'reserve',
+      isRich ? { paid: true, winc: '5' } : { paid: false, winc: '5', isUnknownWallet: false },
+    ),
+    settle: tell('settle', { winc: '5' }),
+    refund: tell('refund', { winc: '5' }),
+    approve: tell('approve', refuse('busy', 'self', 'not here')),
+    revoke: tell('revoke', []),
+  } as CreditsPort
+  const usdc = {
+    offer: tell('offer', { status: 402, json: {}, lines: '' }),
+    look: tell('look', { status: 402, json: {}, lines: '' }),
+    units: tell('units', { units: '1', network: 'base' }),
+  } as unknown as UsdcPort
+  const uploads = new Uploads(environment)
+  const pools = new FreePools(uploads.environment, free)
+  const sales = new Sales(uploads.environment)
+  const log = await DurableLog.open(join(folder, 'log'), durableLogDefaults, () => undefined)
+  const disk = { leftBytes: 1e12, expect: () => undefined }
+  const signing = {
+    receipt: async () => new Uint8Array(512),
+    data: async () => new Uint8Array(512),
+    isBehind: false,
+  }
+  const acceptor = new Acceptor({
+    uploads,
+    closing: closing.signal,
+    clock: systemClock,
+    say: silentLog,
+    height: () => 1,
+    verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
+    charging: new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal),
+    announcer: new ItemAnnouncer(undefined, closing.signal),
+    selling: new ItemSelling({ sales, clock: systemClock, say: silentLog, log }),
+    signing,
+    terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
+  })
+  const arriving = new HeldRoom({ ...sharesOfRequests, disk })
+  const room = new HeldRoom({ ...sharesOfParts, maxBytes: 1e10, disk })
+  const taking = {
+    acceptor,
+    log,
+    itemMaxBytes: 1e9,
+    blockedOwners: new Set<string>(),
+    full: () => undefined,
+    arriving,
+  }
+  const clients = new Clients(
+    { trustedProxies: ['192.0.2.1'], exempt: [], ipv6PrefixBits: 64 },
+    { low: 0, high: 0 },
+  )
+  const single = new SingleUpload(taking)
+  const payments = new UsdcUploads({ sales, single, protocol: 'http', usdc })
+  const records = new MultipartRecords(uploads.environment, systemClock)
+  const paid = new PaidParts({ payments, usdc, credits, records, itemMaxBytes: 1e9, clock: systemClock })
+  const files = new PartFiles(join(folder, 'parts'))
+  const open = new OpenUploads({
+    ...taking,
+    uploads,
+    records,
+    paid,
+    files,
+    room,
+    clock: systemClock,
+    say: silentLog,
+  })
+  const raw = new RawUpload({
+    ...taking,
+    pools,
+    payments,
+    signing,
+    owner: Buffer.alloc(512, 1),
+    clock: systemClock,
+    folder: join(folder, 'raw'),
+  })
+  t.teardown(async () => {
+    closing.abort()
+    await open.close()
+    await acceptor.stopped()
+    await log.close()
+  })
+  const page = makePage('Uploads', '')
+  const health = new UploadHealth({
+    clock: systemClock,
+    startedMs: 0,
+    height: () => 1,
+    full: () => undefined,
+    credits,
+  })
+  const routes = [
+    ...multipartRoutes(new Multipart(open, paid), clients),
+    ...usdcUploadRoutes({ signed: payments, raw, clients, usdc, price: (bytes) => credits.price(bytes) }),
+    ...resumableRoutes({
+      resumable: new ResumableUploads(open, single, clients),
+      page,
+      script: pageScripts(),
+    }),
+    ...uploadRoutes({ uploads, single, clients, pools, health, page, info: () => ({}) }),
+  ]
+  return { routes, uploads, records, open, pools, room, arriving, asked }
+}
+
+/** A request whose body is here already, or comes as its pieces do. `from`: whose it is. */
+export function requestOf(
+  method: string,
+  path: string,
+  {
+    headers = {},
+    from = '198.51.100.7',
+    query = '',
+    pieces = [],
+  }: {
+    readonly headers?: Readonly<Record<string, string>>
+    readonly from?: string
+    readonly query?: string
+    readonly pieces?: Iterable<Uint8Array>
+  } = {},
+): Request & { readonly taken: () => number } {
+  let taken = 0
+  const stream = (sink: BodySink) => {
+    let isPaused = false
+    let isOver = false
+    const source = pieces[Symbol.iterator]()
+    const run = (): void => {
+      while (!isPaused && !isOver) {
+        const step = source.next()
+        if (step.done === true) {
+          isOver = true
+          sink.over(undefined)
+        } else {
+          taken += step.value.length
+          sink.piece(step.value)
+        }
+      }
+    }
+    setImmediate(run)
+    return {
+      pause: () => {
+        isPaused = true
+      },
+      resume: () => {
+        isPaused = false
+        setImmediate(run)
+      },
+    }
+  }
+  return {
+    method,
+    path,
+    query,
+    remoteAddress: from,
+    header: (name) => headers[name],
+    headersUnder: (start) => Object.entries(headers).filter(([name]) => name.startsWith(start)),
+    body: async () => Buffer.concat([...pieces]),
+    stream,
+    taken: () => taken,
+  }
+}
+
+/** What a route answers. `reply`: nobody hears interim answers. */
+export async function answered(
+  { routes }: Pick<UploadRig, 'routes'>,
+  path: string,
+  request: Request,
+  words: Readonly<Record<string, string>> = {},
+): Promise<UploadAnswer> {
+  const route = routes.find(({ method = 'GET', path: one }) => method === request.method && one === path)
+  if (route === undefined) throw new Error(`no route ${request.method} ${path}`)
+  const answer = await route.act(request, words, { inform: () => undefined })
+  if (isRefusal(answer)) throw new Error('a refusal is no answer')
+  return answer
+}
