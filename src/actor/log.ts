@@ -28,7 +28,7 @@ export function createLog(level: string, thread: string): Log {
   const place = typeof file === 'string' ? { dest: file, append: true, mode: 0o600 } : { fd: 1 }
   // Synchronous writes, because a line that explains a crash must be written before the process ends.
   const destination = pino.destination({ ...place, sync: true, maxLength: unwrittenMaxBytes })
-  // Without a listener a log on a full disk would end the thread that says so. Lines that were not written come with the next one.
+  // Without a listener a log on a full disk would end the thread. Lines that were not written come with the next one.
   destination.on('error', () => 'told by the health of the disk')
   return pino({ level, base: { thread }, timestamp: pino.stdTimeFunctions.isoTime }, destination)
 }

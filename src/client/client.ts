@@ -1,7 +1,7 @@
 import { PaymentAccount, type TopUpResult } from './account.js'
 import { toBase64url, utf8 } from './bytes.js'
 import { ClientError } from './errors.js'
-import { type TopUpRequest, topUp } from './funding.js'
+import type { TopUpRequest } from './funding.js'
 import { allBytes, type PayloadSource, payloadOf, type UploadData } from './payload.js'
 import { platformFetch } from './platform-fetch.js'
 import { type DataItemOptions, placeKey, preparedFromSource, prepareItem, shortName } from './prepare.js'
@@ -10,7 +10,14 @@ import { memoryStore, type ResumeStore } from './resume-store.js'
 import { type FetchLike, fieldsOfAnswer, RemoteService, type RetryOptions } from './service.js'
 import type { ClientSigner } from './signer.js'
 import { type UploadEvents, UploadTask } from './task.js'
-import { loadPaidRequest, type SendOptions, sendItem, type UploadParts, type UploadResult } from './upload.js'
+import {
+  loadFunding,
+  loadPaidRequest,
+  type SendOptions,
+  sendItem,
+  type UploadParts,
+  type UploadResult,
+} from './upload.js'
 
 /** Where the services are. */
 export interface ServiceAddresses {
@@ -197,7 +204,7 @@ export class SluiceClient extends PaymentAccount {
   async topUpWithTokens({ key, ...request }: TopUpRequest & { readonly key?: string }): Promise<TopUpResult> {
     const { store, token } = this.#parts
     const name = `topup:${key ?? toBase64url(crypto.getRandomValues(new Uint8Array(12)))}`
-    const result = await topUp(this, token, store, name, request)
+    const result = await (await loadFunding()).topUp(this, token, store, name, request)
     await store.delete(name)
     return result
   }

@@ -36,8 +36,6 @@ export type FundingMode =
       readonly maxMUSDCAmount?: bigint
     }
 
-export const defaultMUSDCMax = 100_000n
-
 const notFoundMs = 120_000
 const pollMs = 3000
 

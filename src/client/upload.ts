@@ -2,7 +2,7 @@ import type { PaymentAccount, TopUpResult } from './account.js'
 import { plainBytes } from './bytes.js'
 import { type ChunkingOptions, checkChunking, goesInParts } from './chunking.js'
 import { ClientError } from './errors.js'
-import { checkBuffer, defaultMUSDCMax, type FundingMode, fundOnDemand } from './funding.js'
+import type { FundingMode } from './funding.js'
 import type { Payer } from './paid-request.js'
 import { allBytes } from './payload.js'
 import { forgetUpload, type PreparedItem, placeKey } from './prepare.js'
@@ -35,6 +35,11 @@ export interface UploadParts {
 
 /** Loaded by those who pay in USDC only: it would be a tenth of what everybody loads. */
 export const loadPaidRequest = () => import('./paid-request.js')
+/** Few uploads are paid for by a top-up of their own: the rest does not load it. */
+export const loadFunding = () => import('./funding.js')
+
+/** The most that one upload may cost by x402 unless said, in micro-USDC: 0.10 USDC. */
+const defaultMUSDCMax = 100_000n
 
 export interface SendOptions extends ChunkingOptions {
   readonly paidBy?: readonly string[]
@@ -58,7 +63,7 @@ export async function sendItem(
   const { fundingMode = { mode: 'credits' }, signal } = options
   const paidBy = options.paidBy ?? []
   checkChunking(options)
-  if (fundingMode.mode === 'on-demand') checkBuffer(fundingMode)
+  if (fundingMode.mode === 'on-demand') (await loadFunding()).checkBuffer(fundingMode)
   say({ type: 'upload', processedBytes: 0, totalBytes: item.source.size })
   const cryptoFundResult =
     fundingMode.mode === 'on-demand' ? await topUpIfShort(parts, item, fundingMode, signal) : undefined
@@ -104,7 +109,7 @@ async function topUpIfShort(
   if (bytesRemaining === null || (isSmall && size <= bytesRemaining)) return undefined
   const [cost] = await account.getUploadCosts({ bytes: [size] })
   if (cost === undefined || cost.winc === '0') return undefined
-  return fundOnDemand(
+  return (await loadFunding()).fundOnDemand(
     account,
     token,
     store,

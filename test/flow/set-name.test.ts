@@ -99,7 +99,9 @@ function putOnce(
     asked.on('error', reject).on('response', (answer) => {
       const pieces: Buffer[] = []
       answer.on('data', (piece: Buffer) => pieces.push(piece)).on('error', reject)
-      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(pieces).toString() }))
+      answer.on('end', () =>
+        resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(pieces).toString() }),
+      )
     })
     asked.end(body)
   })

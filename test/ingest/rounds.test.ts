@@ -7,12 +7,16 @@ t.test('a round that meets a full disk is begun again; any other error ends them
   const said: string[] = []
   const disk = { failed: () => void said.push('failed'), well: () => void said.push('well') }
   let rounds = 0
-  const work = new Rounds(async () => {
-    rounds += 1
-    if (rounds === 1) throw diskError(constants.errno.ENOSPC, 'a test')
-    if (rounds === 3) throw new TypeError('a bug')
-    return 0
-  }, disk, 1)
+  const work = new Rounds(
+    async () => {
+      rounds += 1
+      if (rounds === 1) throw diskError(constants.errno.ENOSPC, 'a test')
+      if (rounds === 3) throw new TypeError('a bug')
+      return 0
+    },
+    disk,
+    1,
+  )
   await t.rejects(work.run(), TypeError)
   t.equal(rounds, 3)
   t.strictSame(said, ['failed', 'well'])
