@@ -8,11 +8,11 @@ import { fileSource } from '../client/node/files.js'
 import { sourceOfBytes } from '../client/payload.js'
 import { itemSizeOf } from '../client/prepare.js'
 import { quoteUploads } from '../client/quote.js'
+import { withShortage } from '../client/shortage.js'
 import type { TextTag } from '../client/tags.js'
 import { WrongWords } from './command.js'
 import { chargedText, priceText } from './money.js'
 import { Progress } from './progress.js'
-import { withShortage } from '../client/shortage.js'
 import { type ClientWords, clientCommand, clientOf, keyOf, show, tagsOf } from './wallet.js'
 
 const help = `sluice put: uploads a file, or standard input

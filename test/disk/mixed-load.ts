@@ -137,7 +137,13 @@ export class MixedLoad {
     const all = Object.values(this.outcomes)
     const sum = (of: (one: Record<Outcome, number>) => number): number =>
       all.reduce((total, one) => total + of(one), 0)
-    return sum(({ broken }) => broken) / Math.max(1, sum(({ done, refused, broken }) => done + refused + broken))
+    return (
+      sum(({ broken }) => broken) /
+      Math.max(
+        1,
+        sum(({ done, refused, broken }) => done + refused + broken),
+      )
+    )
   }
 
   #broken(name: Act, error: unknown): Outcome {

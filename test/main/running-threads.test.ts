@@ -5,7 +5,8 @@ import { RunningThreads } from '../../src/main/running-threads.js'
 import { scratch } from '../scratch.js'
 
 t.test('what a thread threw is logged with its stack before it is lost', async (t) => {
-  const said: { readonly about: { readonly name: string; readonly err: Error }; readonly words: string }[] = []
+  const said: { readonly about: { readonly name: string; readonly err: Error }; readonly words: string }[] =
+    []
   const log = { fatal: (about: never, words: string) => void said.push({ about, words }) }
   const threads = new RunningThreads(1000, log as unknown as ConstructorParameters<typeof RunningThreads>[1])
   const part = threads.part('catalog', 'catalog', () => ({

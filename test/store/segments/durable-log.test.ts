@@ -197,7 +197,8 @@ t.test('an item that has only begun takes little more room than came of it', asy
   const folder = t.testdir()
   const log = await DurableLog.open(folder, { ...durableLogDefaults, sharedMaxBytes: 1000 }, () => undefined)
   const draft = log.draft()
-  const held = (): number => readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).blocks * 512, 0)
+  const held = (): number =>
+    readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).blocks * 512, 0)
   for (const [pieces, most] of [
     [1, 2 ** 20],
     [40, 6 * 2 ** 20],
