@@ -141,6 +141,8 @@ class Client {
     handles_ += 1;
     return static_cast<Handle*>(calloc(1, uv_handle_size(type)));
   }
+  // A handle that watches a socket; null, and no handle, where the kernel watches no more of them.
+  uv_poll_t* watch(int fd);
   void endHandle(uv_handle_t* handle);
   void deliver();
   void wake();

@@ -132,15 +132,19 @@ void Client::connect(Connection* c) {
     }
     int one = 1;
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    if (::connect(c->fd, at, address.size) == 0 || errno == EINPROGRESS) {
-      c->poll = make<uv_poll_t>(UV_POLL);
-      uv_poll_init(loop_, c->poll, c->fd);
+    bool isBegun = ::connect(c->fd, at, address.size) == 0 || errno == EINPROGRESS;
+    code = errno;
+    if (isBegun) {
+      c->poll = watch(c->fd);
+      // The kernel watches no more sockets.
+      code = ENOSPC;
+    }
+    if (c->poll != nullptr) {
       c->poll->data = c;
       c->phase = Phase::kConnecting;
       if (c->address + 1 < origin.addresses.size()) limit(c);
       return arm(c, UV_WRITABLE);
     }
-    code = errno;
     letGo(c);
   }
   broken(c, code);

@@ -6,6 +6,14 @@
 
 namespace client {
 
+uv_poll_t* Client::watch(int fd) {
+  uv_poll_t* poll = make<uv_poll_t>(UV_POLL);
+  if (uv_poll_init(loop_, poll, fd) == 0) return poll;
+  handles_ -= 1;
+  free(poll);
+  return nullptr;
+}
+
 void Client::endHandle(uv_handle_t* handle) {
   handle->data = this;
   uv_close(handle, [](uv_handle_t* closed) {

@@ -83,6 +83,15 @@ Handle* Server::make(uv_handle_type type) {
   return handle;
 }
 
+// A handle that watches a socket. Null where the kernel watches no more of them (ENOSPC, ENOMEM): there is no handle then.
+uv_poll_t* Server::watch(int fd) {
+  uv_poll_t* poll = make<uv_poll_t>(UV_POLL);
+  if (uv_poll_init(loop_, poll, fd) == 0) return poll;
+  handles_ -= 1;
+  free(poll);
+  return nullptr;
+}
+
 void Server::end(uv_handle_t* handle) {
   handle->data = this;
   uv_close(handle, [](uv_handle_t* closed) {
@@ -131,8 +140,12 @@ int Server::listen(const std::string& host, int wanted) {
     return code;
   }
   port = ntohs(address.any.sa_family == AF_INET ? address.four.sin_port : address.six.sin6_port);
-  listener_ = make<uv_poll_t>(UV_POLL);
-  uv_poll_init(loop_, listener_, listenFd_);
+  listener_ = watch(listenFd_);
+  if (listener_ == nullptr) {
+    ::close(listenFd_);
+    listenFd_ = -1;
+    return ENOSPC;
+  }
   listener_->data = this;
   resume();
   return 0;
@@ -203,6 +216,12 @@ void Server::crowdOut() {
 }
 
 void Server::add(int fd, uint64_t who, const Ip& ip) {
+  uv_poll_t* poll = watch(fd);
+  if (poll == nullptr) {
+    ::close(fd);
+    sockets.release();
+    return;
+  }
   size_t slot = slots_.size();
   if (free_.empty()) slots_.push_back(nullptr);
   else {
@@ -216,8 +235,7 @@ void Server::add(int fd, uint64_t who, const Ip& ip) {
   c->who = who;
   c->ip = ip;
   c->heard = c->since = now_;
-  c->poll = make<uv_poll_t>(UV_POLL);
-  uv_poll_init(loop_, c->poll, fd);
+  c->poll = poll;
   c->poll->data = c;
   slots_[slot] = c;
   open_ += 1;

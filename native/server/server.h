@@ -145,6 +145,7 @@ class Server {
 
   template <typename Handle>
   Handle* make(uv_handle_type type);
+  uv_poll_t* watch(int fd);
   void end(uv_handle_t* handle);
   void accept();
   void resume();

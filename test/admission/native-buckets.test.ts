@@ -22,6 +22,7 @@ import { clientAt, named } from '../conformance/buckets.js'
 import { eventually } from '../eventually.js'
 import { fc } from '../property.js'
 import { scratch } from '../scratch.js'
+import type { HolderOrder } from './holder.js'
 import { dataFolder, memoryHouse } from './house.js'
 import type { TakerOrder, TakerReport } from './taker.js'
 
@@ -390,6 +391,41 @@ t.test(
     const held = await own.house.buckets.ofClient(clientAt(own.house.clients, '203.0.113.1'))
     t.equal((held?.tokens ?? 0) + kept + granted, capacity)
     t.ok(own.repeated() > granted / 2, `${own.repeated()} of ${granted} were taken by the server`)
+    await own.close()
+  },
+)
+
+t.test(
+  'a thread that stands still while it counts keeps its lock, one that has ended does not',
+  { skip },
+  async (t) => {
+    const capacity = 1000
+    const rules = { ip: { capacity, refillPerSecond: 0 }, resource: { capacity, refillPerSecond: 0 } }
+    const own = await limited(rules, true)
+    const { ip } = own.house.buckets.lend?.() ?? {}
+    if (ip === undefined) throw new Error('not lent')
+    const headers = { host: 'gateway.test', 'x-forwarded-for': '203.0.113.1' }
+    const ask = () => own.ask('/a', 'HEAD', headers)
+    const client = clientAt(own.house.clients, '203.0.113.1')
+    const left = async () => (await own.house.buckets.ofClient(client))?.tokens
+    while (own.repeated() === 0) t.equal(await ask(), 200)
+    const memory = ip.words.buffer as SharedArrayBuffer
+    // The header, a lock and a mark for each of the 32 blocks, then the slots (src/admission/table.ts).
+    const [cells, slots] = [32, 1024]
+    const guarded = [64 + cells * 8, slots * 4] as const
+    const order = { memory, offset: 64, cells, bits: client.key.hash, guarded }
+    const program = new URL('./holder.js', import.meta.url)
+    for (const more of [{ holdMs: 1000 }, {}]) {
+      const before = (await left()) ?? 0
+      const holder = new Worker(program, { workerData: { ...order, ...more } satisfies HolderOrder })
+      await once(holder, 'message')
+      const ended = once(holder, 'exit')
+      if (!('holdMs' in more)) await ended
+      // Once a second the steps take it, by the same rules.
+      t.equal(await ask(), 200)
+      await ended
+      t.equal(await left(), before - 1, 'what was taken stays taken')
+    }
     await own.close()
   },
 )
