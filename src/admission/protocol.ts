@@ -99,6 +99,9 @@ export interface SettledCredits {
   ): Promise<'credited' | 'known'>
 }
 
+/** How the header line begins with which an answer tells of a payment that was made with its request. */
+export const receiptLine = '\r\nX-Payment-Response: '
+
 /** A settled payment. */
 export interface Paid {
   readonly tokens: number

@@ -8,7 +8,7 @@ import { authorizationDigest } from './authorization.js'
 import { inBase64, type Offers, type Quote } from './offer.js'
 import type { Paywall } from './paywall.js'
 import { isUnreadable, type Presented, paymentOf, type ReadPayment } from './presented.js'
-import type { Charge, Denial, Paid, Payments } from './protocol.js'
+import { type Charge, type Denial, type Paid, type Payments, receiptLine } from './protocol.js'
 import type { CashierReply, CashierRequest, PaymentOrder } from './settlement-protocol.js'
 
 export interface X402Parts {
@@ -236,7 +236,7 @@ export class X402 implements Payments {
     const { network, caip2 } = this.parts.offers.usdc
     const encoded = inBase64({ ...said, network: version === 1 ? network : caip2 })
     const own = version === 2 ? `\r\nPAYMENT-RESPONSE: ${encoded}` : ''
-    return `\r\nX-Payment-Response: ${encoded}${own}`
+    return `${receiptLine}${encoded}${own}`
   }
 
   #demand(request: Request | undefined, quote: Quote, fault: Fault | undefined, lines: string): Denial {

@@ -4,6 +4,7 @@ import type { Content } from '../store/content.js'
 import type { Entry } from './entry.js'
 import type { Ending, Flow, Ledger } from './flow.js'
 import { type Known, type Plan, plan, readAsked, unconditional } from './plan.js'
+import { forPayer } from './receipts.js'
 
 /** A plan that is an answer with content, or says that there is nothing new. */
 export type Planned = Exclude<Plan, { variant: 'refused' }>
@@ -14,13 +15,14 @@ type Why = Pick<Ending, 'reason' | 'source'>
 export function send(
   ledger: Ledger,
   flow: Flow,
-  head: Head,
+  told: Head,
   planned: Planned,
   content: Content | undefined,
   grant: Grant,
   why: Why,
 ): void {
   const { reply } = flow
+  const head = forPayer(told)
   const { pieces, bytes, contentLength } = planned
   flow.answered = true
   if (content === undefined || bytes === 0) {

@@ -1,6 +1,7 @@
 import type { Head, Piece, Reply, Sent, TextHead } from '../http/exchange.js'
 import { saysCaching } from '../http/small-answer.js'
 import type { Content } from '../store/content.js'
+import { forPayer } from './receipts.js'
 
 /** A 304 says the same of caching as the answer that it stands for. */
 const good = new Set([200, 203, 206, 304])
@@ -52,9 +53,9 @@ export class WatchedReply implements Reply {
   #cached(head: Head): Head {
     if ('frame' in head) return head
     const { status, block } = head
-    if (saysCaching(block)) return head
+    if (saysCaching(block)) return forPayer(head)
     const caching = good.has(status) ? this.caching : 'no-store'
-    return { ...head, block: `${block}\r\nCache-Control: ${caching}` }
+    return forPayer({ ...head, block: `${block}\r\nCache-Control: ${caching}` })
   }
 
   #tell(head: Head, bytes: number): void {

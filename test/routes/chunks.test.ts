@@ -3,6 +3,7 @@ import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Tip } from '../../src/actor/shared.js'
+import { type Admission, receiptLine } from '../../src/admission/protocol.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { Guard } from '../../src/gateway/guard.js'
 import type { Request } from '../../src/http/exchange.js'
@@ -15,6 +16,7 @@ import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
 import { eventually } from '../eventually.js'
 import { type Answered, freshened } from '../gateway/rig.js'
 import { fc } from '../property.js'
+import { someId } from '../source/rig.js'
 import { type Weave, weave } from '../source/weave.js'
 import { type ChunkJson, chunkOf, nodeStage, twisted } from './node-rig.js'
 
@@ -122,6 +124,29 @@ t.test('a client that has the chunk gets 304', async (t) => {
   }
   const other = { headers: { 'if-none-match': '"other"' } }
   t.equal((await gateway.ask(path, other)).status, 200)
+})
+
+t.test('an answer that tells of a payment is for who paid, and no shared cache may keep it', async (t) => {
+  const { here, id, start } = await shared
+  let receipt = `${receiptLine}e30=`
+  const admission: Admission = {
+    precheck: () => true,
+    passes: () => 0,
+    admit: () => ({ lines: receipt, settle: () => undefined }),
+  }
+  const gateway = await nodeStage(t, [here.devnet.url], { admission })
+  const kept = someId()
+  await gateway.keep(kept, Buffer.from('kept'))
+  gateway.has.set(someId(), { body: Buffer.from('brought') })
+  const [brought = ''] = gateway.has.keys()
+  const paths = ['', '/data'].map((end) => `/chunk/${start}${end}`)
+  paths.push(`/raw/${kept}`, `/${kept}`, `/tx/${kept}/data`, `/raw/${brought}`, `/tx/${id}`, `/tx/${id}/offset`)
+  for (const path of paths) {
+    const paid = await gateway.ask(path)
+    t.match(paid, { status: 200, headers: { 'cache-control': /^private, max-age/ } }, path)
+  }
+  receipt = ''
+  for (const path of paths) t.match((await gateway.ask(path)).headers['cache-control'], /^public, max-age/, path)
 })
 
 t.test('malformed and unknown offsets are refused without asking nodes', async (t) => {

@@ -1,0 +1,18 @@
+import { receiptLine } from '../admission/protocol.js'
+import type { Head } from '../http/exchange.js'
+
+const shared = /\r\nCache-Control: public/gi
+const own = '\r\nCache-Control: private'
+
+/**
+ * The head as caches are to have it: an answer that tells of a payment is for who paid. A cache that many share would tell them
+ * all of it, and give away what was sold.
+ */
+export function forPayer(head: Head): Head {
+  if ('frame' in head) {
+    if (!head.lines.includes(receiptLine)) return head
+    const { before, after } = head.frame
+    return { ...head, frame: { before, after: after.replace(shared, own) } }
+  }
+  return head.block.includes(receiptLine) ? { ...head, block: head.block.replace(shared, own) } : head
+}
