@@ -27,9 +27,12 @@ t.test('what is free is told by both services alike', async (t) => {
       `${upload}/v1/account/free`,
       `${payments.urls.payment}/v1/account/free`,
     ]
-    const free = urls.map(async (url) => (await fetch(`${url}?address=${address}`)).json())
     // The upload service also says what the address range of the client has left.
-    return Promise.all(free).then((all) => all.map(({ bytesRemaining }) => ({ bytesRemaining })))
+    const bytesOf = async (url: string): Promise<unknown> => {
+      const free = (await (await fetch(`${url}?address=${address}`)).json()) as { bytesRemaining: unknown }
+      return { bytesRemaining: free.bytesRemaining }
+    }
+    return Promise.all(urls.map(bytesOf))
   }
   t.same(await told(''), Array(3).fill({ bytesRemaining: 5000 }), 'nobody in particular')
   t.same(await told('A'.repeat(43)), Array(3).fill({ bytesRemaining: null }), 'without end')
