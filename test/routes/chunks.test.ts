@@ -147,7 +147,8 @@ t.test('an answer that tells of a payment is for who paid, and no shared cache m
     t.match(paid, { status: 200, headers: { 'cache-control': /^private, max-age/ } }, path)
   }
   receipt = ''
-  for (const path of paths) t.match((await gateway.ask(path)).headers['cache-control'], /^public, max-age/, path)
+  for (const path of paths)
+    t.match((await gateway.ask(path)).headers['cache-control'], /^public, max-age/, path)
 })
 
 t.test('malformed and unknown offsets are refused without asking nodes', async (t) => {
