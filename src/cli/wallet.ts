@@ -59,9 +59,11 @@ const advices: Partial<Record<ErrorCode, string>> = {
 }
 
 /** Of credits a command knows more than a server, which says no more than its status. */
-function adviceOf({ code, status, advice }: ClientError): string {
-  const isShort = status === 402 && (code === 'insufficient-credits' || code === 'free-tier-exhausted')
-  if (isShort) return 'buy credits by sluice top-up, or pay in USDC where the command has --usdc'
+function adviceOf({ code, status, advice, message }: ClientError): string {
+  const isUnpaid = status === 402 && (code === 'insufficient-credits' || code === 'free-tier-exhausted')
+  // Who shares more than there is is answered 400, as clients of the network expect it.
+  if (isUnpaid || (status === 400 && message.includes('Insufficient balance')))
+    return 'buy credits by sluice top-up, or pay in USDC where the command has --usdc'
   return advices[code] ?? advice
 }
 

@@ -103,7 +103,7 @@ t.test('a private drive says which of key and password is missing', async (t) =>
   const without = await sluice(['drive', 'ls', id, ...words], env)
   t.match(without, { code: 2, err: /no password was given\n {2}give its password/ })
   const keyless = await sluice(['drive', 'ls', id, ...words.slice(0, -2)], env)
-  t.match(keyless, { code: 2, err: /private\n {2}give --key FILE/ })
+  t.match(keyless, { code: 2, err: /private\n {2}make a key by sluice key new, or give --key FILE/ })
 })
 
 t.test('control characters of names are written as in JSON', async (t) => {

@@ -97,7 +97,14 @@ export function expectedOf(shown: Shown, wish: Wish): Expected {
   if (wish.match === 'other') return inWords(412, isHead)
   const own = { etag: tagOf(shown), 'x-gateway-data-id': kept.id, ...named }
   if (wish.noneMatch !== undefined && wish.noneMatch !== 'other') {
-    return { status: 304, headers: { ...own, 'content-range': 'absent' }, bodiless: { length: undefined } }
+    // No line that a signature covers: a cache would put it in the place of the one that it keeps.
+    const covered = {
+      'x-gateway-data-id': 'absent',
+      'x-ns-resolved-id': 'absent',
+      'x-ns-name': 'absent',
+    } as const
+    const headers = { ...own, ...covered, 'content-range': 'absent' } as const
+    return { status: 304, headers, bodiless: { length: undefined } }
   }
   const size = kept.body.length
   const digest = `sha-256=:${sha256(kept.body).toString('base64')}:`
