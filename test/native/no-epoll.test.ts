@@ -14,7 +14,8 @@ const server = serve((request, reply) => reply.end({ status: 200, block: 'A: b' 
 await server.listening
 const ask = () => new Promise((resolve) => {
   let said = ''
-  const socket = connect(server.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n'))
+  const head = 'GET / HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n'
+  const socket = connect(server.port, '127.0.0.1', () => socket.write(head))
   socket.on('data', (piece) => { said += piece })
   socket.on('error', () => undefined)
   socket.on('close', () => resolve(said.endsWith('here') ? 'answered' : 'closed'))
