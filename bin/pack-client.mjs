@@ -35,7 +35,7 @@ try {
   writeFileSync(evm, `${head}'./no-addon.js'${tail}`)
   await bundleClientCommands(join(folder, 'package/bin/sluice-client.js'))
   cpSync(join(root, 'LICENSE'), join(folder, 'package/LICENSE'))
-  cpSync(join(root, 'docs/client/package.md'), join(folder, 'package/README.md'))
+  cpSync(join(root, 'src/client/README.md'), join(folder, 'package/README.md'))
   const { version, license, dependencies } = manifest
   const entry = (path) => ({ types: `./lib/${path}.d.ts`, default: `./lib/${path}.js` })
   const own = {
