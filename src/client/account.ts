@@ -20,6 +20,13 @@ export interface CreditShares {
   readonly receivedApprovals: readonly CreditApproval[]
 }
 
+/** The first page of them, by amount. */
+export interface CreditSharesPage extends CreditShares {
+  readonly hasMore: boolean
+  /** Where the next page begins; null: there is none. */
+  readonly cursor: string | null
+}
+
 export interface CreditBalance extends CreditShares {
   /** What can be spent. */
   readonly winc: string
@@ -346,12 +353,13 @@ export class PaymentAccount {
     userAddress = this.#signer('your approvals').address,
   }: {
     readonly userAddress?: string
-  } = {}): Promise<CreditShares> {
+  } = {}): Promise<CreditSharesPage> {
     const path = `/v1/account/approvals/get?userAddress=${encodeURIComponent(userAddress)}`
     const answer = await this.service.ask({ path, accepted: [200, 404] })
     const told = answer.status === 404 ? {} : fieldsOfAnswer(answer, 'approvals')
-    const { givenApprovals = [], receivedApprovals = [] } = told as Partial<CreditShares>
-    return { givenApprovals, receivedApprovals }
+    const none = { givenApprovals: [], receivedApprovals: [], hasMore: false, cursor: null }
+    const { givenApprovals, receivedApprovals, hasMore, cursor } = { ...none, ...told } as CreditSharesPage
+    return { givenApprovals, receivedApprovals, hasMore, cursor }
   }
 }
 

@@ -4,6 +4,7 @@ export {
   type CreditApproval,
   type CreditBalance,
   type CreditShares,
+  type CreditSharesPage,
   type CurrencyAmount,
   type FiatEstimate,
   type FiatQuote,
