@@ -6,7 +6,7 @@ import { sandboxLabel } from '../../src/names/sandbox.js'
 import { openBrowser, withoutBrowser } from '../browser.js'
 import { askAt } from '../gateway/rig.js'
 import { someId, upstream } from '../source/rig.js'
-import { type Running, run } from './running.js'
+import { type Running, run, seeded } from './running.js'
 
 const options = { skip: withoutBrowser }
 
@@ -61,6 +61,7 @@ async function started(t: Test): Promise<Running> {
   })
   t.teardown(() => source.close())
   const settings = {
+    ...seeded,
     TRUSTED_GATEWAYS_URLS: JSON.stringify({ [source.url]: 1 }),
     ADMIN_API_KEY: 'a-key-for-tests',
   }

@@ -104,7 +104,7 @@ t.test(
     const client = clientOf(devnet)
     const owner = await client.wallets.jwkToAddress(wallet)
     t.match(await turbo.getBalance(owner), { winc: '0' }, 'nobody knows it yet')
-    const nothing = { givenApprovals: [], receivedApprovals: [] }
+    const nothing = { givenApprovals: [], receivedApprovals: [], hasMore: false, cursor: null }
     t.strictSame(await turbo.getCreditShareApprovals({ userAddress: owner }), nothing)
 
     const signed = TurboFactory.authenticated({
