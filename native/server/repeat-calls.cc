@@ -278,7 +278,7 @@ napi_value repeatLimits(napi_env env, napi_callback_info info) {
   std::vector<IpRange> ranges[2];
   bool good = readRanges(trusted.start, trusted.count, &ranges[0]) && readRanges(exempt.start, exempt.count, &ranges[1]);
   int32_t holder = ownHolder();
-  if (holder == 0) return fail(env, "/proc/self/task", ENOENT);
+  if (holder <= 0) return fail(env, "/proc/self/task", holder == 0 ? ENOENT : EMFILE);
   Buckets buckets[2] = {readBuckets(ip.start, ip.count, kIpBlocks, holder, &given),
                         readBuckets(resource.start, resource.count, kResourceBlocks, holder, &given)};
   uint32_t sixBits = static_cast<uint32_t>(given.whole(kSixBits, 128));

@@ -6,17 +6,21 @@ const threadBits = 22
 /** Of the time at which the thread started: numbers of threads are used again. */
 const startBits = 9
 
+/** What the system says of a thread that has ended, before and while its file is read. */
+const endedCodes: ReadonlySet<unknown> = new Set(['ENOENT', 'ESRCH'])
+
 /**
  * The number under which a thread of this process holds locks: its own number, and the lowest bits of the time at which it
- * started, in ticks of the kernel (proc_pid_stat(5)). 0: there is no such thread any more. native/server/lock-holder.h makes the
- * same ones.
+ * started, in ticks of the kernel (proc_pid_stat(5)). 0: there is no such thread any more. Throws where it cannot be looked at:
+ * no descriptor is free. native/server/lock-holder.h makes the same ones.
  */
-export function holderOf(thread: number): number {
+function holderOf(thread: number): number {
   let text: string
   try {
     text = readFileSync(`/proc/self/task/${thread}/stat`, 'latin1')
-  } catch {
-    return 0 // it has ended
+  } catch (error) {
+    if (endedCodes.has((error as NodeJS.ErrnoException).code)) return 0
+    throw error
   }
   // The 22nd field; the second one stands in parentheses and may contain blanks.
   const started = Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[19])
@@ -27,7 +31,11 @@ export function ownHolder(): number {
   return holderOf(ownThread())
 }
 
-/** Whether the thread that holds under this number still runs, or could: one that is stopped does. */
+/** Whether the thread that holds under this number still runs, or could: one that was stopped, or of which nothing is known. */
 export function isAlive(holder: number): boolean {
-  return holderOf(holder & (2 ** threadBits - 1)) === holder
+  try {
+    return holderOf(holder & (2 ** threadBits - 1)) === holder
+  } catch {
+    return true // it is looked at again: a lock that two hold is worse than one that is waited for
+  }
 }
