@@ -221,7 +221,10 @@ export class Acceptor {
     }
     const { header, sizeBytes, digest } = item
     const open = await this.#openSale(header.id, purchase)
-    if (open !== undefined) return 'status' in open ? open : this.#sell(open, purchase as Purchase)
+    if (open !== undefined) {
+      await given?.giveBack()
+      return 'status' in open ? open : this.#sell(open, purchase as Purchase)
+    }
     const charge =
       given ?? (purchase === undefined ? await charging.charge(header, sizeBytes, uploader) : unpaid)
     if (!isCharge(charge)) return toldAs(charge)

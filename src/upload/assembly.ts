@@ -6,7 +6,7 @@ import { codeOf } from '../store/blobs.js'
 import { diskRefusal } from '../store/disk-error.js'
 import type { TakeTerms } from './acceptor.js'
 import { answerOf, said, tooLarge, type UploadAnswer, unreadable } from './answers.js'
-import { ItemReader } from './item-reader.js'
+import { ItemReader, type ReadItem } from './item-reader.js'
 import type { SingleUploadParts } from './single-upload.js'
 import { Spool } from './spool.js'
 import type { Uploader } from './uploader.js'
@@ -28,7 +28,7 @@ export class Assembly {
 
   /**
    * Once. Of files, and of bytes. `onRead`: all was read, and is being verified. `sizeBytes`: of all of it, where it is not read
-   * to its end if nobody pays. Never rejects but for bugs.
+   * to its end if nobody pays. Nothing was charged where the answer is no receipt. Never rejects but for bugs.
    */
   async run(
     pieces: readonly (string | Uint8Array)[],
@@ -41,19 +41,30 @@ export class Assembly {
     if (sizeBytes !== undefined && charge === undefined && purchase === undefined)
       this.#foresee = (header) => this.parts.acceptor.foresee(header, sizeBytes, uploader)
     try {
-      const full = this.parts.full()
-      if (full !== undefined) return full
-      for (const piece of pieces) {
-        const failed = typeof piece === 'string' ? await this.#file(piece) : await this.#piece(piece)
-        if (failed !== undefined) return failed
-      }
-      onRead()
-      const item = this.#reader.finish()
-      if (isRefusal(item)) return unreadable(item)
-      return await this.parts.acceptor.accept(item, this.#spool, uploader, how)
+      const item = await this.#read(pieces, onRead)
+      if (!('status' in item)) return await this.parts.acceptor.accept(item, this.#spool, uploader, how)
+      // Whoever was charged for it before its bytes were here has nothing of it.
+      await charge?.giveBack()
+      return item
     } finally {
       await this.#spool.drop()
     }
+  }
+
+  /** Reads all of it. An answer: it is no item, or is not taken. */
+  async #read(
+    pieces: readonly (string | Uint8Array)[],
+    onRead: () => void,
+  ): Promise<ReadItem | UploadAnswer> {
+    const full = this.parts.full()
+    if (full !== undefined) return full
+    for (const piece of pieces) {
+      const failed = typeof piece === 'string' ? await this.#file(piece) : await this.#piece(piece)
+      if (failed !== undefined) return failed
+    }
+    onRead()
+    const item = this.#reader.finish()
+    return isRefusal(item) ? unreadable(item) : item
   }
 
   async #file(path: string): Promise<UploadAnswer | undefined> {

@@ -238,12 +238,13 @@ export class OpenUploads {
       live.stage = stage
     }
     const { records, paid, uploads } = this.parts
+    // Less than what is held, where a request still brings a part that comes too late.
+    const sizeBytes = [...live.chunks.values()].reduce((sum, bytes) => sum + bytes, 0)
     let isUnused = false
-    const charge = paid?.charge(records.find(id), live.holder.bytes, () => {
+    const charge = paid?.charge(records.find(id), sizeBytes, () => {
       isUnused = true
     })
     const digest = records.find(id)?.appended?.digest
-    const { bytes: sizeBytes } = live.holder
     const how = {
       onHeld: moved('FINALIZING'),
       digest,

@@ -124,7 +124,8 @@ export class RawBody implements BodySink {
         this.#file = open(this.#path, 'wx', 0o600)
       }
       const file = await this.#file
-      for (const piece of pieces) await file.writev([piece])
+      // Goes on behind a short write, which a disk that is nearly full makes.
+      for (const piece of pieces) await file.writeFile(piece)
     } catch (error) {
       if (codeOf(error) === undefined) throw error
       this.fail(diskRefusal(error))

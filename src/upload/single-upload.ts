@@ -136,6 +136,7 @@ class Arrival implements BodySink {
     const refusal = this.#reader.push(bytes)
     if (refusal !== undefined) this.#end(unreadable(refusal))
     else if (this.#reader.sizeBytes > this.parts.itemMaxBytes) this.#end(tooLarge(this.parts.itemMaxBytes))
+    if (this.#isOver) return
     const crowded = this.#reader.sizeBytes > foreseenMinBytes ? this.#grow(bytes.length) : undefined
     if (crowded !== undefined) this.#end(crowded)
     if (this.#isOver) return

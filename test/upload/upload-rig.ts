@@ -52,6 +52,10 @@ export interface RigOptions {
   readonly free?: FreeRules
   /** Credits are enough for everything. Absent: for nothing. */
   readonly isRich?: boolean
+  /** 1 GB where absent. */
+  readonly itemMaxBytes?: number
+  /** What uploaders are told of a full disk; absent: there is room. */
+  readonly full?: () => UploadAnswer | undefined
 }
 
 const allFree: FreeRules = { itemMaxBytes: 107_520, walletBytes: 1e9, rangeBytes: 1e9, exemptWallets: [] }
@@ -61,7 +65,7 @@ export const unpaidWords = 'Insufficient balance'
 export async function uploadRig(
   t: Test,
   environment: Environment,
-  { free = allFree, isRich = false }: RigOptions = {},
+  { free = allFree, isRich = false, itemMaxBytes = 1e9, full = () => undefined }: RigOptions = {},
 ): Promise<UploadRig> {
   const closing = new AbortController()
   const folder = t.testdir()
@@ -117,9 +121,9 @@ export async function uploadRig(
   const taking = {
     acceptor,
     log,
-    itemMaxBytes: 1e9,
+    itemMaxBytes,
     blockedOwners: new Set<string>(),
-    full: () => undefined,
+    full,
     arriving,
   }
   const clients = new Clients(
