@@ -135,10 +135,13 @@ export async function signerOfEthereumWallet(
   }
 }
 
+/** Some wallets count the recovery byte from 0: services take an item with 27 or 28 only, because each byte is another id. */
 function signatureOf(answer: unknown): Uint8Array {
   const bytes = typeof answer === 'string' ? fromHex(answer) : undefined
   if (bytes === undefined)
     throw new ClientError('rejected', 'the wallet gave no signature', 'agree in the wallet')
+  const v = bytes[64] ?? 27
+  if (v < 2) bytes[64] = v + 27
   return bytes
 }
 

@@ -77,7 +77,8 @@ const smallOrder: ReadonlySet<string> = new Set([
   `ee${'ff'.repeat(30)}7f`,
 ])
 
-function isSmallOrder(key: Uint8Array): boolean {
+/** Whether anybody can sign for this key of Ed25519. */
+export function isSmallOrder(key: Uint8Array): boolean {
   const y = Buffer.from(key)
   y[31] = (y[31] ?? 0) & 0x7f
   return smallOrder.has(y.toString('hex'))
@@ -89,8 +90,8 @@ function verifyEdwards(owner: Uint8Array, bytes: Uint8Array, signature: Uint8Arr
 }
 
 /**
- * Ethereum's personal message; the recovery byte is ignored, because the owner is the full key. Signatures with a
- * high s are refused: s and its negative would both be valid, and the item would have two ids.
+ * Ethereum's personal message; the recovery byte is ignored, because the owner is the full key: where another one would make
+ * another id of the same content, see `isOnlyForm`. Signatures with a high s are refused: s and its negative would both be valid.
  */
 function verifyEthereum({ owner, message, signature }: Signed): boolean | Refusal {
   if (owner[0] !== 4) return malformed('the owner is not an uncompressed point')

@@ -17,6 +17,8 @@ export interface RequestSigner {
 const types: ReadonlySet<number> = new Set([1, 2, 3, 4])
 
 const nonceShape = /^[\x20-\x7e]{1,200}$/
+/** What items of type 4 sign: a deep hash in hexadecimal. The signature of an item, which anybody can read, signs no request. */
+const itemMessageShape = /^[0-9a-f]{96}$/
 
 /**
  * The signer of a request, by the headers x-nonce, x-signature, x-public-key and x-signature-type (absent: 1); undefined where
@@ -38,6 +40,7 @@ export function requestSigner(
   if (nonce === undefined || !nonceShape.test(nonce) || signature === undefined || owner === undefined)
     return undefined
   if (!types.has(signatureType) || signature.length === 0) return undefined
+  if (itemMessageShape.test(bound + nonce)) return undefined
   const message = Buffer.from(bound + nonce)
   if (!holds(signatureType, owner, message, signature)) return undefined
   return {

@@ -4,6 +4,7 @@ import type { ItemHeader } from '../format/item.js'
 import { saidOfPayload } from '../format/media-type.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { normalizedAddress } from '../proof/address.js'
+import { isOnlyForm } from '../proof/signature-form.js'
 import { isBundle } from '../source/learned.js'
 import { writePatiently } from '../store/patient-write.js'
 import type { LogPlace } from '../store/segments/log-file.js'
@@ -118,6 +119,11 @@ export class Acceptor {
     if (held !== true) {
       await how.charge?.giveBack()
       return said.invalidItem
+    }
+    // By another form of the same signature anybody could have the owner pay, or share credits, once more.
+    if (!isOnlyForm(signatureType, { owner, signature, message })) {
+      await how.charge?.giveBack()
+      return said.otherForm
     }
     how.onHeld?.()
     const alone = (): Promise<UploadAnswer> => this.#one(item, spooled, uploader, how)

@@ -19,6 +19,10 @@ export interface UploadAnswer {
 export const said = {
   contentType: { status: 400, text: 'Invalid Content Type' },
   invalidItem: { status: 400, text: 'Invalid Data Item!' },
+  otherForm: {
+    status: 400,
+    text: 'Invalid Data Item! Its signature must be in its one form: a recovery byte of 27 or 28, no unused bytes',
+  },
   forbidden: { status: 403, text: 'Forbidden' },
   unpaid: { status: 402, text: 'Insufficient balance' },
   unknownItem: { status: 404, text: "TX doesn't exist" },

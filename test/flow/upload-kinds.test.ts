@@ -84,6 +84,15 @@ t.test('items with keys of every type are taken, but for a changed byte', async 
     const refused = await post(bent)
     t.equal(refused.status, 400)
     t.equal(await refused.text(), 'Invalid Data Item!', `type ${type}`)
+    // Where the last byte of the signature says nothing, and where no signer of several stands.
+    const looseAt = { 3: 2 + 64, 7: 2 + 64, 6: 2 + 64 * 20 }[type]
+    if (looseAt !== undefined) {
+      const other = Buffer.from(item)
+      other[looseAt] = type === 6 ? 1 : (other[looseAt] ?? 0) - 27
+      const loose = await post(other)
+      t.equal(loose.status, 400, `type ${type}: another form of the signature`)
+      t.match(await loose.text(), /^Invalid Data Item! Its signature must be in its one form/)
+    }
     const answer = await post(item)
     t.equal(answer.status, 200, `type ${type}`)
     const { id, owner } = (await answer.json()) as { id: string; owner: string }

@@ -10,6 +10,7 @@ import { deepHash } from '../../src/proof/deep-hash.js'
 import { itemMessage } from '../../src/proof/item.js'
 import { ed25519Signer, ethereumSigner, solanaSigner } from '../../src/proof/sign.js'
 import { verifySignature } from '../../src/proof/signature.js'
+import { isOnlyForm } from '../../src/proof/signature-form.js'
 import { fixtureJson, fromBase64url, fromHex, toHex } from '../fixture-file.js'
 
 interface Vector {
@@ -148,6 +149,49 @@ t.test('type 6 wants as many sound signatures as its threshold, and at least one
   t.not(verifySignature(6, multi(1, [0], [1])), true, 'a bit for another slot')
   t.match(verifySignature(6, multi(0, [0], [0])), { refused: 'malformed', message: /threshold 0 is not/ })
   t.match(verifySignature(6, multi(33, [0], [0])), { refused: 'malformed', message: /threshold 33 is not/ })
+})
+
+t.test('of all forms of a signature that hold, one counts', (t) => {
+  for (const name of names) {
+    const { sigType } = vectors[name] as Vector
+    t.equal(isOnlyForm(sigType, vectorOf(name)), true, name)
+  }
+  for (const [type, name] of [
+    [3, 'eth3_tags'],
+    [7, 'typedEth7'],
+  ] as const) {
+    const signed = vectorOf(name)
+    const taken = Array.from({ length: 256 }, (_, v) => v).filter((v) => {
+      const signature = Buffer.concat([signed.signature.subarray(0, 64), Buffer.of(v)])
+      return (
+        verifySignature(type, { ...signed, signature }) === true && isOnlyForm(type, { ...signed, signature })
+      )
+    })
+    t.strictSame(taken, [signed.signature[64]], `type ${type}`)
+  }
+  const message = deepHash([Buffer.from('x')])
+  const keys = [1, 2, 3].map((byte) => ed25519Signer(Buffer.alloc(32, byte)))
+  const owner = Buffer.alloc(32 * 32 + 1)
+  owner[32 * 32] = 2
+  const signature = Buffer.alloc(32 * 64 + 4)
+  for (const [slot, key] of keys.entries()) {
+    owner.set(key.owner, 32 * slot)
+    if (slot < 2) signature.set(key.sign(message), 64 * slot)
+  }
+  signature[32 * 64] = 0b1100_0000
+  const signed = { owner, message, signature }
+  t.equal(isOnlyForm(6, signed), true)
+  const filled = bent(signed, 'signature', 64 * 5)
+  t.equal(verifySignature(6, filled), true)
+  t.equal(isOnlyForm(6, filled), false, 'a byte where nobody has signed')
+  const third = { owner, message, signature: Buffer.from(signature) }
+  third.signature.set(keys[2]?.sign(message) ?? [], 64 * 2)
+  third.signature[32 * 64] = 0b1110_0000
+  t.equal(verifySignature(6, third), true)
+  t.equal(isOnlyForm(6, third), false, 'a signature more than are wanted, which anybody could leave out')
+  owner.copyWithin(64, 0, 32)
+  t.equal(isOnlyForm(6, signed), false, 'the same key twice, whose signature can stand in either slot')
+  t.end()
 })
 
 t.test('RSA takes any salt length, and refuses moduli that are no keys', async (t) => {
