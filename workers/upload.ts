@@ -45,7 +45,7 @@ import { Multipart } from '../src/upload/multipart.js'
 import { MultipartRecords } from '../src/upload/multipart-records.js'
 import { multipartRoutes } from '../src/upload/multipart-routes.js'
 import { OpenUploads } from '../src/upload/open-uploads.js'
-import { PaidParts } from '../src/upload/paid-parts.js'
+import { PaidParts, uploadSecret } from '../src/upload/paid-parts.js'
 import { PartFiles } from '../src/upload/part-files.js'
 import { PendingMarks } from '../src/upload/pending-marks.js'
 import { RawUpload } from '../src/upload/raw-upload.js'
@@ -207,10 +207,11 @@ const payments = new UsdcUploads({
 })
 const records = new MultipartRecords(uploads.environment, systemClock)
 const { itemMaxBytes } = given
+const secret = uploadSecret(uploads)
 const paidParts =
   usdc === undefined || credits === undefined
     ? undefined
-    : new PaidParts({ payments, usdc, credits, records, itemMaxBytes, clock: systemClock })
+    : new PaidParts({ payments, usdc, credits, records, secret, itemMaxBytes, clock: systemClock })
 const open = new OpenUploads({
   ...taking,
   uploads,

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { type Clock, pause } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Request } from '../http/exchange.js'
@@ -9,6 +9,7 @@ import { addressShape } from './asked-credits.js'
 import type { Charged } from './charging.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord, MultipartRecords, PaidUpload } from './multipart-records.js'
+import type { Uploads } from './uploads.js'
 import type { Brought, UsdcUploads } from './usdc-uploads.js'
 
 export interface PaidPartsParts {
@@ -16,12 +17,16 @@ export interface PaidPartsParts {
   readonly usdc: Pick<UsdcPort, 'finish'>
   readonly credits: Pick<CreditsPort, 'refund'>
   readonly records: MultipartRecords
+  /** Makes ids of uploads out of payments (`uploadSecret`). */
+  readonly secret: Uint8Array
   readonly itemMaxBytes: number
   readonly clock: Clock
 }
 
 /** Where uploads are begun, and given up. */
 export interface UploadBeginnings {
+  /** Address range of whoever asks; undefined: this machine. */
+  readonly client: string | undefined
   /** Makes room for an upload and writes it down; an answer: there is none. */
   begin(
     terms: Pick<MultipartRecord, 'chunkBytes' | 'paid'> & { readonly id?: string },
@@ -69,14 +74,16 @@ export class PaidParts {
     brought: Brought,
     size: number,
     address: string | undefined,
-    { begin, drop }: UploadBeginnings,
+    { client, begin, drop }: UploadBeginnings,
   ): Promise<UploadAnswer> {
     const { records, payments } = this.parts
     const { bytes } = brought.order
-    const id = uploadIdOf(brought.name)
+    const id = uploadIdOf(this.parts.secret, brought.name)
     const purchase = payments.purchase(brought, () => id, address)
     const known = records.find(id)
-    if (known !== undefined && known.paid?.bytes !== bytes) return purchase.refuse('used')
+    // A payment that has moved stands on the chain with all that was signed: whoever reads it there could bring it again.
+    const isOther = known !== undefined && (known.paid?.bytes !== bytes || known.client !== client)
+    if (isOther) return purchase.refuse('used')
     if (known?.paid?.facts !== undefined) return this.#created(known)
     // What is paid for is never dropped for another: so nothing begins that no money will follow.
     const worthless = known === undefined ? await payments.gate(brought, bytes) : undefined
@@ -154,9 +161,23 @@ function created({ id, chunkBytes: chunkSize, paid }: MultipartRecord): UploadAn
   return jsonAnswer(200, { id, min, max, chunkSize }, noStore + (paid?.facts?.lines ?? ''))
 }
 
-/** One payment begins one upload, however often it is brought. */
-function uploadIdOf(payment: string): string {
-  return createHash('sha256').update(`upload ${payment}`).digest('base64url')
+/**
+ * One payment begins one upload, however often it is brought. Whoever knows the id of an upload may send its parts and end
+ * it, and the name of a payment stands on the chain: so nobody else must be able to make the one of the other.
+ */
+function uploadIdOf(secret: Uint8Array, payment: string): string {
+  return createHmac('sha256', secret).update(`upload ${payment}`).digest('base64url')
+}
+
+const secretWord = 'upload-id-secret'
+
+/** The secret of these tables, 32 bytes, which is made at the first start. */
+export function uploadSecret(uploads: Pick<Uploads, 'environment' | 'word' | 'putWord'>): Uint8Array {
+  const known = uploads.word(secretWord)
+  if (known !== undefined) return Buffer.from(known, 'base64url')
+  const made = randomBytes(32)
+  uploads.environment.write(() => uploads.putWord(secretWord, made.toString('base64url')))
+  return made
 }
 
 /** A record that says what is to become of its money, where it was paid for at its beginning. */

@@ -1,7 +1,7 @@
 /**
  * Uploads that are paid for in USDC (x402), against the whole program. The facilitator has no chain, and does what is written.
  */
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { newAccount, payee } from '../admission/scene.js'
@@ -212,6 +212,17 @@ t.test('an upload in parts is paid at its beginning, and what is not used become
   t.match(first.json, { chunkSize: chunk, id: second.json.id })
   t.equal((await begin(12_000_000, headers)).json.id, first.json.id, 'one payment begins one upload')
   t.equal((await begin(50_000_000, headers)).json.error, 'payment_already_used')
+  // All that was signed stands on the chain now. Whoever has the id of an upload may put an item of his own in its place.
+  const stranger = await begin(12_000_000, { ...headers, 'x-forwarded-for': '198.51.100.7' })
+  t.match([stranger.status, stranger.json.error], [402, 'payment_already_used'])
+  const { nonce } = unpacked<{ payload: { authorization: { nonce: string } } }>(headers['X-PAYMENT'] ?? '')
+    .payload.authorization
+  const name = `84532:${payer.address}:${nonce}`.toLowerCase()
+  t.not(
+    createHash('sha256').update(`upload ${name}`).digest('base64url'),
+    first.json.id,
+    'nor can it be computed',
+  )
   t.equal(taken(), BigInt(value))
   const parts = `${upload}/v1/chunks/base-usdc/${String(first.json.id)}`
   t.equal((await post(`${parts}/0`, item.subarray(0, chunk))).status, 200)

@@ -133,7 +133,16 @@ export async function uploadRig(
   const single = new SingleUpload(taking)
   const payments = new UsdcUploads({ sales, single, protocol: 'http', usdc })
   const records = new MultipartRecords(uploads.environment, systemClock)
-  const paid = new PaidParts({ payments, usdc, credits, records, itemMaxBytes: 1e9, clock: systemClock })
+  const secret = Buffer.alloc(32, 9)
+  const paid = new PaidParts({
+    payments,
+    usdc,
+    credits,
+    records,
+    secret,
+    itemMaxBytes: 1e9,
+    clock: systemClock,
+  })
   const files = new PartFiles(join(folder, 'parts'))
   const open = new OpenUploads({
     ...taking,
