@@ -21,7 +21,7 @@ const services = [
   ['Payment service', 'Listens on `PAYMENT_PORT` (3002).'],
 ]
 
-/** One line for each path and meaning: methods that mean the same stand together. */
+/** Method, path and meaning: methods that mean the same stand together. */
 function rowsOf({ paths }, isOfOperators) {
   const rows = []
   for (const [path, methods] of Object.entries(paths)) {
@@ -31,12 +31,18 @@ function rowsOf({ paths }, isOfOperators) {
       if (method === 'head' || (security !== undefined) !== isOfOperators) continue
       bySummary.set(summary, [...(bySummary.get(summary) ?? []), method.toUpperCase()])
     }
-    for (const [summary, names] of bySummary) rows.push(`| ${names.join(', ')} | \`${path}\` | ${summary} |`)
+    for (const [summary, names] of bySummary) rows.push([names.join(', '), `\`${path}\``, summary])
   }
   return rows
 }
 
-const table = (rows) => ['| Method | Path | What it does |', '| --- | --- | --- |', ...rows].join('\n')
+/** As the formatter of the project writes a table: each column as wide as its widest cell. */
+function table(rows) {
+  const head = ['Method', 'Path', 'What it does']
+  const widths = head.map((name, column) => Math.max(...[head, ...rows].map((row) => row[column].length)))
+  const line = (cells) => `| ${cells.map((cell, column) => cell.padEnd(widths[column])).join(' | ')} |`
+  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
+}
 
 /** `documents`: those of gateway, upload and payment service, as `/openapi.json` has them. */
 export function httpApi(documents) {
