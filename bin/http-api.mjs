@@ -39,7 +39,7 @@ function rowsOf({ paths }, isOfOperators) {
 /** As the formatter of the project writes a table: each column as wide as its widest cell. */
 function table(rows) {
   const head = ['Method', 'Path', 'What it does']
-  const widths = head.map((name, column) => Math.max(...[head, ...rows].map((row) => row[column].length)))
+  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column].length)))
   const line = (cells) => `| ${cells.map((cell, column) => cell.padEnd(widths[column])).join(' | ')} |`
   return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
 }

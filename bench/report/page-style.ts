@@ -37,4 +37,6 @@ summary { cursor: pointer; color: var(--quiet); font-size: .85rem; }
 table { border-collapse: collapse; font-size: .8rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .15rem .5rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
+.overview td, .overview th { text-align: left; vertical-align: top; }
+.overview td:nth-child(2) { white-space: normal; min-width: 16rem; }
 `

@@ -101,6 +101,29 @@ function caseBox(result: CaseResult, runs: readonly Results[]): string {
   ].join('')
 }
 
+/** The compared figures of all rounds, the least and the most; empty for one round. */
+function spreadOf(row: Row | undefined): string {
+  const rounds = row?.rounds ?? []
+  if (rounds.length < 2) return ''
+  return ` (${short(Math.min(...rounds))} to ${short(Math.max(...rounds))})`
+}
+
+/** One line a case: what it means, ours and the best rival by name, with the spread of the rounds. */
+function caseLine({ name, about, cost, rows, ratio, rival }: CaseResult): string {
+  const told = (row: Row | undefined): string =>
+    row === undefined ? '' : `${short(row.metrics[cost] ?? Number.NaN)}${spreadOf(row)}`
+  const best = rows.find(({ candidate }) => candidate === rival)
+  const cells = [
+    name,
+    about,
+    headOf(cost),
+    told(rows.find(({ role }) => role === 'ours')),
+    best === undefined ? 'none' : `${best.candidate}: ${told(best)}`,
+    ratio === undefined ? '' : `${ratio.toFixed(2)}x`,
+  ]
+  return `<tr>${cells.map((cell) => `<td>${escaped(cell)}</td>`).join('')}</tr>`
+}
+
 function overview(cases: readonly CaseResult[]): string {
   const known = cases.flatMap(({ name, ratio, bar, verdict }) =>
     ratio === undefined ? [] : [{ label: name, ratio, bar, verdict }],
@@ -109,14 +132,34 @@ function overview(cases: readonly CaseResult[]): string {
   const lines = failures.map(
     (each) => `<p class="failed">${escaped(`${each.name}: ${verdictLine(each)}`)}</p>`,
   )
-  return `${lines.join('')}${known.length === 0 ? '' : ratios(known, 'ratio to the best rival in each case')}`
+  const head = ['case', 'what it means', 'figure', 'ours', 'best rival', 'ratio']
+  const table = `<table class="overview"><tr>${head.map((word) => `<th>${word}</th>`).join('')}</tr>${cases.map(caseLine).join('')}</table>`
+  const plot = known.length === 0 ? '' : ratios(known, 'ratio to the best rival in each case')
+  return `${lines.join('')}${plot}<div class="scroll">${table}</div>`
+}
+
+/** Where and how a run was made, and how to make it again, in sentences. */
+function circumstances({ machine, options }: Results): string {
+  const { at, commit, processor, memoryGib, kernel, node, nginx, files, sockets } = machine
+  const rounds = Number(options.rounds ?? 1)
+  const counted = rounds === 1 ? 'one round' : `${rounds} rounds`
+  const sentences = [
+    `Commit ${commit}, ${at.slice(0, 10)}, on ${processor}, ${memoryGib} GiB, Linux ${kernel}, Node ${node}, ${nginx}.`,
+    `Candidates take turns on the same machine, ${counted} of ${options.seconds} s each; figures are medians of the rounds.`,
+    rounds < 3 ? 'With fewer than three rounds differences below a tenth mean nothing.' : '',
+    files === 'addon' && sockets === 'addon' ? '' : 'Native addons were missing: the fallbacks ran.',
+    'The status, length and range of every answer are checked, and the bytes of one in eight bodies.',
+    'A ratio is the cost of the best rival divided by ours: above 1 ours is less.',
+  ]
+  const words = `npm run bench -- --rounds 3${options.scale === 'full' ? ' --full' : ''}`
+  const told = sentences.filter((sentence) => sentence !== '').join(' ')
+  return `<p>${escaped(told)} To repeat it: <code>${escaped(words)}</code>.</p>`
 }
 
 /** The page of a run; `runs`: all that are kept, oldest first. It needs nothing from a network. */
 export function pageOf(results: Results, runs: readonly Results[]): string {
-  const { machine, options, cases } = results
+  const { machine, cases } = results
   const groups = [...new Set(cases.map(({ group }) => group))]
-  const told = [...Object.entries(machine), ...Object.entries(options)].filter(([, value]) => value !== '')
   const sections = groups.map((group) => {
     const boxes = cases.filter((each) => each.group === group).map((each) => caseBox(each, runs))
     return `<h2>${escaped(group)}</h2><div class="cases">${boxes.join('')}</div>`
@@ -125,11 +168,10 @@ export function pageOf(results: Results, runs: readonly Results[]): string {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Bench of ${escaped(machine.commit)}</title><style>${pageStyle}</style></head><body>
 <h1>Bench of ${escaped(machine.commit)}</h1>
-<p class="soft">${escaped(told.map(([name, value]) => `${name} ${value}`).join(', '))}</p>
-<p>All candidates ran in the same run, in turns; figures are medians of the rounds. The status, length and range of every answer
-were checked, and the bytes of one in eight bodies. A ratio is the cost of the best rival through ours: above 1 we need less.</p>
+${circumstances(results)}
 <h2>Ratio to the best rival</h2>
-<p class="soft">To the right of the line we need less; the short mark is what is wanted.</p>
+<p class="soft">Longer to the right: faster than the best rival; longer to the left: slower. The short mark is the least ratio that
+passes; it differs from case to case because rivals do less in some: they check no proofs, sign nothing, and have no rate limits.</p>
 ${overview(cases)}
 ${sections.join('\n')}
 </body></html>
