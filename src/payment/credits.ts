@@ -4,15 +4,16 @@ import { type CommitOrder, isRejected, type MoneyLedger, type RecordChange } fro
 import type { EndOrder, MoveOrder, TransferOrder } from '../ledger/transfer.js'
 import { approvalAccount, leftChanged } from './approval-index.js'
 import type { Approvals, OpenApproval } from './approvals.js'
-import type {
-  Checked,
-  CheckOrder,
-  CreditsPort,
-  Payer,
-  Reserved,
-  ReserveOrder,
-  Unpaid,
-  UsdcFinished,
+import {
+  type Checked,
+  type CheckOrder,
+  type CreditsPort,
+  isBeyond,
+  type Payer,
+  type Reserved,
+  type ReserveOrder,
+  type Unpaid,
+  type UsdcFinished,
 } from './port.js'
 import { accountOf, type Wallets } from './wallets.js'
 
@@ -99,9 +100,12 @@ export class LedgerCredits implements CreditsPort {
     return isRefusal(winc) ? winc : { winc: String(winc) }
   }
 
-  async check({ bytes, ...payer }: CheckOrder): Promise<Checked | Refusal> {
+  async check({ bytes, itemId, ...payer }: CheckOrder): Promise<Checked | Refusal> {
     const winc = await this.#price(bytes)
     if (isRefusal(winc)) return winc
+    const held = itemId === undefined ? undefined : (await this.#reservation(itemId))?.reservation
+    if (held !== undefined && held.refunded !== true && covers(held, bytes, winc))
+      return { isEnough: true, isUnknownWallet: false, winc: String(winc), balance: totalOf(held) }
     const signer = await this.#signer(payer)
     const shared = totalLeft(await this.#sharedWith(payer, signer, winc))
     const account = await this.#ledger.account(accountOf(signer))
@@ -122,9 +126,18 @@ export class LedgerCredits implements CreditsPort {
     for (let tries = 0; tries < attemptsMax; tries += 1) {
       const stored = await this.#ledger.record(kind, itemId)
       const before = stored === undefined ? undefined : (JSON.parse(stored.value) as Reservation)
-      if (before !== undefined && before.refunded !== true) return { paid: true, winc: totalOf(before) }
+      const isHeld = before !== undefined && before.refunded !== true
+      if (isHeld && !isBeyond(before.bytes, bytes)) return { paid: true, winc: totalOf(before) }
       const winc = await order.winc()
       if (isRefusal(winc)) return winc
+      if (isHeld && covers(before, bytes, winc)) return { paid: true, winc: totalOf(before) }
+      if (isHeld) {
+        // Anybody may pay for any item, of any size that they say: what is too little becomes credits, and the item is paid anew.
+        if (before.finished !== undefined) return this.#unpaid(signer, winc)
+        const back = await this.refund(itemId)
+        if (isRefusal(back)) return back
+        continue
+      }
       if (winc === 0n) return { paid: true, winc: '0' }
       const plan = await this.#plan(order, signer, winc)
       if (plan === undefined) return this.#unpaid(signer, winc)
@@ -304,6 +317,11 @@ export function holds(itemId: string, { attempt, parts, purpose = 'upload' }: Re
     reason: account.startsWith('approval:') ? `approved_${purpose}` : purpose,
     reference: itemId,
   }))
+}
+
+/** Whether what is held back is for so many bytes, or as much as they cost. */
+function covers(held: Reservation, bytes: number, winc: bigint): boolean {
+  return !isBeyond(held.bytes, bytes) || BigInt(totalOf(held)) >= winc
 }
 
 function lesser(one: bigint, other: bigint): bigint {

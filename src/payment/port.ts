@@ -27,6 +27,8 @@ export interface ReserveOrder extends Payer {
 
 export interface CheckOrder extends Payer {
   readonly bytes: number
+  /** Something may be held back for it already. */
+  readonly itemId?: string
 }
 
 /** Credits are held back for the item: `settle` or `refund` must come. */
@@ -186,11 +188,16 @@ export interface UsdcFinished {
 /** Of an announced size: as much more or less makes no difference. Percent. */
 const tolerance = 5n
 
+/** Whether something is larger than what was announced and paid for. */
+export function isBeyond(announced: number, actual: number): boolean {
+  return BigInt(actual) * 100n > BigInt(announced) * (100n + tolerance)
+}
+
 /** What so many bytes cost of what was paid for `announced` bytes. */
 export function usdcShare(paid: bigint, announced: number, actual: number): UsdcFinished {
   const [wanted, real] = [BigInt(announced), BigInt(actual)]
   const whole = { winc: String(paid), refundWinc: '0' }
-  if (real * 100n > wanted * (100n + tolerance)) return { status: 'fraud_penalty', ...whole }
+  if (isBeyond(announced, actual)) return { status: 'fraud_penalty', ...whole }
   if (real * 100n >= wanted * (100n - tolerance)) return { status: 'confirmed', ...whole }
   const share = (paid * real + wanted - 1n) / wanted
   const spent = share < 1n ? 1n : share

@@ -60,8 +60,11 @@ export function protectedRoutes(
         return bytes === undefined ? words(400, 'Invalid byte count') : plain(await credits.price(bytes))
       }),
     },
-    ofWallet('check-balance', 'Would the credits be enough for an item?', paying, async (call) =>
-      checkAnswer(credits, call),
+    ofWallet(
+      'check-balance',
+      'Would the credits be enough for an item?',
+      [...paying, 'dataItemId'],
+      async (call) => checkAnswer(credits, call),
     ),
     ofWallet(
       'reserve-balance',
@@ -143,7 +146,9 @@ async function checkAnswer(credits: CreditsPort, call: Call): Promise<ServiceAns
   const bytes = byteCount(call.query)
   if ('status' in payer) return payer
   if (bytes === undefined) return words(400, 'Invalid byte count')
-  const checked = await credits.check({ ...payer, bytes })
+  const itemId = call.query.get('dataItemId') ?? ''
+  if (itemId !== '' && !itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
+  const checked = await credits.check({ ...payer, bytes, ...(itemId === '' ? {} : { itemId }) })
   if (isRefusal(checked)) return refused(checked)
   const { isEnough, isUnknownWallet, winc, balance } = checked
   const body = {

@@ -15,10 +15,11 @@ export class RemoteCredits implements CreditsPort {
     return wincOf(await this.#ask('price-of-item', { byteCount: String(bytes) }))
   }
 
-  async check({ bytes, ...payer }: Parameters<CreditsPort['check']>[0]): Promise<Checked | Refusal> {
+  async check({ bytes, itemId, ...payer }: Parameters<CreditsPort['check']>[0]): Promise<Checked | Refusal> {
     const told = await this.#ask(`check-balance/${pathOf(payer)}`, {
       ...queryOf(payer),
       byteCount: String(bytes),
+      ...(itemId === undefined ? {} : { dataItemId: itemId }),
     })
     if (isRefusal(told)) return told
     const body = parsed(told)

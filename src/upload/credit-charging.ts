@@ -112,7 +112,8 @@ export class CreditCharging implements Charging {
 
   async foresee(header: ItemHeader, bytes: number, uploader: Uploader): Promise<UploadAnswer | undefined> {
     if (this.pools.would(freeTakerOf(header, uploader), bytes) !== undefined) return undefined
-    const checked = await this.#inTime(this.credits.check({ ...payerOf(header, uploader), bytes }))
+    const asked = { ...payerOf(header, uploader), bytes, itemId: header.id }
+    const checked = await this.#inTime(this.credits.check(asked))
     if (isRefusal(checked)) return paymentAway(header.id)
     if (checked.isEnough) return undefined
     return checked.isUnknownWallet ? freeExhausted(bytes) : said.unpaid

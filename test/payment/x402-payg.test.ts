@@ -88,6 +88,41 @@ t.test('what is paid beyond the price becomes credits where that is wanted', asy
   t.strictSame((await rig.ledger.check()).faults, [])
 })
 
+t.test('a payment for an item pays for the size that it was made for, and for no larger one', async (t) => {
+  const { rig, paying } = await scene(t)
+  const service = { authorization: `Bearer ${await makeServiceToken(secret, Date.now())}` }
+  const large = 20_000_000_000
+  const least = await priceOf(rig, 1)
+  const order = { paymentHeader: await paying(1, least), dataItemId: 'small', byteCount: 1 }
+  const { wincPaid = '' } = (await ask(rig, order)).json
+  const reserve = (dataItemId: string, byteCount: number) => {
+    const query = `byteCount=${byteCount}&dataItemId=${dataItemId}&settle=later`
+    return rig.get(`/v1/reserve-balance/arweave/${wallet}?${query}`, service)
+  }
+  const check = (dataItemId: string, byteCount: number) =>
+    rig.get(`/v1/check-balance/arweave/${wallet}?byteCount=${byteCount}&dataItemId=${dataItemId}`, service)
+  t.equal((await check('small', large)).status, 404, 'of this wallet nothing is known')
+  t.equal((await reserve('small', large)).status, 402)
+  t.equal(await balance(rig), BigInt(wincPaid), 'what is too little becomes credits')
+  const topUp = await ask(rig, { paymentHeader: await paying(2, '5000000'), mode: 'topup' })
+  const before = BigInt(wincPaid) + BigInt(topUp.json.wincCredited ?? 0)
+  const cost = (await rig.get('/v1/price/bytes/20000000000')).json as { winc: string }
+  const charged = await reserve('small', large)
+  t.match([charged.status, charged.text], [200, cost.winc])
+  t.equal(await balance(rig), before - BigInt(cost.winc))
+
+  const whole = { dataItemId: 'whole', byteCount: large / 2 }
+  const paid = await ask(rig, {
+    ...whole,
+    paymentHeader: await paying(1, await priceOf(rig, whole.byteCount)),
+  })
+  t.equal((await check('whole', large / 2)).status, 200, 'before its bytes come, too')
+  const held = await reserve('whole', large / 2)
+  t.match([held.status, held.text], [200, paid.json.wincReserved])
+  t.equal(await balance(rig), before - BigInt(cost.winc), 'no credits are taken for it')
+  t.strictSame((await rig.ledger.check()).faults, [])
+})
+
 t.test('what is no order is refused, and nothing moves', async (t) => {
   const { facilitator, rig, paying } = await scene(t)
   const sound = { dataItemId: 'item', byteCount: 1000, paymentHeader: await paying(1, '1000') }
