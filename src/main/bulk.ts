@@ -1,16 +1,12 @@
 import type { Config } from '../../config/read.js'
-import { addressOf } from '../actor/address.js'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
-import { startThread } from '../actor/thread.js'
-import { Generations } from '../catalog/generations.js'
 import type { TransactionInput } from '../catalog/index-protocol.js'
-import { ChainIndex } from '../catalog/index-reader.js'
+import type { ChainIndex } from '../catalog/index-reader.js'
 import { indexBytes, openIndexTables } from '../catalog/index-tables.js'
-import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
-import { openCatalogTables } from '../catalog/tables.js'
+import type { CatalogRequest } from '../catalog/protocol.js'
 import { idBytes } from '../format/id.js'
 import { Agenda } from '../ingest/agenda.js'
 import { matches } from '../ingest/filter.js'
@@ -21,10 +17,9 @@ import type { OpeningRules } from '../ingest/opening.js'
 import { ingestDefaults } from '../ingest/wiring.js'
 import { isBundle } from '../source/learned.js'
 import { openEnvironment } from '../store/lmdb.js'
-import { claimDataFolder } from './data-folder.js'
+import { openCatalogAtRest } from './catalog-at-rest.js'
 import { folders } from './folders.js'
 import { openingRules } from './ingest-thread.js'
-import { catalogThread, sharedTables } from './threads.js'
 
 /** What a command needs that fills the index while the gateway does not run. */
 export interface Bulk {
@@ -46,8 +41,6 @@ export interface Bulk {
   close(): Promise<void>
 }
 
-const stopMs = 60_000
-
 /**
  * Claims `DATA_PATH` and opens the index with its keeper on a thread of its own and a pool of `proofThreads` threads
  * for signatures. Rejects where another process has it.
@@ -59,17 +52,9 @@ export async function openBulk(
   log: Log,
   signal: AbortSignal,
 ): Promise<Bulk> {
-  const { root, catalog, agenda } = folders(config)
-  const claim = await claimDataFolder(root, log)
-  const shared = sharedTables(config)
-  const thread = await startThread('catalog', 'catalog', {
-    ...catalogThread(config, shared),
-    isBeside: false,
-  })
-  const keeper = addressOf<CatalogRequest, CatalogReply>(thread.connect(), ingestDefaults.keeperMailboxMax)
-  const { environment } = openCatalogTables(catalog)
-  const index = new ChainIndex(environment, new Generations(shared.generations))
-  const tasks = openEnvironment(agenda)
+  const catalog = await openCatalogAtRest(config, log)
+  const { environment, index, keeper, shared } = catalog
+  const tasks = openEnvironment(folders(config).agenda)
   const bundles = new Agenda(tasks, 'bundles', ingestDefaults.tasksMax)
   const missing = new Agenda(tasks, 'missing', ingestDefaults.tasksMax)
   const rules = openingRules(config)
@@ -103,9 +88,8 @@ export async function openBulk(
     },
     async close() {
       await judge.close()
-      await thread.stop(stopMs)
-      await Promise.all([environment.close(), tasks.close()])
-      await claim.release()
+      await tasks.close()
+      await catalog.close()
     },
   }
 }

@@ -1,34 +1,25 @@
-import { createHash } from 'node:crypto'
 import { createReadStream, existsSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../../config/read.js'
-import { addressOf } from '../../actor/address.js'
 import type { Clock } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
-import { startThread } from '../../actor/thread.js'
 import { attributesOf } from '../../catalog/attributes.js'
-import { Generations } from '../../catalog/generations.js'
-import { ChainIndex } from '../../catalog/index-reader.js'
 import { IndexedCatalog } from '../../catalog/indexed.js'
-import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
-import { openCatalogTables } from '../../catalog/tables.js'
+import type { CatalogRequest } from '../../catalog/protocol.js'
 import { encodeBase64url } from '../../format/base64url.js'
 import { parseId } from '../../format/id.js'
 import { isRefusal } from '../../format/refusal.js'
-import { sha256 } from '../../proof/digest.js'
+import { equalBytes, runningSha256, sha256 } from '../../proof/digest.js'
 import { insist } from '../../source/commit-batch.js'
 import { openSmallContent, type SmallContent } from '../../source/small-content.js'
 import { BlobStore } from '../../store/blobs.js'
-import { claimDataFolder } from '../data-folder.js'
+import { type CatalogAtRest, openCatalogAtRest } from '../catalog-at-rest.js'
 import { folders } from '../folders.js'
-import { catalogThread, sharedTables } from '../threads.js'
 import { contentCount, contentsOf, type PeerContent, PeerDatabase } from './peer-database.js'
 
 /** Contents of one commit. */
 const batchMax = 500
-const mailboxMax = 64
-const stopMs = 60_000
 
 export interface AdoptedContent {
   readonly added: number
@@ -89,32 +80,28 @@ export function cachedFile(folder: string, digest: Uint8Array): string | undefin
 }
 
 async function openTaker(config: Config, clock: Clock, log: Log): Promise<Taker> {
-  const { root, catalog: catalogPath, blobs } = folders(config)
-  const claim = await claimDataFolder(root, log)
-  const shared = sharedTables(config)
-  const thread = await startThread('catalog', 'catalog', {
-    ...catalogThread(config, shared),
-    isBeside: false,
-  })
-  const keeper = addressOf<CatalogRequest, CatalogReply>(thread.connect(), mailboxMax)
-  const { environment } = openCatalogTables(catalogPath)
-  const generations = new Generations(shared.generations)
-  const catalog = new IndexedCatalog(catalogPath, generations, new ChainIndex(environment, generations))
-  const small = shared.segments && openSmallContent(shared.segments, () => undefined, clock, log)
-  const store = new BlobStore(blobs, 0, small?.blobs)
-  await store.prepare()
-  return new Taker({ keeper, catalog, store, small }, async () => {
-    await store.close()
-    await small?.close()
-    await catalog.close()
-    await environment.close()
-    await thread.stop(stopMs)
-    await claim.release()
-  })
+  const { catalog: catalogPath, blobs } = folders(config)
+  const rest = await openCatalogAtRest(config, log)
+  const { segments } = rest.shared
+  try {
+    const catalog = new IndexedCatalog(catalogPath, rest.generations, rest.index)
+    const small = segments && openSmallContent(segments, () => undefined, clock, log)
+    const store = new BlobStore(blobs, 0, small?.blobs)
+    await store.prepare()
+    return new Taker({ keeper: rest.keeper, catalog, store, small }, async () => {
+      await store.close()
+      await small?.close()
+      await catalog.close()
+      await rest.close()
+    })
+  } catch (error) {
+    await rest.close()
+    throw error
+  }
 }
 
 interface TakerParts {
-  readonly keeper: ReturnType<typeof addressOf<CatalogRequest, CatalogReply>>
+  readonly keeper: CatalogAtRest['keeper']
   readonly catalog: IndexedCatalog
   readonly store: BlobStore
   readonly small: SmallContent | undefined
@@ -178,25 +165,19 @@ class Taker {
   async #keepLarge(path: string, digest: Uint8Array): Promise<boolean> {
     const { store } = this.parts
     const draft = await store.draft()
-    const hash = createHash('sha256')
+    const hash = runningSha256()
+    let isKept = false
     try {
-      let at = 0
       for await (const piece of createReadStream(path, { highWaterMark: 1 << 20 })) {
         const bytes = piece as Buffer
         hash.update(bytes)
-        for (let from = 0; from < bytes.length; ) {
-          const { bytesWritten } = await draft.handle.write(bytes, from, bytes.length - from, at)
-          from += bytesWritten
-          at += bytesWritten
-        }
+        await draft.handle.writeFile(bytes)
       }
-      if (!hash.digest().equals(digest)) {
-        await store.discard(draft)
-        return false
-      }
-      await store.keep(draft, digest)
-      return true
+      isKept = equalBytes(hash.digest(), digest)
+      if (isKept) await store.keep(draft, digest)
+      return isKept
     } finally {
+      if (!isKept) await store.discard(draft)
       await draft.handle.close()
     }
   }
@@ -205,7 +186,7 @@ class Taker {
 async function keepSmall({ blobs }: SmallContent, path: string, digest: Uint8Array): Promise<boolean> {
   const handle = await open(path, 'r')
   const bytes = await handle.readFile().finally(() => handle.close())
-  if (!Buffer.from(sha256(bytes)).equals(digest)) return false
+  if (!equalBytes(sha256(bytes), digest)) return false
   const placed = blobs.put(digest, [bytes])
   if (isRefusal(placed)) throw new Error(placed.message)
   return true

@@ -4,7 +4,7 @@ import {
   copyFileSync,
   existsSync,
   openSync,
-  readSync,
+  readdirSync,
   rmSync,
   statSync,
   writeSync,
@@ -46,15 +46,15 @@ const versionsAt = 18
 const rollbackJournal = 1
 
 /**
- * A database of the other gateway. Files that are written with a write-ahead log cannot be opened by the reader here: then a copy
- * is made in `workFolder` that says it has none, and removed by `close`.
+ * A database of the other gateway, by way of a copy in `workFolder` that `close` removes: the reader here makes a folder beside a
+ * file as its lock, which a kill leaves there, and opens no file that is written with a write-ahead log.
  */
 export class PeerDatabase {
   private constructor(
     private readonly path: string,
     private readonly library: typeof sqlite,
     private readonly database: InstanceType<typeof sqlite.Database>,
-    private readonly copy: string | undefined,
+    private readonly copy: string,
   ) {}
 
   /** Rejects with `PeerDatabaseFault` where the file is no database, or its log was not written into it. */
@@ -66,12 +66,13 @@ export class PeerDatabase {
       )
     // Loaded here, because no other command needs it.
     const { default: library } = await import('node-sqlite3-wasm')
-    const copy = hasWriteAheadLog(path) ? withoutLog(path, workFolder) : undefined
+    removeLeft(workFolder)
+    const copy = copyOf(path, workFolder)
     try {
-      const database = new library.Database(copy ?? path, { readOnly: true, fileMustExist: true })
+      const database = new library.Database(copy, { readOnly: true, fileMustExist: true })
       return new PeerDatabase(path, library, database, copy)
     } catch (error) {
-      if (copy !== undefined) rmSync(copy, { force: true })
+      rmSync(copy, { force: true })
       throw faultOf(library, path, error)
     }
   }
@@ -92,7 +93,7 @@ export class PeerDatabase {
 
   close(): void {
     this.database.close()
-    if (this.copy !== undefined) rmSync(this.copy, { force: true })
+    rmSync(this.copy, { force: true })
   }
 }
 
@@ -100,21 +101,11 @@ function faultOf(library: typeof sqlite, path: string, error: unknown): unknown 
   return error instanceof library.SQLite3Error ? new PeerDatabaseFault(`${path}: ${error.message}`) : error
 }
 
-function hasWriteAheadLog(path: string): boolean {
-  const head = Buffer.alloc(versionsAt + 2)
-  const file = openSync(path, 'r')
-  try {
-    readSync(file, head, 0, head.length, 0)
-  } finally {
-    closeSync(file)
-  }
-  return head[versionsAt] === 2 || head[versionsAt + 1] === 2
-}
-
-/** Copies the database, by reference where the file system can, and has the copy say that it has no log. */
-function withoutLog(path: string, workFolder: string): string {
+/** Copies a database, by reference where the file system can, and has the copy say that it is written without a log. */
+function copyOf(path: string, workFolder: string): string {
   const copy = join(workFolder, `adopting-${process.pid}.db`)
   copyFileSync(path, copy, constants.COPYFILE_FICLONE)
+  if (statSync(copy).size < versionsAt + 2) return copy
   const file = openSync(copy, 'r+')
   try {
     writeSync(file, Buffer.of(rollbackJournal, rollbackJournal), 0, 2, versionsAt)
@@ -122,6 +113,17 @@ function withoutLog(path: string, workFolder: string): string {
     closeSync(file)
   }
   return copy
+}
+
+const copyShape = /^adopting-(\d+)\.db/
+
+/** Removes the copies of processes that were killed: the number of the process is in the name. */
+function removeLeft(workFolder: string): void {
+  for (const name of readdirSync(workFolder)) {
+    const [, maker = ''] = copyShape.exec(name) ?? []
+    if (maker !== '' && (Number(maker) === process.pid || !existsSync(`/proc/${maker}`)))
+      rmSync(join(workFolder, name), { recursive: true, force: true })
+  }
 }
 
 const blockedTables = [
