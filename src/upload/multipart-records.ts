@@ -76,7 +76,8 @@ export const uploadLivesMs = 24 * 3600_000
 
 /** Between two transactions: each costs the thread some milliseconds, and strangers may begin hundreds of uploads a second. */
 const gatherMs = 50
-const againMs = 1000
+/** A disk that refuses is asked again after so long. */
+const usualAgainMs = 1000
 
 /**
  * Uploads in parts, on disk, and in the order in which they are due. What is changed counts at once, and is written down soon,
@@ -88,6 +89,7 @@ export class MultipartRecords {
   /** Not written yet; undefined: removed. */
   readonly #changes = new Map<string, MultipartRecord | undefined>()
   #writing: Promise<void> | undefined
+  readonly #closing = new AbortController()
   #writtenMs = Number.NEGATIVE_INFINITY
   #failed = 0
 
@@ -95,6 +97,7 @@ export class MultipartRecords {
   constructor(
     private readonly environment: Environment,
     private readonly clock: Pick<Clock, 'monotonic'>,
+    private readonly againMs = usualAgainMs,
   ) {
     this.#table = environment.table('multipart')
     this.#due = new DueRecords(environment.table('multipart-due'))
@@ -165,16 +168,17 @@ export class MultipartRecords {
   }
 
   #writeSoon(waitMs: number): void {
-    if (this.#writing !== undefined) return
+    const { signal } = this.#closing
+    if (this.#writing !== undefined || signal.aborted) return
     const pauseMs = Math.max(waitMs, this.#writtenMs + gatherMs - this.clock.monotonic())
-    const writing = pause(pauseMs).then(() => {
+    const writing = pause(pauseMs, signal).then(() => {
       this.#writing = undefined
       this.#write()
     })
     this.#writing = writing
     writing.catch((error: unknown) => {
       if (!isDiskError(error)) throw error
-      this.#writeSoon(againMs)
+      this.#writeSoon(this.againMs)
     })
   }
 
@@ -193,6 +197,14 @@ export class MultipartRecords {
     })
     this.#changes.clear()
     this.#writtenMs = this.clock.monotonic()
+  }
+
+  /** Writes down what is left, at once. What the disk does not take is found again by the next process. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.written().catch((error: unknown) => {
+      if (!isDiskError(error)) throw error
+    })
   }
 
   /** Resolves when all that was changed so far outlives a power cut. Rejects as `written`. */

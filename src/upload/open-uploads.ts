@@ -363,8 +363,7 @@ export class OpenUploads {
     this.#sweeping.cancel()
     await this.parts.paid?.close()
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
-    // What a full disk does not take is found again by the next process.
-    await this.parts.records.written().catch(diskAnswer)
+    await this.parts.records.close()
   }
 }
 

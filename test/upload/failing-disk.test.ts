@@ -15,6 +15,7 @@ import { FreePools } from '../../src/upload/free-pools.js'
 import { Height } from '../../src/upload/height.js'
 import { ItemAnnouncer } from '../../src/upload/item-announcer.js'
 import { ItemReader } from '../../src/upload/item-reader.js'
+import { MultipartRecords } from '../../src/upload/multipart-records.js'
 import type { Receipt } from '../../src/upload/receipt.js'
 import { ReceiptNews } from '../../src/upload/receipt-news.js'
 import { Sales } from '../../src/upload/sales.js'
@@ -235,4 +236,20 @@ t.test('a bundle whose uploader waits when the service ends is told so, and has 
   const next = new AbortController()
   t.match(await send(serviceOn(disk, next.signal), bundle), { status: 200 })
   next.abort()
+})
+
+t.test('what a full disk does not take of uploads in parts is not written behind the end', async (t) => {
+  const sound = openUploadTables(t.testdir())
+  const disk = failingDisk(sound)
+  const records = new MultipartRecords(disk.environment, systemClock, 5)
+  disk.isFull = true
+  records.put({ id: 'one', chunkBytes: 0, createdMs: 0, changedMs: 0, state: 'open' })
+  await t.rejects(records.written(), { code: 'ENOSPC' })
+  await records.close()
+  const tried = disk.undone
+  await sound.close()
+  disk.isFull = false
+  await pause(50)
+  t.equal(disk.undone, tried)
+  t.match(records.find('one'), { state: 'open' })
 })
