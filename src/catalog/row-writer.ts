@@ -256,11 +256,14 @@ export class RowWriter {
   }
 }
 
-/** Whether the standing row is replaced: by one whose signature was checked where its own was not, else by the earlier place. */
+/**
+ * Whether the standing row is replaced: by one whose signature was checked where its own was not, else by the earlier place. One
+ * in a block stays, where the other is in none: it may never come into a block.
+ */
 function givesWay(standing: KeyedRow, key: Buffer, packed: PackedRows, isUnjudged: boolean): boolean {
   const isStandingUnjudged = standing.row.isUnjudged === true
-  if (isStandingUnjudged === isUnjudged || standing.row.height === undefined)
-    return comesBefore(key, packed, standing)
+  const isInBlocks = standing.row.height !== undefined && heightOf(key) !== undefined
+  if (isStandingUnjudged === isUnjudged || !isInBlocks) return comesBefore(key, packed, standing)
   return isStandingUnjudged
 }
 
