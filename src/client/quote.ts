@@ -15,7 +15,7 @@ export interface UploadQuote {
 
 /** What a service gives away. */
 export interface FreeBytes {
-  /** Larger items are never free. Bytes of the whole signed item. */
+  /** Larger items are never free. Bytes of the whole signed item; infinite for a wallet that pays for nothing. */
   readonly itemMaxBytes: number
   /** That are left; null: any number. */
   readonly leftBytes: number | null
@@ -26,13 +26,15 @@ export async function freeBytesOf(client: SluiceClient, address: string | undefi
   const { service } = client.uploadParts
   const info = fieldsOfAnswer(await service.ask({ path: '/v1/info' }), 'the info')
   const itemMaxBytes = Number(info.freeUploadLimitBytes ?? 0)
-  if (address === undefined || itemMaxBytes === 0) return { itemMaxBytes, leftBytes: 0 }
+  if (address === undefined) return { itemMaxBytes, leftBytes: 0 }
   // The upload service knows what is left of the address range that asks as well; others count wallets alone, elsewhere.
   const path = `/v1/account/free?address=${encodeURIComponent(address)}`
   const answer = await service.ask({ path, accepted: [200, 404] })
   if (answer.status === 404)
     return { itemMaxBytes, leftBytes: (await client.getFreeStatus(address)).bytesRemaining }
   const { bytesRemaining, rangeBytesRemaining } = fieldsOfAnswer(answer, 'what is free')
+  if (bytesRemaining === null && rangeBytesRemaining === null)
+    return { itemMaxBytes: Number.POSITIVE_INFINITY, leftBytes: null }
   const left = [bytesRemaining, rangeBytesRemaining].filter((bytes) => typeof bytes === 'number')
   return { itemMaxBytes, leftBytes: left.length === 0 ? null : Math.min(...left) }
 }

@@ -29,12 +29,13 @@ function priceOf(bytes: number): bigint {
   return BigInt(Math.ceil(bytes / 7) + 20)
 }
 
-/** What a service charges that takes items in this order. */
+/** What a service charges that takes items in this order. `left`: null for a wallet that pays for nothing, of any size. */
 function charged(itemBytes: readonly number[], left: number | null): bigint {
+  if (left === null) return 0n
   let rest = left
   let winc = 0n
   for (const bytes of itemBytes) {
-    if (bytes <= itemMaxBytes && (rest === null || bytes <= rest)) rest = rest === null ? null : rest - bytes
+    if (bytes <= itemMaxBytes && bytes <= rest) rest -= bytes
     else winc += priceOf(bytes)
   }
   return winc
