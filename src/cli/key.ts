@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { ClientSigner } from '../client/signer.js'
 import { WrongWords } from './command.js'
@@ -94,19 +103,24 @@ function repositoryOf(folder: string): string | undefined {
   return dirname(folder) === folder ? undefined : repositoryOf(dirname(folder))
 }
 
-/** A file that only its owner may read, on the disk when this returns. False: there is one already. */
+/** A file that only its owner may read, whole on the disk when this returns, or not there. False: there is one already. */
 function writeSecret(file: string, text: string): boolean {
+  let opened: number
   try {
-    const opened = openSync(file, 'wx', 0o600)
-    try {
-      writeSync(opened, text)
-      fsyncSync(opened)
-    } finally {
-      closeSync(opened)
-    }
-    return true
+    opened = openSync(file, 'wx', 0o600)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
     throw error
+  }
+  try {
+    writeFileSync(opened, text)
+    fsyncSync(opened)
+    return true
+  } catch (error) {
+    // Half a key would be taken for one.
+    rmSync(file, { force: true })
+    throw error
+  } finally {
+    closeSync(opened)
   }
 }

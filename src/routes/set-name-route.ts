@@ -11,6 +11,7 @@ import { parseName } from '../names/name.js'
 import { isForHere, isFresh, nameOrderText, readNameOrder } from '../names/name-order.js'
 import type { Name } from '../names/protocol.js'
 import { requestSigner } from '../proof/signed-request.js'
+import { diskRefusal, isDiskError } from '../store/disk-error.js'
 
 export interface SetNameParts {
   readonly pathPrefix: string
@@ -94,7 +95,10 @@ async function outcomeOf(
   if (!list.maySet(name, [signer.address, signer.alias])) return notGranted(name, signer.address)
   const blocked = guard.blocksName(name.full) ? guard.answer(`name: ${name.full}`) : undefined
   if (blocked !== undefined) return { status: blocked.status, said: blocked.text }
-  const outcome = await list.setSigned({ name, record: order.record, signedMs: order.timeMs })
+  const outcome = await list
+    .setSigned({ name, record: order.record, signedMs: order.timeMs })
+    .catch(unwritten)
+  if (typeof outcome !== 'string') return outcome
   if (outcome !== 'set') return refusals[outcome]
   log.info(
     { name: name.full, id: order.record.id, by: signer.address, client: clientOf(request) },
@@ -106,6 +110,12 @@ async function outcomeOf(
 function notGranted({ full }: Name, address: string): Outcome {
   const how = `the operator can let it by: sluice names grant ${full} ${address}`
   return { status: 403, said: `${address} may not set the name ${full} here; ${how}` }
+}
+
+/** The disk did not take it. Throws any other error. */
+function unwritten(error: unknown): Outcome {
+  if (!isDiskError(error)) throw error
+  return { status: 503, said: diskRefusal(error).message }
 }
 
 const refusals: Readonly<Record<'older' | 'held' | 'full', Outcome>> = {

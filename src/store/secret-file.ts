@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, linkSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, linkSync, openSync, unlinkSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { makeFolder, readSmall } from './folder.js'
 
@@ -28,14 +28,14 @@ function create(path: string, text: string): void {
   makeFolder(dirname(path))
   const draft = `${path}.${randomBytes(8).toString('hex')}`
   const file = openSync(draft, 'wx', 0o600)
-  writeSync(file, text)
-  fsyncSync(file)
-  closeSync(file)
   try {
+    writeFileSync(file, text)
+    fsyncSync(file)
     linkSync(draft, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   } finally {
+    closeSync(file)
     unlinkSync(draft)
   }
 }
