@@ -106,7 +106,7 @@ function tryClient(folder, node) {
     import 'sluice-client/fs'
     import 'sluice-client/node'
     const signer = await signerOfEthereum('0a'.repeat(32))
-    const { id } = await signedItem(signer, new TextEncoder().encode('hello'), {})
+    const { id } = await signedItem(new TextEncoder().encode('hello'), {}, signer)
     if (!/^[\\w-]{43}$/.test(id)) throw new Error(String(id))`
   run(node, ['--input-type=module', '-e', script], { cwd: folder, env: inNode(node) })
   const said = run(node, ['node_modules/.bin/sluice-client', '--version'], { cwd: folder })

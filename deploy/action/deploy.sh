@@ -13,7 +13,10 @@ add --index "${DEPLOY_INDEX:-}"
 add --fallback "${DEPLOY_FALLBACK:-}"
 add --name "${DEPLOY_NAME:-}"
 if [ "${DEPLOY_BUNDLE:-false}" = true ]; then words+=(--bundle); fi
-result=$(node "$SLUICE_CLIENT" "${words[@]}")
+status=0
+result=$(node "$SLUICE_CLIENT" "${words[@]}") || status=$?
+# 6: all of it was uploaded, but the name could not be set. That is paid for, so the link is told all the same.
+if [ "$status" != 0 ] && [ "$status" != 6 ]; then exit "$status"; fi
 printf '%s' "$result" | node -e '
   const { id, link, uploadedFiles, totalFiles } = JSON.parse(require("node:fs").readFileSync(0, "utf8"))
   const lines = [`id=${id}`, `link=${link}`, `uploaded=${uploadedFiles}`]
@@ -22,3 +25,4 @@ printf '%s' "$result" | node -e '
   console.log(text)
   if (process.env.GITHUB_STEP_SUMMARY) require("node:fs").appendFileSync(process.env.GITHUB_STEP_SUMMARY, `${text}\n`)
 '
+exit "$status"

@@ -39,6 +39,21 @@ t.test(
   },
 )
 
+t.test('a name that could not be set fails the step, and what was uploaded is told', async (t) => {
+  const folder = t.testdir({
+    'client.mjs': `
+      process.stdout.write(JSON.stringify({ id: 'ID', link: 'LINK', uploadedFiles: 1, totalFiles: 2 }))
+      process.exitCode = Number(process.env.CODE)`,
+  })
+  const environment = { SLUICE_CLIENT: join(folder, 'client.mjs'), DEPLOY_FOLDER: '.' }
+  const told = async (CODE: string): Promise<string> => {
+    await t.rejects(step(folder, 'deploy.sh', { ...environment, CODE }), { code: Number(CODE) })
+    return readFileSync(join(folder, 'outputs'), 'utf8')
+  }
+  t.equal(await told('6'), 'id=ID\nlink=LINK\nuploaded=1\n')
+  t.equal(await told('1'), '', 'of any other failure nothing is told')
+})
+
 /** Runs a step of the action. Resolves with what it printed and its outputs; rejects where it fails. */
 async function step(
   folder: string,
