@@ -133,7 +133,8 @@ function overview(cases: readonly CaseResult[]): string {
     (each) => `<p class="failed">${escaped(`${each.name}: ${verdictLine(each)}`)}</p>`,
   )
   const head = ['case', 'what it means', 'figure', 'ours', 'best rival', 'ratio']
-  const table = `<table class="overview"><tr>${head.map((word) => `<th>${word}</th>`).join('')}</tr>${cases.map(caseLine).join('')}</table>`
+  const titles = head.map((word) => `<th>${word}</th>`).join('')
+  const table = `<table class="overview"><tr>${titles}</tr>${cases.map(caseLine).join('')}</table>`
   const plot = known.length === 0 ? '' : ratios(known, 'ratio to the best rival in each case')
   return `${lines.join('')}${plot}<div class="scroll">${table}</div>`
 }
@@ -170,8 +171,9 @@ export function pageOf(results: Results, runs: readonly Results[]): string {
 <h1>Bench of ${escaped(machine.commit)}</h1>
 ${circumstances(results)}
 <h2>Ratio to the best rival</h2>
-<p class="soft">Longer to the right: faster than the best rival; longer to the left: slower. The short mark is the least ratio that
-passes; it differs from case to case because rivals do less in some: they check no proofs, sign nothing, and have no rate limits.</p>
+<p class="soft">Longer to the right: faster than the best rival; longer to the left: slower. The short mark is the least ratio
+that passes; it differs from case to case because rivals do less in some: they check no proofs, sign nothing, and have no rate
+limits.</p>
 ${overview(cases)}
 ${sections.join('\n')}
 </body></html>
