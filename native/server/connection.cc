@@ -3,6 +3,7 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -109,7 +110,7 @@ void Server::leftOnHold(Connection* c) {
 
 // Uses bytes at the free end of the shared ones; what is left of them is kept for later.
 void Server::take(Connection* c, uint8_t* bytes, size_t length) {
-  if (c->phase == Phase::kLingering) c->in.clear();
+  if (c->phase == Phase::kLingering) c->since = now_;
   else if (c->phase == Phase::kHead) takeHead(c, bytes, length);
   else takeBody(c, bytes, length);
 }
@@ -295,6 +296,17 @@ void Server::lookAt(Connection* c) {
   if (c->body.length > 0) arm(c, c->events | UV_WRITABLE);
 }
 
+// Uses what waits in the socket of a connection: bytes of its client, or room for those of an answer. True where there was any; the
+// connection may be gone then.
+bool Server::heed(Connection* c) {
+  bool isAnswer = c->phase == Phase::kAnswering;
+  pollfd socket = {c->fd, static_cast<short>(isAnswer ? POLLOUT : POLLIN), 0};
+  if (poll(&socket, 1, 0) != 1 || (socket.revents & socket.events) == 0) return false;
+  if (isAnswer) writable(c);
+  else readable(c);
+  return true;
+}
+
 // The answer is out.
 void Server::finish(Connection* c) {
   settleRepeat(c, kWhole);
@@ -340,11 +352,11 @@ void Server::refuse(Connection* c, const Fault& fault) {
   linger(c);
 }
 
-// Ends the sending side and reads on for a while: closing with unread bytes would reset the connection, and the client would
-// lose the answer.
+// Ends the sending side and reads on for a while (RFC 9112 section 9.6): closing with unread bytes would reset the connection, and the
+// client would lose the answer.
 void Server::linger(Connection* c) {
   c->phase = Phase::kLingering;
-  c->since = now_;
+  c->since = c->lingers = now_;
   c->in = std::string();
   c->rest = std::string();
   shutdown(c->fd, SHUT_WR);

@@ -39,6 +39,9 @@ constexpr size_t kShareParts = 8;
 // So many of its connections at once, as a part of all: finding them costs a look at each.
 constexpr size_t kCrowdParts = 64;
 
+// An ended connection is read for so many times `lingerMs` at most, however steadily its client goes on sending.
+constexpr double kLingerParts = 10;
+
 struct Address {
   union {
     sockaddr any;
@@ -342,25 +345,41 @@ std::string Server::address(size_t slot) const {
   return text;
 }
 
+bool Server::isLate(const Connection* c, double idleMs) const {
+  double waited = now_ - c->since;
+  if (c->phase == Phase::kLingering) return waited > limits_.lingerMs || now_ - c->lingers > kLingerParts * limits_.lingerMs;
+  if (c->phase == Phase::kAnswering) return (c->isFull() || c->ends) && waited > limits_.stallMs;
+  bool isIdle = c->held || c->in.empty();
+  return waited > (isIdle && !c->first ? idleMs : limits_.headMs);
+}
+
+// What becomes of a connection that is late.
+void Server::expire(Connection* c, bool isCrowded) {
+  if (c->phase == Phase::kAnswering) {
+    settleRepeat(c, kStalled);
+    return gone(c);
+  }
+  if (c->phase == Phase::kHead && !c->held && !c->in.empty()) return refuse(c, faults::late);
+  // A request that is under way to an idle connection meets its end, and not a reset.
+  if (c->phase == Phase::kHead && !isCrowded) return linger(c);
+  remove(c);
+}
+
 void Server::sweep(double now) {
   now_ = now;
-  bool crowded = open_ * 4 > limits_.connectionsMax * 3 || sockets.crowded();
-  double idleMs = crowded && limits_.idleMs > kCrowdedMs ? kCrowdedMs : limits_.idleMs;
+  bool isCrowded = open_ * 4 > limits_.connectionsMax * 3 || sockets.crowded();
+  double idleMs = isCrowded && limits_.idleMs > kCrowdedMs ? kCrowdedMs : limits_.idleMs;
   for (size_t slot = 0; slot < slots_.size(); slot += 1) {
     Connection* c = slots_[slot];
     if (c == nullptr) continue;
     if (c->phase == Phase::kAnswering && c->isFull()) lookAt(c);
-    double waited = now - c->since;
-    bool stuck = c->isFull() || c->ends;
-    bool idle = c->held || c->in.empty();
-    if (c->phase == Phase::kLingering && waited > limits_.lingerMs) remove(c);
-    else if (c->phase == Phase::kAnswering && stuck && waited > limits_.stallMs) {
-      settleRepeat(c, kStalled);
-      gone(c);
-    }
-    else if (c->phase != Phase::kHead) continue;
-    else if (!idle && waited > limits_.headMs) refuse(c, faults::late);
-    else if (idle && waited > (c->first ? limits_.headMs : idleMs)) remove(c);
+    if (!isLate(c, idleMs)) continue;
+    bool isOver = c->phase == Phase::kLingering && now - c->lingers > kLingerParts * limits_.lingerMs;
+    bool isRead = c->phase == Phase::kAnswering ? c->isFull() : !c->held && !isOver;
+    // Without room what waits is used, and judged, at the next sweep.
+    if (isRead && !hasRoom()) continue;
+    if (isRead && heed(c) && (slots_[slot] != c || !isLate(c, idleMs))) continue;
+    expire(c, isCrowded);
   }
   if (!closing_) resume();
   if (inboxAt_ > 0) wake();
@@ -370,15 +389,21 @@ void Server::shut() {
   if (closing_) return;
   closing_ = true;
   if (listener_ != nullptr) {
+    // Who waits to be accepted would be reset with the socket.
+    if (accepting_) accept();
     uv_poll_stop(listener_);
     ::close(listenFd_);
     end(listener_);
     listener_ = nullptr;
     uv_timer_stop(retry_);
   }
-  for (Connection* c : slots_) {
-    if (c != nullptr && c->phase == Phase::kHead) remove(c);
+  for (size_t slot = 0; slot < slots_.size(); slot += 1) {
+    Connection* c = slots_[slot];
+    if (c == nullptr || c->phase != Phase::kHead) continue;
+    if (!c->held && hasRoom()) heed(c);
+    if (slots_[slot] == c && c->phase == Phase::kHead) remove(c);
   }
+  if (inboxAt_ > 0) wake();
 }
 
 void Server::destroy(std::function<void()> over) {

@@ -103,7 +103,8 @@ class Server {
   // Closes without a message to JavaScript, which has dropped the answer.
   void drop(size_t slot);
   std::string address(size_t slot) const;
-  // Closes connections that take too long. `now` in milliseconds of a monotonic clock.
+  // Closes connections that take too long. `now` in milliseconds of a clock that never goes back. What waits in a socket is used before
+  // its connection is judged: this thread may not have run for a while.
   void sweep(double now);
   // From now on answers are repeated that were put into the table. Null where it was never called.
   void repeatWith(size_t maxBytes, uint64_t seed, const std::string& plain) {
@@ -111,7 +112,7 @@ class Server {
   }
   Repeats* repeats() { return repeats_.get(); }
   const uint8_t* outbox() const { return shared_.outbox; }
-  // Accepts no new connection, and closes idle ones.
+  // Accepts no new connection, and closes idle ones of which no request waits.
   void shut();
   // Ends everything at once. `over` is called when nothing of this server is left in the loop.
   void destroy(std::function<void()> over);
@@ -174,6 +175,9 @@ class Server {
   void refuse(Connection* c, const Fault& fault);
   void cutOff(Connection* c);
   void linger(Connection* c);
+  bool heed(Connection* c);
+  bool isLate(const Connection* c, double idleMs) const;
+  void expire(Connection* c, bool isCrowded);
   void gone(Connection* c);
   void remove(Connection* c);
   void arm(Connection* c, int events);
@@ -227,6 +231,7 @@ struct Connection {
   Client client;          // whose bucket that is, once it was asked for
   double heard = 0;       // when it last sent a byte
   double since = 0;       // when the present wait began
+  double lingers = 0;     // when its sending side was ended
   std::string in;         // read and not used yet
   std::string rest;       // what the socket did not take
   BodyLeft body;          // what is to be sent behind it

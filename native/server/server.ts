@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { loadAddon } from '../addon.js'
 import type { LentKey } from '../ed25519/ed25519.js'
 import { type FilePlaces, filePlaces } from '../mapped/mapped.js'
@@ -153,8 +154,9 @@ class AddonWire implements Wire {
     this.#addon.sweep(this.#door, nowMs)
   }
 
-  shut(): void {
+  shut(): Promise<void> {
     this.#addon.shut(this.#door)
+    return turn()
   }
 
   destroy(): void {

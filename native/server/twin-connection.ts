@@ -4,6 +4,8 @@ import { chunkFault, type HeadFault, lateFault, readHead } from './heads.js'
 import { field, headMaxBytes, readMaxBytes, requestFlag, type WireOptions } from './wire.js'
 
 const nothing = Buffer.alloc(0)
+/** An ended connection is read for so many times `lingerMs` at most, however steadily its client goes on sending. */
+const lingerParts = 10
 const reasons = {
   400: 'Bad Request',
   408: 'Request Timeout',
@@ -47,6 +49,8 @@ export class TwinConnection {
   #bodyLeft = 0
   #expects = false
   #since: number
+  /** When its sending side was ended. */
+  #lingers = 0
   #in: Buffer = nothing
   /** The client sends no more. */
   #ends = false
@@ -89,8 +93,12 @@ export class TwinConnection {
   }
 
   #arrived(piece: Buffer): void {
-    if (this.#phase === 'lingering' || this.#phase === 'over') return
+    if (this.#phase === 'over') return
     this.heard = this.wire.now
+    if (this.#phase === 'lingering') {
+      this.#since = this.wire.now
+      return
+    }
     if (this.#phase === 'head' && this.#in.length === 0) this.#since = this.wire.now
     this.#in = this.#in.length === 0 ? piece : Buffer.concat([this.#in, piece])
     this.takeUp()
@@ -252,9 +260,11 @@ export class TwinConnection {
     this.#linger()
   }
 
+  /** Ends the sending side and reads on for a while: see connection.cc. */
   #linger(): void {
     this.#phase = 'lingering'
     this.#since = this.wire.now
+    this.#lingers = this.wire.now
     this.#in = nothing
     this.socket.end()
     this.socket.resume()
@@ -286,16 +296,21 @@ export class TwinConnection {
     this.wire.removed(this.slot)
   }
 
-  sweep(now: number, idleMs: number): void {
+  /** Ends what is late, as listen.cc does; `isCrowded`: its place is wanted at once. */
+  sweep(now: number, idleMs: number, isCrowded: boolean): void {
     const { headMs, stallMs, lingerMs } = this.wire.options
     const waited = now - this.#since
     const stuck = this.#ended || this.#ends
     const idle = this.#held || this.#in.length === 0
-    if (this.#phase === 'lingering' && waited > lingerMs) this.remove()
+    const lingered = now - this.#lingers
+    if (this.#phase === 'lingering' && (waited > lingerMs || lingered > lingerParts * lingerMs)) this.remove()
     else if (this.#phase === 'answering' && stuck && waited > stallMs) this.#gone()
     else if (this.#phase !== 'head') return
     else if (!idle && waited > headMs) this.#refuse(lateFault)
-    else if (idle && waited > (this.#first ? headMs : idleMs)) this.remove()
+    else if (idle && waited > (this.#first ? headMs : idleMs)) {
+      if (isCrowded) this.remove()
+      else this.#linger()
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
 import { type ConnectionServer, TwinConnection } from './twin-connection.js'
 import {
   field,
@@ -219,22 +220,35 @@ export class TwinWire implements Wire, ConnectionServer {
     return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
   }
 
+  /** Judges after the sockets were looked at once more: this thread may not have run for a while. */
   sweep(nowMs: number): void {
     this.now = nowMs
-    const { connectionsMax, idleMs } = this.options
-    const idle = this.#open * 4 > connectionsMax * 3 ? Math.min(idleMs, crowdedMs) : idleMs
-    for (const connection of this.#slots) connection?.sweep(nowMs, idle)
+    setImmediate(() => {
+      const { connectionsMax, idleMs } = this.options
+      const isCrowded = this.#open * 4 > connectionsMax * 3
+      const idle = isCrowded ? Math.min(idleMs, crowdedMs) : idleMs
+      for (const connection of this.#slots) connection?.sweep(nowMs, idle, isCrowded)
+    })
   }
 
-  shut(): void {
+  async shut(): Promise<void> {
     if (this.closing) return
     this.closing = true
+    // Who waits to be accepted would be reset with the socket: accepted in the first turn of the loop, read in the second.
+    await turn()
+    await turn()
+    this.#deliver()
+    this.#stop()
+  }
+
+  #stop(): void {
     this.#server.close()
     for (const connection of this.#slots) if (connection?.isIdle === true) connection.remove()
   }
 
   destroy(): void {
-    this.shut()
+    this.closing = true
+    this.#stop()
     for (const connection of this.#slots) connection?.remove()
   }
 }

@@ -33,10 +33,16 @@ export interface Wire {
   drop(slot: number): void
   /** Textual address of the other end, IPv4 in dotted form; '' where it is gone. */
   address(slot: number): string
-  /** To be called regularly with monotonic milliseconds: closes what is idle, slow or stuck. */
+  /**
+   * To be called regularly with monotonic milliseconds: closes what is idle, slow or stuck. What waits in a socket is used before
+   * its connection is judged.
+   */
   sweep(nowMs: number): void
-  /** Accepts no new connection, and closes idle ones. */
-  shut(): void
+  /**
+   * Accepts no new connection, and closes idle ones; the answers to others are the last of theirs. Resolves when the requests that
+   * had come by then were told.
+   */
+  shut(): Promise<void>
   /** Closes everything at once; no message comes. Nothing may be called after it. */
   destroy(): void
   /**
@@ -57,7 +63,7 @@ export interface WireOptions {
   readonly idleMs: number
   /** While the end of an answer waits for its client. */
   readonly stallMs: number
-  /** After a last answer, for the client to notice. */
+  /** After a last answer, for the client to notice: since it last sent something, and ten times as long in all. */
   readonly lingerMs: number
   readonly connectionsMax: number
 }

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { openWire, servedBy } from '../../native/server/server.js'
 import { field, lineFields, message, requestFlag, shortMessage, type Wire } from '../../native/server/wire.js'
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
+import { RunningTime } from '../actor/running-time.js'
 import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
 import { FlowShares } from './flow-shares.js'
@@ -85,6 +86,8 @@ class Edge implements ReplyOwner, Front, Server {
   readonly #handler: Handler
   readonly #options: ServeOptions
   readonly #clock: Clock
+  /** Clients are judged by it. */
+  readonly #running: RunningTime
   readonly #sweeping: Timer
   /** By slot: replies that outlive their handlers. */
   readonly #open: (SocketReply | undefined)[] = []
@@ -104,11 +107,13 @@ class Edge implements ReplyOwner, Front, Server {
     this.#shares = new FlowShares(options.flowsMax)
     const { host, port, stallMs, connectionsMax = usualConnectionsMax } = options
     const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
+    const sweepMs = Math.max(10, Math.min(1000, stallMs / 4))
+    this.#running = new RunningTime(this.#clock, 2 * sweepMs)
     this.wire = openWire({ host, port, ...bounds }, (count) => this.#hear(count), options.by ?? servedBy)
     this.repeater = this.#repeating(options)
-    this.stalls = new Stalls(stallMs, this.#clock)
+    this.stalls = new Stalls(stallMs, this.#running)
     this.#readPauses = new ReadPauses(this.wire, this.#clock)
-    this.#sweeping = this.#clock.every(Math.max(10, Math.min(1000, stallMs / 4)), () => this.#sweep())
+    this.#sweeping = this.#clock.every(sweepMs, () => this.#sweep())
     this.#sweep()
   }
 
@@ -136,7 +141,7 @@ class Edge implements ReplyOwner, Front, Server {
   }
 
   #sweep(): void {
-    this.wire.sweep(this.#clock.monotonic())
+    this.wire.sweep(this.#running.monotonic())
     this.repeater?.tell()
   }
 
@@ -224,7 +229,7 @@ class Edge implements ReplyOwner, Front, Server {
 
   #inflow(slot: number): Inflow {
     const { stallMs, bodyBytesPerSecondMin = bytesPerSecondMin } = this.#options
-    const pace = new SenderPace({ stallMs, bytesPerSecondMin: bodyBytesPerSecondMin }, this.#clock)
+    const pace = new SenderPace({ stallMs, bytesPerSecondMin: bodyBytesPerSecondMin }, this.#running)
     return new Inflow(this.wire, slot, this.stalls, pace)
   }
 
@@ -232,7 +237,7 @@ class Edge implements ReplyOwner, Front, Server {
   #hasShare(request: SocketRequest): boolean {
     const client = this.#clientOf(request)
     if (this.#shares.hasRoom(client)) return true
-    const now = this.#clock.monotonic()
+    const now = this.#running.monotonic()
     let quietest: SocketReply | undefined
     let longestMs = quietMs
     for (const [slot, reply] of this.#open.entries()) {
@@ -250,7 +255,7 @@ class Edge implements ReplyOwner, Front, Server {
    * sends or takes its body most slowly. False: there is none, or one was given up just now.
    */
   #hasPlace(request: SocketRequest): boolean {
-    const now = this.#clock.monotonic()
+    const now = this.#running.monotonic()
     if (now - this.#placeMadeMs < placeEveryMs) return false
     this.#placeMadeMs = now
     let most = this.#shares.countOf(this.#clientOf(request)) + 1
@@ -288,7 +293,7 @@ class Edge implements ReplyOwner, Front, Server {
   async close(graceMs: number): Promise<void> {
     if (this.closing) return
     this.closing = true
-    this.wire.shut()
+    await this.wire.shut()
     const graceEndsMs = this.#clock.monotonic() + graceMs
     if (this.#flows > 0) {
       await new Promise<void>((resolve) => {

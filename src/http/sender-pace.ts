@@ -104,7 +104,8 @@ export async function orLate<T>(
 ): Promise<T | Refusal> {
   let cancel = (): void => undefined
   const patience = new Promise<Refusal>((resolve) => {
-    const timer = clock.after(Math.max(0, ms), () => resolve(late))
+    // What waits in a socket is read first: this thread may not have run for a while.
+    const timer = clock.after(Math.max(0, ms), () => setImmediate(() => resolve(late)))
     cancel = () => timer.cancel()
   })
   try {

@@ -26,7 +26,7 @@ function scene(name: string, silentMs = 10_000) {
   const pass = (seconds: number, cpuMs: number, state: string): void => {
     for (let at = 0; at < seconds; at += 1) {
       kernel.account = { state, cpuMs: (kernel.account?.cpuMs ?? 0) + cpuMs }
-      clock.turn(1000)
+      clock.jump(1000)
     }
   }
   return { heartbeats, slot, clock, told, heard, kernel, pass }
@@ -106,12 +106,12 @@ t.test('time in which the watching thread was late does not count', async (t) =>
   const { clock, told, kernel, pass } = scene('edge-1')
   pass(9, 1000, 'R')
   // Suspended, or stopped in a debugger: nothing moved.
-  clock.turn(3_600_000)
+  clock.jump(3_600_000)
   pass(9, 1000, 'R')
   t.same(told, [])
   for (let at = 0; at < 100; at += 1) {
     kernel.account = { state: 'R', cpuMs: (kernel.account?.cpuMs ?? 0) + 6000 }
-    clock.turn(6000)
+    clock.jump(6000)
   }
   t.same(told, [], 'a machine on which even looking takes seconds')
 })
@@ -119,7 +119,7 @@ t.test('time in which the watching thread was late does not count', async (t) =>
 t.test('the slot of a thread that was ended is free for another', async (t) => {
   const { heartbeats, kernel, clock, told } = scene('edge-1')
   kernel.account = undefined
-  clock.turn(1000)
+  clock.jump(1000)
   t.same(heartbeats.read(), [])
   for (let at = 0; at < 300; at += 1) heartbeats.claim(`a-${at}`, at)
   t.equal(heartbeats.read().length, 256)
