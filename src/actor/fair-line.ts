@@ -9,11 +9,15 @@ interface Client<Job> {
 /** Why there is no room: `client`: the client's share is used up; `all`: everything is taken. */
 export type Full = 'client' | 'all'
 
+/** A client has to have so many jobs more than another that one of its jobs makes room for one of the other's. */
+const lead = 2
+
 /**
  * A fair queue: jobs of many clients that wait for a scarce resource. The next job is from the client that has used
  * least, so a client with few jobs does not wait behind all the jobs of another. A client that returns starts with
  * the usage of the client that was served last, so that nobody can save up turns by being idle. The number of jobs is
- * bounded, in all and for each client.
+ * bounded, in all and for each client; where the line is full, the client that has most waiting gives up its last job for
+ * one of a client that has fewer.
  */
 export class FairLine<Job> {
   readonly #clients = new Map<string, Client<Job>>()
@@ -21,9 +25,11 @@ export class FairLine<Job> {
   /** The usage of the client whose job was taken last. */
   #stand = 0
 
+  /** `onDropped` hears of jobs that had to make room; absent: none has to. */
   constructor(
     private readonly max: number,
     private readonly clientMax: number,
+    private readonly onDropped?: (job: Job) => void,
   ) {}
 
   /** Jobs that wait or are open. */
@@ -41,10 +47,28 @@ export class FairLine<Job> {
   /** Adds a job. Returns why there is no room for it, or undefined. */
   add(client: string, job: Job): Full | undefined {
     const full = this.full(client)
-    if (full !== undefined) return full
+    if (full === 'client' || (full === 'all' && !this.#makeRoom(client))) return full
     const known = this.#come(client)
     known.waiting.push(job)
     return undefined
+  }
+
+  #makeRoom(client: string): boolean {
+    if (this.onDropped === undefined) return false
+    const own = this.#clients.get(client)
+    let most = (own === undefined ? 0 : own.waiting.length + own.open) + lead - 1
+    let greedy: string | undefined
+    for (const [name, { waiting }] of this.#clients) {
+      if (waiting.length <= most) continue
+      most = waiting.length
+      greedy = name
+    }
+    const found = greedy === undefined ? undefined : this.#clients.get(greedy)
+    const job = found?.waiting.pop()
+    if (greedy === undefined || found === undefined || job === undefined) return false
+    this.#leave(greedy, found)
+    this.onDropped(job)
+    return true
   }
 
   /**

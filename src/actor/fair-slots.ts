@@ -13,6 +13,14 @@ export interface SlotOptions {
   readonly eachMax?: number
 }
 
+/** One that waits. */
+interface Call {
+  /** A slot is taken for it. */
+  taken(): void
+  /** It had to make room for a client with fewer calls. */
+  refused(): void
+}
+
 /** The refusal for a caller whose own signal fired. */
 export const gaveUp: Refusal = refuse('late', 'client', 'the caller gave up')
 
@@ -28,12 +36,12 @@ const busy: Readonly<Record<Full, Refusal>> = {
  */
 export class FairSlots {
   readonly #max: number
-  readonly #line: FairLine<() => void>
+  readonly #line: FairLine<Call>
   #taken = 0
 
   constructor({ max, waitingMax = 0, eachMax = Number.POSITIVE_INFINITY }: SlotOptions) {
     this.#max = max
-    this.#line = new FairLine(max + waitingMax, eachMax)
+    this.#line = new FairLine(max + waitingMax, eachMax, ({ refused }) => refused())
   }
 
   /** `max` slots, of which one client may hold at most a quarter. */
@@ -69,14 +77,15 @@ export class FairSlots {
     const slot = this.take(client)
     if (typeof slot !== 'string') return slot
     return new Promise((resolve) => {
-      const called = (): void => {
+      const over = (outcome: Release | Refusal): void => {
         signal?.removeEventListener('abort', left)
-        resolve(this.#release(client))
+        resolve(outcome)
       }
+      const call: Call = { taken: () => over(this.#release(client)), refused: () => over(busy.client) }
       const left = (): void => {
-        if (this.#line.remove(client, called)) resolve(gaveUp)
+        if (this.#line.remove(client, call)) resolve(gaveUp)
       }
-      const full = this.#line.add(client, called)
+      const full = this.#line.add(client, call)
       if (full === undefined) signal?.addEventListener('abort', left, { once: true })
       else resolve(busy[full])
     })
@@ -113,7 +122,7 @@ export class FairSlots {
         if (next === undefined) return
         this.#line.charge(next.client, 1)
         this.#taken += 1
-        next.job()
+        next.job.taken()
       }
     }
   }

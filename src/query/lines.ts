@@ -19,7 +19,12 @@ export interface QueryLinesOptions extends Pick<QueryQueue, 'waitingMax' | 'clie
 
 /** Memory of a table of those who left, for one line; behind its places stands how many queries are under way. */
 export function leftTable({ waitingMax }: Pick<QueryQueue, 'waitingMax'>): SharedArrayBuffer {
-  return new SharedArrayBuffer((waitingMax + 1) * 4)
+  return new SharedArrayBuffer((placesOf(waitingMax) + 1) * 4)
+}
+
+/** Those that had to make room keep their places until the query thread has passed them over. */
+function placesOf(waitingMax: number): number {
+  return 2 * waitingMax
 }
 
 /** Queries under way on the line with this table. */
@@ -74,7 +79,7 @@ export class QueryLines implements QueryThreads {
 
   async ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
     const line = this.#lines.reduce((best, one) => (one.underWay < best.underWay ? one : best))
-    if (line.isFull || this.#heldBytes > this.options.heldMaxBytes) return full
+    if (this.#heldBytes > this.options.heldMaxBytes || !line.hasRoom(client)) return full
     const leave = this.#shares.take(client)
     if (typeof leave === 'string') return enough
     const answer = await line.ask(asked, client, onGone)
@@ -102,43 +107,80 @@ class Line {
   readonly #free: number[]
   readonly #port: MessagePort
   readonly #placesMax: number
+  /** What each client waits for: calls that end it. */
+  readonly #asked = new Map<string, Set<() => void>>()
+  /** Without those that had to make room. */
+  underWay = 0
 
-  constructor({ port, left }: QueryLine, placesMax: number) {
-    this.#placesMax = placesMax
+  constructor(
+    { port, left }: QueryLine,
+    private readonly waitingMax: number,
+  ) {
+    this.#placesMax = placesOf(waitingMax)
     this.#port = port
-    this.#address = addressOf<QueryOrder, QueryReply>(port, placesMax)
+    this.#address = addressOf<QueryOrder, QueryReply>(port, this.#placesMax)
     this.#left = new Int32Array(left)
-    this.#free = Array.from({ length: placesMax }, (_, at) => at)
+    this.#free = Array.from({ length: this.#placesMax }, (_, at) => at)
   }
 
-  get underWay(): number {
-    return this.#placesMax - this.#free.length
+  /** Where as many wait as may, the last query of who has most makes room for one of who has fewer. False: there is none. */
+  hasRoom(client: string): boolean {
+    if (this.#free.length === 0) return false
+    if (this.underWay < this.waitingMax) return true
+    let most = (this.#asked.get(client)?.size ?? 0) + 1
+    let last: (() => void) | undefined
+    for (const calls of this.#asked.values()) {
+      if (calls.size <= most) continue
+      most = calls.size
+      last = [...calls].at(-1)
+    }
+    last?.()
+    return last !== undefined
   }
 
-  get isFull(): boolean {
-    return this.#free.length === 0
-  }
-
-  async ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
+  ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
     const place = this.#free.pop()
-    if (place === undefined) return full
-    let isOver = false
-    Atomics.store(this.#left, place, 0)
-    onGone(() => {
-      if (!isOver) Atomics.store(this.#left, place, 1)
+    if (place === undefined) return Promise.resolve(full)
+    return new Promise((resolve) => {
+      let isOver = false
+      const end = (reply: QueryReply): void => {
+        if (isOver) return
+        isOver = true
+        this.#count(client, madeRoom, -1)
+        resolve(reply)
+      }
+      const left = (): void => {
+        if (!isOver) Atomics.store(this.#left, place, 1)
+      }
+      const madeRoom = (): void => {
+        left()
+        end(full)
+      }
+      Atomics.store(this.#left, place, 0)
+      onGone(left)
+      this.#count(client, madeRoom, 1)
+      void this.#send(asked, client, place).then((reply) => {
+        this.#free.push(place)
+        end(reply)
+      })
     })
+  }
+
+  #send(asked: QueryAsk, client: string, place: number): Promise<QueryReply | Refusal> {
     // A copy: the bytes may lie in memory that others use, too.
     const body = asked.body === undefined ? undefined : new Uint8Array(asked.body)
     const moved = body === undefined ? asked : { ...asked, body }
+    return this.#address.ask({ asked: moved, client, place }, body === undefined ? [] : [body.buffer])
+  }
+
+  #count(client: string, call: () => void, more: 1 | -1): void {
+    const calls = this.#asked.get(client) ?? new Set()
+    if (more > 0) calls.add(call)
+    else calls.delete(call)
+    if (calls.size > 0) this.#asked.set(client, calls)
+    else this.#asked.delete(client)
+    this.underWay += more
     Atomics.store(this.#left, this.#placesMax, this.underWay)
-    const answer = await this.#address.ask(
-      { asked: moved, client, place },
-      body === undefined ? [] : [body.buffer],
-    )
-    isOver = true
-    this.#free.push(place)
-    Atomics.store(this.#left, this.#placesMax, this.underWay)
-    return answer
   }
 
   close(): void {

@@ -45,7 +45,7 @@ export class QueryScheduler {
   #isDue = false
 
   constructor(private readonly parts: QuerySchedulerParts) {
-    this.#line = new FairLine(parts.queue.waitingMax, parts.queue.clientMax)
+    this.#line = new FairLine(parts.queue.waitingMax, parts.queue.clientMax, ({ settle }) => settle(full))
   }
 
   /** Resolves with the answer, or a refusal: `busy`. Never rejects. */

@@ -25,6 +25,22 @@ t.test('the client that has used least is next, whoever came first', async (t) =
   t.equal(taken.filter((client) => client === 'modest').length, 2)
 })
 
+t.test('where the line is full, who has most waiting makes room for who has less', async (t) => {
+  const dropped: string[] = []
+  const line = new FairLine<string>(6, 4, (job) => dropped.push(job))
+  for (const job of ['a1', 'a2', 'a3', 'a4']) line.add('a', job)
+  line.take()
+  for (const job of ['b1', 'b2']) line.add('b', job)
+  t.notOk(line.add('c', 'c1'))
+  t.strictSame(dropped, ['a4'])
+  t.equal(line.add('b', 'b3'), 'all', 'two wait of each')
+  t.notOk(line.add('d', 'd1'))
+  t.equal(line.add('e', 'e1'), undefined)
+  t.strictSame(dropped, ['a4', 'a3', 'b2'])
+  t.equal(line.add('f', 'f1'), 'all', 'nobody has more than one waiting')
+  t.equal(line.size, 6)
+})
+
 t.test('the line is bounded for all and for each, by what waits and what is open', async (t) => {
   const line = new FairLine<number>(4, 2)
   t.same(

@@ -99,15 +99,38 @@ t.test('a full queue, and a client with too many queries in it, get 503 with Ret
   t.equal(third.status, 503)
   t.equal(third.headers.get('retry-after'), '1')
   t.match(await third.json(), { errors: [{ extensions: { code: 'BUSY' } }] })
-  const others = [ask('4', 'b'), ask('5', 'b')]
+  const others = [ask('4', 'b'), ask('5', 'c')]
   await eventually(async () => gate.begun.length === 4)
-  t.equal((await ask('6', 'c')).status, 503, 'no room for anybody')
+  t.equal((await ask('6', 'b')).status, 503, 'no room for who has one already')
   gate.open()
   for (const each of [...first, ...others]) t.equal((await each).status, 200)
   const again = ask('7', 'a')
   await eventually(async () => gate.begun.length === 5)
   gate.open()
   t.equal((await again).status, 200, 'there is room again')
+  await close()
+})
+
+t.test('the last query of who has most makes room for who has none', async (t) => {
+  const gate = new Gate()
+  const { ask, close } = await served(t, [schedulerLine(gate, { ...queue, waitingMax: 8 })])
+  const begun = async (query: string, client: string): Promise<{ readonly answer: Promise<Response> }> => {
+    const before = gate.begun.length
+    const asked = ask(query, client)
+    await eventually(() => gate.begun.length > before)
+    return { answer: asked }
+  }
+  const [one, two, three, four] = [
+    await begun('1', 'a'),
+    await begun('2', 'a'),
+    await begun('3', 'b'),
+    await begun('4', 'b'),
+  ]
+  const other = await begun('5', 'c')
+  t.equal((await two.answer).status, 503)
+  t.equal(gate.gone[1]?.(), true, 'and is not worked on any more')
+  gate.open()
+  for (const { answer } of [one, three, four, other]) t.equal((await answer).status, 200)
   await close()
 })
 
