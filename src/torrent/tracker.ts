@@ -2,6 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import { sourceOf } from './address-source.js'
 import { type Bencodable, encodeBencode } from './bencode.js'
 import { addressBytes, encodePeers, type PeerAddress } from './compact-peers.js'
+import { TrackerSwarm } from './tracker-swarm.js'
 
 /** A closed HTTP tracker (BEP 3, 7, 23): peers of the torrents that are offered here find each other, and nobody else. */
 
@@ -37,12 +38,6 @@ export interface Announce {
   readonly address: string
 }
 
-interface Peer extends PeerAddress {
-  seenMs: number
-}
-
-type Swarm = Map<string, Peer>
-
 /** What an announce asks. */
 interface Asked {
   readonly infohash: string
@@ -60,7 +55,7 @@ function failure(why: string): Buffer {
 /** The tracker's state, all of it in memory: peers announce again soon after a restart. */
 export class Tracker {
   /** By infohash (v1, and v2 cut to 20 bytes), as Latin-1 text. */
-  #swarms = new Map<string, Swarm>()
+  #swarms = new Map<string, TrackerSwarm>()
   #total = 0
   readonly #asked = new Map<string, number>()
   #minute = -1
@@ -72,10 +67,10 @@ export class Tracker {
 
   /** Sets the torrents that the tracker serves, by infohash of 20 bytes; peers of others are forgotten. */
   offer(infohashes: readonly Buffer[]): void {
-    const kept = new Map<string, Swarm>()
+    const kept = new Map<string, TrackerSwarm>()
     for (const infohash of infohashes) {
       const key = infohash.toString('latin1')
-      kept.set(key, this.#swarms.get(key) ?? new Map())
+      kept.set(key, this.#swarms.get(key) ?? new TrackerSwarm())
     }
     this.#swarms = kept
     this.#total = [...kept.values()].reduce((sum, swarm) => sum + swarm.size, 0)
@@ -93,16 +88,15 @@ export class Tracker {
     if (addressBytes(address) === undefined) return failure('no address')
     if (!this.#mayAsk(address, asked.infohash)) return failure('asked too often')
     const now = this.clock.monotonic()
-    this.#expire(swarm, now)
-    const key = `${address} ${asked.port}`
-    if (asked.isStopped) {
-      if (swarm.delete(key)) this.#total -= 1
-    } else this.#keep(swarm, key, { host: address, port: asked.port, seenMs: now })
-    return this.#answer(swarm, key, asked.wanted, own)
+    this.#total -= swarm.expire(now - this.options.intervalSeconds * 2500)
+    const peer = { host: address, port: asked.port }
+    if (!asked.isStopped) this.#keep(swarm, peer, now)
+    else if (swarm.remove(peer)) this.#total -= 1
+    return this.#answer(swarm, peer, asked.wanted, own)
   }
 
-  #answer(swarm: Swarm, key: string, wanted: number, own: readonly PeerAddress[]): Buffer {
-    const { v4, v6 } = encodePeers([...own, ...sample(swarm, key, Math.max(0, wanted - own.length))])
+  #answer(swarm: TrackerSwarm, asker: PeerAddress, wanted: number, own: readonly PeerAddress[]): Buffer {
+    const { v4, v6 } = encodePeers([...own, ...swarm.sample(asker, Math.max(0, wanted - own.length))])
     const answer = new Map<string, Bencodable>([
       ['complete', own.length],
       ['incomplete', swarm.size],
@@ -114,26 +108,12 @@ export class Tracker {
     return encodeBencode(answer)
   }
 
-  #keep(swarm: Swarm, key: string, peer: Peer): void {
-    if (!swarm.has(key)) {
-      if (swarm.size >= this.options.perTorrentMax || this.#total >= this.options.totalMax) return
-      let same = 0
-      for (const { host } of swarm.values()) if (host === peer.host) same += 1
-      if (same >= this.options.portsPerAddressMax) return
-      this.#total += 1
-    }
-    swarm.delete(key)
-    swarm.set(key, peer)
-  }
-
-  /** The map is in the order of the last announces, so the loop can end at the first peer that is recent enough. */
-  #expire(swarm: Swarm, now: number): void {
-    const oldest = now - this.options.intervalSeconds * 2500
-    for (const [key, peer] of swarm) {
-      if (peer.seenMs >= oldest) return
-      swarm.delete(key)
-      this.#total -= 1
-    }
+  #keep(swarm: TrackerSwarm, peer: PeerAddress, now: number): void {
+    const { perTorrentMax, totalMax, portsPerAddressMax } = this.options
+    if (swarm.see(peer, now) || swarm.size >= perTorrentMax || this.#total >= totalMax) return
+    if (swarm.portsOf(peer.host) >= portsPerAddressMax) return
+    swarm.add(peer, now)
+    this.#total += 1
   }
 
   #mayAsk(address: string, infohash: string): boolean {
@@ -148,22 +128,6 @@ export class Tracker {
     this.#asked.set(key, times + 1)
     return true
   }
-}
-
-/** A random sample of `count` peers, without the one who asks. */
-function sample(swarm: Swarm, without: string, count: number): Peer[] {
-  const chosen: Peer[] = []
-  let seen = 0
-  for (const [key, peer] of swarm) {
-    if (key === without) continue
-    seen += 1
-    if (chosen.length < count) chosen.push(peer)
-    else {
-      const place = Math.floor(Math.random() * seen)
-      if (place < count) chosen[place] = peer
-    }
-  }
-  return chosen
 }
 
 /** Percent-encoded bytes as Latin-1 text; undefined where the encoding is broken. */
