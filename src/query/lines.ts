@@ -79,10 +79,11 @@ export class QueryLines implements QueryThreads {
 
   async ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
     const line = this.#lines.reduce((best, one) => (one.underWay < best.underWay ? one : best))
-    if (this.#heldBytes > this.options.heldMaxBytes || !line.hasRoom(client)) return full
+    if (this.#heldBytes > this.options.heldMaxBytes) return full
+    // The client's own share first: for one that has used it up nobody makes room.
     const leave = this.#shares.take(client)
     if (typeof leave === 'string') return enough
-    const answer = await line.ask(asked, client, onGone)
+    const answer = line.hasRoom(client) ? await line.ask(asked, client, onGone) : full
     leave()
     return answer
   }
