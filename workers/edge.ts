@@ -189,6 +189,7 @@ const naming = await openNames(options.names, systemClock, meters, log)
 const resolver = resolverRoute({
   ...saying,
   names: naming.names,
+  clientOf,
   self: options.gateway,
   notFound: soonStale(options.gateway.cache),
 })

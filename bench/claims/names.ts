@@ -80,7 +80,7 @@ async function lookups(count: number): Promise<void> {
     meters,
     silentLog,
   )
-  for (const name of all) await open.names.resolve(name, { forward: true, hops: 0, via: [] })
+  for (const name of all) await open.names.resolve(name, { forward: true, hops: 0, via: [] }, '')
   say(`memory: ${Math.round((heapBytes() - before) / count)} bytes a name on each thread`)
   const rules = new HostRules(new Hosts(['localhost']), hostOptions, '/gateway', () => false)
   for (const [what, hosts] of [

@@ -116,17 +116,18 @@ export class Delivery {
 
   /** Opens `id` at a source. Undefined: the flow was answered, because it was refused or the client left. */
   async bring(flow: Flow, id: Id, window: Window | undefined, entry?: Entry): Promise<Opened | undefined> {
-    const { source, ledger, options, guard, admission, finder } = this.parts
+    const { source, ledger, options, guard, admission, finder, clientOf } = this.parts
     if (!(await precheckFlow(admission, ledger, flow))) return undefined
     const provenance = readProvenance(flow.request, options)
     const named = flow.naming !== undefined
+    const client = clientOf(flow.request)
     // Bands are asked only where the catalog knows nothing.
     const opened = await openGuided(
       id,
       readHints(flow.request),
       entry?.attributes.place === undefined ? finder : undefined,
       (hints) => {
-        const wanted = { id, hints, provenance, named }
+        const wanted = { id, hints, provenance, named, client }
         return source.open(window === undefined ? wanted : { ...wanted, window })
       },
       () => flow.reply.aborted,

@@ -5,6 +5,7 @@ import type { Opened } from '../source/opener.js'
 import type { Ledger } from './flow.js'
 import type { Guard } from './guard.js'
 import type { HeadWriter } from './head.js'
+import type { ClientOf } from './in-slot.js'
 import type { Locator } from './locate.js'
 import type { GatewayOptions } from './options.js'
 import type { Finder, Sources } from './parts.js'
@@ -25,6 +26,7 @@ export interface DeliveryParts {
   readonly finder: Finder | undefined
   readonly guard: Guard | undefined
   readonly options: GatewayOptions
+  readonly clientOf: ClientOf
   /** Name of the header that tells the hops. */
   readonly hopsName: string
   /** Name of the header that says that a 404 comes from memory. */

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock, Timer } from '../actor/clock.js'
+import { FreeShares } from '../actor/free-shares.js'
 import type { Cell } from '../actor/shared.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Bounded, NameMarks } from './marks.js'
@@ -70,6 +71,7 @@ const ownTrail: Trail = { hops: 0, via: [], forward: true }
 const attendMinMs = 1000
 
 const busy = refuse('busy', 'self', 'too many names are being resolved')
+const enough = refuse('busy', 'client', 'too many names are being resolved for one client')
 const circle = refuse('upstream', 'client', 'this name may only be asked for on other machines')
 
 /** Remembers what names mean, for one thread, and asks resolvers in order for what it does not know. */
@@ -79,6 +81,9 @@ export class NameBook implements Names {
   readonly #flights = new Map<string, Promise<Outcome>>()
   /** Those of requests with a trail, by name and trail. */
   readonly #trailedFlights = new Map<string, Promise<Outcome>>()
+  /** Of clients, without a trail and with one. */
+  readonly #shares: FreeShares
+  readonly #trailedShares: FreeShares
   readonly #localRank: number
   readonly #end = new AbortController()
   /** The next question for names that are always kept fresh. */
@@ -96,6 +101,8 @@ export class NameBook implements Names {
   ) {
     this.#found = new BoundedMap(options.namesMax)
     this.#lacking = new BoundedMap(options.namesMax)
+    this.#shares = new FreeShares(options.flightsMax)
+    this.#trailedShares = new FreeShares(options.flightsMax / 2)
     // Every resolution under way adds a listener; that many are no leak.
     setMaxListeners(0, this.#end.signal)
     this.#localRank = resolvers.findIndex((one) => one.label === 'local')
@@ -135,12 +142,12 @@ export class NameBook implements Names {
     return undefined
   }
 
-  async resolve(name: Name, trail: Trail): Promise<Outcome> {
+  async resolve(name: Name, trail: Trail, client: string): Promise<Outcome> {
     this.meters.miss()
     const stale = this.#stale(name)
     // A request that came back to this gateway in a loop must not wait for its own answer.
     if (!trail.forward) return stale ?? this.#near(name, trail)
-    const flight = isUntrailed(trail) ? this.#flight(name) : this.#trailed(name, trail, stale)
+    const flight = isUntrailed(trail) ? this.#flight(name, client) : this.#trailed(name, trail, stale, client)
     if (stale === undefined) return flight
     let stop = (): void => undefined
     const patience = new Promise<Resolution>((resolve) => {
@@ -199,12 +206,14 @@ export class NameBook implements Names {
    * requests with the same trail, and is not remembered. Where the name exists, it is resolved once more without the
    * trail.
    */
-  #trailed(name: Name, trail: Trail, stale: Resolution | undefined): Promise<Outcome> {
+  #trailed(name: Name, trail: Trail, stale: Resolution | undefined, client: string): Promise<Outcome> {
     const key = JSON.stringify([name.full, trail.hops, trail.via])
     const running = this.#trailedFlights.get(key)
     if (running !== undefined) return running
     const { flightsMax } = this.options
     if (this.#trailedFlights.size >= flightsMax / 2) return Promise.resolve(stale ?? busy)
+    const leave = this.#trailedShares.take(client)
+    if (leave === undefined) return Promise.resolve(stale ?? enough)
     const flight = this.#ask(name, trail, this.resolvers)
       .then(({ verdict }): Outcome => {
         if (!isResolved(verdict)) return stale ?? verdict
@@ -212,7 +221,10 @@ export class NameBook implements Names {
         if (this.#flights.size < flightsMax) void this.#flight(name)
         return { resolvedAtMs: this.clock.now(), ...verdict, name }
       })
-      .finally(() => this.#trailedFlights.delete(key))
+      .finally(() => {
+        this.#trailedFlights.delete(key)
+        leave()
+      })
     this.#trailedFlights.set(key, flight)
     return flight
   }
@@ -224,16 +236,20 @@ export class NameBook implements Names {
     return verdict === 'absent' && near.length < this.resolvers.length ? circle : verdict
   }
 
-  #flight(name: Name): Promise<Outcome> {
+  /** `client`: who asks. Absent: nobody waits for it. */
+  #flight(name: Name, client?: string): Promise<Outcome> {
     const running = this.#flights.get(name.full)
     if (running !== undefined) return running
     if (this.#flights.size >= this.options.flightsMax) return Promise.resolve(this.#stale(name) ?? busy)
+    const leave = client === undefined ? undefined : this.#shares.take(client)
+    if (client !== undefined && leave === undefined) return Promise.resolve(this.#stale(name) ?? enough)
     const version = this.local?.version ?? 0
     const startedMs = this.clock.monotonic()
     const flight = this.#ask(name, ownTrail, this.resolvers)
       .then((told) => this.#settle(name, told, version))
       .finally(() => {
         this.#flights.delete(name.full)
+        leave?.()
         this.meters.took(this.clock.monotonic() - startedMs)
       })
     this.#flights.set(name.full, flight)

@@ -85,8 +85,11 @@ export interface Names {
    * Absent: nothing can.
    */
   watch?(name: Name): readonly Bounded[] | undefined
-  /** Asks the resolvers. Concurrent calls for one name share one resolution. Never rejects. */
-  resolve(name: Name, trail: Trail): Promise<Outcome>
+  /**
+   * Asks the resolvers. Concurrent calls for one name share one resolution. `client`: whose share of resolutions under way it uses.
+   * Never rejects.
+   */
+  resolve(name: Name, trail: Trail, client: string): Promise<Outcome>
 }
 
 /**

@@ -85,7 +85,8 @@ class EdgeGateway implements Gateway {
       log,
     })
     const own = { ledger, locator, writer, touches, repeating, hopsName, absentName }
-    const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder })
+    const { clientOf } = parts
+    const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder, clientOf })
     const packed = new Manifests(source, options.manifestsOpenMax, options.manifestsEachMax)
     const manifests = new ManifestRoute(
       ...([ledger, locator, delivery, packed] as const),
@@ -163,7 +164,7 @@ class EdgeGateway implements Gateway {
     if (this.#admission !== undefined) reply.hold(this.#admission.passes(request))
   }
 
-  #naming({ naming, vocabulary, guard, options }: GatewayParts): ByHost | undefined {
+  #naming({ naming, vocabulary, guard, options, clientOf }: GatewayParts): ByHost | undefined {
     if (naming === undefined) return undefined
     const { names, hosts, isPrepared } = naming
     const own = { ledger: this.#ledger, delivery: this.#delivery, data: this.#data }
@@ -173,7 +174,7 @@ class EdgeGateway implements Gateway {
     }
     return {
       rules: new HostRules(new Hosts(hosts.rootHosts), hosts, vocabulary.pathPrefix, hasRoute),
-      route: new NameRoute({ ...own, names, hosts, vocabulary, guard, options, isPrepared }),
+      route: new NameRoute({ ...own, names, hosts, vocabulary, guard, options, isPrepared, clientOf }),
     }
   }
 

@@ -6,6 +6,7 @@ import { answerFlow, answerGone, answerText, type Flow, type Ledger } from '../g
 import type { Guard } from '../gateway/guard.js'
 import { absentCaching, readTrail } from '../gateway/hints.js'
 import { type Naming, namingOf, unnamed } from '../gateway/naming.js'
+import type { ClientOf } from '../gateway/in-slot.js'
 import type { GatewayOptions } from '../gateway/options.js'
 import { origins } from '../gateway/origin.js'
 import type { GatewayParts, HostOptions } from '../gateway/parts.js'
@@ -25,6 +26,7 @@ export interface NameRouteParts {
   readonly hosts: HostOptions
   readonly options: GatewayOptions
   readonly isPrepared: ((name: Name) => boolean) | undefined
+  readonly clientOf: ClientOf
 }
 
 /** What a gateway is told of host names, out of what its thread was started with; nothing where hosts mean nothing. */
@@ -101,8 +103,9 @@ export class NameRoute {
   }
 
   async #later(flow: Flow, name: Name, act: (outcome: Outcome) => void): Promise<void> {
-    const { names, ledger, options } = this.parts
-    const outcome = await names.resolve(name, readTrail(flow.request, options))
+    const { names, ledger, options, clientOf } = this.parts
+    const { request } = flow
+    const outcome = await names.resolve(name, readTrail(request, options), clientOf(request))
     if (flow.reply.aborted) answerGone(ledger, flow)
     else act(outcome)
   }

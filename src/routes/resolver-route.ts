@@ -1,5 +1,6 @@
 import { isRefusal } from '../format/refusal.js'
 import { absentCaching, readTrail, type Self } from '../gateway/hints.js'
+import type { ClientOf } from '../gateway/in-slot.js'
 import { nameLines } from '../gateway/naming.js'
 import type { Route } from '../gateway/parts.js'
 import { refusedAnswer } from '../gateway/refused-answer.js'
@@ -11,6 +12,7 @@ import { isResolved, type Names, type Outcome, type Resolution } from '../names/
 
 export interface ResolverParts extends StatementParts {
   readonly names: Names
+  readonly clientOf: ClientOf
   readonly self: Self
   /** Cache-Control of the answer that a name does not exist. */
   readonly notFound: string
@@ -51,7 +53,7 @@ export function resolverRoute(parts: ResolverParts): Route {
       const name = parseName(request.path.slice(path.length).replace(/\/$/, ''))
       const trail = readTrail(request, parts.self)
       const outcome =
-        name === undefined ? 'absent' : (names.known(name) ?? (await names.resolve(name, trail)))
+        name === undefined ? 'absent' : (names.known(name) ?? (await names.resolve(name, trail, parts.clientOf(request))))
       if (!reply.aborted) answer(request, reply, first, outcome)
       else reply.end({ status: 499, block: first })
     },

@@ -14,6 +14,7 @@ import { stillUnknown } from './refusals.js'
 import type { Soundness } from './soundness.js'
 import type { Source } from './source.js'
 import { hintsKey, type TrailRules, trailKey } from './trail.js'
+import { type TransferShare, TransferShares } from './transfer-shares.js'
 import type { Windows } from './windows.js'
 
 export interface FetcherOptions {
@@ -46,6 +47,8 @@ const learnTriesMax = 3
 /** What a source that cannot say whether it has something answers. */
 const failures: ReadonlySet<Reason> = new Set(['upstream', 'late', 'forged', 'defect'])
 
+const enough = refuse('busy', 'client', 'too many transfers of one client are under way')
+
 /** A transfer that was begun, or why it was not. */
 type Started =
   | { readonly fetch: Fetch; readonly fresh: true; readonly run: Promise<void> }
@@ -66,6 +69,8 @@ export class Fetcher {
   readonly #wholes = new Map<Id, Set<Fetch>>()
   readonly #running = new Map<Fetch, Promise<void>>()
   readonly #readers = new Map<number, Reader>()
+  readonly #shares: TransferShares
+  readonly #taken = new Map<Fetch, TransferShare>()
   #lastReader = 0
   #stopping = false
 
@@ -76,6 +81,7 @@ export class Fetcher {
     private readonly options: FetcherOptions,
   ) {
     this.#slots = new Slots(table)
+    this.#shares = new TransferShares(options.fetchesMax, table.slots)
   }
 
   /** Slots held by readers and transfers. */
@@ -262,8 +268,12 @@ export class Fetcher {
     if (this.#stopping || underWay >= this.options.fetchesMax) {
       return { fetch: undefined, fresh: refuse('busy', 'self', 'too many transfers are under way') }
     }
+    const share = this.#shares.take(request.client)
+    if (share === undefined) return { fetch: undefined, fresh: enough }
     const slot = this.#slots.take()
     if (slot === undefined) {
+      share.over()
+      share.left()
       return { fetch: undefined, fresh: refuse('busy', 'self', 'too many readers are under way') }
     }
     const { id, hints, provenance, window, named = false } = request
@@ -272,7 +282,9 @@ export class Fetcher {
     const fetch = new Fetch(wish, new FileDelivery(this.#slots.table, slot), parts)
     const name = key(request, this.#words(request), separate)
     this.#offer(name, fetch)
+    this.#taken.set(fetch, share)
     const run = fetch.run().finally(() => {
+      share.over()
       this.#withdraw(name, fetch)
       this.#running.delete(fetch)
       if (fetch.delivery.readers === 0) this.#release(fetch)
@@ -320,6 +332,8 @@ export class Fetcher {
 
   #release(fetch: Fetch): void {
     this.#slots.give(fetch.delivery.slot)
+    this.#taken.get(fetch)?.left()
+    this.#taken.delete(fetch)
     void fetch.close()
   }
 }

@@ -118,7 +118,7 @@ function scene(t: Test, more: Partial<BookOptions> = {}): Scene {
       const known = book.known(name)
       if (known !== undefined) return known
       let outcome: Outcome | 'waits' = 'waits'
-      void book.resolve(name, trail).then((one) => {
+      void book.resolve(name, trail, `who asks for ${text}`).then((one) => {
         outcome = one
       })
       await clock.turn(ms)
@@ -249,7 +249,7 @@ t.test('concurrent requests for one name share one resolution', async (t) => {
   const { first, book, clock } = scene(t)
   first.says = record()
   first.delayMs = 100
-  const all = Promise.all(Array.from({ length: 50 }, () => book.resolve(named('site'), open)))
+  const all = Promise.all(Array.from({ length: 50 }, () => book.resolve(named('site'), open, 'any')))
   await clock.turn(100)
   t.equal(new Set(await all).size, 1)
   t.equal(first.asked.length, 1)
@@ -303,7 +303,7 @@ t.test('names from resolvers before the local registry are not affected by its c
   const book = new NameBook([first, local], local, options, clock, new NameMeters(meters))
   const theirs = record()
   first.says = theirs
-  await book.resolve(named('site'), open)
+  await book.resolve(named('site'), open, 'any')
   local.change('site', record())
   t.equal(idOf(book.known(named('site')) ?? 'absent'), theirs.id)
 })
@@ -345,10 +345,10 @@ t.test('an answer to a request with a trail is used for that trail only', async 
   const [one, other] = trails as [Trail, Trail]
   first.delayMs = 50
   const asked = first.asked.length
-  void book.resolve(named('site'), one)
-  void book.resolve(named('site'), one)
-  void book.resolve(named('site'), other)
-  void book.resolve(named('site'), open)
+  void book.resolve(named('site'), one, 'any')
+  void book.resolve(named('site'), one, 'any')
+  void book.resolve(named('site'), other, 'another')
+  void book.resolve(named('site'), open, 'any')
   await clock.turn(0)
   t.same(
     first.asked.slice(asked).map(({ hops }) => hops),
@@ -374,14 +374,14 @@ t.test('requests with trails do not use up the places of those without', async (
   const outcomes: Outcome[] = []
   for (let at = 0; at < 6; at += 1) {
     const trail = { forward: true, hops: 1, via: [`h${at}.example`] }
-    void book.resolve(named('site'), trail).then((outcome) => outcomes.push(outcome))
+    void book.resolve(named('site'), trail, `client ${at}`).then((outcome) => outcomes.push(outcome))
   }
   await clock.turn(1)
   t.match(
     outcomes,
     Array.from({ length: 4 }, () => ({ refused: 'busy' })),
   )
-  void book.resolve(named('site'), open)
+  void book.resolve(named('site'), open, 'any')
   await clock.turn(1)
   t.match(first.asked.at(-1), { hops: 0 }, 'asked all the same')
   await clock.turn(5000)
@@ -471,3 +471,23 @@ t.test(
     t.ok(first.asked.length <= asked + 2)
   },
 )
+
+t.test('one client that asks for many names leaves places for others', async (t) => {
+  const { first, book, clock } = scene(t)
+  first.delayMs = 1000
+  const outcomes: Outcome[] = []
+  for (let at = 0; at < 9; at += 1)
+    void book.resolve(named(`site${at}`), open, 'one').then((outcome) => outcomes.push(outcome))
+  await clock.turn(1)
+  t.equal(outcomes.length, 7, 'half of four at once')
+  t.match(outcomes[0], { refused: 'busy', fault: 'client' })
+  void book.resolve(named('site0'), open, 'one')
+  void book.resolve(named('other'), open, 'another')
+  await clock.turn(1)
+  t.equal(first.asked.length, 3, 'a name that is asked for already takes no place')
+  await clock.turn(5000)
+  void book.resolve(named('site9'), open, 'one')
+  await clock.turn(1)
+  t.equal(first.asked.length, 4, 'what has ended gives its place back')
+  await clock.turn(5000)
+})

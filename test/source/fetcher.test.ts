@@ -404,6 +404,23 @@ t.test('transfers beyond the bound are refused as busy, and a stop ends all', as
   await house.close()
 })
 
+t.test('one client that begins many transfers leaves room for others', async (t) => {
+  const server = await upstream(() => undefined)
+  const house = await rig({ source: gateways([server.url]), fetcher: { fetchesMax: 4 } })
+  const edge = house.edge()
+  const one = { client: 'one' }
+  const waiting = [edge.open(someId(), undefined, one), edge.open(someId(), undefined, one)]
+  await eventually(() => server.requests.length === 2)
+  t.match(await edge.open(someId(), undefined, one), { refused: 'busy', fault: 'client' })
+  waiting.push(edge.open(someId(), undefined, { client: 'another' }), edge.open(someId()))
+  await eventually(() => server.requests.length === 4)
+  await server.close()
+  for (const each of await Promise.all(waiting)) t.equal(isRefusal(each) && each.refused, 'upstream')
+  const again = await edge.open(someId(), undefined, one)
+  t.equal(isRefusal(again) && again.refused, 'upstream', 'what has ended gives its place back')
+  await house.close()
+})
+
 t.test('arriving bytes state no digest, and must match a recorded one', async (t) => {
   const body = randomBytes(200_000)
   let answer = body
