@@ -39,8 +39,8 @@ export interface Wire {
    */
   sweep(nowMs: number): void
   /**
-   * Accepts no new connection, and closes idle ones; the answers to others are the last of theirs. Resolves when the requests that
-   * had come by then were told.
+   * Accepts no new connection, and closes idle ones; the answers to others are the last of theirs. Resolves when the requests
+   * that had come by then were told.
    */
   shut(): Promise<void>
   /** Closes everything at once; no message comes. Nothing may be called after it. */

@@ -2,8 +2,8 @@
 export type Leave = () => void
 
 /**
- * Places for clients of which each may take one more only while it holds fewer than are free. One client alone has at most half of
- * them, two a third each, and a newcomer finds a place however many others there are, as long as there are fewer than places.
+ * Places for clients, of which each may take one more only while it holds fewer than are free. One client alone has at most
+ * half of them, two have a third each, and a newcomer finds a place while there are fewer clients than places.
  */
 export class FreeShares {
   readonly #counts = new Map<string, number>()

@@ -1,9 +1,9 @@
 import type { Clock, Timer } from './clock.js'
 
 /**
- * A clock of which time goes on only while its thread runs: whoever judges others by it does not take the time for theirs in which
- * nothing could be read of them (a busy machine, a process that was stopped). It has to be asked at least each half `stepMaxMs`:
- * what passes between two questions counts as `stepMaxMs` at most.
+ * A clock whose time goes on only while its thread runs: clients that are judged by it do not pay for time in which nothing was
+ * read of them (a busy machine, a stopped process). What passes between two questions counts as `stepMaxMs` at most, so that
+ * it has to be asked twice as often.
  */
 export class RunningTime implements Clock {
   #atMs: number

@@ -86,7 +86,7 @@ export interface Names {
    */
   watch?(name: Name): readonly Bounded[] | undefined
   /**
-   * Asks the resolvers. Concurrent calls for one name share one resolution. `client`: whose share of resolutions under way it uses.
+   * Asks the resolvers. Concurrent calls for one name share one resolution. `client`: whose share of those under way it uses.
    * Never rejects.
    */
   resolve(name: Name, trail: Trail, client: string): Promise<Outcome>

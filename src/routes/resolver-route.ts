@@ -53,7 +53,9 @@ export function resolverRoute(parts: ResolverParts): Route {
       const name = parseName(request.path.slice(path.length).replace(/\/$/, ''))
       const trail = readTrail(request, parts.self)
       const outcome =
-        name === undefined ? 'absent' : (names.known(name) ?? (await names.resolve(name, trail, parts.clientOf(request))))
+        name === undefined
+          ? 'absent'
+          : (names.known(name) ?? (await names.resolve(name, trail, parts.clientOf(request))))
       if (!reply.aborted) answer(request, reply, first, outcome)
       else reply.end({ status: 499, block: first })
     },
