@@ -11,7 +11,7 @@ import {
   mayChange,
   type RecordFacts,
 } from './change.js'
-import { isHeld, isNoSale, type Lease, type LeaseWish, leaseAfter, type NoSale } from './lease.js'
+import { graceMs, isHeld, isNoSale, type Lease, type LeaseWish, leaseAfter, type NoSale } from './lease.js'
 import { LocalRegistry } from './local-registry.js'
 import { parseName } from './name.js'
 import type { Name, NameRecord } from './protocol.js'
@@ -26,6 +26,8 @@ export interface LeaseDone {
 /** A record of a name that somebody holds. */
 export interface LeaseRecord extends RecordFacts {
   readonly undername: string
+  /** With its base name, as the list has it. */
+  readonly full: string
   readonly id: NameRecord['id']
   readonly ttlSeconds: number
 }
@@ -40,7 +42,19 @@ interface Leases {
   readonly done: Table
   /** Id of the holder, a line feed and an undername to facts of the record. */
   readonly facts: Table
+  /** Owner, a line feed and the name: where the leases of one owner are. */
+  readonly owners: Table
+  /** When a lease ends (16 digits), a line feed and the name. */
+  readonly ends: Table
 }
+
+const present = new Uint8Array(0)
+const timeDigits = 16
+const ownerKey = ({ owner, name }: Pick<Lease, 'owner' | 'name'>): Buffer => Buffer.from(`${owner}\n${name}`)
+const endKey = ({ endMs, name }: Lease): Buffer =>
+  Buffer.from(`${String(endMs).padStart(timeDigits, '0')}\n${name}`)
+/** Leases whose time is over that are looked at in one go. */
+const endedAtOnce = 500
 
 const usualTtlSeconds = 3600
 
@@ -60,16 +74,21 @@ export class LeaseRegistry {
       readonly leases: string
     },
     private readonly now: () => number,
+    open = openEnvironment,
   ) {
-    const environment = openEnvironment(paths.leases, 4)
+    const environment = open(paths.leases, 6)
     this.#leases = {
       environment,
       leases: environment.table('leases'),
       holders: environment.table('holders'),
       done: environment.table('done'),
       facts: environment.table('facts'),
+      owners: environment.table('owners'),
+      ends: environment.table('ends'),
     }
-    this.#records = new LocalRegistry(paths.list)
+    // Where an earlier version wrote last, the lists do not say all.
+    if (this.#leases.owners.count() !== this.#leases.leases.count()) this.#list()
+    this.#records = new LocalRegistry(paths.list, now, open)
   }
 
   find(name: string): Lease | undefined {
@@ -82,10 +101,22 @@ export class LeaseRegistry {
     return found === undefined ? undefined : this.find(Buffer.from(found).toString())
   }
 
-  *ownedBy(owner: string): Iterable<Lease> {
-    for (const { value } of this.#leases.leases.span({})) {
-      const lease = decoded<Lease>(value)
-      if (lease?.owner === owner && isHeld(lease, this.now())) yield lease
+  /** Names of an owner that are held, in their order, behind `after`; so many at most. */
+  *ownedBy(owner: string, after: string, limit: number): Iterable<Lease> {
+    const start = Buffer.concat([ownerKey({ owner, name: after }), Buffer.alloc(after === '' ? 0 : 1)])
+    const end = Buffer.from(`${owner}\v`)
+    let given = 0
+    for (const key of this.#leases.owners.keys({ start, end })) {
+      if (given >= limit) return
+      const lease = this.find(
+        Buffer.from(key)
+          .toString()
+          .slice(owner.length + 1),
+      )
+      // Those that are over leave the list with the next `expire`.
+      if (lease?.owner !== owner || !isHeld(lease, this.now())) continue
+      given += 1
+      yield lease
     }
   }
 
@@ -105,13 +136,13 @@ export class LeaseRegistry {
     return { ...lease, ...(recordOwner === undefined ? {} : { recordOwner }) }
   }
 
-  /** All records of a name that somebody holds. */
-  recordsOf({ name, antId }: Lease): LeaseRecord[] {
-    return this.#namesOf(name).flatMap((one) => {
+  /** Records of a name that somebody holds, in the order of their full names, behind `after`; so many at most. */
+  recordsOf({ name, antId }: Lease, after: string, limit: number): LeaseRecord[] {
+    return this.#records.under(name, after, limit).flatMap((one) => {
       const found = this.#records.get(one)
       if (found === undefined) return []
       const { id, ttlSeconds } = found
-      return [{ undername: one.record, id, ttlSeconds, ...this.#factsOf(antId, one.record) }]
+      return [{ undername: one.record, full: one.full, id, ttlSeconds, ...this.#factsOf(antId, one.record) }]
     })
   }
 
@@ -187,23 +218,59 @@ export class LeaseRegistry {
 
   /** Takes the records of leases that are over off the list. Resolves with how many leases that were. */
   expire(): number {
-    const over = [...this.#leases.leases.span({})].flatMap(({ value }) => decoded<Lease>(value) ?? [])
-    const ended = over.filter((lease) => !isHeld(lease, this.now()))
-    for (const { name, antId } of ended) {
-      for (const one of this.#namesOf(name)) this.#records.remove(one)
+    const last = String(Math.max(0, this.now() - graceMs)).padStart(timeDigits, '0')
+    const due = [...this.#leases.ends.keys({ end: Buffer.from(`${last}\v`), limit: endedAtOnce })]
+    let ended = 0
+    for (const key of due) {
+      const lease = this.find(
+        Buffer.from(key)
+          .toString()
+          .slice(timeDigits + 1),
+      )
+      if (lease === undefined || !endKey(lease).equals(key)) {
+        // An earlier version has changed the lease: what the list says of it must not keep others from their turn.
+        this.#leases.environment.write(() => this.#leases.ends.remove(key))
+        continue
+      }
+      const { name, antId } = lease
+      ended += 1
+      for (const one of this.#records.under(name)) this.#records.remove(one)
       const facts = [...this.#leases.facts.keys(factsSpan(antId))]
       this.#leases.environment.write(() => {
+        this.#unlist(lease)
         this.#leases.leases.remove(Buffer.from(name))
         this.#leases.holders.remove(Buffer.from(antId))
         for (const key of facts) this.#leases.facts.remove(key)
       })
     }
-    return ended.length
+    return ended
   }
 
   async close(): Promise<void> {
     await this.#leases.environment.close()
     await this.#records.close()
+  }
+
+  /** Writes the lists anew. */
+  #list(): void {
+    const { environment, leases, owners, ends } = this.#leases
+    environment.write(() => {
+      for (const table of [owners, ends]) for (const key of [...table.keys({})]) table.remove(key)
+      for (const { value } of [...leases.span({})]) {
+        const lease = decoded<Lease>(value)
+        if (lease !== undefined) this.#enlist(lease)
+      }
+    })
+  }
+
+  #enlist(lease: Lease): void {
+    this.#leases.owners.put(ownerKey(lease), present)
+    if (lease.endMs !== 0) this.#leases.ends.put(endKey(lease), present)
+  }
+
+  #unlist(lease: Lease): void {
+    this.#leases.owners.remove(ownerKey(lease))
+    if (lease.endMs !== 0) this.#leases.ends.remove(endKey(lease))
   }
 
   #known(nonce: string): LeaseDone | NoSale | undefined {
@@ -228,6 +295,9 @@ export class LeaseRegistry {
     const messageId = createHash('sha256').update(`message\n${nonce}`).digest('base64url')
     const done: LeaseDone = { messageId, antId }
     this.#leases.environment.write(() => {
+      const before = this.find(name)
+      if (before !== undefined) this.#unlist(before)
+      this.#enlist(lease)
       this.#leases.leases.put(Buffer.from(name), encoded(lease))
       this.#leases.holders.put(Buffer.from(antId), Buffer.from(name))
       this.#leases.done.put(Buffer.from(nonce), encoded(done))
@@ -242,23 +312,18 @@ export class LeaseRegistry {
 
   /** The operator has set the name, or undernames of it. */
   #isListed(base: string): boolean {
-    return this.#namesOf(base).length > 0
-  }
-
-  #namesOf(base: string): Name[] {
-    const all = [...this.#records.list()].flatMap(([full]) => parseName(full) ?? [])
-    return all.filter(({ basename }) => basename === base)
+    return this.#records.under(base, '', 1).length > 0
   }
 
   #nextIndex(lease: Lease, name: Name): number {
     if (name.record === '@') return 0
-    const taken = this.#namesOf(lease.name).map((one) => this.#records.get(one)?.recordIndex ?? 0)
+    const taken = this.#records.under(lease.name).map((one) => this.#records.get(one)?.recordIndex ?? 0)
     return Math.max(0, ...taken) + 1
   }
 
   /** Every record of a name says how many undernames are paid for. */
   #relimit({ name, undernameLimit }: Lease): void {
-    const records = this.#namesOf(name).flatMap((one): (readonly [Name, NameRecord])[] => {
+    const records = this.#records.under(name).flatMap((one): (readonly [Name, NameRecord])[] => {
       const record = this.#records.get(one)
       return record === undefined ? [] : [[one, { ...record, undernameLimit }]]
     })

@@ -2,6 +2,7 @@ import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import type { Cell } from '../actor/shared.js'
 import { fieldsOf } from '../chain/shape.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
+import { parseName } from './name.js'
 import type { Name, NameRecord, Resolver, ResolverVerdict } from './protocol.js'
 import { readRecord } from './record.js'
 
@@ -9,6 +10,8 @@ import { readRecord } from './record.js'
 const lookMs = 250
 
 const versionKey = Buffer.from('version')
+/** The version at which `bases` was written last: a program that knows no such table changes the other one alone. */
+const basesVersionKey = Buffer.from('bases-version')
 
 interface Tables {
   readonly environment: Environment
@@ -20,10 +23,19 @@ interface Tables {
   readonly grants: Table
   /** Full name to the time (u64, milliseconds) of its last change: what was signed before that is not carried out. */
   readonly changed: Table
+  /** Base name, a line feed and the full name: where the undernames of one name are. */
+  readonly bases: Table
 }
 
-function openTables(path: string): Tables {
-  const environment = openEnvironment(path, 4)
+const present = new Uint8Array(0)
+
+/** The key of a full name in `bases`. */
+function baseKey(full: string): Buffer {
+  return Buffer.from(`${parseName(full)?.basename ?? full}\n${full}`)
+}
+
+function openTables(path: string, open = openEnvironment): Tables {
+  const environment = open(path, 5)
   const table = (name: string): Table => environment.table(name)
   return {
     environment,
@@ -31,6 +43,7 @@ function openTables(path: string): Tables {
     state: table('state'),
     grants: table('grants'),
     changed: table('changed'),
+    bases: table('bases'),
   }
 }
 
@@ -58,8 +71,8 @@ function grantKey(name: string, address: string): Buffer {
   return Buffer.from(`${name}\n${spelled}`)
 }
 
-function readVersion({ state }: Tables): number {
-  const bytes = state.get(versionKey)
+function readVersion({ state }: Tables, key = versionKey): number {
+  const bytes = state.get(key)
   return bytes === undefined ? 0 : Buffer.from(bytes).readUInt32BE()
 }
 
@@ -117,8 +130,31 @@ export class LocalRegistry {
   constructor(
     path: string,
     private readonly now: () => number = systemClock.now,
+    open = openEnvironment,
   ) {
-    this.#tables = openTables(path)
+    this.#tables = openTables(path, open)
+    const { environment, records, bases } = this.#tables
+    // Where an earlier version wrote last, the list of bases does not say all.
+    if (readVersion(this.#tables) === readVersion(this.#tables, basesVersionKey)) return
+    environment.write(() => {
+      for (const key of [...bases.keys({})]) bases.remove(key)
+      for (const key of [...records.keys({})]) bases.put(baseKey(Buffer.from(key).toString()), present)
+      this.#bump()
+    })
+  }
+
+  /** The names that lie under a base name, itself among them, behind the full name `after`; so many at most. */
+  under(base: string, after = '', limit = Number.MAX_SAFE_INTEGER): Name[] {
+    this.#tables.environment.refresh()
+    const start = Buffer.from(`${base}\n${after}${after === '' ? '' : '\0'}`)
+    return [...this.#tables.bases.keys({ start, end: Buffer.from(`${base}\v`), limit })].flatMap(
+      (key) =>
+        parseName(
+          Buffer.from(key)
+            .toString()
+            .slice(base.length + 1),
+        ) ?? [],
+    )
   }
 
   /** Every name with its record, in byte order. */
@@ -209,6 +245,7 @@ export class LocalRegistry {
     return this.#change(() => {
       const isThere = this.#tables.records.get(key) !== undefined
       if (isThere) this.#tables.records.remove(key)
+      this.#tables.bases.remove(baseKey(name.full))
       if (isThere) this.#changedAt(key, this.now())
       return isThere
     })
@@ -230,11 +267,13 @@ export class LocalRegistry {
     const next = Buffer.alloc(4)
     next.writeUInt32BE((readVersion(this.#tables) + 1) >>> 0)
     this.#tables.state.put(versionKey, next)
+    this.#tables.state.put(basesVersionKey, next)
   }
 
   #put({ full }: Name, record: NameRecord, changedMs: number): void {
     const key = Buffer.from(full)
     this.#tables.records.put(key, Buffer.from(JSON.stringify(record)))
+    this.#tables.bases.put(baseKey(full), present)
     this.#changedAt(key, changedMs)
   }
 

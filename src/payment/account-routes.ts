@@ -4,6 +4,7 @@ import { requestSigner } from '../proof/signed-request.js'
 import type { Accounts, HistoryPlace } from './accounts.js'
 import { approvalView } from './approvals.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from './call.js'
+import { cursorPlaces, jsonOf, limitOf, paged, wrongCursor, wrongLimit } from './paging.js'
 import type { FreeTier } from './port.js'
 import { addressKind, spelled } from './wallets.js'
 
@@ -90,7 +91,7 @@ async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Pr
   if (addressKind(paying) === undefined) return words(400, 'Invalid paying address')
   if (addressKind(approved) === undefined) return words(400, 'Invalid approved address')
   const limit = limitOf(query, approvalsMax)
-  const [after] = placesOf(query, 1) ?? []
+  const [after] = cursorPlaces(query, 1) ?? []
   if (limit === undefined) return wrongLimit
   if (after === undefined) return wrongCursor
   const pair = [await wallets.find(paying), await wallets.find(approved)] as const
@@ -114,7 +115,7 @@ async function sharesAnswer(accounts: Accounts, { query }: Call): Promise<Servic
   const address = query.get('userAddress') ?? ''
   if (address === '') return words(400, 'Missing userAddress in query parameters')
   const limit = limitOf(query, approvalsMax)
-  const places = placesOf(query, 2)
+  const places = cursorPlaces(query, 2)
   if (limit === undefined) return wrongLimit
   if (places === undefined) return wrongCursor
   // A list that has ended is marked in the cursor: it must not begin again.
@@ -126,46 +127,6 @@ async function sharesAnswer(accounts: Accounts, { query }: Call): Promise<Servic
 /** Of a page of approvals, unless less is asked for. */
 const approvalsMax = 100
 const over = '-'
-const wrongLimit = words(400, 'Invalid limit: a whole number from 1 to 100')
-const wrongCursor = words(400, 'Invalid cursor')
-
-/** How much of a list is asked for; undefined: it is no number from 1 to 100. */
-function limitOf(query: URLSearchParams, usual: number): number | undefined {
-  const text = query.get('limit') ?? String(usual)
-  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0
-  return limit < 1 || limit > 100 ? undefined : limit
-}
-
-/** Where lists go on: opaque to clients, the places of the last entries. */
-function paged(places: readonly string[] | undefined): {
-  readonly hasMore: boolean
-  readonly cursor: string | null
-} {
-  const cursor = places === undefined ? null : Buffer.from(JSON.stringify(places)).toString('base64url')
-  return { hasMore: cursor !== null, cursor }
-}
-
-/** The places of so many lists in a cursor; '' where none is given. Undefined: it is no cursor. */
-function placesOf(query: URLSearchParams, count: number): readonly string[] | undefined {
-  const cursor = query.get('cursor') ?? ''
-  if (cursor === '') return Array.from({ length: count }, () => '')
-  const places = jsonOf(cursor)
-  const isList = Array.isArray(places) && places.length === count
-  return isList && places.every((place) => typeof place === 'string' && place.length <= 400)
-    ? places
-    : undefined
-}
-
-/** JSON in base64url; undefined where there is none. */
-function jsonOf(cursor: string): unknown {
-  if (cursor.length > 2000) return undefined
-  try {
-    return JSON.parse(Buffer.from(cursor, 'base64url').toString())
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
-}
 
 async function historyAnswer(accounts: Accounts, { query, header }: Call): Promise<ServiceAnswer> {
   const signer = requestSigner(header)

@@ -8,8 +8,11 @@ import type { NameOrder, NamePurchases } from './name-purchases.js'
 import { actionView, heldView } from './name-views.js'
 import { changeOf, type GivenChange, readChange, readWish } from './name-wishes.js'
 import { solanaKey } from './owner-transaction.js'
+import { cursorPlaces, limitOf, paged, wrongCursor, wrongLimit } from './paging.js'
 import { addressKind, spelled } from './wallets.js'
 
+/** Of a page of records, unless less is asked for. */
+const recordsMax = 100
 const ownerNonceKind = 'owner-nonce'
 const registryGone = words(503, 'The registry of names does not answer')
 const notHeld = words(404, 'No name is held by this antId')
@@ -57,14 +60,27 @@ export function nameActionRoutes({ purchases, wallets }: NameShop): CallRoute[] 
     {
       path: '/v1/arns/held/{antId}',
       summary: 'A name as it is held now: who may change it, and what is said of its records',
-      statuses: [200, 404],
-      answer: async ({ path: [antId = ''] }) => {
-        const found = await purchases.registry.held(antId)
-        if (isRefusal(found)) return registryGone
-        return found === undefined ? notHeld : json(heldView(found))
-      },
+      statuses: [200, 400, 404],
+      query: ['limit', 'cursor'],
+      answer: (call) => heldAnswer(purchases, call),
     },
   ]
+}
+
+async function heldAnswer(
+  { registry }: NamePurchases,
+  { path: [antId = ''], query }: Call,
+): Promise<ServiceAnswer> {
+  const limit = limitOf(query, recordsMax)
+  const [after] = cursorPlaces(query, 1) ?? []
+  if (limit === undefined) return wrongLimit
+  if (after === undefined) return wrongCursor
+  const found = await registry.held(antId, after, limit + 1)
+  if (isRefusal(found)) return registryGone
+  if (found === undefined) return notHeld
+  const records = found.records.slice(0, limit)
+  const last = found.records.length > limit ? records.at(-1)?.full : undefined
+  return json({ ...heldView({ ...found, records }), ...paged(last === undefined ? undefined : [last]) })
 }
 
 async function signAnswer(

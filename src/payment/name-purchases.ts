@@ -63,8 +63,6 @@ export interface NameOrder {
 const kind = 'name-purchase'
 /** Purchases that are paid and not carried out yet. */
 const pendingKind = 'name-pending'
-/** Owners to what they have bought. */
-const ownerKind = 'name-bought'
 /** Changing a record costs the network some thousandths of a cent. */
 const recordMicroUsd = 1000n
 const resumedAtOnce = 100
@@ -118,13 +116,6 @@ export class NamePurchases {
   async find(nonce: string): Promise<NamePurchase | undefined> {
     const stored = await this.parts.ledger.record(kind, nonce)
     return stored === undefined ? undefined : read(stored)
-  }
-
-  /** Purchases of one owner that were carried out. */
-  async of(owner: string): Promise<NamePurchase[]> {
-    const entries = await this.parts.ledger.records(ownerKind, `${owner}|`, '', 1000)
-    const found = await Promise.all(entries.map(({ key }) => this.find(key.slice(owner.length + 1))))
-    return found.filter((one) => one !== undefined)
   }
 
   /** Pays and carries out, once for a nonce: again, it goes on where it was. */
@@ -256,7 +247,7 @@ export class NamePurchases {
   async #end(stored: LedgerRecord, done: LeaseDone | NoSale): Promise<NamePurchase | Refusal> {
     const { credits, ledger, log, now } = this.parts
     const purchase = read(stored)
-    const { nonce, owner } = purchase
+    const { nonce } = purchase
     const isFailed = isNoSale(done)
     const money = await (isFailed ? credits.refund(holdName(nonce)) : credits.settle(holdName(nonce)))
     if (isRefusal(money)) return money
@@ -268,7 +259,6 @@ export class NamePurchases {
     const records = [
       { kind, key: nonce, value: JSON.stringify(next), expected: stored.version },
       { kind: pendingKind, key: nonce, value: undefined },
-      ...(isFailed ? [] : [{ kind: ownerKind, key: `${owner}|${nonce}`, value: '1' }]),
     ]
     const outcome = await ledger.commit({ transfers: [], records })
     if (!isRejected(outcome)) return next

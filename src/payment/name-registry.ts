@@ -24,9 +24,10 @@ export interface NameRegistry {
   ): Promise<LeaseDone | NoSale | Refusal>
   /** Who may change records; undefined: nobody holds them. */
   holding(antId: string, undername: string): Promise<Holding | undefined | Refusal>
-  /** A name with its records; undefined: nobody holds it. */
-  held(antId: string): Promise<HeldName | undefined | Refusal>
-  owned(owner: string): Promise<readonly Lease[] | Refusal>
+  /** A name with records of it behind the full name `after`, so many at most; undefined: nobody holds it. */
+  held(antId: string, after: string, limit: number): Promise<HeldName | undefined | Refusal>
+  /** Names of an owner, in their order, behind `after`; so many at most. */
+  owned(owner: string, after: string, limit: number): Promise<readonly Lease[] | Refusal>
   /** Called now and then, for what ends with time. */
   tend(): Promise<void>
   close(): Promise<void>
@@ -37,8 +38,8 @@ export class LocalNameRegistry implements NameRegistry {
   readonly label = 'local'
   readonly #leases: LeaseRegistry
 
-  constructor(paths: ConstructorParameters<typeof LeaseRegistry>[0], now: () => number) {
-    this.#leases = new LeaseRegistry(paths, now)
+  constructor(...given: ConstructorParameters<typeof LeaseRegistry>) {
+    this.#leases = new LeaseRegistry(...given)
   }
 
   async price(wish: LeaseWish): Promise<{ readonly mario: bigint } | NoSale> {
@@ -58,13 +59,13 @@ export class LocalNameRegistry implements NameRegistry {
     return this.#leases.holding(antId, undername)
   }
 
-  async held(antId: string): Promise<HeldName | undefined> {
+  async held(antId: string, after: string, limit: number): Promise<HeldName | undefined> {
     const lease = this.#leases.heldBy(antId)
-    return lease && { lease, records: this.#leases.recordsOf(lease) }
+    return lease && { lease, records: this.#leases.recordsOf(lease, after, limit) }
   }
 
-  async owned(owner: string): Promise<readonly Lease[]> {
-    return [...this.#leases.ownedBy(owner)]
+  async owned(owner: string, after: string, limit: number): Promise<readonly Lease[]> {
+    return [...this.#leases.ownedBy(owner, after, limit)]
   }
 
   async tend(): Promise<void> {

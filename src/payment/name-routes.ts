@@ -1,19 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import { isNoSale } from '../names/lease.js'
+import { isNoSale, type Lease } from '../names/lease.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from './call.js'
 import { safeTarget } from './checkout-page.js'
 import { nameActionRoutes } from './name-actions.js'
 import { type NameShop, nameBodyMax, nameBuyer, oracleGone, orderAnswer } from './name-orders.js'
-import type { NameDeed, NamePurchase } from './name-purchases.js'
-import { boughtView, leaseView, purchaseView, quotedView } from './name-views.js'
+import type { NameDeed } from './name-purchases.js'
+import { leaseView, purchaseView, quotedView } from './name-views.js'
 import { readWish } from './name-wishes.js'
+import { cursorPlaces, limitOf, paged, wrongCursor, wrongLimit } from './paging.js'
 import { isDenied, type Payer } from './port.js'
 import type { Quotes } from './quotes.js'
 import { type Currency, fiatOfWinc, isCurrency } from './rates.js'
 import { limitsOfCurrency, unsupported } from './tariff.js'
 import { addressKind, spelled } from './wallets.js'
 
+/** Of a page of names, unless less is asked for. */
+const namesMax = 100
 const wishQuery = ['type', 'years', 'increaseQty', 'processId'] as const
 
 /** Names for credits: prices, purchases, changes of records. */
@@ -53,9 +56,10 @@ export function nameRoutes(parts: NameShop): CallRoute[] {
     },
     {
       path: '/v1/arns/my-names/{address}',
-      summary: 'Names that were bought here for a wallet',
-      statuses: [200],
-      answer: ({ path: [address = ''] }) => boughtAnswer(parts, address),
+      summary: 'Names that a wallet has',
+      statuses: [200, 400],
+      query: ['limit', 'cursor'],
+      answer: (call) => namesAnswer(parts, call),
     },
     ...nameActionRoutes(parts),
   ]
@@ -181,25 +185,25 @@ async function purchaseAnswer({ purchases, wallets }: NameShop, call: Call): Pro
   }))
 }
 
-async function boughtAnswer({ purchases, wallets }: NameShop, address: string): Promise<ServiceAnswer> {
+/** What the registry says that a wallet has now, by any of its addresses. */
+async function namesAnswer(
+  { purchases, wallets }: NameShop,
+  { path: [address = ''], query }: Call,
+): Promise<ServiceAnswer> {
+  const limit = limitOf(query, namesMax)
+  const [after] = cursorPlaces(query, 1) ?? []
+  if (limit === undefined) return wrongLimit
+  if (after === undefined) return wrongCursor
   const own = spelled(address)
-  const names = new Set([own, ...(await wallets.names(await wallets.find(own)))])
-  const found: NamePurchase[] = []
-  for (const name of names) found.push(...(await purchases.of(name)))
-  // One entry for each name: the youngest purchase of it.
-  const byName = new Map<string, NamePurchase>()
-  for (const one of found
-    .filter(({ deed }) => deed.action === 'buy')
-    .sort((a, b) => a.createdMs - b.createdMs))
-    if (one.deed.action === 'buy') byName.set(one.deed.wish.name, one)
-  const away = new Set(found.flatMap(({ deed }) => (deed.action === 'transfer' ? deed.record.antId : [])))
-  for (const [name, { done }] of byName) if (done !== undefined && away.has(done.antId)) byName.delete(name)
-  const bought = [...byName.values()].map(boughtView)
-  const given: object[] = []
-  for (const name of names) {
-    const owned = await purchases.registry.owned(name)
+  const owners = new Set([own, ...(await wallets.names(await wallets.find(own)))])
+  const found: Lease[] = []
+  for (const owner of owners) {
+    const owned = await purchases.registry.owned(owner, after, limit + 1)
     if (isRefusal(owned)) return words(503, 'The registry of names does not answer')
-    given.push(...owned.filter((lease) => !byName.has(lease.name)).map(leaseView))
+    found.push(...owned)
   }
-  return json({ names: [...bought, ...given] })
+  const leases = found.sort((one, other) => (one.name < other.name ? -1 : 1))
+  const names = leases.slice(0, limit).map(leaseView)
+  const last = leases.length > limit ? leases[limit - 1]?.name : undefined
+  return json({ names, ...paged(last === undefined ? undefined : [last]) })
 }

@@ -11,6 +11,7 @@ import {
   truth,
   wholeForm,
 } from '../http/schemas.js'
+import { pagedForm } from './shapes.js'
 
 /** What goes in and out where names are sold, for the description of the payment service. */
 
@@ -95,6 +96,7 @@ export const nameShapes: Shapes = {
           { type: textForm, years: wholeForm },
         ),
       ),
+      ...pagedForm,
     }),
   },
   'GET /v1/arns/actions/{action}/price': { gives: formOf({ action: textForm, wincQty: amount }) },
@@ -115,6 +117,7 @@ export const nameShapes: Shapes = {
         type: { enum: ['permabuy', 'lease'] },
         undernameLimit: wholeForm,
         records: listOf(anyObject),
+        ...pagedForm,
       },
       { endDate: textForm },
     ),

@@ -94,15 +94,7 @@ export function quotedView(purchase: NamePurchase, quote: CardQuote, provider: s
   }
 }
 
-/** A name that a wallet has bought here. */
-export function boughtView({ deed, done, createdMs }: NamePurchase): object {
-  const { name = '', intent = '', type, years } = wishView(deed) as Record<string, unknown>
-  const lease = Object.fromEntries(Object.entries({ type, years }).filter(([, value]) => value !== undefined))
-  const facts = { name, antId: done?.antId ?? '', intent, ...lease }
-  return { ...facts, purchaseDate: new Date(createdMs).toISOString(), custodial: false }
-}
-
-/** A name that a wallet has from somebody else. */
+/** A name that a wallet has. */
 export function leaseView({ name, antId, type, years, boughtMs }: Lease): object {
   const lease = { type, ...(years === undefined ? {} : { years }) }
   const facts = { name, antId, intent: intentWords['buy-name'], ...lease }

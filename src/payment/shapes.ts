@@ -34,7 +34,8 @@ export const approvalForm = formOf(
   { expirationDate: textForm, inactiveReason: textForm, inactiveDate: textForm, revokeDataItemId: textForm },
 )
 const shares = { givenApprovals: listOf(approvalForm), receivedApprovals: listOf(approvalForm) }
-const paged = { hasMore: truth, cursor: orNull(textForm) }
+/** Members of an answer that is a page of a list. */
+export const pagedForm = { hasMore: truth, cursor: orNull(textForm) }
 const balance: Shape = {
   gives: formOf({
     winc: amount,
@@ -108,12 +109,12 @@ export const paymentShapes: Shapes = {
   'POST /account/balance/{token}': topUp,
   'GET /v1/account/free': { gives: formOf({ bytesRemaining: orNull(wholeForm) }) },
   'GET /v1/account/payments': {
-    gives: formOf({ payments: listOf(historyItem), ...paged }),
+    gives: formOf({ payments: listOf(historyItem), ...pagedForm }),
   },
   'GET /v1/account/approvals': {
-    gives: formOf({ approvals: listOf(approvalForm), amount, ...paged }, { expiresBy: textForm }),
+    gives: formOf({ approvals: listOf(approvalForm), amount, ...pagedForm }, { expiresBy: textForm }),
   },
-  'GET /v1/account/approvals/get': { gives: formOf({ ...shares, ...paged }) },
+  'GET /v1/account/approvals/get': { gives: formOf({ ...shares, ...pagedForm }) },
   'GET /v1/top-up/{method}/{address}/{currency}/{amount}': {
     gives: formOf({ topUpQuote: anyObject, paymentSession: anyObject }, { adjustments, fees: listOf(fee) }),
   },

@@ -35,8 +35,8 @@ function fickle(names: NameRegistry, says: (Refusal | NoSale)[], sold: string[])
       return says.shift() ?? names.change(nonce, ...asked)
     },
     holding: (...asked) => names.holding(...asked),
-    held: (antId) => names.held(antId),
-    owned: (owner) => names.owned(owner),
+    held: (...asked) => names.held(...asked),
+    owned: (...asked) => names.owned(...asked),
     tend: () => names.tend(),
     close: () => names.close(),
   }

@@ -62,7 +62,11 @@ t.test('a name is bought once for a nonce, extended, upgraded, and pointed at co
   t.match((await rig.get(`/v1/arns/my-names/${arweave.address}`)).json, {
     names: [{ name: 'example', intent: 'Buy-Name', type: 'lease', years: 1, antId: /^.{43}$/ }],
   })
-  t.strictSame((await rig.get(`/v1/arns/my-names/${ethereum.address}`)).json, { names: [] })
+  t.strictSame((await rig.get(`/v1/arns/my-names/${ethereum.address}`)).json, {
+    names: [],
+    hasMore: false,
+    cursor: null,
+  })
 
   // Anybody may extend it, with credits that somebody else shares.
   const shared = { itemId: 's', payingAddress: arweave.address, approvedAddress: ethereum.address }
