@@ -86,6 +86,7 @@ const service = new PaymentService({
     giftUrl: options.giftUrl ?? `http://${options.serve.host}:${options.serve.port}/gift`,
   },
 })
+await service.promotions.count()
 const desk = new CreditsDesk({
   ledger,
   oracle,

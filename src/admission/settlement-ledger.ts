@@ -39,6 +39,8 @@ function journalKey({ askedMs, payment }: PaymentRecord): Uint8Array {
 
 /** A payment is remembered for a week after it was asked: far longer than it could be settled again. */
 const keptMs = 7 * 24 * 3600_000
+/** Records that are looked at for each one that may be forgotten. */
+const lookedFor = 20
 
 /** One record per payer and nonce, in an LMDB environment of its own. Any thread reads; the cashier's thread writes. */
 export class PaymentLedger {
@@ -142,7 +144,11 @@ export class PaymentLedger {
       return late && (full || record.askedMs + keptMs < nowMs)
     }
     const old: { key: Uint8Array; payment: string }[] = []
-    for (const { key } of this.#journal.from(undefined, max)) {
+    // Those that are still open may be the oldest: what lies behind them must not wait for them.
+    let looked = 0
+    for (const key of this.#journal.keys({})) {
+      if (old.length >= max || looked >= lookedFor * max) break
+      looked += 1
       const payment = Buffer.from(key.subarray(6)).toString()
       const record = this.find(payment)
       if (record === undefined || isOver(record)) old.push({ key, payment })

@@ -19,6 +19,37 @@ export interface ChangedRecord {
   readonly value: string | undefined
 }
 
+/** Changed records of one kind. Lists are asked for by what stands before the first `|` of a key: so they are kept. */
+export class ChangedRecords {
+  readonly #byLead = new Map<string, Map<string, ChangedRecord>>()
+
+  get(key: string): ChangedRecord | undefined {
+    return this.#byLead.get(leadOf(key))?.get(key)
+  }
+
+  set(key: string, changed: ChangedRecord): void {
+    const lead = leadOf(key)
+    const found = this.#byLead.get(lead)
+    if (found === undefined) this.#byLead.set(lead, new Map([[key, changed]]))
+    else found.set(key, changed)
+  }
+
+  *[Symbol.iterator](): Iterator<readonly [key: string, changed: ChangedRecord]> {
+    for (const found of this.#byLead.values()) yield* found
+  }
+
+  /** Those whose keys begin so. */
+  *under(start: string): Iterable<readonly [key: string, changed: ChangedRecord]> {
+    const all = start.includes('|') ? (this.#byLead.get(leadOf(start)) ?? []) : this
+    for (const entry of all) if (entry[0].startsWith(start)) yield entry
+  }
+}
+
+function leadOf(key: string): string {
+  const end = key.indexOf('|')
+  return end < 0 ? key : key.slice(0, end)
+}
+
 /**
  * What the tables do not say yet: transfers and records that are on the disk (in blocks, and as changes), but are found through
  * memory only. Everything that reads the ledger asks here first.
@@ -33,8 +64,8 @@ export class Deferred {
   /** Pending transfers with a time, by id. */
   readonly timed = new Map<string, PlacedTransfer>()
   readonly accounts = new Map<string, LedgerAccount>()
-  /** By kind, then by key. */
-  readonly records = new Map<string, Map<string, ChangedRecord>>()
+  /** By kind. */
+  readonly records = new Map<string, ChangedRecords>()
   #changes = 0
 
   /** Roughly the rows that are missing in the tables. */
@@ -58,9 +89,9 @@ export class Deferred {
 
   change(kind: string, key: string, changed: ChangedRecord): void {
     this.#changes += 1
-    const found = this.records.get(kind)
-    if (found === undefined) this.records.set(kind, new Map([[key, changed]]))
-    else found.set(key, changed)
+    const found = this.records.get(kind) ?? new ChangedRecords()
+    found.set(key, changed)
+    this.records.set(kind, found)
   }
 
   clear(): void {

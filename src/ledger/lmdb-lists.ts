@@ -54,8 +54,7 @@ export function recordsFrom(
   if (!isKey(start, kind) || !isKey(after, kind)) return []
   const first = recordKey(kind, start)
   const from = after === '' ? first : Buffer.concat([recordKey(kind, after), Uint8Array.of(0)])
-  const waiting = [...(deferred.records.get(kind) ?? [])]
-    .filter(([key]) => key.startsWith(start))
+  const waiting = [...(deferred.records.get(kind)?.under(start) ?? [])]
     .map(([key, { version, value }]) => ({
       key: recordKey(kind, key),
       value: value === undefined ? undefined : versioned(version, value),

@@ -1,7 +1,7 @@
 import type { Environment, Table, TableEntry } from '../store/lmdb.js'
 import { encodeAccount } from './account.js'
 import { type Place, placesMax, textsOfBlock } from './blocks.js'
-import type { ChangedRecord, Deferred, PlacedTransfer } from './deferred.js'
+import type { ChangedRecords, Deferred, PlacedTransfer } from './deferred.js'
 import type { LedgerRecord } from './port.js'
 import { RecordSum } from './record-sum.js'
 import { decodeTransfer, putNumber } from './transfer.js'
@@ -191,12 +191,7 @@ export function lastTime(blocks: Table): number {
   return last === undefined ? 0 : decodeTransfer(0, textsOfBlock(last.value).at(-1) ?? '').timeMs
 }
 
-function putRecords(
-  records: Table,
-  kind: string,
-  changed: ReadonlyMap<string, ChangedRecord>,
-  sum: RecordSum | undefined,
-): void {
+function putRecords(records: Table, kind: string, changed: ChangedRecords, sum: RecordSum | undefined): void {
   for (const [key, { version, value }] of changed) {
     const place = recordKey(kind, key)
     const before = sum === undefined ? undefined : records.get(place)

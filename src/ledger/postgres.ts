@@ -49,7 +49,9 @@ interface Asked {
 /** Each statement behind a lock has to see what was committed before it, whatever the default of the database is. */
 const begin = 'BEGIN ISOLATION LEVEL READ COMMITTED'
 const groupMax = 1000
-const connectionsMax = 8
+/** Connections for questions, and others for commits, which do not wait behind these. */
+const readingMax = 6
+const writingMax = 2
 const expiredAtOnce = 500
 /** A database that fails over is back within seconds; each order is known by its id, so it may be given again. */
 const triesMax = 5
@@ -112,13 +114,15 @@ const statements = {
  */
 export class PostgresLedger implements MoneyLedger {
   readonly #sessions: PostgresSessions
+  readonly #writing: PostgresSessions
   readonly #reading: PostgresReading
   readonly #leads: PostgresLeads
   readonly #group: GroupCommit<CommitOrder, CommitOutcome>
 
   private constructor(private readonly options: PostgresOptions) {
     const { answerMs = 10_000 } = options
-    this.#sessions = new PostgresSessions(options.url, connectionsMax, answerMs)
+    this.#sessions = new PostgresSessions(options.url, readingMax, answerMs)
+    this.#writing = new PostgresSessions(options.url, writingMax, answerMs)
     this.#reading = new PostgresReading(this.#sessions.ask)
     this.#leads = new PostgresLeads(options.url, answerMs)
     this.#group = new GroupCommit(
@@ -134,7 +138,7 @@ export class PostgresLedger implements MoneyLedger {
     try {
       await ledger.#migrate()
     } catch (error) {
-      await ledger.#sessions.close()
+      await Promise.all([ledger.#sessions.close(), ledger.#writing.close()])
       throw error
     }
     return ledger
@@ -207,7 +211,7 @@ export class PostgresLedger implements MoneyLedger {
   async close(): Promise<void> {
     await this.#group.drained()
     await this.#leads.close()
-    await this.#sessions.close()
+    await Promise.all([this.#sessions.close(), this.#writing.close()])
   }
 
   get #ask(): AskDatabase {
@@ -234,7 +238,7 @@ export class PostgresLedger implements MoneyLedger {
         const ended = asked === undefined ? undefined : await this.#endOf(asked)
         if (ended !== undefined) return ended
         asked = undefined
-        return await this.#sessions.transaction(begin, async (ask) => {
+        return await this.#writing.transaction(begin, async (ask) => {
           const made = await this.#inside(ask, orders)
           asked = made
           return made.outcomes
@@ -252,7 +256,9 @@ export class PostgresLedger implements MoneyLedger {
    * where it was not: then it is done again. To do it again without asking would find its own records there, and refuse them.
    */
   async #endOf({ xid, outcomes }: Asked): Promise<readonly CommitOutcome[] | undefined> {
-    const [row] = await this.#ask<{ status: string | null }>('SELECT txid_status($1) AS status', [xid])
+    const [row] = await this.#writing.ask<{ status: string | null }>('SELECT txid_status($1) AS status', [
+      xid,
+    ])
     if (row?.status === 'in progress')
       throw Object.assign(new Error('a transaction has not ended yet'), { code: 'CONNECTION_CLOSED' })
     return row?.status === 'committed' ? outcomes : undefined

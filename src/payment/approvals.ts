@@ -40,6 +40,8 @@ export interface ApprovalsPage {
 const toldMax = 1000
 /** Approvals that are ended in one go. */
 const endedAtOnce = 200
+/** So often a question looks for what is over. */
+const lookEveryMs = 1000
 /** Of one call: what is left over is ended by the next one. */
 const expiredMax = 10_000
 /** The last moment that a date can say (ECMA-262): a later one would break every answer that shows it. */
@@ -53,6 +55,8 @@ function denied(status: Denied['status'], text: string): Denied {
 export class Approvals {
   /** What ends what is over, where it runs. */
   #expiring: Promise<number> | undefined
+  /** Nothing is over before, by what was known when it was looked for; others may have shared since. */
+  #quietUntilMs = 0
 
   constructor(
     private readonly ledger: MoneyLedger,
@@ -81,6 +85,7 @@ export class Approvals {
     if (before !== undefined) return this.view(before)
     const approval: Approval = { id: itemId, payer, approved, winc, createdMs, expiresMs }
     const outcome = await this.ledger.commit(openingOf(approval))
+    if (expiresMs !== 0) this.#quietUntilMs = Math.min(this.#quietUntilMs, expiresMs)
     if (!isRejected(outcome)) return this.view(approval)
     if (outcome.rejected === 'insufficient') return denied(402, `Insufficient balance for '${payer}'`)
     const other = await this.find(itemId)
@@ -229,8 +234,13 @@ export class Approvals {
 
   /** One round for all that ask meanwhile, where anything is over: a question costs no more than that. */
   async #expireDue(): Promise<void> {
+    if (this.now() < this.#quietUntilMs) return
     const [first] = await this.ledger.records(indexKinds.due, '', '', 1)
-    if (first === undefined || !this.#isDue(first)) return
+    if (first === undefined || !this.#isDue(first)) {
+      const [firstMs = ''] = first?.key.split('|') ?? []
+      this.#quietUntilMs = Math.min(this.now() + lookEveryMs, Number(firstMs || lastMs))
+      return
+    }
     this.#expiring ??= this.#expireRound('')
       .then(({ ended }) => ended)
       .finally(() => {

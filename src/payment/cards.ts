@@ -185,7 +185,7 @@ export class Cards {
     const isLate = quote.expiresMs + graceMs < (event.paidMs ?? now())
     const isOther = event.amount !== quote.amount || event.currency !== quote.currency
     const { wallet } = await wallets.place(quote.destination)
-    const uses = await promotions.uses(quote.codes, quote.id, wallet)
+    const uses = await promotions.usedBy(quote.codes, quote.id, wallet)
     if (isLate || isOther || isDenied(uses)) {
       const why = isLate ? 'the quote was over' : isDenied(uses) ? uses.text : 'it is another amount'
       log.warn({ quote: quote.id, payment, why }, 'a card payment is refunded')

@@ -6,7 +6,7 @@ import { isRejected, type MoneyLedger } from '../ledger/port.js'
 import type { MoveOrder, Transfer } from '../ledger/transfer.js'
 import type { BalanceView } from './accounts.js'
 import type { Oracle } from './oracle.js'
-import type { Promotion } from './promotions.js'
+import { type Promotion, promotionCountKind } from './promotions.js'
 import { rateNumber } from './rates.js'
 import type { Reconciler } from './reconciliation.js'
 import type { TopUp } from './topups.js'
@@ -51,6 +51,8 @@ export type CreditsOutcome = { readonly done: string } | { readonly refused: str
 
 const lookEveryMs = 15_000
 const pendingMax = 200
+/** Payments that are looked at for those that are pending. */
+const watchedMax = 5000
 const statementMax = 10_000
 const pageMax = 500
 const correctionsAccount = 'operator:corrections'
@@ -101,14 +103,24 @@ export class CreditsDesk {
     meters.of('payment_oracle_age_seconds').set((oracle.about.ageMs ?? 0) / 1000)
   }
 
-  /** Payments on chains that are waited for, or may still be taken back. */
+  /** Payments on chains that are waited for. Credited ones that may still be taken back lie between them in the list. */
   async #pending(): Promise<TopUp[]> {
     const { ledger } = this.parts
-    const watched = await ledger.records('topup-watched', '', '', pendingMax)
-    const found = await Promise.all(watched.map(({ key }) => ledger.record('topup', key)))
-    return found
-      .flatMap((record) => (record === undefined ? [] : [JSON.parse(record.value) as TopUp]))
-      .filter(({ state }) => state === 'pending')
+    const found: TopUp[] = []
+    let looked = 0
+    for (let after = ''; found.length < pendingMax && looked < watchedMax; ) {
+      const watched = await ledger.records('topup-watched', '', after, pendingMax)
+      const records = await Promise.all(watched.map(({ key }) => ledger.record('topup', key)))
+      const topUps = records.flatMap((record) =>
+        record === undefined ? [] : [JSON.parse(record.value) as TopUp],
+      )
+      found.push(...topUps.filter(({ state }) => state === 'pending'))
+      const last = watched.at(-1)
+      if (last === undefined || watched.length < pendingMax) break
+      after = last.key
+      looked += watched.length
+    }
+    return found.slice(0, pendingMax)
   }
 
   async overview(): Promise<object> {
@@ -131,7 +143,7 @@ export class CreditsDesk {
       promotions: await Promise.all(
         declared.map(async (one) => ({
           ...one,
-          uses: (await ledger.records('promo-use', `${one.code}|`, '', 1000)).length,
+          uses: Number((await ledger.record(promotionCountKind, one.code))?.value ?? 0),
         })),
       ),
       accounts: accounts.flat().map((account) => ({ name: account.name, winc: String(balanceOf(account)) })),

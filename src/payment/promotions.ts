@@ -21,7 +21,12 @@ export interface Promotion {
 
 const promotionKind = 'promo'
 const useKind = 'promo-use'
+/** Codes to how often they were used: a list of uses would have to be read through. */
+export const promotionCountKind = 'promo-used'
 const turnKind = 'promo-turn'
+/** Promotions that are looked at; the operator declares each of them. */
+const promotionsMax = 10_000
+const pageMax = 1000
 const codeShape = /^[A-Za-z0-9_-]{1,64}$/
 
 function denied(text: string): Denied {
@@ -49,6 +54,29 @@ export class Promotions {
       transfers: [],
       records: [{ kind: promotionKind, key: promotion.code, value }],
     })
+  }
+
+  /** How often a code was used. */
+  async uses(code: string): Promise<number> {
+    return Number((await this.ledger.record(promotionCountKind, code))?.value ?? 0)
+  }
+
+  /** Counts uses of promotions that have no count yet, because an earlier version kept the list alone. At the start. */
+  async count(): Promise<void> {
+    for (const { key: code } of await this.ledger.records(promotionKind, '', '', promotionsMax)) {
+      if ((await this.ledger.record(promotionCountKind, code)) !== undefined) continue
+      let uses = 0
+      for (let after = ''; ; ) {
+        const page = await this.ledger.records(useKind, `${code}|`, after, pageMax)
+        uses += page.length
+        const last = page.at(-1)
+        if (last === undefined || page.length < pageMax) break
+        after = last.key
+      }
+      if (uses === 0) continue
+      const counted = { kind: promotionCountKind, key: code, value: String(uses), expected: 0 }
+      await this.ledger.commit({ transfers: [], records: [counted] })
+    }
   }
 
   /** What codes give for a payment. The discount is rounded down to the smallest unit. */
@@ -91,10 +119,11 @@ export class Promotions {
    * What is written with the payment that uses these codes: each use is counted once. Or why one of them is not good any more:
    * any number of payments may have been promised it before one of them was made.
    */
-  async uses(codes: readonly string[], payment: string, address: string): Promise<RecordChange[] | Denied> {
+  async usedBy(codes: readonly string[], payment: string, address: string): Promise<RecordChange[] | Denied> {
     const changes: RecordChange[] = []
     for (const code of new Set(codes)) {
       changes.push({ kind: useKind, key: `${code}|${payment}`, value: '1' })
+      changes.push({ kind: promotionCountKind, key: code, value: undefined, added: 1n })
       const promotion = await this.#find(code)
       if (promotion === undefined) continue
       // Two payments at once cannot both have the last use: one of them finds that the turn is another one.
@@ -133,7 +162,7 @@ export class Promotions {
   }
 
   async #used({ code, usesMax, isForNew }: Promotion, address: string): Promise<Denied | undefined> {
-    if (usesMax > 0 && (await this.ledger.records(useKind, `${code}|`, '', usesMax)).length >= usesMax)
+    if (usesMax > 0 && (await this.uses(code)) >= usesMax)
       return denied(`The promo code '${code}' has already been used the maximum number of times (${usesMax})`)
     if (isForNew && (await this.hasPaid(address)))
       return denied(`The user '${address}' is ineligible for the promo code '${code}'`)

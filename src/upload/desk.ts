@@ -89,7 +89,7 @@ export class UploadsDesk {
   }
 
   /** Everything at a glance. */
-  overview(): object {
+  async overview(): Promise<object> {
     const { uploads, open, pools, address, height, clock } = this.parts
     if (clock.monotonic() - this.#lookedMs > lookEveryMs / 2) this.#look()
     return {
@@ -99,7 +99,7 @@ export class UploadsDesk {
       open: open.listed(shownMax),
       bundles: this.parts.bundles.recent,
       wallet: { address, ...this.#wallet },
-      free: { rules: pools.rules, ...pools.listed(10) },
+      free: { rules: pools.rules, ...(await pools.listed(10)) },
     }
   }
 

@@ -31,6 +31,8 @@ export interface Taken {
 
 /** Wallets and ranges whose counts are kept in memory; all others are read from disk. Beyond it each is looked up once. */
 const rememberedMax = 4096
+/** Ranges and wallets that are read in one turn of the event loop. */
+const listedAtOnce = 5000
 
 /**
  * Bytes that wallets and address ranges have uploaded for free. Never filled up again. Counts on disk are moved in the same
@@ -102,13 +104,24 @@ export class FreePools {
     return range === undefined ? null : Math.max(0, this.rules.rangeBytes - this.#count(`r:${range}`))
   }
 
-  /** Who has used most of what is free: of the first twenty thousand that there are. */
-  listed(max: number): { readonly known: number; readonly most: readonly { name: string; bytes: number }[] } {
-    const found: { name: string; bytes: number }[] = []
-    for (const { key, value } of this.#table.span({ start: Buffer.from('r:'), limit: 20_000 }))
-      found.push({ name: Buffer.from(key).toString(), bytes: Number(Buffer.from(value).toString()) })
-    const most = found.sort((one, other) => other.bytes - one.bytes).slice(0, max)
-    return { known: found.length, most: most.map(({ name, bytes }) => ({ name: name.slice(2), bytes })) }
+  /** Who has used most of what is free. Reads all ranges and wallets, some thousands in a turn of the event loop. */
+  async listed(
+    max: number,
+  ): Promise<{ readonly known: number; readonly most: readonly { name: string; bytes: number }[] }> {
+    let known = 0
+    let most: { name: string; bytes: number }[] = []
+    for (let start = Buffer.from('r:'), isMore = true; isMore; ) {
+      const page = [...this.#table.span({ start, limit: listedAtOnce })].map(({ key, value }) => ({
+        name: Buffer.from(key).toString(),
+        bytes: Number(Buffer.from(value).toString()),
+      }))
+      known += page.length
+      most = [...most, ...page].sort((one, other) => other.bytes - one.bytes).slice(0, max)
+      isMore = page.length === listedAtOnce
+      start = Buffer.from(`${page.at(-1)?.name ?? ''}\0`)
+      if (isMore) await new Promise((resolve) => setImmediate(resolve))
+    }
+    return { known, most: most.map(({ name, bytes }) => ({ name: name.slice(2), bytes })) }
   }
 
   /** The same on a thread that only reads: what another has written so far counts. */

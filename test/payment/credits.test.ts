@@ -180,6 +180,29 @@ t.test('approvals pay in the order of the list, the earliest to end first, then 
   await ledger.close()
 })
 
+t.test('many small approvals keep no large one from paying', async (t) => {
+  const { credits, give, share, has, ledger } = rig(join(t.testdir(), 'l'))
+  await give(alice, 2000n)
+  await give(bob, 2000n)
+  for (let at = 0; at < 120; at += 1) await share(`small-${at}`, alice, carol, '1', 1000 + at)
+  await share('large', alice, carol, '1000')
+  await share('of bob', bob, carol, '50')
+  const order = { ...by(carol, alice), directive: 'list-only' } as const
+  t.match(
+    await credits.reserve({ itemId: 'i1', bytes: 100, ...order }),
+    { paid: true },
+    'a hundred small ones',
+  )
+  t.match(await credits.reserve({ itemId: 'i2', bytes: 900, ...order }), { paid: true }, 'the large one')
+  t.match(await credits.check({ bytes: 120, ...order }), { isEnough: true, balance: '120' })
+  // Of two wallets that are named, the second has its share of the hundred.
+  const both = { ...order, paidBy: [alice, bob] }
+  t.match(await credits.reserve({ itemId: 'i3', bytes: 170, ...both }), { paid: true })
+  t.strictSame(await has(carol), [])
+  t.strictSame((await ledger.check(approvalFaults)).faults, [])
+  await ledger.close()
+})
+
 t.test(
   'an approval ends at its second, and gives back what is left, also what is refunded later',
   async (t) => {

@@ -4,7 +4,7 @@ import { creditForms, uploadForms } from './service-forms.js'
 
 /** What the upload service tells its operator, and does for them. */
 export interface UploadsDeskLike {
-  overview(): object
+  overview(): Promise<object>
   one(id: string): object | undefined
   repack(id: string): Promise<Outcome>
   reseed(id: string): Promise<Outcome>
@@ -102,7 +102,7 @@ export const creditOrderShapes: readonly OrderShape[] = Object.values(creditShap
 /** What the operator of the upload service may ask for. */
 export function uploadOrders(desk: UploadsDeskLike): Order[] {
   return [
-    { ...uploadShapes.overview, act: () => ({ status: 200, body: desk.overview() }) },
+    { ...uploadShapes.overview, act: async () => ({ status: 200, body: await desk.overview() }) },
     { ...uploadShapes.one, act: ({ rest }) => found(desk.one(rest)) },
     { ...uploadShapes.repack, act: async ({ rest }) => told(await desk.repack(rest)) },
     { ...uploadShapes.reseed, act: async ({ rest }) => told(await desk.reseed(rest)) },
