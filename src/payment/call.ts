@@ -126,14 +126,14 @@ async function handle(
     return
   }
   const authorization = route.operator === true ? request.header('authorization') : undefined
-  const noTurn = await turns.begin(client, authorization)
-  if (noTurn !== undefined) {
-    if (noTurn.fault === 'client') return answerTooOften(request, reply, lines)
-    sendAnswer(request, reply, lines, { status: 503, text: noTurn.message, lines: '\r\nRetry-After: 1' })
+  const over = await turns.begin(client, authorization)
+  if (isRefusal(over)) {
+    if (over.fault === 'client') return answerTooOften(request, reply, lines)
+    sendAnswer(request, reply, lines, { status: 503, text: over.message, lines: '\r\nRetry-After: 1' })
     return
   }
   const call: Call = { request, path, query, body, header: (name) => request.header(name) }
-  const answer = await answerOf(route, call)
+  const answer = await answerOf(route, call).finally(over)
   if (answer.status !== 401) turns.trust(authorization)
   sendAnswer(request, reply, lines, answer)
 }

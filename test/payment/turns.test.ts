@@ -2,11 +2,12 @@
 import { MessageChannel } from 'node:worker_threads'
 import t from 'tap'
 import { addressOf, answer } from '../../src/actor/address.js'
-import { isRefusal } from '../../src/format/refusal.js'
+import { systemClock } from '../../src/actor/clock.js'
+import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import { Turns } from '../../src/payment/turns.js'
 
 let nowMs = 0
-const clock = { monotonic: () => nowMs }
+const clock = { ...systemClock, monotonic: () => nowMs }
 
 t.test('messages are answered between a few questions, and not behind all of them', async (t) => {
   const turns = new Turns(clock)
@@ -16,8 +17,9 @@ t.test('messages are answered between a few questions, and not behind all of the
   answer<string, string>(port2, async () => 'done')
   const uploads = addressOf<string, string>(port1, 10)
   const questions = Array.from({ length: 150 }, async () => {
-    await turns.begin('192.0.2.1', undefined)
+    const over = await turns.begin('192.0.2.1', undefined)
     answered += 1
+    if (!isRefusal(over)) over()
   })
   await Promise.all([
     uploads.ask('reserve').then(() => {
@@ -35,9 +37,13 @@ t.test('who asks much waits behind who asks little, and is told so', async (t) =
   const order: string[] = []
   let refused = 0
   const ask = async (client: string): Promise<void> => {
-    const noTurn = await turns.begin(client, undefined)
-    if (noTurn === undefined) order.push(client)
-    else if (isRefusal(noTurn) && noTurn.fault === 'client') refused += 1
+    const over = await turns.begin(client, undefined)
+    if (isRefusal(over)) {
+      if (over.fault === 'client') refused += 1
+      return
+    }
+    order.push(client)
+    over()
   }
   const many = Array.from({ length: 500 }, () => ask('much'))
   await Promise.all([...many, ask('little'), ask('little')])
@@ -50,8 +56,9 @@ t.test('all together are bounded', async (t) => {
   const faults = new Map<string, number>()
   await Promise.all(
     Array.from({ length: 3000 }, async (_, at) => {
-      const noTurn = await turns.begin(`client ${at % 300}`, undefined)
-      const word = noTurn?.fault ?? 'begun'
+      const over = await turns.begin(`client ${at % 300}`, undefined)
+      if (!isRefusal(over)) over()
+      const word = isRefusal(over) ? over.fault : 'begun'
       faults.set(word, (faults.get(word) ?? 0) + 1)
     }),
   )
@@ -62,8 +69,9 @@ t.test('all together are bounded', async (t) => {
 t.test('a service that was known does not wait, for a minute', async (t) => {
   const turns = new Turns(clock)
   let begun = 0
-  const count = (): void => {
+  const count = (over: (() => void) | Refusal): void => {
     begun += 1
+    if (!isRefusal(over)) over()
   }
   turns.trust('Bearer x')
   const strangers = Array.from({ length: 100 }, () => turns.begin('a', 'Bearer y').then(count))
@@ -76,4 +84,29 @@ t.test('a service that was known does not wait, for a minute', async (t) => {
   await turns.begin('a', 'Bearer x')
   t.ok(begun > 4, 'it is asked for its token again')
   await Promise.all(others)
+})
+
+t.test('four are under way at a time; one that waits for others lets those behind it begin', async (t) => {
+  const held: (() => void)[] = []
+  const after = (_ms: number, then: () => void) => {
+    held.push(then)
+    return { cancel: () => undefined }
+  }
+  const turns = new Turns({ ...clock, after })
+  const overs: (() => void)[] = []
+  for (let at = 0; at < 7; at += 1)
+    void turns.begin(`client ${at}`, undefined).then((over) => isRefusal(over) || overs.push(over))
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+  await turn()
+  t.equal(overs.length, 4)
+  overs[0]?.()
+  overs[0]?.()
+  await turn()
+  t.equal(overs.length, 5, 'one was over, and counts once')
+  held[1]?.()
+  await turn()
+  t.equal(overs.length, 6, 'one has been held for long enough')
+  overs[1]?.()
+  await turn()
+  t.equal(overs.length, 6, 'which gives its turn once')
 })
