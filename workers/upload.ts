@@ -40,6 +40,7 @@ import { HeldRoom, sharesOfParts, sharesOfRequests } from '../src/upload/held-ro
 import { InnerItems } from '../src/upload/inner-items.js'
 import { openIntake } from '../src/upload/intake.js'
 import { ItemAnnouncer } from '../src/upload/item-announcer.js'
+import { itemKey } from '../src/upload/item-key.js'
 import { keptItem } from '../src/upload/kept-items.js'
 import { Multipart } from '../src/upload/multipart.js'
 import { MultipartRecords } from '../src/upload/multipart-records.js'
@@ -230,8 +231,7 @@ const raw = new RawUpload({
   ...taking,
   pools,
   payments,
-  signing,
-  owner,
+  signer: itemKey(given.itemKeyFile),
   clock: systemClock,
   folder: rawFolder,
 })

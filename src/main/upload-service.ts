@@ -143,6 +143,7 @@ function uploadThread(
     tablesPath: tables,
     logFolder: log,
     keyFile: uploads.walletFile === undefined ? join(keys, 'upload.json') : resolve(uploads.walletFile),
+    itemKeyFile: join(keys, 'unsigned-items.key'),
     mayMakeKey: uploads.walletFile === undefined,
     mailboxMax: 4096,
     heightEveryMs: server.network === 'devnet' ? 1000 : 15_000,

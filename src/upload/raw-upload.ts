@@ -6,6 +6,7 @@ import { isRefusal } from '../format/refusal.js'
 import { type Tag, tagOf } from '../format/tag.js'
 import type { Request } from '../http/exchange.js'
 import { ItemVerifier } from '../proof/item.js'
+import type { ItemSigner } from '../proof/sign.js'
 import type { TakeTerms } from './acceptor.js'
 import { answerOf, textAnswer, tooLarge, type UploadAnswer } from './answers.js'
 import { Assembly } from './assembly.js'
@@ -14,7 +15,6 @@ import { freeExhausted } from './charging.js'
 import type { FreePools } from './free-pools.js'
 import { RawBody } from './raw-body.js'
 import { ownTagBytes, wantedTags } from './raw-tags.js'
-import type { Signing } from './signing.js'
 import { lengthOf, type SingleUploadParts } from './single-upload.js'
 import type { Uploader } from './uploader.js'
 import type { Brought, UsdcUploads } from './usdc-uploads.js'
@@ -22,9 +22,8 @@ import type { Brought, UsdcUploads } from './usdc-uploads.js'
 export interface RawUploadParts extends SingleUploadParts {
   readonly pools: FreePools
   readonly payments: UsdcUploads
-  readonly signing: Pick<Signing, 'data'>
-  /** RSA modulus of the service's key. */
-  readonly owner: Uint8Array
+  /** Signs with a key that has no other use (item-key.ts). */
+  readonly signer: ItemSigner
   /** For bodies that are too large for memory; emptied at each start. */
   readonly folder: string
   readonly clock: Clock
@@ -58,9 +57,8 @@ const noLength = textAnswer(
   'Missing Content Length. Content Length is required for x402 upload, but for what is free or paid for by the same request.',
 )
 const noRoom = textAnswer(503, 'The disk of this service is nearly full', '\r\nRetry-After: 60')
-const signatureType = 1
 /** Type, signature, owner, two flags, two counts. */
-const bareHeaderBytes = 2 + 512 + 512 + 2 + 16
+const bareHeaderBytes = 2 + 64 + 32 + 2 + 16
 
 /** Bytes of an item that is made here of so many bytes and these tags, at most. */
 export function rawItemBytes(bytes: number, tagBytes: number): number {
@@ -169,7 +167,7 @@ export class RawUpload {
     wish: Wish,
     { closed, closedAt, maxBytes, onMore, how, broken }: Intake,
   ): Promise<UploadAnswer> {
-    const item = new RawItem(this.parts.owner, [...wish.tags, ...this.#ownTags(wish)])
+    const item = new RawItem(this.parts.signer, [...wish.tags, ...this.#ownTags(wish)])
     const digest = createHash('sha256').update(encodeTags(wish.tags))
     const { arriving, folder } = this.parts
     const holder = arriving.enter({
@@ -218,7 +216,7 @@ export class RawUpload {
   }
 
   async #sign(item: RawItem, body: RawBody, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
-    const header = item.signed(await this.parts.signing.data(item.message()))
+    const header = item.signed(this.parts.signer.sign(item.message()))
     return new Assembly(this.parts).run([header, ...body.parts], uploader, () => undefined, {
       ...how,
       isSignedHere: true,
@@ -249,10 +247,10 @@ class RawItem {
   readonly #verifier: ItemVerifier
 
   constructor(
-    private readonly owner: Uint8Array,
+    private readonly signer: Pick<ItemSigner, 'owner' | 'signatureType'>,
     private readonly tags: readonly Tag[],
   ) {
-    const header = parseItemHeader(this.signed(new Uint8Array(512)))
+    const header = parseItemHeader(this.signed(new Uint8Array(64)))
     if (header === 'more' || isRefusal(header)) throw new Error('an own item cannot be read')
     this.#verifier = new ItemVerifier(header satisfies ItemHeader)
   }
@@ -268,7 +266,7 @@ class RawItem {
 
   /** The bytes in front of the payload. */
   signed(signature: Uint8Array): Uint8Array {
-    const { owner, tags } = this
-    return encodeItemHeader({ signatureType, signature, owner, tags })
+    const { owner, signatureType } = this.signer
+    return encodeItemHeader({ signatureType, signature, owner, tags: this.tags })
   }
 }

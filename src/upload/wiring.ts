@@ -29,7 +29,9 @@ export interface UploadThread {
   readonly pendingItems?: SharedArrayBuffer
   /** JSON Web Key of the wallet that signs receipts and bundles. */
   readonly keyFile: string
-  /** Makes the key where there is none. */
+  /** The key that signs items of bytes that nobody has signed; made where it is missing. */
+  readonly itemKeyFile: string
+  /** Makes the wallet's key where there is none. */
   readonly mayMakeKey: boolean
   /** A line to the keeper of the catalog; absent: the gateway is elsewhere. */
   readonly catalogPort?: MessagePort

@@ -1,7 +1,7 @@
 /**
  * Uploads that are paid for in USDC (x402), against the whole program. The facilitator has no chain, and does what is written.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { newAccount, payee } from '../admission/scene.js'
@@ -117,6 +117,28 @@ t.test('bytes are signed by the service: small ones for nothing, others for USDC
   t.equal(facilitator.count('settle'), 2)
   const wrong = await post(`${upload}/x402/upload/unsigned`, Buffer.from('x'), { 'x-data-item-tags': '{' })
   t.equal(wrong.status, 400)
+  // In protocols of others an item orders for whoever signs it: that is a key which has no other use and owns nothing.
+  const { addresses } = (await (await fetch(`${upload}/info`)).json()) as { addresses: { arweave: string } }
+  const orders = [
+    { 'Data-Protocol': 'ao', Type: 'Message', Action: 'Transfer', Recipient: 'A'.repeat(43), Quantity: '1' },
+    { 'App-Name': 'SmartWeaveAction', Contract: 'A'.repeat(43), Input: '{"function":"transfer"}' },
+    { 'App-Name': 'SmartWeaveContract', 'Init-State': '{}' },
+    { 'Data-Protocol': 'Vouch', 'Vouch-For': 'A'.repeat(43) },
+    { ArFS: '0.15', 'Entity-Type': 'drive', 'Drive-Id': randomUUID() },
+    { 'Protocol-Name': 'Account-0.3', Handle: 'somebody' },
+  ]
+  const owners = new Set<unknown>()
+  for (const order of orders) {
+    const headers = Object.fromEntries(Object.entries(order).map(([name, value]) => [`x-tag-${name}`, value]))
+    const told = await post(`${upload}/x402/upload/unsigned`, Buffer.from(JSON.stringify(order)), headers)
+    const { headers: served } = await fetch(`${gateway}/raw/${String(told.json.id)}`)
+    t.match(served.get('x-chain-signature-type'), '2', JSON.stringify(order))
+    const owner = Buffer.from(served.get('x-chain-owner') ?? '', 'base64url')
+    owners.add(createHash('sha256').update(owner).digest('base64url'))
+    t.ok(owners.has(told.json.owner))
+  }
+  t.equal(owners.size, 1)
+  t.notOk(owners.has(addresses.arweave), 'the wallet of the service has signed none of them')
   // What these tags do, they do to whoever signs; and the service says itself who has paid.
   const acting = [
     'x-approve-payment',

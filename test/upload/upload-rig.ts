@@ -8,6 +8,7 @@ import type { BodySink, Request } from '../../src/http/exchange.js'
 import { makePage } from '../../src/http/page.js'
 import type { CreditsPort, UsdcPort } from '../../src/payment/port.js'
 import { verifyItemMessage } from '../../src/proof/item.js'
+import { ed25519Signer } from '../../src/proof/sign.js'
 import type { Environment } from '../../src/store/lmdb.js'
 import { DurableLog, durableLogDefaults } from '../../src/store/segments/durable-log.js'
 import { Acceptor } from '../../src/upload/acceptor.js'
@@ -158,8 +159,7 @@ export async function uploadRig(
     ...taking,
     pools,
     payments,
-    signing,
-    owner: Buffer.alloc(512, 1),
+    signer: ed25519Signer(Buffer.alloc(32, 9)),
     clock: systemClock,
     folder: join(folder, 'raw'),
   })
