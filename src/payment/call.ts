@@ -1,4 +1,5 @@
 import type { RateWindow } from '../actor/rate-window.js'
+import { networkOfAddress } from '../format/ip.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
@@ -39,6 +40,8 @@ export interface CallRoute {
   /** Bodies up to so many bytes; 0 or absent: none is read. */
   readonly bodyMax?: number
   readonly operator?: true
+  /** Each answer leaves a record in the ledger, which nobody has paid for. */
+  readonly isKept?: true
   answer(call: Call): Promise<ServiceAnswer>
 }
 
@@ -47,6 +50,8 @@ export interface CallLimits {
   /** How often the signatures of one client are looked at. */
   readonly signed: Pick<RateWindow, 'take'>
   readonly turns: Pick<Turns, 'begin' | 'trust'>
+  /** How often the clients of one network get answers that are kept. */
+  readonly kept: Pick<RateWindow, 'take'>
 }
 
 const prefixOf = (path: string): string => {
@@ -88,7 +93,8 @@ export function hostRoutes(
       const isSigned = request.header('x-signature') !== undefined
       const client = clientOf(request)
       const isOften = isSigned && !limits.signed.take(client)
-      return handle({ members, client, turns: isOften ? undefined : limits.turns }, request, reply, lines)
+      const asked = { members, client, turns: isOften ? undefined : limits.turns, kept: limits.kept }
+      return handle(asked, request, reply, lines)
     },
   }))
 }
@@ -98,10 +104,14 @@ interface Asked {
   readonly client: string
   /** Undefined: the client has asked too often. */
   readonly turns: CallLimits['turns'] | undefined
+  readonly kept: CallLimits['kept']
 }
 
+/** This machine's own questions are not counted: those of an operator, or of everybody behind a proxy that names nobody. */
+const ownShape = /^127\.|^::1$/
+
 async function handle(
-  { members, client, turns }: Asked,
+  { members, client, turns, kept }: Asked,
   request: Request,
   reply: Reply,
   lines: string,
@@ -117,6 +127,8 @@ async function handle(
   }
   if (turns === undefined) return answerTooOften(request, reply, lines)
   const { route, path = [] } = found
+  const isCounted = route.isKept === true && !ownShape.test(client)
+  if (isCounted && !kept.take(networkOfAddress(client))) return answerTooOften(request, reply, lines, 60)
   const query = new URLSearchParams(request.query)
   const { bodyMax = 0 } = route
   const body = bodyMax > 0 ? await request.body(bodyMax) : new Uint8Array(0)
@@ -138,8 +150,8 @@ async function handle(
   sendAnswer(request, reply, lines, answer)
 }
 
-function answerTooOften(request: Request, reply: Reply, first: string): void {
-  const lines = `${noStore}\r\nRetry-After: 1`
+function answerTooOften(request: Request, reply: Reply, first: string, seconds = 1): void {
+  const lines = `${noStore}\r\nRetry-After: ${seconds}`
   answerSmall(request, reply, first, { status: 429, type: textType, lines, body: 'Too Many Requests' })
 }
 

@@ -25,6 +25,7 @@ export function cardRoutes(
   return [
     {
       path: '/v1/top-up/{method}/{address}/{currency}/{amount}',
+      isKept: true,
       summary: 'Begins a card payment for a wallet, or for a gift by e-mail',
       statuses: [200, 400, 403],
       query: [

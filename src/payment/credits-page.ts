@@ -15,6 +15,7 @@ export const creditsPath = 'credits'
 export function creditsPageRoute(cards: Cards): CallRoute {
   return {
     path: `/${creditsPath}`,
+    isKept: true,
     summary: 'A page to buy credits on, for a wallet',
     statuses: [200, 400],
     query: ['address', 'currency', 'amount'],

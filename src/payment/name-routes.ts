@@ -31,6 +31,7 @@ export function nameRoutes(parts: NameShop): CallRoute[] {
     },
     {
       path: '/v1/arns/quote/{method}/{address}/{currency}/{intent}/{name}',
+      isKept: true,
       summary: 'Begins a card payment for a name',
       statuses: [200, 400, 403],
       query: [...wishQuery, 'promoCode', 'uiMode', 'successUrl', 'cancelUrl', 'returnUrl'],

@@ -92,6 +92,8 @@ const forgetEveryMs = 60_000
 const settleEveryMs = 60_000
 /** A signature takes up to half a millisecond: all of them together at most half of the thread. */
 const signedRequests = { windowMs: 1000, each: 100, all: 1000 }
+/** A card payment that was begun takes 2 KiB of the ledger, paid or not, and a session of the provider. */
+const keptAnswers = { windowMs: 60_000, each: 60, all: 20_000 }
 
 /** The payment service on one thread: its routes, and what the upload service asks by message. */
 export class PaymentService {
@@ -199,7 +201,11 @@ export class PaymentService {
     ]
     this.routes = hostRoutes(
       calls,
-      { signed: new RateWindow(signedRequests, clock), turns: new Turns(clock) },
+      {
+        signed: new RateWindow(signedRequests, clock),
+        turns: new Turns(clock),
+        kept: new RateWindow(keptAnswers, clock),
+      },
       clientOf,
     )
     this.#timers = [

@@ -38,3 +38,25 @@ t.test('behind a proxy each client has its own hundred', async (t) => {
   t.equal((await ask('1.2.3.4')).status, 429)
   t.equal((await ask('5.6.7.8')).status, 200)
 })
+
+t.test(
+  'strangers begin card payments sixty times a minute from one network, each with its record',
+  async (t) => {
+    let minute = 5
+    const clientOf = (request: Request): string => request.header('x-forwarded-for') ?? '127.0.0.1'
+    const rig = await paymentRig(t, { monotonic: () => minute * 60_000, clientOf })
+    const wallet = `${'W'.repeat(42)}A`
+    const paths = [`/v1/top-up/payment-intent/${wallet}/usd/1000`, `/credits?address=${wallet}&amount=10`]
+    const ask = async (from?: string): Promise<number[]> => {
+      const headers = from === undefined ? {} : { 'x-forwarded-for': from }
+      return Promise.all(paths.map(async (path) => (await rig.get(path, headers)).status))
+    }
+    for (let count = 0; count < 30; count += 1) t.strictSame(await ask(`203.0.113.${count}`), [200, 200])
+    t.strictSame(await ask('203.0.113.99'), [429, 429], 'the same network')
+    t.strictSame(await ask('198.51.100.1'), [200, 200], 'another one')
+    t.strictSame(await ask(), [200, 200], 'this machine itself')
+    t.equal((await rig.get('/v1/price/bytes/1000', { 'x-forwarded-for': '203.0.113.99' })).status, 200)
+    minute += 1
+    t.strictSame(await ask('203.0.113.99'), [200, 200])
+  },
+)
