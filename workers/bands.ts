@@ -36,12 +36,13 @@ const builder = new RootBuilder(shelf, index, systemClock, log, { ...given.build
 const torrentsPath = join(given.root, 'torrents')
 const { pathPrefix } = given.publish
 const { trackers } = given
+const ownTracker = given.ownTracker === undefined ? [] : [given.ownTracker]
 const measure =
   trackers === undefined ? measureDigests : measureTorrent({ torrentsPath, pathPrefix, trackers })
 const publisher = new Publisher(shelf, [rootTxBands, l1Bands], measure, key, systemClock, log, {
   ...given.publish,
   publisher: publisherName,
-  ...(trackers === undefined ? {} : { torrentsPath }),
+  ...(trackers === undefined ? {} : { torrentsPath, trackers: [...ownTracker, ...trackers] }),
 })
 const stopping = new AbortController()
 const l1 = given.l1 && new L1Builder(index, shelf, systemClock, { ...given.l1, publisher: publisherName })

@@ -1,4 +1,5 @@
 import type { Request } from '../http/exchange.js'
+import { ownOrigin } from '../http/own-origin.js'
 import { checksumAddress } from '../proof/ethereum.js'
 import { inUsdc, Price, type Tariff } from './price.js'
 import type { Charge } from './protocol.js'
@@ -39,12 +40,9 @@ const usualTimeoutSeconds = 300
 /** An offer's address goes into a header: longer ones lose their query, then their path. */
 const resourceMax = 1024
 
-const hostShape = /^(?:[A-Za-z0-9_.-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
-
 /** The absolute address of a request, as URLs are spelt: whatever a client wrote into it is percent-encoded. */
 export function resourceOf(request: Request, protocol: 'http' | 'https' = 'http'): string {
-  const given = request.header('host') ?? ''
-  const origin = `${protocol}://${hostShape.test(given) ? given : 'localhost'}`
+  const origin = ownOrigin(request, protocol)
   const query = request.query === '' ? '' : `?${request.query}`
   for (const rest of [request.path + query, request.path]) {
     const text = origin + rest

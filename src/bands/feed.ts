@@ -1,21 +1,35 @@
+import { magnetWith } from '../torrent/named-tracker.js'
 import type { PublicationDocument, PublishedIndex } from './protocol.js'
 
 /** Minutes after which a reader may look again. */
 const ttlMinutes = 30
 
+/** Where a client finds what a feed names. */
+export interface FeedPlaces {
+  readonly pathPrefix: string
+  /** This gateway as the client calls it. */
+  readonly origin: string
+  readonly tracker: string
+}
+
 /**
- * An RSS 2.0 feed of the bands of one index, for torrent clients: the same for all clients as long as the document
+ * An RSS 2.0 feed of the bands of one index, for torrent clients: the same for all clients of a host as long as the document
  * does not change.
  */
-export function feedOf(document: PublicationDocument, index: PublishedIndex, pathPrefix: string): string {
+export function feedOf(
+  document: PublicationDocument,
+  index: PublishedIndex,
+  { pathPrefix, origin, tracker }: FeedPlaces,
+): string {
   const date = new Date(document.issuedAt).toUTCString()
   const items = index.bands.map(({ id, torrent, http, files }) => {
     const bytes = files.reduce((sum, { size }) => sum + size, 0)
-    const link = torrent?.magnet ?? http?.baseUrl ?? `${pathPrefix}/indexes`
+    const magnet = torrent && magnetWith(torrent.magnet, [tracker])
+    const link = magnet ?? origin + (http?.baseUrl ?? `${pathPrefix}/indexes`)
     const enclosure =
       torrent === undefined
         ? ''
-        : `<enclosure url="${escaped(torrent.torrentUrl)}" length="${bytes}" type="application/x-bittorrent"/>`
+        : `<enclosure url="${escaped(origin + torrent.torrentUrl)}" length="${bytes}" type="application/x-bittorrent"/>`
     return (
       `<item><title>${escaped(id)}</title><link>${escaped(link)}</link>` +
       `<guid isPermaLink="false">${escaped(`${index.name}/${id}`)}</guid><pubDate>${date}</pubDate>${enclosure}</item>`
@@ -23,7 +37,7 @@ export function feedOf(document: PublicationDocument, index: PublishedIndex, pat
   })
   return (
     '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"><channel>' +
-    `<title>${escaped(index.name)}</title><link>${escaped(`${pathPrefix}/indexes`)}</link>` +
+    `<title>${escaped(index.name)}</title><link>${escaped(`${origin}${pathPrefix}/indexes`)}</link>` +
     `<description>Bands of ${escaped(index.name)}, published by ${escaped(document.publisher)}</description>` +
     `<lastBuildDate>${date}</lastBuildDate><ttl>${ttlMinutes}</ttl>${items.join('')}</channel></rss>\n`
   )

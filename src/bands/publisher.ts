@@ -7,12 +7,13 @@ import type { SigningKey } from '../attest/keys.js'
 import { canonicalJson } from '../format/canonical-json.js'
 import { isRefusal } from '../format/refusal.js'
 import { isMissing } from '../store/blobs.js'
+import { magnetWith } from '../torrent/named-tracker.js'
 import type { BandStore } from './band-store.js'
 import { bandBlobPath } from './blob-path.js'
 import { signPublication } from './document.js'
 import { Measurements } from './measurements.js'
 import { indexOffer, type Offer, offerName, readStoredOffer, type StoredOffer } from './offer.js'
-import type { Band, BandKind, Measure, OfferedBand, PublishedIndex, StoredBand } from './protocol.js'
+import type { Band, BandKind, BandTorrent, Measure, OfferedBand, PublishedIndex, StoredBand } from './protocol.js'
 import { replaceFile } from './replace-file.js'
 
 export interface PublishOptions {
@@ -28,6 +29,8 @@ export interface PublishOptions {
   readonly graceMs: number
   /** Folder of the .torrent files that measuring leaves; undefined: bands are offered without torrents. */
   readonly torrentsPath?: string
+  /** Trackers that magnets name. */
+  readonly trackers?: readonly string[]
 }
 
 interface Found extends StoredBand {
@@ -162,12 +165,17 @@ export class Publisher {
         http: { baseUrl: `${this.options.pathPrefix}/indexes/${shelved.index}/${shelved.id}/` },
         ...(heightRange === undefined ? {} : { heightRange }),
         ...(records === undefined ? {} : { records }),
-        ...(torrent === undefined ? {} : { torrent }),
+        ...(torrent === undefined ? {} : { torrent: this.#named(torrent) }),
         ...(metadata === undefined ? {} : { metadata }),
       }
       found.push({ ...shelved, kind: kind.kind, band, supersedes, stamps })
     }
     return found
+  }
+
+  /** Whoever has a magnet alone finds peers by the trackers in it. */
+  #named(torrent: BandTorrent): BandTorrent {
+    return { ...torrent, magnet: magnetWith(torrent.magnet, this.options.trackers ?? []) }
   }
 
   #indexes(kept: readonly Found[]): PublishedIndex[] {

@@ -15,9 +15,11 @@ export interface BandsThread {
   readonly signing: KeyPlaces
   /** Undefined: the address of the key. */
   readonly publisher?: string
-  readonly publish: Omit<PublishOptions, 'publisher' | 'torrentsPath'>
+  readonly publish: Omit<PublishOptions, 'publisher' | 'torrentsPath' | 'trackers'>
   /** Undefined: bands are offered without torrents. Else trackers to be named in .torrent files. */
   readonly trackers?: readonly string[]
+  /** The tracker of this gateway, for magnets; .torrent files name it by the host that the client asked. Undefined: no host is set. */
+  readonly ownTracker?: string | undefined
   readonly build: Omit<RootBuildOptions, 'publisher'>
   /** Undefined: no Parquet bands are built here. */
   readonly l1?: Omit<L1Schedule, 'publisher'>

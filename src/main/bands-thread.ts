@@ -3,6 +3,7 @@ import type { Config } from '../../config/read.js'
 import type { KeyPlaces } from '../attest/keys.js'
 import { type Vocabulary, vocabularies } from '../attest/vocabulary.js'
 import { ownDomain, peerDomain, rootTxKind } from '../bands/protocol.js'
+import { hostProtocol, ownHosts } from './names-thread.js'
 import type { BandsReading, BandsThread } from '../bands/wiring.js'
 
 /** Folder of the bands. */
@@ -25,9 +26,20 @@ export function needsSwarm({ swarm }: Config): boolean {
   return swarm.seed || swarm.subscriptions.length > 0
 }
 
+/** The tracker as everybody reaches it; undefined where no host is set. On devnet the port belongs to the address, too. */
+function ownTracker(config: Config): string | undefined {
+  const [host] = ownHosts(config)
+  const { server } = config
+  const isUnknown = server.network === 'devnet' && server.port === 0
+  if (host === undefined || isUnknown) return undefined
+  const port = server.network === 'devnet' ? `:${server.port}` : ''
+  const { pathPrefix } = vocabularies[server.vocabulary]
+  return `${hostProtocol(config)}://${host}${port}${pathPrefix}/indexes/announce`
+}
+
 /** What the thread that builds and publishes bands is started with; undefined where nothing is published. */
 export function bandsThread(
-  { bands, server, indexing, swarm }: Config,
+  config: Config,
   places: {
     readonly root: string
     readonly catalog: string
@@ -35,6 +47,7 @@ export function bandsThread(
     readonly generations: SharedArrayBuffer
   },
 ): BandsThread | undefined {
+  const { bands, server, indexing, swarm } = config
   if (!bands.publish) return undefined
   const forkDepth = indexing.forkDepthMax
   const build = {
@@ -55,7 +68,7 @@ export function bandsThread(
       ttlMs: bands.ttlSeconds * 1000,
       graceMs: bands.graceSeconds * 1000,
     },
-    ...(swarm.seed ? { trackers: swarm.trackers } : {}),
+    ...(swarm.seed ? { trackers: swarm.trackers, ownTracker: ownTracker(config) } : {}),
     build,
     ...(bands.parquet ? { l1: { signatures: false, forkDepth, everyMs: build.deltaEveryMs } } : {}),
     scanMs: bands.scanSeconds * 1000,

@@ -14,6 +14,12 @@ const redisMs = 250
 
 const usualGateway = 'https://__NAME__.turbo-gateway.com'
 
+/** Protocol of addresses that clients are sent to. */
+export function hostProtocol({ names, server }: Config): 'http' | 'https' {
+  const protocol = names.sandboxProtocol ?? (server.network === 'devnet' ? 'http' : 'https')
+  return protocol === 'http' ? 'http' : 'https'
+}
+
 /** Hosts of this gateway that the operator named, lower case. Other gateways are told the first. */
 export function ownHosts({ names }: Config): string[] {
   return names.rootHosts.map((host) => host.toLowerCase())
@@ -75,10 +81,9 @@ export function hostOptions(config: Config, ownPort: number): HostOptions | unde
   const apexId = parseId(names.apexId ?? '')
   const notFoundId = parseId(names.notFoundId ?? '')
   const notFoundName = parseName(names.notFoundName ?? usualStranger)
-  const protocol = names.sandboxProtocol ?? (isDevnet ? 'http' : 'https')
   return {
     rootHosts,
-    protocol: protocol === 'http' ? 'http' : 'https',
+    protocol: hostProtocol(config),
     ownPort,
     // On a developer's machine tools use localhost or 127.0.0.1, and few of them can resolve names below localhost.
     sandboxBareHosts: named.length > 0,

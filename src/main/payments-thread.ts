@@ -10,6 +10,7 @@ import type { Limits } from '../admission/wiring.js'
 import { readSmall } from '../store/folder.js'
 import { folders } from './folders.js'
 import type { LimitsLines } from './limits.js'
+import { hostProtocol } from './names-thread.js'
 import { privateSecret } from './private-secret.js'
 
 /** What an edge thread is told. */
@@ -55,20 +56,19 @@ export function paymentsOf(
 
 /** What payments are to edge threads, made once; undefined where none are taken. */
 function edgePayments(config: Config): EdgePayments | undefined {
-  const { payments, names, server } = config
+  const { payments } = config
   const { enabled, network, wallet, facilitatorUrl, appName, appLogo, cdpClientKey } = payments
   const { sessionTokenEndpoint } = payments
   if (!enabled || network === undefined || wallet === undefined || facilitatorUrl === undefined)
     return undefined
   const { perBytePrice: perByte, minPrice: minimum, maxPrice: maximum, multiplier } = payments
-  const protocol = names.sandboxProtocol ?? (server.network === 'devnet' ? 'http' : 'https')
   return {
     offer: {
       network,
       wallet,
       facilitatorUrl,
       tariff: { perByte, minimum, maximum, multiplier },
-      protocol: protocol === 'http' ? 'http' : 'https',
+      protocol: hostProtocol(config),
     },
     paywall: {
       appName,

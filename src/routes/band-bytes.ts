@@ -14,15 +14,20 @@ import { type Planned, send } from '../gateway/send.js'
 import { type StatementParts, Statements } from '../gateway/statements.js'
 import type { Frame, Reply, Request } from '../http/exchange.js'
 import { frameOf } from '../http/frame.js'
+import { ownOrigin } from '../http/own-origin.js'
 import { answerSmall, noStore } from '../http/small-answer.js'
 import type { Content } from '../store/content.js'
 import { isSameFile, stampOf } from '../store/file-stamp.js'
 import type { FileContent } from '../store/mapped.js'
+import { PrefixedContent } from '../store/prefixed.js'
+import { torrentHeadMaxBytes, withTracker } from '../torrent/named-tracker.js'
 
 export interface IndexParts extends Offered, StatementParts {
   readonly ledger: Ledger
   readonly admission?: Admission | undefined
   readonly guard?: Guard | undefined
+  /** By which clients ask. */
+  readonly protocol: 'http' | 'https'
 }
 
 /** One request to these routes. */
@@ -88,15 +93,25 @@ export class BandBytes {
     return this.#send(ask, zeros(bytes), { type: octets, caching: this.#metered(forever) })
   }
 
-  /** The .torrent file of an infohash that is offered. Free. */
-  torrent(ask: Ask, infohash: string): void | Promise<void> {
+  /** The .torrent file of an infohash that is offered, with the tracker of this gateway as the client calls it. Free. */
+  async torrent(ask: Ask, infohash: string): Promise<void> {
     const content = this.parts.files.open(`${this.parts.offers.root}/torrents/${infohash}.torrent`)
     if (content === undefined || content.sizeBytes > torrentMaxBytes || content.sizeBytes === 0) {
       content?.close()
       return updating(ask)
     }
     const about = { type: 'application/x-bittorrent', caching: 'public, max-age=86400' }
-    return this.#send(ask, content, { ...about, isFree: true })
+    return this.#send(ask, await named(content, this.tracker(ask)), { ...about, isFree: true })
+  }
+
+  /** The address of the tracker of this gateway, as the client calls it. */
+  tracker(ask: Ask): string {
+    return `${this.origin(ask)}${this.parts.vocabulary.pathPrefix}/indexes/announce`
+  }
+
+  /** This gateway's address as the client calls it. */
+  origin({ request }: Ask): string {
+    return ownOrigin(request, this.parts.protocol)
   }
 
   /** Opens the file that was hashed; undefined where it was replaced meanwhile. */
@@ -187,6 +202,20 @@ function planned(request: Request, sizeBytes: number, { sha256 }: About): Plan |
 
 export function known(sizeBytes: number, entityTag: string | undefined): Parameters<typeof plan>[1] {
   return { sizeBytes, contentType: octets, entityTag, boundary: () => '' }
+}
+
+/** The .torrent file `stored` with `tracker` in it; closed where it cannot be read, by whoever sends it otherwise. */
+async function named(stored: Content, tracker: string): Promise<Content> {
+  try {
+    const reach = Math.min(stored.sizeBytes, torrentHeadMaxBytes)
+    const bytes =
+      stored.read(0, reach) ?? ((await stored.ready(0, reach)) ? stored.read(0, reach) : undefined)
+    const head = bytes === undefined ? undefined : withTracker(bytes, tracker)
+    return head === undefined ? stored : new PrefixedContent(head.bytes, stored, head.from)
+  } catch (error) {
+    stored.close()
+    throw error
+  }
 }
 
 function zeros(sizeBytes: number): Content {

@@ -100,10 +100,11 @@ class EdgeGateway implements Gateway {
     this.#data = new DataRoute(ledger, locator, delivery, manifests, texts)
     this.#digests = new DigestRoute({ ledger, catalog, locator, delivery, guard }, vocabulary.pathPrefix)
     const { routes = [], offered } = parts
+    const protocol = parts.naming?.hosts.protocol ?? 'http'
     this.#router = new Router(
       [
         ...routes,
-        ...(offered === undefined ? [] : indexRoutes({ ...parts, ...offered, ledger })),
+        ...(offered === undefined ? [] : indexRoutes({ ...parts, ...offered, ledger, protocol })),
         ...docsRoutes(() => this.#operations, { ...gatewayService, release: options.release }),
       ],
       gatewayParameters,

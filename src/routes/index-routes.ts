@@ -145,7 +145,13 @@ class IndexRoutes {
       return
     }
     const { gateway, pathPrefix } = this.parts.vocabulary
-    const body = Buffer.from(feedOf(offer.document, index, pathPrefix))
+    const body = Buffer.from(
+      feedOf(offer.document, index, {
+        pathPrefix,
+        tracker: this.#bytes.tracker(ask),
+        origin: this.#bytes.origin(ask),
+      }),
+    )
     const about: Line[] = [[`${gateway}Index-Feed`, offer.sha256]]
     this.#small(ask, { type: 'application/rss+xml; charset=utf-8', body, sha256: undefined, about })
   }

@@ -1,10 +1,12 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { readConfig } from '../../config/read.js'
 import { type Clock, systemClock } from '../../src/actor/clock.js'
 import type { BandStore } from '../../src/bands/band-store.js'
 import { bandBlobPath } from '../../src/bands/blob-path.js'
 import { indexOffer, type Offer, readStoredOffer } from '../../src/bands/offer.js'
+import { bandsThread } from '../../src/main/bands-thread.js'
 import { house, shelveBand } from './root-band-rig.js'
 
 /** A clock that is turned by hand. */
@@ -103,4 +105,19 @@ t.test('a document that was signed before the clock was set back is signed anew'
   clock.at -= 400 * 86_400_000
   t.ok((await publisher.publish()) > first)
   t.equal(offerOf(shelf).expiresMs, clock.at + 86_400_000)
+})
+
+t.test('the tracker that magnets name: by the host that is set', async (t) => {
+  const places = { root: '/data', catalog: '/data/catalog', signing: { keyFile: '/data/key' } }
+  const ofSettings = (settings: Readonly<Record<string, string>>): string | undefined => {
+    const config = readConfig({ INDEX_PUBLISH: 'true', INDEX_SEED: 'true', ...settings })
+    if (Array.isArray(config)) throw new Error(config.join('; '))
+    return bandsThread(config, { ...places, generations: new SharedArrayBuffer(8) })?.ownTracker
+  }
+  const host = { ARNS_ROOT_HOST: 'Gateway.example,other.example' }
+  t.equal(ofSettings({}), undefined)
+  t.equal(ofSettings({ ...host, PORT: '8080' }), 'http://gateway.example:8080/gateway/indexes/announce')
+  t.equal(ofSettings({ ...host, PORT: '0' }), undefined, 'a port that is not known yet')
+  const mainnet = { ...host, NETWORK: 'mainnet', PORT: '8080' }
+  t.equal(ofSettings(mainnet), 'https://gateway.example/gateway/indexes/announce')
 })

@@ -263,6 +263,7 @@ t.test('a feed for torrent clients, told to be of this document', async (t) => {
   const answer = await gateway.ask(`${base}/feed/root-tx-index.xml`)
   t.equal(answer.status, 200)
   t.match(answer.body.toString(), /<rss version="2\.0">.*<ttl>30<\/ttl>.*d-h0-tip-11aa22bb-0123456789ab/s)
+  t.match(answer.body.toString(), `<link>${gateway.url}${bandPath}/</link>`, 'absolute, as RSS asks for')
   const { etag } = (await gateway.ask(base)).headers
   t.equal(`"${answer.headers['x-gateway-index-feed']}"`, etag)
   t.match(answer.headers['signature-input'], /"x-gateway-index-feed"/)

@@ -3,6 +3,7 @@
 python3 torrent_peer.py seed|leech TORRENT_OR_MAGNET FOLDER [--peer PORT] [--web URL] [--tracker URL] [--seconds N]
     [--encrypted rc4|clear|any] [--dht PORT]
 
+--tracker takes the place of the trackers that the source names; empty: none is asked.
 Prints `listening PORT` when it is up, and for a leecher `done SECONDS HOW` when it has everything; HOW is `rc4` or `clear` after
 an encrypted handshake, else `plain`. With --encrypted it speaks no other way. With --dht it asks the table,
 beginning with the node at that port.
@@ -57,9 +58,9 @@ params.flags &= ~lt.torrent_flags.auto_managed
 params.flags &= ~lt.torrent_flags.paused
 if args.mode == "seed":
     params.flags |= lt.torrent_flags.seed_mode
-if args.tracker:
-    params.trackers = [args.tracker]
 handle = session.add_torrent(params)
+if args.tracker is not None:
+    handle.replace_trackers([lt.announce_entry(args.tracker)] if args.tracker else [])
 if args.web:
     handle.add_url_seed(args.web)
 while session.listen_port() == 0:
