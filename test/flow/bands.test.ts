@@ -182,12 +182,20 @@ async function otherPrograms(t: Test, { gateway, said }: Publisher): Promise<voi
     web: () => leech(file, place('web'), '--tracker', '', '--web', `${gateway}/gateway/indexes/webseed/`),
     file: () => leech(file, place('file')),
     magnet: () => leech(magnet, place('magnet')),
-    'aria-file': () => aria(place('aria-file'), '--torrent-file', file),
-    'aria-magnet': () => aria(place('aria-magnet'), '--follow-torrent=mem', magnet),
   }
   for (const [name, fetched] of Object.entries(ways)) {
     await fetched()
     t.same(wrongFiles(band, join(place(name), torrentName(magnet))), [], `files by ${name}`)
+  }
+  // aria2 fetches the zeros between files, too, 64 MB of them: one file is enough.
+  const first = { ...band, files: band.files.slice(0, 1) }
+  for (const words of [
+    ['--torrent-file', file],
+    ['--follow-torrent=mem', magnet],
+  ]) {
+    const path = place(`aria${words[0]}`)
+    await aria(path, '--select-file=1', ...words)
+    t.same(wrongFiles(first, join(path, torrentName(magnet))), [], `a file by aria2 ${words[0]}`)
   }
 }
 
@@ -212,9 +220,13 @@ async function fedMagnet(gateway: string, id: string): Promise<string> {
 t.test('bands go from program to program', async (t) => {
   const one = await publisher(t)
   const skip = withoutLibtorrent() || withoutAria()
-  await t.test('libtorrent and aria2 by .torrent file and by magnet alone, libtorrent by web seed alone', { skip }, (t) => {
-    return otherPrograms(t, one)
-  })
+  await t.test(
+    'libtorrent and aria2 by .torrent file and by magnet alone, libtorrent by web seed alone',
+    { skip },
+    (t) => {
+      return otherPrograms(t, one)
+    },
+  )
   await t.test('another gateway by torrent, through kills; it resolves, and follows', (t) => {
     return anotherGateway(t, one)
   })
