@@ -100,12 +100,19 @@ export const server = {
     max: 2 ** 30,
     why: 'Bodies of requests that come more slowly for as long as GATEWAY_STALL_MS are given up (408), also of uploads.',
   }),
+  noticeMs: whole({
+    env: 'SHUTDOWN_NOTICE_MS',
+    default: 0,
+    min: 0,
+    max: 600_000,
+    why: 'So long after SIGTERM health answers say 503 while all is served, for load balancers; a second signal ends it.',
+  }),
   drainMs: whole({
     env: 'SHUTDOWN_DRAIN_MS',
     default: 10_000,
     min: 0,
     max: 600_000,
-    why: 'How long requests in flight may take to finish after SIGTERM.',
+    why: 'How long requests in flight may take to finish after SIGTERM and SHUTDOWN_NOTICE_MS.',
   }),
   wallet: maybeText({ env: 'AR_IO_WALLET', allowed: 'a wallet address', why: 'Shown in the info answer.' }),
   bundlers: maybeUrls({

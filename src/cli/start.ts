@@ -4,6 +4,7 @@ import { type Config, foreignSettings, readConfig } from '../../config/read.js'
 import { leaveAtOnce } from '../../native/schedule/schedule.js'
 import { endsWithin, systemClock } from '../actor/clock.js'
 import { createLog, type Log, logToFile } from '../actor/log.js'
+import { sayStopping } from '../actor/stopping.js'
 import { CrashNote } from '../main/crash-note.js'
 import { folders } from '../main/folders.js'
 import { type Program, startProgram } from '../main/program.js'
@@ -97,14 +98,30 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
   }
   announce(program, { log, config, logFile })
   const reason = await Promise.race([ended, program.lost])
-  if (end.signal.aborted) log.info({ reason }, 'stopping: waiting for open requests')
-  else {
+  if (end.signal.aborted) {
+    await notified(config.server.noticeMs, program.lost, log)
+    log.info({ reason }, 'stopping: waiting for open requests')
+  } else {
     log.fatal({ reason }, 'a thread failed for good: ending, so that the next start recovers from disk')
     noteLost(config, reason, log)
   }
   await program.stop()
   log.info('stopped')
   return leaving(end.signal.aborted ? exitCode.done : exitCode.failed)
+}
+
+/**
+ * Lets load balancers take their requests elsewhere: health answers say 503 for `noticeMs`, and all is served. A second signal,
+ * or a thread that fails, ends it at once.
+ */
+async function notified(noticeMs: number, lost: Promise<string>, log: Log): Promise<void> {
+  sayStopping()
+  if (noticeMs === 0) return
+  log.info({ noticeMs }, 'stopping: health answers say 503, requests are still served')
+  const again = new Promise<void>((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
+  })
+  await endsWithin(Promise.race([again, lost]), noticeMs)
 }
 
 /** The next start looks at all databases: a damaged page may have been the reason. */

@@ -9,6 +9,7 @@ import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
 import { stepEngineBack } from '../actor/priority.js'
 import type { Readiness } from '../actor/shared.js'
+import { shareStopping } from '../actor/stopping.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import { Generations } from '../catalog/generations.js'
 import type { Examples } from '../devnet/seed.js'
@@ -150,6 +151,7 @@ async function seeded(...given: Parameters<typeof seedSite>): Promise<SeededSite
 function prepared(given: Config, log: Log): { readonly config: Config; readonly shared: SharedTables } {
   warnOfMissingAddons(log)
   shareDiskErrors()
+  shareStopping()
   stepEngineBack(log)
   giveMemoryBack()
   const descriptors = descriptorsOf(given, log)

@@ -1,3 +1,4 @@
+import { isStopping } from '../actor/stopping.js'
 import { cardsOf, type HtmlPage, inHtml, makePage } from '../http/page.js'
 import { publicShortly, takesPages } from '../http/small-answer.js'
 import { type CallRoute, json, words } from './call.js'
@@ -35,10 +36,10 @@ export function serviceInfoRoutes(info: ServiceInfo): CallRoute[] {
     })),
     {
       path: '/health',
-      summary: 'Whether it answers',
-      statuses: [200],
+      summary: 'Whether new requests may come',
+      statuses: [200, 503],
       type: 'text/plain',
-      answer: async () => words(200, 'OK'),
+      answer: async () => (isStopping() ? words(503, 'Stopping') : words(200, 'OK')),
     },
   ]
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import type { Following, Tip } from '../actor/shared.js'
+import { isStopping, stoppingReason } from '../actor/stopping.js'
 import { type Health, lifeOf } from '../http/life.js'
 import { isDiskFailing } from '../store/disk-errors.js'
 import { roomMinBytes } from '../store/disk-full.js'
@@ -20,6 +21,7 @@ export function healthOf({ clock, meters, startedMs, tip, following, itemsSilent
   const now = clock.now()
   const silentMs = now - Math.max(following.itemIndexedMs, startedMs)
   const reasons = [
+    ...(isStopping() ? [stoppingReason] : []),
     ...(tip.height < 0 ? ['no base-layer node has answered yet'] : []),
     ...(following.state === 'halted'
       ? ['a fork is too deep: the index stands still, content is served']

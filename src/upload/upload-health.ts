@@ -1,4 +1,5 @@
 import type { Clock } from '../actor/clock.js'
+import { isStopping, stoppingReason } from '../actor/stopping.js'
 import { isRefusal, refuse } from '../format/refusal.js'
 import { type Health, lifeOf } from '../http/life.js'
 import type { CreditsPort } from '../payment/port.js'
@@ -31,6 +32,7 @@ export class UploadHealth {
   async ready(): Promise<UploadAnswer> {
     const { height, full } = this.parts
     const reasons = [
+      ...(isStopping() ? [stoppingReason] : []),
       ...(height() === undefined
         ? ['no base-layer node has told the height of the chain yet: nothing is taken']
         : []),
@@ -69,10 +71,10 @@ export function healthRoutes(health: UploadHealth): UploadRoute[] {
   return [
     {
       path: '/health',
-      summary: 'Whether it answers',
-      statuses: [200],
+      summary: 'Whether new requests may come',
+      statuses: [200, 503],
       type: 'text/plain',
-      act: () => ({ status: 200, text: 'OK' }),
+      act: () => (isStopping() ? { status: 503, text: 'Stopping' } : { status: 200, text: 'OK' }),
     },
     {
       path: '/healthcheck',

@@ -124,6 +124,9 @@ t.test('every command explains itself', async (t) => {
   }
   t.equal((await sluice(['fly'])).code, 2)
   t.match((await sluice(['settings'])).out, /PORT = 3000/)
+  const found = JSON.parse((await sluice(['settings', 'drain', '--json'])).out) as unknown
+  t.match(found, [{ name: 'SHUTDOWN_DRAIN_MS', default: '10000', meaning: String, secret: false }])
+  t.match(await sluice(['settings', 'nosuchword']), { code: 3, out: '', err: /No setting has "nosuchword"/ })
 })
 
 async function plainWords(t: Test, running: Running): Promise<void> {
@@ -182,10 +185,29 @@ async function onlyOne(t: Test, running: Running, dataPath: string): Promise<voi
   t.match(samePort.err, `port ${port} is taken`)
 }
 
+async function stops(t: Test, running: Running): Promise<void> {
+  const { gateway, upload, payment } = running.urls
+  const healthPaths = [
+    `${gateway}/gateway/healthcheck`,
+    ...[`${upload}/health`, `${upload}/healthcheck`],
+    `${payment}/health`,
+  ]
+  const statuses = async (paths: readonly string[]): Promise<number[]> =>
+    Promise.all(paths.map(async (path) => (await fetch(path)).status))
+  t.ok(await eventually(async () => (await statuses(healthPaths)).every((status) => status === 200)))
+  running.process.kill('SIGTERM')
+  t.ok(await eventually(async () => (await statuses(healthPaths)).every((status) => status === 503)))
+  t.match(await (await fetch(healthPaths[0] ?? '')).json(), { reasons: [/stopping/] })
+  const others = [`${gateway}/gateway/livez`, `${gateway}/gateway/info`, `${upload}/livez`, `${payment}/info`]
+  t.strictSame(await statuses(others), [200, 200, 200, 200], 'all else is served')
+  t.equal(await running.stop(), 0, 'in much less time than SHUTDOWN_NOTICE_MS')
+}
+
 t.test('a program that runs', async (t) => {
   const dataPath = t.testdir()
-  const running = await run(t, dataPath, { DEVNET_SEED: 'false' })
+  const running = await run(t, dataPath, { DEVNET_SEED: 'false', SHUTDOWN_NOTICE_MS: '600000' })
   await t.test('its info and health are JSON and unsigned', (t) => plainWords(t, running))
   await t.test('a long head may come in packets; one too long is refused', (t) => longHeads(t, running))
   await t.test('it shares neither folder nor port with another', (t) => onlyOne(t, running, dataPath))
+  await t.test('told to stop it says so first and serves on; a second signal ends that', (t) => stops(t, running))
 })
