@@ -56,12 +56,17 @@ async function bundlePages() {
   })
 }
 
-/** One line on a terminal that is drawn again until `work` ends; nothing elsewhere. */
+/** One line on a terminal that is drawn again until `work` ends; elsewhere a line before it and one behind it. */
 async function shown(what, work) {
-  if (!process.stderr.isTTY) return work
+  const tookSeconds = () => ((performance.now() - startedMs) / 1000).toFixed(0)
+  if (!process.stderr.isTTY) {
+    process.stderr.write(`Building ${what}\n`)
+    const result = await work
+    process.stderr.write(`Compiled in ${tookSeconds()} s\n`)
+    return result
+  }
   const draw = () => {
-    const seconds = ((performance.now() - startedMs) / 1000).toFixed(0)
-    process.stderr.write(`\r\x1b[2KBuilding (${what}), ${seconds} s`)
+    process.stderr.write(`\r\x1b[2KBuilding ${what}, ${tookSeconds()} s`)
   }
   draw()
   const timer = setInterval(draw, 250)

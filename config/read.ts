@@ -109,6 +109,13 @@ const families = new RegExp(
   ].join('|')})_`,
 )
 
+export type TableName = keyof typeof tables
+
+/** The tables, for listings in groups. */
+export function listTables(): Readonly<Record<TableName, Readonly<Record<string, Setting<unknown>>>>> {
+  return tables as unknown as Readonly<Record<TableName, Readonly<Record<string, Setting<unknown>>>>>
+}
+
 /** Every setting, for listings. */
 export function listSettings(): readonly Setting<unknown>[] {
   return Object.values(tables).flatMap((table) => Object.values(table) as Setting<unknown>[])

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { repeatedBytes } from '../../config/answers.js'
 import { foreign } from '../../config/foreign.js'
+import { settingGroups } from '../../config/groups.js'
 import { foreignSettings, listSettings, readConfig as readOver } from '../../config/read.js'
 
 const readConfig = (environment: Record<string, string>) => readOver({}, environment)
@@ -210,4 +211,20 @@ t.test('settings of other gateways do not stop the start, and are listed with th
   if (Array.isArray(config)) throw new Error(config.join())
   t.same(config.forwarding.userAgents, ['Bot', 'spider'])
   t.match(readConfig({ CACHE_ONLY_CLIENT_IPS_AND_CIDRS: '10.0.0.0/33' }), [/no address or range/])
+})
+
+t.test('settings are found by words of their names, texts and groups, each of them once', async (t) => {
+  const all = settingGroups().flatMap(({ settings }) => settings.map(({ env }) => env))
+  t.strictSame(
+    [...all].sort(),
+    listSettings()
+      .map(({ env }) => env)
+      .sort(),
+  )
+  const found = settingGroups(['shutdown', 'SIGTERM']).flatMap(({ settings }) =>
+    settings.map(({ env }) => env),
+  )
+  t.strictSame(found, ['SHUTDOWN_NOTICE_MS', 'SHUTDOWN_DRAIN_MS'])
+  t.ok(settingGroups(['gateways']).length > 1, 'in several groups')
+  t.strictSame(settingGroups(['no such word']), [])
 })

@@ -1,0 +1,45 @@
+import { listTables, type TableName } from './read.js'
+import type { Setting } from './setting.js'
+
+/** What each table is about, for people. */
+const titles: Readonly<Record<TableName, string>> = {
+  server: 'The program: network, listener, folders, keys, log',
+  services: 'Services beside the gateway',
+  retrieval: 'Sources of content, and the cache',
+  absence: 'Ids that nobody knows',
+  peers: 'Other gateways',
+  chunks: 'Chunks',
+  answers: 'Answers: caching, metadata, memory',
+  indexing: 'Index of the chain',
+  rootLookup: 'Look-up of items that nothing here knows',
+  webhooks: 'Webhooks',
+  names: 'Names and hosts',
+  moderation: 'Moderation',
+  payments: 'Payments for egress (x402)',
+  limits: 'Rate limiting',
+  bands: 'Published indexes',
+  swarm: 'BitTorrent, and indexes of other gateways',
+  forwarding: 'Requests that other gateways hand on',
+  manifests: 'Path manifests',
+  queries: 'GraphQL',
+  topUps: 'Payment service: credits',
+  uploads: 'Upload service',
+  client: 'Commands that upload and fetch',
+}
+
+export interface SettingGroup {
+  readonly title: string
+  readonly settings: readonly Setting<unknown>[]
+}
+
+/** All settings in groups; with words, those that have every word in their name or text, whatever the case of letters. */
+export function settingGroups(words: readonly string[] = []): SettingGroup[] {
+  const wanted = words.map((word) => word.toLowerCase())
+  return Object.entries(titles).flatMap(([name, title]) => {
+    const settings = Object.values<Setting<unknown>>(listTables()[name as TableName]).filter((setting) => {
+      const text = `${setting.env} ${setting.why} ${setting.allowed} ${title}`.toLowerCase()
+      return wanted.every((word) => text.includes(word))
+    })
+    return settings.length === 0 ? [] : [{ title, settings }]
+  })
+}
