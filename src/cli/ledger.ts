@@ -6,6 +6,7 @@ import { systemClock } from '../actor/clock.js'
 import { type LedgerPlace, openLedger } from '../ledger/open.js'
 import { brokenFolder } from '../main/databases.js'
 import { folders } from '../main/folders.js'
+import { headKeyPath } from '../main/key-paths.js'
 import { approvalFaults } from '../payment/approval-faults.js'
 import { lastingFault } from '../store/lmdb-check.js'
 import { exitCode } from './exit-code.js'
@@ -45,7 +46,7 @@ export async function ledgerCommand(words: readonly string[]): Promise<number> {
     for (const line of config) process.stderr.write(`sluice ledger: ${line}\n`)
     return exitCode.usage
   }
-  const { root, keys } = folders(config)
+  const { root } = folders(config)
   const path = join(root, folder)
   const { databaseUrl } = config.topUps
   if (databaseUrl === undefined && !existsSync(path)) {
@@ -55,7 +56,7 @@ export async function ledgerCommand(words: readonly string[]): Promise<number> {
   // LMDB would end this process by a signal: the check of a ledger looks at every page before.
   const fault = databaseUrl === undefined ? lastingFault(path, Number.POSITIVE_INFINITY) : undefined
   if (fault !== undefined) throw brokenFolder(root, folder, fault)
-  const place = { ledgerPath: path, headKeyPath: join(keys, 'ledger.pem') }
+  const place = { ledgerPath: path, headKeyPath: headKeyPath(config) }
   return checked({ ...place, ...(databaseUrl === undefined ? {} : { databaseUrl }) })
 }
 

@@ -15,6 +15,7 @@ const commands: Commands = {
   names: async () => (await import('./names.js')).namesCommand,
   moderation: async () => (await import('./moderation.js')).moderationCommand,
   ledger: async () => (await import('./ledger.js')).ledgerCommand,
+  rotate: async () => (await import('./rotate.js')).rotate,
   promotion: async () => (await import('./promotion.js')).promotionCommand,
   uploads: async () => (await import('./uploads.js')).uploadsCommand,
   ...clientCommands,
@@ -36,9 +37,10 @@ Usage: sluice COMMAND [--help]
   import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
   adopt      moves over from the network's reference gateway: settings, block list, cached content
   ledger     checks the accounts of the payment service
+  rotate     replaces a key: admin, signing, ledger, upload wallet
   promotion  declares a promotion at the payment service
   uploads    shows the state of uploads, packs and seeds them again
-  settings   lists every setting: name, default, meaning
+  settings   lists settings, or those with a word in them: name, default, meaning
 
   key        makes, shows or imports the key that uploads are signed with
   put        uploads a file, or what comes by a pipe

@@ -1,6 +1,6 @@
-import type { KeyObject } from 'node:crypto'
 import { decodeAccount, type LedgerAccount } from './account.js'
 import { Auditor } from './auditor.js'
+import type { HeadKey } from './head-key.js'
 import { decodeHead, type LedgerReading, type LedgerReport } from './port.js'
 import { PostgresReading } from './postgres-reading.js'
 import {
@@ -32,7 +32,7 @@ interface EndingRow {
 /** Computes everything anew from the transfers, and compares. `ask`: in a transaction that sees one state. */
 export async function auditDatabase(
   ask: AskDatabase,
-  key?: KeyObject,
+  key?: HeadKey,
   also?: (reading: LedgerReading) => Promise<readonly string[]>,
 ): Promise<LedgerReport> {
   const heads = await ask<{ body: string }>('SELECT body FROM ledger_heads ORDER BY sequence')

@@ -204,7 +204,7 @@ export class PostgresLedger implements MoneyLedger {
 
   async check(also?: (reading: LedgerReading) => Promise<readonly string[]>): Promise<LedgerReport> {
     return this.#sessions.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', (ask) =>
-      auditDatabase(ask, this.options.key?.publicKey, also),
+      auditDatabase(ask, this.options.key, also),
     )
   }
 

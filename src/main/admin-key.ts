@@ -1,12 +1,16 @@
 import { randomBytes } from 'node:crypto'
-import { join, resolve } from 'node:path'
 import type { Config } from '../../config/read.js'
 import type { Log } from '../actor/log.js'
 import { readSmall } from '../store/folder.js'
 import { keptSecret } from '../store/secret-file.js'
-import { folders } from './folders.js'
+import { adminKeyPath } from './key-paths.js'
 
 const keyShape = /^[\x21-\x7e]{8,512}$/
+
+/** 256 bits of chance, and a line feed. */
+export function newAdminKey(): string {
+  return `${randomBytes(32).toString('base64url')}\n`
+}
 
 /**
  * The key of the admin routes: from its file, else from its setting, else one of this machine's own, made at the
@@ -15,14 +19,10 @@ const keyShape = /^[\x21-\x7e]{8,512}$/
  */
 export function adminKey(config: Config, log?: Log): string {
   const { adminApiKey, adminApiKeyFile } = config.moderation
-  if (adminApiKeyFile !== undefined) {
-    const path = resolve(adminApiKeyFile)
-    return readKey(path, 'ADMIN_API_KEY_FILE', () => readSmall(path))
-  }
+  const path = adminKeyPath(config)
+  if (adminApiKeyFile !== undefined) return readKey(path, 'ADMIN_API_KEY_FILE', () => readSmall(path))
   if (adminApiKey !== undefined) return adminApiKey
-  const path = join(folders(config).keys, 'admin.key')
-  const make = (): string => `${randomBytes(32).toString('base64url')}\n`
-  const key = readKey(path, 'the admin key', () => keptSecret(path, make))
+  const key = readKey(path, 'the admin key', () => keptSecret(path, newAdminKey))
   log?.info({ path }, 'the admin key is in this file; ADMIN_API_KEY or ADMIN_API_KEY_FILE would replace it')
   return key
 }

@@ -5,6 +5,7 @@ import type { Part } from '../actor/supervise.js'
 import { facilitatorPath } from '../devnet/facilitator.js'
 import type { PaymentThread, PaymentThreadSaid } from '../payment/wiring.js'
 import { folders } from './folders.js'
+import { headKeyPath } from './key-paths.js'
 import { clientsOf, paceOf } from './limits.js'
 import { namesFolder } from './names-thread.js'
 import { chainOptions } from './network.js'
@@ -54,7 +55,7 @@ export function paymentServiceOf(
     return { ports: [], parts: [], urls: () => ({}), address: () => ({}) }
   const { host, nodes, gateway, adminKey, free } = given
   let port = servicePorts(services, server.port).payment
-  const { root, keys } = folders(config)
+  const { root } = folders(config)
   const data = (): PaymentThread => ({
     adminKey: adminKey(),
     row: shared.rows.payment,
@@ -64,7 +65,7 @@ export function paymentServiceOf(
     drainMs: server.drainMs,
     ledgerPath: join(root, 'ledger'),
     ...(config.topUps.databaseUrl === undefined ? {} : { databaseUrl: config.topUps.databaseUrl }),
-    headKeyPath: join(keys, 'ledger.pem'),
+    headKeyPath: headKeyPath(config),
     chain: chainOptions(nodes(), config),
     privateSecret: privateSecret(config),
     oracleUrls: config.topUps.oracleUrls ?? (server.network === 'devnet' ? [] : publicOracles),

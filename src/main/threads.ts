@@ -150,7 +150,7 @@ export function edgeThread(
 ): EdgeThread {
   const { server } = config
   const { itemsSilentSeconds: silent } = config.indexing
-  const { root, catalog, blobs, keys } = folders(config)
+  const { root, catalog, blobs } = folders(config)
   const hosts = hostOptions(config, given.port)
   return {
     row: given.row,
@@ -204,7 +204,7 @@ export function edgeThread(
     chain: chainOptions(network.nodes, config),
     chunks: chunkOptions(config),
     vocabulary: server.vocabulary,
-    ...(server.httpsigEnabled ? { signing: signing(config, join(keys, 'httpsig.pem'), root) } : {}),
+    ...(server.httpsigEnabled ? { signing: signing(config) } : {}),
     optimistic: config.indexing.optimistic,
     about: {
       startedMs: given.startedMs,
@@ -257,25 +257,23 @@ function chunkOptions({ chunks, limits }: Config): EdgeThread['chunks'] {
 
 /** What the thread that publishes bands is started with; undefined where nothing is published. */
 export function publishingThread(config: Config, shared: SharedTables): BandsThread | undefined {
-  const { root, catalog, keys } = folders(config)
-  const {
-    bindRequest: _bind,
-    reuseSeconds: _reuse,
-    ...places
-  } = signing(config, join(keys, 'httpsig.pem'), root)
+  const { root, catalog } = folders(config)
+  const { bindRequest: _bind, reuseSeconds: _reuse, ...places } = signing(config)
   return bandsThread(config, { root, catalog, signing: places, generations: shared.generations })
 }
 
 /** Reads or makes the signing key. Throws an error that names the setting at fault. */
 export function tryKey(config: Config): void {
-  const { root, keys } = folders(config)
-  if (config.server.httpsigEnabled) loadSigningKey(signing(config, join(keys, 'httpsig.pem'), root))
+  if (config.server.httpsigEnabled) loadSigningKey(signing(config))
 }
 
-function signing({ server }: Config, standalone: string, root: string): NonNullable<EdgeThread['signing']> {
+/** Where the key is that signs answers, and how. */
+export function signing(config: Config): NonNullable<EdgeThread['signing']> {
+  const { server } = config
+  const { root, keys } = folders(config)
   const { observerKeypairPath, observerPrivateKey, httpsigKeyFile } = server
   return {
-    keyFile: httpsigKeyFile === undefined ? standalone : resolve(root, httpsigKeyFile),
+    keyFile: httpsigKeyFile === undefined ? join(keys, 'httpsig.pem') : resolve(root, httpsigKeyFile),
     ...(observerKeypairPath === undefined ? {} : { observerKeypairPath: resolve(observerKeypairPath) }),
     ...(observerPrivateKey === undefined ? {} : { observerPrivateKey }),
     bindRequest: server.httpsigBindRequest,

@@ -1,4 +1,4 @@
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/read.js'
 import { runningServices, servicePorts } from '../../config/services.js'
@@ -6,6 +6,7 @@ import type { Part } from '../actor/supervise.js'
 import type { UploadThread, UploadThreadSaid } from '../upload/wiring.js'
 import { diskShares } from './disk-shares.js'
 import { folders } from './folders.js'
+import { uploadWalletPath } from './key-paths.js'
 import { clientsOf, paceOf } from './limits.js'
 import { chainOptions } from './network.js'
 import { found, urlOf } from './ports.js'
@@ -142,7 +143,7 @@ function uploadThread(
     drainMs: server.drainMs,
     tablesPath: tables,
     logFolder: log,
-    keyFile: uploads.walletFile === undefined ? join(keys, 'upload.json') : resolve(uploads.walletFile),
+    keyFile: uploadWalletPath(config),
     itemKeyFile: join(keys, 'unsigned-items.key'),
     mayMakeKey: uploads.walletFile === undefined,
     mailboxMax: 4096,

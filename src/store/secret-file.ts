@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, linkSync, openSync, unlinkSync, writeFileSync } from 'node:fs'
+import { closeSync, fsyncSync, linkSync, openSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { makeFolder, readSmall } from './folder.js'
+import { syncNow } from './synced.js'
 
 /**
  * The text of a secret that is kept in the file `path`, of mode 0600; `make` gives it where the file is missing. The file is
@@ -24,18 +25,46 @@ function read(path: string): string | undefined {
   }
 }
 
-function create(path: string, text: string): void {
+/**
+ * Puts `text` in the place of a secret, of mode 0600; a killed process leaves the old one or the new one. With `oldPath` the old one
+ * stays under that name. On disk on return. Throws the system's error.
+ */
+export function replaceSecret(path: string, text: string, oldPath?: string): void {
+  const draft = drafted(path, text)
+  try {
+    if (oldPath !== undefined) linkSync(path, oldPath)
+    renameSync(draft, path)
+  } catch (error) {
+    unlinkSync(draft)
+    throw error
+  }
+  syncNow(dirname(path))
+}
+
+/** A file beside `path` that nobody else writes, on disk. A disk that refuses it leaves nothing. */
+function drafted(path: string, text: string): string {
   makeFolder(dirname(path))
   const draft = `${path}.${randomBytes(8).toString('hex')}`
   const file = openSync(draft, 'wx', 0o600)
   try {
     writeFileSync(file, text)
     fsyncSync(file)
+  } catch (error) {
+    unlinkSync(draft)
+    throw error
+  } finally {
+    closeSync(file)
+  }
+  return draft
+}
+
+function create(path: string, text: string): void {
+  const draft = drafted(path, text)
+  try {
     linkSync(draft, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   } finally {
-    closeSync(file)
     unlinkSync(draft)
   }
 }

@@ -1,0 +1,120 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { type Config, readConfig } from '../../config/read.js'
+import { systemClock } from '../actor/clock.js'
+import { loadSigningKey } from '../attest/keys.js'
+import { rotateHeadKey } from '../ledger/head-key.js'
+import { adminKey, newAdminKey } from '../main/admin-key.js'
+import { claimDataFolder } from '../main/data-folder.js'
+import { folders } from '../main/folders.js'
+import { adminKeyPath, headKeyPath, uploadWalletPath } from '../main/key-paths.js'
+import { signing } from '../main/threads.js'
+import { newRsaKey } from '../proof/new-key.js'
+import { replaceSecret } from '../store/secret-file.js'
+import { readServiceKey } from '../upload/service-key.js'
+import { exitCode } from './exit-code.js'
+
+const help = `sluice rotate: replaces a key of the services by a new one
+
+Usage: sluice rotate admin|signing|ledger|upload
+
+  admin    of the admin routes and the console. The old one opens nothing from the next start on
+  signing  of answers and of the publication of indexes. What it signed verifies on: signatures name their key. Those who
+           subscribe to the indexes of this gateway must be given the new key
+  ledger   of the heads of the ledger. What it signed until now counts on; its public half is kept for that
+  upload   wallet of the upload service. The old one stays as FILE.old-TIME, because it may hold money. Receipts name their
+           key, so that old ones verify on. The new wallet pays for bundles: fund it before the start (on devnet none is needed)
+
+The program must not run: threads that have the old key and threads that have the new one would contradict each other. Where a
+key is a setting (ADMIN_API_KEY, OBSERVER_KEYPAIR_PATH, OBSERVER_PRIVATE_KEY), change the setting. See "Rotate keys" in
+deploy/OPERATING.md.
+
+Examples:
+  systemctl stop sluice && sluice rotate admin && systemctl start sluice
+`
+
+/** What is told of a rotation: lines for people. Or why it cannot be done. */
+type Outcome = { readonly lines: readonly string[] } | { readonly refused: string }
+
+const kinds: Readonly<Record<string, (config: Config) => Outcome | Promise<Outcome>>> = {
+  admin(config) {
+    if (config.moderation.adminApiKey !== undefined && config.moderation.adminApiKeyFile === undefined)
+      return { refused: 'ADMIN_API_KEY is set: change the setting' }
+    const path = adminKeyPath(config)
+    if (!existsSync(path)) return missing(path)
+    adminKey(config)
+    replaceSecret(path, newAdminKey())
+    return { lines: [`the new admin key is in ${path}`] }
+  },
+  signing(config) {
+    const { keyFile, ...others } = signing(config)
+    if (others.observerKeypairPath !== undefined || others.observerPrivateKey !== undefined)
+      return { refused: 'OBSERVER_KEYPAIR_PATH or OBSERVER_PRIVATE_KEY is set: change the setting' }
+    if (!existsSync(keyFile)) return missing(keyFile)
+    const old = loadSigningKey({ keyFile })
+    const { privateKey } = generateKeyPairSync('ed25519')
+    replaceSecret(keyFile, privateKey.export({ format: 'pem', type: 'pkcs8' }) as string)
+    const { keyId, solanaAddress } = loadSigningKey({ keyFile })
+    return { lines: [`${keyId} signs now, ${solanaAddress} in base58; before it ${old.keyId}`] }
+  },
+  ledger(config) {
+    const path = headKeyPath(config)
+    if (!existsSync(path)) return missing(path)
+    rotateHeadKey(path, systemClock.now())
+    return { lines: [`the new key is in ${path}; what the old one signed counts on`] }
+  },
+  async upload(config) {
+    const path = uploadWalletPath(config)
+    if (!existsSync(path)) return missing(path)
+    readServiceKey(path)
+    const oldPath = `${path}.old-${new Date(systemClock.now()).toISOString().replaceAll(':', '-')}`
+    replaceSecret(path, JSON.stringify(await newRsaKey(4096)), oldPath)
+    return {
+      lines: [`the new wallet is in ${path}: fund it before the start`, `the old one is in ${oldPath}`],
+    }
+  },
+}
+
+function missing(path: string): Outcome {
+  return { refused: `there is no key in ${path}: the first start makes it` }
+}
+
+/** Rotates one key. Exit codes: 0 done, 1 refused or the program runs, 2 wrong words or settings. */
+export async function rotate(words: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...words],
+    options: { help: { type: 'boolean' } },
+    allowPositionals: true,
+  })
+  if (values.help === true) {
+    process.stdout.write(help)
+    return exitCode.done
+  }
+  const [what = '', ...more] = positionals
+  const act = Object.hasOwn(kinds, what) ? kinds[what] : undefined
+  if (act === undefined || more.length > 0) return no('give admin, signing, ledger or upload', exitCode.usage)
+  const config = readConfig()
+  if (Array.isArray(config)) return no(config.join('\n  '), exitCode.usage)
+  const { root } = folders(config)
+  if (!existsSync(root)) return no(`there is no folder ${root}: set DATA_PATH`, exitCode.failed)
+  let outcome: Outcome
+  try {
+    const claim = await claimDataFolder(root)
+    try {
+      outcome = await act(config)
+    } finally {
+      await claim.release()
+    }
+  } catch (error) {
+    return no((error as Error).message, exitCode.failed)
+  }
+  if ('refused' in outcome) return no(outcome.refused, exitCode.failed)
+  for (const line of outcome.lines) process.stdout.write(`${line}\n`)
+  return exitCode.done
+}
+
+function no(message: string, code: number): number {
+  process.stderr.write(`sluice rotate: ${message}\n`)
+  return code
+}
