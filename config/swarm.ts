@@ -2,7 +2,10 @@ import { choice, custom, flag, list, maybeText, type Parsed, readUrl, whole } fr
 
 const addressShape = /^(\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$/
 
-/** `url`: without a trailing slash, fragment or query. Key and wallet: base58. */
+/**
+ * `url`: without a trailing slash, fragment or query. A wallet is base58; a key base58, or `ed25519:` and 43 characters of
+ * base64url as `/gateway/info` shows it.
+ */
 export type NamedPublisher = { readonly url: string } & (
   | { readonly keyId: string }
   | { readonly publisher: string }
@@ -10,11 +13,14 @@ export type NamedPublisher = { readonly url: string } & (
 
 /** ADDRESS#KEY, or ADDRESS#wallet:WALLET. */
 export function readPublisher(text: string): Parsed<NamedPublisher> {
-  const found = /^(https?:\/\/[^#?@\s]+)#(wallet:)?([1-9A-HJ-NP-Za-km-z]{32,44})$/.exec(text)
-  const [, address = '', isWallet, who = ''] = found ?? []
+  const found =
+    /^(https?:\/\/[^#?@\s]+)#(?:(wallet:)?([1-9A-HJ-NP-Za-km-z]{32,44})|(ed25519:[\w-]{42}[AEIMQUYcgkosw048]))$/.exec(
+      text,
+    )
+  const [, address = '', isWallet, who = '', shownKey] = found ?? []
   if (!URL.canParse(address)) return { wrong: text }
   const url = new URL(address).href.replace(/\/$/, '')
-  return { value: isWallet === undefined ? { url, keyId: who } : { url, publisher: who } }
+  return { value: isWallet === undefined ? { url, keyId: shownKey ?? who } : { url, publisher: who } }
 }
 
 export interface NamedNode {
@@ -116,7 +122,7 @@ export const swarm = {
   subscriptions: custom<readonly NamedPublisher[]>({
     env: 'INDEX_SUBSCRIPTIONS',
     allowed:
-      'ADDRESS#KEY or ADDRESS#wallet:WALLET, comma between: a gateway, and who signs its publication, base58',
+      'ADDRESS#KEY or ADDRESS#wallet:WALLET, comma between: a gateway, and who signs its publication, base58; KEY also as /gateway/info shows keyId',
     defaultText: '',
     default: [],
     read: (text) => {

@@ -3,11 +3,11 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../config/read.js'
 import type { NamedPublisher } from '../../config/swarm.js'
-import { claimFolder } from '../actor/claim.js'
 import { l1Kind } from '../bands/protocol.js'
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
+import { claimDataFolder } from '../main/data-folder.js'
 import { folders } from '../main/folders.js'
 import { subscriberThread, subscriptionOf } from '../main/swarm-thread.js'
 import { fetchPublished } from './fetch-published.js'
@@ -37,7 +37,7 @@ function waitingRoom(config: Config): string {
  * Rejects where another process uses `DATA_PATH`.
  */
 export async function fetchBands(config: Config, named: NamedPublisher): Promise<string | undefined> {
-  const claim = await claimFolder(folders(config).root)
+  const claim = await claimDataFolder(folders(config).root)
   try {
     const top = await topOf(config)
     const given = {

@@ -23,6 +23,7 @@ Usage: sluice import FOLDER [--no-verify] [--from HEIGHT]
        sluice import ADDRESS#KEY [--from HEIGHT]
 
 ADDRESS#KEY (or ADDRESS#wallet:WALLET, with INDEX_REGISTRY) is a gateway and who signs its publication, as in INDEX_SUBSCRIPTIONS.
+KEY is the gateway's keyId in /gateway/info, or its solanaAddress.
 Its Parquet bands are fetched into DATA_PATH/importing, checked against what was signed, and removed when they are in the index.
 
 FOLDER holds either

@@ -3,8 +3,8 @@ import type { Config } from '../../config/read.js'
 import type { KeyPlaces } from '../attest/keys.js'
 import { type Vocabulary, vocabularies } from '../attest/vocabulary.js'
 import { ownDomain, peerDomain, rootTxKind } from '../bands/protocol.js'
-import { hostProtocol, ownHosts } from './names-thread.js'
 import type { BandsReading, BandsThread } from '../bands/wiring.js'
+import { hostProtocol, ownHosts } from './names-thread.js'
 
 /** Folder of the bands. */
 export function bandsFolder(root: string): string {

@@ -4,6 +4,8 @@ import { vocabularies } from '../attest/vocabulary.js'
 import { ownDomain, peerDomain } from '../bands/protocol.js'
 import type { Subscription } from '../bands/subscription.js'
 import { type SubscriberThread, type SwarmThread, swarmDefaults } from '../bands/swarm-wiring.js'
+import { encodeBase58 } from '../format/base58.js'
+import { decodeBase64url } from '../format/base64url.js'
 import { dhtUrl } from '../torrent/dht.js'
 import { downloadDefaults } from '../torrent/download.js'
 import { trackerDefaults } from '../torrent/tracker.js'
@@ -61,12 +63,20 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
 /** A gateway to be followed: an address without a path means its usual one, in our own vocabulary or the other. */
 export function subscriptionOf({ server }: Config, named: NamedPublisher): Subscription {
   const { url } = named
-  if (new URL(url).pathname !== '/') return named
+  const signed = 'keyId' in named ? { url, keyId: base58Key(named.keyId) } : named
+  if (new URL(url).pathname !== '/') return signed
   const own = vocabularies[server.vocabulary].pathPrefix
   const others = Object.values(vocabularies).flatMap(({ pathPrefix }) => {
     return pathPrefix === own ? [] : [`${url}${pathPrefix}`]
   })
-  return { ...named, url: `${url}${own}`, others }
+  return { ...signed, url: `${url}${own}`, others }
+}
+
+/** Documents name their key in base58; `/gateway/info` shows it as signatures name it, too. */
+function base58Key(keyId: string): string {
+  const [, shown] = /^ed25519:(.*)$/.exec(keyId) ?? []
+  const bytes = shown === undefined ? undefined : decodeBase64url(shown)
+  return bytes === undefined ? keyId : encodeBase58(bytes)
 }
 
 /** A revoked key is accepted for at most so long. */
