@@ -1,8 +1,8 @@
-import { listTables, type TableName } from './read.js'
+import { listTables, type SettingsTable } from './read.js'
 import type { Setting } from './setting.js'
 
 /** What each table is about, for people. */
-const titles: Readonly<Record<TableName, string>> = {
+const titles: Readonly<Record<SettingsTable, string>> = {
   server: 'The program: network, listener, folders, keys, log',
   services: 'Services beside the gateway',
   retrieval: 'Sources of content, and the cache',
@@ -36,10 +36,12 @@ export interface SettingGroup {
 export function settingGroups(words: readonly string[] = []): SettingGroup[] {
   const wanted = words.map((word) => word.toLowerCase())
   return Object.entries(titles).flatMap(([name, title]) => {
-    const settings = Object.values<Setting<unknown>>(listTables()[name as TableName]).filter((setting) => {
-      const text = `${setting.env} ${setting.why} ${setting.allowed} ${title}`.toLowerCase()
-      return wanted.every((word) => text.includes(word))
-    })
+    const settings = Object.values<Setting<unknown>>(listTables()[name as SettingsTable]).filter(
+      (setting) => {
+        const text = `${setting.env} ${setting.why} ${setting.allowed} ${title}`.toLowerCase()
+        return wanted.every((word) => text.includes(word))
+      },
+    )
     return settings.length === 0 ? [] : [{ title, settings }]
   })
 }

@@ -109,11 +109,11 @@ const families = new RegExp(
   ].join('|')})_`,
 )
 
-export type TableName = keyof typeof tables
+export type SettingsTable = keyof typeof tables
 
 /** The tables, for listings in groups. */
-export function listTables(): Readonly<Record<TableName, Readonly<Record<string, Setting<unknown>>>>> {
-  return tables as unknown as Readonly<Record<TableName, Readonly<Record<string, Setting<unknown>>>>>
+export function listTables(): Readonly<Record<SettingsTable, Readonly<Record<string, Setting<unknown>>>>> {
+  return tables as unknown as Readonly<Record<SettingsTable, Readonly<Record<string, Setting<unknown>>>>>
 }
 
 /** Every setting, for listings. */

@@ -122,7 +122,7 @@ export const swarm = {
   subscriptions: custom<readonly NamedPublisher[]>({
     env: 'INDEX_SUBSCRIPTIONS',
     allowed:
-      'ADDRESS#KEY or ADDRESS#wallet:WALLET, comma between: a gateway, and who signs its publication, base58; KEY also as /gateway/info shows keyId',
+      'ADDRESS#KEY or ADDRESS#wallet:WALLET, comma between: a gateway, and who signs (base58, or keyId of /gateway/info)',
     defaultText: '',
     default: [],
     read: (text) => {

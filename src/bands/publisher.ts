@@ -13,7 +13,15 @@ import { bandBlobPath } from './blob-path.js'
 import { signPublication } from './document.js'
 import { Measurements } from './measurements.js'
 import { indexOffer, type Offer, offerName, readStoredOffer, type StoredOffer } from './offer.js'
-import type { Band, BandKind, BandTorrent, Measure, OfferedBand, PublishedIndex, StoredBand } from './protocol.js'
+import type {
+  Band,
+  BandKind,
+  BandTorrent,
+  Measure,
+  OfferedBand,
+  PublishedIndex,
+  StoredBand,
+} from './protocol.js'
 import { replaceFile } from './replace-file.js'
 
 export interface PublishOptions {

@@ -19,7 +19,7 @@ const help = `sluice rotate: replaces a key of the services by a new one
 
 Usage: sluice rotate admin|signing|ledger|upload
 
-  admin    of the admin routes and the console. The old one opens nothing from the next start on
+  admin    of the console and the admin routes. The old one opens nothing from the next start on
   signing  of answers and of the publication of indexes. What it signed verifies on: signatures name their key. Those who
            subscribe to the indexes of this gateway must be given the new key
   ledger   of the heads of the ledger. What it signed until now counts on; its public half is kept for that

@@ -7,7 +7,6 @@ import {
   verify,
 } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import * as z from 'zod'
 import { readSmall } from '../store/folder.js'
 import { keptSecret, replaceSecret } from '../store/secret-file.js'
 import { headMessage, type SignedHead } from './port.js'
@@ -21,8 +20,7 @@ export interface HeadKey {
 }
 
 /** Public keys (SubjectPublicKeyInfo, base64url) that were replaced, and until when their signatures count. */
-const retiredShape = z.array(z.object({ publicKey: z.string(), untilMs: z.number() })).max(1000)
-type Retired = z.infer<typeof retiredShape>
+type Retired = readonly { readonly publicKey: string; readonly untilMs: number }[]
 
 /** Reads the key (PKCS#8 PEM, mode 0600), or makes one where the file is missing. Throws where it is no key. */
 export function headKey(path: string): HeadKey {
@@ -43,8 +41,8 @@ export function headKey(path: string): HeadKey {
 }
 
 /**
- * Replaces the key. What it signed up to `nowMs` counts on: its public half is kept beside it, in `PATH.retired.json`. The private
- * half is gone. Throws where there is no key.
+ * Replaces the key. What it signed up to `nowMs` counts on: its public half is kept beside it, in `PATH.retired.json`. The
+ * private half is gone. Throws where there is no key.
  */
 export function rotateHeadKey(path: string, nowMs: number): void {
   const old = createPublicKey(createPrivateKey(readSmall(path)))
@@ -66,5 +64,12 @@ function retiredPath(path: string): string {
 /** Throws where the file is not what was written: a signature must not count by mistake. */
 function readRetired(path: string): Retired {
   const list = retiredPath(path)
-  return existsSync(list) ? retiredShape.parse(JSON.parse(readSmall(list, 1_048_576))) : []
+  const read: unknown = existsSync(list) ? JSON.parse(readSmall(list, 1_048_576)) : []
+  if (Array.isArray(read) && read.every(isRetired)) return read
+  throw new Error(`${list} does not hold what was written there`)
+}
+
+function isRetired(value: unknown): value is Retired[number] {
+  const { publicKey, untilMs } = (value ?? {}) as Partial<Retired[number]>
+  return typeof publicKey === 'string' && typeof untilMs === 'number'
 }

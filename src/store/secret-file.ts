@@ -26,8 +26,8 @@ function read(path: string): string | undefined {
 }
 
 /**
- * Puts `text` in the place of a secret, of mode 0600; a killed process leaves the old one or the new one. With `oldPath` the old one
- * stays under that name. On disk on return. Throws the system's error.
+ * Puts `text` in the place of a secret, of mode 0600; a killed process leaves the old one or the new one. With `oldPath` the
+ * old one stays under that name. On disk on return. Throws the system's error.
  */
 export function replaceSecret(path: string, text: string, oldPath?: string): void {
   const draft = drafted(path, text)

@@ -189,7 +189,8 @@ async function stops(t: Test, running: Running): Promise<void> {
   const { gateway, upload, payment } = running.urls
   const healthPaths = [
     `${gateway}/gateway/healthcheck`,
-    ...[`${upload}/health`, `${upload}/healthcheck`],
+    `${upload}/health`,
+    `${upload}/healthcheck`,
     `${payment}/health`,
   ]
   const statuses = async (paths: readonly string[]): Promise<number[]> =>
@@ -209,5 +210,7 @@ t.test('a program that runs', async (t) => {
   await t.test('its info and health are JSON and unsigned', (t) => plainWords(t, running))
   await t.test('a long head may come in packets; one too long is refused', (t) => longHeads(t, running))
   await t.test('it shares neither folder nor port with another', (t) => onlyOne(t, running, dataPath))
-  await t.test('told to stop it says so first and serves on; a second signal ends that', (t) => stops(t, running))
+  await t.test('told to stop it says so first and serves on; a second signal ends that', (t) =>
+    stops(t, running),
+  )
 })
