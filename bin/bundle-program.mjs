@@ -19,15 +19,12 @@ const external = [
   'undici',
 ]
 
-/**
- * Modules find files of the package from their own place. In a bundle each keeps the place that the compiler gave it. `change`: is
- * handed the path and the text of each module, and returns the text that is bundled.
- */
-const ownPlaces = (outdir, change = (_path, text) => text) => ({
+/** Modules find files of the package from their own place. In a bundle each keeps the place that the compiler gave it. */
+const ownPlaces = (outdir) => ({
   name: 'own places',
   setup: ({ onLoad }) =>
     onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-      const text = change(path, await readFile(path, 'utf8'))
+      const text = await readFile(path, 'utf8')
       if (/import\.meta(?!\.url)/.test(text))
         throw new Error(`${path}: only import.meta.url, as these words, is known in a bundle`)
       const compiled = `${root}dist/${relative(root, path).replace(/\.ts$/, '.js')}`
@@ -40,21 +37,15 @@ const ownPlaces = (outdir, change = (_path, text) => text) => ({
     }),
 })
 
-/**
- * Puts the client's commands into one file that needs no package beside it. In what they say of themselves their program has the
- * name `sluice-client`.
- */
+/** Puts the client's commands into one file that needs no package beside it. */
 export async function bundleClientCommands(outfile) {
   const { build } = await import('esbuild')
-  const { clientCommands } = await import(`${root}dist/src/cli/client-commands.js`)
-  const own = [...Object.keys(clientCommands), '\\$\\{name\\}'].join('|')
-  const named = new RegExp(`\\bsluice (?=(?:${own})(?![\\w-]))`, 'g')
-  const change = (path, text) =>
-    path.startsWith(`${root}src/cli/`) ? text.replace(named, 'sluice-client ') : text
   await build({
     entryPoints: [`${root}src/cli/sluice-client.ts`],
     outfile,
-    plugins: [ownPlaces(`${root}dist`, change)],
+    plugins: [ownPlaces(`${root}dist`)],
+    // What the commands call their program (src/cli/program-name.ts).
+    define: { SLUICE_PROGRAM: '"sluice-client"' },
     // An install without a compiler is what this package is for.
     alias: { '#addon-signer': `${root}src/client/no-addon.ts` },
     bundle: true,

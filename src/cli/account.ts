@@ -3,16 +3,17 @@ import { itemSizeOf } from '../client/prepare.js'
 import { dollarsOf, freeBytesOf } from '../client/quote.js'
 import { WrongWords } from './command.js'
 import { creditsText, dollarsText } from './money.js'
+import { program } from './program-name.js'
 import { clientCommand, clientOf, show } from './wallet.js'
 
-const priceHelp = `sluice price: what uploads of so many bytes cost, in credits and money
+const priceHelp = `${program} price: what uploads of so many bytes cost, in credits and money
 
-Usage: sluice price BYTES... [--currency usd]
+Usage: ${program} price BYTES... [--currency usd]
 
 With a key it says what is free for its wallet now. The header that each item has is counted, too.
 
 Example:
-  sluice price 1000000 --currency eur
+  ${program} price 1000000 --currency eur
 `
 
 /** Prices of uploads. */
@@ -68,12 +69,12 @@ const arweaveSizes = { signatureType: 1, owner: new Uint8Array(512) }
 /** A tag as most items have it. */
 const someType = [{ name: 'Content-Type', value: 'application/octet-stream' }]
 
-const balanceHelp = `sluice balance: credits and free bytes of a wallet
+const balanceHelp = `${program} balance: credits and free bytes of a wallet
 
-Usage: sluice balance [ADDRESS]
+Usage: ${program} balance [ADDRESS]
 
 Example:
-  sluice balance --key wallet.json
+  ${program} balance --key wallet.json
 `
 
 /** Credits of a wallet. */
@@ -92,15 +93,15 @@ export const balance = clientCommand('balance', balanceHelp, {}, async ([given],
   return show(values, { address, ...held, ...free }, [...lines, `free: ${left}`])
 })
 
-const topUpHelp = `sluice top-up: buys credits
+const topUpHelp = `${program} top-up: buys credits
 
-Usage: sluice top-up AMOUNT CURRENCY [--for ADDRESS]     by card: prints where to pay
-       sluice top-up --tx ID --token WORD                tells the service of a transfer to its address
+Usage: ${program} top-up AMOUNT CURRENCY [--for ADDRESS]     by card: prints where to pay
+       ${program} top-up --tx ID --token WORD                tells the service of a transfer to its address
 
 AMOUNT is in the smallest unit: 1000 usd are ten dollars.
 
 Example:
-  sluice top-up 1000 usd --key wallet.json
+  ${program} top-up 1000 usd --key wallet.json
 `
 
 const topUpOptions = { tx: { type: 'string' }, for: { type: 'string' } } as const
@@ -123,16 +124,16 @@ export const topUpCommand = clientCommand('top-up', topUpHelp, topUpOptions, asy
   ])
 })
 
-const shareHelp = `sluice share: lets another wallet upload with your credits
+const shareHelp = `${program} share: lets another wallet upload with your credits
 
-Usage: sluice share ADDRESS WINC [--seconds N]
-       sluice share ADDRESS --revoke
-       sluice share --list
+Usage: ${program} share ADDRESS WINC [--seconds N]
+       ${program} share ADDRESS --revoke
+       ${program} share --list
 
   --seconds N  how long it holds; until it is used up or revoked unless given
 
 Example:
-  sluice share 0x8ba1f109551bD432803012645Ac136ddd64DBA72 1000000000 --seconds 86400 --key wallet.json
+  ${program} share 0x8ba1f109551bD432803012645Ac136ddd64DBA72 1000000000 --seconds 86400 --key wallet.json
 `
 
 const shareOptions = {
@@ -172,12 +173,12 @@ export const share = clientCommand('share', shareHelp, shareOptions, async ([add
   ])
 })
 
-const historyHelp = `sluice history: payments into your credits, newest first
+const historyHelp = `${program} history: payments into your credits, newest first
 
-Usage: sluice history [--limit N] [--cursor TEXT]
+Usage: ${program} history [--limit N] [--cursor TEXT]
 
 Example:
-  sluice history --key wallet.json --json
+  ${program} history --key wallet.json --json
 `
 
 const historyOptions = { limit: { type: 'string' }, cursor: { type: 'string' } } as const

@@ -14,6 +14,7 @@ import { WrongWords } from './command.js'
 import { exitCode } from './exit-code.js'
 import { affordable, chargedText, priceText } from './money.js'
 import { oneLine } from './one-line.js'
+import { program } from './program-name.js'
 import { Progress } from './progress.js'
 import { fundingOf } from './put.js'
 import { type ClientWords, clientCommand, clientOf, keyOf, show, tagsOf } from './wallet.js'
@@ -45,26 +46,26 @@ const options = {
 const deployOptions = { ...options, name: { type: 'string' }, ttl: { type: 'string' } } as const
 const syncOptions = { ...options, watch: { type: 'boolean' } } as const
 
-const deployHelp = `sluice deploy: uploads a folder and gives it a manifest and a name
+const deployHelp = `${program} deploy: uploads a folder and gives it a manifest and a name
 
-Usage: sluice deploy DIR [--name NAME [--ttl SECONDS]] [--index FILE] [--fallback FILE]
+Usage: ${program} deploy DIR [--name NAME [--ttl SECONDS]] [--index FILE] [--fallback FILE]
 
 ${about}  --name NAME      what the name means from now on at the gateway, whose operator says which key may set
                    it (sluice names grant). Where this key may not, the link with the id is told: exit code 6
   --ttl SECONDS    how long the name may be remembered, so that the next deploy is seen after that (60)
 
 Example:
-  sluice deploy dist --name docs --key wallet.json
+  ${program} deploy dist --name docs --key wallet.json
 `
 
-const syncHelp = `sluice sync: uploads a folder, and again whatever changes in it
+const syncHelp = `${program} sync: uploads a folder, and again whatever changes in it
 
-Usage: sluice sync DIR [--watch]
+Usage: ${program} sync DIR [--watch]
 
 ${about}  --watch          stays, and uploads what changes until it is stopped (Ctrl+C); what fails is said, and tried again
 
 Example:
-  sluice sync site --watch --key wallet.json
+  ${program} sync site --watch --key wallet.json
 `
 
 /** A name that is deployed to again and again should not be remembered for long. */
@@ -94,7 +95,7 @@ export const deploy = clientCommand('deploy', deployHelp, deployOptions, async (
   // What went is paid for and stays: its link is told all the same.
   const { code, message, advice, status } = named
   await told(client, values, result, { nameError: { code, message, advice, status } })
-  process.stderr.write(`sluice deploy: the name ${name} was not set: ${oneLine(message)}\n  ${advice}\n`)
+  process.stderr.write(`${program} deploy: the name ${name} was not set: ${oneLine(message)}\n  ${advice}\n`)
   return exitCode.unnamed
 })
 
@@ -127,7 +128,7 @@ async function watched(client: SluiceClient, folder: string, values: Words): Pro
       } catch (error) {
         if (stop.aborted) break
         if (isFirst || !(error instanceof ClientError)) throw error
-        process.stderr.write(`sluice sync: ${oneLine(error.message)}\n  ${error.advice}\n`)
+        process.stderr.write(`${program} sync: ${oneLine(error.message)}\n  ${error.advice}\n`)
         isDone = !passing.has(error.code)
         if (!isDone) await pause(againMs, stop)
       }

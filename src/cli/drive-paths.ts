@@ -2,6 +2,7 @@ import { ClientError } from '../client/errors.js'
 import { pathIn } from '../client/fs/drive-tree.js'
 import type { OpenDrive } from '../client/fs/drives.js'
 import type { DriveEntity } from '../client/fs/entities.js'
+import { program } from './program-name.js'
 
 /** Folders and files of a drive by their paths. Of two with the same path the newer one counts. */
 export function pathsOf(open: OpenDrive): ReadonlyMap<string, DriveEntity> {
@@ -29,7 +30,7 @@ export function childIn(open: OpenDrive, path: string): DriveEntity {
   throw new ClientError(
     'not-found',
     `the drive has no ${path}`,
-    'list it by: sluice drive ls; sluice drive mkdir makes folders',
+    `list it by: ${program} drive ls; ${program} drive mkdir makes folders`,
   )
 }
 

@@ -12,6 +12,7 @@ import { type TextTag, tagValueOf } from '../client/tags.js'
 import { WrongWords } from './command.js'
 import { entityAt, folderAt, parentAndName } from './drive-paths.js'
 import { jwkOfText, secretOfFile } from './key-file.js'
+import { program } from './program-name.js'
 import { type ClientWords, clientOf, clientSettings, keyOf, show } from './wallet.js'
 
 export type DriveWords = ClientWords & Record<string, unknown>
@@ -57,7 +58,7 @@ export async function sceneOf(values: DriveWords, driveId: string | undefined): 
     address: signer && addressOfOwner(signer.owner),
     async open() {
       if (driveId === undefined || !/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(driveId))
-        throw new WrongWords('give the id of a DRIVE; sluice drive drives lists them')
+        throw new WrongWords(`give the id of a DRIVE; ${program} drive drives lists them`)
       return drives.open(driveId, password)
     },
   }

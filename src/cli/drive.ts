@@ -7,22 +7,23 @@ import { WrongWords } from './command.js'
 import { childIn, entityAt, folderAt, parentAndName, pathsOf } from './drive-paths.js'
 import { type DriveWords, driveDone, listDrives, putFile, type Scene, sceneOf } from './drive-scene.js'
 import { exitCode } from './exit-code.js'
+import { program } from './program-name.js'
 import { clientCommand, show } from './wallet.js'
 import { writeOut } from './write-out.js'
 
-const help = `sluice drive: drives with folders and files, as others of the network read and write them
+const help = `${program} drive: drives with folders and files, as others of the network read and write them
 
-Usage: sluice drive create NAME [--private]     prints the id of the drive
-       sluice drive drives [ADDRESS]            drives of a wallet
-       sluice drive ls DRIVE [PATH] [--all]     what is in a folder; --all: below it too, and what is hidden
-       sluice drive put DRIVE FILE [PATH]       uploads a file; a new version where PATH is there already
-       sluice drive get DRIVE PATH [--output FILE]
-       sluice drive mkdir DRIVE PATH            a folder, and those above it that are missing
-       sluice drive mv DRIVE PATH TO            into the folder TO, or to a new path
-       sluice drive rename DRIVE PATH NAME
-       sluice drive hide|show DRIVE PATH
-       sluice drive share DRIVE PATH            where a file is, and the key that opens it where the drive is private
-       sluice drive snapshot DRIVE              writes all of it as one item, from which it opens faster
+Usage: ${program} drive create NAME [--private]     prints the id of the drive
+       ${program} drive drives [ADDRESS]            drives of a wallet
+       ${program} drive ls DRIVE [PATH] [--all]     what is in a folder; --all: below it too, and what is hidden
+       ${program} drive put DRIVE FILE [PATH]       uploads a file; a new version where PATH is there already
+       ${program} drive get DRIVE PATH [--output FILE]
+       ${program} drive mkdir DRIVE PATH            a folder, and those above it that are missing
+       ${program} drive mv DRIVE PATH TO            into the folder TO, or to a new path
+       ${program} drive rename DRIVE PATH NAME
+       ${program} drive hide|show DRIVE PATH
+       ${program} drive share DRIVE PATH            where a file is, and the key that opens it where the drive is private
+       ${program} drive snapshot DRIVE              writes all of it as one item, from which it opens faster
 
 DRIVE is its id. A private drive needs the Arweave wallet that made it and its password.
 
@@ -32,8 +33,8 @@ DRIVE is its id. A private drive needs the Arweave wallet that made it and its p
   --type TYPE           content type; by the name of the file unless given
 
 Examples:
-  sluice drive create photos --key wallet.json
-  sluice drive put 7f1c... sea.jpg summer/sea.jpg --key wallet.json
+  ${program} drive create photos --key wallet.json
+  ${program} drive put 7f1c... sea.jpg summer/sea.jpg --key wallet.json
 `
 
 const options = {

@@ -2,12 +2,13 @@ import { ProvingFetcher } from '../client/fetch/verified-fetch.js'
 import { streamPieces } from '../client/payload.js'
 import { WrongWords } from './command.js'
 import { exitCode } from './exit-code.js'
+import { program } from './program-name.js'
 import { clientCommand, clientOf } from './wallet.js'
 import { writeOut } from './write-out.js'
 
-const help = `sluice get: fetches content and proves it before it is written
+const help = `${program} get: fetches content and proves it before it is written
 
-Usage: sluice get ID|ID/PATH|ar://NAME/PATH [--range FIRST-LAST] [--output FILE]
+Usage: ${program} get ID|ID/PATH|ar://NAME/PATH [--range FIRST-LAST] [--output FILE]
 
 No gateway is trusted with bytes: the owner's signature must be right, or for ranges and long data of a transaction the proofs of
 its chunks. With several --gateway another one is asked where one fails or sends wrong bytes. What a name means, and which block
@@ -18,8 +19,8 @@ content lies in, nothing proves: a name is accepted where more than half of the 
   --output FILE   into a file, which appears when all of it is there; standard output unless given
 
 Examples:
-  sluice get 0FJrLrxrFkVTBwRrzCCh88Gm2tG1xPxg8s_IuRZDVzw --network mainnet > picture.jpg
-  sluice get ar://site/index.html --gateway http://127.0.0.1:3000
+  ${program} get 0FJrLrxrFkVTBwRrzCCh88Gm2tG1xPxg8s_IuRZDVzw --network mainnet > picture.jpg
+  ${program} get ar://site/index.html --gateway http://127.0.0.1:3000
 `
 
 const options = { range: { type: 'string' }, output: { type: 'string' } } as const

@@ -14,13 +14,14 @@ import type { ClientSigner } from '../client/signer.js'
 import { WrongWords } from './command.js'
 import { exitCode } from './exit-code.js'
 import { ownKeyFile, signerOfText } from './key-file.js'
+import { program } from './program-name.js'
 import { type ClientWords, clientCommand, keyOf, show } from './wallet.js'
 
-const help = `sluice key: the key that uploads are signed with
+const help = `${program} key: the key that uploads are signed with
 
-Usage: sluice key new [--kind ethereum|arweave|solana] [--file FILE]
-       sluice key show
-       sluice key import FILE|- [--file FILE]
+Usage: ${program} key new [--kind ethereum|arweave|solana] [--file FILE]
+       ${program} key show
+       ${program} key import FILE|- [--file FILE]
 
   new     makes a key and keeps it where only you can read it: XDG_CONFIG_HOME/sluice/key, ~/.config/sluice/key unless set.
           Commands without --key use it. A key that is there is never overwritten
@@ -33,8 +34,8 @@ Usage: sluice key new [--kind ethereum|arweave|solana] [--file FILE]
 Make a copy of the file: whoever loses it can never change what the key holds, a name for example.
 
 Examples:
-  sluice key new
-  sluice key import wallet.json
+  ${program} key new
+  ${program} key import wallet.json
 `
 
 const options = { kind: { type: 'string' }, file: { type: 'string' } } as const
@@ -60,7 +61,9 @@ function aboutKey({ address, signatureType }: ClientSigner, file: string | undef
 async function shown(values: Words): Promise<number> {
   const found = keyOf(values)
   if (found === undefined) {
-    process.stderr.write('sluice key: there is no key\n  make one by sluice key new, or give --key FILE\n')
+    process.stderr.write(
+      `${program} key: there is no key\n  make one by ${program} key new, or give --key FILE\n`,
+    )
     return exitCode.notFound
   }
   const about = aboutKey(await signerOfText(found.text), found.file)
@@ -90,7 +93,7 @@ async function keep(values: Words, text: string): Promise<number> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   if (!writeSecret(file, `${text}\n`)) {
     process.stderr.write(
-      `sluice key: ${file} is there already\n  move it away, or give --file another place\n`,
+      `${program} key: ${file} is there already\n  move it away, or give --file another place\n`,
     )
     return exitCode.failed
   }

@@ -2,6 +2,7 @@ import { decimalText } from '../client/amounts.js'
 import type { SluiceClient } from '../client/client.js'
 import { ClientError } from '../client/errors.js'
 import { creditsPageOf, dollarsOf, quoteUploads, type UploadQuote } from '../client/quote.js'
+import { program } from './program-name.js'
 
 /** A credit has so many decimal places: one is 10^12 winc. */
 const creditDigits = 12
@@ -38,7 +39,7 @@ export async function chargedText(client: SluiceClient, winc: string): Promise<s
 /** How people buy credits for a wallet: on a page of the service, where it has one, or by a command that prints such a page. */
 async function waysToBuy(client: SluiceClient, address: string): Promise<string> {
   const page = await creditsPageOf(client, address)
-  const command = `sluice top-up 1000 usd --for ${address}`
+  const command = `${program} top-up 1000 usd --for ${address}`
   return page === undefined ? `buy them by ${command}` : `buy them at ${page}, or by ${command}`
 }
 

@@ -12,12 +12,13 @@ import { withShortage } from '../client/shortage.js'
 import type { TextTag } from '../client/tags.js'
 import { WrongWords } from './command.js'
 import { chargedText, priceText } from './money.js'
+import { program } from './program-name.js'
 import { Progress } from './progress.js'
 import { type ClientWords, clientCommand, clientOf, keyOf, show, tagsOf } from './wallet.js'
 
-const help = `sluice put: uploads a file, or standard input
+const help = `${program} put: uploads a file, or standard input
 
-Usage: sluice put FILE|- [--type TYPE] [--tag NAME=VALUE]... [--paid-by ADDRESS]... [--usdc MAX]
+Usage: ${program} put FILE|- [--type TYPE] [--tag NAME=VALUE]... [--paid-by ADDRESS]... [--usdc MAX]
 
 An upload that was interrupted continues when the same command runs again. The receipt is checked.
 
@@ -27,8 +28,8 @@ An upload that was interrupted continues when the same command runs again. The r
   --usdc MAX      pays in USDC (x402) up to MAX micro-USDC instead of credits; needs an Ethereum key
 
 Examples:
-  sluice put photo.jpg --key wallet.json
-  tar c folder | sluice put - --type application/x-tar --key wallet.json --network mainnet
+  ${program} put photo.jpg --key wallet.json
+  tar c folder | ${program} put - --type application/x-tar --key wallet.json --network mainnet
 `
 
 const options = {

@@ -6,6 +6,7 @@ import { type Command, WrongWords } from './command.js'
 import { exitCode } from './exit-code.js'
 import { type FoundKey, foundKey, signerOfText } from './key-file.js'
 import { oneLine } from './one-line.js'
+import { program } from './program-name.js'
 import { uploadMemory } from './upload-memory.js'
 
 /** Options that every command of the client has. */
@@ -26,7 +27,7 @@ export const clientHelp = `
                   single addresses instead; --gateway several times for several gateways
   --key FILE      the key to sign with: Arweave JWK, Ethereum (hexadecimal) or Solana (base58 or list of numbers);
                   only its owner may be able to read it. Without the option: WALLET_KEY in the environment, or the key
-                  that sluice key keeps
+                  that ${program} key keeps
   --token WORD    what credits are bought with, where the key leaves a choice (base-usdc, ario, ...)
   --json          one JSON object instead of text
 
@@ -54,7 +55,7 @@ const codes: Partial<Record<ErrorCode, number>> = {
 
 /** What can be done on the command line, where the library's advice names what programs can do. */
 const advices: Partial<Record<ErrorCode, string>> = {
-  'no-signer': 'make a key by sluice key new, or give --key FILE, or WALLET_KEY in the environment',
+  'no-signer': `make a key by ${program} key new, or give --key FILE, or WALLET_KEY in the environment`,
   'wrong-key': 'give the password by --password-file, or DRIVE_PASSWORD in the environment',
 }
 
@@ -63,7 +64,7 @@ function adviceOf({ code, status, advice, message }: ClientError): string {
   const isUnpaid = status === 402 && (code === 'insufficient-credits' || code === 'free-tier-exhausted')
   // Who shares more than there is is answered 400, as clients of the network expect it.
   if (isUnpaid || (status === 400 && message.includes('Insufficient balance')))
-    return 'buy credits by sluice top-up, or pay in USDC where the command has --usdc'
+    return `buy credits by ${program} top-up, or pay in USDC where the command has --usdc`
   return advices[code] ?? advice
 }
 
@@ -102,7 +103,7 @@ export function clientCommand(
       return await work(positionals, values as ClientWords & Record<string, unknown>)
     } catch (error) {
       if (error instanceof WrongWords) {
-        process.stderr.write(`sluice ${name}: ${error.message}; see sluice ${name} --help\n`)
+        process.stderr.write(`${program} ${name}: ${error.message}; see ${program} ${name} --help\n`)
         return exitCode.usage
       }
       const failure = fileErrorOf(error)
@@ -111,7 +112,7 @@ export function clientCommand(
       const advice = adviceOf(failure)
       if (values.json === true)
         process.stdout.write(`${JSON.stringify({ error: { code, message, advice, status, id } })}\n`)
-      else process.stderr.write(`sluice ${name}: ${oneLine(message)}\n  ${advice}\n`)
+      else process.stderr.write(`${program} ${name}: ${oneLine(message)}\n  ${advice}\n`)
       return codes[code] ?? exitCode.failed
     }
   }
