@@ -45,7 +45,9 @@ export const uploads = {
     default: 10_485_760,
     min: 0,
     max: 2 ** 50,
-    why: 'Free for clients of one address (IPv6: of one /64), ever. This machine itself is not counted.',
+    why:
+      'Free for clients of one address (IPv6: of one /64, and 256 times as much for one /48), ever. This machine itself is ' +
+      'not counted.',
   }),
   freeWallets: list({
     env: 'UPLOAD_FREE_WALLETS',

@@ -20,11 +20,14 @@ const groupBytesMax = 1024 * 2 ** 20
 const footerBytesMax = 64 * 2 ** 20
 
 /** Node 20 has no Zstandard: a file that needs it is refused there with a clear reason. */
-const zstd = (zlib as { zstdDecompressSync?: (bytes: Uint8Array) => Uint8Array }).zstdDecompressSync
+const zstd = (
+  zlib as { zstdDecompressSync?: (bytes: Uint8Array, limits: { maxOutputLength: number }) => Uint8Array }
+).zstdDecompressSync
+const unpacked = { maxOutputLength: groupBytesMax }
 
 const compressors: Compressors = {
-  GZIP: (bytes) => gunzipSync(bytes, { maxOutputLength: groupBytesMax }),
-  ...(zstd === undefined ? {} : { ZSTD: (bytes: Uint8Array) => zstd(bytes) }),
+  GZIP: (bytes) => gunzipSync(bytes, unpacked),
+  ...(zstd === undefined ? {} : { ZSTD: (bytes: Uint8Array) => zstd(bytes, unpacked) }),
 }
 
 /** An open Parquet file whose columns are the wanted ones. */

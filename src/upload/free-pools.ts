@@ -1,3 +1,4 @@
+import { networkOfAddress } from '../format/ip.js'
 import type { Environment, Table } from '../store/lmdb.js'
 
 export interface FreeRules {
@@ -28,6 +29,12 @@ export interface Taken {
   readonly name?: { readonly of: string; readonly wallet: string }
   readonly bytes: number
 }
+
+/**
+ * A site of IPv6 (/48) has 65,536 ranges, and anybody can have one: together they get what so many have, as many as an IPv4
+ * network (/24) has addresses.
+ */
+const siteRanges = 256
 
 /** Wallets and ranges whose counts are kept in memory; all others are read from disk. Beyond it each is looked up once. */
 const rememberedMax = 4096
@@ -69,9 +76,11 @@ export class FreePools {
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
     const walletKey = wallet === undefined ? [] : [`w:${wallet}`]
     const rangeKey = range === undefined ? [] : [`r:${range}`]
+    const siteKey = range?.includes(':') === true ? [`s:${networkOfAddress(range)}`] : []
     if (walletKey.some((key) => this.#count(key) + bytes > walletBytes)) return undefined
     if (rangeKey.some((key) => this.#count(key) + bytes > rangeBytes)) return undefined
-    return { keys: [...walletKey, ...rangeKey], bytes, ...name }
+    if (siteKey.some((key) => this.#count(key) + bytes > rangeBytes * siteRanges)) return undefined
+    return { keys: [...walletKey, ...rangeKey, ...siteKey], bytes, ...name }
   }
 
   giveBack({ keys, bytes }: Taken): void {
@@ -101,7 +110,12 @@ export class FreePools {
   /** The same of an address range; undefined: it is not counted. */
   leftOfRange(range: string | undefined): number | null {
     if (this.rules.itemMaxBytes === 0) return 0
-    return range === undefined ? null : Math.max(0, this.rules.rangeBytes - this.#count(`r:${range}`))
+    if (range === undefined) return null
+    const own = this.rules.rangeBytes - this.#count(`r:${range}`)
+    const site = range.includes(':')
+      ? this.rules.rangeBytes * siteRanges - this.#count(`s:${networkOfAddress(range)}`)
+      : own
+    return Math.max(0, Math.min(own, site))
   }
 
   /** Who has used most of what is free. Reads all ranges and wallets, some thousands in a turn of the event loop. */
