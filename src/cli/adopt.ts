@@ -26,7 +26,8 @@ needed, not there (what it does cannot be done here), unknown. Values are not sh
   --write FILE   writes the settings that mean something here to a new file, which only this user can read
   --data FOLDER  the other gateway's data folder: brings its block list (sqlite/moderation.db) and its cached content
                  (contiguous/, with sqlite/data.db) into DATA_PATH. The variables SQLITE_DATA_PATH and CONTIGUOUS_DATA_PATH of
-                 ENVFILE go over it. Stop the other gateway first: its databases are read as they are on disk
+                 ENVFILE go over it. Stop the other gateway first: its databases are read as they are on disk, from
+                 a copy in DATA_PATH
   --only WHAT    one of the two
 
 Cached content is hashed on its way, and what the other gateway said of it is not believed: it counts as verified once it was
