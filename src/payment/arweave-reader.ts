@@ -20,7 +20,7 @@ export class ArweaveReader implements ChainReader {
 
   async find(_token: string, text: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal> {
     const id = parseId(text)
-    if (id === undefined) return { wrong: 'Invalid transaction id' }
+    if (id === undefined) return 'unknown'
     const status = await this.nodes.transactionStatus(id)
     if (isRefusal(status)) return status.refused === 'unknown' ? 'unknown' : status
     const isMined = status.kind === 'mined'

@@ -48,7 +48,7 @@ export class EvmReader implements ChainReader {
   }
 
   async find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal> {
-    if (!hashShape.test(id)) return { wrong: 'Invalid transaction id' }
+    if (!hashShape.test(id)) return 'unknown'
     const found = await this.#ask('eth_getTransactionByHash', [id])
     if (found === undefined) return this.#silent()
     if (found === null) return 'unknown'

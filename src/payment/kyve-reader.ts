@@ -29,7 +29,7 @@ export class KyveReader implements ChainReader {
   }
 
   async find(_token: string, id: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal> {
-    if (!hashShape.test(id)) return { wrong: 'Invalid transaction id' }
+    if (!hashShape.test(id)) return 'unknown'
     const hash = id.toUpperCase()
     const answer = await this.#peer.ask(`/cosmos/tx/v1beta1/txs/${hash}`, undefined, this.options.limitMs)
     if ('why' in answer) return silent

@@ -32,7 +32,7 @@ export class SolanaReader implements ChainReader {
   }
 
   async find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal> {
-    if (decodeBase58(id)?.length !== 64) return { wrong: 'Invalid transaction id' }
+    if (decodeBase58(id)?.length !== 64) return 'unknown'
     const final = await this.#transaction(id, 'finalized')
     if (final === undefined) return this.#silent()
     const found = final ?? (await this.#transaction(id, 'confirmed'))
