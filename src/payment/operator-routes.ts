@@ -1,9 +1,8 @@
 import { type CallRoute, json, words } from './call.js'
+import { guardedBy } from './guarded.js'
 import type { Outbox } from './outbox.js'
 import type { Reconciler } from './reconciliation.js'
-import { isServiceToken } from './service-token.js'
 
-const unauthorized = words(401, 'No authorization or user provided for authorized route!')
 const listMax = 500
 
 /** What the operator looks at, with a token under the common secret. */
@@ -13,10 +12,7 @@ export function operatorRoutes(
   secret: string,
   now: () => number,
 ): CallRoute[] {
-  const guarded = (answer: CallRoute['answer']): CallRoute['answer'] => {
-    return async (call) =>
-      (await isServiceToken(call.header('authorization'), secret, now())) ? answer(call) : unauthorized
-  }
+  const guarded = guardedBy(secret, now)
   return [
     {
       path: '/v1/outbox',

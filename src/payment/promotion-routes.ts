@@ -1,6 +1,6 @@
 import { type CallRoute, json, words } from './call.js'
+import { guardedBy } from './guarded.js'
 import type { Promotion, Promotions } from './promotions.js'
-import { isServiceToken } from './service-token.js'
 
 const bodyMax = 4096
 const codeShape = /^[A-Za-z0-9_-]{1,64}$/
@@ -15,14 +15,15 @@ export function promotionRoutes(promotions: Promotions, secret: string, now: () 
       method: 'POST',
       bodyMax,
       operator: true,
-      answer: async ({ header, body }) => {
-        if (!(await isServiceToken(header('authorization'), secret, now())))
-          return words(401, 'No authorization or user provided for authorized route!')
+      answer: guardedBy(
+        secret,
+        now,
+      )(async ({ body }) => {
         const promotion = readPromotion(body)
         if (promotion === undefined) return words(400, 'Invalid promotion')
         await promotions.declare(promotion)
         return json(promotion)
-      },
+      }),
     },
   ]
 }

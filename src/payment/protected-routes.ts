@@ -1,8 +1,8 @@
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { statusOf } from '../http/status.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from './call.js'
+import { guardedBy } from './guarded.js'
 import { type CreditsPort, isDenied, type Payer } from './port.js'
-import { isServiceToken } from './service-token.js'
 import { addressKind, spelled } from './wallets.js'
 
 /** The signature types by the names that services have for them. */
@@ -17,7 +17,6 @@ const typeNames: Readonly<Record<string, number>> = {
   kyve: 101,
 }
 
-const unauthorized = words(401, 'No authorization or user provided for authorized route!')
 const itemShape = /^[A-Za-z0-9_-]{1,128}$/
 
 /** Whether there is such a wallet, or it has had the item: who spends only what others share need not have credits of its own. */
@@ -30,10 +29,7 @@ export function protectedRoutes(
   secret: string,
   now: () => number,
 ): CallRoute[] {
-  const guarded = (answer: CallRoute['answer']): CallRoute['answer'] => {
-    return async (call) =>
-      (await isServiceToken(call.header('authorization'), secret, now())) ? answer(call) : unauthorized
-  }
+  const guarded = guardedBy(secret, now)
   const ofWallet = (
     name: string,
     summary: string,

@@ -2,9 +2,9 @@ import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Request } from '../http/exchange.js'
 import type { Accounts } from './accounts.js'
 import { type Call, type CallRoute, json, type ServiceAnswer } from './call.js'
+import { guardedBy } from './guarded.js'
 import { ordersPath, type UsdcAnswer, type UsdcPort } from './port.js'
 import { isUsdcCall, type UsdcRequest, usdcAnswer } from './protocol.js'
-import { isServiceToken } from './service-token.js'
 import { addressKind } from './wallets.js'
 import type { X402TopUps } from './x402-topups.js'
 
@@ -24,12 +24,8 @@ const itemShape = /^[A-Za-z0-9_-]{1,128}$/
 /** Payments by x402: into wallets, and for single items. Errors are JSON here, as clients of that protocol read them. */
 export function x402CreditRoutes(parts: X402CreditParts): CallRoute[] {
   const { topUps, secret, now } = parts
-  const guarded = (answer: CallRoute['answer']): CallRoute['answer'] => {
-    return async (call) =>
-      (await isServiceToken(call.header('authorization'), secret, now()))
-        ? answer(call)
-        : { status: 401, json: { error: 'No authorization provided for authorized route!' } }
-  }
+  const error = 'No authorization provided for authorized route!'
+  const guarded = guardedBy(secret, now, { status: 401, json: { error } })
   return [
     {
       path: `/v1/x402/price/${wallet}`,

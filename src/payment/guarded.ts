@@ -1,0 +1,14 @@
+import { type CallRoute, words } from './call.js'
+import { isServiceToken } from './service-token.js'
+
+const unauthorized = words(401, 'No authorization or user provided for authorized route!')
+
+/** Lets an answer be given to services of the operator alone: others get `refusal`. `now`: ms since 1970. */
+export function guardedBy(
+  secret: string,
+  now: () => number,
+  refusal = unauthorized,
+): (answer: CallRoute['answer']) => CallRoute['answer'] {
+  return (answer) => async (call) =>
+    (await isServiceToken(call.header('authorization'), secret, now())) ? answer(call) : refusal
+}
