@@ -23,7 +23,7 @@ const shown = ({ id, data, tags }) => {
   const link = document.createElement('a')
   link.href = '/' + id
   link.append(code)
-  const type = (tags.find(({ name }) => name.toLowerCase() === 'content-type') || {}).value || data.type || 'not told'
+  const type = (tags.find(({ name }) => name.toLowerCase() === 'content-type') || {}).value || data.type || 'unknown type'
   const row = document.createElement('tr')
   row.append(cell('', link), cell('quiet', type.split(';')[0]), cell('number', sizeOf(Number(data.size))))
   return row

@@ -34,7 +34,7 @@ ${sizeInWords(itemMaxBytes)} each.${free}</p></section>
 <section><h2>Key</h2><div id="key"></div></section>
 <p class="quiet">Served at once by ${inHtml(gateway)}. <a href="/">About this service</a></p>`
   const style = readFileSync(sheet, 'utf8')
-  return makePage('Upload for good', body, { module: '/page/page.js', style })
+  return makePage('Upload permanently', body, { module: '/page/page.js', style })
 }
 
 /** Answers about the page's scripts by name. Names of those that change with their content may be kept for long. */

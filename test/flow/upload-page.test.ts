@@ -85,7 +85,7 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
   await sent(page, 2)
   t.match(await page.textContent('#list li:nth-child(2)'), `${evil} 14 bytes receipt verified`)
   t.match(await page.textContent('#list li:nth-child(1)'), /too few credits/, 'nobody pays for the large one')
-  t.equal(await page.title(), 'Upload for good', 'names of files are texts')
+  t.equal(await page.title(), 'Upload permanently', 'names of files are texts')
   const link = (await page.getAttribute('#list li:nth-child(2) a', 'href')) ?? ''
   const served = await fetch(link)
   t.equal(await served.text(), 'from a browser')

@@ -43,7 +43,7 @@ export function live(before, now, seconds, { info, cache }) {
         return `${value.toFixed(0)} %`
       },
     ),
-    chart('Latency', [line('half', quantile(latency, 0.5)), line('99 %', quantile(latency, 0.99))], time),
+    chart('Latency', [line('p50', quantile(latency, 0.5)), line('p99', quantile(latency, 0.99))], time),
     chart('Index lag', [line('behind', info.index.lag ?? 0)], (value) => `${number(value)} blocks`),
     chart(
       'Disk',
@@ -96,7 +96,7 @@ function showSlow(now, reasons) {
   fill(byId('slow'), [
     reasons.length === 0 ? element('p', { class: 'quiet' }, 'Nothing holds answers up now.') : list,
     table(
-      ['Routes', 'Answers', 'Half within', '99 % within'],
+      ['Routes', 'Answers', 'p50', 'p99'],
       rows,
       'Nothing was answered since this page is open.',
     ),
