@@ -6,7 +6,7 @@ import { healthOf } from './health.js'
 /** Asks this gateway for the newest items of its index, and lists them: content that can be opened at once. */
 const script = `
 const list = document.getElementById('newest')
-const query = '{ transactions(first: 8) { edges { node { id data { size type } tags { name value } } } } }'
+const fields = '{ edges { node { id data { size type } tags { name value } } } }'
 const cell = (name, ...parts) => {
   const made = document.createElement('td')
   made.className = name
@@ -33,22 +33,53 @@ const say = (text) => {
   row.append(cell('quiet', text))
   list.replaceChildren(row)
 }
-fetch('/graphql', {
-  method: 'POST',
-  headers: { 'Content-Type': 'application/json' },
-  body: JSON.stringify({ query }),
-})
-  .then((answer) => answer.json())
-  .then(({ data }) => {
-    const rows = data.transactions.edges.map(({ node }) => shown(node))
-    if (rows.length === 0) say('The index is empty yet.')
-    else list.replaceChildren(...rows)
+const asked = (query, variables) =>
+  fetch('/graphql', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ query, variables }),
   })
-  .catch(() => say('The index cannot be asked now.'))
+    .then((answer) => answer.json())
+    .then(({ data }) => data)
+const show = ({ edges }, none) => {
+  if (edges.length === 0) say(none)
+  else list.replaceChildren(...edges.map(({ node }) => shown(node)))
+}
+const unreachable = () => say('The index cannot be asked now.')
+asked('{ transactions(first: 8) ' + fields + ' }')
+  .then(({ transactions }) => show(transactions, 'The index is empty yet.'))
+  .catch(unreachable)
+
+// An id opens at once; a name is resolved; all else may be an address, whose newest items are listed.
+const form = document.getElementById('search')
+const items = async (address) => {
+  const { transactions } = await asked('query($who: String!) { transactions(owners: [$who], first: 8) ' + fields + ' }', {
+    who: address,
+  })
+  document.getElementById('newest-title').textContent = 'Newest of ' + address
+  show(transactions, 'The index knows no content of this id, name or address.')
+}
+const find = async (text) => {
+  if (/^[A-Za-z0-9_-]{43}$/.test(text)) {
+    const { transaction } = await asked('query($id: ID!) { transaction(id: $id) { id } }', { id: text })
+    if (transaction !== null) return location.assign('/' + text)
+  } else if (/^[a-z0-9_-]{1,120}$/i.test(text)) {
+    const answer = await fetch(form.dataset.resolver + text.toLowerCase())
+    if (answer.ok) return location.assign('/' + (await answer.json()).txId)
+  }
+  await items(text)
+}
+form.addEventListener('submit', (event) => {
+  event.preventDefault()
+  const text = form.elements.what.value.trim()
+  if (text !== '') void find(text).catch(unreachable)
+})
 `
 
 /** Of this page alone: on a phone a row is two lines, the id above. */
-const style = `#newest td:first-child{width:100%}
+const style = `#search{display:flex;gap:.5rem;margin:1rem 0}#search input{flex:1;min-width:0}
+#newest-title{overflow-wrap:anywhere}
+#newest td:first-child{width:100%}
 @media (max-width:40rem){
 #newest tr{display:grid;grid-template-columns:1fr auto;padding:.5rem 0;border-bottom:1px solid var(--line)}
 #newest tr:last-child{border-bottom:0}#newest td{padding:0;border:0}#newest td:first-child{grid-column:1/-1}}`
@@ -67,17 +98,24 @@ export function landingPage(parts: InfoParts): HtmlPage {
       : `<section><h2>Signed answers</h2><p>Each answer is signed (RFC 9421, Ed25519) with the key
 <code>${encodeBase64url(key.publicKey)}</code>.</p></section>`
   const prefix = vocabulary.pathPrefix
+  const uploads = (parts.bundlers ?? []).map(
+    (url) => [url, 'Upload', 'the upload service of this gateway'] as const,
+  )
   const tiles = [...heights(parts), ['Network', inHtml(network)], ['Release', inHtml(release)]]
   return makePage(
     'A gateway for permanent storage',
     `<p class="lead">Content by id, path or name, proven against the chain. ${state}</p>
 <dl class="tiles">${tiles.map(([name, value]) => `<div><dt>${name}</dt><dd>${value}</dd></div>`).join('')}</dl>
-<section><h2>Newest in the index</h2><table><tbody id="newest"><tr><td class="quiet">asking</td></tr></tbody></table></section>
+<form id="search" role="search" data-resolver="${inHtml(`${prefix}/resolver/`)}">
+<input name="what" aria-label="Id, name or address" placeholder="id, name or address" autocomplete="off" spellcheck="false">
+<button>Open</button></form>
+<section><h2 id="newest-title">Newest in the index</h2><table><tbody id="newest"><tr><td class="quiet">asking</td></tr></tbody></table></section>
 <section><h2>Content</h2><dl>
 <dt><code>/{id}</code></dt><dd>by the id of its transaction or data item; ranges are answered</dd>
 <dt><code>/{id}/{path}</code></dt><dd>a file of a site</dd>
 <dt><code>/raw/{id}</code></dt><dd>the bytes as they are</dd></dl></section>
 <section><h2>Look around</h2>${cardsOf([
+      ...uploads,
       ['/graphql', 'GraphQL', 'queries over transactions, items and blocks'],
       ['/api-docs', 'All paths', 'what each answers'],
       [`${prefix}/info`, 'Info', 'this page for programs'],

@@ -65,6 +65,23 @@ t.test('pages of what is not sold', options, async (t) => {
         await page.waitForSelector('#newest a')
       },
     },
+    {
+      name: 'landing-search',
+      // The page of an id asks for files beside it, which are there below a manifest alone.
+      statuses: [404],
+      words: 'The index knows no content',
+      open: async (page) => {
+        const find = async (text: string): Promise<void> => {
+          await page.goto(gateway)
+          await page.fill('#search input', text)
+          await page.keyboard.press('Enter')
+        }
+        await find(examples.page ?? '')
+        await page.waitForURL(`**/${examples.page}*`)
+        await find('nobody at all')
+        await page.waitForSelector('text=The index knows no content')
+      },
+    },
     { name: 'api-docs', open: at(`${gateway}/api-docs`), words: '/chunk/{offset}' },
     {
       name: 'graphql',
