@@ -109,7 +109,8 @@ export function landingPage(parts: InfoParts): HtmlPage {
 <form id="search" role="search" data-resolver="${inHtml(`${prefix}/resolver/`)}">
 <input name="what" aria-label="Id, name or address" placeholder="id, name or address" autocomplete="off" spellcheck="false">
 <button>Open</button></form>
-<section><h2 id="newest-title">Newest in the index</h2><table><tbody id="newest"><tr><td class="quiet">asking</td></tr></tbody></table></section>
+<section><h2 id="newest-title">Newest in the index</h2>
+<table><tbody id="newest"><tr><td class="quiet">asking</td></tr></tbody></table></section>
 <section><h2>Content</h2><dl>
 <dt><code>/{id}</code></dt><dd>by the id of its transaction or data item; ranges are answered</dd>
 <dt><code>/{id}/{path}</code></dt><dd>a file of a site</dd>
