@@ -18,23 +18,21 @@ namespace {
 
 // An update of the page that says which state counts is shorter; any other write is a whole page.
 constexpr size_t kMetaMax = 1024;
-// An update that is refused is tried again after 1 ms, and each time after twice as long up to this; for a minute in all.
+// An update that is refused is tried again after 1 ms, and each time after twice as long up to this.
 constexpr int kMetaRestMs = 256;
-constexpr int kMetaTries = 240;
 
 // Why the system refused the last write of this thread; 0: it did not.
 thread_local int refused = 0;
 
 // In place of the addon's pwrite. An error of a page is told as a short write, for which LMDB has the answer EIO and no message:
 // its message for an error is longer than the memory that it has for that. After an error of the page that says which state
-// counts nothing can be written or read until the process ends: so that one is tried again.
+// counts nothing can be written or read until the process ends: so that one is tried until the disk takes it.
 ssize_t pwriteWhole(int file, const void* from, size_t length, off_t at) {
   for (int tries = 0;; ++tries) {
     const ssize_t done = pwrite(file, from, length, at);
     if (done >= 0 || errno == EINTR) return done;
     refused = errno;
     if (length >= kMetaMax) return 0;
-    if (tries == kMetaTries) return done;
     const int milliseconds = tries < 8 ? 1 << tries : kMetaRestMs;
     const timespec rest = {0, milliseconds * 1'000'000L};
     nanosleep(&rest, nullptr);

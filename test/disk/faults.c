@@ -1,11 +1,13 @@
 // Loaded into a process by LD_PRELOAD: counts the calls that change files below a folder, and fails some of them. Tests alone use it.
 //
 // FAULTS_FOLDER   the folder; a call counts where its path, or the path of its descriptor, begins with that
-// FAULTS_CONTROL  a file of 64 bytes outside of it, shared with the test: eight numbers of 64 bits
+// FAULTS_CONTROL  a file of 88 bytes outside of it, shared with the test: eleven numbers of 64 bits
 //   0  calls so far                        4  bit n set: calls of kind n may fail (kinds below)
 //   1  of so many calls one fails; 0 none  5  failures so far
 //   2  chooses which, a seed               6  failures of this kind are left out of the log, 0 or 1
 //   3  the errno                           7  calls are counted, but not failed, while this is not 0
+//   8  this call alone fails, counted from 1; 0: as numbers 1 and 2 say
+//   9  of writes only shorter ones fail; 0: all      10  nobody sleeps (nanosleep) while this is not 0
 // FAULTS_LOG      lines are added: count, kind, errno, path
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum kind { kWrite, kSync, kSize, kCreate, kRename, kLink, kFolder };
@@ -41,7 +44,7 @@ __attribute__((constructor)) static void begin(void) {
   if (path == NULL || below == NULL) return;
   int file = real_open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return;
-  void* mapped = mmap(NULL, 64, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* mapped = mmap(NULL, 88, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (mapped == MAP_FAILED) return;
   folder_length = strlen(below);
@@ -65,7 +68,9 @@ static int fails(enum kind kind, const char* path) {
   if (control == NULL || !is_below(path)) return 0;
   const uint64_t count = atomic_fetch_add(&control[0], 1);
   const uint64_t every = control[1];
-  if (every == 0 || control[7] != 0 || mixed(count ^ mixed(control[2])) % every != 0) return 0;
+  const uint64_t alone = control[8];
+  if (control[7] != 0) return 0;
+  if (alone != 0 ? count + 1 != alone : every == 0 || mixed(count ^ mixed(control[2])) % every != 0) return 0;
   if ((control[4] & (1u << kind)) == 0) return 0;
   const int code = (int)control[3];
   atomic_fetch_add(&control[5], 1);
@@ -110,9 +115,26 @@ static int fails_below(enum kind kind, int at, const char* path) {
   }
 
 ON_FILE(write, kWrite, ssize_t, (file, from, length), int file, const void* from, size_t length)
-ON_FILE(pwrite, kWrite, ssize_t, (file, from, length, at), int file, const void* from, size_t length, off_t at)
-ON_FILE(pwrite64, kWrite, ssize_t, (file, from, length, at), int file, const void* from, size_t length, off64_t at)
-ON_FILE(writev, kWrite, ssize_t, (file, from, count), int file, const struct iovec* from, int count)
+static int is_long(size_t length) { return control != NULL && control[9] != 0 && length >= control[9]; }
+
+ssize_t pwrite(int file, const void* from, size_t length, off_t at) {
+  REAL("pwrite", ssize_t, int, const void*, size_t, off_t);
+  return !is_long(length) && fails_at(kWrite, file) ? -1 : real(file, from, length, at);
+}
+ssize_t pwrite64(int file, const void* from, size_t length, off64_t at) {
+  REAL("pwrite64", ssize_t, int, const void*, size_t, off64_t);
+  return !is_long(length) && fails_at(kWrite, file) ? -1 : real(file, from, length, at);
+}
+ssize_t writev(int file, const struct iovec* from, int count) {
+  REAL("writev", ssize_t, int, const struct iovec*, int);
+  size_t length = 0;
+  for (int at = 0; at < count; at += 1) length += from[at].iov_len;
+  return !is_long(length) && fails_at(kWrite, file) ? -1 : real(file, from, count);
+}
+int nanosleep(const struct timespec* rest, struct timespec* left) {
+  REAL("nanosleep", int, const struct timespec*, struct timespec*);
+  return control != NULL && control[10] != 0 ? 0 : real(rest, left);
+}
 ON_FILE(pwritev, kWrite, ssize_t, (file, from, count, at), int file, const struct iovec* from, int count, off_t at)
 ON_FILE(pwritev64, kWrite, ssize_t, (file, from, count, at), int file, const struct iovec* from, int count, off64_t at)
 ON_FILE(fsync, kSync, int, (file), int file)

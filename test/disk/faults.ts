@@ -15,6 +15,12 @@ export interface FaultWish {
   readonly oneOf: number
   readonly seed?: number
   readonly fault?: DiskFault
+  /** This call alone fails, counted from 1; `oneOf` does not matter then. */
+  readonly alone?: number
+  /** Of writes only those below so many bytes fail. */
+  readonly belowBytes?: number
+  /** Nobody sleeps in a call. */
+  readonly sleepless?: boolean
   /** Absent: all kinds. */
   readonly kinds?: readonly (typeof kinds)[number][]
 }
@@ -30,7 +36,7 @@ export interface FaultyDisk {
   close(): void
 }
 
-const words = 8
+const words = 11
 
 /**
  * Builds the library that fails calls below `folder`; what it needs lies in `beside`, which is outside. A text: why there is none
@@ -64,15 +70,19 @@ export function faultyDisk(folder: string, beside: string): FaultyDisk | string 
       FAULTS_CONTROL: control,
       FAULTS_LOG: log,
     },
-    set({ oneOf, seed = 0, fault = 'EIO', kinds: wanted = kinds }) {
+    set({ oneOf, seed = 0, fault = 'EIO', kinds: wanted = kinds, alone = 0, belowBytes = 0, sleepless = false }) {
       put(1, 0)
+      put(8, 0)
       put(2, seed)
       put(3, constants.errno[fault])
       put(
         4,
         wanted.reduce((bits, kind) => bits | (1 << kinds.indexOf(kind)), 0),
       )
+      put(9, belowBytes)
+      put(10, sleepless ? 1 : 0)
       put(1, oneOf)
+      put(8, alone)
     },
     counts: () => ({ calls: get(0), failed: get(5) }),
     log: () =>

@@ -1,10 +1,15 @@
-/** Writes to a database whose disk fails now and then, and compares it with what was committed. Words: folder, durable or not. */
+/**
+ * Writes to a database whose disk fails now and then, and compares it with what was committed. Words: folder, durable or not, seed,
+ * and `state` where the update of the state alone is refused, for a while.
+ */
+import { once } from 'node:events'
 import { closeSync, openSync, writeSync } from 'node:fs'
+import { Worker } from 'node:worker_threads'
 import { isDiskError } from '../../src/store/disk-error.js'
 import { openEnvironment } from '../../src/store/lmdb.js'
 import { databaseFault } from '../../src/store/lmdb-check.js'
 
-const [folder = '', kind = '', seedText = '1'] = process.argv.slice(2)
+const [folder = '', kind = '', seedText = '1', what = ''] = process.argv.slice(2)
 const environment = openEnvironment(folder, 4, kind === 'durable')
 const table = environment.table('rows')
 const model = new Map<number, Buffer>()
@@ -61,11 +66,32 @@ function fail(oneOf: number): void {
   closeSync(control)
 }
 
-for (const oneOf of [0, 30, 5, 0]) {
-  fail(oneOf)
-  for (let at = 0; at < 150; at += 1) {
-    change()
-    if (at % 30 === 0) compare()
+/** Ends the failures when so many calls have failed: from a thread of its own, since this one waits in a call. */
+function endedAfter(failures: number): Worker {
+  const script = `
+    const { openSync, readSync, writeSync } = require('node:fs')
+    const control = openSync(process.env.FAULTS_CONTROL, 'r+')
+    const word = Buffer.alloc(8)
+    do readSync(control, word, 0, 8, 40)
+    while (word.readBigUInt64LE() < ${failures}n)
+    writeSync(control, Buffer.alloc(8), 0, 8, 8)`
+  return new Worker(script, { eval: true })
+}
+
+if (what === 'state') {
+  for (let at = 0; at < 20; at += 1) change()
+  const ending = endedAfter(1000)
+  await once(ending, 'online')
+  fail(1)
+  for (let at = 0; at < 20; at += 1) change()
+  compare()
+} else {
+  for (const oneOf of [0, 30, 5, 0]) {
+    fail(oneOf)
+    for (let at = 0; at < 150; at += 1) {
+      change()
+      if (at % 30 === 0) compare()
+    }
   }
 }
 compare()
@@ -73,7 +99,7 @@ await environment.close()
 const again = openEnvironment(folder, 4, kind === 'durable')
 const rows = again.table('rows').count()
 await again.close()
-const said = { written: written > 200, refused: refused > 20, codes: [...codes], lost: model.size - rows }
+const said = { written: what === 'state' ? written === 40 : written > 200, refused: refused > 20, codes: [...codes], lost: model.size - rows }
 process.stdout.write(
   JSON.stringify({ ...said, fault: databaseFault(folder, Number.MAX_SAFE_INTEGER) ?? 'none' }),
 )
