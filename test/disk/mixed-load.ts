@@ -104,9 +104,8 @@ export class MixedLoad {
     return nativeAddress(signatureType, owner)
   }
 
-  /** Acts without a pause, each kind one after the other, until `isOver`. */
-  async run(isOver: () => boolean, betweenMs = 0): Promise<void> {
-    const acts: Record<Act, () => Promise<Outcome>> = {
+  get #acts(): Record<Act, () => Promise<Outcome>> {
+    return {
       free: () => this.#upload(this.#item(500 + Math.floor(this.random() * 3000))),
       bundle: () => this.#bundle(),
       credits: () => this.#upload(this.#item(20_000)),
@@ -118,14 +117,28 @@ export class MixedLoad {
       read: () => this.#read(),
       export: () => this.#export(),
     }
+  }
+
+  async #act(name: Act): Promise<Outcome> {
+    const outcome = await this.#acts[name]().catch((error: unknown) => this.#broken(name, error))
+    this.outcomes[name][outcome] += 1
+    return outcome
+  }
+
+  /** Each kind once, at the same time. */
+  async once(): Promise<void> {
+    await Promise.all((Object.keys(this.outcomes) as Act[]).map((name) => this.#act(name)))
+  }
+
+  /** Acts without a pause, each kind one after the other, until `isOver`. */
+  async run(isOver: () => boolean, betweenMs = 0): Promise<void> {
     const loop = async (name: Act): Promise<void> => {
       while (!isOver()) {
-        const outcome = await acts[name]().catch((error: unknown) => this.#broken(name, error))
-        this.outcomes[name][outcome] += 1
+        const outcome = await this.#act(name)
         await pause(outcome === 'done' ? betweenMs : betweenMs + 50)
       }
     }
-    await Promise.all((Object.keys(acts) as Act[]).map(loop))
+    await Promise.all((Object.keys(this.outcomes) as Act[]).map(loop))
   }
 
   #fault(text: string): void {
