@@ -70,7 +70,15 @@ export function faultyDisk(folder: string, beside: string): FaultyDisk | string 
       FAULTS_CONTROL: control,
       FAULTS_LOG: log,
     },
-    set({ oneOf, seed = 0, fault = 'EIO', kinds: wanted = kinds, alone = 0, belowBytes = 0, sleepless = false }) {
+    set({
+      oneOf,
+      seed = 0,
+      fault = 'EIO',
+      kinds: wanted = kinds,
+      alone = 0,
+      belowBytes = 0,
+      sleepless = false,
+    }) {
       put(1, 0)
       put(8, 0)
       put(2, seed)
