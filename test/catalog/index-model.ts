@@ -20,6 +20,7 @@ import type { SpillLimits } from '../../src/catalog/spill.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { Words } from '../../src/catalog/words.js'
 import { type Id, idBytes } from '../../src/format/id.js'
+import type { Environment } from '../../src/store/lmdb.js'
 import { scratch } from '../scratch.js'
 
 /** One row as the model keeps it: the plain truth in a plain list. */
@@ -115,7 +116,11 @@ export const filesOnly: SpillLimits = {
 }
 
 /** A keeper and a reader of an empty catalog. */
-export function openHouse(spill?: SpillLimits) {
+/** `read`: gives the environment that readers use. */
+export function openHouse(
+  spill?: SpillLimits,
+  read = (environment: Environment): Environment => environment,
+) {
   const path = scratch('index')
   const generations = new Generations()
   const keeper = new CatalogKeeper(
@@ -126,7 +131,7 @@ export function openHouse(spill?: SpillLimits) {
       now: () => 5_000_000,
     },
   )
-  const { environment } = openCatalogTables(path)
+  const environment = read(openCatalogTables(path).environment)
   const tables = openIndexTables(environment)
   const index = new ChainIndex(environment, generations)
   const apply = async (requests: readonly IndexRequest[]): Promise<void> => {

@@ -6,6 +6,7 @@ import { type HeaderSource, noHeaders } from '../../src/query/headers.js'
 import { QueryHttp } from '../../src/query/http.js'
 import { type QueryLimits, queryLimits } from '../../src/query/limits.js'
 import { createQueryHandler } from '../../src/query/route.js'
+import type { Environment } from '../../src/store/lmdb.js'
 import { openHouse } from '../catalog/index-model.js'
 
 interface RigOptions {
@@ -13,14 +14,16 @@ interface RigOptions {
   readonly limits?: Partial<QueryLimits>
   /** Counts the time that queries use. */
   readonly work?: Stopwatch
+  /** Gives the environment that readers use. */
+  readonly read?: (environment: Environment) => Environment
 }
 
 /** The query address on a real socket, over an index that was given these messages. */
 export async function openRig(
   requests: readonly IndexRequest[],
-  { headers = noHeaders, limits = {}, work }: RigOptions = {},
+  { headers = noHeaders, limits = {}, work, read }: RigOptions = {},
 ) {
-  const house = openHouse()
+  const house = openHouse(undefined, read)
   for (const request of requests) await house.apply([request])
   const thrown: unknown[] = []
   const all = { ...queryLimits, timeMs: 60_000, wallMs: 60_000, ...limits }
