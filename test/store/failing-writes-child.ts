@@ -1,6 +1,6 @@
 /**
- * Writes to a database whose disk fails now and then, and compares it with what was committed. Words: folder, durable or not, seed,
- * and `state` where the update of the state alone is refused, for a while.
+ * Writes to a database whose disk fails now and then, and compares it with what was committed. Words: folder, durable or not,
+ * seed, and `state` where the update of the state alone is refused, for a while.
  */
 import { once } from 'node:events'
 import { closeSync, openSync, writeSync } from 'node:fs'
