@@ -387,22 +387,22 @@ t.test("the cases of the library's own suite", { skip }, async (t) => {
     t.ok(await eventually(async () => (await turbo.getBalance()).givenApprovals.length === 1), 'it ends')
     await balance(start - 100n, 1)
     const unable = 'Failed to upload file after 1 attempts\nFailed request (Status 400): Unable to'
-    const messages: readonly (readonly [Promise<unknown>, string])[] = [
+    const messages: readonly (readonly [() => Promise<unknown>, string])[] = [
       [
-        share({ approvedAddress: 'invalidAddress' }),
+        () => share({ approvedAddress: 'invalidAddress' }),
         'create delegated payment approval : Invalid approved address',
       ],
       [
-        share({ approvedWincAmount: String(start * 2n) }),
+        () => share({ approvedWincAmount: String(start * 2n) }),
         `create delegated payment approval : Insufficient balance for '${address}'`,
       ],
       [
-        turbo.revokeCredits({ revokedAddress: somebody }),
+        () => turbo.revokeCredits({ revokedAddress: somebody }),
         'revoke delegated payment approval : No valid approvals found ' +
           `for approved address '${somebody}' and paying address '${address}'`,
       ],
     ]
-    for (const [asked, message] of messages) await t.rejects(asked, { message: `${unable} ${message}` })
+    for (const [asked, message] of messages) await t.rejects(asked(), { message: `${unable} ${message}` })
     const endless = await share()
     const far = await share({ expiresBySeconds: 10_000 })
     const near = await share({ expiresBySeconds: 1000 })
