@@ -262,7 +262,7 @@ export class X402 implements Payments {
 
 /** Whether the offer is a page: the rule of x402 itself, which wallets and other gateways expect (not `takesPages`). */
 function isBrowser(request: Request): boolean {
-  const takesPages = request.header('accept')?.includes('text/html') ?? false
+  const takesPages = request.header('accept')?.toLowerCase().includes('text/html') ?? false
   return takesPages && (request.header('user-agent')?.includes('Mozilla') ?? false)
 }
 

@@ -105,7 +105,7 @@ function withCode(value: unknown, code: FailureCode): unknown {
 
 /** A browser that opens a page names HTML first (Fetch standard, "navigate"); programs and scripts of pages do not. */
 export function takesPages(request: Request): boolean {
-  return request.header('accept')?.startsWith('text/html') === true
+  return /^text\/html/i.test(request.header('accept') ?? '')
 }
 
 /** `lines`: header lines of the answer. Browsers do not show Retry-After (RFC 9110 section 10.2.3), so the page says it. */

@@ -3,7 +3,8 @@ import { decodeBase64url } from '../format/base64url.js'
 import type { MoneyLedger, RecordChange } from '../ledger/port.js'
 import { checksumAddress } from '../proof/ethereum.js'
 
-const hexShape = /^0x[0-9a-fA-F]{40}$/
+/** `0X` is no spelling of Ethereum's own tools, but of programs that write all in capitals. */
+const hexShape = /^0x[0-9a-f]{40}$/i
 /** 32 bytes as base64url. */
 const hashShape = /^[\w-]{43}$/
 /** Letters of base64url whose last two bits are 0. */

@@ -8,7 +8,7 @@ import type { UploadRoute } from './service.js'
 export type AskedCredits = Pick<CreditsPort, 'price' | 'check'>
 
 /** As any of the networks writes it. */
-export const addressShape = /^(?:0x[0-9a-fA-F]{40}|[\w-]{32,44}|kyve1[0-9a-z]{38})$/
+export const addressShape = /^(?:0[xX][0-9a-fA-F]{40}|[\w-]{32,44}|kyve1[0-9a-z]{38})$/
 
 /** What an item costs, and what a wallet has, as plain numbers. `credits` absent: nobody is paid here. */
 export function askedCreditsRoutes(credits: AskedCredits | undefined): UploadRoute[] {

@@ -10,9 +10,12 @@ export class AdminKey {
     this.#expected = sha256(Buffer.from(`Bearer ${key}`))
   }
 
-  /** Takes the same time whatever was sent, because digests are compared. */
+  /**
+   * Takes the same time whatever key was sent, because digests are compared. The scheme may be in any letter case (RFC 9110
+   * section 11.1).
+   */
   opens(request: Request): boolean {
-    const shown = request.header('authorization')
+    const shown = request.header('authorization')?.replace(/^bearer +/i, 'Bearer ')
     return shown !== undefined && timingSafeEqual(sha256(Buffer.from(shown)), this.#expected)
   }
 }
