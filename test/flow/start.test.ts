@@ -206,7 +206,11 @@ async function stops(t: Test, running: Running): Promise<void> {
 
 t.test('a program that runs', async (t) => {
   const dataPath = t.testdir()
-  const running = await run(t, dataPath, { DEVNET_SEED: 'false', SHUTDOWN_NOTICE_MS: '600000' })
+  const running = await run(t, dataPath, {
+    DEVNET_SEED: 'false',
+    SHUTDOWN_NOTICE_MS: '600000',
+    SHUTDOWN_DRAIN_MS: '500',
+  })
   await t.test('its info and health are JSON and unsigned', (t) => plainWords(t, running))
   await t.test('a long head may come in packets; one too long is refused', (t) => longHeads(t, running))
   await t.test('it shares neither folder nor port with another', (t) => onlyOne(t, running, dataPath))
