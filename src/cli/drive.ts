@@ -29,6 +29,7 @@ DRIVE is its id. A private drive needs the Arweave wallet that made it and its p
 
   --private             encrypts names, folders and content
   --password-file FILE  the password; only its owner may be able to read it. Without the option: DRIVE_PASSWORD in the environment
+                        A drive that the gateway calls public is not opened with one
   --output FILE         into a file; standard output unless given
   --type TYPE           content type; by the name of the file unless given
 

@@ -211,6 +211,8 @@ t.test('drives go both ways between this layer and ardrive-core-js', { skip }, a
     const { driveId, rootFolderId } = await drives.create('photos', password)
     await indexed()
     const empty = await drives.open(driveId, password)
+    // A gateway that calls a private drive public would have files put there in plain text.
+    if (!isPrivate) await t.rejects(drives.open(driveId, 'word'), { code: 'untrue', message: /is public/ })
     const summer = await drives.createFolder(empty, 'summer', rootFolderId)
     const data = Buffer.from('a picture of the sea')
     const fileId = await drives.put(empty, {

@@ -66,7 +66,10 @@ export class Drives {
     )
   }
 
-  /** Reads a drive whole. `password`: of a private one. What cannot be read is among `problems` and stops nothing. */
+  /**
+   * Reads a drive whole. `password`: of a private one, and of no other (`untrue`). What cannot be read is among `problems` and
+   * stops nothing.
+   */
   async open(driveId: string, password?: string): Promise<OpenDrive> {
     const [first] = (await this.index.query({ 'Drive-Id': driveId, 'Entity-Type': 'drive' })).slice(-1)
     if (first === undefined)
@@ -76,6 +79,8 @@ export class Drives {
     const newest = found.items.filter((item) => entityKey(item)?.kind === 'drive').sort(newerFirst)
     const driveItem = newest[0] ?? first
     const isPrivate = tagValueOf(driveItem.tags, 'Drive-Privacy') === 'private'
+    // The gateway alone says so: what is put into the drive would be there for all to read.
+    if (!isPrivate && password !== undefined) throw isPublic(driveId)
     const key = isPrivate ? await this.#driveKey(driveItem, found, password) : undefined
     const { entities: revisions, problems } = await this.#read(found, key)
     const drive = revisions.find(({ kind }) => kind === 'drive')
@@ -360,6 +365,15 @@ export class Drives {
     const version = { name: this.#options.versionTag ?? 'ArFS', value: layerVersion }
     return this.#publish(bytes, [...named, ...tags, ...this.#app(), version])
   }
+}
+
+function isPublic(driveId: string): ClientError {
+  const found = `the drive ${driveId} is public, and a password was given`
+  return new ClientError(
+    'untrue',
+    found,
+    'leave the password out where that is right, or ask another gateway',
+  )
 }
 
 /** Newest first; of one block, or of none yet, by the time that is written in it, then the order of the index. */
