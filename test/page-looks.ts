@@ -22,22 +22,18 @@ export interface Look {
 }
 
 /**
- * Opens each page in three widths and two colour schemes, and compares what the browser complains of, what sticks out or is cut
- * off, and what cannot be read with nothing.
+ * Opens each page once, shows it in three widths and two colour schemes, and compares what the browser complains of, what sticks
+ * out or is cut off, and what cannot be read with nothing.
  */
 export async function lookAt(t: Test, browser: Browser, looks: readonly Look[]): Promise<void> {
-  for (const colorScheme of colorSchemes)
-    for (const width of widths) {
-      const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 } })
-      for (const look of looks) await lookOnce(t, await context.newPage(), look, `${colorScheme}-${width}`)
-      await context.close()
-    }
+  const context = await browser.newContext({ colorScheme: 'light', viewport: { width: 375, height: 900 } })
+  for (const look of looks) await lookOnce(t, await context.newPage(), look)
+  await context.close()
 }
 
-async function lookOnce(t: Test, page: Page, look: Look, how: string): Promise<void> {
-  const { name, words = /\S/, statuses = [] } = look
+/** What the browser complains of, as it happens. */
+function complaints(page: Page, statuses: readonly number[]): string[] {
   const said: string[] = []
-  page.setDefaultTimeout(60_000)
   page.on('pageerror', (error) => said.push(error.message))
   page.on('requestfailed', (request) => {
     const why = request.failure()?.errorText ?? ''
@@ -48,18 +44,30 @@ async function lookOnce(t: Test, page: Page, look: Look, how: string): Promise<v
     const isExpected = statuses.some((status) => message.text().includes(`status of ${status}`))
     if (/error|warning/.test(message.type()) && !isExpected) said.push(message.text())
   })
+  return said
+}
+
+async function lookOnce(t: Test, page: Page, look: Look): Promise<void> {
+  const { name, words = /\S/, statuses = [] } = look
+  page.setDefaultTimeout(60_000)
+  const said = complaints(page, statuses)
   try {
     await look.open(page)
   } catch (error) {
-    t.fail(`${name} ${how} does not come up: ${error}`)
+    t.fail(`${name} does not come up: ${error}`)
   }
-  t.match((await page.textContent('body')) ?? '', words, `${name} ${how}`)
+  t.match((await page.textContent('body')) ?? '', words, name)
   const folder = process.env.SCREENSHOTS
-  if (folder !== undefined) {
-    mkdirSync(folder, { recursive: true })
-    await page.screenshot({ path: join(folder, `${name}-${how}.png`), fullPage: true })
-  }
-  t.strictSame(await page.evaluate<string[]>(faultsIn), [], `${name} ${how}: all of it can be seen and read`)
-  t.strictSame(said, [], `${name} ${how}: nothing that the browser complains of`)
+  if (folder !== undefined) mkdirSync(folder, { recursive: true })
+  for (const colorScheme of colorSchemes)
+    for (const width of widths) {
+      const how = `${name} ${colorScheme}-${width}`
+      await page.emulateMedia({ colorScheme })
+      await page.setViewportSize({ width, height: 900 })
+      if (folder !== undefined)
+        await page.screenshot({ path: join(folder, `${how.replace(' ', '-')}.png`), fullPage: true })
+      t.strictSame(await page.evaluate<string[]>(faultsIn), [], `${how}: all of it can be seen and read`)
+    }
+  t.strictSame(said, [], `${name}: nothing that the browser complains of`)
   await page.close()
 }

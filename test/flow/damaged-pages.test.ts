@@ -36,7 +36,7 @@ t.setTimeout(300_000 + rounds * 60_000)
 
 const pageBytes = 4096
 /** Starts of the program with one damage. */
-const livesMax = 4
+const livesMax = 3
 
 function contentOf(id: Id): Buffer {
   const [low = 0, high = 0, ...seed] = idBytes(id)
@@ -186,7 +186,7 @@ t.test('overwritten pages cost what they held, and never a wrong byte or start a
   const first = await run(t, sound, environment)
   for (const id of known)
     if (!(await read(first.urls.gateway ?? '', id))) throw new Error('it was not served')
-  await load(first, 3000)
+  await load(first, 1000)
   t.equal(await first.stop(), 0)
 
   const before = accepted.length
@@ -232,7 +232,7 @@ t.test('overwritten pages cost what they held, and never a wrong byte or start a
         await load(program, 300)
         how = damage(file)
       }
-      const answered = await load(program, life === 0 ? 2000 : 1000)
+      const answered = await load(program, life === 0 ? 1000 : 500)
       const { exitCode, signalCode } = program.process
       if (signalCode !== null) {
         signals += 1

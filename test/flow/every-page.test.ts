@@ -15,8 +15,7 @@ const failing = `${'C'.repeat(42)}A`
 const at = (url: string) => (page: Page) => page.goto(url)
 
 const options = { skip: withoutBrowser }
-// Six times thirty pages.
-t.setTimeout(600_000)
+t.setTimeout(300_000)
 
 t.test('pages of what is not sold', options, async (t) => {
   const trusted = await upstream(t, (id, _request, response) =>
