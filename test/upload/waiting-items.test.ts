@@ -58,7 +58,7 @@ t.test('items that wait for others are not all read again in each round', async 
   t.teardown(() => bundler.close())
   const round = async (): Promise<number> => {
     counted.reads = 0
-    clock.turn(5000)
+    clock.jump(5000)
     await pause(5)
     return counted.reads
   }
@@ -75,7 +75,7 @@ t.test('items that wait for others are not all read again in each round', async 
   t.ok((await round()) > 500, 'its bytes fill a bundle')
   t.equal(asked.length, 1)
   nowMs += 60_000
-  clock.turn(1)
+  clock.jump(1)
   await pause(5)
   t.equal(asked.length, 1, 'a node that is away is not asked in every round')
   await round()
