@@ -95,10 +95,6 @@ function showSlow(now, reasons) {
   )
   fill(byId('slow'), [
     reasons.length === 0 ? element('p', { class: 'quiet' }, 'Nothing holds answers up now.') : list,
-    table(
-      ['Routes', 'Answers', 'p50', 'p99'],
-      rows,
-      'Nothing was answered since this page is open.',
-    ),
+    table(['Routes', 'Answers', 'p50', 'p99'], rows, 'Nothing was answered since this page is open.'),
   ])
 }
