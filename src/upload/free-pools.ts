@@ -129,8 +129,10 @@ export class FreePools {
         name: Buffer.from(key).toString(),
         bytes: Number(Buffer.from(value).toString()),
       }))
-      known += page.length
-      most = [...most, ...page].sort((one, other) => other.bytes - one.bytes).slice(0, max)
+      // A site is the sum of ranges that are listed themselves.
+      const users = page.filter(({ name }) => !name.startsWith('s:'))
+      known += users.length
+      most = [...most, ...users].sort((one, other) => other.bytes - one.bytes).slice(0, max)
       isMore = page.length === listedAtOnce
       start = Buffer.from(`${page.at(-1)?.name ?? ''}\0`)
       if (isMore) await new Promise((resolve) => setImmediate(resolve))

@@ -23,3 +23,15 @@ t.test('a site of IPv6 has as much as 256 ranges have, however many it has', asy
   t.equal(pools.leftOfRange('2001:db8:3::'), 1000, 'what is given back is there again')
   for (let at = 400; at < 800; at += 1) t.equal(take(`198.51.${at >> 8}.${at & 255}`, at), true)
 })
+
+t.test('the list of who has used most names ranges and wallets, and no site twice', async (t) => {
+  const environment = openUploadTables(join(t.testdir(), 'uploads'))
+  t.teardown(() => environment.close())
+  const pools = new FreePools(environment, rules)
+  const taken = pools.take({ wallet: 'a wallet', range: '2001:db8:1:2::' }, 600)
+  if (taken === undefined) throw new Error('600 bytes are free')
+  environment.write(() => pools.keep(taken))
+  const { known, most } = await pools.listed(10)
+  t.equal(known, 2)
+  t.strictSame(most.map(({ name }) => name).sort(), ['2001:db8:1:2::', 'a wallet'])
+})
