@@ -1,6 +1,7 @@
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { saidOfPayload } from '../format/media-type.js'
+import { openEnvironment } from '../store/lmdb.js'
 import { type Attributes, attributesOf, type Header, type ItemPlace } from './attributes.js'
 import type { Generations } from './generations.js'
 import type { ChainIndex } from './index-reader.js'
@@ -22,8 +23,9 @@ export class IndexedCatalog extends LmdbCatalog {
     path: string,
     generations: Generations,
     private readonly index: ChainIndex,
+    open = openEnvironment,
   ) {
-    super(path, generations)
+    super(path, generations, open)
   }
 
   override attributes(id: Id): Attributes | undefined {

@@ -1,6 +1,6 @@
 import type { Cell } from '../actor/shared.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
-import { isDamage } from '../store/lmdb.js'
+import { isDamage, openEnvironment } from '../store/lmdb.js'
 import type { Attributes } from './attributes.js'
 import type { Generations } from './generations.js'
 import { findJudged, type JudgedItem } from './judged-items.js'
@@ -23,12 +23,13 @@ export class LmdbCatalog implements Catalog {
   #seen = Number.NaN
   #blobBytes = 0
 
-  /** `path` is the folder of the environment, `generations` the table that the keeper writes. */
+  /** `path` is the folder of the environment, opened by `open`; `generations` is the table that the keeper writes. */
   constructor(
     path: string,
     private readonly generations: Generations,
+    open = openEnvironment,
   ) {
-    this.#tables = openCatalogTables(path)
+    this.#tables = openCatalogTables(path, open)
   }
 
   /** LMDB keeps one snapshot for a turn; a commit that was announced must be seen within the turn. */

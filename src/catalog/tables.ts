@@ -23,9 +23,9 @@ const tablesMax = 32
 
 const layout = 'sluice catalog 1'
 
-/** Opens the catalog in folder `path`. Throws where the folder holds a catalog of another layout. */
-export function openCatalogTables(path: string): CatalogTables {
-  const environment = openEnvironment(path, tablesMax)
+/** Opens the catalog in folder `path`, by `open`. Throws where the folder holds a catalog of another layout. */
+export function openCatalogTables(path: string, open = openEnvironment): CatalogTables {
+  const environment = open(path, tablesMax)
   const tables = {
     environment,
     attributes: environment.table('attributes'),

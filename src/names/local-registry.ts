@@ -91,8 +91,8 @@ export class LocalNames implements Resolver {
   readonly #version = new Int32Array(new SharedArrayBuffer(4))
 
   /** `path`: folder of the registry, made where it is missing. */
-  constructor(path: string, clock: Clock) {
-    this.#tables = openTables(path)
+  constructor(path: string, clock: Clock, open = openEnvironment) {
+    this.#tables = openTables(path, open)
     this.#version[0] = readVersion(this.#tables)
     this.#timer = clock.every(lookMs, () => {
       this.#tables.environment.refresh()
