@@ -4,7 +4,7 @@ import { endsWithin, pause } from './clock.js'
 import { nameNextThread } from './heartbeats.js'
 import { startSharedPool } from './priority.js'
 
-/** One running thread of `workers/`. Its file is wiring only: it builds the room's actor and answers on its ports. */
+/** One running thread of `workers/`. Its file only runs the function that opens this kind of thread. */
 export interface Thread {
   readonly name: string
   /** What the thread sent when it was ready, for example the port that it listens on. */
@@ -35,8 +35,8 @@ export type ThreadOrder =
   | { readonly stop: true }
 
 /**
- * Starts `workers/<file>` with `data` (cloned; ports at its first level, or in a list there, move to the thread) and
- * waits for `{ready: ...}` on its parent port. Rejects where the thread ends before that, or is not ready after
+ * Starts `workers/<file>` with `data` (cloned; ports at its first level or in its `ports`, or in a list there, move to the
+ * thread) and waits for `{ready: ...}` on its parent port. Rejects where the thread ends before that, or is not ready after
  * `startMs`.
  */
 export async function startThread(
@@ -49,9 +49,7 @@ export async function startThread(
   nameNextThread(name)
   const worker = new Worker(new URL(`../../workers/${file}.js`, import.meta.url), {
     workerData: data,
-    transferList: Object.values(data)
-      .flat()
-      .filter((value) => value instanceof MessagePort),
+    transferList: portsIn(data),
     name,
   })
   const failed = new Promise<never>((_, reject) => {
@@ -89,4 +87,11 @@ export async function startThread(
       await endsWithin(worker.terminate(), terminationMs)
     },
   }
+}
+
+/** The message ports of what a thread is started with. */
+function portsIn(data: { readonly ports?: object }): MessagePort[] {
+  return [data, data.ports ?? {}]
+    .flatMap((level) => Object.values(level).flat() as unknown[])
+    .filter((value) => value instanceof MessagePort)
 }

@@ -1,8 +1,8 @@
 import { join, relative } from 'node:path'
 import type { Config } from '../../config/read.js'
 import type { Log } from '../actor/log.js'
-import { folders } from '../main/folders.js'
 import type { Program } from '../main/program.js'
+import { folders } from '../threads/folders.js'
 import { paint } from './paint.js'
 
 interface Announced {

@@ -5,13 +5,12 @@ import { systemClock } from '../actor/clock.js'
 import { loadSigningKey } from '../attest/keys.js'
 import { BandStore } from '../bands/band-store.js'
 import { L1Builder } from '../bands/l1-builder.js'
-import { Generations } from '../catalog/generations.js'
+import { Generations, generationBytes } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
-import { bandsFolder } from '../main/bands-thread.js'
 import { checkWhileIdle } from '../main/data-folder.js'
-import { folders } from '../main/folders.js'
-import { publishingThread, sharedTables } from '../main/threads.js'
+import { bandsFolder, bandsThread } from '../threads/bands-options.js'
+import { folders } from '../threads/folders.js'
 import { exitCode } from './exit-code.js'
 import { grouped } from './progress.js'
 
@@ -46,7 +45,7 @@ export async function bandsL1(words: readonly string[]): Promise<number> {
   if (Array.isArray(config)) {
     return wrong(config.join('\n  '))
   }
-  const given = publishingThread(config, sharedTables(config))
+  const given = bandsThread(config, new SharedArrayBuffer(generationBytes))
   const publisher =
     values.publisher ?? config.bands.publisher ?? (given && loadSigningKey(given.signing).solanaAddress)
   const { root, catalog } = folders(config)

@@ -13,7 +13,7 @@ import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { isRefusal } from '../format/refusal.js'
 import { checkWhileIdle } from '../main/data-folder.js'
-import { publishingThread, sharedTables } from '../main/threads.js'
+import { bandsThread } from '../threads/bands-options.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
 
@@ -55,7 +55,7 @@ export async function buildBands(words: readonly string[]): Promise<number> {
   if (asksForHelp(words)) return 0
   const config = configured()
   if (typeof config === 'number') return config
-  const given = publishingThread(config, sharedTables(config))
+  const given = bandsThread(config, new SharedArrayBuffer(generationBytes))
   if (given === undefined) return wrong('set INDEX_PUBLISH=true')
   if (!existsSync(given.catalogPath)) return wrong(`there is no index at ${given.catalogPath}: set DATA_PATH`)
   await checkWhileIdle(dirname(given.catalogPath))

@@ -8,8 +8,8 @@ import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { claimDataFolder } from '../main/data-folder.js'
-import { folders } from '../main/folders.js'
 import { subscriberThread, subscriptionOf } from '../main/swarm-thread.js'
+import { folders } from '../threads/folders.js'
 import { fetchPublished } from './fetch-published.js'
 
 /** The highest block of the index; undefined where there is no index. */

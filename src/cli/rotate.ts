@@ -7,11 +7,10 @@ import { loadSigningKey } from '../attest/keys.js'
 import { rotateHeadKey } from '../ledger/head-key.js'
 import { adminKey, newAdminKey } from '../main/admin-key.js'
 import { claimDataFolder } from '../main/data-folder.js'
-import { folders } from '../main/folders.js'
-import { adminKeyPath, headKeyPath, uploadWalletPath } from '../main/key-paths.js'
-import { signing } from '../main/threads.js'
 import { newRsaKey } from '../proof/new-key.js'
 import { replaceSecret } from '../store/secret-file.js'
+import { folders } from '../threads/folders.js'
+import { adminKeyPath, headKeyPath, signingKey, uploadWalletPath } from '../threads/key-paths.js'
 import { readServiceKey } from '../upload/service-key.js'
 import { exitCode } from './exit-code.js'
 
@@ -48,7 +47,7 @@ const kinds: Readonly<Record<string, (config: Config) => Outcome | Promise<Outco
     return { lines: [`the new admin key is in ${path}`] }
   },
   signing(config) {
-    const { keyFile, ...others } = signing(config)
+    const { keyFile, ...others } = signingKey(config)
     if (others.observerKeypairPath !== undefined || others.observerPrivateKey !== undefined)
       return { refused: 'OBSERVER_KEYPAIR_PATH or OBSERVER_PRIVATE_KEY is set: change the setting' }
     if (!existsSync(keyFile)) return missing(keyFile)

@@ -3,7 +3,7 @@ import type { Config } from '../../config/read.js'
 import type { Log } from '../actor/log.js'
 import { readSmall } from '../store/folder.js'
 import { keptSecret } from '../store/secret-file.js'
-import { adminKeyPath } from './key-paths.js'
+import { adminKeyPath } from '../threads/key-paths.js'
 
 const keyShape = /^[\x21-\x7e]{8,512}$/
 

@@ -17,9 +17,9 @@ import type { OpeningRules } from '../ingest/opening.js'
 import { ingestDefaults } from '../ingest/wiring.js'
 import { isBundle } from '../source/learned.js'
 import { openEnvironment } from '../store/lmdb.js'
+import { folders } from '../threads/folders.js'
+import { openingRules } from '../threads/opening-rules.js'
 import { openCatalogAtRest } from './catalog-at-rest.js'
-import { folders } from './folders.js'
-import { openingRules } from './ingest-thread.js'
 
 /** What a command needs that fills the index while the gateway does not run. */
 export interface Bulk {

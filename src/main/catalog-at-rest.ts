@@ -7,9 +7,11 @@ import { ChainIndex } from '../catalog/index-reader.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import type { Environment } from '../store/lmdb.js'
+import { folders } from '../threads/folders.js'
+import type { SharedMemory } from '../threads/shared-memory.js'
 import { claimDataFolder } from './data-folder.js'
-import { folders } from './folders.js'
-import { catalogThread, type SharedTables, sharedTables } from './threads.js'
+import { sharedMemory } from './shared-memory.js'
+import { catalogThread } from './threads.js'
 
 /** Requests that may wait for the keeper. */
 const mailboxMax = 64
@@ -17,7 +19,7 @@ const stopMs = 60_000
 
 /** The catalog of a program that does not run, for a command that fills it. */
 export interface CatalogAtRest {
-  readonly shared: SharedTables
+  readonly shared: SharedMemory
   /** The one writer, on a thread of its own. */
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly environment: Environment
@@ -32,7 +34,7 @@ export async function openCatalogAtRest(config: Config, log: Log): Promise<Catal
   const { root, catalog } = folders(config)
   const claim = await claimDataFolder(root, log)
   try {
-    const shared = sharedTables(config)
+    const shared = sharedMemory(config)
     const options = { ...catalogThread(config, shared), isBeside: false }
     const thread = await startThread('catalog', 'catalog', options)
     const keeper = addressOf<CatalogRequest, CatalogReply>(thread.connect(), mailboxMax)

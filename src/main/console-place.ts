@@ -2,17 +2,17 @@ import type { Config } from '../../config/read.js'
 import { consolePortOf } from '../../config/server.js'
 import type { Part } from '../actor/supervise.js'
 import { vocabularies } from '../attest/vocabulary.js'
-import type { EdgeThread } from '../gateway/wiring.js'
+import type { EdgeGiven } from '../threads/edge-given.js'
 import { found, urlOf } from './ports.js'
 
 /** Where the console is; nothing where the operator wants none. */
 export interface ConsolePlace {
   readonly parts: Part[]
   /**
-   * What the edge thread of this number (from 0) is told: only one edge thread serves the console, which is enough
+   * Where the edge thread of this number (from 0) serves it: only one edge thread serves the console, which is enough
    * for one operator.
    */
-  lines(index: number): Pick<EdgeThread, 'console'>
+  place(index: number): Pick<EdgeGiven, 'console'>
   /** What to open in a browser on this machine, by name. */
   urls(): Readonly<Record<string, string>>
 }
@@ -20,7 +20,7 @@ export interface ConsolePlace {
 /** The place of the console: an address of its own, so that no content of others shares its origin. */
 export function consoleOf({ server }: Config): ConsolePlace {
   const { consoleEnabled, consoleAddress: host } = server
-  if (!consoleEnabled) return { parts: [], lines: () => ({}), urls: () => ({}) }
+  if (!consoleEnabled) return { parts: [], place: () => ({}), urls: () => ({}) }
   let port = consolePortOf(server)
   const { pathPrefix } = vocabularies[server.vocabulary]
   return {
@@ -29,7 +29,7 @@ export function consoleOf({ server }: Config): ConsolePlace {
         port = free
       }),
     ],
-    lines: (index) => (index > 0 ? {} : { console: { host, port } }),
+    place: (index) => (index > 0 ? {} : { console: { host, port } }),
     urls: () => ({ console: `${urlOf(host, port)}${pathPrefix}/console` }),
   }
 }

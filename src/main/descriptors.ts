@@ -1,23 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/read.js'
-
-/** How the file descriptors of this process are divided. */
-export interface Descriptors {
-  /** Accepted sockets of all edge threads together. */
-  readonly socketsMax: number
-  /** Small files that each edge thread keeps open for the next reader, and large ones that it keeps mapped. */
-  readonly filesMax: number
-  /** Mapped files that stay open in the whole process, to be sent from: none where descriptors are few. */
-  readonly sentFilesMax: number
-  /** Packed manifests that each edge thread keeps open. */
-  readonly manifestsMax: number
-  /** Sockets to each other gateway. */
-  readonly upstreamMax: number
-  /** Calls to nodes under way, of each thread that asks them: chunks ahead of a reader, and `otherCalls`. */
-  readonly callsMax: number
-  /** Payloads that are fetched at once: each has a file and a socket. */
-  readonly fetchesMax: number
-}
+import { type Descriptors, otherCalls } from '../threads/resources.js'
 
 /** Databases, pipes between threads, event loops, the log; and what a command or a look at the program needs beside it. */
 const baseCount = 80
@@ -27,8 +10,6 @@ const threadCount = 8
 const askers = 2
 /** Peers, trackers and files of BitTorrent, where it is on. */
 const swarmCount = 128
-/** Calls to nodes that are no chunks ahead of a reader. */
-export const otherCalls = 14
 /** Fewest sockets with which the start is allowed. */
 const socketsMin = 16
 

@@ -5,10 +5,9 @@ import { type Examples, type Planted, type Planting, plant } from '../devnet/see
 import { parseId } from '../format/id.js'
 import { LocalRegistry } from '../names/local-registry.js'
 import { parseName } from '../names/name.js'
-import { folders } from './folders.js'
-import { siteName } from './lying-gateways.js'
-import { hostOptions, namesFolder } from './names-thread.js'
-import { chainOptions } from './network.js'
+import { chainOptions } from '../threads/chain-options.js'
+import { folders } from '../threads/folders.js'
+import { hostOptions, namesFolder, siteName } from '../threads/host-names.js'
 
 /** The examples of a new devnet. Loaded where there is a site to seed. */
 export interface SeededSite {

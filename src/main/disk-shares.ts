@@ -4,16 +4,7 @@ import type { Config } from '../../config/read.js'
 import type { Log } from '../actor/log.js'
 import { isMissing } from '../store/blobs.js'
 import { roomMinBytes } from '../store/disk-full.js'
-
-/** How a disk is shared out: by its size, so that a small one keeps content, too, and has room left for all else. */
-export interface DiskShares {
-  /** Infinity where the file system does not say it. */
-  readonly sizeBytes: number
-  /** Content that is cached leaves so much free, for databases and logs. */
-  readonly freeMinBytes: number
-  /** A segment takes its whole room at once. */
-  readonly segmentMaxBytes: number
-}
+import type { DiskShares } from '../threads/resources.js'
 
 const freeMost = 1_073_741_824
 const freeShare = 8

@@ -1,11 +1,13 @@
 import type { Config } from '../../config/read.js'
 import { runningServices } from '../../config/services.js'
 import type { Part } from '../actor/supervise.js'
-import type { EdgeThread } from '../gateway/wiring.js'
 import { portsShared } from '../http/listen.js'
-import { needsSwarm } from './bands-thread.js'
+import { bandsThread, needsSwarm } from '../threads/bands-options.js'
+import type { EdgeGiven } from '../threads/edge-given.js'
+import { settingsOf } from '../threads/settings.js'
+import type { SharedMemory } from '../threads/shared-memory.js'
 import { consoleOf } from './console-place.js'
-import { ingestThread, openingAbout } from './ingest-thread.js'
+import { ingestThread } from './ingest-thread.js'
 import { limitsOf } from './limits.js'
 import { type Network, networkOf } from './network.js'
 import { paymentsOf } from './payments-thread.js'
@@ -13,13 +15,7 @@ import { found, urlOf } from './ports.js'
 import { queryThreads } from './query-threads.js'
 import type { RunningThreads } from './running-threads.js'
 import { sourceThread } from './source-thread.js'
-import {
-  catalogThread,
-  edgeThread,
-  moderationThread,
-  publishingThread,
-  type SharedTables,
-} from './threads.js'
+import { catalogThread, moderationThread } from './threads.js'
 
 /** The gateway where it runs: everything that it takes, in order; nothing where it does not. */
 export interface GatewayPlace {
@@ -37,14 +33,14 @@ export interface GatewayPlace {
 
 export function gatewayServiceOf(
   config: Config,
-  shared: SharedTables,
+  shared: SharedMemory,
   threads: RunningThreads,
   given: {
     readonly network: () => Network
     readonly startedMs: number
     readonly adminKey: () => string
     /** Where the services beside the gateway are, in this program. */
-    readonly services: () => EdgeThread['services']
+    readonly services: () => EdgeGiven['services']
   },
 ): GatewayPlace {
   const { server } = config
@@ -61,18 +57,30 @@ export function gatewayServiceOf(
     }
   const { network, startedMs, adminKey, services } = given
   const limits = limitsOf(config, threads)
-  const payments = paymentsOf(config, threads, limits.lines, running.has('payment'))
+  const payments = paymentsOf(config, threads, limits, running.has('payment'))
   const queries = queryThreads(config, () => network().nodes, shared, threads)
   const page = consoleOf(config)
   const { host } = networkOf(config)
   let port = server.port
   const edges = Array.from({ length: portsShared ? server.edgeThreads : 1 }, (_, index) =>
-    threads.replaceable(`edge-${index + 1}`, 'edge', () => {
-      const asked = { adminKey: adminKey(), services: services() }
-      const own = { row: index + 1, port, startedMs, ...asked, filters: openingAbout(config) }
-      const admission = { ...limits.lines(), ...payments.lines() }
-      const lines = { ...threads.lines(), ...admission, ...queries.asking(index), ...page.lines(index) }
-      return edgeThread(config, network(), shared, { ...lines, ...own })
+    threads.replaceable(`edge-${index + 1}`, 'edge', (): EdgeGiven => {
+      const { queries: queryPorts, left } = queries.lines(index)
+      const limited = limits.limits()
+      return {
+        settings: settingsOf(config, 'edge'),
+        memory: shared,
+        row: index + 1,
+        serve: { host, port },
+        ...page.place(index),
+        nodes: network().nodes,
+        startedMs,
+        adminKey: adminKey(),
+        services: services(),
+        ports: { ...threads.edgePorts(), queries: queryPorts, ...limits.ports(), ...payments.ports() },
+        queryLeft: left,
+        ...(limited === undefined ? {} : { limits: limited }),
+        ...(payments.sales === undefined ? {} : { sales: payments.sales }),
+      }
     }),
   )
   return {
@@ -95,7 +103,7 @@ export function gatewayServiceOf(
 }
 
 /** The threads that write what all others read. */
-function keepers(config: Config, shared: SharedTables, threads: RunningThreads): Part[] {
+function keepers(config: Config, shared: SharedMemory, threads: RunningThreads): Part[] {
   return [
     threads.part('catalog', 'catalog', () => catalogThread(config, shared)),
     threads.part('moderation', 'moderation', () => moderationThread(config, shared)),
@@ -106,7 +114,7 @@ function keepers(config: Config, shared: SharedTables, threads: RunningThreads):
 function fetcher(
   config: Config,
   network: () => Network,
-  shared: SharedTables,
+  shared: SharedMemory,
   threads: RunningThreads,
 ): Part {
   return threads.part('source', 'source', () =>
@@ -118,7 +126,7 @@ function fetcher(
 function follower(
   config: Config,
   network: () => Network,
-  shared: SharedTables,
+  shared: SharedMemory,
   threads: RunningThreads,
 ): Part {
   return threads.part('ingest', 'ingest', () =>
@@ -127,8 +135,8 @@ function follower(
 }
 
 /** The threads for bands: one builds and publishes, where the operator gives any away; one seeds and fetches. */
-function publishing(config: Config, shared: SharedTables, threads: RunningThreads): Part[] {
-  const told = publishingThread(config, shared)
+function publishing(config: Config, shared: SharedMemory, threads: RunningThreads): Part[] {
+  const told = bandsThread(config, shared.generations)
   const swarm = async () => (await import('./swarm-thread.js')).swarmThread(config, shared)
   return [
     ...(told === undefined ? [] : [threads.part('bands', 'bands', () => told)]),

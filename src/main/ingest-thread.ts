@@ -1,12 +1,11 @@
 import type { MessagePort } from 'node:worker_threads'
-import { itemFilterJson } from '../../config/item-filter-text.js'
 import type { Config } from '../../config/read.js'
-import type { OpeningRules } from '../ingest/opening.js'
 import { type IngestThread, ingestDefaults } from '../ingest/wiring.js'
 import { sourceDefaults } from '../source/wiring.js'
-import { folders } from './folders.js'
-import { chainOptions } from './network.js'
-import type { SharedTables } from './threads.js'
+import { chainOptions } from '../threads/chain-options.js'
+import { folders } from '../threads/folders.js'
+import { openingRules } from '../threads/opening-rules.js'
+import type { SharedMemory } from '../threads/shared-memory.js'
 import { webhookOptions } from './webhooks.js'
 
 /** How often a node is asked for its tip; blocks come each two minutes, on devnet each two seconds. */
@@ -19,7 +18,7 @@ const blocksBeforeTip = 50
 export function ingestThread(
   config: Config,
   nodes: readonly string[],
-  shared: SharedTables,
+  shared: SharedMemory,
   keeper: MessagePort,
   source: MessagePort,
 ): IngestThread {
@@ -37,10 +36,10 @@ export function ingestThread(
     ...(indexing.keepFilter === undefined ? {} : { keepFilter: indexing.keepFilter }),
     cacheMaxBytes: retrieval.cacheMaxBytes,
     generations: shared.generations,
-    tip: shared.tip.memory,
-    following: shared.following.memory,
+    tip: shared.tip,
+    following: shared.following,
     meters: shared.meters,
-    row: server.edgeThreads + 1,
+    row: shared.rows.ingest,
     chain: chainOptions(nodes, config),
     chunks: { ...sourceDefaults.chunks, concurrencyMax: retrieval.chunkReadAhead },
     location: sourceDefaults.location,
@@ -64,28 +63,6 @@ export function ingestThread(
     ...(indexing.watchPending ? { mempool: { everyMs: indexing.pendingEveryMs, atOnceMax: 1000 } } : {}),
     logLevel: server.logLevel,
   }
-}
-
-/** What of bundles is opened and indexed. */
-export function openingRules({ server, indexing }: Config): OpeningRules {
-  const isMainnet = server.network === 'mainnet'
-  const usual = isMainnet ? ({ kind: 'never' } as const) : ({ kind: 'always' } as const)
-  const { depthMax, entriesMax, heldMax } = ingestDefaults.unbundle
-  return {
-    unbundle: indexing.unbundleFilter ?? usual,
-    index: indexing.indexFilter ?? usual,
-    depthMax,
-    entriesMax,
-    heldMax,
-  }
-}
-
-/** The same, as `/info` shows it. */
-export function openingAbout(
-  config: Config,
-): Readonly<Record<'ans104UnbundleFilter' | 'ans104IndexFilter', object>> {
-  const { unbundle, index } = openingRules(config)
-  return { ans104UnbundleFilter: itemFilterJson(unbundle), ans104IndexFilter: itemFilterJson(index) }
 }
 
 function startOf({ server, indexing }: Config): IngestThread['follow']['start'] {

@@ -4,9 +4,10 @@ import type { Config } from '../../config/read.js'
 import type { Part } from '../actor/supervise.js'
 import type { Secret } from '../admission/key.js'
 import { BucketTable } from '../admission/table.js'
-import type { AdmissionThread, BucketPlace, Limits } from '../admission/wiring.js'
-import type { ServeOptions } from '../http/listen.js'
-import { folders } from './folders.js'
+import type { AdmissionThread, BucketPlace } from '../admission/wiring.js'
+import { clientsOf } from '../threads/client-options.js'
+import type { EdgeGiven, EdgePorts } from '../threads/edge-given.js'
+import { folders } from '../threads/folders.js'
 
 /** Where buckets are, made once; undefined where nobody is limited. */
 function bucketPlace({ limits }: Config): BucketPlace | undefined {
@@ -46,36 +47,20 @@ interface Threads {
   part(name: string, file: string, data: () => object): Part
 }
 
-/** The part that keeps the buckets, and what each edge thread is told of them; nothing of both where nobody is limited. */
-export function limitsOf(config: Config, threads: Threads): { readonly parts: Part[]; lines(): LimitsLines } {
+/** The part that keeps the buckets, and how edge threads reach them; nothing of both where nobody is limited. */
+export function limitsOf(
+  config: Config,
+  threads: Threads,
+): {
+  readonly parts: Part[]
+  limits(): EdgeGiven['limits']
+  ports(): Pick<EdgePorts, 'admission'>
+} {
   const place = bucketPlace(config)
-  if (place === undefined) return { parts: [], lines: () => ({}) }
+  if (place === undefined) return { parts: [], limits: () => undefined, ports: () => ({}) }
   return {
     parts: [threads.part('admission', 'admission', () => admissionThread(config, place))],
-    lines: () => {
-      const { secret } = threads.said<{ secret: Secret }>('admission')
-      const { exemptNames } = config.limits
-      const limits = { place, clients: clientsOf(config), exemptNames, secret }
-      return { limits, admissionPort: threads.line('admission') }
-    },
+    limits: () => ({ place, secret: threads.said<{ secret: Secret }>('admission').secret }),
+    ports: () => ({ admission: threads.line('admission') }),
   }
-}
-
-/** What an edge thread is told. */
-export interface LimitsLines {
-  readonly limits?: Limits
-  readonly admissionPort?: MessagePort
-}
-
-/** How clients are told apart. */
-export function clientsOf({ limits }: Config): Limits['clients'] {
-  const { trustedProxies, exempt, ipv6PrefixBits } = limits
-  return { trustedProxies, exempt, ipv6PrefixBits }
-}
-
-/** What every listener is told of slow clients, and of many. */
-export function paceOf({
-  server: { stallMs, bodyBytesPerSecondMin, flowsMax },
-}: Config): Required<Pick<ServeOptions, 'stallMs' | 'bodyBytesPerSecondMin' | 'flowsMax'>> {
-  return { stallMs, bodyBytesPerSecondMin, flowsMax }
 }

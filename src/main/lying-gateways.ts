@@ -2,6 +2,7 @@ import type { Config } from '../../config/read.js'
 import type { Part } from '../actor/supervise.js'
 import type { Listening } from '../devnet/listening.js'
 import type { Examples } from '../devnet/seed.js'
+import { isSeeding } from '../threads/host-names.js'
 
 /** The liars of a seeded devnet, as steps of the program: they listen before the edges tell of them. */
 export interface LyingGateways {
@@ -9,19 +10,6 @@ export interface LyingGateways {
   address(): { readonly liars?: string }
   /** From now on they have something to give for what is asked. */
   seeded(examples: Examples): void
-}
-
-/** The seeded site has this name, unless the operator gave it to something else. */
-export const siteName = 'site'
-
-/** Whether a site is put onto the embedded chain. */
-export function isSeeding({ server }: Config): boolean {
-  return (
-    server.network === 'devnet' &&
-    server.trustedNodeUrls === undefined &&
-    server.devnetSeed &&
-    server.devnetReplayPath === undefined
-  )
 }
 
 /** Gateways that lie, for the page of the seeded site that shows how they are caught. */

@@ -1,7 +1,5 @@
 import type { Config } from '../../config/read.js'
 import type { TrustedGatewayEntry } from '../../config/trusted-gateways.js'
-import type { ChainOptions } from '../chain/options.js'
-import { otherCalls } from './descriptors.js'
 
 /** What NETWORK decides where the operator did not. */
 export interface Network {
@@ -48,22 +46,4 @@ export function toldGateway(config: Config, here: string | undefined): string {
   if (host !== undefined) return `${names.sandboxProtocol ?? 'https'}://${host.toLowerCase()}`
   const news = uploads.gatewayAdminUrl?.replace(/(\/(gateway|ar-io)\/admin)?\/?$/, '')
   return here ?? news ?? networkOf(config).gateways[0]?.url ?? ''
-}
-
-/** How nodes are asked. */
-export function chainOptions(nodes: readonly string[], { retrieval }: Config): ChainOptions {
-  return {
-    nodes,
-    connectMs: 5000,
-    headMs: retrieval.gatewayTimeoutMs,
-    stallMs: retrieval.streamStallMs,
-    // One connection for each call under way, because HTTP/1.1 without pipelining needs one for each parallel
-    // request.
-    connectionsMax: retrieval.chunkReadAhead + otherCalls,
-    callsMax: retrieval.chunkReadAhead + otherCalls,
-    waitingMax: 4096,
-    attemptsMax: 4,
-    coolMs: 1000,
-    coolMaxMs: 60_000,
-  }
 }

@@ -4,15 +4,15 @@ import { runningServices, servicePorts } from '../../config/services.js'
 import type { Part } from '../actor/supervise.js'
 import { facilitatorPath } from '../devnet/facilitator.js'
 import type { PaymentThread, PaymentThreadSaid } from '../payment/wiring.js'
-import { folders } from './folders.js'
-import { headKeyPath } from './key-paths.js'
-import { clientsOf, paceOf } from './limits.js'
-import { namesFolder } from './names-thread.js'
-import { chainOptions } from './network.js'
+import { chainOptions } from '../threads/chain-options.js'
+import { clientsOf, paceOf } from '../threads/client-options.js'
+import { folders } from '../threads/folders.js'
+import { namesFolder } from '../threads/host-names.js'
+import { headKeyPath } from '../threads/key-paths.js'
+import type { SharedMemory } from '../threads/shared-memory.js'
 import { cdpKey, rpcOf } from './payments-thread.js'
 import { found, urlOf } from './ports.js'
 import { privateSecret } from './private-secret.js'
-import type { SharedTables } from './threads.js'
 import { paymentAddresses, readerOptions } from './topup-options.js'
 
 /** Three that know nothing of each other; the last knows neither AR nor what only the first two list. */
@@ -39,7 +39,7 @@ export interface PaymentPlace {
 
 export function paymentServiceOf(
   config: Config,
-  shared: SharedTables,
+  shared: SharedMemory,
   crew: PaymentCrew,
   given: {
     readonly host: string
@@ -176,7 +176,7 @@ function x402Of(config: Config, nodes: readonly string[]): Pick<PaymentThread, '
 }
 
 /** Few clients at once: a share of what the gateway may have. */
-function connections({ descriptors }: SharedTables): { readonly connectionsMax?: number } {
+function connections({ descriptors }: SharedMemory): { readonly connectionsMax?: number } {
   return descriptors === undefined
     ? {}
     : { connectionsMax: Math.max(16, Math.min(4096, descriptors.socketsMax >> 2)) }

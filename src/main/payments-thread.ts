@@ -1,23 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import { isProvider } from '../../config/payments.js'
 import type { Config } from '../../config/read.js'
 import type { Part } from '../actor/supervise.js'
-import type { EdgePayments, PaymentsThread } from '../admission/payments-wiring.js'
+import type { OfferOptions } from '../admission/offer.js'
+import type { PaymentsThread } from '../admission/payments-wiring.js'
 import { cashierDefaults, Kinds } from '../admission/settlement-protocol.js'
 import type { Limits } from '../admission/wiring.js'
 import { readSmall } from '../store/folder.js'
-import { folders } from './folders.js'
-import type { LimitsLines } from './limits.js'
-import { hostProtocol } from './names-thread.js'
+import { clientsOf } from '../threads/client-options.js'
+import type { EdgePorts, EdgeSales } from '../threads/edge-given.js'
+import { offerOptions, paymentsFolder } from '../threads/payments-options.js'
+import type { limitsOf } from './limits.js'
 import { privateSecret } from './private-secret.js'
-
-/** What an edge thread is told. */
-export interface PaymentsLines {
-  readonly payments?: EdgePayments
-  readonly paymentsPort?: MessagePort
-}
 
 /** The threads of the program, as far as payments need them. */
 interface Threads {
@@ -25,19 +20,20 @@ interface Threads {
   part(name: string, file: string, data: () => object): Part
 }
 
-/** The part that settles payments, and what each edge thread is told of it; nothing of both where none are taken. */
+/** The part that settles payments, and how edge threads reach it; nothing of both where none are taken. */
 export function paymentsOf(
   config: Config,
   threads: Threads,
-  limitsLines: () => LimitsLines,
+  limits: ReturnType<typeof limitsOf>,
   isPaymentHere: boolean,
-): { readonly parts: Part[]; lines(): PaymentsLines } {
-  const payments = edgePayments(config)
-  if (payments === undefined) return { parts: [], lines: () => ({}) }
+): { readonly parts: Part[]; readonly sales: EdgeSales | undefined; ports(): Pick<EdgePorts, 'payments'> } {
+  const offer = offerOptions(config)
+  if (offer === undefined) return { parts: [], sales: undefined, ports: () => ({}) }
+  const sales = { kinds: new SharedArrayBuffer(Kinds.bytes), sealKey: randomBytes(32) }
   const data = (): object => {
-    const { limits, admissionPort } = limitsLines()
+    const place = limits.limits()
     // The configuration has refused payments without limits.
-    if (limits === undefined) throw new Error('payments need the rate limiter')
+    if (place === undefined) throw new Error('payments need the rate limiter')
     const { paymentUrl: url } = config.services
     // It may have the same wallet: one of the two decides who takes a payment.
     const service =
@@ -46,50 +42,24 @@ export function paymentsOf(
         : isPaymentHere
           ? { creditsPort: threads.line('payment') }
           : {}
-    return { ...paymentsThread(config, payments, limits), admissionPort, ...service }
+    const buckets = { ...place, clients: clientsOf(config), exemptNames: config.limits.exemptNames }
+    const { admission: admissionPort } = limits.ports()
+    return { ...paymentsThread(config, offer, sales.kinds, buckets), admissionPort, ...service }
   }
   return {
     parts: [threads.part('payments', 'payments', data)],
-    lines: () => ({ payments, paymentsPort: threads.line('payments') }),
+    sales,
+    ports: () => ({ payments: threads.line('payments') }),
   }
-}
-
-/** What payments are to edge threads, made once; undefined where none are taken. */
-function edgePayments(config: Config): EdgePayments | undefined {
-  const { payments } = config
-  const { enabled, network, wallet, facilitatorUrl, appName, appLogo, cdpClientKey } = payments
-  const { sessionTokenEndpoint } = payments
-  if (!enabled || network === undefined || wallet === undefined || facilitatorUrl === undefined)
-    return undefined
-  const { perBytePrice: perByte, minPrice: minimum, maxPrice: maximum, multiplier } = payments
-  return {
-    offer: {
-      network,
-      wallet,
-      facilitatorUrl,
-      tariff: { perByte, minimum, maximum, multiplier },
-      protocol: hostProtocol(config),
-    },
-    paywall: {
-      appName,
-      // New at each start. Pages of an earlier run then show the lowest price, and must be loaded again.
-      sealKey: randomBytes(32),
-      ...(appLogo === undefined ? {} : { appLogo }),
-      ...(cdpClientKey === undefined ? {} : { onrampKey: cdpClientKey }),
-      ...(sessionTokenEndpoint === undefined ? {} : { sessionsAt: sessionTokenEndpoint }),
-    },
-    kinds: new SharedArrayBuffer(Kinds.bytes),
-    ledgerPath: paymentsFolder(config),
-  }
-}
-
-/** Folder of the records of payments. */
-export function paymentsFolder(config: Config): string {
-  return join(folders(config).root, 'payments')
 }
 
 /** What the thread that settles payments is started with. Throws where a key's file cannot be read. */
-function paymentsThread(config: Config, { offer, kinds }: EdgePayments, limits: Limits): PaymentsThread {
+function paymentsThread(
+  config: Config,
+  offer: OfferOptions,
+  kinds: SharedArrayBuffer,
+  limits: Limits,
+): PaymentsThread {
   const { payments, server } = config
   const { network, facilitatorUrl, wallet } = offer
   const cdp = cdpKey(config)

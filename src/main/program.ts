@@ -8,7 +8,7 @@ import type { Log } from '../actor/log.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
 import { stepEngineBack } from '../actor/priority.js'
-import type { Readiness } from '../actor/shared.js'
+import { Readiness } from '../actor/shared.js'
 import { shareStopping } from '../actor/stopping.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import { Generations } from '../catalog/generations.js'
@@ -16,21 +16,25 @@ import type { Examples } from '../devnet/seed.js'
 import { boundSockets, socketUsage } from '../http/listen.js'
 import { SocketWatch } from '../http/socket-watch.js'
 import { shareDiskErrors } from '../store/disk-errors.js'
+import { needsSwarm } from '../threads/bands-options.js'
+import { folders } from '../threads/folders.js'
+import { isSeeding } from '../threads/host-names.js'
+import type { Descriptors } from '../threads/resources.js'
+import type { SharedMemory } from '../threads/shared-memory.js'
 import { adminKey } from './admin-key.js'
-import { needsSwarm } from './bands-thread.js'
 import { claimDataFolder } from './data-folder.js'
-import { type Descriptors, descriptorLimit, fitted, shareDescriptors } from './descriptors.js'
+import { descriptorLimit, fitted, shareDescriptors } from './descriptors.js'
 import type { SeededSite, seedSite } from './devnet-site.js'
 import { diskShares, fittedToDisk, sayShares } from './disk-shares.js'
-import { folders } from './folders.js'
 import { type GatewayPlace, gatewayServiceOf } from './gateway-service.js'
-import { isSeeding, lyingGateways } from './lying-gateways.js'
+import { lyingGateways } from './lying-gateways.js'
 import { networkOf, toldGateway } from './network.js'
 import { type PaymentPlace, paymentServiceOf } from './payment-service.js'
 import { found } from './ports.js'
 import { ResourceWatch } from './resource-watch.js'
 import { RunningThreads } from './running-threads.js'
-import { devnetThread, type SharedTables, sharedTables, tryKey } from './threads.js'
+import { sharedMemory } from './shared-memory.js'
+import { devnetThread, tryKey } from './threads.js'
 import { freeTierOf, type UploadPlace, uploadServiceOf } from './upload-service.js'
 import { watchdogPart } from './watch.js'
 
@@ -55,7 +59,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const { config, shared } = prepared(given, log)
   const { server } = config
   const network = networkOf(config)
-  const startedMs = systemClock.now()
+  const readiness = new Readiness(shared.readiness)
   const embedded = server.network === 'devnet' && server.trustedNodeUrls === undefined
   const threads = new RunningThreads(server.drainMs + 2000, log)
   const nodes = (): readonly string[] =>
@@ -63,7 +67,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   let key = ''
   const gateway = gatewayServiceOf(config, shared, threads, {
     network: () => ({ ...network, nodes: nodes() }),
-    startedMs,
+    startedMs: systemClock.now(),
     adminKey: () => key,
     services: () => ({ ...uploads.address(), ...credits.address(), ...liars.address() }),
   })
@@ -85,7 +89,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ...(gateway.edges.length === 0 ? [] : liars.parts),
       ...credits.ports,
       ...uploads.ports,
-      ...servingSteps(gateway, credits, uploads, shared.readiness),
+      ...servingSteps(gateway, credits, uploads, readiness),
       [{ name: 'watches', start: () => watching(config, shared, log) }, ...gateway.watches],
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
     ],
@@ -101,7 +105,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ? await seeded(config, { gateway: url, node, log, end }, gateway.port())
       : nothingSeeded
     end.throwIfAborted()
-    shared.readiness.add('site')
+    readiness.add('site')
     liars.seeded(shown.examples)
     const chain = embedded ? { devnet: node } : {}
     const urls = { ...gateway.urls(), ...uploads.urls(), ...credits.urls(), ...chain }
@@ -148,7 +152,7 @@ async function seeded(...given: Parameters<typeof seedSite>): Promise<SeededSite
 }
 
 /** The steps before any thread starts: settings are reduced to what this machine allows, and shared memory is allocated. */
-function prepared(given: Config, log: Log): { readonly config: Config; readonly shared: SharedTables } {
+function prepared(given: Config, log: Log): { readonly config: Config; readonly shared: SharedMemory } {
   warnOfMissingAddons(log)
   shareDiskErrors()
   shareStopping()
@@ -157,7 +161,7 @@ function prepared(given: Config, log: Log): { readonly config: Config; readonly 
   const descriptors = descriptorsOf(given, log)
   const { root } = folders(given)
   const config = fittedToDisk(fitted(given, descriptors), diskShares(root))
-  const shared = sharedTables(config, descriptors)
+  const shared = sharedMemory(config, descriptors)
   sayShares(root, shared.disk, shared.segments?.shape.segmentBytes ?? 0, log)
   return { config, shared }
 }
@@ -194,7 +198,7 @@ function step(name: string, act: () => void): Part {
  * Watches the whole process: gives idle threads a share where they would starve for hours, and logs when clients must
  * wait for a free connection.
  */
-async function watching(config: Config, shared: SharedTables, log: Log): Promise<RunningPart> {
+async function watching(config: Config, shared: SharedMemory, log: Log): Promise<RunningPart> {
   const idleShare = new IdleShare(ownIdleThreads, log).keep(systemClock)
   const meters = ownMeters(shared)
   const sockets = new SocketWatch(socketUsage, meters, log, systemClock)
@@ -218,7 +222,7 @@ async function watching(config: Config, shared: SharedTables, log: Log): Promise
 }
 
 /** The main thread's own cells of the fetcher's row: the main thread and the fetcher write different cells. */
-function ownMeters({ meters }: SharedTables): Meters {
+function ownMeters({ meters }: SharedMemory): Meters {
   return new Meters(meterTable, meters, 0)
 }
 

@@ -6,10 +6,10 @@ import type { Part } from '../actor/supervise.js'
 import { queryLimits } from '../query/limits.js'
 import { LeftTables } from '../query/lines.js'
 import type { QueryLineAbout } from '../query/protocol.js'
-import type { QueryAsking, QueryThread, QueryThreadSaid } from '../query/wiring.js'
-import { folders } from './folders.js'
-import { chainOptions } from './network.js'
-import type { SharedTables } from './threads.js'
+import type { QueryThread, QueryThreadSaid } from '../query/wiring.js'
+import { chainOptions } from '../threads/chain-options.js'
+import { folders } from '../threads/folders.js'
+import type { SharedMemory } from '../threads/shared-memory.js'
 
 /** The threads of the program, as far as queries need them. */
 interface ThreadStarter {
@@ -20,20 +20,17 @@ interface ThreadStarter {
 
 interface QueryThreads {
   readonly parts: Part[]
-  /** What the edge thread at this place (from 0) is told: the first there, or one that replaces it. */
-  asking(edge: number): QueryAsking
+  /** New lines for the edge thread at this place (from 0): the first there, or one that replaces it. */
+  lines(edge: number): { readonly queries: MessagePort[]; readonly left: SharedArrayBuffer[] }
   /** Prevents starvation of the threads; to be started after all edge threads. */
   readonly boost: Part
 }
-
-/** Answers that clients have not taken yet, each edge thread, in answers of the largest size. */
-const heldAnswers = 8
 
 /** The threads that answer queries, all up before an edge thread, and what each edge thread is told of them. */
 export function queryThreads(
   config: Config,
   nodes: () => readonly string[],
-  shared: SharedTables,
+  shared: SharedMemory,
   starter: ThreadStarter,
 ): QueryThreads {
   const { threads, waitingMax, clientMax, waitMs, ...limits } = config.queries
@@ -65,16 +62,12 @@ export function queryThreads(
       },
     },
     parts: names.map((name, at) => starter.part(name, 'query', () => thread(at))),
-    asking: (edge) => {
+    lines: (edge) => {
       const left = tables.map((one) => one.renew(edge))
-      const queryPorts = names.map((name, at) => {
+      const queries = names.map((name, at) => {
         return starter.line(name, { left: left[at] as SharedArrayBuffer } satisfies QueryLineAbout)
       })
-      const { trustedProxies, ipv6PrefixBits } = config.limits
-      const { sizeMaxBytes } = queryLimits
-      const heldMaxBytes = limits.answerMaxBytes * heldAnswers
-      const clients = { trustedProxies, ipv6PrefixBits }
-      return { queryPorts, queries: { left, queue, sizeMaxBytes, heldMaxBytes, clients } }
+      return { queries, left }
     },
   }
 }

@@ -3,7 +3,7 @@ import { endsWithin } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Part, RunningPart } from '../actor/supervise.js'
 import { startThread, type Thread, terminationMs } from '../actor/thread.js'
-import type { Lines } from './threads.js'
+import type { EdgePorts } from '../threads/edge-given.js'
 
 /** A named thread of the program, and its replacement where it was terminated. */
 class Member implements RunningPart {
@@ -83,12 +83,15 @@ export class RunningThreads {
     return this.#member(name).thread.connect(about)
   }
 
-  /** Message ports from an edge thread to the actors that it uses. */
-  lines(): Lines {
-    const [catalogPort, sourcePort] = [this.line('catalog'), this.line('source')]
-    const swarm = this.#members.has('swarm') ? { swarmPort: this.line('swarm') } : {}
-    const [moderationPort, ingestPort] = [this.line('moderation'), this.line('ingest')]
-    return { catalogPort, sourcePort, moderationPort, ingestPort, ...swarm }
+  /** Message ports from an edge thread to the actors that every gateway has. */
+  edgePorts(): Omit<EdgePorts, 'queries'> {
+    return {
+      catalog: this.line('catalog'),
+      source: this.line('source'),
+      moderation: this.line('moderation'),
+      ingest: this.line('ingest'),
+      ...(this.#members.has('swarm') ? { swarm: this.line('swarm') } : {}),
+    }
   }
 
   /** Node's number of a thread; undefined where none of that name is up. */

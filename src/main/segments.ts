@@ -1,7 +1,7 @@
 import type { Config } from '../../config/read.js'
 import { marksBytes, type SharedSegments } from '../store/segments/marks.js'
-import type { DiskShares } from './disk-shares.js'
-import { folders } from './folders.js'
+import { folders } from '../threads/folders.js'
+import type { DiskShares } from '../threads/resources.js'
 
 /** So many at least, or room is made by too much at once. */
 const segmentsMin = 16

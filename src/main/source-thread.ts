@@ -5,10 +5,11 @@ import { gatewayDefaults } from '../gateway/parts.js'
 import type { FetcherThread } from '../ingest/wiring.js'
 import type { RawOptions } from '../source/raw-line.js'
 import { sourceDefaults } from '../source/wiring.js'
-import { folders } from './folders.js'
-import { ownHosts } from './names-thread.js'
-import { chainOptions, type Network, publicRoots } from './network.js'
-import type { SharedTables } from './threads.js'
+import { chainOptions } from '../threads/chain-options.js'
+import { folders } from '../threads/folders.js'
+import { ownHosts } from '../threads/host-names.js'
+import type { SharedMemory } from '../threads/shared-memory.js'
+import { type Network, publicRoots } from './network.js'
 import { hasUploads, uploadFolders } from './upload-service.js'
 import { webhookOptions } from './webhooks.js'
 
@@ -16,7 +17,7 @@ import { webhookOptions } from './webhooks.js'
 export function sourceThread(
   config: Config,
   network: Network,
-  shared: SharedTables,
+  shared: SharedMemory,
   keeper: MessagePort,
 ): FetcherThread {
   const { server, retrieval, answers } = config
@@ -98,7 +99,7 @@ function rootsOf(config: Config): Pick<FetcherThread, 'roots'> {
 }
 
 /** How other gateways are asked for content. */
-function rawOptions(config: Config, { descriptors }: SharedTables): RawOptions {
+function rawOptions(config: Config, { descriptors }: SharedMemory): RawOptions {
   const { server, retrieval } = config
   return {
     headMs: retrieval.gatewayTimeoutMs,
@@ -110,7 +111,7 @@ function rawOptions(config: Config, { descriptors }: SharedTables): RawOptions {
   }
 }
 
-function peersOf(config: Config, shared: SharedTables): Pick<FetcherThread, 'peers'> {
+function peersOf(config: Config, shared: SharedMemory): Pick<FetcherThread, 'peers'> {
   const { urls, ...rules } = config.peers
   if (urls === undefined || urls.length === 0) return {}
   // No rate limit: the number of answers under way is bounded instead.

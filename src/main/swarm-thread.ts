@@ -6,14 +6,14 @@ import type { Subscription } from '../bands/subscription.js'
 import { type SubscriberThread, type SwarmThread, swarmDefaults } from '../bands/swarm-wiring.js'
 import { encodeBase58 } from '../format/base58.js'
 import { decodeBase64url } from '../format/base64url.js'
+import { bandsFolder } from '../threads/bands-options.js'
+import { folders } from '../threads/folders.js'
+import type { SharedMemory } from '../threads/shared-memory.js'
 import { dhtUrl } from '../torrent/dht.js'
 import { downloadDefaults } from '../torrent/download.js'
 import { trackerDefaults } from '../torrent/tracker.js'
 import { udpTimeouts } from '../torrent/udp-announce.js'
-import { bandsFolder } from './bands-thread.js'
-import { folders } from './folders.js'
 import { networkOf } from './network.js'
-import type { SharedTables } from './threads.js'
 
 /** Who is told of our bands, and asked for those of others. */
 function trackersOf({ swarm }: Config): readonly string[] {
@@ -21,7 +21,7 @@ function trackersOf({ swarm }: Config): readonly string[] {
 }
 
 /** What the thread is started with that seeds bands and fetches those of others. */
-export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
+export function swarmThread(config: Config, shared: SharedMemory): SwarmThread {
   const { server, swarm } = config
   const { peersPerAddressMax, slotsMax, slotMs, line } = swarmDefaults
   const seeding: SwarmThread['swarm'] = {

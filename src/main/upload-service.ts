@@ -3,15 +3,15 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/read.js'
 import { runningServices, servicePorts } from '../../config/services.js'
 import type { Part } from '../actor/supervise.js'
+import { chainOptions } from '../threads/chain-options.js'
+import { clientsOf, paceOf } from '../threads/client-options.js'
+import { folders } from '../threads/folders.js'
+import { uploadWalletPath } from '../threads/key-paths.js'
+import type { SharedMemory } from '../threads/shared-memory.js'
 import type { UploadThread, UploadThreadSaid } from '../upload/wiring.js'
 import { diskShares } from './disk-shares.js'
-import { folders } from './folders.js'
-import { uploadWalletPath } from './key-paths.js'
-import { clientsOf, paceOf } from './limits.js'
-import { chainOptions } from './network.js'
 import { found, urlOf } from './ports.js'
 import { privateSecret } from './private-secret.js'
-import type { SharedTables } from './threads.js'
 import { webhookOptions } from './webhooks.js'
 
 /** The threads of the program, as far as this service needs them. */
@@ -79,7 +79,7 @@ function freeRules({ uploads }: Config): UploadThread['free'] {
 
 export function uploadServiceOf(
   config: Config,
-  shared: SharedTables,
+  shared: SharedMemory,
   crew: UploadCrew,
   given: {
     readonly host: string

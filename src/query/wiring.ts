@@ -1,4 +1,3 @@
-import type { MessagePort } from 'node:worker_threads'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
@@ -36,20 +35,6 @@ export interface QueryThread {
 /** What the thread says when it is up: its number for the kernel, where it runs only while no other wants to. */
 export interface QueryThreadSaid {
   readonly thread?: number
-}
-
-/** What an edge thread is told of the query threads. */
-export interface QueryAsking {
-  /** A line to each, and the table of those who left that goes with it. */
-  readonly queryPorts: readonly MessagePort[]
-  readonly queries: {
-    readonly left: readonly SharedArrayBuffer[]
-    readonly queue: QueryQueue
-    readonly sizeMaxBytes: number
-    readonly heldMaxBytes: number
-    /** Whose X-Forwarded-For is believed, and what IPv6 clients of one subscriber have in common. */
-    readonly clients: { readonly trustedProxies: readonly string[]; readonly ipv6PrefixBits: number }
-  }
 }
 
 export interface QueryParts {

@@ -1,4 +1,3 @@
-import type { Readiness } from '../actor/shared.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
 import { soonStale } from '../gateway/cache-control.js'
 import type { Delivery } from '../gateway/deliver.js'
@@ -9,8 +8,7 @@ import type { ClientOf } from '../gateway/in-slot.js'
 import { type Naming, namingOf, unnamed } from '../gateway/naming.js'
 import type { GatewayOptions } from '../gateway/options.js'
 import { origins } from '../gateway/origin.js'
-import type { GatewayParts, HostOptions } from '../gateway/parts.js'
-import type { EdgeThread } from '../gateway/wiring.js'
+import type { HostOptions } from '../gateway/parts.js'
 import { textType } from '../http/small-answer.js'
 import { isResolved, type Name, type Names, type Outcome, type Resolution } from '../names/protocol.js'
 import type { DataRoute } from './data-route.js'
@@ -27,18 +25,6 @@ export interface NameRouteParts {
   readonly options: GatewayOptions
   readonly isPrepared: ((name: Name) => boolean) | undefined
   readonly clientOf: ClientOf
-}
-
-/** What a gateway is told of host names, out of what its thread was started with; nothing where hosts mean nothing. */
-export function namingFor(
-  names: Names,
-  { hosts, prepares }: Pick<EdgeThread, 'hosts' | 'prepares'>,
-  readiness: Readiness,
-): Pick<GatewayParts, 'naming'> {
-  if (hosts === undefined) return {}
-  return {
-    naming: { names, hosts, isPrepared: ({ full }) => full === prepares && !readiness.has('site') },
-  }
 }
 
 /** Answers what the host of a request decided: redirects, and everything below a name. */

@@ -2,8 +2,9 @@ import type { Meters } from '../actor/meter.js'
 import type { Tip } from '../actor/shared.js'
 import type { Admission } from '../admission/protocol.js'
 import { readOffset } from '../chain/answers.js'
-import { Broadcast } from '../chain/broadcast.js'
-import { ChunkFinder } from '../chain/chunk-finder.js'
+import { Broadcast, type BroadcastOptions } from '../chain/broadcast.js'
+import { ChunkFinder, type ChunkFinderOptions } from '../chain/chunk-finder.js'
+import type { ChainOptions } from '../chain/options.js'
 import { Relay } from '../chain/relay.js'
 import { RemoteChain } from '../chain/remote.js'
 import type { OffsetIndex } from '../chain/span.js'
@@ -12,7 +13,6 @@ import type { Guard } from '../gateway/guard.js'
 import type { ClientOf } from '../gateway/in-slot.js'
 import type { Route, Sources } from '../gateway/parts.js'
 import type { StatementParts } from '../gateway/statements.js'
-import type { EdgeThread } from '../gateway/wiring.js'
 import { ChunkPost } from './chunk-post.js'
 import { ChunkRoute } from './chunk-routes.js'
 import { DigestLearner } from './digest-learner.js'
@@ -20,8 +20,21 @@ import { passthroughRoutes } from './passthrough.js'
 import { TransactionPost } from './transaction-post.js'
 
 export interface NodeRouteParts extends StatementParts {
-  readonly chain: EdgeThread['chain']
-  readonly chunks: EdgeThread['chunks']
+  /**
+   * Nodes, asked by this thread itself for chunks and whatever clients of nodes ask: the fetcher's thread keeps content, and
+   * a chunk is sent and then dropped, so that the way through that thread would only cost time.
+   */
+  readonly chain: ChainOptions
+  readonly chunks: {
+    readonly finder: ChunkFinderOptions
+    readonly broadcast: BroadcastOptions
+    /** Posted data is checked, but not passed on to nodes. */
+    readonly dryRun: boolean
+    /** Bytes for which tokens are taken before a chunk in JSON is found. */
+    readonly pricedBytes: number
+    /** Larger transactions are not transferred to learn their digest for a chunk. */
+    readonly learnMaxBytes: number
+  }
   readonly meters: Meters
   /** Seconds of caching for answers that no fork can change. */
   readonly settledSeconds: number

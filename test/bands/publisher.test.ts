@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../../src/actor/clock.js'
 import type { BandStore } from '../../src/bands/band-store.js'
 import { bandBlobPath } from '../../src/bands/blob-path.js'
 import { indexOffer, type Offer, readStoredOffer } from '../../src/bands/offer.js'
-import { bandsThread } from '../../src/main/bands-thread.js'
+import { bandsThread } from '../../src/threads/bands-options.js'
 import { house, shelveBand } from './root-band-rig.js'
 
 /** A clock that is turned by hand. */
@@ -108,11 +108,10 @@ t.test('a document that was signed before the clock was set back is signed anew'
 })
 
 t.test('the tracker that magnets name: by the host that is set', async (t) => {
-  const places = { root: '/data', catalog: '/data/catalog', signing: { keyFile: '/data/key' } }
   const ofSettings = (settings: Readonly<Record<string, string>>): string | undefined => {
     const config = readConfig({ INDEX_PUBLISH: 'true', INDEX_SEED: 'true', ...settings })
     if (Array.isArray(config)) throw new Error(config.join('; '))
-    return bandsThread(config, { ...places, generations: new SharedArrayBuffer(8) })?.ownTracker
+    return bandsThread(config, new SharedArrayBuffer(8))?.ownTracker
   }
   const host = { ARNS_ROOT_HOST: 'Gateway.example,other.example' }
   t.equal(ofSettings({}), undefined)

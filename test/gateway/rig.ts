@@ -3,25 +3,24 @@ import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
+import { SampleRings } from '../../src/actor/sample-rings.js'
 import { Tip } from '../../src/actor/shared.js'
 import { loadSigningKey } from '../../src/attest/keys.js'
 import { createSigner } from '../../src/attest/signature.js'
 import { type Vocabulary, vocabularies } from '../../src/attest/vocabulary.js'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import type { Id } from '../../src/format/id.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import type { ClientOf } from '../../src/gateway/in-slot.js'
 import type { GatewayOptions } from '../../src/gateway/options.js'
 import { type GatewayParts, gatewayDefaults, type Route, type Sources } from '../../src/gateway/parts.js'
-import { plainLines } from '../../src/gateway/plain-lines.js'
-import { type ServeOptions, serve } from '../../src/http/listen.js'
 import type { RepeatLimits } from '../../src/http/repeater.js'
 import { createGateway } from '../../src/routes/gateway.js'
 import type { Forbidden } from '../../src/source/fetch-parts.js'
 import type { ManifestPacker } from '../../src/source/manifest-packer.js'
 import { blobPath } from '../../src/store/blobs.js'
 import { MappedFiles } from '../../src/store/mapped.js'
-import { type Edge, gateways, type Rig, rig, sha256, upstream } from '../source/rig.js'
+import { edgeListeners } from '../../src/threads/edge-listeners.js'
+import { gateways, type Rig, rig, sha256, upstream } from '../source/rig.js'
 
 /** What the upstream gateway has, by id. `breakAt`: its connection dies after so many bytes; `holdAt`: it falls silent. */
 export interface Upstream {
@@ -119,7 +118,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const key = loadSigningKey({ keyFile: `${below.path}/key.pem` })
   const own = createSigner(key, { bindRequest: true })
-  const source = sourceOf(edge)
+  const source = edge.opener
   const gateway = createGateway({
     catalog: below.catalog,
     keeper: below.keeper,
@@ -137,25 +136,27 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     ...given.parts,
   })
   const thrown: unknown[] = []
-  const listening = async (more: Pick<Partial<ServeOptions>, 'repeats'>) => {
-    const server = serve((request, reply) => gateway.handle(request, reply), {
-      host: '127.0.0.1',
-      port: 0,
-      stallMs: 10_000,
-      flowsMax: 1000,
-      onThrow: (error) => thrown.push(error),
-      ...more,
+  const resources = new SampleRings(new SharedArrayBuffer(SampleRings.bytesFor(1)), 0)
+  const listening = async (repeated: Parameters<typeof edgeListeners>[0]['repeated']) => {
+    const onThrow = (error: unknown): unknown => thrown.push(error)
+    const listeners = edgeListeners({
+      gateway,
+      meters,
+      log: silentLog,
+      clock: systemClock,
+      resources,
+      serve: { host: '127.0.0.1', port: 0, stallMs: 10_000, flowsMax: 1000, onThrow },
+      repeated,
     })
-    await server.listening
-    return server
+    await listeners.listening
+    return listeners
   }
   const signing = (given.parts?.signer ?? own).lent
   const group = given.isShared === true ? new Int32Array(new SharedArrayBuffer(4)) : undefined
-  const more = { limits: given.limits, signing, group }
-  const repeats = { maxBytes: 2 ** 24, plain: plainLines, onSample: () => undefined, ...more }
-  const server = await listening({ repeats })
-  const stepwise = await listening({})
-  const other = given.isShared === true ? await listening({ repeats }) : undefined
+  const repeated = { maxBytes: 2 ** 24, limits: given.limits, signing, group }
+  const server = await listening(repeated)
+  const stepwise = await listening({ maxBytes: 0 })
+  const other = given.isShared === true ? await listening(repeated) : undefined
   const url = `http://127.0.0.1:${server.port}`
   return {
     url,
@@ -194,45 +195,6 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
 export const contentOnly: Pick<Sources, 'manifest' | 'digestOf'> = {
   manifest: () => Promise.reject(new Error('no manifest is asked for here')),
   digestOf: () => Promise.reject(new Error('no digest is asked for here')),
-}
-
-/** The fetcher as one edge thread reaches it. */
-function sourceOf(edge: Edge): Sources {
-  return {
-    async open({ id, window, ...more }) {
-      const opened = await edge.open(id, window, more)
-      if (isRefusal(opened)) return opened
-      const { base, sizeBytes, reader } = opened
-      const given = { start: base, end: base + sizeBytes }
-      return { ...opened, content: edge.grow(opened), window: given, text: { reader } }
-    },
-    async check(id, digest) {
-      const reply = await edge.address.ask({ kind: 'check', id, digest })
-      if (isRefusal(reply)) return reply
-      if (reply.kind !== 'checked') throw new Error(reply.kind)
-      return reply.sound
-    },
-    async window(id) {
-      const reply = await edge.address.ask({ kind: 'window', id })
-      if (isRefusal(reply)) return reply
-      if (reply.kind !== 'checked') throw new Error(reply.kind)
-      return reply.sound
-    },
-    async digestOf(id) {
-      const reply = await edge.address.ask({ kind: 'learn', id })
-      if (isRefusal(reply)) return reply
-      if (reply.kind === 'refused') return reply.refusal
-      if (reply.kind !== 'learned') throw new Error(reply.kind)
-      return reply.digest
-    },
-    async manifest(from, again) {
-      const reply = await edge.address.ask({ kind: 'manifest', from, again })
-      if (isRefusal(reply)) return reply
-      if (reply.kind === 'refused') return reply.refusal
-      if (reply.kind !== 'packed') throw new Error(reply.kind)
-      return reply
-    },
-  }
 }
 
 /** One request over a connection of its own. */

@@ -76,6 +76,8 @@ export interface Edge {
     window?: Window,
     more?: Partial<Extract<SourceRequest, { kind: 'open' }>>,
   ): Promise<Opened | Refusal>
+  /** What the gateway asks. */
+  readonly opener: Opener
   grow(opened: Opened): Content
   port: MessagePort
 }
@@ -212,6 +214,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
       const opener = new Opener(address, listener, systemClock)
       return {
         address,
+        opener,
         port: port1,
         async open(id, window, more) {
           const reply = await address.ask({

@@ -14,8 +14,8 @@ import { equalBytes, runningSha256, sha256 } from '../../proof/digest.js'
 import { insist } from '../../source/commit-batch.js'
 import { openSmallContent, type SmallContent } from '../../source/small-content.js'
 import { BlobStore } from '../../store/blobs.js'
+import { folders } from '../../threads/folders.js'
 import { type CatalogAtRest, openCatalogAtRest } from '../catalog-at-rest.js'
-import { folders } from '../folders.js'
 import { contentCount, contentsOf, type PeerContent, PeerDatabase } from './peer-database.js'
 
 /** Contents of one commit. */

@@ -1,10 +1,11 @@
 import { join } from 'node:path'
-import type { Config } from '../../config/read.js'
-import type { KeyPlaces } from '../attest/keys.js'
 import { type Vocabulary, vocabularies } from '../attest/vocabulary.js'
 import { ownDomain, peerDomain, rootTxKind } from '../bands/protocol.js'
 import type { BandsReading, BandsThread } from '../bands/wiring.js'
-import { hostProtocol, ownHosts } from './names-thread.js'
+import { folders } from './folders.js'
+import { hostProtocol, ownHosts } from './host-names.js'
+import { signingKey } from './key-paths.js'
+import type { Settings } from './settings.js'
 
 /** Folder of the bands. */
 export function bandsFolder(root: string): string {
@@ -22,12 +23,12 @@ function domainOf(said: Vocabulary['name'] | 'vocabulary', vocabulary: Vocabular
 }
 
 /** Whether bands are seeded, or those of others fetched. */
-export function needsSwarm({ swarm }: Config): boolean {
+export function needsSwarm({ swarm }: Settings<'swarm'>): boolean {
   return swarm.seed || swarm.subscriptions.length > 0
 }
 
 /** The tracker as everybody reaches it; undefined where no host is set. On devnet the port belongs to the address, too. */
-function ownTracker(config: Config): string | undefined {
+function ownTracker(config: Settings<'names' | 'server'>): string | undefined {
   const [host] = ownHosts(config)
   const { server } = config
   const isUnknown = server.network === 'devnet' && server.port === 0
@@ -39,13 +40,8 @@ function ownTracker(config: Config): string | undefined {
 
 /** What the thread that builds and publishes bands is started with; undefined where nothing is published. */
 export function bandsThread(
-  config: Config,
-  places: {
-    readonly root: string
-    readonly catalog: string
-    readonly signing: KeyPlaces
-    readonly generations: SharedArrayBuffer
-  },
+  config: Settings<'bands' | 'indexing' | 'names' | 'server' | 'swarm'>,
+  generations: SharedArrayBuffer,
 ): BandsThread | undefined {
   const { bands, server, indexing, swarm } = config
   if (!bands.publish) return undefined
@@ -57,10 +53,10 @@ export function bandsThread(
     forkDepth,
   }
   return {
-    root: bandsFolder(places.root),
-    catalogPath: places.catalog,
-    generations: places.generations,
-    signing: places.signing,
+    root: bandsFolder(folders(config).root),
+    catalogPath: folders(config).catalog,
+    generations,
+    signing: signingKey(config),
     ...(bands.publisher === undefined ? {} : { publisher: bands.publisher }),
     publish: {
       domain: domainOf(bands.domain, server.vocabulary),
@@ -76,9 +72,10 @@ export function bandsThread(
   }
 }
 
-/** What edge threads are told of bands. */
-export function bandsReading({ bands, server }: Config, dataRoot: string): BandsReading {
-  const root = bandsFolder(dataRoot)
+/** How edge threads read bands. */
+export function bandsReading(config: Settings<'bands' | 'server'>): BandsReading {
+  const { bands, server } = config
+  const root = bandsFolder(folders(config).root)
   return {
     root,
     published: bands.publish,

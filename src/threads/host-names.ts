@@ -1,10 +1,11 @@
 import { join } from 'node:path'
-import type { Config } from '../../config/read.js'
 import { parseId } from '../format/id.js'
 import type { HostOptions } from '../gateway/parts.js'
 import { namesDefaults } from '../names/defaults.js'
 import { parseName } from '../names/name.js'
 import type { NamesThread } from '../names/wiring.js'
+import { folders } from './folders.js'
+import type { Settings } from './settings.js'
 
 /** Name whose page the network shows for unregistered names. */
 const usualStranger = 'unregistered_arns'
@@ -15,13 +16,13 @@ const redisMs = 250
 const usualGateway = 'https://__NAME__.turbo-gateway.com'
 
 /** Protocol of addresses that clients are sent to. */
-export function hostProtocol({ names, server }: Config): 'http' | 'https' {
+export function hostProtocol({ names, server }: Settings<'names' | 'server'>): 'http' | 'https' {
   const protocol = names.sandboxProtocol ?? (server.network === 'devnet' ? 'http' : 'https')
   return protocol === 'http' ? 'http' : 'https'
 }
 
 /** Hosts of this gateway that the operator named, lower case. Other gateways are told the first. */
-export function ownHosts({ names }: Config): string[] {
+export function ownHosts({ names }: Settings<'names'>): string[] {
   return names.rootHosts.map((host) => host.toLowerCase())
 }
 
@@ -30,8 +31,8 @@ export function namesFolder(root: string): string {
   return join(root, 'names')
 }
 
-/** What an edge thread is told about the resolving of names. */
-export function namesThread(config: Config, root: string): NamesThread {
+/** How an edge thread resolves names. */
+export function namesOptions(config: Settings<'names' | 'server'>): NamesThread {
   const { names, server } = config
   const { absentMs, failedMs, refreshMs, flightsMax, guard } = namesDefaults
   const url = names.gatewayUrl ?? (server.network === 'devnet' ? undefined : usualGateway)
@@ -45,7 +46,7 @@ export function namesThread(config: Config, root: string): NamesThread {
   const { overrideTtlSeconds, namesMax, fallbackMs, askedAtOnce, preferred, preferredBases } = names
   const staleMs = names.staleSeconds * 1000
   return {
-    registryPath: namesFolder(root),
+    registryPath: namesFolder(folders(config).root),
     order: names.order as NamesThread['order'],
     ...(url === undefined ? {} : { gateway: { ...gateway, url } }),
     ...(names.registryUrl === undefined ? {} : { registryUrl: names.registryUrl }),
@@ -72,7 +73,7 @@ export function namesThread(config: Config, root: string): NamesThread {
 }
 
 /** What host names mean. Undefined: the operator named no host, and everything is answered by its path. */
-export function hostOptions(config: Config, ownPort: number): HostOptions | undefined {
+export function hostOptions(config: Settings<'names' | 'server'>, ownPort: number): HostOptions | undefined {
   const { names, server } = config
   const isDevnet = server.network === 'devnet'
   const named = ownHosts(config)
@@ -94,4 +95,17 @@ export function hostOptions(config: Config, ownPort: number): HostOptions | unde
     ...(notFoundName === undefined ? {} : { notFoundName }),
     enforceUndernameLimit: names.enforceUndernameLimit,
   }
+}
+
+/** The seeded site has this name, unless the operator gave it to something else. */
+export const siteName = 'site'
+
+/** Whether a site is put onto the embedded chain. */
+export function isSeeding({ server }: Settings<'server'>): boolean {
+  return (
+    server.network === 'devnet' &&
+    server.trustedNodeUrls === undefined &&
+    server.devnetSeed &&
+    server.devnetReplayPath === undefined
+  )
 }

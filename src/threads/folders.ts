@@ -1,11 +1,11 @@
 import { join, resolve } from 'node:path'
-import type { Config } from '../../config/read.js'
 import { moderationPath } from '../moderation/protocol.js'
+import type { Settings } from './settings.js'
 
 /** Folders below DATA_PATH, each with one owner. */
 export function folders({
   server,
-}: Config): Record<
+}: Settings<'server'>): Record<
   | 'root'
   | 'catalog'
   | 'blobs'

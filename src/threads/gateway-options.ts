@@ -1,13 +1,14 @@
-import type { Config } from '../../config/read.js'
+import type { ClientOptions } from '../admission/clients.js'
+import type { GatewayOptions } from '../gateway/options.js'
 import { gatewayDefaults } from '../gateway/parts.js'
-import type { EdgeThread } from '../gateway/wiring.js'
-import { ownHosts } from './names-thread.js'
+import { ownHosts } from './host-names.js'
+import type { Settings } from './settings.js'
 
 /** How every edge thread answers. */
 export function gatewayOptions(
-  config: Config,
+  config: Settings<'server' | 'answers' | 'forwarding' | 'manifests' | 'names'>,
   manifestsOpenMax = gatewayDefaults.manifestsOpenMax,
-): EdgeThread['gateway'] {
+): Omit<GatewayOptions, 'localOnlyClient'> {
   const { server, answers, forwarding } = config
   return {
     ...gatewayDefaults,
@@ -41,9 +42,12 @@ function lower(words: readonly string[]): string[] {
   return words.map((word) => word.toLowerCase())
 }
 
-/** Clients for whom no other gateway is asked, where the operator named any. */
-export function localOnly({ forwarding, limits }: Config): Pick<EdgeThread, 'localOnly'> {
+/** Clients for whom no other gateway is asked; undefined where the operator named none. */
+export function localOnly({
+  forwarding,
+  limits,
+}: Settings<'forwarding' | 'limits'>): ClientOptions | undefined {
   const exempt = [...forwarding.blockedClients, ...forwarding.cacheOnlyClients]
   const { trustedProxies } = limits
-  return exempt.length === 0 ? {} : { localOnly: { trustedProxies, exempt, ipv6PrefixBits: 128 } }
+  return exempt.length === 0 ? undefined : { trustedProxies, exempt, ipv6PrefixBits: 128 }
 }

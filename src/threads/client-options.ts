@@ -1,0 +1,16 @@
+import type { ClientOptions } from '../admission/clients.js'
+import type { ServeOptions } from '../http/listen.js'
+import type { Settings } from './settings.js'
+
+/** How clients are told apart. */
+export function clientsOf({ limits }: Settings<'limits'>): ClientOptions {
+  const { trustedProxies, exempt, ipv6PrefixBits } = limits
+  return { trustedProxies, exempt, ipv6PrefixBits }
+}
+
+/** What every listener is told of slow clients, and of many. */
+export function paceOf({
+  server: { stallMs, bodyBytesPerSecondMin, flowsMax },
+}: Settings<'server'>): Required<Pick<ServeOptions, 'stallMs' | 'bodyBytesPerSecondMin' | 'flowsMax'>> {
+  return { stallMs, bodyBytesPerSecondMin, flowsMax }
+}

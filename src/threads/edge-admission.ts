@@ -1,0 +1,119 @@
+import { addressOf } from '../actor/address.js'
+import { systemClock } from '../actor/clock.js'
+import { AddressThrottle } from '../admission/address-throttle.js'
+import { Clients } from '../admission/clients.js'
+import { Gate } from '../admission/gate.js'
+import type { Selling } from '../admission/payments-wiring.js'
+import type { CashierReply, CashierRequest } from '../admission/settlement-protocol.js'
+import { openBuckets } from '../admission/wiring.js'
+import type { ClientOf } from '../gateway/in-slot.js'
+import type { Route } from '../gateway/parts.js'
+import type { Request } from '../http/exchange.js'
+import type { InfoParts } from '../routes/about-gateway.js'
+import { limitsInfo, rateLimitRoutes } from '../routes/rate-limit-routes.js'
+import { clientsOf } from './client-options.js'
+import type { EdgeGiven } from './edge-given.js'
+import type { EdgeTools } from './edge-tools.js'
+import { localOnly } from './gateway-options.js'
+import { edgePayments } from './payments-options.js'
+
+/** Who a client is, and whether its answer may be sent. */
+export interface EdgeAdmission {
+  /** Undefined: nobody is limited. */
+  readonly gate: Gate | undefined
+  /** Address of the client whose share of limited slots a request uses. */
+  readonly clientOf: ClientOf
+  /** The same for admin orders: without rate limits, the other end of the socket. */
+  readonly operatorOf: ClientOf
+  /** Requests for which no other gateway is asked; undefined: none. */
+  readonly localOnlyClient: ((request: Request) => boolean) | undefined
+  /** Undefined: nothing is sold. */
+  readonly selling: Selling | undefined
+  /** Sections of the info answer. */
+  readonly sections: NonNullable<InfoParts['sections']>
+  /** Of limits and payments; `isAdmin`: a request of the operator. */
+  routes(isAdmin: (request: Request) => boolean): readonly Route[]
+  close(): Promise<void>
+}
+
+/** Opens the buckets and the payments, as far as the operator has turned them on. */
+export async function openEdgeAdmission(given: EdgeGiven, tools: EdgeTools): Promise<EdgeAdmission> {
+  const { settings } = given
+  const { log, meters, limited, vocabulary } = tools
+  const about = clientsOf(settings)
+  const limits = await openLimits(given, tools)
+  const selling = limits && (await openSales(given, tools, limits.clients))
+  const taking = selling === undefined ? {} : { payments: selling.payments }
+  const gate =
+    limits &&
+    new Gate({
+      ...limits,
+      ...taking,
+      exemptNames: settings.limits.exemptNames,
+      meters,
+      throttle: new AddressThrottle(systemClock),
+      onLimited: (address) => limited.note(systemClock.now(), address, 0),
+    })
+  const clients = limits?.clients ?? new Clients({ ...about, exempt: [] }, noSecret)
+  const forwarding = localOnly(settings)
+  const localClients = forwarding && new Clients(forwarding, noSecret)
+  return {
+    gate,
+    clientOf: (request) => clients.of(request).address,
+    operatorOf: (request) => limits?.clients.of(request).address ?? request.remoteAddress,
+    localOnlyClient: localClients && ((request) => localClients.of(request).exempt),
+    selling,
+    sections: {
+      ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
+      ...(selling === undefined ? {} : { x402: selling.about }),
+    },
+    routes: (isAdmin) => [
+      ...(limits === undefined
+        ? []
+        : rateLimitRoutes({
+            ...limits,
+            ...taking,
+            clock: systemClock,
+            log,
+            pathPrefix: vocabulary.pathPrefix,
+            isAdmin,
+          })),
+      ...(selling?.routes ?? []),
+    ],
+    async close() {
+      await limits?.close()
+      await selling?.close()
+    },
+  }
+}
+
+/** For clients whose keys name no bucket: any secret will do. */
+const noSecret = { low: 0, high: 0 }
+
+type OpenLimits = Awaited<ReturnType<typeof openBuckets>>
+
+async function openLimits(
+  { settings, limits, ports }: EdgeGiven,
+  { log, mailboxMax }: EdgeTools,
+): Promise<OpenLimits | undefined> {
+  if (limits === undefined || ports.admission === undefined) return undefined
+  const line = { port: ports.admission, mailboxMax }
+  return openBuckets({ ...limits, clients: clientsOf(settings) }, line, systemClock, log)
+}
+
+/** Loaded where something is sold. */
+async function openSales(
+  { settings, sales, ports }: EdgeGiven,
+  { meters, mailboxMax, vocabulary }: EdgeTools,
+  clients: Clients,
+): Promise<Selling | undefined> {
+  if (sales === undefined || ports.payments === undefined) return undefined
+  const { openPayments } = await import('../admission/payments-wiring.js')
+  return openPayments(edgePayments(settings, sales), {
+    cashier: addressOf<CashierRequest, CashierReply>(ports.payments, mailboxMax),
+    pathPrefix: vocabulary.pathPrefix,
+    clientOf: (request) => clients.of(request).exact,
+    clock: systemClock,
+    meters,
+  })
+}

@@ -1,0 +1,165 @@
+import { type Address, addressOf } from '../actor/address.js'
+import { systemClock } from '../actor/clock.js'
+import { BandFinder } from '../bands/finder.js'
+import { rangesUpstream } from '../bands/ranges.js'
+import { Generations } from '../catalog/generations.js'
+import { ChainIndex } from '../catalog/index-reader.js'
+import { IndexedCatalog } from '../catalog/indexed.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import { openCatalogTables } from '../catalog/tables.js'
+import { Guard } from '../gateway/guard.js'
+import type { GatewayParts } from '../gateway/parts.js'
+import { SievedBlockList } from '../moderation/list.js'
+import { Sieve } from '../moderation/sieve.js'
+import { ModerationStore } from '../moderation/store.js'
+import { Opener } from '../source/opener.js'
+import { ProgressListener, ProgressTable } from '../source/progress.js'
+import type { SourceProgress, SourceReply, SourceRequest } from '../source/protocol.js'
+import { BlobFiles } from '../store/blob-files.js'
+import { blobPath } from '../store/blobs.js'
+import { MappedFiles } from '../store/mapped.js'
+import { SegmentMarks } from '../store/segments/marks.js'
+import { SegmentReader } from '../store/segments/segment-reader.js'
+import { SoundFiles } from '../store/sound-files.js'
+import { bandsReading } from './bands-options.js'
+import type { EdgeGiven } from './edge-given.js'
+import type { EdgeTools } from './edge-tools.js'
+import { folders } from './folders.js'
+
+/** Everything that an edge thread reads content from. */
+export interface EdgeContent {
+  /** What of it the gateway takes. */
+  readonly parts: Pick<
+    GatewayParts,
+    'blobs' | 'catalog' | 'finder' | 'guard' | 'keeper' | 'offered' | 'sound'
+  > & {
+    readonly source: Opener
+  }
+  readonly catalog: IndexedCatalog
+  readonly index: ChainIndex
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  readonly fetcher: Address<SourceRequest, SourceReply>
+  readonly blocks: ModerationStore
+  readonly guard: Guard
+  readonly finder: BandFinder
+  readonly offers: NonNullable<GatewayParts['offered']>['offers']
+  /** Of the store, those in segments included. */
+  usage(): { readonly blobs: number; readonly bytes: number }
+  close(): Promise<void>
+}
+
+/** Opens the catalog, the store, the block list and the bands for reading, and the lines to those who write them. */
+export async function openEdgeContent(given: EdgeGiven, tools: EdgeTools): Promise<EdgeContent> {
+  const { settings, memory, ports } = given
+  const { log, mailboxMax } = tools
+  const places = folders(settings)
+  const generations = new Generations(memory.generations)
+  const { environment } = openCatalogTables(places.catalog)
+  const index = new ChainIndex(environment, generations)
+  const catalog = new IndexedCatalog(places.catalog, generations, index)
+  const keeper = addressOf<CatalogRequest, CatalogReply>(ports.catalog, mailboxMax)
+  const progress = new ProgressListener(new ProgressTable(memory.progress))
+  const fetcher = addressOf<SourceRequest, SourceReply, SourceProgress>(
+    ports.source,
+    mailboxMax,
+    progress.hear,
+    true,
+  )
+  const store = openStore(given)
+  const blocks = new ModerationStore(places.moderation)
+  const list = new SievedBlockList(new Sieve(memory.sieve), blocks, log)
+  const guard = new Guard(list, catalog, settings.answers.blockedMaxAge)
+  const source = new Opener(fetcher, progress, systemClock, catalog, store.small)
+  const bands = await openBands(settings, source, tools)
+  return {
+    parts: {
+      catalog,
+      keeper,
+      source,
+      guard,
+      finder: bands.finder,
+      offered: { offers: bands.offers, files: store.files },
+      blobs: store.blobs,
+      sound: new SoundFiles(memory.sound),
+    },
+    catalog,
+    index,
+    keeper,
+    fetcher,
+    blocks,
+    guard,
+    finder: bands.finder,
+    offers: bands.offers,
+    usage: () => {
+      const { blobs, bytes } = catalog.usage()
+      return { blobs, bytes: bytes + (store.small?.marks.fileBytes ?? 0) }
+    },
+    async close() {
+      await store.close()
+      await bands.close()
+      await catalog.close()
+      await blocks.close()
+      await environment.close()
+    },
+  }
+}
+
+interface EdgeStore extends Pick<GatewayParts, 'blobs'> {
+  readonly files: MappedFiles
+  readonly small: SegmentReader | undefined
+  close(): Promise<void>
+}
+
+/** The blobs on disk, as this thread reads them. */
+function openStore({ settings, memory: { segments, descriptors } }: EdgeGiven): EdgeStore {
+  const { blobs: folder } = folders(settings)
+  const filesMax = descriptors?.filesMax ?? 1024
+  // 64 GiB of address space use no memory except page tables for what was read.
+  const files = new MappedFiles({ mappedMaxBytes: 64 * 2 ** 30, filesMax, believeMs: 1000 }, systemClock)
+  const small =
+    segments &&
+    new SegmentReader(segments.folder, new SegmentMarks(segments.memory, segments.shape), systemClock)
+  const held = new BlobFiles(files, filesMax)
+  return {
+    files,
+    small,
+    blobs: {
+      path: (digest) => blobPath(folder, digest),
+      open: held.open,
+      ...(small === undefined ? {} : { segments: small }),
+    },
+    async close() {
+      held.close()
+      files.close()
+      await small?.close()
+    },
+  }
+}
+
+interface EdgeBands extends Pick<EdgeContent, 'finder' | 'offers'> {
+  close(): Promise<void>
+}
+
+/** Bands of others, to find items in, and those of this gateway, to give away. */
+async function openBands(
+  settings: EdgeGiven['settings'],
+  content: Opener,
+  { log, meters }: EdgeTools,
+): Promise<EdgeBands> {
+  const { finder: finding, remote, http, root, published } = bandsReading(settings)
+  const upstream = rangesUpstream(http)
+  const lines = { upstream, content, clock: systemClock, options: remote }
+  const finder = new BandFinder(finding, lines, log, meters)
+  // Read where something is published only, because checking a publication takes zod, 2.7 MB of this thread.
+  const offers = published
+    ? new (await import('../bands/offer.js')).OfferReader(root, systemClock)
+    : { root, current: () => undefined }
+  return {
+    finder,
+    offers,
+    async close() {
+      finder.close()
+      await upstream.destroy()
+    },
+  }
+}

@@ -1,0 +1,65 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { Secret } from '../admission/key.js'
+import type { BucketPlace } from '../admission/wiring.js'
+import type { ServeOptions } from '../http/listen.js'
+import type { SettingsOf } from './settings.js'
+import type { SharedMemory } from './shared-memory.js'
+
+/** What an edge thread is started with; it says `{port}` when it listens. Plain: cloned, and the ports move. */
+export interface EdgeGiven {
+  readonly settings: SettingsOf<'edge'>
+  readonly memory: SharedMemory
+  /** Row of this thread in the meter table, from 1. */
+  readonly row: number
+  readonly serve: Pick<ServeOptions, 'host' | 'port'>
+  /** Where this thread serves the console; absent: it does not. */
+  readonly console?: Pick<ServeOptions, 'host' | 'port'>
+  /** Base URLs of the nodes of the chain. */
+  readonly nodes: readonly string[]
+  readonly startedMs: number
+  /** Opens the admin routes. */
+  readonly adminKey: string
+  /** Addresses of services of this program, whose orders the same key opens. */
+  readonly services: {
+    readonly upload?: string
+    readonly payment?: string
+    /** Gateways that lie, on a devnet with its site. */
+    readonly liars?: string
+  }
+  readonly ports: EdgePorts
+  /** For each line to a query thread: memory of the table of clients that left. */
+  readonly queryLeft: readonly SharedArrayBuffer[]
+  /** Where the buckets are; absent: nobody is limited. */
+  readonly limits?: {
+    readonly place: BucketPlace
+    /** Said by the keeper of buckets when it is up. */
+    readonly secret: Secret
+  }
+  /** Made once for all edge threads; absent: nothing is sold. */
+  readonly sales?: EdgeSales
+}
+
+/** Lines to the threads that an edge thread asks. */
+export interface EdgePorts {
+  /** To the writer of the catalog, the fetcher, the writer of the block list, and what grows the index. */
+  readonly catalog: MessagePort
+  readonly source: MessagePort
+  readonly moderation: MessagePort
+  readonly ingest: MessagePort
+  /** To each query thread. */
+  readonly queries: readonly MessagePort[]
+  /** To the tracker of our bands; absent: nothing is seeded or fetched. */
+  readonly swarm?: MessagePort
+  /** To the keeper of buckets; absent: nobody is limited. */
+  readonly admission?: MessagePort
+  /** To the cashier; absent: nothing is sold. */
+  readonly payments?: MessagePort
+}
+
+/** What edge threads that sell have in common. */
+export interface EdgeSales {
+  /** Memory of the `Kinds` table. */
+  readonly kinds: SharedArrayBuffer
+  /** New at each start. Pages of an earlier run then show the lowest price, and must be loaded again. */
+  readonly sealKey: Uint8Array
+}

@@ -1,0 +1,232 @@
+import { addressOf } from '../actor/address.js'
+import { IndexedSpans } from '../chain/indexed-spans.js'
+import { soonStale } from '../gateway/cache-control.js'
+import type { GatewayOptions } from '../gateway/options.js'
+import type { HostOptions, Route } from '../gateway/parts.js'
+import type { StatementParts } from '../gateway/statements.js'
+import type { IngestReply, IngestRequest } from '../ingest/protocol.js'
+import type { ModerationReply, ModerationRequest } from '../moderation/protocol.js'
+import type { OpenNames } from '../names/wiring.js'
+import type { ExportReply, ExportRequest } from '../parquet/export-protocol.js'
+import { queryLimits } from '../query/limits.js'
+import { QueryLines } from '../query/lines.js'
+import type { InfoParts } from '../routes/about-gateway.js'
+import { AdminRoute } from '../routes/admin/admin-route.js'
+import { cacheOrders } from '../routes/admin/cache-orders.js'
+import { exportOrders } from '../routes/admin/export-orders.js'
+import { indexOrders } from '../routes/admin/index-orders.js'
+import { AdminKey } from '../routes/admin/key.js'
+import { moderationOrders } from '../routes/admin/moderation-orders.js'
+import { optimisticOrder } from '../routes/admin/optimistic-order.js'
+import type { Order } from '../routes/admin/order.js'
+import { overviewOrder } from '../routes/admin/overview-order.js'
+import {
+  creditOrderShapes,
+  passedOrders,
+  passingTo,
+  uploadOrderShapes,
+} from '../routes/admin/service-orders.js'
+import { announceRoute } from '../routes/announce-route.js'
+import { consoleRoutes } from '../routes/console-routes.js'
+import { graphqlRoute } from '../routes/graphql-route.js'
+import { aboutIndexes } from '../routes/index-routes.js'
+import { infoRoutes } from '../routes/info-routes.js'
+import { type NodeRoutes, nodeRoutes } from '../routes/node-routes.js'
+import { offsetsRoute } from '../routes/offsets-route.js'
+import { peersRoute } from '../routes/peers-route.js'
+import { resolverRoute } from '../routes/resolver-route.js'
+import { setNameRoute } from '../routes/set-name-route.js'
+import { PeerWeights } from '../source/peer-weights.js'
+import type { SwarmReply, SwarmRequest } from '../torrent/swarm.js'
+import { chainOptions } from './chain-options.js'
+import { chunkOptions } from './chunk-options.js'
+import type { EdgeAdmission } from './edge-admission.js'
+import type { EdgeContent } from './edge-content.js'
+import type { EdgeGiven } from './edge-given.js'
+import type { EdgeTools } from './edge-tools.js'
+import { openingAbout } from './opening-rules.js'
+
+/** What the routes of an edge thread stand on. */
+export interface EdgeParts {
+  readonly given: EdgeGiven
+  readonly tools: EdgeTools
+  readonly content: EdgeContent
+  readonly admission: EdgeAdmission
+  readonly naming: OpenNames
+  readonly options: GatewayOptions
+  /** Undefined: hosts mean nothing. */
+  readonly hosts: HostOptions | undefined
+}
+
+export interface EdgeRoutes {
+  /** Beside content. */
+  readonly routes: readonly Route[]
+  /** On the address of the console. */
+  readonly console: readonly Route[]
+  close(): Promise<void>
+}
+
+/** Answers, beside content, of one edge thread. */
+export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
+  const { given, tools, content, admission, naming, options, hosts } = parts
+  const { clock, log, vocabulary, signer } = tools
+  const { pathPrefix } = vocabulary
+  const { clientOf } = admission
+  const { settings, ports, nodes: nodeUrls, memory } = given
+  const saying = { vocabulary, clock, log, ...(signer === undefined ? {} : { signer }) }
+  const resolver = resolverRoute({
+    ...saying,
+    names: naming.names,
+    clientOf,
+    self: options,
+    notFound: soonStale(options.cache),
+  })
+  const info = infoParts(parts)
+  const adminKey = new AdminKey(given.adminKey)
+  const admin = new AdminRoute(pathPrefix, adminKey, adminOrders(parts, info), log, admission.operatorOf)
+  const nodes = routesOfNodes(parts, saying)
+  const queries = openQueryLines(given)
+  const { sizeMaxBytes } = queryLimits
+  return {
+    routes: [
+      ...infoRoutes(info),
+      ...admission.routes((request) => adminKey.opens(request)),
+      ...nodes.routes,
+      ...trackerRoutes(ports.swarm, pathPrefix),
+      offsetsRoute({ ...saying, catalog: content.catalog, guard: content.guard, bands: content.finder }),
+      resolver,
+      setNameRoute({
+        pathPrefix,
+        rootHosts: hosts?.rootHosts ?? [],
+        ...(naming.registry && { registry: naming.registry }),
+        guard: content.guard,
+        clock,
+        log,
+        clientOf,
+      }),
+      peersRoute({
+        pathPrefix,
+        gateways: settings.peers.urls ?? [],
+        weights: new PeerWeights(memory.peerWeights),
+        nodes: nodeUrls,
+      }),
+      graphqlRoute({ threads: queries, sizeMaxBytes, clientOf, meters: tools.meters }),
+      admin,
+    ],
+    // The page has the info of the gateway behind its key: nothing else stands at `/` there.
+    console: [
+      ...consoleRoutes(pathPrefix),
+      ...infoRoutes(info).filter(({ path }) => path !== '/'),
+      admin,
+      resolver,
+    ],
+    async close() {
+      await nodes.close()
+      queries.close()
+    },
+  }
+}
+
+/** What clients of nodes ask a gateway for. */
+function routesOfNodes(
+  { given: { settings, nodes }, tools, content, admission, options }: EdgeParts,
+  saying: StatementParts,
+): NodeRoutes {
+  const { guard, index, parts } = content
+  const { clientOf, gate } = admission
+  return nodeRoutes({
+    ...saying,
+    clientOf,
+    blocking: { guard, source: parts.source },
+    meters: tools.meters,
+    ...(gate === undefined ? {} : { admission: gate }),
+    chain: chainOptions(nodes, settings),
+    chunks: chunkOptions(settings),
+    settledSeconds: options.cache.stableSeconds,
+    tip: tools.tip,
+    index: new IndexedSpans(index, tools.tip, options.forkDepth),
+  })
+}
+
+/** The tracker of our bands, where there is one. */
+function trackerRoutes(port: EdgeGiven['ports']['swarm'], pathPrefix: string): Route[] {
+  if (port === undefined) return []
+  const tracker = addressOf<SwarmRequest, SwarmReply>(port, 1024)
+  return [announceRoute({ pathPrefix, tracker, clientOf: (request) => request.remoteAddress })]
+}
+
+/** Answers that clients have not taken yet, in answers of the largest size. */
+const heldAnswers = 8
+
+function openQueryLines({ settings: { queries }, ports, queryLeft }: EdgeGiven): QueryLines {
+  const lines = ports.queries.map((port, at) => ({ port, left: queryLeft[at] as SharedArrayBuffer }))
+  return new QueryLines(lines, { ...queries, heldMaxBytes: queries.answerMaxBytes * heldAnswers })
+}
+
+/** What `/info` and its like show. */
+function infoParts({ given, tools, content, admission, naming, hosts }: EdgeParts): InfoParts {
+  const { settings, services } = given
+  const { server, indexing } = settings
+  const { key, vocabulary, meters, tip, following, clock } = tools
+  const { liars } = services
+  return {
+    vocabulary,
+    meters,
+    tip,
+    following,
+    clock,
+    startedMs: given.startedMs,
+    release: server.release,
+    network: server.network,
+    filters: openingAbout(settings),
+    ...(server.wallet === undefined ? {} : { wallet: server.wallet }),
+    ...(server.bundlers === undefined ? {} : { bundlers: server.bundlers }),
+    ...(indexing.itemsSilentSeconds === undefined
+      ? {}
+      : { itemsSilentMs: indexing.itemsSilentSeconds * 1000 }),
+    ...(key === undefined ? {} : { key }),
+    usage: content.usage,
+    sections: {
+      names: { rootHosts: hosts?.rootHosts ?? [], resolvers: naming.asked },
+      ...admission.sections,
+      ...(liars === undefined ? {} : { devnet: { liars } }),
+      // A getter, because the document can appear and expire while this thread runs.
+      get indexes() {
+        return aboutIndexes(content.offers, vocabulary.pathPrefix, clock.now())
+      },
+    },
+  }
+}
+
+/** Orders of the operator. */
+function adminOrders({ given, tools, content, admission, options }: EdgeParts, info: InfoParts): Order[] {
+  const { settings, services, ports, adminKey } = given
+  const { mailboxMax, resources, limited, clock, readiness, tip, following } = tools
+  const { catalog, index, keeper, fetcher, blocks: store, usage } = content
+  const { upload, payment } = services
+  const { selling } = admission
+  const stored = { catalog, usage, maxBytes: settings.retrieval.cacheMaxBytes }
+  const moderation = addressOf<ModerationRequest, ModerationReply>(ports.moderation, mailboxMax)
+  const ingest = addressOf<IngestRequest | ExportRequest, IngestReply | ExportReply>(ports.ingest, mailboxMax)
+  const { forkDepth } = options
+  return [
+    overviewOrder({
+      ...stored,
+      info,
+      store,
+      resources,
+      limited,
+      clock,
+      services,
+      readiness,
+      ...(selling === undefined ? {} : { payments: selling.recent }),
+    }),
+    ...moderationOrders({ keeper: moderation, store }),
+    ...indexOrders({ ingest, keeper, index, tip, forkDepth, following, clock }),
+    ...cacheOrders({ ...stored, fetcher }),
+    ...exportOrders(ingest),
+    optimisticOrder({ keeper, index, isEnabled: settings.indexing.optimistic }),
+    ...(upload === undefined ? [] : passedOrders(uploadOrderShapes, passingTo(upload, adminKey))),
+    ...(payment === undefined ? [] : passedOrders(creditOrderShapes, passingTo(payment, adminKey))),
+  ]
+}

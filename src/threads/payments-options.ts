@@ -1,0 +1,44 @@
+import { join } from 'node:path'
+import type { OfferOptions } from '../admission/offer.js'
+import type { EdgePayments } from '../admission/payments-wiring.js'
+import type { EdgeSales } from './edge-given.js'
+import { folders } from './folders.js'
+import { hostProtocol } from './host-names.js'
+import type { Settings } from './settings.js'
+
+/** Folder of the records of payments. */
+export function paymentsFolder(config: Settings<'server'>): string {
+  return join(folders(config).root, 'payments')
+}
+
+/** What answers are sold for, and by whom; undefined where the gateway sells nothing. */
+export function offerOptions(config: Settings<'names' | 'payments' | 'server'>): OfferOptions | undefined {
+  const { enabled, network, wallet, facilitatorUrl } = config.payments
+  if (!enabled || network === undefined || wallet === undefined || facilitatorUrl === undefined)
+    return undefined
+  const { perBytePrice: perByte, minPrice: minimum, maxPrice: maximum, multiplier } = config.payments
+  const tariff = { perByte, minimum, maximum, multiplier }
+  return { network, wallet, facilitatorUrl, tariff, protocol: hostProtocol(config) }
+}
+
+/** The payments of an edge thread. Throws where the settings sell nothing. */
+export function edgePayments(
+  config: Settings<'names' | 'payments' | 'server'>,
+  { kinds, sealKey }: EdgeSales,
+): EdgePayments {
+  const offer = offerOptions(config)
+  if (offer === undefined) throw new Error('nothing is sold by these settings')
+  const { appName, appLogo, cdpClientKey, sessionTokenEndpoint } = config.payments
+  return {
+    offer,
+    paywall: {
+      appName,
+      sealKey,
+      ...(appLogo === undefined ? {} : { appLogo }),
+      ...(cdpClientKey === undefined ? {} : { onrampKey: cdpClientKey }),
+      ...(sessionTokenEndpoint === undefined ? {} : { sessionsAt: sessionTokenEndpoint }),
+    },
+    kinds,
+    ledgerPath: paymentsFolder(config),
+  }
+}

@@ -1,0 +1,34 @@
+import type { Config } from '../../config/read.js'
+
+/** These sections of the settings, as `config/read.ts` has validated them. */
+export type Settings<Section extends keyof Config> = Pick<Config, Section>
+
+/** The sections that each kind of thread is started with. Secrets of the operator reach no thread that does not use them. */
+const sections = {
+  edge: [
+    'server',
+    'answers',
+    'bands',
+    'chunks',
+    'forwarding',
+    'indexing',
+    'limits',
+    'manifests',
+    'names',
+    'payments',
+    'peers',
+    'queries',
+    'retrieval',
+  ],
+} as const satisfies Readonly<Record<string, readonly (keyof Config)[]>>
+
+export type ThreadKind = keyof typeof sections
+
+/** The settings of one kind of thread. Plain: they are cloned into it. */
+export type SettingsOf<Kind extends ThreadKind> = Settings<(typeof sections)[Kind][number]>
+
+/** Cuts the settings to the sections of one kind of thread. */
+export function settingsOf<Kind extends ThreadKind>(config: Config, kind: Kind): SettingsOf<Kind> {
+  const names: readonly (keyof Config)[] = sections[kind]
+  return Object.fromEntries(names.map((name) => [name, config[name]])) as unknown as SettingsOf<Kind>
+}
