@@ -14,7 +14,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const here = dirname(fileURLToPath(import.meta.url))
@@ -47,15 +47,18 @@ const without = {
   server: 'its slower TypeScript twin takes over',
 }
 
-/** Undefined: built. Else in one line why not. */
+/**
+ * Undefined: built. Else in one line why not. All sources of an addon are compiled as one text: the headers of the C++ library,
+ * which are most of what a compiler reads here, are then read once. For native/server that is 7 s of processor time in place of 30.
+ */
 function compile(sources, target, compilers, more = []) {
   const include = headers()
   if (include === undefined) return 'the package node-api-headers is not installed (npm ci)'
   const draft = `${target}.${process.pid}`
+  const input = sources.map((file) => `#include "${relative(here, file)}"\n`).join('')
   for (const compiler of compilers) {
-    const run = spawnSync(compiler, [...flags, ...more, `-I${include}`, ...sources, '-o', draft], {
-      encoding: 'utf8',
-    })
+    const words = [...flags, ...more, `-I${include}`, '-iquote', here, '-x', 'c++', '-', '-o', draft]
+    const run = spawnSync(compiler, words, { encoding: 'utf8', input })
     if (run.error !== undefined) continue
     if (run.stderr !== '') process.stderr.write(run.stderr)
     if (run.status === 0) {

@@ -17,10 +17,9 @@
 
 namespace {
 
+using mapping::kPathMax;
 using mapping::Mapping;
 using mapping::Range;
-
-constexpr size_t kPathMax = 4096;
 
 // ArrayBuffers of one GiB at most: some supported versions of V8 allow no more than 4 GiB in one.
 constexpr size_t kWindow = size_t{1} << 30;

@@ -16,6 +16,9 @@
 
 namespace mapping {
 
+// Linux takes no longer path.
+constexpr size_t kPathMax = 4096;
+
 using Key = std::tuple<dev_t, ino_t, off_t, int64_t>;
 
 struct Mapping {

@@ -17,7 +17,7 @@
 
 namespace {
 
-constexpr size_t kPathMax = 4096;
+using mapping::kPathMax;
 
 // Results of `readSmall` where it read nothing.
 constexpr double kMissing = -1, kElsewhere = -2, kLarger = -3;
