@@ -1,23 +1,44 @@
 // Puts the program and each of its threads into one file of their own: dist/sluice.js and dist/workers/*.js. A start then reads some
 // fifteen files, where it would read a module of the sources more than a thousand times over, in a thread after the other.
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { dirname, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Packages that stay where they are: they carry addons, threads or scripts of their own, or few threads load them, late. */
-const external = [
-  'lmdb',
-  'node-sqlite3-wasm',
-  'piscina',
-  'pino',
-  'pg',
-  'ioredis',
-  'stripe',
-  'nodemailer',
-  'undici',
-]
+/** Packages that stay where they are, because they carry addons, threads or scripts of their own. */
+const external = ['lmdb', 'node-sqlite3-wasm', 'piscina']
+/**
+ * Packages of many files that most threads never use: they stay where they are, too, and each is read when one of its exports is
+ * first used. An import of a package is otherwise read at the start of the file, also where only a part that is loaded later has it.
+ */
+const late = ['pg', 'ioredis', 'stripe', 'nodemailer', 'undici']
+
+/** Replaces each late package by an object whose getters load it. */
+const latePackages = {
+  name: 'late packages',
+  setup({ onResolve, onLoad }) {
+    const names = new RegExp(`^(${late.join('|')})$`)
+    onResolve({ filter: names }, ({ path, namespace, kind }) =>
+      namespace === 'late' || kind === 'dynamic-import'
+        ? { path, external: true }
+        : { path, namespace: 'late' },
+    )
+    onLoad({ filter: names, namespace: 'late' }, ({ path }) => ({
+      contents: Object.keys(createRequire(import.meta.url)(path))
+        .map(
+          (key) =>
+            `Object.defineProperty(exports, '${key}', { enumerable: true, get: () => require('${path}')['${key}'] })\n`,
+        )
+        .join(''),
+      resolveDir: root,
+    }))
+  },
+}
+
+/** What bundled packages in the older form find Node's parts and the late packages with. */
+const withRequire = `import { createRequire as requireOf } from 'node:module'\nconst require = requireOf(import.meta.url)`
 
 /** Modules find files of the package from their own place. In a bundle each keeps the place that the compiler gave it. */
 const ownPlaces = (outdir) => ({
@@ -69,8 +90,9 @@ export async function bundleProgram() {
     build({
       entryPoints,
       outdir,
-      plugins: [ownPlaces(outdir)],
+      plugins: [latePackages, ownPlaces(outdir)],
       external,
+      banner: { js: withRequire },
       // The package's own imports name what is compiled already, whose places would be others.
       alias: { '#addon-signer': `${root}native/secp256k1/secp256k1.ts` },
       bundle: true,

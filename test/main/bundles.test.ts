@@ -1,4 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
+import { isBuiltin } from 'node:module'
 import t from 'tap'
 
 const dist = new URL('../../../dist/', import.meta.url)
@@ -24,6 +25,18 @@ t.test('of the languages of zod only English is taken along', async (t) => {
     )
     t.strictSame(
       languages.filter((it) => it !== 'en' && it !== 'index'),
+      [],
+      name,
+    )
+  }
+})
+
+t.test('packages that few threads use are not read at the start of a thread', async (t) => {
+  for (const name of bundles) {
+    const text = await readFile(new URL(name, dist), 'latin1')
+    const imported = [...text.matchAll(/^import\b[^\n]* from "([^"]+)";$/gm)].map(([, from = '']) => from)
+    t.strictSame(
+      imported.filter((from) => !isBuiltin(from) && from !== 'lmdb'),
       [],
       name,
     )
