@@ -1,6 +1,6 @@
-// Puts the program and each of its threads into one file of their own: dist/sluice.js and dist/workers/*.js. A start then reads some
-// fifteen files, where it would read a module of the sources more than a thousand times over, in a thread after the other.
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+// Puts each thread of the program into one file of its own (dist/workers/*.js), and its commands into dist/sluice.js and few parts
+// beside it. A start then reads some twenty files, where it would read a module of the sources more than a thousand times over.
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -82,14 +82,19 @@ export async function bundleClientCommands(outfile) {
 export async function bundleProgram() {
   const { build } = await import('esbuild')
   const workers = (await readdir(`${root}workers`)).map((name) => `${root}workers/${name}`)
+  // A command reads its own parts only; a thread reads nearly all of its file.
   const parts = [
-    [[`${root}src/cli/sluice.ts`], `${root}dist`],
-    [workers, `${root}dist/workers`],
+    [[`${root}src/cli/sluice.ts`], `${root}dist`, true],
+    [workers, `${root}dist/workers`, false],
   ]
-  const builds = parts.map(([entryPoints, outdir]) =>
+  for (const name of await readdir(`${root}dist`))
+    if (/^sluice-\w+\.js$/.test(name)) await rm(`${root}dist/${name}`)
+  const builds = parts.map(([entryPoints, outdir, splitting]) =>
     build({
       entryPoints,
       outdir,
+      splitting,
+      chunkNames: 'sluice-[hash]',
       plugins: [latePackages, ownPlaces(outdir)],
       external,
       banner: { js: withRequire },

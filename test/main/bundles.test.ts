@@ -4,7 +4,8 @@ import t from 'tap'
 
 const dist = new URL('../../../dist/', import.meta.url)
 const workers = (await readdir(new URL('workers/', dist))).map((name) => `workers/${name}`)
-const bundles = ['sluice.js', ...workers.filter((name) => name.endsWith('.js'))]
+const parts = (await readdir(dist)).filter((name) => /^sluice[\w-]*\.js$/.test(name))
+const bundles = [...parts, ...workers.filter((name) => name.endsWith('.js'))]
 
 t.test('what threads run is kept in one byte a character', async (t) => {
   t.ok(bundles.length > 10)
