@@ -9,6 +9,11 @@ export interface AllowanceOptions {
 
 const dayMs = 86_400_000
 
+interface Waiting {
+  readonly bytes: number
+  readonly go: () => void
+}
+
 /**
  * Bytes that may be sent: a token bucket that holds at most the tokens of one second, and a total for each day.
  * Requests are served in the order in which they came, so that no peer waits forever. The day's count is not kept
@@ -20,8 +25,8 @@ export class Allowance {
   #day = -1
   #dayBytes = 0
   #timer: Timer | undefined
-  /** Bounded by its callers: each peer has at most two runs in this queue. */
-  readonly #waiting: { readonly bytes: number; readonly go: () => void }[] = []
+  /** In the order of arrival. Bounded by its callers: each peer that is connected has a few entries in it. */
+  readonly #waiting = new Set<Waiting>()
 
   constructor(
     private readonly options: AllowanceOptions,
@@ -37,29 +42,39 @@ export class Allowance {
     return this.options.bytesPerDay > 0 && this.#dayBytes >= this.options.bytesPerDay
   }
 
-  /** Calls `go` when `bytes` may be sent: at once, inside this call, where nobody waits and there are enough. */
-  take(bytes: number, go: () => void): void {
-    this.#waiting.push({ bytes, go })
-    if (this.#waiting.length === 1) this.#serve()
+  /**
+   * Calls `go` when `bytes` may be sent: at once, inside this call, where nobody waits and there are enough. The result gives
+   * the request up: a peer that has left must not use bytes up that nobody sends.
+   */
+  take(bytes: number, go: () => void): () => void {
+    const waiting = { bytes, go }
+    this.#waiting.add(waiting)
+    if (this.#waiting.size === 1) this.#serve()
+    return () => this.#giveUp(waiting)
   }
 
   close(): void {
     this.#timer?.cancel()
-    this.#waiting.length = 0
+    this.#waiting.clear()
+  }
+
+  #giveUp(waiting: Waiting): void {
+    const [first] = this.#waiting
+    this.#waiting.delete(waiting)
+    if (first === waiting) this.#serve()
   }
 
   #serve(): void {
-    this.#timer?.cancel()
-    this.#timer = undefined
-    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+    for (const next of this.#waiting) {
       const waitMs = this.#waitMs(next.bytes)
+      this.#timer?.cancel()
       if (waitMs > 0) {
         this.#timer = this.clock.after(waitMs, () => this.#serve())
         return
       }
       this.#tokens -= next.bytes
       this.#dayBytes += next.bytes
-      this.#waiting.shift()
+      this.#waiting.delete(next)
       next.go()
     }
   }

@@ -4,8 +4,8 @@ import { type BlockSpan, pieceHeadBytes, writePieceHead } from './wire.js'
 
 /** What is shared by all peers of a seeder. */
 export interface BlockSenderParts {
-  /** Calls back when bytes may be sent. */
-  allow(bytes: number, go: () => void): void
+  /** Calls back when bytes may be sent. The result gives the request up. */
+  allow(bytes: number, go: () => void): () => void
   read(path: string, position: number, parts: readonly Uint8Array[]): Promise<boolean>
   /** A buffer of `runBytes`, to be given back. */
   borrow(): Buffer
@@ -18,11 +18,16 @@ const runBlocks = 8
 const runsMax = 2
 export const blockMaxBytes = 16 * 1024
 export const runBytes = runBlocks * (blockMaxBytes + pieceHeadBytes)
+/** Small answers (hashes, parts of the info dictionary) of one peer that wait for their turn; more are refused. */
+const smallMax = 8
 
-/** Sends one peer the blocks that it asks for, in order, as fast as it takes them. */
+/** Sends one peer the blocks that it asks for, in order, as fast as it takes them. All that it sends counts for the limits. */
 export class BlockSender {
   #runs = 0
   #queue: BlockSpan[] = []
+  /** What gives up the requests that wait for their turn. */
+  readonly #waits = new Set<() => void>()
+  #small = 0
 
   constructor(
     private readonly parts: BlockSenderParts,
@@ -45,6 +50,28 @@ export class BlockSender {
     this.#queue = this.#queue.filter((one) => !isSame(one, block))
   }
 
+  /** Whether another small answer has a place. */
+  get hasRoom(): boolean {
+    return this.#small < smallMax
+  }
+
+  /** Sends a small answer, where `hasRoom`. */
+  sendSmall(message: Buffer): void {
+    this.#small += 1
+    this.#await(message.length, () => {
+      this.#small -= 1
+      this.connection.send(message)
+      this.parts.sent(message.length)
+    })
+  }
+
+  /** The connection is over: nothing of it waits any more. */
+  close(): void {
+    this.#queue = []
+    for (const giveUp of this.#waits) giveUp()
+    this.#waits.clear()
+  }
+
   /** Removes the blocks that wait from the queue, and returns them. */
   clear(): readonly BlockSpan[] {
     const dropped = this.#queue
@@ -58,8 +85,21 @@ export class BlockSender {
       if (blocks.length === 0) return
       this.#runs += 1
       const bytes = blocks.reduce((sum, block) => sum + block.length, 0)
-      this.parts.allow(bytes, () => void this.#run(blocks, bytes))
+      this.#await(bytes, () => void this.#run(blocks, bytes))
     }
+  }
+
+  /** Calls `go` when so many bytes may be sent, unless the connection ends before. */
+  #await(bytes: number, go: () => void): void {
+    const wait: { isOver: boolean; giveUp: () => void } = { isOver: false, giveUp: () => undefined }
+    const giveUp = (): void => wait.giveUp()
+    wait.giveUp = this.parts.allow(bytes, () => {
+      wait.isOver = true
+      this.#waits.delete(giveUp)
+      go()
+    })
+    // It may have been called at once.
+    if (!wait.isOver) this.#waits.add(giveUp)
   }
 
   async #run(blocks: readonly BlockSpan[], bytes: number): Promise<void> {

@@ -61,20 +61,31 @@ export function decodeGreeting(payload: Buffer): ExtensionGreeting | undefined {
   }
 }
 
-/** The answer to a request for a part of the info dictionary, to be sent under the peer's id; undefined where it asks nothing. */
-export function answerMetadata(payload: Buffer, info: Buffer, id: number, give: boolean): Buffer | undefined {
+/** An answer to a request for a part of the info dictionary. */
+export interface MetadataAnswer {
+  /** The part is in it. */
+  readonly isGiven: boolean
+  /** Empty where nothing was asked. */
+  readonly message: Buffer
+}
+
+const noAnswer: MetadataAnswer = { isGiven: false, message: Buffer.alloc(0) }
+
+/** The answer to a request for a part of the info dictionary, to be sent under the peer's id. `give`: it may be given. */
+export function answerMetadata(payload: Buffer, info: Buffer, id: number, give: boolean): MetadataAnswer {
   const value = readBencode(payload, limits)?.value
-  if (!(value instanceof Map) || value.get('msg_type') !== 0) return undefined
+  if (!(value instanceof Map) || value.get('msg_type') !== 0) return noAnswer
   const part = value.get('piece')
-  if (typeof part !== 'number') return undefined
+  if (typeof part !== 'number') return noAnswer
   const isThere = give && part >= 0 && part * partBytes < info.length
   const head = new Map<string, Bencodable>([
     ['msg_type', isThere ? 1 : 2],
     ['piece', part],
   ])
-  if (!isThere) return encode.extended(id, encodeBencode(head))
+  if (!isThere) return { isGiven: false, message: encode.extended(id, encodeBencode(head)) }
   head.set('total_size', info.length)
-  return encode.extended(id, encodeBencode(head), info.subarray(part * partBytes, (part + 1) * partBytes))
+  const bytes = info.subarray(part * partBytes, (part + 1) * partBytes)
+  return { isGiven: true, message: encode.extended(id, encodeBencode(head), bytes) }
 }
 
 /** Addresses of peers in an exchange message, at most 50 of each kind. */

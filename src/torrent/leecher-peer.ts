@@ -1,4 +1,5 @@
 import type { Clock } from '../actor/clock.js'
+import { bytesPerSecondMin, SenderPace } from '../http/sender-pace.js'
 import type { PeerAddress } from './compact-peers.js'
 import { decodeExchange, decodeGreeting, encodeGreeting, ownIds } from './extension.js'
 import type { ConnectionEnd, PeerConnection, PeerHandler } from './peer-connection.js'
@@ -24,8 +25,10 @@ export interface DownloadParts {
 
 /** Blocks asked for at once: 2 MiB. */
 const askedMax = 128
-/** A peer that was asked and sends nothing for so long is dropped. */
+/** A peer that was asked and sends nothing for so long is dropped, or a little later one that sends very little. */
 const silentMs = 30_000
+/** Questions between two ticks that messages without a block set off: each looks through the missing pieces. */
+const spurredMax = 4
 /** A piece that a peer has been loading for so long is asked for from a second peer too. */
 export const patienceMs = 5000
 /** Peer exchange messages that are read from one peer, at most. */
@@ -45,7 +48,8 @@ export class LeecherPeer implements PeerHandler {
   #isChoked = true
   #exchanges = 0
   #asked = 0
-  #heardMs: number
+  #spurred = 0
+  readonly #pace: SenderPace
   readonly #intakes = new Map<number, IncomingPiece>()
 
   constructor(
@@ -54,7 +58,8 @@ export class LeecherPeer implements PeerHandler {
     private readonly infohash: Buffer,
   ) {
     this.#has = new Uint8Array(parts.store.torrent.pieces)
-    this.#heardMs = this.sentMs = parts.clock.monotonic()
+    this.sentMs = parts.clock.monotonic()
+    this.#pace = new SenderPace({ stallMs: silentMs, bytesPerSecondMin }, parts.clock)
   }
 
   /** The connection is open; this side sends its handshake first. */
@@ -84,9 +89,7 @@ export class LeecherPeer implements PeerHandler {
         return this.#block(message.piece, message.begin, message.bytes)
       case 'unchoke':
         this.#isChoked = false
-        this.#heardMs = this.parts.clock.monotonic()
-        this.ask()
-        return undefined
+        break
       case 'choke':
         this.#isChoked = true
         this.#drop()
@@ -99,6 +102,7 @@ export class LeecherPeer implements PeerHandler {
       case 'have':
         if (message.piece >= this.#has.length) return 'garbage'
         this.#has[message.piece] = 1
+        if (this.parts.store.has(message.piece)) return undefined
         break
       case 'bitfield':
         if (!this.#readBits(message.bits)) return 'garbage'
@@ -108,8 +112,14 @@ export class LeecherPeer implements PeerHandler {
       default:
         return undefined
     }
-    this.ask()
+    this.#spur()
     return undefined
+  }
+
+  /** Asks now, where that was not done too often since the last tick; a flood of messages waits for the next one. */
+  #spur(): void {
+    this.#spurred += 1
+    if (this.#spurred <= spurredMax) this.ask()
   }
 
   onClose(reason: ConnectionEnd): void {
@@ -127,7 +137,7 @@ export class LeecherPeer implements PeerHandler {
         patienceMs,
       )
       if (intake === undefined) return
-      if (this.#asked === 0) this.#heardMs = clock.monotonic()
+      this.#pace.wait()
       this.#intakes.set(intake.piece, intake)
       this.#asked += intake.blocks
       this.connection.send(Buffer.concat(blocksOf(intake).map((block) => encode.request(block))))
@@ -138,7 +148,8 @@ export class LeecherPeer implements PeerHandler {
   tick(now: number): void {
     this.connection.tick(now)
     if (this.connection.isOver) return
-    if (this.#asked > 0 && now - this.#heardMs > silentMs) this.connection.end('stalled')
+    this.#spurred = 0
+    if (this.#asked > 0 && this.#pace.leftMs <= 0) this.connection.end('stalled')
     else this.ask()
   }
 
@@ -148,7 +159,9 @@ export class LeecherPeer implements PeerHandler {
     if (intake === undefined) return undefined
     if (!this.parts.store.take(intake, begin, bytes)) return 'garbage'
     this.#asked -= 1
-    this.#heardMs = this.sentMs = this.parts.clock.monotonic()
+    this.sentMs = this.parts.clock.monotonic()
+    this.#pace.came(bytes.length)
+    if (this.#asked > 0) this.#pace.wait()
     this.isUseful = true
     this.parts.received(bytes.length)
     if (intake.missing === 0) {
@@ -169,7 +182,8 @@ export class LeecherPeer implements PeerHandler {
     // A peer rejects after a choke, or because it does not have the piece: its other blocks will not come either.
     this.#forget(intake)
     if (!this.#isChoked) this.#has[piece] = 0
-    this.parts.moved()
+    // Other peers may take the piece at their next tick.
+    this.#spur()
     return undefined
   }
 
@@ -197,6 +211,7 @@ export class LeecherPeer implements PeerHandler {
   #forget(intake: IncomingPiece): void {
     this.#intakes.delete(intake.piece)
     this.#asked -= intake.missing
+    if (this.#asked === 0) this.#pace.came(0)
     this.parts.store.abandon(intake)
   }
 }

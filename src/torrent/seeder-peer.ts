@@ -38,6 +38,8 @@ export interface SeederParts extends BlockSenderParts {
   readonly peerId: Buffer
   /** Where this side listens; 0: nowhere. */
   readonly port: number
+  /** The bytes of the day are used up. */
+  readonly isSpent: boolean
   find(infohash: Buffer): Seeded | undefined
   /** True where this peer may ask for blocks: it holds an upload slot from then on. */
   admit(peer: SeederPeer): boolean
@@ -137,7 +139,7 @@ export class SeederPeer implements PeerHandler {
   }
 
   onClose(reason: ConnectionEnd): void {
-    this.#sender?.clear()
+    this.#sender?.close()
     this.parts.release(this)
     this.parts.onPeerClosed(this, reason)
   }
@@ -207,10 +209,18 @@ export class SeederPeer implements PeerHandler {
   }
 
   #askedHashes(span: HashSpan, { hashes }: Seeded): void {
-    // Not answered while the peer does not read: otherwise answers would fill the memory.
-    const room = this.connection.unsentBytes < 64 * 1024
-    const found = room ? hashes.answer(span) : undefined
-    this.connection.send(found === undefined ? encode.hashReject(span) : encode.hashes(span, found))
+    const found = this.#mayAnswer ? hashes.answer(span) : undefined
+    if (found === undefined) this.connection.send(encode.hashReject(span))
+    else this.#sender?.sendSmall(encode.hashes(span, found))
+  }
+
+  /**
+   * Not while the peer does not read, since answers would fill the memory; nor while its answers wait for their turn, or the
+   * bytes of the day are used up.
+   */
+  get #mayAnswer(): boolean {
+    const isReading = this.connection.unsentBytes < 64 * 1024
+    return isReading && this.#sender?.hasRoom === true && !this.parts.isSpent
   }
 
   #extended(id: number, payload: Buffer, { torrent }: Seeded): ConnectionEnd | undefined {
@@ -221,9 +231,9 @@ export class SeederPeer implements PeerHandler {
       this.#exchangeId = greeting.pex
       this.listens = greeting.port === 0 ? undefined : { host: this.host, port: greeting.port }
     } else if (id === ownIds.metadata && this.#metadataId !== 0) {
-      const room = this.connection.unsentBytes < 64 * 1024
-      const answer = answerMetadata(payload, torrent.info, this.#metadataId, room)
-      if (answer !== undefined) this.connection.send(answer)
+      const { isGiven, message } = answerMetadata(payload, torrent.info, this.#metadataId, this.#mayAnswer)
+      if (isGiven) this.#sender?.sendSmall(message)
+      else if (message.length > 0) this.connection.send(message)
     }
     return undefined
   }

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import { RateWindow } from '../actor/rate-window.js'
+import { networkOfAddress } from '../format/ip.js'
 import { sourceOf } from './address-source.js'
 import { Allowance, type AllowanceOptions } from './allowance.js'
 import { runBytes } from './block-sender.js'
@@ -34,7 +35,7 @@ const openFilesMax = 300
 /** Buffers kept for the next run; 128 KiB each. */
 const buffersKept = 64
 const exchangeEveryTicks = 60
-/** Secrets of encrypted connections: at 0.25 ms each, a flood of them takes 2.5 % of a core. */
+/** Secrets of encrypted connections, each network: at 0.25 ms each, a flood of them takes 2.5 % of a core. */
 const secretTurns = { windowMs: 10_000, each: 20, all: 1000 }
 
 /**
@@ -134,8 +135,12 @@ export class Seeder implements SeederParts {
     if (this.#unchoked.delete(peer)) this.#fillSlots()
   }
 
-  allow(bytes: number, go: () => void): void {
-    this.#allowance.take(bytes, go)
+  get isSpent(): boolean {
+    return this.#allowance.isSpent
+  }
+
+  allow(bytes: number, go: () => void): () => void {
+    return this.#allowance.take(bytes, go)
   }
 
   read(path: string, position: number, parts: readonly Uint8Array[]): Promise<boolean> {
@@ -173,7 +178,8 @@ export class Seeder implements SeederParts {
       if (peer.source === source) same += 1
       if (peer.seeded === undefined) silent.push(peer)
     }
-    if (this.#peers.size >= this.options.peersMax || same >= this.options.peersPerAddressMax) {
+    const network = networkOfAddress(host)
+    if (same >= this.options.peersPerAddressMax || !this.#hasPlace(network)) {
       socket.on('error', () => 'it is ended anyway')
       socket.destroy()
       this.#count('full')
@@ -184,12 +190,30 @@ export class Seeder implements SeederParts {
     const peer = new SeederPeer(this, host, source)
     const parts: MseResponderParts = {
       unveil: (veiled) => this.#veiled.get(veiled.toString('latin1')),
-      mayAgree: () => this.#secrets.take(source),
+      mayAgree: () => this.#secrets.take(network),
     }
     const agreement = new MseResponder(this.options.encryption, parts)
     peer.connection = new PeerConnection(socket, this.options.line, this.clock, peer, agreement)
     this.#peers.add(peer)
     this.meters.of('torrent_peers').set(this.#peers.size)
+  }
+
+  /**
+   * Whether there is a place for one more of a network. Where all are taken, the network that has most of them gives one up, so
+   * that a party with many addresses cannot keep others out: the youngest without an upload slot, or else the youngest.
+   */
+  #hasPlace(network: string): boolean {
+    if (this.#peers.size < this.options.peersMax) return true
+    const networks = new Map<string, SeederPeer[]>()
+    for (const peer of this.#peers) {
+      const its = networkOfAddress(peer.host)
+      networks.set(its, [...(networks.get(its) ?? []), peer])
+    }
+    const [largest = []] = [...networks.values()].sort((one, other) => other.length - one.length)
+    if (largest.length <= (networks.get(network)?.length ?? 0) + 1) return false
+    const youngest = largest.findLast((peer) => !this.#unchoked.has(peer)) ?? largest.at(-1)
+    youngest?.connection.end('full')
+    return true
   }
 
   #tick(): void {

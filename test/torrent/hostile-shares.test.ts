@@ -1,0 +1,158 @@
+/** Peers that want what belongs to all: the places, the bytes of the limit, the time of the thread. */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { Download, downloadDefaults } from '../../src/torrent/download.js'
+import { type DownloadParts, LeecherPeer } from '../../src/torrent/leecher-peer.js'
+import { connectionDefaults, type PeerConnection } from '../../src/torrent/peer-connection.js'
+import { PieceStore } from '../../src/torrent/piece-store.js'
+import { encode, encodeHandshake } from '../../src/torrent/wire.js'
+import { eventually } from '../eventually.js'
+import { HandClock } from '../http/hand-clock.js'
+import { plantBand, sameFiles, type seederOptions, startSeeder } from './swarm-rig.js'
+
+type Band = Awaited<ReturnType<typeof plantBand>>
+
+const downloading = { ...downloadDefaults, webAfterMs: 60_000, line: connectionDefaults, isNear: true }
+
+async function stage(t: Test, options: Partial<typeof seederOptions>) {
+  const outer = t.testdir()
+  const band = await plantBand(join(outer, 'band'), { a: randomBytes(300_000) })
+  const { port, meters } = await startSeeder(t, [band], options)
+  const open = async (localAddress = '127.0.0.1'): Promise<Socket> => {
+    const socket = connect({ host: '127.0.0.1', port, localAddress })
+    socket.on('error', () => 'the seeder hung up')
+    t.teardown(() => socket.destroy())
+    await once(socket, 'connect')
+    socket.write(encodeHandshake(band.torrent.infohashV1, randomBytes(20)))
+    await once(socket, 'readable')
+    return socket
+  }
+  return { outer, band, port, meters, open }
+}
+
+t.test('who asks and leaves uses up nothing of the limit', async (t) => {
+  const { outer, band, port, open } = await stage(t, {
+    upload: { bytesPerSecond: 200_000, bytesPerDay: 2_000_000 },
+  })
+  const requests = Array.from({ length: 16 }, (_, at) =>
+    encode.request({ piece: 0, begin: at * 16384, length: 16384 }),
+  )
+  for (let times = 0; times < 20; times += 1) {
+    const socket = await open()
+    socket.write(Buffer.concat([encode.plain('interested'), ...requests]))
+    await pause(5)
+    socket.destroy()
+  }
+  const startedMs = systemClock.monotonic()
+  const got = new Download(band.torrent, join(outer, 'got'), downloading, systemClock, randomBytes(20))
+  got.heardOf([{ host: '127.0.0.1', port }])
+  await got.run()
+  sameFiles(t, band.files, join(outer, 'got'))
+  const tookMs = systemClock.monotonic() - startedMs
+  t.ok(tookMs < 8000, `300 KB at 200 KB/s, behind 5 MB that nobody waits for: ${tookMs} ms`)
+})
+
+t.test('parts of the info dictionary count for the limit', async (t) => {
+  const { open, meters } = await stage(t, { upload: { bytesPerSecond: 0, bytesPerDay: 20_000 } })
+  const socket = await open()
+  let bytes = 0
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+  })
+  const greeting = encode.extended(0, Buffer.from('d1:md11:ut_metadatai3eee'))
+  const wanted = encode.extended(1, Buffer.from('d8:msg_typei0e5:piecei0ee'))
+  socket.write(Buffer.concat([greeting, ...new Array<Buffer>(2000).fill(wanted)]))
+  await eventually(() => bytes > 60_000)
+  const sent = meters.total('torrent_sent_bytes_total')
+  t.ok(sent >= 20_000 && sent < 22_000, `${sent} of 20,000 bytes a day`)
+  t.ok(bytes < 150_000, `the others are refused in few bytes: ${bytes}`)
+})
+
+t.test('where all places are taken, the network that has most of them makes room', async (t) => {
+  const { open, meters } = await stage(t, { peersMax: 8, peersPerAddressMax: 2 })
+  const crowd = await Promise.all(
+    [2, 3, 4, 5].flatMap((last) => [last, last]).map((last) => open(`127.0.0.${last}`)),
+  )
+  for (const last of [1, 1, 2, 2]) t.ok((await open(`127.0.1.${last}`)).bytesRead > 0, 'another network')
+  t.equal(meters.total('torrent_peers'), 8)
+  for (const socket of crowd) socket.resume()
+  await eventually(() => crowd.filter(({ destroyed }) => destroyed).length === 4)
+  const more = await open('127.0.1.3').catch(() => undefined)
+  t.equal(more?.bytesRead ?? 0, 0, 'both have their half')
+})
+
+/** A server that sends `words` behind its handshake. */
+async function hostile(t: Test, band: Band, words: readonly Buffer[]): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on('error', () => 'the leecher hung up')
+    socket.once('data', () => {
+      socket.write(Buffer.concat([encodeHandshake(band.torrent.infohashV1, randomBytes(20)), ...words]))
+    })
+    socket.resume()
+    t.teardown(() => socket.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return (server.address() as AddressInfo).port
+}
+
+t.test('a flood of messages makes a leecher look for pieces no more often', async (t) => {
+  const outer = t.testdir()
+  const band = await plantBand(join(outer, 'band'), { a: randomBytes(300_000) })
+  const flood = [encode.plain('unchoke'), encode.have(0), encode.plain('have-none'), encode.plain('unchoke')]
+  const port = await hostile(t, band, new Array<Buffer[]>(3000).fill(flood).flat())
+  const got = new Download(band.torrent, join(outer, 'got'), downloading, systemClock, randomBytes(20))
+  let looks = 0
+  const start = got.store.start.bind(got.store)
+  got.store.start = (...about) => {
+    looks += 1
+    return start(...about)
+  }
+  got.heardOf([{ host: '127.0.0.1', port }])
+  const running = got.run().catch(() => 'stopped')
+  await eventually(() => looks > 0)
+  await pause(300)
+  t.ok(looks < 40, `12,000 messages set off ${looks} looks`)
+  got.stop()
+  await running
+})
+
+t.test('a peer that sends a block now and then does not keep its pieces', async (t) => {
+  const outer = t.testdir()
+  const band = await plantBand(join(outer, 'band'), { a: randomBytes(300_000) })
+  const clock = new HandClock()
+  const store = new PieceStore(band.torrent, join(outer, 'got'), 32 << 20)
+  await store.prepare()
+  const ended: string[] = []
+  const parts: DownloadParts = {
+    clock,
+    store,
+    peerId: randomBytes(20),
+    received: () => undefined,
+    moved: () => undefined,
+    failed: (error) => t.fail(error.message),
+    heardOf: () => undefined,
+    onPeerClosed: () => undefined,
+  }
+  const peer = new LeecherPeer(parts, { host: '127.0.0.1', port: 1 }, band.torrent.infohashV1)
+  const line: Pick<PeerConnection, 'send' | 'tick' | 'end' | 'isOver'> = {
+    send: () => undefined,
+    tick: () => undefined,
+    end: (reason) => ended.push(reason),
+    isOver: false,
+  }
+  peer.connection = line as PeerConnection
+  peer.onMessage({ kind: 'have-all' })
+  peer.onMessage({ kind: 'unchoke' })
+  for (let block = 0; block < 10 && ended.length === 0; block += 1) {
+    clock.jump(20_000)
+    peer.tick(clock.monotonic())
+    peer.onMessage({ kind: 'piece', piece: 0, begin: block * 16384, bytes: randomBytes(16384) })
+  }
+  t.same(ended, ['stalled'])
+})
