@@ -8,7 +8,13 @@ export interface RateWindowOptions {
   readonly all: number
 }
 
-/** Limits how often something may be done in each window of time, for each source and for all sources together. */
+/** The second half of all is for sources that have taken less than this part of what each may have. */
+const modestPart = 10
+
+/**
+ * Limits how often something may be done in each window of time, for each source and for all sources together. Sources that take
+ * all they may use up half of what all may have; the other half is left for those who want little.
+ */
 export class RateWindow {
   readonly #taken = new Map<string, number>()
   #all = 0
@@ -29,7 +35,8 @@ export class RateWindow {
       this.#all = 0
     }
     const taken = this.#taken.get(who) ?? 0
-    if (taken >= each || this.#all >= all) return false
+    const most = this.#all * 2 < all ? each : Math.max(1, Math.floor(each / modestPart))
+    if (taken >= most || this.#all >= all) return false
     this.#taken.set(who, taken + 1)
     this.#all += 1
     return true

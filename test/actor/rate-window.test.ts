@@ -4,9 +4,16 @@ import { HandClock } from '../http/hand-clock.js'
 
 t.test('so many in a window for each, and for all', async (t) => {
   const clock = new HandClock()
-  const window = new RateWindow({ windowMs: 1000, each: 2, all: 3 }, clock)
+  const window = new RateWindow({ windowMs: 1000, each: 2, all: 4 }, clock)
   const take = (...names: string[]): boolean[] => names.map((name) => window.take(name))
   t.same(take('a', 'a', 'a', 'b', 'b'), [true, true, false, true, false])
   clock.turn(1000)
-  t.same(take('a', 'b', 'c', 'd'), [true, true, true, false])
+  t.same(take('a', 'b', 'c', 'd', 'e'), [true, true, true, true, false])
+})
+
+t.test('sources that take all they can leave some for a newcomer', async (t) => {
+  const window = new RateWindow({ windowMs: 1000, each: 100, all: 1000 }, new HandClock())
+  for (let source = 0; source < 40; source += 1)
+    for (let time = 0; time < 200; time += 1) window.take(`s${source}`)
+  t.ok(window.take('newcomer'))
 })
