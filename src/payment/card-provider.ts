@@ -1,4 +1,5 @@
 import type { Refusal } from '../format/refusal.js'
+import type { RecordChange } from '../ledger/port.js'
 import type { Currency } from './rates.js'
 
 /** A page, or a form in the client's own page, where a card is charged. */
@@ -70,4 +71,6 @@ export interface CardProvider {
   find(payment: string): Promise<CardTaken | undefined | Refusal>
   /** Sends a payment back, once. */
   refund(payment: string): Promise<true | Refusal>
+  /** What is written when a quote that was never paid is removed. Absent: the provider keeps nothing here. */
+  gone?(quoteId: string): Promise<readonly RecordChange[]>
 }

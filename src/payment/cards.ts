@@ -1,9 +1,16 @@
-import { randomUUID } from 'node:crypto'
 import type { Log } from '../actor/log.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { isRejected, type LedgerRecord, type MoneyLedger, type RecordChange } from '../ledger/port.js'
 import type { MoveOrder } from '../ledger/transfer.js'
 import { historyRecord } from './accounts.js'
+import {
+  type BegunQuote,
+  begun,
+  begunNoMore,
+  forgetBegun,
+  quoteKind as kind,
+  oldestDueMs,
+} from './begun-quotes.js'
 import type { CardEvent, CardProvider, PaymentSession, SessionWish } from './card-provider.js'
 import { cardDayKind, dayRecord } from './days.js'
 import { type Gift, giftAccount, giftKind } from './gifts.js'
@@ -11,6 +18,7 @@ import { NamePurchases } from './name-purchases.js'
 import { giftMail } from './outbox.js'
 import { type Denied, isDenied } from './port.js'
 import type { Promotions } from './promotions.js'
+import { QuoteIds } from './quote-ids.js'
 import type { Quotes } from './quotes.js'
 import type { Currency } from './rates.js'
 import type { Adjustment } from './tariff.js'
@@ -41,7 +49,6 @@ export interface CardQuote {
   readonly purchase?: { readonly nonce: string; readonly name: string }
 }
 
-const kind = 'card-quote'
 /** Payment of the provider to its quote: what is taken back is named by the payment only. */
 const paymentKind = 'card-payment'
 /** Payments that were taken back before they were told of: events come in any order. */
@@ -75,7 +82,11 @@ export interface CardParts {
 
 /** Card payments: a quote is promised, the provider takes the money and says so, and the quote is credited once. */
 export class Cards {
-  constructor(private readonly parts: CardParts) {}
+  readonly #ids: QuoteIds
+
+  constructor(private readonly parts: CardParts) {
+    this.#ids = new QuoteIds(parts.ledger)
+  }
 
   get provider(): CardProvider {
     return this.parts.provider
@@ -93,7 +104,7 @@ export class Cards {
     if (isRefusal(priced) || isDenied(priced)) return priced
     const { winc, adjustments, fees, actualPaymentAmount: amount, quotedPaymentAmount: quotedAmount } = priced
     const quote: CardQuote = {
-      id: randomUUID(),
+      id: await this.#ids.make(),
       state: 'open',
       destination,
       destinationType: wish.destinationType,
@@ -112,7 +123,7 @@ export class Cards {
     // The quote first: a payment for a quote that nobody knows would have to be sent back.
     await ledger.commit({
       transfers: [],
-      records: [{ kind, key: quote.id, value: JSON.stringify(quote), expected: 0 }, ...kept],
+      records: [{ kind, key: quote.id, value: JSON.stringify(quote), expected: 0 }, begun(quote), ...kept],
     })
     const session = await provider.open({ ...given, quoteId: quote.id, amount, expiresMs: quote.expiresMs })
     return isRefusal(session) ? session : { quote, session }
@@ -123,6 +134,11 @@ export class Cards {
     return stored === undefined ? undefined : read(stored)
   }
 
+  /** Whether a quote of this name was one of this ledger, kept or not. */
+  isOwn(id: string): Promise<boolean> {
+    return this.#ids.isOwn(id)
+  }
+
   /** What the provider says has happened. The same event may come often, late, and in any order. */
   async hear(event: CardEvent): Promise<void> {
     if (event.kind === 'other') return
@@ -130,6 +146,8 @@ export class Cards {
       const stored = await this.parts.ledger.record(kind, await this.#quoteOf(event))
       if (stored === undefined) {
         if (event.kind === 'disputed' && !(await this.#remembered(event))) continue
+        if (event.kind === 'paid' && (await this.#ids.isOwn(event.quoteId)))
+          return this.#sendBack(event.payment)
         this.parts.log.warn({ event }, 'a card payment belongs to no quote: nothing is credited for it')
         return
       }
@@ -157,6 +175,38 @@ export class Cards {
     }
   }
 
+  /** A payment for a quote that was over so long ago that it is not kept any more. */
+  async #sendBack(payment: string): Promise<void> {
+    const { ledger, log } = this.parts
+    if ((await ledger.record(takenKind, payment)) !== undefined) return
+    log.warn({ payment }, 'a card payment is refunded: its quote was over long ago')
+    await this.#refund(payment)
+    const value = JSON.stringify('the quote was over')
+    await ledger.commit({ transfers: [], records: [{ kind: takenKind, key: payment, value }] })
+  }
+
+  /** The provider sends a payment back once, however often it is asked. */
+  async #refund(payment: string): Promise<void> {
+    const sent = await this.parts.provider.refund(payment)
+    if (isRefusal(sent))
+      throw new Error(`the card payment ${payment} could not be sent back: ${sent.message}`)
+  }
+
+  /** Since when quotes were begun that nobody has paid, and that can be removed; undefined: there are none. */
+  async unpaidSinceMs(): Promise<number | undefined> {
+    const overMs = await oldestDueMs(this.parts.ledger, this.parts.now())
+    return overMs === undefined ? undefined : overMs - quoteLifeMs - graceMs
+  }
+
+  /** Removes quotes that nobody has paid, with what belongs to them. Resolves with how many. */
+  forget(also: (quote: BegunQuote) => Promise<readonly RecordChange[]>): Promise<number> {
+    const { ledger, now, provider } = this.parts
+    return forgetBegun(ledger, now(), async (quote) => [
+      ...(await also(quote)),
+      ...((await provider.gone?.(quote.id)) ?? []),
+    ])
+  }
+
   async #quoteOf({ quoteId, payment }: Exclude<CardEvent, { kind: 'other' }>): Promise<string> {
     if (quoteId !== '') return quoteId
     const found = await this.parts.ledger.record(paymentKind, payment)
@@ -173,13 +223,13 @@ export class Cards {
   }
 
   async #paid(stored: LedgerRecord, quote: CardQuote, event: CardEvent & { kind: 'paid' }): Promise<boolean> {
-    const { ledger, provider, now, log, promotions, wallets } = this.parts
+    const { ledger, now, log, promotions, wallets } = this.parts
     if (quote.state !== 'open') return true
     const { payment } = event
     const taken = await ledger.record(takenKind, payment)
     if (taken !== undefined) {
       const next: CardQuote = { ...quote, state: 'disputed', payment, why: JSON.parse(taken.value) as string }
-      return !isRejected(await ledger.commit({ transfers: [], records: [changed(stored, next)] }))
+      return !isRejected(await ledger.commit({ transfers: [], records: ended(stored, next) }))
     }
     // What counts is when the card was charged, and not when we heard of it: nobody may have listened meanwhile.
     const isLate = quote.expiresMs + graceMs < (event.paidMs ?? now())
@@ -189,23 +239,21 @@ export class Cards {
     if (isLate || isOther || isDenied(uses)) {
       const why = isLate ? 'the quote was over' : isDenied(uses) ? uses.text : 'it is another amount'
       log.warn({ quote: quote.id, payment, why }, 'a card payment is refunded')
-      // Asked for before it is written down: the provider sends a payment back once, however often it is asked.
-      const sent = await provider.refund(payment)
-      if (isRefusal(sent))
-        throw new Error(`the card payment ${payment} could not be sent back: ${sent.message}`)
+      // Asked for before it is written down.
+      await this.#refund(payment)
       return !isRejected(
         await ledger.commit({
           transfers: [],
-          records: [changed(stored, { ...quote, state: 'refunded', payment, why })],
+          records: ended(stored, { ...quote, state: 'refunded', payment, why }),
         }),
       )
     }
     const { transfers, records } = await this.#crediting(quote, payment)
     const named = { kind: paymentKind, key: payment, value: JSON.stringify(quote.id) }
     const untaken = { kind: takenKind, key: payment, value: undefined, expected: 0 }
-    const record = changed(stored, { ...quote, state: 'paid', payment })
+    const paid = ended(stored, { ...quote, state: 'paid', payment })
     return !isRejected(
-      await ledger.commit({ transfers, records: [record, named, untaken, ...uses, ...records] }),
+      await ledger.commit({ transfers, records: [...paid, named, untaken, ...uses, ...records] }),
     )
   }
 
@@ -275,7 +323,7 @@ export class Cards {
     const next: CardQuote = { ...quote, state: 'disputed', payment: event.payment, why: event.reason }
     // Told before the payment itself: that one is then not credited.
     if (quote.state === 'open')
-      return !isRejected(await ledger.commit({ transfers: [], records: [changed(stored, next)] }))
+      return !isRejected(await ledger.commit({ transfers: [], records: ended(stored, next) }))
     const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
     const redeemed = gift === undefined ? undefined : (JSON.parse(gift.value) as Gift)
     const isOpen = redeemed?.state === 'open'
@@ -308,6 +356,11 @@ export class Cards {
 
 function read(stored: LedgerRecord): CardQuote {
   return JSON.parse(stored.value) as CardQuote
+}
+
+/** What became of a quote that was open. */
+function ended(stored: LedgerRecord, next: CardQuote): readonly RecordChange[] {
+  return [changed(stored, next), begunNoMore(next)]
 }
 
 function changed({ key, version }: LedgerRecord, next: CardQuote): RecordChange {

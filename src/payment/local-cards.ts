@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Refusal, refuse } from '../format/refusal.js'
-import type { MoneyLedger } from '../ledger/port.js'
+import type { MoneyLedger, RecordChange } from '../ledger/port.js'
 import type {
   CardEvent,
   CardPage,
@@ -18,6 +18,8 @@ export interface LocalSession extends SessionWish {
 }
 
 const kind = 'card-session'
+/** A quote to its session. */
+const quoteKind = 'card-session-of'
 const pageMax = 500
 
 /** Test cards: what a card number leads to. */
@@ -40,7 +42,7 @@ export class LocalCards implements CardProvider {
   async open(wish: SessionWish): Promise<PaymentSession> {
     const id = `local_${randomBytes(16).toString('hex')}`
     const session: LocalSession = { ...wish, id, state: 'open' }
-    await this.#put(session)
+    await this.#put(session, [{ kind: quoteKind, key: wish.quoteId, value: JSON.stringify(id) }])
     const isPage = wish.method === 'checkout-session' && wish.uiMode === 'hosted'
     const secret = isPage ? null : `${id}_secret_${randomBytes(12).toString('hex')}`
     return {
@@ -105,10 +107,20 @@ export class LocalCards implements CardProvider {
     return { entries, ...(last === undefined ? {} : { next: last }) }
   }
 
-  async #put(session: LocalSession): Promise<void> {
+  /** A session that is charged at this moment stays: its payment is sent back. */
+  async gone(quoteId: string): Promise<readonly RecordChange[]> {
+    const named = await this.ledger.record(quoteKind, quoteId)
+    if (named === undefined) return []
+    const stored = await this.ledger.record(kind, JSON.parse(named.value) as string)
+    const name: RecordChange = { kind: quoteKind, key: quoteId, value: undefined }
+    if (stored === undefined || (JSON.parse(stored.value) as LocalSession).state !== 'open') return [name]
+    return [name, { kind, key: stored.key, value: undefined, expected: stored.version }]
+  }
+
+  async #put(session: LocalSession, also: readonly RecordChange[] = []): Promise<void> {
     await this.ledger.commit({
       transfers: [],
-      records: [{ kind, key: session.id, value: JSON.stringify(session) }],
+      records: [{ kind, key: session.id, value: JSON.stringify(session) }, ...also],
     })
   }
 }

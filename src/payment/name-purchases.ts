@@ -147,6 +147,13 @@ export class NamePurchases {
     return { kind, key: order.nonce, value: JSON.stringify(purchase), expected: 0 }
   }
 
+  /** What is written when the quote of a purchase is removed, because nobody has paid it. */
+  async unquoted(nonce: string): Promise<readonly RecordChange[]> {
+    const stored = await this.parts.ledger.record(kind, nonce)
+    if (stored === undefined || read(stored).state !== 'quoted') return []
+    return [{ kind, key: nonce, value: undefined, expected: stored.version }]
+  }
+
   /** The card was charged and its credits are in the wallet of the owner: what is written with them. */
   static due(nonce: string): RecordChange {
     return { kind: pendingKind, key: nonce, value: '1' }

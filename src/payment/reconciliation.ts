@@ -159,7 +159,7 @@ export class Reconciler {
     const { cards, log } = this.parts
     const { quoteId, payment, amount, currency, paidMs, isRefunded, isDisputed } = taken
     const before = await cards.find(quoteId)
-    if (before === undefined) return found.add('card', payment, 'paid there, and no quote here')
+    if (before === undefined) return this.#unquoted(taken, found)
     try {
       if (before.state === 'open' && !isRefunded)
         await cards.hear({ kind: 'paid', quoteId, payment, amount, currency, paidMs })
@@ -178,6 +178,22 @@ export class Reconciler {
       found.add('card', payment, 'not sent back there')
     if (state === 'paid' && (quote.amount !== amount || quote.currency !== currency))
       found.add('card', payment, `${amount} ${currency} there, ${quote.amount} ${quote.currency} here`)
+  }
+
+  /** A payment for a quote that is not kept any more is sent back, where it was one of ours. */
+  async #unquoted(
+    { quoteId, payment, amount, currency, paidMs, isRefunded }: CardTaken,
+    found: Findings,
+  ): Promise<void> {
+    const { cards, log } = this.parts
+    if (!(await cards.isOwn(quoteId))) return found.add('card', payment, 'paid there, and no quote here')
+    if (isRefunded) return
+    try {
+      await cards.hear({ kind: 'paid', quoteId, payment, amount, currency, paidMs })
+    } catch (error) {
+      log.error({ err: error, payment }, 'a card payment whose quote is over could not be sent back')
+      found.add('card', payment, 'paid there, its quote was over, and not sent back')
+    }
   }
 
   async #chains(day: string, found: Findings): Promise<void> {

@@ -90,9 +90,10 @@ const mailEveryMs = 15_000
 const reconcileEveryMs = 15 * 60_000
 const forgetEveryMs = 60_000
 const settleEveryMs = 60_000
+const quotesEveryMs = 3600_000
 /** A signature takes up to half a millisecond: all of them together at most half of the thread. */
 const signedRequests = { windowMs: 1000, each: 100, all: 1000 }
-/** A card payment that was begun takes 2 KiB of the ledger, paid or not, and a session of the provider. */
+/** A card payment that was begun takes 2 KiB of the ledger for some hours, and a session of the provider. */
 const keptAnswers = { windowMs: 60_000, each: 60, all: 20_000 }
 
 /** The payment service on one thread: its routes, and what the upload service asks by message. */
@@ -214,6 +215,7 @@ export class PaymentService {
       clock.every(signEveryMs, () => this.#background('signature', ledger.signHead())),
       clock.every(mailEveryMs, () => this.#background('mail', this.outbox.work())),
       clock.every(forgetEveryMs, () => this.#background('owners of payments', owned.forget())),
+      clock.every(quotesEveryMs, () => this.#background('quotes of cards', this.forgetQuotes())),
       clock.every(settleEveryMs, () => this.#background('settlements of others', this.takeUpLeft())),
       clock.every(reconcileEveryMs, () => this.#background('reconciliation', this.reconciler.work())),
     ]
@@ -242,25 +244,28 @@ export class PaymentService {
     return purchases === undefined ? [] : nameRoutes({ purchases, wallets, quotes, cards: this.#cards })
   }
 
-  /** Hears what the card provider told while nobody listened. */
-  async catchUp(sinceMs: number): Promise<void> {
+  /** Hears what the card provider told while nobody listened. False where that was not everything. */
+  async catchUp(sinceMs: number): Promise<boolean> {
+    let isAll = true
     let after: string | undefined
     do {
       const page = await this.#cards.provider.since(sinceMs, after)
       if (isRefusal(page)) {
         this.#log.warn({ reason: page.message }, 'the card provider could not be asked for missed events')
-        return
+        return false
       }
       for (const event of page.entries) {
         try {
           await this.#cards.hear(event)
         } catch (error) {
           // One that cannot be sent back now must not keep the others from being credited. It is told again at the next start.
+          isAll = false
           this.#log.error({ err: error, event }, 'a missed event of the card provider could not be recorded')
         }
       }
       after = page.next
     } while (after !== undefined)
+    return isAll
   }
 
   /** What a wallet has; undefined where nobody knows it. */
@@ -274,6 +279,18 @@ export class PaymentService {
     const ended = (await this.#names?.resume()) ?? 0
     await this.#names?.registry.tend()
     return changed + ended
+  }
+
+  /**
+   * Removes begun card payments that nobody has finished, after all events since then were heard: what was paid in time is
+   * credited, however late that is told. Nothing is removed while the provider does not answer. Resolves with how many.
+   */
+  async forgetQuotes(): Promise<number> {
+    const sinceMs = await this.#cards.unpaidSinceMs()
+    if (sinceMs === undefined || !(await this.catchUp(sinceMs))) return 0
+    return this.#cards.forget(async ({ purchase }) => {
+      return (purchase && (await this.#names?.unquoted(purchase.nonce))) ?? []
+    })
   }
 
   /** Ends payments in USDC that a service with the same ledger left open. Resolves with how many have ended. */

@@ -2,6 +2,7 @@ import { decodeBase58 } from '../format/base58.js'
 import { decodeBase64url } from '../format/base64url.js'
 import type { MoneyLedger, RecordChange } from '../ledger/port.js'
 import { checksumAddress } from '../proof/ethereum.js'
+import { sumKeys, sumKind } from './approval-index.js'
 
 /** `0X` is no spelling of Ethereum's own tools, but of programs that write all in capitals. */
 const hexShape = /^0x[0-9a-f]{40}$/i
@@ -75,13 +76,18 @@ export class Wallets {
     return found === undefined ? [wallet] : [wallet, JSON.parse(found.value) as string]
   }
 
-  /** The key of both addresses was seen: what is at the alias belongs to the wallet. */
+  /**
+   * The key of both addresses was seen: what is at the alias belongs to the wallet. Nothing is written for a key that has nothing
+   * at either address: anybody can make up keys, and a request that is signed by one costs nothing. It is learnt when it is seen
+   * again.
+   */
   async learn(address: string, alias: string): Promise<void> {
     const own = spelled(address)
     if (own === alias || this.#known.get(alias) === own) return
     const before = await this.ledger.record(aliasKind, alias)
     const value = JSON.stringify(own)
     if (before === undefined) {
+      if (!(await this.#hasAnything(own)) && !(await this.#hasAnything(alias))) return
       const name = { kind: nameKind, key: own, value: JSON.stringify(alias) }
       const records = [{ kind: aliasKind, key: alias, value, expected: 0 }, name]
       await this.ledger.commit({ transfers: [], records })
@@ -98,6 +104,12 @@ export class Wallets {
     }
     if (this.#known.size > 10_000) this.#known.clear()
     this.#known.set(alias, own)
+  }
+
+  /** Credits were put there, or are shared with it. */
+  async #hasAnything(address: string): Promise<boolean> {
+    if ((await this.ledger.account(accountOf(address))) !== undefined) return true
+    return (await this.ledger.record(sumKind, sumKeys.received(address))) !== undefined
   }
 }
 

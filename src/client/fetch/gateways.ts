@@ -26,22 +26,44 @@ export interface GatewayOptions {
   readonly onFinding?: ((finding: Finding) => void) | undefined
 }
 
+const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+/**
+ * Who answers at an address: its host, whatever else the address says. One host named in two ways is one witness. Ports count on
+ * this machine alone, where several gateways are tried side by side. An address that cannot be read is its own.
+ */
+function hostOf(text: string): string {
+  if (!URL.canParse(text)) return text
+  const { hostname, host } = new URL(text)
+  const name = hostname.replace(/\.$/, '')
+  return loopback.test(name) ? host : name
+}
+
+/** The addresses of different gateways, of each the first, without slashes at their ends. */
+export function differentGateways(urls: readonly string[]): string[] {
+  const found = new Map<string, string>()
+  for (const url of urls) {
+    const plain = url.replace(/\/+$/, '')
+    if (!found.has(hostOf(plain))) found.set(hostOf(plain), plain)
+  }
+  return [...found.values()]
+}
+
 /** Several gateways: the first that gives what can be proven is believed, and what it failed to prove is told. */
 export class Gateways {
   readonly #patience = new WeakMap<Response, Patience>()
   readonly #patienceMs: number
   readonly #fetch: FetchLike
   #lines: Promise<DirectLines> | undefined
+  /** Of different hosts, so that none has two votes. */
+  readonly urls: readonly string[]
 
   constructor(private readonly options: GatewayOptions) {
+    this.urls = differentGateways(options.gatewayUrls)
     this.#patienceMs = options.patienceMs ?? patienceUsualMs
     this.#fetch = options.fetch ?? ((url, init) => fetch(url, init))
     if (options.gatewayUrls.length === 0)
       throw new ClientError('invalid-input', 'no gateways', 'give at least one address of a gateway')
-  }
-
-  get urls(): readonly string[] {
-    return this.options.gatewayUrls
   }
 
   /** Asks one gateway after the other until `ask` resolves. Rejects with the worst: that something is untrue before all else. */
@@ -50,8 +72,7 @@ export class Gateways {
     signal?: AbortSignal,
   ): Promise<Result & { readonly gateway: string }> {
     const errors: ClientError[] = []
-    for (const url of this.urls) {
-      const gateway = url.replace(/\/+$/, '')
+    for (const gateway of this.urls) {
       try {
         return { ...(await ask(gateway)), gateway }
       } catch (error) {
