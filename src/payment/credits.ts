@@ -87,6 +87,8 @@ export class LedgerCredits implements CreditsPort {
   readonly #wallets: Wallets
   readonly #approvals: Approvals
   readonly #price: CreditsParts['price']
+  /** The last work on an item that was begun here and is not over. */
+  readonly #working = new Map<string, Promise<unknown>>()
 
   constructor({ ledger, wallets, approvals, price }: CreditsParts) {
     this.#ledger = ledger
@@ -120,7 +122,26 @@ export class LedgerCredits implements CreditsPort {
   }
 
   /** Holds credits back: `settle` or `refund` of the same name must come. Again: what was held back the first time. */
-  async hold(order: HoldOrder): Promise<Reserved | Unpaid | Refusal> {
+  hold(order: HoldOrder): Promise<Reserved | Unpaid | Refusal> {
+    return this.#inTurn(order.itemId, () => this.#hold(order))
+  }
+
+  /**
+   * One after the other for an item: a refund that comes while credits are still being held back (a price is waited for) must
+   * find them, or they would stay held back.
+   */
+  #inTurn<T>(itemId: string, act: () => Promise<T>): Promise<T> {
+    const before = this.#working.get(itemId)
+    const mine = before === undefined ? act() : before.then(act, act)
+    this.#working.set(itemId, mine)
+    const over = (): void => {
+      if (this.#working.get(itemId) === mine) this.#working.delete(itemId)
+    }
+    mine.then(over, over)
+    return mine
+  }
+
+  async #hold(order: HoldOrder): Promise<Reserved | Unpaid | Refusal> {
     const { itemId, bytes, purpose } = order
     const signer = await this.#signer(order)
     for (let tries = 0; tries < attemptsMax; tries += 1) {
@@ -134,7 +155,7 @@ export class LedgerCredits implements CreditsPort {
       if (isHeld) {
         // Anybody may pay for any item, of any size that they say: what is too little becomes credits, and the item is paid anew.
         if (before.finished !== undefined) return this.#unpaid(signer, winc)
-        const back = await this.refund(itemId)
+        const back = await this.#refund(itemId)
         if (isRefusal(back)) return back
         continue
       }
@@ -187,7 +208,11 @@ export class LedgerCredits implements CreditsPort {
     return { winc: totalOf(reservation) }
   }
 
-  async refund(itemId: string): Promise<{ readonly winc: string } | Refusal> {
+  refund(itemId: string): Promise<{ readonly winc: string } | Refusal> {
+    return this.#inTurn(itemId, () => this.#refund(itemId))
+  }
+
+  async #refund(itemId: string): Promise<{ readonly winc: string } | Refusal> {
     for (let tries = 0; tries < attemptsMax; tries += 1) {
       const found = await this.#reservation(itemId)
       if (found === undefined) return { winc: '0' }

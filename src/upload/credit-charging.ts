@@ -89,10 +89,11 @@ export class CreditCharging implements Charging {
     // Nothing is held back yet: where the disk does not take word of it, nobody needs to wait for the disk.
     const unwritten = await this.#words.add({ id: header.id, isHeld: true })
     if (unwritten !== undefined) return unwritten
-    const reserved = await this.#inTime(this.credits.reserve(order))
+    const reserving = this.credits.reserve(order)
+    const reserved = await this.#inTime(reserving)
     if (isRefusal(reserved)) {
-      // It may have been carried out all the same.
-      void this.#refund(header.id)
+      // It may have been carried out all the same, or be carried out later.
+      void this.#refund(header.id, reserving)
       return paymentAway(header.id)
     }
     if (!reserved.paid) {
@@ -135,8 +136,10 @@ export class CreditCharging implements Charging {
     }
   }
 
-  async #refund(id: Id): Promise<void> {
+  /** `reserving`: what may still hold the credits back. Given back before that, they would stay held back. */
+  async #refund(id: Id, reserving?: Promise<unknown>): Promise<void> {
     this.#refunding.add(id)
+    await reserving
     while (!this.closing.aborted) {
       const refunded = await this.credits.refund(id)
       if (this.closing.aborted) return

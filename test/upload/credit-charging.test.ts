@@ -40,14 +40,17 @@ interface Rig {
 }
 
 /** A thousand winc, and a winc a byte. */
-async function rig(t: Test): Promise<Rig> {
+async function rig(
+  t: Test,
+  price: (bytes: number) => Promise<bigint> = async (bytes) => BigInt(bytes),
+): Promise<Rig> {
   const folder = t.testdir()
   const ledger = new EmbeddedLedger({ path: join(folder, 'ledger'), clock: systemClock })
   const uploads = new Uploads(openUploadTables(join(folder, 'uploads')))
   const wallets = new Wallets(ledger)
   const approvals = new Approvals(ledger, wallets, systemClock.now)
   const accounts = new Accounts(ledger, wallets, approvals, systemClock.now)
-  const credits = new LedgerCredits({ ledger, wallets, approvals, price: async (bytes) => BigInt(bytes) })
+  const credits = new LedgerCredits({ ledger, wallets, approvals, price })
   const address = nativeAddress(header.signatureType, header.owner)
   const facts = { reason: 'payment', reference: 'r', about: {} }
   await accounts.credit({ id: 'give', address, winc: 1000n, source: 'source:test', ...facts })
@@ -191,4 +194,45 @@ t.test('wallets of the list have everything for nothing, others what the rules s
     t.equal(pools.would({ wallet: other, range: undefined }, 1001), undefined)
     t.equal(pools.left(other), itemMaxBytes)
   }
+})
+
+/** Timers of the service alone do not keep a process alive. */
+function stayAlive(t: Test): void {
+  const timer = setInterval(() => undefined, 50)
+  t.teardown(() => clearInterval(timer))
+}
+
+t.test(
+  'credits of an item that was refused because nobody knew its price in time are not held back',
+  async (t) => {
+    stayAlive(t)
+    let tell: (winc: bigint) => void = () => undefined
+    const told = new Promise<bigint>((resolve) => {
+      tell = resolve
+    })
+    const { start, balance, uploads } = await rig(t, () => told)
+    const { charging, kill } = start()
+    const charged = await charging.charge(header, item.length, uploader)
+    t.notOk(isCharged(charged), 'the payment service does not answer')
+    tell(BigInt(item.length))
+    // Word of it goes when the credits are given back.
+    await eventually(() => [...uploads.environment.table('unsettled').from(undefined, 10)].length === 0)
+    t.equal(await balance(), '1000')
+    kill()
+  },
+)
+
+t.test('nor are those of a process that was killed meanwhile', async (t) => {
+  stayAlive(t)
+  const asked: ((winc: bigint) => void)[] = []
+  const { start, balance, uploads } = await rig(t, () => new Promise((resolve) => void asked.push(resolve)))
+  const first = start()
+  void first.charging.charge(header, item.length, uploader)
+  await eventually(() => asked.length > 0)
+  first.kill()
+  const second = start()
+  asked[0]?.(BigInt(item.length))
+  await eventually(() => [...uploads.environment.table('unsettled').from(undefined, 10)].length === 0)
+  t.equal(await balance(), '1000')
+  second.kill()
 })
