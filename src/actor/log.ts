@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 import { type Logger, pino } from 'pino'
+import { logRingWriter } from './log-ring.js'
 
 /** Structured log lines, JSON, one a line, on standard output or in a file. Every thread has its own, named after it. */
 export type Log = Logger
@@ -30,7 +31,15 @@ export function createLog(level: string, thread: string): Log {
   const destination = pino.destination({ ...place, sync: true, maxLength: unwrittenMaxBytes })
   // Without a listener a log on a full disk would end the thread. Lines that were not written come with the next one.
   destination.on('error', () => 'told by the health of the disk')
-  return pino({ level, base: { thread }, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+  const keep = logRingWriter()
+  const both = keep && {
+    write(line: string): void {
+      keep(line)
+      destination.write(line)
+    },
+    flushSync: () => destination.flushSync(),
+  }
+  return pino({ level, base: { thread }, timestamp: pino.stdTimeFunctions.isoTime }, both ?? destination)
 }
 
 /** A log that says nothing. */

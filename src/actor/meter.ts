@@ -26,6 +26,14 @@ export interface Meter {
   set(amount: number): void
 }
 
+/** One number of the table, summed over all threads. */
+export interface Series {
+  /** With its labels, as the text format writes it. */
+  readonly name: string
+  readonly kind: 'counter' | 'gauge'
+  read(): number
+}
+
 interface Placed {
   readonly row: MeterRow
   /** Label sets in order; each takes `width` cells. */
@@ -132,6 +140,23 @@ export class Meters {
       at: found.start + index * found.width,
       bounds: found.row.buckets ?? [],
     }
+  }
+
+  /** Every series of a row: of a histogram, one for each of its buckets, which count what lies in them alone. */
+  series(name: string): Series[] {
+    const found = this.#placed.get(name)
+    if (found === undefined) throw new Error(`meter ${name} is not declared`)
+    const { row, series, width, start } = found
+    const kind = row.kind === 'gauge' ? 'gauge' : 'counter'
+    return series.flatMap((set, index) => {
+      const cell = start + index * width
+      if (row.buckets === undefined)
+        return [{ name: `${name}${set === '' ? '' : `{${set}}`}`, kind, read: () => this.#sum(cell) }]
+      return [...row.buckets, '+Inf'].map((bound, bucket): Series => {
+        const labels = [...(set === '' ? [] : [set]), `le="${bound}"`].join(',')
+        return { name: `${name}_bucket{${labels}}`, kind, read: () => this.#sum(cell + bucket) }
+      })
+    })
   }
 
   /** The sum of a counter's or gauge's series over all threads. */

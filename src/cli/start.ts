@@ -4,6 +4,7 @@ import { type Config, foreignSettings, readConfig } from '../../config/read.js'
 import { leaveAtOnce } from '../../native/schedule/schedule.js'
 import { endsWithin, systemClock } from '../actor/clock.js'
 import { createLog, type Log, logToFile } from '../actor/log.js'
+import { shareLogRing } from '../actor/log-ring.js'
 import { sayStopping } from '../actor/stopping.js'
 import { CrashNote } from '../main/crash-note.js'
 import { type Program, startProgram } from '../main/program.js'
@@ -71,6 +72,7 @@ function couldNotStart(error: unknown): number {
 }
 
 async function run(config: Config, logFile: string | undefined): Promise<number> {
+  shareLogRing()
   const log = createLog(config.server.logLevel, 'main')
   for (const one of foreignSettings()) log.warn(one, 'a setting of other gateways has no effect here')
   const end = new AbortController()

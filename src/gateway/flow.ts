@@ -1,9 +1,11 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { logRingWriter } from '../actor/log-ring.js'
 import type { Meter, Meters } from '../actor/meter.js'
+import { RateWindow } from '../actor/rate-window.js'
 import type { SampleRings } from '../actor/sample-rings.js'
 import type { Refusal } from '../format/refusal.js'
-import { codeOfStatus, type FailureCode } from '../http/error-codes.js'
+import { codeOfStatus, errorCodes, type FailureCode } from '../http/error-codes.js'
 import type { Reply, Request, Sent } from '../http/exchange.js'
 import { answerSmall, type SmallAnswer, textType } from '../http/small-answer.js'
 import type { Bounded } from '../names/marks.js'
@@ -68,6 +70,7 @@ const classes = ['2xx', '3xx', '4xx', '5xx', 'aborted'] as const
 export class Ledger {
   readonly #requests = new Map<Family, Map<string, Meter>>()
   readonly #seconds = new Map<Family, Meter>()
+  readonly #failures = new Map<string, Meter>()
   readonly #bytes: Meter
   readonly #broken: Meter
   readonly #gone: Meter
@@ -75,6 +78,8 @@ export class Ledger {
   readonly #inFlight: Meter
   readonly #hits: Meter
   readonly #misses: Meter
+  readonly #keep = logRingWriter()
+  readonly #faults: RateWindow
   #second = 0
   #said = 0
   #unsaid = 0
@@ -85,12 +90,18 @@ export class Ledger {
     private readonly clock: Clock,
     private readonly resources?: SampleRings,
   ) {
+    this.#faults = new RateWindow(
+      { windowMs: 1000, each: loggedEachSecond, all: 5 * loggedEachSecond },
+      clock,
+    )
     for (const route of families) {
       this.#seconds.set(route, meters.of('http_request_duration_seconds', { route }))
       const byStatus = new Map<string, Meter>()
       for (const status of classes) byStatus.set(status, meters.of('http_requests_total', { route, status }))
       this.#requests.set(route, byStatus)
     }
+    for (const code of Object.keys(errorCodes))
+      this.#failures.set(code, meters.of('http_failures_total', { code }))
     this.#bytes = meters.of('get_data_stream_bytes_total')
     this.#broken = meters.of('get_data_stream_errors_total')
     this.#gone = meters.of('client_disconnects_total')
@@ -127,13 +138,24 @@ export class Ledger {
     const status = outcome === 'whole' ? classOf(ending.status) : 'aborted'
     this.#requests.get(flow.family)?.get(status)?.add(1)
     if (isContent(flow)) this.resources?.note(this.clock.now(), shownAs(flow), ending.bytes)
-    const level = levelOf(ending)
-    if (!this.log.isLevelEnabled(level)) return
-    const { method, path, requestId } = flow
     const { reason, bytes, source, code = codeOfStatus(ending.status) } = ending
-    const about = { requestId, method, path, status: ending.status, code, reason, outcome, bytes, source }
-    if (level !== 'debug' && !this.#mayLog()) return
-    this.log[level]({ ...about, ms: Math.round(ms * 1000) / 1000 }, 'request')
+    if (outcome === 'whole' && code !== undefined) this.#failures.get(code)?.add(1)
+    const level = levelOf(ending)
+    const isLogged = this.log.isLevelEnabled(level)
+    if (!isLogged && code === undefined) return
+    const { method, path, requestId } = flow
+    const shown = { requestId, method, path, status: ending.status, code, reason, outcome, bytes, source }
+    const about = { ...shown, ms: Math.round(ms * 1000) / 1000 }
+    if (!isLogged) this.#keepFault(about, flow.request.remoteAddress)
+    else if (level === 'debug' || this.#mayLog()) this.log[level](about, 'request')
+  }
+
+  /** A client's fault is no line of the log, but the operator who is given its request id finds it in the console. */
+  #keepFault(about: object, client: string): void {
+    if (this.#keep === undefined || !this.#faults.take(client)) return
+    const { thread } = this.log.bindings()
+    const time = new Date(this.clock.now()).toISOString()
+    this.#keep(JSON.stringify({ level: 20, time, thread, ...about, msg: 'request' }))
   }
 
   /**

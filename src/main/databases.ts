@@ -44,12 +44,15 @@ const ways: Readonly<Record<string, string>> = {
 /** The index of the segments, which is made anew from the segments. */
 const segmentIndex = join('segments', 'index')
 
+/** What the console remembers: nothing rests on it, and it is begun anew where it is broken. */
+const history = 'history'
+
 /** Behind the name of a folder that was set aside. */
 const asideMark = '.broken'
 
 /** Throws at the first database below `root` that must not be opened. Nobody may write to them meanwhile. */
 export function checkDatabases(root: string): void {
-  for (const name of databasesIn(root)) {
+  for (const name of databasesIn(root).filter((one) => one !== history)) {
     const fault = databaseFault(join(root, name), pagesMax)
     if (fault !== undefined) throw brokenFolder(root, name, fault)
   }
@@ -102,7 +105,7 @@ function nameBelow(root: string, path: string): string {
 
 /** The cache is fetched anew; an index that has grown into files may have been imported, and an operator may have a copy. */
 function isRenewable(root: string, name: string): boolean {
-  if (name === segmentIndex) return true
+  if (name === segmentIndex || name === history) return true
   const runs = join(root, name, 'runs')
   return name === 'catalog' && (!existsSync(runs) || readdirSync(runs).length === 0)
 }

@@ -8,7 +8,7 @@ import type { Log } from '../actor/log.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
 import { stepEngineBack } from '../actor/priority.js'
-import { Readiness } from '../actor/shared.js'
+import { Readiness, Tip } from '../actor/shared.js'
 import { shareStopping } from '../actor/stopping.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import { Generations } from '../catalog/generations.js'
@@ -27,6 +27,7 @@ import { descriptorLimit, fitted, shareDescriptors } from './descriptors.js'
 import type { SeededSite, seedSite } from './devnet-site.js'
 import { diskShares, fittedToDisk, sayShares } from './disk-shares.js'
 import { type GatewayPlace, gatewayServiceOf } from './gateway-service.js'
+import { keepHistory } from './history.js'
 import { lyingGateways } from './lying-gateways.js'
 import { networkOf, toldGateway } from './network.js'
 import { type PaymentPlace, paymentServiceOf } from './payment-service.js'
@@ -90,7 +91,11 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ...credits.ports,
       ...uploads.ports,
       ...servingSteps(gateway, credits, uploads, readiness),
-      [{ name: 'watches', start: () => watching(config, shared, log) }, ...gateway.watches],
+      [
+        { name: 'watches', start: () => watching(config, shared, log) },
+        { name: 'history', start: () => historyOf(config, shared, log) },
+        ...gateway.watches,
+      ],
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
     ],
     log,
@@ -219,6 +224,12 @@ async function watching(config: Config, shared: SharedMemory, log: Log): Promise
       resources.close()
     },
   }
+}
+
+/** Keeps what happens for the console. */
+function historyOf(config: Config, shared: SharedMemory, log: Log): Promise<RunningPart> {
+  const tip = new Tip(shared.tip)
+  return keepHistory(folders(config).history, ownMeters(shared), tip, log)
 }
 
 /** The main thread's own cells of the fetcher's row: the main thread and the fetcher write different cells. */

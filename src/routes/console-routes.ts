@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { iconAddress, iconSvg } from '../http/page.js'
@@ -25,9 +26,15 @@ const lines = [
 ]
 
 const types = { html: 'text/html', css: 'text/css', js: 'text/javascript' } as const
+/** The library of the charts, as its package has it. */
+const library = createRequire(import.meta.url)
+const own = (file: string): URL => new URL(file, folder)
+
 const files = [
-  { path: '', file: 'page.html', type: types.html },
-  { path: '/page.css', file: 'page.css', type: types.css },
+  { path: '', file: own('page.html'), type: types.html },
+  { path: '/page.css', file: own('page.css'), type: types.css },
+  { path: '/uplot.css', file: library.resolve('uplot/dist/uPlot.min.css'), type: types.css },
+  { path: '/uplot.js', file: library.resolve('uplot/dist/uPlot.iife.min.js'), type: types.js },
   ...[
     'page',
     'session',
@@ -38,11 +45,14 @@ const files = [
     'live',
     'charts',
     'load',
+    'report',
+    'history',
+    'log',
     'service-watch',
     'uploads',
     'credits',
   ].map((name) => {
-    return { path: `/${name}.js`, file: `${name}.js`, type: types.js }
+    return { path: `/${name}.js`, file: own(`${name}.js`), type: types.js }
   }),
 ]
 
@@ -85,16 +95,16 @@ export function consoleRoutes(pathPrefix: string): Route[] {
     },
   }
   const routes = files.map(({ path, file, type }): Route => {
-    const lead = type === types.css ? palette : ''
+    const lead = path === '/page.css' ? palette : ''
     const given = { prefix: pathPrefix, icon: iconSvg, iconAddress }
-    const text = lead + filled(readFileSync(new URL(file, folder), 'utf8'), given)
+    const text = lead + filled(readFileSync(file, 'utf8'), given)
     const tag = `"${Buffer.from(sha256(Buffer.from(text))).toString('base64url')}"`
     const head = ['', ...lines, `ETag: ${tag}`].join('\r\n')
     return {
       family: 'info',
       path: page + path,
       methods: ['GET', 'HEAD'],
-      about: [{ path: page + path, summary: `The operator's page: ${file}`, statuses: [200, 304], type }],
+      about: [{ path: page + path, summary: `The operator's page${path}`, statuses: [200, 304], type }],
       handle(request: Request, reply: Reply, first: string): void {
         const unchanged = request.header('if-none-match') === tag
         const [status, body] = unchanged ? [304, ''] : [200, text]

@@ -26,8 +26,16 @@ export const gatewayParameters: PathParameters = {
   query: { description: 'A query of GraphQL', example: '{__typename}' },
   info_hash: { description: 'Of a torrent: 20 bytes, percent-encoded', example: '%00'.repeat(20) },
   before: { description: 'Only entries with a lower sequence number', example: '1000' },
-  find: { description: 'An id, hash or name', example: 'name' },
+  find: { description: 'An id, hash or name; of the log, any text', example: 'name' },
   limit: { description: 'Entries of a page', example: '10' },
+  cursor: { description: '`next` of the page before', example: '0'.repeat(16) },
+  minutes: { description: 'Length of a stretch of time, up to 1440', example: '60' },
+  endMs: {
+    description: 'Its end, milliseconds since 1970; now where it is absent',
+    example: '1800000000000',
+  },
+  kind: { description: 'all, requests, events or changes', example: 'events' },
+  level: { description: 'The least level: all, info, warn, error or fatal', example: 'warn' },
 }
 
 /** The gateway, as its description for others begins. */

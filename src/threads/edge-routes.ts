@@ -14,6 +14,7 @@ import type { InfoParts } from '../routes/about-gateway.js'
 import { AdminRoute } from '../routes/admin/admin-route.js'
 import { cacheOrders } from '../routes/admin/cache-orders.js'
 import { exportOrders } from '../routes/admin/export-orders.js'
+import { HistoryOrders } from '../routes/admin/history-orders.js'
 import { indexOrders } from '../routes/admin/index-orders.js'
 import { AdminKey } from '../routes/admin/key.js'
 import { moderationOrders } from '../routes/admin/moderation-orders.js'
@@ -44,6 +45,7 @@ import type { EdgeAdmission } from './edge-admission.js'
 import type { EdgeContent } from './edge-content.js'
 import type { EdgeGiven } from './edge-given.js'
 import type { EdgeTools } from './edge-tools.js'
+import { folders } from './folders.js'
 import { openingAbout } from './opening-rules.js'
 
 /** What the routes of an edge thread stand on. */
@@ -83,7 +85,9 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
   })
   const info = infoParts(parts)
   const adminKey = new AdminKey(given.adminKey)
-  const admin = new AdminRoute(pathPrefix, adminKey, adminOrders(parts, info), log, admission.operatorOf)
+  const history = new HistoryOrders({ path: folders(settings).history, clock })
+  const orders = [...adminOrders(parts, info), ...history.list()]
+  const admin = new AdminRoute(pathPrefix, adminKey, orders, log, admission.operatorOf, clock)
   const nodes = routesOfNodes(parts, saying)
   const queries = openQueryLines(given)
   const { sizeMaxBytes } = queryLimits
@@ -123,6 +127,7 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
     async close() {
       await nodes.close()
       queries.close()
+      await history.close()
     },
   }
 }

@@ -17,6 +17,7 @@ export function folders({
   | 'exports'
   | 'moderation'
   | 'devnet'
+  | 'history'
   | 'keys',
   string
 > {
@@ -33,6 +34,7 @@ export function folders({
     exports: join(root, 'parquet'),
     moderation: moderationPath(root),
     devnet: join(root, 'devnet'),
+    history: join(root, 'history'),
     keys: join(root, 'keys'),
   }
 }

@@ -15,10 +15,6 @@ const { grown, quantile, slowness, threads } = (await import(at('load'))) as {
   ): readonly { name: string; share?: number }[]
   slowness(before: Series, now: Series, seconds: number, found: readonly object[]): string[]
 }
-const { stretches } = (await import(at('charts'))) as {
-  stretches(values: readonly (number | undefined)[], top: number): string[]
-}
-
 const reading = (data: readonly number[], raw: readonly number[]): Series =>
   parseMetrics(
     [
@@ -80,7 +76,38 @@ t.test('threads show what they took of a processor, and a busy or late one is na
   t.same(slowness(text(10), text(10), 2, []), [])
 })
 
-t.test('a line has gaps where nothing was measured', async (t) => {
-  t.equal(stretches([1, undefined, 2, 3], 3).length, 2)
-  t.equal(stretches([undefined], 1).length, 0)
+interface Report {
+  readonly covered: readonly number[]
+  readonly counters: Readonly<Record<string, readonly number[]>>
+  readonly gauges: Readonly<Record<string, readonly (number | null)[]>>
+}
+type Values = readonly (number | null)[]
+const lines = (await import(at('report'))) as {
+  rates(report: Report, meter: string, part?: string): Values
+  levels(report: Report, meter: string): Values
+  labelsOf(report: Report, meter: string, label: string): readonly string[]
+  quantiles(report: Report, meter: string, share: number, part?: string): Values
+  shares(parts: Values, others: Values): Values
+}
+const report: Report = {
+  covered: [10, 0, 5],
+  counters: {
+    'n_total{code="A"}': [20, 0, 10],
+    'n_total{code="B"}': [10, 0, 0],
+    n_total_more: [99, 99, 99],
+    'd_bucket{route="data",le="0.1"}': [10, 0, 0],
+    'd_bucket{route="data",le="1"}': [10, 0, 4],
+    'd_bucket{route="raw",le="+Inf"}': [0, 0, 6],
+  },
+  gauges: { free: [5, null, 7] },
+}
+
+t.test('a history has gaps where the program did not run', async (t) => {
+  t.strictSame(lines.rates(report, 'n_total'), [3, null, 2])
+  t.strictSame(lines.rates(report, 'n_total', 'code="B"'), [1, null, 0])
+  t.strictSame(lines.levels(report, 'free'), [5, null, 7])
+  t.strictSame(lines.labelsOf(report, 'n_total', 'code'), ['A', 'B'])
+  t.strictSame(lines.quantiles(report, 'd', 0.5), [0.1, null, 1])
+  t.strictSame(lines.quantiles(report, 'd', 0.5, 'route="data"'), [0.1, null, 0.55])
+  t.strictSame(lines.shares([3, null, 0], [1, null, 0]), [75, null, null])
 })

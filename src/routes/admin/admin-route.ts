@@ -1,4 +1,6 @@
+import type { Clock } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
+import { noteChange } from '../../actor/log-ring.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Route } from '../../gateway/parts.js'
 import { refusedAnswer } from '../../gateway/refused-answer.js'
@@ -24,6 +26,8 @@ export class AdminRoute implements Route {
     private readonly log: Log,
     /** Address of who asks, for the audit. */
     private readonly clientOf: (request: Request) => string,
+    /** For the times of changes in the history. Absent: who passed the order on notes it. */
+    private readonly clock?: Clock,
   ) {
     this.path = `${pathPrefix}/admin/`
     const [first, ...others] = orders.map((order) => operationOf(this.path, order))
@@ -62,13 +66,25 @@ export class AdminRoute implements Route {
       by: `admin at ${client}`,
     }
     try {
-      tell(await order.act(asked))
+      const told = await order.act(asked)
+      if (this.clock !== undefined && method !== 'GET' && told.status < 300)
+        noteChange({ kind: 'order', what: changeIn(method, path, body.json), by: asked.by }, this.clock.now())
+      tell(told)
     } catch (error) {
       // An exception in an order must not end the gateway; the operator gets its message.
       this.log.error({ err: error, path: request.path }, 'an admin order failed')
       tell({ status: 500, body: error instanceof Error ? error.message : String(error) })
     }
   }
+}
+
+const bodyShownMaxLength = 500
+
+/** What an order has changed, for the history. */
+function changeIn(method: string, path: string, body: unknown): string {
+  const text = body === undefined ? '' : ` ${JSON.stringify(body)}`
+  const shown = text.length > bodyShownMaxLength ? `${text.slice(0, bodyShownMaxLength)}…` : text
+  return `${method} ${path}${shown}`
 }
 
 function operationOf(start: string, order: Order): Operation {

@@ -1,61 +1,97 @@
-/** Charts of the last minutes, drawn as SVG. */
-import { element } from './view.js'
+/** Charts of stretches of time, drawn by uPlot, which the page loads before its own scripts. */
+import { element, fill } from './view.js'
 
-/** Readings that a chart remembers: five minutes. */
-export const looksMax = 150
-const svgName = 'http://www.w3.org/2000/svg'
+const height = 150
+const colors = ['--accent', '--warn', '--bad', '--good', '--quiet']
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
-/** The values that charts have shown so far, by chart and line. */
-export class History {
-  #lines = new Map()
+/** A chart in a figure of its own, which keeps the width of its place. */
+export class Chart {
+  #plot
+  #shown = ''
+  #last
+  #body = element('div')
+  #figure
 
-  /** Adds a value; undefined where there was nothing to measure. Returns all values of that line. */
-  add(name, value) {
-    const values = this.#lines.get(name) ?? []
-    values.push(value)
-    if (values.length > looksMax) values.shift()
-    this.#lines.set(name, values)
-    return values
+  /** `spell` formats a value. */
+  constructor(title, spell) {
+    this.title = title
+    this.spell = spell
+    this.#figure = element('figure', { class: 'chart' }, [
+      element('figcaption', {}, [element('strong', {}, title)]),
+      this.#body,
+    ])
+    new ResizeObserver(() => this.#fit()).observe(this.#figure)
+    dark.addEventListener('change', () => this.#draw(true))
   }
-}
 
-/** Parts of a line between gaps, as points in a box of 100 by 40 with zero at the bottom and `top` at the top. */
-export function stretches(values, top) {
-  const found = [[]]
-  values.forEach((value, at) => {
-    if (value === undefined) found.push([])
-    else {
-      const x = ((at + looksMax - values.length) * 100) / (looksMax - 1)
-      found.at(-1).push(`${x.toFixed(2)},${(39 - (value / top) * 37).toFixed(2)}`)
-    }
-  })
-  return found.filter((points) => points.length > 0).map((points) => points.join(' '))
-}
+  get figure() {
+    return this.#figure
+  }
 
-/** A chart: `lines` are {name, values}, `spell` formats a value. */
-export function chart(title, lines, spell) {
-  const top = Math.max(...lines.flatMap(({ values }) => values.map((value) => value ?? 0))) || 1
-  const svg = document.createElementNS(svgName, 'svg')
-  svg.setAttribute('viewBox', '0 0 100 40')
-  svg.setAttribute('preserveAspectRatio', 'none')
-  svg.setAttribute('role', 'img')
-  const now = lines.map(
-    ({ name, values }) => `${name} ${values.at(-1) === undefined ? 'none' : spell(values.at(-1))}`,
-  )
-  svg.setAttribute('aria-label', `${title}: ${now.join(', ')}; at most ${spell(top)} in five minutes`)
-  lines.forEach(({ values }, index) => {
-    for (const points of stretches(values, top)) {
-      const line = document.createElementNS(svgName, 'polyline')
-      // A single point is a line of no length: its round ends show it.
-      line.setAttribute('points', points.includes(' ') ? points : `${points} ${points}`)
-      line.setAttribute('class', `line-${index}`)
-      svg.append(line)
+  /** `times` in seconds; `lines` are {name, values}, a value that is null leaves a gap. */
+  show(times, lines) {
+    this.#last = { times, lines }
+    this.#draw(false)
+  }
+
+  #draw(isAnew) {
+    if (this.#last === undefined) return
+    const { times, lines } = this.#last
+    const latest = lines.map(({ name, values }) => {
+      const known = values.filter((value) => value !== null)
+      return known.length === 0 ? `${name}: nothing` : `${name}: at most ${this.spell(Math.max(...known))}`
+    })
+    this.#figure.setAttribute('aria-label', `${this.title}. ${latest.join('; ')}`)
+    const names = lines.map(({ name }) => name).join('\n')
+    const data = [times, ...lines.map(({ values }) => values)]
+    if (!isAnew && names === this.#shown) {
+      this.#plot.setData(data)
+      return
     }
-  })
-  const legend = now.map((text, index) => element('span', { class: `key-${index}` }, text))
-  return element('figure', { class: 'chart' }, [
-    element('figcaption', {}, [element('strong', {}, title), element('small', {}, `up to ${spell(top)}`)]),
-    svg,
-    element('div', { class: 'legend' }, legend),
-  ])
+    this.#plot?.destroy()
+    this.#shown = names
+    fill(this.#body, [])
+    this.#plot = new globalThis.uPlot(this.#options(lines), data, this.#body)
+  }
+
+  #options(lines) {
+    const axis = {
+      stroke: color('--quiet'),
+      grid: { stroke: color('--line'), width: 1 },
+      ticks: { show: false },
+    }
+    const spell = (value) => (value === null || value === undefined ? '' : this.spell(value))
+    return {
+      width: this.#width(),
+      height,
+      cursor: { sync: { key: 'console' }, points: { size: 5 } },
+      scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
+      axes: [
+        { ...axis, space: 70, size: 26 },
+        { ...axis, size: 64, space: 34, values: (_, ticks) => ticks.map(spell) },
+      ],
+      series: [
+        { label: 'Time', value: (_, at) => (at === null ? '' : new Date(at * 1000).toLocaleTimeString()) },
+        ...lines.map(({ name }, index) => ({
+          label: name,
+          stroke: color(colors[index % colors.length]),
+          dash: index < colors.length ? [] : [4, 3],
+          width: 1.5,
+          points: { show: false },
+          value: (_, value) => spell(value),
+        })),
+      ],
+    }
+  }
+
+  #width() {
+    return Math.max(200, Math.floor(this.#figure.clientWidth))
+  }
+
+  #fit() {
+    if (this.#plot !== undefined && this.#plot.width !== this.#width())
+      this.#plot.setSize({ width: this.#width(), height })
+  }
 }

@@ -1,5 +1,7 @@
 import { creditsPart } from './credits.js'
+import { showHistory } from './history.js'
 import { live } from './live.js'
+import { showChanges, showLog } from './log.js'
 import { bytes, number, parseMetrics, points, rate, span, sum } from './metrics.js'
 import { list } from './moderation.js'
 import './lookup.js'
@@ -52,6 +54,9 @@ function open() {
   byId('key').value = ''
   void look()
   void list()
+  void showHistory()
+  void showLog()
+  void showChanges()
   void uploads.look()
   void creditsPart.look()
 }
@@ -95,7 +100,7 @@ function show(overview, series) {
   tiles(overview, series, { per, requests, failed })
   const limited = per('rate_limit_exceeded_total')
   verdict(overview, { requests, failed, limited, cut: per('get_data_stream_errors_total') })
-  live(before, series, seconds, overview)
+  live(before, series, seconds)
   resources(overview.resources)
   refused(overview.limited, info.rateLimiter)
   payments(info, series, overview.payments)
