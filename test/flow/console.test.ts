@@ -84,6 +84,15 @@ async function operatorsWork(t: Test, running: Running): Promise<void> {
 
   await page.reload()
   await page.waitForSelector('.tile')
+  await page.waitForSelector('#charts canvas')
+  await page.locator('#changes', { hasText: `PUT unblock-data {"id":"${id}` }).waitFor()
+  const missing = await askAt(gateway, `/raw/${someId()}`)
+  const requestId = missing.headers['x-request-id'] ?? ''
+  await page.fill('#log-find', requestId)
+  await eventually('the request that was not answered is found by its id', async () => {
+    await page.press('#log-find', 'Enter')
+    return (await page.textContent('#log-lines'))?.includes('404 SLC_UNKNOWN') === true
+  })
   await page.click('#sign-out')
   t.ok(await page.isVisible('#login'))
   t.equal(await page.evaluate('sessionStorage.length'), 0)

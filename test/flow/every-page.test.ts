@@ -53,7 +53,7 @@ t.test('pages of what is not sold', options, async (t) => {
     await page.keyboard.press('Enter')
     await page.waitForSelector('#uploads-facts dd')
     await page.waitForSelector('#credits-prices td')
-    await page.waitForSelector('#charts svg')
+    await page.waitForSelector('#charts canvas')
   }
   const looks: Look[] = [
     {

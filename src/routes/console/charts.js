@@ -3,6 +3,10 @@ import { element, fill } from './view.js'
 
 const height = 150
 const colors = ['--accent', '--warn', '--bad', '--good', '--quiet']
+/** So few that some may have no neighbour, and would not be seen as a line. */
+const fewValues = 40
+const clock = (at) =>
+  new Date(at * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false })
 const dark = matchMedia('(prefers-color-scheme: dark)')
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
@@ -69,17 +73,17 @@ export class Chart {
       cursor: { sync: { key: 'console' }, points: { size: 5 } },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
       axes: [
-        { ...axis, space: 70, size: 26 },
+        { ...axis, space: 60, size: 26, values: (_, ticks) => ticks.map(clock) },
         { ...axis, size: 64, space: 34, values: (_, ticks) => ticks.map(spell) },
       ],
       series: [
         { label: 'Time', value: (_, at) => (at === null ? '' : new Date(at * 1000).toLocaleTimeString()) },
-        ...lines.map(({ name }, index) => ({
+        ...lines.map(({ name, values }, index) => ({
           label: name,
           stroke: color(colors[index % colors.length]),
           dash: index < colors.length ? [] : [4, 3],
           width: 1.5,
-          points: { show: false },
+          points: { show: values.filter((value) => value !== null).length < fewValues, size: 4 },
           value: (_, value) => spell(value),
         })),
       ],

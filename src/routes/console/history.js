@@ -1,6 +1,7 @@
 /** The part of the console that shows a stretch of the last 24 hours. */
 import { Chart } from './charts.js'
 import { time } from './load.js'
+import { showChanges } from './log.js'
 import { bytes, number, span } from './metrics.js'
 import { labelsOf, levels, quantiles, rates, shares, timesOf } from './report.js'
 import { ask, byId, isIn } from './session.js'
@@ -27,12 +28,13 @@ let route = ''
 let timer
 let report
 
-/** Reads the stretch that is chosen, and again after a while. */
+/** Reads the stretch that is chosen and what changed, and again after a while. */
 export async function showHistory() {
   clearTimeout(timer)
   if (!isIn() || document.hidden) return
   try {
-    report = await ask(`history?minutes=${minutes}`)
+    const [read] = await Promise.all([ask(`history?minutes=${minutes}`), showChanges()])
+    report = read
     if (byId('charts').childElementCount === 0)
       fill(
         byId('charts'),

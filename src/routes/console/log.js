@@ -55,7 +55,7 @@ function draw() {
   ])
   const none =
     next === undefined ? 'No such line in the last 24 hours.' : 'No such line so far: look further back.'
-  fill(byId('log-lines'), [table(['Time', 'Level', 'Thread', 'Line'], rows, none, 'log')])
+  fill(byId('log-lines'), [table(['Time', 'Level', 'Thread', 'Line'], rows, none, 'log stacks')])
   byId('log-older').hidden = next === undefined
   byId('log-said').textContent = ''
 }
@@ -82,7 +82,7 @@ export async function showChanges() {
       cell(change.what, 'mono'),
       cell(change.by ?? ''),
     ])
-    fill(byId('changes'), [table(['Time', 'What', 'By'], rows, 'Nothing has changed.', 'log')])
+    fill(byId('changes'), [table(['Time', 'What', 'By'], rows, 'Nothing has changed.', 'log stacks')])
   } catch (error) {
     if (isIn()) fill(byId('changes'), [element('p', { class: 'said bad' }, error.message)])
   }

@@ -1,7 +1,7 @@
 import { creditsPart } from './credits.js'
 import { showHistory } from './history.js'
 import { live } from './live.js'
-import { showChanges, showLog } from './log.js'
+import { showLog } from './log.js'
 import { bytes, number, parseMetrics, points, rate, span, sum } from './metrics.js'
 import { list } from './moderation.js'
 import './lookup.js'
@@ -56,7 +56,6 @@ function open() {
   void list()
   void showHistory()
   void showLog()
-  void showChanges()
   void uploads.look()
   void creditsPart.look()
 }
