@@ -121,6 +121,16 @@ export function listSettings(): readonly Setting<unknown>[] {
   return Object.values(tables).flatMap((table) => Object.values(table) as Setting<unknown>[])
 }
 
+/** What the environment sets, by name; of secrets only that they are set. */
+export function settingsInUse(surroundings: Environment = process.env): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    listSettings().flatMap(({ env, secret }) => {
+      const text = surroundings[env]
+      return text === undefined ? [] : [[env, secret ? 'set' : text]]
+    }),
+  )
+}
+
 /** Levenshtein distance of at most 2: nearer than that is a slip of the finger. */
 function near(one: string, other: string): boolean {
   if (Math.abs(one.length - other.length) > 2) return false

@@ -1,8 +1,8 @@
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 
 /**
- * The last log lines of all threads, in shared memory, for whoever keeps them. Each slot: `number + 1 i32, length i32, text`; the
- * first cell of the memory is the number of the next line. A writer takes a number, writes the text and then the number, so that a
+ * The last log lines of all threads, in shared memory, for whoever keeps them. Each slot: `number + 1 i32, length i32, text`. The
+ * first cell of the memory is the number of the next line. A writer takes a number, writes the text and then the number: so a
  * reader knows which slots are whole. Nobody waits: lines that are not read in time are overwritten and counted as lost.
  */
 const sharedName = 'sluice log ring'

@@ -3,7 +3,7 @@ import { type Environment, openEnvironment, type Table, type TableEntry } from '
 import { BrokenDatabase } from '../store/lmdb-check.js'
 import type { Column } from './columns.js'
 
-/** Interval of the rows, seconds; rows that are older than `fineSeconds` are added up to one a minute, and removed after a day. */
+/** Interval of the rows, seconds. Rows older than `fineSeconds` are added up to one a minute, and removed after a day. */
 export const rowSeconds = 10
 export const fineSeconds = 7200
 export const minuteSeconds = 60

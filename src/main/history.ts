@@ -1,4 +1,4 @@
-import { listSettings } from '../../config/read.js'
+import { settingsInUse } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
@@ -36,14 +36,4 @@ export async function keepHistory(path: string, meters: Meters, tip: Tip, log: L
     log.warn({ err: error }, 'the disk does not take the history for the console: it is not kept in this run')
     return { stop: () => Promise.resolve() }
   }
-}
-
-/** Settings of the environment; of secrets only that they are set. */
-function settingsInUse(): Record<string, string> {
-  return Object.fromEntries(
-    listSettings().flatMap(({ env, secret }) => {
-      const value = process.env[env]
-      return value === undefined ? [] : [[env, secret ? 'set' : value]]
-    }),
-  )
 }

@@ -91,11 +91,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ...credits.ports,
       ...uploads.ports,
       ...servingSteps(gateway, credits, uploads, readiness),
-      [
-        { name: 'watches', start: () => watching(config, shared, log) },
-        { name: 'history', start: () => historyOf(config, shared, log) },
-        ...gateway.watches,
-      ],
+      [...watches(config, shared, log), ...gateway.watches],
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
     ],
     log,
@@ -197,6 +193,14 @@ function step(name: string, act: () => void): Part {
       return { stop: () => Promise.resolve() }
     },
   }
+}
+
+/** Parts of the main thread that look at the whole process. */
+function watches(config: Config, shared: SharedMemory, log: Log): Part[] {
+  return [
+    { name: 'watches', start: () => watching(config, shared, log) },
+    { name: 'history', start: () => historyOf(config, shared, log) },
+  ]
 }
 
 /**

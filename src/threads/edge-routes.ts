@@ -76,18 +76,12 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
   const { clientOf } = admission
   const { settings, ports, nodes: nodeUrls, memory } = given
   const saying = { vocabulary, clock, log, ...(signer === undefined ? {} : { signer }) }
-  const resolver = resolverRoute({
-    ...saying,
-    names: naming.names,
-    clientOf,
-    self: options,
-    notFound: soonStale(options.cache),
-  })
+  const notFound = soonStale(options.cache)
+  const resolver = resolverRoute({ ...saying, names: naming.names, clientOf, self: options, notFound })
   const info = infoParts(parts)
   const adminKey = new AdminKey(given.adminKey)
   const history = new HistoryOrders({ path: folders(settings).history, clock })
-  const orders = [...adminOrders(parts, info), ...history.list()]
-  const admin = new AdminRoute(pathPrefix, adminKey, orders, log, admission.operatorOf, clock)
+  const admin = adminRoute(parts, adminKey, [...adminOrders(parts, info), ...history.list()])
   const nodes = routesOfNodes(parts, saying)
   const queries = openQueryLines(given)
   const { sizeMaxBytes } = queryLimits
@@ -130,6 +124,11 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
       await history.close()
     },
   }
+}
+
+function adminRoute({ tools, admission }: EdgeParts, key: AdminKey, orders: readonly Order[]): AdminRoute {
+  const { vocabulary, log, clock } = tools
+  return new AdminRoute(vocabulary.pathPrefix, key, orders, log, admission.operatorOf, clock)
 }
 
 /** What clients of nodes ask a gateway for. */
