@@ -121,12 +121,14 @@ export function listSettings(): readonly Setting<unknown>[] {
   return Object.values(tables).flatMap((table) => Object.values(table) as Setting<unknown>[])
 }
 
-/** What the environment sets, by name; of secrets only that they are set. */
+const credentials = /\/\/[^/@\s]*@/g
+
+/** What the environment sets, by name; of secrets only that they are set, and addresses without their credentials. */
 export function settingsInUse(surroundings: Environment = process.env): Readonly<Record<string, string>> {
   return Object.fromEntries(
     listSettings().flatMap(({ env, secret }) => {
       const text = surroundings[env]
-      return text === undefined ? [] : [[env, secret ? 'set' : text]]
+      return text === undefined ? [] : [[env, secret ? 'set' : text.replace(credentials, '//...@')]]
     }),
   )
 }

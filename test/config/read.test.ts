@@ -2,7 +2,7 @@ import t from 'tap'
 import { repeatedBytes } from '../../config/answers.js'
 import { foreign } from '../../config/foreign.js'
 import { settingGroups } from '../../config/groups.js'
-import { foreignSettings, listSettings, readConfig as readOver } from '../../config/read.js'
+import { foreignSettings, listSettings, readConfig as readOver, settingsInUse } from '../../config/read.js'
 
 const readConfig = (environment: Record<string, string>) => readOver({}, environment)
 
@@ -227,4 +227,18 @@ t.test('settings are found by words of their names, texts and groups, each of th
   t.strictSame(found, ['SHUTDOWN_NOTICE_MS', 'SHUTDOWN_DRAIN_MS'])
   t.ok(settingGroups(['gateways']).length > 1, 'in several groups')
   t.strictSame(settingGroups(['no such word']), [])
+})
+
+t.test('settings in use are told without what must not be told', async (t) => {
+  const told = settingsInUse({
+    ADMIN_API_KEY: 'a-secret-key',
+    TRUSTED_NODE_URL: 'http://user:word@node.example/x',
+    WEBHOOK_TARGET_SERVERS: 'https://me:word@a.example/, https://b.example/@c',
+    HOME: '/home/somebody',
+  })
+  t.strictSame(told, {
+    TRUSTED_NODE_URL: 'http://...@node.example/x',
+    ADMIN_API_KEY: 'set',
+    WEBHOOK_TARGET_SERVERS: 'https://...@a.example/, https://b.example/@c',
+  })
 })
