@@ -232,13 +232,13 @@ t.test('settings are found by words of their names, texts and groups, each of th
 t.test('settings in use are told without what must not be told', async (t) => {
   const told = settingsInUse({
     ADMIN_API_KEY: 'a-secret-key',
-    TRUSTED_NODE_URL: 'http://user:word@node.example/x',
+    TRUSTED_NODE_URL: 'http://user:word@node.example/@x',
     WEBHOOK_TARGET_SERVERS: 'https://me:word@a.example/, https://b.example/@c',
     HOME: '/home/somebody',
   })
   t.strictSame(told, {
-    TRUSTED_NODE_URL: 'http://...@node.example/x',
+    TRUSTED_NODE_URL: 'http://...@node.example/@x',
     ADMIN_API_KEY: 'set',
-    WEBHOOK_TARGET_SERVERS: 'https://...@a.example/, https://b.example/@c',
+    WEBHOOK_TARGET_SERVERS: 'set',
   })
 })
