@@ -8,7 +8,7 @@ export const errorCodes = {
   SLC_MALFORMED: {
     status: 400,
     title: 'The address is not right',
-    hint: 'Something in the request cannot be read: the message says what.',
+    hint: 'The address cannot be read as it is. Check it for typing errors.',
   },
   SLC_UNAUTHORIZED: {
     status: 401,
@@ -28,7 +28,7 @@ export const errorCodes = {
   SLC_UNKNOWN: {
     status: 404,
     title: 'Not found',
-    hint: 'Nothing is at this address. A fresh upload may need some minutes.',
+    hint: 'Nothing is at this address. Check it; a fresh upload may need some minutes.',
   },
   SLC_METHOD: {
     status: 405,
@@ -43,9 +43,9 @@ export const errorCodes = {
   SLC_CONFLICT: {
     status: 409,
     title: 'Not possible in the present state',
-    hint: 'Ask for the present state first.',
+    hint: 'Request the present state first.',
   },
-  SLC_TOO_LARGE: { status: 413, title: 'Too large', hint: 'The message names the bound.' },
+  SLC_TOO_LARGE: { status: 413, title: 'Too large', hint: 'The message names the limit.' },
   SLC_TYPE: {
     status: 415,
     title: 'Media type not supported',
@@ -54,12 +54,12 @@ export const errorCodes = {
   SLC_RANGE: {
     status: 416,
     title: 'The range lies outside the content',
-    hint: 'The header Content-Range says how long the content is.',
+    hint: 'The header Content-Range has the length of the content.',
   },
   SLC_THROTTLED: {
     status: 429,
     title: 'Too many requests',
-    hint: 'Wait as long as Retry-After says, or pay for more.',
+    hint: 'Too much was asked for from your address. Wait, and load the page again.',
   },
   SLC_BLOCKED: {
     status: 451,
@@ -69,7 +69,7 @@ export const errorCodes = {
   SLC_DEFECT: {
     status: 500,
     title: 'Internal error',
-    hint: 'The log has the stack under the request id.',
+    hint: 'This is a fault of the program. Tell the operator the request id.',
   },
   SLC_UPSTREAM: {
     status: 502,
@@ -79,12 +79,12 @@ export const errorCodes = {
   SLC_BUSY: {
     status: 503,
     title: 'Busy',
-    hint: 'Try again as Retry-After says. Operators: a queue was full; the log names it.',
+    hint: 'Wait a moment, and load the page again. Operators: a queue was full; the log names it.',
   },
   SLC_STARTING: {
     status: 503,
     title: 'Being prepared',
-    hint: 'This program has just been started. The page asks again by itself.',
+    hint: 'This program has just been started. The page loads again by itself.',
   },
   SLC_LATE: {
     status: 504,

@@ -2,6 +2,14 @@ import type { Refusal } from '../format/refusal.js'
 import type { Content } from '../store/content.js'
 import type { Repeater } from './repeater.js'
 
+/** Where people go from a page of failure. */
+export interface Home {
+  /** The first page of the service: `/`, or an absolute address where it is on another host. */
+  readonly href: string
+  /** It looks for what `?find=` says. */
+  readonly hasSearch: boolean
+}
+
 /**
  * One request. While the handler runs, headers are read straight out of the server's memory; when it returns with the
  * reply still open, everything is copied out, and the request stays valid for as long as anybody holds it.
@@ -29,6 +37,8 @@ export interface Request {
    * `sink` may get: `late`, `malformed`.
    */
   stream(sink: BodySink): BodyFlow
+  /** Set by the service that answers; undefined: its first page is `/` of the same host, and has no search. */
+  home?: ((request: Pick<Request, 'header'>) => Home) | undefined
 }
 
 /** Receives a body in pieces. */

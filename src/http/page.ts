@@ -67,24 +67,28 @@ export interface PageExtras {
   readonly isNarrow?: boolean
   /** Its forms may be sent. The answer may lead anywhere, so that browsers are told no bound for that. */
   readonly hasForms?: boolean
+  /** Its forms may be sent to this source alone, as a content security policy writes it. */
+  readonly formsTo?: string
+  /** Where the name of the program leads; absent: `/`. */
+  readonly home?: string
 }
 
 /** `body` is HTML; `title` is text. */
 export function makePage(title: string, body: string, extras: PageExtras = {}): HtmlPage {
-  const { over = '', style: own = '', isNarrow = false } = extras
+  const { over = '', style: own = '', isNarrow = false, home = '/', formsTo = "'none'" } = extras
   const more = own === '' ? '' : `<style>${own}</style>`
   const { runs, policy: scripts } = scriptOf(extras)
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${inHtml(title)}</title><link rel="icon" href="${iconAddress}"><style>${style}</style>${more}</head>
-<body${isNarrow ? ' class="narrow"' : ''}><header><a href="/">${iconSvg}Sluice</a></header>
+<body${isNarrow ? ' class="narrow"' : ''}><header><a href="${inHtml(home)}">${iconSvg}Sluice</a></header>
 <main>${over}<h1>${inHtml(title)}</h1>
 ${body}
 </main>${runs}</body></html>
 `
   const ownHash = own === '' ? '' : ` ${hashOf(own)}`
   const loads = `default-src 'none'; style-src ${styleHash}${ownHash}; img-src data:${scripts}`
-  const forms = extras.hasForms === true ? '' : "; form-action 'none'"
+  const forms = extras.hasForms === true ? '' : `; form-action ${formsTo}`
   const policy = `${loads}; frame-ancestors 'none'; base-uri 'none'${forms}`
   return { html, lines: `\r\nContent-Security-Policy: ${policy}\r\nX-Content-Type-Options: nosniff` }
 }

@@ -29,6 +29,7 @@ export class SocketRequest implements Request {
   readonly path: string
   readonly query: string
   readonly slot: number
+  home: Request['home']
   readonly #front: Front
   readonly #flags: number
   readonly #base: number

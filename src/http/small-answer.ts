@@ -1,6 +1,6 @@
-import { codeOfStatus, errorCodes, type FailureCode } from './error-codes.js'
+import { codeOfStatus, type FailureCode } from './error-codes.js'
+import { errorPage } from './error-page.js'
 import type { Reply, Request } from './exchange.js'
-import { inHtml, makePage } from './page.js'
 
 export const jsonType = 'application/json; charset=utf-8'
 export const textType = 'text/plain; charset=utf-8'
@@ -32,7 +32,7 @@ interface About {
   readonly reason?: string
   /** Of a failure; absent: as the status says. */
   readonly code?: FailureCode
-  /** The failure in words, for the page that browsers get instead of JSON. */
+  /** The failure in words, for the page that browsers get; absent: a body of plain text, or `error` of a JSON object. */
   readonly words?: string
 }
 
@@ -41,7 +41,7 @@ interface About {
  * and says nothing of caching gets `no-store`: caches keep some statuses without being told to (RFC 9110 section 15.1).
  */
 export function answerSmall(request: Request, reply: Reply, first: string, answer: SmallAnswer): void {
-  const { type, body, lines } = answer.status < 400 ? plain(answer) : toldTo(request, answer)
+  const { type, body, lines } = answer.status < 400 ? plain(answer) : toldTo(request, first, answer)
   const { status, reason } = answer
   const words = reason === undefined ? {} : { reason }
   const caching = status < 300 || saysCaching(lines) ? '' : noStore
@@ -80,18 +80,29 @@ function plain(answer: SmallAnswer, code?: FailureCode): Whole {
  * the address. Texts are left as they are, because clients of the network know their words. `Vary: Accept` keeps the two forms
  * apart in caches.
  */
-function toldTo(request: Request, answer: SmallAnswer): Whole {
+function toldTo(request: Request, first: string, answer: SmallAnswer): Whole {
   const { status, code = codeOfStatus(status) } = answer
   if (code === undefined) return plain(answer)
   const whole = plain(answer, code)
   const { type, body } = whole
   const coded = `${whole.lines}\r\nX-Error-Code: ${code}`
-  const words = answer.words ?? (type === textType && typeof body === 'string' ? body : undefined)
+  const words = answer.words ?? wordsOf(answer)
   if (words === undefined) return { type, lines: coded, body }
   const varying = varyingBy(coded, 'Accept')
   if (!takesPages(request)) return { type, lines: varying, body }
-  const page = errorPage(code, status, words, whole.lines)
+  const requestId = /\r\nX-Request-Id: ([^\r]*)/i.exec(first)?.[1]
+  const home = request.home?.(request) ?? { href: '/', hasSearch: false }
+  const page = errorPage({ code, status, words, lines: whole.lines, requestId, home })
   return { type: htmlType, lines: varying + page.lines, body: page.html }
+}
+
+/** The failure in words. Undefined for an offer of x402, which wallets read, and for what has a page of its own. */
+function wordsOf(answer: SmallAnswer): string | undefined {
+  if (!('json' in answer))
+    return answer.type === textType && typeof answer.body === 'string' ? answer.body : undefined
+  const { json, status } = answer
+  const tells = typeof json === 'object' && json !== null && 'error' in json
+  return tells && status !== 402 && typeof json.error === 'string' ? json.error : undefined
 }
 
 /**
@@ -106,39 +117,4 @@ function withCode(value: unknown, code: FailureCode): unknown {
 /** A browser that opens a page names HTML first (Fetch standard, "navigate"); programs and scripts of pages do not. */
 export function takesPages(request: Request): boolean {
   return /^text\/html/i.test(request.header('accept') ?? '')
-}
-
-/** `lines`: header lines of the answer. Browsers do not show Retry-After (RFC 9110 section 10.2.3), so the page says it. */
-function errorPage(
-  code: FailureCode,
-  status: number,
-  words: string,
-  lines: string,
-): { html: string; lines: string } {
-  const { title, hint } = errorCodes[code]
-  const seconds = /\r\nRetry-After: (\d+)/i.exec(lines)?.[1]
-  const again = seconds === undefined ? '' : `<dt>Try again</dt><dd>${inTime(Number(seconds))}</dd>`
-  const isTitle = words.toLowerCase() === title.toLowerCase()
-  return makePage(
-    title,
-    `<p class="lead">${isTitle ? '' : `${inHtml(words)}<br>`}${marked(hint)}</p>
-<section><dl><dt>Code</dt><dd><code>${code}</code></dd>${again}</dl></section>`,
-    { over: `<p class="status">${status}</p>` },
-  )
-}
-
-/** Text for HTML in which words between backticks are code. */
-function marked(text: string): string {
-  return inHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
-}
-
-/** A wait for people, never shorter than it is. */
-function inTime(seconds: number): string {
-  const [count, unit] =
-    seconds < 120
-      ? [seconds, 'second']
-      : seconds < 7200
-        ? [Math.ceil(seconds / 60), 'minute']
-        : [Math.ceil(seconds / 3600), 'hour']
-  return `in ${count} ${unit}${count === 1 ? '' : 's'}`
 }

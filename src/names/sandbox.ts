@@ -41,8 +41,16 @@ export interface Redirect {
  * stays, but for the usual one of the protocol, and for our own where the client is sent to HTTPS: behind that port nobody
  * speaks it.
  */
-export function sandboxUrl({ protocol, id, root, port, ownPort, path, query }: Redirect): string {
+export function sandboxUrl({ id, path, query, ...place }: Redirect): string {
+  return `${originOf(`${sandboxLabel(id)}.${place.root}`, place)}${path.replace('//', '/')}?${query}`
+}
+
+/** Address of a host of this gateway, with the port by the rule of `sandboxUrl`, without a slash at the end. */
+export function originOf(
+  host: string,
+  { protocol, port, ownPort }: Omit<Redirect, 'id' | 'root' | 'path' | 'query'>,
+): string {
   const usual = protocol === 'https' ? ':443' : ':80'
   const isWrong = port === usual || (protocol === 'https' && port === `:${ownPort}`)
-  return `${protocol}://${sandboxLabel(id)}.${root}${isWrong ? '' : port}${path.replace('//', '/')}?${query}`
+  return `${protocol}://${host}${isWrong ? '' : port}`
 }

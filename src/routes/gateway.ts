@@ -56,6 +56,8 @@ class EdgeGateway implements Gateway {
   readonly #uncached: readonly string[]
   readonly #caching: string
   readonly #admission: GatewayParts['admission']
+  /** One function for all requests: it reads the host where a page of failure is made. */
+  readonly #home: NonNullable<Request['home']>
 
   constructor(parts: GatewayParts) {
     const { catalog, blobs, source, tip, clock, log, options, admission, guard, vocabulary, finder } = parts
@@ -113,11 +115,13 @@ class EdgeGateway implements Gateway {
     this.#locator = locator
     this.#admission = admission
     this.#names = this.#naming(parts)
+    this.#home = (request) => this.#names?.rules.homeOf(request) ?? { href: '/', hasSearch: true }
     this.#uncached = ['admin', 'rate-limit', 'x402'].map((name) => `${vocabulary.pathPrefix}/${name}`)
     this.#caching = `public, max-age=${options.cache.defaultSeconds}`
   }
 
   handle(request: Request, reply: Reply): void {
+    request.home = this.#home
     if (request.method === 'OPTIONS') {
       this.#passes(request, reply)
       const flow = this.#open(request, reply, 'other')

@@ -2,10 +2,10 @@ import type { Id } from '../format/id.js'
 import { isNavigation } from '../gateway/isolation.js'
 import { type Origin, origins } from '../gateway/origin.js'
 import type { HostOptions } from '../gateway/parts.js'
-import type { Request } from '../http/exchange.js'
+import type { Home, Request } from '../http/exchange.js'
 import type { HostPlace, Hosts } from '../names/host.js'
 import type { Name } from '../names/protocol.js'
-import { sandboxLabel, sandboxUrl } from '../names/sandbox.js'
+import { originOf, sandboxLabel, sandboxUrl } from '../names/sandbox.js'
 import type { Target } from './data-route.js'
 
 /** What the host of a request decides. Undefined: it is answered by its path alone. */
@@ -66,7 +66,16 @@ export class HostRules {
     return this.#rootOf(request, place, id) === undefined ? origins.shared : origins.redirecting
   }
 
-  #place(request: Request): HostPlace {
+  /** The first page of this gateway, from the host of this request: a host of content has another page at `/`, or none. */
+  homeOf(request: Pick<Request, 'header'>): Home {
+    const { apexId, apexNames, protocol, ownPort } = this.options
+    const { root, label, port } = this.#place(request)
+    const hasSearch = root === undefined || (apexId === undefined && apexNames.length === 0)
+    if (root === undefined || label === undefined || label === 'www') return { href: '/', hasSearch }
+    return { href: `${originOf(root, { protocol, port, ownPort })}/`, hasSearch }
+  }
+
+  #place(request: Pick<Request, 'header'>): HostPlace {
     return this.hosts.place(request.header('host') ?? '')
   }
 
