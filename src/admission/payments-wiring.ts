@@ -4,6 +4,7 @@ import type { Meters } from '../actor/meter.js'
 import type { Request } from '../http/exchange.js'
 import { type OfferOptions, Offers } from './offer.js'
 import { Paywall, type PaywallOptions } from './paywall.js'
+import { inUsdc } from './price.js'
 import { PaymentLedger, type PaymentRow } from './settlement-ledger.js'
 import { type CashierOptions, type CashierReply, type CashierRequest, Kinds } from './settlement-protocol.js'
 import type { Limits } from './wiring.js'
@@ -56,6 +57,8 @@ export interface Selling {
   readonly routes: ReturnType<typeof x402Routes>
   /** The section of the info answer. */
   readonly about: object
+  /** In USDC, as decimal numbers. */
+  readonly price: { readonly perByte: string; readonly minimum: string; readonly perGiB: string }
   /** The last payments, youngest first: for the operator. */
   recent(max: number): PaymentRow[]
   close(): Promise<void>
@@ -82,6 +85,11 @@ export function openPayments(
     payments,
     routes: x402Routes({ pathPrefix, payments, paywall, clientOf }),
     about: offers.about(),
+    price: {
+      perByte: offer.tariff.perByte,
+      minimum: offer.tariff.minimum,
+      perGiB: inUsdc(offers.price.units(2 ** 30)),
+    },
     recent: (max) => ledger.recent(max),
     close: () => ledger.close(),
   }

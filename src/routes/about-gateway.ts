@@ -17,6 +17,24 @@ export interface InfoParts extends HealthParts, MetricsParts {
   readonly sections?: Readonly<Record<string, unknown>>
   /** Absent: answers are not signed. */
   readonly key?: SigningKey
+  /** For the page at `/` alone. */
+  readonly beside?: Beside
+}
+
+/** What people find beside this gateway, and what its content costs. */
+export interface Beside {
+  /** Addresses of services of this program, as this machine reaches them. */
+  readonly upload?: string
+  readonly payment?: string
+  /** Where the console listens; port 0: the start of the program says it. Absent: there is none. */
+  readonly console?: { readonly address: string; readonly port: number }
+  /** Names are answered below these hosts. */
+  readonly rootHosts: readonly string[]
+  readonly resolvers: readonly string[]
+  /** What each client gets without paying. Absent: nobody is limited. */
+  readonly allowance?: { readonly bytes: number; readonly bytesPerSecond: number }
+  /** What content costs beyond that. Absent: nothing is sold. */
+  readonly price?: { readonly perByte: string; readonly minimum: string; readonly perGiB: string }
 }
 
 /** The info answer: identity, settings that concern clients, and progress of the index. */

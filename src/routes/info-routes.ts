@@ -50,7 +50,7 @@ function rootRoute(parts: InfoParts, info: () => Said): Route {
         const { body } = info()
         return answerSmall(request, reply, first, { status: 200, type: jsonType, lines, body })
       }
-      const page = landingPage(parts)
+      const page = landingPage(parts, request)
       answerSmall(request, reply, first, {
         status: 200,
         type: htmlType,

@@ -1,7 +1,9 @@
 import { encodeBase64url } from '../format/base64url.js'
+import type { Request } from '../http/exchange.js'
 import { cardsOf, type HtmlPage, inHtml, makePage } from '../http/page.js'
 import type { InfoParts } from './about-gateway.js'
 import { healthOf } from './health.js'
+import { consoleHint, doingCards, servedHere } from './served-here.js'
 
 /** Asks this gateway for the newest items of its index, and lists them: content that can be opened at once. */
 const script = `
@@ -46,12 +48,14 @@ const show = ({ edges }, none) => {
   else list.replaceChildren(...edges.map(({ node }) => shown(node)))
 }
 const unreachable = () => say('The index cannot be asked now.')
-asked('{ transactions(first: 8) ' + fields + ' }')
-  .then(({ transactions }) => show(transactions, 'The index is empty yet.'))
-  .catch(unreachable)
+const newest = () =>
+  asked('{ transactions(first: 8) ' + fields + ' }')
+    .then(({ transactions }) => show(transactions, 'The index is empty yet.'))
+    .catch(unreachable)
 
 // An id opens at once; a name is resolved; all else may be an address, whose newest items are listed.
 const form = document.getElementById('search')
+const field = form.elements.find
 const items = async (address) => {
   const { transactions } = await asked('query($who: String!) { transactions(owners: [$who], first: 8) ' + fields + ' }', {
     who: address,
@@ -69,23 +73,33 @@ const find = async (text) => {
   }
   await items(text)
 }
+const search = () => {
+  const text = field.value.trim()
+  form.after(list.closest('section'))
+  if (text !== '') void find(text).catch(unreachable)
+}
 form.addEventListener('submit', (event) => {
   event.preventDefault()
-  const text = form.elements.what.value.trim()
-  if (text !== '') void find(text).catch(unreachable)
+  search()
 })
+// Pages of failures send people here with what they look for.
+const wanted = new URLSearchParams(location.search).get('find')
+if (wanted !== null) {
+  field.value = wanted.slice(0, 200)
+  search()
+} else newest()
 `
 
 /** Of this page alone: on a phone a row is two lines, the id above. */
-const style = `#search{display:flex;gap:.5rem;margin:1rem 0}#search input{flex:1;min-width:0}
-#newest-title{overflow-wrap:anywhere}
-#newest td:first-child{width:100%}
+const style = `#newest-title{overflow-wrap:anywhere}
+#newest td:first-child{width:100%}#newest td:nth-child(2){white-space:nowrap}
 @media (max-width:40rem){
 #newest tr{display:grid;grid-template-columns:1fr auto;padding:.5rem 0;border-bottom:1px solid var(--line)}
-#newest tr:last-child{border-bottom:0}#newest td{padding:0;border:0}#newest td:first-child{grid-column:1/-1}}`
+#newest tr:last-child{border-bottom:0}#newest td{padding:0;border:0}#newest td:first-child{grid-column:1/-1}
+#newest td:nth-child(2){white-space:normal}}`
 
-/** What a browser gets at `/`: whether the gateway is well, how far it is, and what to try. */
-export function landingPage(parts: InfoParts): HtmlPage {
+/** What a browser gets at `/`: whether the gateway is well, what people can do here, what is served, and how far it is. */
+export function landingPage(parts: InfoParts, request: Pick<Request, 'header'>): HtmlPage {
   const { release, network, key, vocabulary } = parts
   const health = healthOf(parts)
   const state =
@@ -95,36 +109,34 @@ export function landingPage(parts: InfoParts): HtmlPage {
   const signed =
     key === undefined
       ? ''
-      : `<section><h2>Signed answers</h2><p>Each answer is signed (RFC 9421, Ed25519) with the key
-<code>${encodeBase64url(key.publicKey)}</code>.</p></section>`
+      : `<dt>Signed</dt><dd>each answer, by RFC 9421 with the Ed25519 key
+<code>${encodeBase64url(key.publicKey)}</code></dd>`
   const prefix = vocabulary.pathPrefix
-  const uploads = (parts.bundlers ?? []).map(
-    (url) => [url, 'Upload', 'the upload service of this gateway'] as const,
-  )
   const tiles = [...heights(parts), ['Network', inHtml(network)], ['Release', inHtml(release)]]
+  const console = consoleHint(parts, request)
   return makePage(
     'A gateway for permanent storage',
-    `<p class="lead">Content by id, path or name, proven against the chain. ${state}</p>
+    `<p class="lead">Open content by its id, by the path of a site, or by a name. ${state}</p>
+<form id="search" class="search" role="search" data-resolver="${inHtml(`${prefix}/resolver/`)}">
+<input name="find" aria-label="Id, name or address" placeholder="id, name or address" autocomplete="off" spellcheck="false">
+<button>Find</button></form>
+<section><h2>What you can do here</h2>${cardsOf(doingCards(parts, request))}</section>
 <dl class="tiles">${tiles.map(([name, value]) => `<div><dt>${name}</dt><dd>${value}</dd></div>`).join('')}</dl>
-<form id="search" role="search" data-resolver="${inHtml(`${prefix}/resolver/`)}">
-<input name="what" aria-label="Id, name or address" placeholder="id, name or address" autocomplete="off" spellcheck="false">
-<button>Open</button></form>
 <section><h2 id="newest-title">Newest in the index</h2>
 <table><tbody id="newest"><tr><td class="quiet">asking</td></tr></tbody></table></section>
-<section><h2>Content</h2><dl>
-<dt><code>/{id}</code></dt><dd>by the id of its transaction or data item; ranges are answered</dd>
+<section><h2>What is served here</h2><dl>
+${servedHere(parts)}
+${signed}</dl></section>
+<section><h2>Addresses</h2><dl>
+<dt><code>/{id}</code></dt><dd>content by the id of its transaction or data item</dd>
 <dt><code>/{id}/{path}</code></dt><dd>a file of a site</dd>
 <dt><code>/raw/{id}</code></dt><dd>the bytes as they are</dd></dl></section>
-<section><h2>Look around</h2>${cardsOf([
-      ...uploads,
-      ['/graphql', 'GraphQL', 'queries over transactions, items and blocks'],
-      ['/api-docs', 'All paths', 'what each answers'],
+<section><h2>For programs and operators</h2>${cardsOf([
       [`${prefix}/info`, 'Info', 'this page for programs'],
+      ['/openapi.json', 'OpenAPI', 'the description of every path'],
       [`${prefix}/healthcheck`, 'Health', '503 where something is wrong'],
       [`${prefix}/peers`, 'Peers', 'the gateways and nodes that are asked'],
-      [`${prefix}/indexes`, 'Indexes', 'the index, given away as signed files'],
-    ])}</section>
-${signed}`,
+    ])}${console === undefined ? '' : `<p>${console}</p>`}</section>`,
     { script, style },
   )
 }

@@ -246,3 +246,11 @@ export function limitsInfo({ rules }: Pick<Buckets, 'rules'>): Record<string, un
   }
   return { enabled: true, dataEgress: { buckets: { resource: of('resource'), ip: of('ip') } } }
 }
+
+/** What each client gets without paying. */
+export function allowanceOf({ rules: { ip } }: Pick<Buckets, 'rules'>): {
+  readonly bytes: number
+  readonly bytesPerSecond: number
+} {
+  return { bytes: ip.capacity * 1024, bytesPerSecond: ip.refillPerSecond * 1024 }
+}

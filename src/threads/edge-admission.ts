@@ -9,8 +9,8 @@ import { openBuckets } from '../admission/wiring.js'
 import type { ClientOf } from '../gateway/in-slot.js'
 import type { Route } from '../gateway/parts.js'
 import type { Request } from '../http/exchange.js'
-import type { InfoParts } from '../routes/about-gateway.js'
-import { limitsInfo, rateLimitRoutes } from '../routes/rate-limit-routes.js'
+import type { Beside, InfoParts } from '../routes/about-gateway.js'
+import { allowanceOf, limitsInfo, rateLimitRoutes } from '../routes/rate-limit-routes.js'
 import { clientsOf } from './client-options.js'
 import type { EdgeGiven } from './edge-given.js'
 import type { EdgeTools } from './edge-tools.js'
@@ -31,6 +31,8 @@ export interface EdgeAdmission {
   readonly selling: Selling | undefined
   /** Sections of the info answer. */
   readonly sections: NonNullable<InfoParts['sections']>
+  /** The same for people. */
+  readonly told: Pick<Beside, 'allowance' | 'price'>
   /** Of limits and payments; `isAdmin`: a request of the operator. */
   routes(isAdmin: (request: Request) => boolean): readonly Route[]
   close(): Promise<void>
@@ -66,6 +68,10 @@ export async function openEdgeAdmission(given: EdgeGiven, tools: EdgeTools): Pro
     sections: {
       ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
       ...(selling === undefined ? {} : { x402: selling.about }),
+    },
+    told: {
+      ...(limits === undefined ? {} : { allowance: allowanceOf(limits.buckets) }),
+      ...(selling === undefined ? {} : { price: selling.price }),
     },
     routes: (isAdmin) => [
       ...(limits === undefined

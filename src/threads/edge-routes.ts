@@ -1,3 +1,4 @@
+import { consolePortOf } from '../../config/server.js'
 import { addressOf } from '../actor/address.js'
 import { IndexedSpans } from '../chain/indexed-spans.js'
 import { soonStale } from '../gateway/cache-control.js'
@@ -10,7 +11,7 @@ import type { OpenNames } from '../names/wiring.js'
 import type { ExportReply, ExportRequest } from '../parquet/export-protocol.js'
 import { queryLimits } from '../query/limits.js'
 import { QueryLines } from '../query/lines.js'
-import type { InfoParts } from '../routes/about-gateway.js'
+import type { Beside, InfoParts } from '../routes/about-gateway.js'
 import { AdminRoute } from '../routes/admin/admin-route.js'
 import { cacheOrders } from '../routes/admin/cache-orders.js'
 import { exportOrders } from '../routes/admin/export-orders.js'
@@ -190,6 +191,11 @@ function infoParts({ given, tools, content, admission, naming, hosts }: EdgePart
       : { itemsSilentMs: indexing.itemsSilentSeconds * 1000 }),
     ...(key === undefined ? {} : { key }),
     usage: content.usage,
+    beside: besideOf(given, {
+      ...admission.told,
+      rootHosts: hosts?.rootHosts ?? [],
+      resolvers: naming.asked,
+    }),
     sections: {
       names: { rootHosts: hosts?.rootHosts ?? [], resolvers: naming.asked },
       ...admission.sections,
@@ -199,6 +205,17 @@ function infoParts({ given, tools, content, admission, naming, hosts }: EdgePart
         return aboutIndexes(content.offers, vocabulary.pathPrefix, clock.now())
       },
     },
+  }
+}
+
+/** What the page at `/` shows besides. */
+function besideOf({ settings: { server }, services: { upload, payment } }: EdgeGiven, told: Beside): Beside {
+  const { consoleEnabled, consoleAddress: address } = server
+  return {
+    ...told,
+    ...(upload === undefined ? {} : { upload }),
+    ...(payment === undefined ? {} : { payment }),
+    ...(consoleEnabled ? { console: { address, port: consolePortOf(server) } } : {}),
   }
 }
 
