@@ -1,6 +1,7 @@
+import { apiDocsPage } from '../http/api-docs-page.js'
 import { type Described, type DescribedService, openApiOf } from '../http/openapi.js'
 import type { Operations } from '../http/operation.js'
-import { type HtmlPage, inHtml, makePage } from '../http/page.js'
+import type { HtmlPage } from '../http/page.js'
 import { anyObject, formOf, textForm } from '../http/schemas.js'
 import { answerSmall, htmlType, jsonType, publicShortly } from '../http/small-answer.js'
 import type { Route } from './parts.js'
@@ -22,7 +23,7 @@ export function docsRoutes(
     }
   }
   const json = late(() => ({ html: `${JSON.stringify(openApiOf(table(), service))}\n`, lines: '' }))
-  const page = late(() => pageOf(table(), service))
+  const page = late(() => apiDocsPage(table(), service))
   const route = (path: string, type: string, make: () => HtmlPage, about: Operations): Route => ({
     family: 'info',
     path,
@@ -47,26 +48,4 @@ export function docsRoutes(
       },
     ]),
   ])
-}
-
-function pageOf(table: readonly Described[], { title, release }: DescribedService): HtmlPage {
-  const sorted = [...table].sort((one, other) => (one.path < other.path ? -1 : 1))
-  const part = (heading: string, isOperators: boolean): string => {
-    const rows = sorted.filter(({ operator }) => (operator === true) === isOperators)
-    return rows.length === 0
-      ? ''
-      : `<section><h2>${heading}</h2><ul class="paths">\n${rows.map(rowOf).join('\n')}\n</ul></section>`
-  }
-  return makePage(
-    `${title}: paths`,
-    `<p class="lead">What each path answers in release ${inHtml(release)}. For programs:
-<a href="/openapi.json">openapi.json</a>.</p>
-${part('For everybody', false)}${part('For the operator, with the admin key', true)}`,
-  )
-}
-
-function rowOf({ path, methods, summary, query }: Described): string {
-  const asked = query === undefined ? '' : `?${query.join('&')}`
-  const words = methods.map((method) => `<b>${method}</b>`).join('')
-  return `<li>${words} <code>${inHtml(path + asked)}</code><p>${inHtml(summary)}</p></li>`
 }

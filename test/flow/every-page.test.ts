@@ -14,6 +14,43 @@ const failing = `${'C'.repeat(42)}A`
 
 const at = (url: string) => (page: Page) => page.goto(url)
 
+/** Filters the paths, follows the link to another one, which ends the filter, and sends a request. */
+const tried =
+  (gateway: string) =>
+  async (page: Page): Promise<void> => {
+    await page.goto(`${gateway}/api-docs#get-peers`)
+    await page.fill('#filter', 'wallet balance')
+    await page.waitForSelector('#get-peers', { state: 'hidden' })
+    await page.evaluate('location.hash = "get-height"')
+    await page.click('#get-height button')
+    await page.waitForSelector('#get-height .answer:has-text("200")')
+    await page.waitForSelector('#get-height .answer:has-text("content-type: ")')
+    await page.waitForSelector(`#get-height .curl:has-text("curl -iL '${gateway}/height'")`)
+  }
+
+/** Runs a query with a header, folds and unfolds the answer, and takes the query out of the history of a new page. */
+const queried =
+  (gateway: string) =>
+  async (page: Page): Promise<void> => {
+    await page.goto(`${gateway}/graphql`)
+    await page.fill('#headers', '{"X-Request-Id": "from-the-page"}')
+    const [request] = await Promise.all([
+      page.waitForRequest((one) => (one.postData() ?? '').includes('pageInfo')),
+      page.click('#run'),
+    ])
+    if (request.headers()['x-request-id'] !== 'from-the-page') throw new Error('the header was not sent')
+    await page.waitForSelector('#answer .field:has-text("edges")')
+    await page.click('#fold')
+    await page.locator('#answer .field', { hasText: 'edges' }).waitFor({ state: 'hidden' })
+    await page.click('#unfold')
+    JSON.parse((await page.textContent('#answer')) ?? '')
+    await page.reload()
+    await page.fill('#query', '')
+    await page.selectOption('#history', { index: 1 })
+    await page.click('#run')
+    await page.waitForSelector('#answer .field:has-text("edges")')
+  }
+
 const options = { skip: withoutBrowser }
 t.setTimeout(300_000)
 
@@ -77,19 +114,16 @@ t.test('pages of what is not sold', options, async (t) => {
         }
         await find(examples.page ?? '')
         await page.waitForURL(`**/${examples.page}*`)
-        await find('nobody at all')
+        // Again from a page of a failure, on the host of a name that nobody knows.
+        await page.goto(`http://nobody.localhost:${port}/`)
+        await page.fill('.search input', 'nobody at all')
+        await page.keyboard.press('Enter')
+        await page.waitForURL(`http://localhost:${port}/?find=*`)
         await page.waitForSelector('text=The index knows no content')
       },
     },
-    { name: 'api-docs', open: at(`${gateway}/api-docs`), words: '/chunk/{offset}' },
-    {
-      name: 'graphql',
-      open: async (page) => {
-        await page.goto(`${gateway}/graphql`)
-        await page.click('#run')
-        await page.locator('#answer', { hasText: 'edges' }).waitFor()
-      },
-    },
+    { name: 'api-docs', open: tried(gateway), words: '/chunk/{offset}' },
+    { name: 'graphql', open: queried(gateway), words: 'HTTP headers' },
     { name: '404-id', open: at(`${gateway}/${unknown}`), words: 'SLC_UNKNOWN', statuses: [404] },
     { name: '404-path', open: at(`${gateway}/nowhere`), words: 'SLC_UNKNOWN', statuses: [404] },
     { name: '404-name', open: at(`http://nobody.localhost:${port}/`), words: 'SLC_', statuses: [404] },
