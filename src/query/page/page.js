@@ -1,35 +1,72 @@
+import { colour, tree } from './colour.js'
 import { completions, introspection, schemaOf, spelled } from './complete.js'
+import { noteQuery, readHistory, titleOf, writeHistory } from './history.js'
 
 const by = (id) => document.getElementById(id)
-const [query, variables, list] = [by('query'), by('variables'), by('offers')]
+const [query, variables, headers, list] = [by('query'), by('variables'), by('headers'), by('offers')]
+const examples = JSON.parse(by('examples').textContent)
+const storage = () => localStorage
+let history = readHistory(storage)
+let answered = ''
 const offersMax = 50
 let schema
 let shown = []
 let chosen = 0
 
-async function ask(text, values) {
+/** `more`: header lines besides the two that every query needs. */
+async function ask(text, values, more = {}) {
   const answer = await fetch(location.pathname, {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
+    headers: { ...more, 'Content-Type': 'application/json', Accept: 'application/json' },
     body: JSON.stringify({ query: text, variables: values }),
   })
-  return answer.json()
+  return { status: answer.status, text: await answer.text() }
+}
+
+/** The object in a field; undefined where the field is empty. Throws with the name of the field. */
+function objectIn(field, name) {
+  const text = field.value.trim()
+  if (text === '') return undefined
+  try {
+    const value = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  } catch (error) {
+    throw new Error(`${name}: ${error.message}`)
+  }
+  throw new Error(`${name}: write a JSON object`)
 }
 
 async function run() {
   by('answer').textContent = '...'
+  by('time').textContent = ''
   by('run').disabled = true
+  answered = ''
   try {
-    const values = variables.value.trim()
+    const values = objectIn(variables, 'Variables')
+    const more = objectIn(headers, 'HTTP headers')
+    history = noteQuery(storage, { query: query.value, variables: variables.value })
+    listHistory()
     const startedMs = performance.now()
-    const answer = await ask(query.value, values === '' ? undefined : JSON.parse(values))
-    by('time').textContent = `${(performance.now() - startedMs).toFixed(0)} ms`
-    by('answer').textContent = JSON.stringify(answer, null, 2)
+    const { status, text } = await ask(query.value, values, more)
+    by('time').textContent =
+      `${status}, ${(performance.now() - startedMs).toFixed(0)} ms, ${text.length} characters`
+    const value = JSON.parse(text)
+    answered = JSON.stringify(value, null, 2)
+    by('answer').replaceChildren(tree(value))
   } catch (error) {
     by('answer').textContent = String(error)
   } finally {
     by('run').disabled = false
   }
+}
+
+const optionOf = (text) => Object.assign(document.createElement('option'), { textContent: text })
+
+function listHistory() {
+  const first = optionOf(history.length === 0 ? 'none yet' : `last ${history.length}`)
+  by('history').replaceChildren(first, ...history.map((one) => optionOf(titleOf(one))))
+  by('history').disabled = history.length === 0
+  by('clear').disabled = history.length === 0
 }
 
 /** Where the caret is on the screen: the text before it is laid out once more, in a box of the same shape. */
@@ -91,6 +128,7 @@ function offer(isAsked) {
 function take(index) {
   const { prefix } = completions(query.value.slice(0, query.selectionStart), schema)
   query.setRangeText(shown[index].name, query.selectionStart - prefix.length, query.selectionStart, 'end')
+  for (const paint of paints) paint()
   close()
 }
 
@@ -112,12 +150,45 @@ document.addEventListener('keydown', (event) => {
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void run()
 })
 by('run').addEventListener('click', run)
-by('example').addEventListener('change', ({ target }) => {
-  const { text, values } = JSON.parse(by('examples').textContent)[target.selectedIndex]
+
+const paints = [colour(query, 'graphql'), colour(variables, 'json'), colour(headers, 'json')]
+function fill(text, values) {
   query.value = text
-  variables.value = values === undefined ? '' : JSON.stringify(values, null, 2)
+  variables.value = values
+  for (const paint of paints) paint()
   close()
+}
+const fillExample = (index) => {
+  const { text, values } = examples[index]
+  fill(text, values === undefined ? '' : JSON.stringify(values, null, 2))
+}
+by('example').addEventListener('change', ({ target }) => fillExample(target.selectedIndex))
+by('history').addEventListener('change', ({ target }) => {
+  const one = history[target.selectedIndex - 1]
+  if (one !== undefined) fill(one.query, one.variables)
+  target.selectedIndex = 0
 })
+by('clear').addEventListener('click', () => {
+  history = []
+  writeHistory(storage, history)
+  listHistory()
+})
+const foldAll = (open) => {
+  // Only the first rank below `data`: what lies deeper is folded with it.
+  for (const one of document.querySelectorAll('#answer details details')) one.open = open
+}
+by('fold').addEventListener('click', () => foldAll(false))
+by('unfold').addEventListener('click', () => foldAll(true))
+by('copy').addEventListener('click', async () => {
+  try {
+    await navigator.clipboard.writeText(answered)
+    by('time').textContent = 'copied'
+  } catch (error) {
+    by('time').textContent = `not copied: ${error.message}`
+  }
+})
+listHistory()
+fillExample(0)
 
 /** The list of types beside the answer: what each has, and what it means. */
 function describe({ types }) {
@@ -142,8 +213,8 @@ function describe({ types }) {
 }
 
 ask(introspection).then(
-  ({ data }) => {
-    schema = schemaOf(data)
+  ({ text }) => {
+    schema = schemaOf(JSON.parse(text).data)
     describe(schema)
     document.body.dataset.schema = 'there'
   },
