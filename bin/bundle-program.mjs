@@ -2,7 +2,7 @@
 // beside it. A start then reads some twenty files, where it would read a module of the sources more than a thousand times over.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { dirname, relative, sep } from 'node:path'
+import { basename, dirname, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -87,8 +87,6 @@ export async function bundleProgram() {
     [[`${root}src/cli/sluice.ts`], `${root}dist`, true],
     [workers, `${root}dist/workers`, false],
   ]
-  for (const name of await readdir(`${root}dist`))
-    if (/^sluice-\w+\.js$/.test(name)) await rm(`${root}dist/${name}`)
   const builds = parts.map(([entryPoints, outdir, splitting]) =>
     build({
       entryPoints,
@@ -110,11 +108,16 @@ export async function bundleProgram() {
       write: false,
     }),
   )
-  for (const { outputFiles } of await Promise.all(builds))
-    for (const { path, text } of outputFiles) {
-      await mkdir(dirname(path), { recursive: true })
-      await writeFile(path, narrow(text))
-    }
+  const written = (await Promise.all(builds)).flatMap(({ outputFiles }) => outputFiles)
+  // A program may start while this is written: parts of the commands come before the file that names them, and old ones go last.
+  const isPart = (path) => /^sluice-\w+\.js$/.test(basename(path))
+  for (const { path, text } of [...written].sort((a, b) => Number(isPart(b.path)) - Number(isPart(a.path)))) {
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, narrow(text))
+  }
+  const current = new Set(written.map(({ path }) => basename(path)))
+  for (const name of await readdir(`${root}dist`))
+    if (isPart(name) && !current.has(name)) await rm(`${root}dist/${name}`)
 }
 
 /**
