@@ -48,7 +48,8 @@ export const queryPage = `<!doctype html>
 <div class="place small"><textarea id="headers" spellcheck="false" autocomplete="off" autocapitalize="off"></textarea></div>
 </section>
 <section>
-<div class="row"><span id="answer-label">Answer</span><button id="fold" type="button">Fold</button><button id="unfold" type="button">Unfold</button>
+<div class="row"><span id="answer-label">Answer</span><button id="fold" type="button">Fold</button>
+<button id="unfold" type="button">Unfold</button>
 <button id="copy" type="button">Copy</button><span id="time" role="status"></span></div>
 <div id="answer" tabindex="0" role="region" aria-labelledby="answer-label"></div>
 <details id="schema-place"><summary>Schema</summary><div id="schema"></div></details>
