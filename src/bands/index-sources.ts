@@ -4,6 +4,7 @@ import { type Id, parseId } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { orLate } from '../http/sender-pace.js'
 import type { Asks } from '../http/upstream.js'
+import { isNearAddress } from '../torrent/compact-peers.js'
 import { type IndexPartition, manifestMaxBytes, readIndexManifest } from './index-manifest.js'
 import { type ContentSource, contentRanges, fetchDocument, httpRanges, type Ranges } from './ranges.js'
 import { RemoteCdb, type RemoteOptions, RemoteReads } from './remote-index.js'
@@ -143,6 +144,15 @@ export class RemoteIndex {
     return isRefusal(read) ? [] : [read.sizeBytes]
   }
 
+  /**
+   * A manifest from elsewhere could otherwise make this gateway ask machines in its own network. Host names are taken to be
+   * public.
+   */
+  #mayName(url: string): boolean {
+    const isOwn = this.source.kind === 'http' && isNearAddress(new URL(this.source.url).hostname)
+    return isOwn || !isNearAddress(new URL(url).hostname)
+  }
+
   /** Files are those beside the manifest, so a manifest of the chain has none. */
   #rangesOf({ location, size }: IndexPartition): Ranges | undefined {
     const { upstream, content, options } = this.parts
@@ -152,7 +162,7 @@ export class RemoteIndex {
           ? httpRanges(new URL(location.filename, this.source.url).href, upstream, options.httpMs)
           : undefined
       case 'http':
-        return /^https?:\/\//.test(location.url) && URL.canParse(location.url)
+        return /^https?:\/\//.test(location.url) && URL.canParse(location.url) && this.#mayName(location.url)
           ? httpRanges(location.url, upstream, options.httpMs)
           : undefined
       case 'arweave-id':

@@ -7,16 +7,18 @@ import { loadSigningKey } from '../attest/keys.js'
 import { rotateHeadKey } from '../ledger/head-key.js'
 import { adminKey, newAdminKey } from '../main/admin-key.js'
 import { claimDataFolder } from '../main/data-folder.js'
+import { normalizedAddress } from '../proof/address.js'
 import { newRsaKey } from '../proof/new-key.js'
 import { replaceSecret } from '../store/secret-file.js'
 import { folders } from '../threads/folders.js'
-import { adminKeyPath, headKeyPath, signingKey, uploadWalletPath } from '../threads/key-paths.js'
+import { adminKeyPath, headKeyPath, itemKeyPath, signingKey, uploadWalletPath } from '../threads/key-paths.js'
+import { itemKey, newItemKey } from '../upload/item-key.js'
 import { readServiceKey } from '../upload/service-key.js'
 import { exitCode } from './exit-code.js'
 
 const help = `sluice rotate: replaces a key of the services by a new one
 
-Usage: sluice rotate admin|signing|ledger|upload
+Usage: sluice rotate admin|signing|ledger|upload|items
 
   admin    of the console and the admin routes. The old one opens nothing from the next start on
   signing  of answers and of the publication of indexes. What it signed verifies on: signatures name their key. Those who
@@ -24,6 +26,7 @@ Usage: sluice rotate admin|signing|ledger|upload
   ledger   of the heads of the ledger. What it signed until now counts on; its public half is kept for that
   upload   wallet of the upload service. The old one stays as FILE.old-TIME, because it may hold money. Receipts name their
            key, so that old ones verify on. The new wallet pays for bundles: fund it before the start (on devnet none is needed)
+  items    of uploads that nobody has signed. Later ones have the new key as their owner, earlier ones keep the old one
 
 The program must not run: threads that have the old key and threads that have the new one would contradict each other. Where a
 key is a setting (ADMIN_API_KEY, OBSERVER_KEYPAIR_PATH, OBSERVER_PRIVATE_KEY), change the setting. See "Rotate keys" in
@@ -73,6 +76,12 @@ const kinds: Readonly<Record<string, (config: Config) => Outcome | Promise<Outco
       lines: [`the new wallet is in ${path}: fund it before the start`, `the old one is in ${oldPath}`],
     }
   },
+  items(config) {
+    const path = itemKeyPath(config)
+    if (!existsSync(path)) return missing(path)
+    replaceSecret(path, newItemKey())
+    return { lines: [`${normalizedAddress(itemKey(path).owner)} owns unsigned uploads from now on`] }
+  },
 }
 
 function missing(path: string): Outcome {
@@ -92,7 +101,8 @@ export async function rotate(words: readonly string[]): Promise<number> {
   }
   const [what = '', ...more] = positionals
   const act = Object.hasOwn(kinds, what) ? kinds[what] : undefined
-  if (act === undefined || more.length > 0) return no('give admin, signing, ledger or upload', exitCode.usage)
+  if (act === undefined || more.length > 0)
+    return no('give admin, signing, ledger, upload or items', exitCode.usage)
   const config = readConfig()
   if (Array.isArray(config)) return no(config.join('\n  '), exitCode.usage)
   const { root } = folders(config)

@@ -37,7 +37,7 @@ Usage: sluice COMMAND [--help]
   import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
   adopt      moves over from the network's reference gateway: settings, block list, cached content
   ledger     checks the accounts of the payment service
-  rotate     replaces a key: admin, signing, ledger, upload wallet
+  rotate     replaces a key: admin, signing, ledger, upload wallet, items
   promotion  declares a promotion at the payment service
   uploads    shows the state of uploads, packs and seeds them again
   settings   lists settings, or those with a word in them: name, default, meaning

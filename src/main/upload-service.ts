@@ -6,7 +6,7 @@ import type { Part } from '../actor/supervise.js'
 import { chainOptions } from '../threads/chain-options.js'
 import { clientsOf, paceOf } from '../threads/client-options.js'
 import { folders } from '../threads/folders.js'
-import { uploadWalletPath } from '../threads/key-paths.js'
+import { itemKeyPath, uploadWalletPath } from '../threads/key-paths.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 import type { UploadThread, UploadThreadSaid } from '../upload/wiring.js'
 import { diskShares } from './disk-shares.js'
@@ -137,14 +137,14 @@ function uploadThread(
   gateway: string,
 ): Omit<UploadThread, 'adminKey' | 'row' | 'meters' | 'serve' | 'chain'> {
   const { server, uploads } = config
-  const { keys, root } = folders(config)
+  const { root } = folders(config)
   const { tables, log, parts } = uploadFolders(config)
   return {
     drainMs: server.drainMs,
     tablesPath: tables,
     logFolder: log,
     keyFile: uploadWalletPath(config),
-    itemKeyFile: join(keys, 'unsigned-items.key'),
+    itemKeyFile: itemKeyPath(config),
     mayMakeKey: uploads.walletFile === undefined,
     mailboxMax: 4096,
     heightEveryMs: server.network === 'devnet' ? 1000 : 15_000,

@@ -30,3 +30,8 @@ export function signingKey(config: Settings<'server'>): KeyPlaces {
     ...(observerPrivateKey === undefined ? {} : { observerPrivateKey }),
   }
 }
+
+/** Of the key that signs items whose uploader has signed nothing. */
+export function itemKeyPath(config: Settings<'server'>): string {
+  return join(folders(config).keys, 'unsigned-items.key')
+}

@@ -83,6 +83,7 @@ for (const [network, prefix] of [
 for (const [network, prefix] of [
   ['::', 127],
   ['64:ff9b::', 96],
+  ['64:ff9b:1::', 48],
   ['fc00::', 7],
   ['fe80::', 10],
   ['ff00::', 8],
@@ -92,7 +93,7 @@ for (const [network, prefix] of [
 
 /** Whether a host is this machine, in a private network, or not a unicast address. Host names are taken to be public. */
 export function isNearAddress(host: string): boolean {
-  if (host === 'localhost') return true
+  if (/(?:^|\.)localhost\.?$/i.test(host)) return true
   const bytes = addressBytes(host.replace(/^\[|\]$/g, ''))
   if (bytes === undefined) return false
   const text = bytes.length === 4 ? bytes.join('.') : spellV6(bytes)

@@ -11,8 +11,13 @@ const seedBytes = 32
  * that names the file.
  */
 export function itemKey(path: string): ItemSigner {
-  const text = keptSecret(path, () => randomBytes(seedBytes).toString('base64url'))
+  const text = keptSecret(path, newItemKey)
   const seed = Buffer.from(text, 'base64url')
   if (seed.length !== seedBytes) throw new Error(`${path} holds no seed of ${seedBytes} bytes`)
   return ed25519Signer(seed)
+}
+
+/** What such a file holds. */
+export function newItemKey(): string {
+  return randomBytes(seedBytes).toString('base64url')
 }

@@ -234,6 +234,42 @@ t.test('an index with a very slow manifest delays only the first request', async
   t.equal(asked.length, 1)
 })
 
+/** Content of the chain: these bytes, whatever is asked for. */
+function contentOf(bytes: Buffer): ContentSource {
+  return {
+    open: ({ id }) =>
+      Promise.resolve({
+        attributes: { id, size: bytes.length, verified: false, trusted: false },
+        window: { start: 0, end: bytes.length },
+        source: 'test',
+        trusted: false,
+        text: { reader: 1 },
+        content: {
+          sizeBytes: bytes.length,
+          read: (start: number, end: number) => bytes.subarray(start, end),
+          ready: () => Promise.resolve(true),
+          close: () => undefined,
+        },
+      }),
+  }
+}
+
+t.test('a manifest from elsewhere may not send us to machines in our own network', async (t) => {
+  const { shelf } = await house(t)
+  const folder = await shelveBand(shelf, 'far', span(0, 50))
+  const { url, asked } = await web(t, folder)
+  const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as {
+    partitions: { prefix: string; location: object }[]
+  }
+  for (const partition of manifest.partitions)
+    partition.location = { type: 'http', url: `${url}/${partition.prefix}.cdb` }
+  const item = idOfBytes(idFor('item'))
+  const { find, count } = finderOf(t, [`${item}:manifest`], contentOf(Buffer.from(JSON.stringify(manifest))))
+  t.equal(await find(5), undefined)
+  t.equal(count('failed'), 1)
+  t.equal(asked.length, 0)
+})
+
 t.test('a manifest of others may not send us to files of its own choosing on this machine', async (t) => {
   const { shelf } = await house(t)
   const folder = await shelveBand(shelf, 'far', span(0, 50))

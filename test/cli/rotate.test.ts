@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { loadSigningKey } from '../../src/attest/keys.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import { headKey, rotateHeadKey } from '../../src/ledger/head-key.js'
+import { itemKey } from '../../src/upload/item-key.js'
 import { topUp } from '../conformance/ledger.js'
 import { sluice } from '../flow/running.js'
 
@@ -17,6 +18,7 @@ function place(t: Test): { readonly root: string; readonly keys: string } {
   writeFileSync(join(keys, 'admin.key'), 'the old admin key\n'.replaceAll(' ', '-'), { mode: 0o600 })
   loadSigningKey({ keyFile: join(keys, 'httpsig.pem') })
   headKey(join(keys, 'ledger.pem'))
+  itemKey(join(keys, 'unsigned-items.key'))
   const wallet = new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url)
   writeFileSync(join(keys, 'upload.json'), readFileSync(wallet), { mode: 0o600 })
   return { root, keys }
@@ -37,7 +39,13 @@ t.test(
     t.match(await sluice(['rotate', 'nothing'], environment), { code: 2 })
     t.strictSame(Object.fromEntries(readdirSync(keys).map((name) => [name, text(name)])), before)
 
-    const files = { admin: 'admin.key', signing: 'httpsig.pem', ledger: 'ledger.pem', upload: 'upload.json' }
+    const files = {
+      admin: 'admin.key',
+      signing: 'httpsig.pem',
+      ledger: 'ledger.pem',
+      upload: 'upload.json',
+      items: 'unsigned-items.key',
+    }
     for (const [what, name] of Object.entries(files)) {
       const done = await sluice(['rotate', what], environment)
       t.equal(done.code, 0, done.err)

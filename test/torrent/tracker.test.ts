@@ -100,9 +100,12 @@ t.test('private addresses are told from public ones', async (t) => {
     'fe80::1',
     '::ffff:10.0.0.1',
     'localhost',
+    'localhost.',
+    'a.localhost',
     '[::1]',
+    '64:ff9b:1::7f00:1',
   ]
-  const far = ['8.8.8.8', '2001:db8::1', 'gateway.example', '172.32.0.1']
+  const far = ['8.8.8.8', '2001:db8::1', 'gateway.example', 'notlocalhost', '172.32.0.1']
   t.same(
     near.filter((host) => !isNearAddress(host)),
     [],
