@@ -80,7 +80,7 @@ t.test('killed at any moment under load, it gives no wrong byte and loses nothin
   t.teardown(() => server.close())
   const dataPath = scratch('kills')
   const environment = {
-    DEVNET_SEED: 'false',
+    SERVICES: 'gateway,upload',
     UPLOAD_FREE_ITEM_BYTES: '1000000',
     // One wallet signs all that many kills leave time for.
     UPLOAD_FREE_WALLET_BYTES: String(2 ** 40),

@@ -161,7 +161,7 @@ t.test('commands say the same', async (t) => {
 
 t.test('a second program on the same folder ends by itself, and the first goes on', async (t) => {
   const root = scratch('data')
-  const first = await run(t, root, { DEVNET_SEED: 'false' })
+  const first = await run(t, root, { SERVICES: 'gateway' })
   const { gateway = '' } = first.urls
   const env = { PATH: process.env.PATH ?? '', PORT: '0', DEVNET_PORT: '0', DEVNET_SEED: 'false' }
   for (let round = 0; round < 2; round += 1) {
@@ -180,8 +180,8 @@ t.test('a second program on the same folder ends by itself, and the first goes o
   }
   t.equal(await first.stop(), 0)
   // After a kill nothing is in the way of the next one.
-  await (await run(t, root, { DEVNET_SEED: 'false' })).kill()
-  const last = await run(t, root, { DEVNET_SEED: 'false' })
+  await (await run(t, root, { SERVICES: 'gateway' })).kill()
+  const last = await run(t, root, { SERVICES: 'gateway' })
   t.equal((await fetch(`${last.urls.gateway}/gateway/livez`)).status, 200)
   t.equal(await last.stop(), 0)
 })
@@ -219,7 +219,7 @@ t.test('one program uses a folder, whichever services and commands are meant', a
 
 t.test('an embedded chain has one node', async (t) => {
   const root = scratch('data')
-  const first = await run(t, root, { DEVNET_SEED: 'false' })
+  const first = await run(t, root, { SERVICES: 'gateway' })
   const second = await sluice(['devnet', '--port', '0'], { DATA_PATH: root })
   t.not(second.code, 0)
   t.match(second.out + second.err, /another sluice is running on /)
