@@ -18,6 +18,7 @@ import { random } from '../property.js'
 import { type Running, run, sluice } from './running.js'
 
 const kills = Number(process.env.KILLS ?? 5)
+t.setTimeout(300_000 + kills * 60_000)
 const chunkBytes = 5_242_880
 const freeBytes = 1_000_000_000
 /** Receipts until the kill, and the time from there: in both cases up to so much, by chance. */
@@ -56,7 +57,9 @@ async function sent(program: Running, upload: Upload): Promise<Receipt | undefin
       const { accepts } = (await offer.json()) as { accepts?: { maxAmountRequired: string }[] }
       const value = accepts?.[0]?.maxAmountRequired
       if (value === undefined) return undefined
-      upload.headers = await payment(account, 1, { to: payee, value })
+      // It is sent again until there is a receipt, after as many kills as there are.
+      const validBefore = Math.floor(Date.now() / 1000) + 3600
+      upload.headers = await payment(account, 1, { to: payee, value, validBefore })
     }
     return await told(await fetch(url, { method: 'POST', body: item, headers: upload.headers }))
   } catch (error) {
@@ -170,7 +173,11 @@ t.test(`what has a receipt outlives ${kills} kills`, async (t) => {
     const wanted = receipts.size + Math.floor(random() * killAfter.receipts)
     const hows = round % 2 === 0 ? kinds : later
     const running = Promise.all(hows.map((how) => uploader(program, how, () => isOver)))
-    await eventually(() => receipts.size >= wanted)
+    await eventually(
+      `${wanted} receipts`,
+      () => receipts.size >= wanted,
+      () => [...doubtful.keys()],
+    )
     await pause(random() * killAfter.ms)
     await program.kill()
     isOver = true
@@ -179,7 +186,7 @@ t.test(`what has a receipt outlives ${kills} kills`, async (t) => {
 
   const program = await run(t, folder, settings)
   for (const [how, upload] of doubtful) {
-    receipts.set(upload, await eventually(() => sent(program, upload)))
+    receipts.set(upload, await eventually(`a receipt of ${how}`, () => sent(program, upload)))
     t.ok(receipts.has(upload), `the last one of ${how} has its receipt in the end`)
   }
   let [spent, free] = [0n, 0]
@@ -198,14 +205,17 @@ t.test(`what has a receipt outlives ${kills} kills`, async (t) => {
   const { bytesRemaining } = (await left.json()) as { bytesRemaining: number }
   t.equal(bytesRemaining, freeBytes - free, 'free bytes are counted once')
   for (const [{ how }, { id }] of receipts) {
-    await eventually(async () => {
+    await eventually(`the block of an item (${how})`, async () => {
       const told = await (await fetch(`${program.urls.upload}/v1/tx/${id}/status`)).json()
       const { status } = told as { status: string }
       if (status === 'FAILED') throw new Error(`${id} (${how}) failed: ${JSON.stringify(told)}`)
       return status === 'FINALIZED'
     })
   }
-  await eventually(async () => (await balance(program)) === bought - spent)
+  await eventually(
+    'a balance without what was spent',
+    async () => (await balance(program)) === bought - spent,
+  )
   const sold = [...receipts.keys()].filter(({ how }) => how === 'usdc').length
   t.equal(facilitator.used.size, sold, 'each payment in USDC has one item')
   const of = (how: Upload['how']): number => [...receipts.keys()].filter((one) => one.how === how).length
