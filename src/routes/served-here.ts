@@ -74,7 +74,7 @@ function uploadsOf(bundlers: readonly string[] = [], beside: Beside | undefined)
 
 function limitsOf(beside: Beside | undefined): string {
   const { allowance } = beside ?? {}
-  if (allowance === undefined) return 'none for each client'
+  if (allowance === undefined) return 'clients are not limited'
   const { bytes, bytesPerSecond } = allowance
   return `${sizeInWords(bytes)} for each client, and ${sizeInWords(bytesPerSecond)} more each second`
 }

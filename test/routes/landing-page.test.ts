@@ -38,7 +38,7 @@ t.test('the console is linked where it can be reached, else the page says how to
 
 t.test('what is served, and on which terms', async (t) => {
   const free = page({ beside }, 'gate.test')
-  t.match(free, '<dt>Limits</dt><dd>none for each client')
+  t.match(free, '<dt>Limits</dt><dd>clients are not limited')
   t.notMatch(free, '<dt>Price')
   t.match(free, '<code>{name}.gate.test</code>, resolved by file, gateway')
   t.match(page({}, 'gate.test'), 'no root host is set')
