@@ -10,7 +10,7 @@ import type { Limits } from '../admission/wiring.js'
 import { readSmall } from '../store/folder.js'
 import { clientsOf } from '../threads/client-options.js'
 import type { EdgePorts, EdgeSales } from '../threads/edge-given.js'
-import { offerOptions, paymentsFolder } from '../threads/payments-options.js'
+import { type CdpKey, offerOptions, paymentsFolder, rpcOf } from '../threads/payments-options.js'
 import type { limitsOf } from './limits.js'
 import { privateSecret } from './private-secret.js'
 
@@ -86,23 +86,11 @@ function paymentsThread(
   }
 }
 
-/** Public nodes of the chain. */
-const publicNodes = { base: 'https://mainnet.base.org', 'base-sepolia': 'https://sepolia.base.org' } as const
-
-/** The node that decides about doubtful payments. On devnet no machine outside is asked unless it is set. */
-export function rpcOf(
-  { payments, server }: Config,
-  network: keyof typeof publicNodes,
-): { readonly rpcUrl?: string } {
-  const url = payments.rpcUrl ?? (server.network === 'devnet' ? 'none' : publicNodes[network])
-  return url === 'none' ? {} : { rpcUrl: url }
-}
-
 /**
  * The provider's key, for the provider's facilitator alone: no other one gets tokens signed by it. The file has
  * priority over the setting.
  */
-export function cdpKey({ payments }: Config): PaymentsThread['cdp'] {
+export function cdpKey({ payments }: Config): CdpKey | undefined {
   const { cdpKeyId: keyId, cdpKeySecret, cdpKeySecretFile, facilitatorUrl } = payments
   if (keyId === undefined || facilitatorUrl === undefined || !isProvider(facilitatorUrl)) return undefined
   const secret = cdpKeySecretFile === undefined ? cdpKeySecret : readSmall(cdpKeySecretFile)

@@ -36,7 +36,7 @@ import { ResourceWatch } from './resource-watch.js'
 import { RunningThreads } from './running-threads.js'
 import { sharedMemory } from './shared-memory.js'
 import { devnetThread, tryKey } from './threads.js'
-import { freeTierOf, type UploadPlace, uploadServiceOf } from './upload-service.js'
+import { type UploadPlace, uploadServiceOf } from './upload-service.js'
 import { watchdogPart } from './watch.js'
 
 export interface Program {
@@ -75,7 +75,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const liars = lyingGateways(config, () => gateway.url())
   const gatewayUrl = (): string => toldGateway(config, gateway.url())
   const beside = { host: network.host, nodes, gateway: gatewayUrl, adminKey: () => key }
-  const credits = paymentServiceOf(config, shared, threads, { ...beside, free: freeTierOf(config) })
+  const credits = paymentServiceOf(config, shared, threads, beside)
   const uploads = uploadServiceOf(config, shared, threads, beside)
   const supervised = await supervise(
     [

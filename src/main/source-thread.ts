@@ -9,8 +9,9 @@ import { chainOptions } from '../threads/chain-options.js'
 import { folders } from '../threads/folders.js'
 import { ownHosts } from '../threads/host-names.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
+import { uploadFolders } from '../threads/upload-options.js'
 import { type Network, publicRoots } from './network.js'
-import { hasUploads, uploadFolders } from './upload-service.js'
+import { hasUploads } from './upload-service.js'
 import { webhookOptions } from './webhooks.js'
 
 /** What the thread of the fetcher is started with. */

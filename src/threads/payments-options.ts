@@ -42,3 +42,21 @@ export function edgePayments(
     ledgerPath: paymentsFolder(config),
   }
 }
+
+/** Signs requests to the facilitator, where it is the provider's own. */
+export interface CdpKey {
+  readonly keyId: string
+  readonly secret: string
+}
+
+/** Public nodes of the chain. */
+const publicNodes = { base: 'https://mainnet.base.org', 'base-sepolia': 'https://sepolia.base.org' } as const
+
+/** The node that decides about doubtful payments. On devnet no machine outside is asked unless it is set. */
+export function rpcOf(
+  { payments, server }: Settings<'payments' | 'server'>,
+  network: keyof typeof publicNodes,
+): { readonly rpcUrl?: string } {
+  const url = payments.rpcUrl ?? (server.network === 'devnet' ? 'none' : publicNodes[network])
+  return url === 'none' ? {} : { rpcUrl: url }
+}

@@ -20,6 +20,8 @@ const sections = {
     'queries',
     'retrieval',
   ],
+  payment: ['server', 'services', 'topUps', 'payments', 'limits', 'retrieval', 'uploads'],
+  upload: ['server', 'uploads', 'indexing', 'limits', 'retrieval'],
 } as const satisfies Readonly<Record<string, readonly (keyof Config)[]>>
 
 export type ThreadKind = keyof typeof sections

@@ -5,8 +5,8 @@ import type { PathParameters } from '../http/openapi.js'
 import type { Operation, Operations } from '../http/operation.js'
 import { answerSmall, textType } from '../http/small-answer.js'
 import { diskAnswer, said, type UploadAnswer } from './answers.js'
+import type { FreeRules } from './free-pools.js'
 import { receiptVersion } from './receipt.js'
-import type { UploadThread } from './wiring.js'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'HEAD' | 'DELETE'
 
@@ -29,7 +29,12 @@ export interface UploadRoute extends Omit<Operation, 'methods'> {
 
 /** What `/info` says: the address of the service's wallet, where its items are served, and its limits, in bytes. */
 export function serviceInfo(
-  given: Pick<UploadThread, 'gateway' | 'free' | 'itemMaxBytes' | 'sandbox'>,
+  given: {
+    readonly gateway: string
+    readonly free: FreeRules
+    readonly itemMaxBytes: number
+    readonly sandbox?: { readonly keepMs: number }
+  },
   address: string,
   gateways: readonly string[],
 ): object {

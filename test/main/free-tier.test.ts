@@ -1,11 +1,11 @@
 import t from 'tap'
 import { readConfig } from '../../config/read.js'
-import { freeTierOf } from '../../src/main/upload-service.js'
+import { freeRules } from '../../src/threads/upload-options.js'
 
 const rulesOf = (environment: Record<string, string>): unknown => {
   const config = readConfig(environment)
   if (Array.isArray(config)) throw new Error(config.join('\n'))
-  return freeTierOf(config)?.rules
+  return freeRules(config)
 }
 
 t.test('what is free is the same on every network, unless the operator says otherwise', async (t) => {

@@ -11,31 +11,19 @@ import { verifyItemMessage } from '../../src/proof/item.js'
 import { ed25519Signer } from '../../src/proof/sign.js'
 import type { Environment } from '../../src/store/lmdb.js'
 import { DurableLog, durableLogDefaults } from '../../src/store/segments/durable-log.js'
+import { uploadTaking } from '../../src/threads/upload-taking.js'
 import { Acceptor } from '../../src/upload/acceptor.js'
 import type { UploadAnswer } from '../../src/upload/answers.js'
 import { CreditCharging } from '../../src/upload/credit-charging.js'
 import { FreePools, type FreeRules } from '../../src/upload/free-pools.js'
-import { HeldRoom, sharesOfParts, sharesOfRequests } from '../../src/upload/held-room.js'
+import type { HeldRoom } from '../../src/upload/held-room.js'
 import { ItemAnnouncer } from '../../src/upload/item-announcer.js'
-import { Multipart } from '../../src/upload/multipart.js'
-import { MultipartRecords } from '../../src/upload/multipart-records.js'
-import { multipartRoutes } from '../../src/upload/multipart-routes.js'
-import { OpenUploads } from '../../src/upload/open-uploads.js'
-import { PaidParts } from '../../src/upload/paid-parts.js'
-import { PartFiles } from '../../src/upload/part-files.js'
-import { RawUpload } from '../../src/upload/raw-upload.js'
-import { ResumableUploads } from '../../src/upload/resumable.js'
-import { resumableRoutes } from '../../src/upload/resumable-routes.js'
-import { uploadRoutes } from '../../src/upload/routes.js'
+import type { MultipartRecords } from '../../src/upload/multipart-records.js'
+import type { OpenUploads } from '../../src/upload/open-uploads.js'
 import { Sales } from '../../src/upload/sales.js'
 import { ItemSelling } from '../../src/upload/selling.js'
 import type { UploadRoute } from '../../src/upload/service.js'
-import { SingleUpload } from '../../src/upload/single-upload.js'
-import { UploadHealth } from '../../src/upload/upload-health.js'
-import { pageScripts } from '../../src/upload/upload-page.js'
 import { Uploads } from '../../src/upload/uploads.js'
-import { usdcUploadRoutes } from '../../src/upload/usdc-routes.js'
-import { UsdcUploads } from '../../src/upload/usdc-uploads.js'
 
 export interface UploadRig {
   readonly routes: readonly UploadRoute[]
@@ -98,7 +86,6 @@ export async function uploadRig(
   const pools = new FreePools(uploads.environment, free)
   const sales = new Sales(uploads.environment)
   const log = await DurableLog.open(join(folder, 'log'), durableLogDefaults, () => undefined)
-  const disk = { leftBytes: 1e12, expect: () => undefined }
   const signing = {
     receipt: async () => new Uint8Array(512),
     data: async () => new Uint8Array(512),
@@ -117,77 +104,44 @@ export async function uploadRig(
     signing,
     terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
   })
-  const arriving = new HeldRoom({ ...sharesOfRequests, disk })
-  const room = new HeldRoom({ ...sharesOfParts, maxBytes: 1e10, disk })
-  const taking = {
-    acceptor,
-    log,
-    itemMaxBytes,
-    blockedOwners: new Set<string>(),
-    full,
-    arriving,
-  }
   const clients = new Clients(
     { trustedProxies: ['192.0.2.1'], exempt: [], ipv6PrefixBits: 64 },
     { low: 0, high: 0 },
   )
-  const single = new SingleUpload(taking)
-  const payments = new UsdcUploads({ sales, single, protocol: 'http', usdc })
-  const records = new MultipartRecords(uploads.environment, systemClock)
-  const secret = Buffer.alloc(32, 9)
-  const paid = new PaidParts({
-    payments,
-    usdc,
-    credits,
-    records,
-    secret,
-    itemMaxBytes: 1e9,
-    clock: systemClock,
-  })
-  const files = new PartFiles(join(folder, 'parts'))
-  const open = new OpenUploads({
-    ...taking,
+  const page = makePage('Uploads', '')
+  const taking = uploadTaking({
     uploads,
-    records,
-    paid,
-    files,
-    room,
+    pools,
+    sales,
+    acceptor,
+    log,
+    credits,
+    usdc,
+    full,
+    disk: { leftBytes: 1e12, expect: () => undefined },
+    itemMaxBytes,
+    blockedOwners: [],
+    partsFolder: join(folder, 'parts'),
+    partsMaxBytes: 1e10,
+    secret: Buffer.alloc(32, 9),
+    signer: ed25519Signer(Buffer.alloc(32, 9)),
+    protocol: 'http',
+    clients,
+    height: () => 1,
+    startedMs: 0,
+    page,
+    uploadPage: page,
+    info: () => ({}),
     clock: systemClock,
     say: silentLog,
   })
-  const raw = new RawUpload({
-    ...taking,
-    pools,
-    payments,
-    signer: ed25519Signer(Buffer.alloc(32, 9)),
-    clock: systemClock,
-    folder: join(folder, 'raw'),
-  })
   t.teardown(async () => {
     closing.abort()
-    await open.close()
+    await taking.open.close()
     await acceptor.stopped()
     await log.close()
   })
-  const page = makePage('Uploads', '')
-  const health = new UploadHealth({
-    clock: systemClock,
-    startedMs: 0,
-    height: () => 1,
-    full: () => undefined,
-    credits,
-  })
-  const routes = [
-    ...multipartRoutes(new Multipart(open, paid), clients),
-    ...usdcUploadRoutes({ signed: payments, raw, clients, usdc, price: (bytes) => credits.price(bytes) }),
-    ...resumableRoutes({
-      resumable: new ResumableUploads(open, single, clients),
-      page,
-      script: pageScripts(),
-    }),
-    ...uploadRoutes({ uploads, single, clients, pools, health, page, info: () => ({}) }),
-  ]
-  return { routes, uploads, records, open, pools, room, arriving, asked }
+  return { ...taking, uploads, pools, asked }
 }
 
 /** A request whose body is here already, or comes as its pieces do. `from`: whose it is. */

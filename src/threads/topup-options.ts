@@ -1,5 +1,5 @@
-import type { Config } from '../../config/read.js'
 import type { ReaderOptions } from '../payment/readers.js'
+import type { Settings } from './settings.js'
 
 /** Of the networks' own makers. */
 const usdc = {
@@ -9,7 +9,7 @@ const usdc = {
 } as const
 
 /** Which chains are read, by the nodes that are set. */
-export function readerOptions({ topUps }: Config): ReaderOptions {
+export function readerOptions({ topUps }: Settings<'topUps'>): ReaderOptions {
   const { ethereumUrl, baseUrl, polygonUrl, solanaUrl, solanaAddress, kyveUrl, kyveAddress } = topUps
   const evm: ReaderOptions['evm'][number][] = []
   if (ethereumUrl !== undefined) {
@@ -43,7 +43,7 @@ export function readerOptions({ topUps }: Config): ReaderOptions {
 }
 
 /** Token to the address that is paid, for every token that can be. */
-export function paymentAddresses(config: Config): Record<string, string> {
+export function paymentAddresses(config: Settings<'topUps'>): Record<string, string> {
   const { arweaveAddress, ethereumAddress, solanaAddress, kyveAddress } = config.topUps
   const { evm, solana, kyve } = readerOptions(config)
   const hex = evm.flatMap(({ coins, contracts }) => [...coins, ...Object.keys(contracts)])

@@ -1,0 +1,153 @@
+import { addressOf } from '../actor/address.js'
+import { systemClock } from '../actor/clock.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import { RemoteChain } from '../chain/remote.js'
+import { ItemJudge } from '../ingest/item-judge.js'
+import { paymentServiceLine, type ServiceLine } from '../payment/service-line.js'
+import { Acceptor } from '../upload/acceptor.js'
+import { FreeOnly } from '../upload/charging.js'
+import { CreditCharging } from '../upload/credit-charging.js'
+import { Height } from '../upload/height.js'
+import { InnerItems } from '../upload/inner-items.js'
+import { ItemAnnouncer } from '../upload/item-announcer.js'
+import { ItemSelling } from '../upload/selling.js'
+import { Sharing } from '../upload/sharing.js'
+import { PooledSigning } from '../upload/signing.js'
+import { Verdicts } from '../upload/verdicts.js'
+import { chainOptions } from './chain-options.js'
+import { uploadWalletPath } from './key-paths.js'
+import type { UploadGiven } from './upload-given.js'
+import { sandboxRules, uploadFolders } from './upload-options.js'
+import type { UploadRecords, UploadTools } from './upload-records.js'
+
+/** Messages under way to one thread at most. */
+export const uploadMailboxMax = 4096
+
+/** Base URLs of gateways that serve what is accepted; no gateway is named where there is none. */
+export function gatewaysOf({ gateway }: Pick<UploadGiven, 'gateway'>): readonly string[] {
+  return gateway === '' ? [] : [gateway]
+}
+
+/** Decides which items are accepted, and keeps what it stands on. */
+export interface UploadAccepting extends Pick<ServiceLine, 'credits' | 'usdc'> {
+  readonly acceptor: Acceptor
+  readonly announcer: ItemAnnouncer
+  readonly selling: ItemSelling
+  readonly signing: PooledSigning
+  readonly chain: RemoteChain
+  readonly height: Height
+  /** Asks the payment service nothing more. */
+  closePayment(): Promise<void>
+  close(): Promise<void>
+}
+
+/** What decides about items: signature, money, disk, catalog, receipt; and the lines to those who are asked for it. */
+export function openUploadAccepting(
+  given: UploadGiven,
+  tools: UploadTools,
+  records: UploadRecords,
+): UploadAccepting {
+  const { settings, ports, nodes } = given
+  const { log, closing, modulus } = tools
+  const { uploads, pools, sales, intake } = records
+  const { edgeThreads } = settings.server
+  const proofThreads = Math.max(1, edgeThreads >> 1)
+  const chain = new RemoteChain(chainOptions(nodes, settings), systemClock)
+  const height = new Height(chain, uploads, systemClock, closing.signal, log)
+  const judge = new ItemJudge(proofThreads, log)
+  const signing = new PooledSigning(uploadWalletPath(settings), edgeThreads, log)
+  const catalog = ports.catalog && addressOf<CatalogRequest, CatalogReply>(ports.catalog, uploadMailboxMax)
+  const payment = paymentLine(given)
+  const { credits } = payment
+  // Nobody pays for what is gone after some days.
+  const usdc = sandboxRules(settings) === undefined ? payment.usdc : undefined
+  const bought = usdc === undefined ? {} : { usdc }
+  const selling = new ItemSelling({ sales, log: intake, clock: systemClock, say: log, ...bought })
+  const announcer = new ItemAnnouncer(catalog, closing.signal)
+  const verdicts = new Verdicts(judge, proofThreads + 1)
+  const inner = innerItems(given, tools, records, { verdicts, announcer })
+  const gateways = gatewaysOf(given)
+  const acceptor = new Acceptor({
+    ...(records.receiptNews === undefined ? {} : { receiptNews: records.receiptNews }),
+    ...(records.news === undefined ? {} : { news: records.news }),
+    onAccepted: accepted(tools, inner),
+    opened: (bundle) => inner.opened(bundle),
+    uploads,
+    verdicts,
+    charging:
+      credits === undefined
+        ? new FreeOnly(pools)
+        : new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal),
+    ...(credits === undefined ? {} : { sharing: new Sharing(credits) }),
+    announcer,
+    selling,
+    signing,
+    terms: {
+      public: modulus,
+      // A gateway elsewhere has the bytes from their block on; it is told of the item before.
+      dataCaches: catalog === undefined ? [] : gateways,
+      fastFinalityIndexes: catalog === undefined && records.news === undefined ? [] : gateways,
+    },
+    height: () => height.known,
+    clock: systemClock,
+    closing: closing.signal,
+    say: log,
+  })
+  return {
+    ...bought,
+    ...(credits === undefined ? {} : { credits }),
+    acceptor,
+    announcer,
+    selling,
+    signing,
+    chain,
+    height,
+    closePayment: () => payment.close(),
+    async close() {
+      await inner.stopped()
+      await acceptor.stopped()
+      await Promise.all([chain.close(), judge.close(), signing.close()])
+    },
+  }
+}
+
+function paymentLine({ ports, paymentService }: UploadGiven): ServiceLine {
+  const options = {
+    mailboxMax: uploadMailboxMax,
+    ...(ports.payment === undefined ? {} : { creditsPort: ports.payment }),
+    ...(paymentService === undefined ? {} : { credits: paymentService }),
+  }
+  return paymentServiceLine(options, systemClock)
+}
+
+/** Opens accepted bundles. */
+function innerItems(
+  { settings }: UploadGiven,
+  { log, closing }: UploadTools,
+  { uploads }: UploadRecords,
+  lines: Pick<ConstructorParameters<typeof InnerItems>[0], 'verdicts' | 'announcer'>,
+): InnerItems {
+  return new InnerItems({
+    uploads,
+    ...lines,
+    logFolder: uploadFolders(settings).log,
+    say: log,
+    closing: closing.signal,
+    isSandbox: sandboxRules(settings) !== undefined,
+    clock: systemClock,
+  })
+}
+
+/** Counts accepted items, and has accepted bundles opened. */
+function accepted(
+  { meters }: UploadTools,
+  inner: InnerItems,
+): NonNullable<ConstructorParameters<typeof Acceptor>[0]['onAccepted']> {
+  const count = meters.of('upload_items_accepted_total')
+  const bytes = meters.of('upload_item_bytes_total')
+  return (items) => {
+    count.add(items.length)
+    for (const { place } of items) bytes.add(place.sizeBytes)
+    if (items.some(({ isBundle }) => isBundle === true)) inner.wake()
+  }
+}

@@ -1,0 +1,36 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { ServeOptions } from '../http/listen.js'
+import type { WebhookOptions } from '../ingest/webhooks.js'
+import type { SettingsOf } from './settings.js'
+import type { SharedMemory } from './shared-memory.js'
+
+/** What the thread says when it is up. */
+export interface UploadReady {
+  readonly port: number
+}
+
+/** What the thread of the upload service is started with. Plain: cloned, and the ports move. */
+export interface UploadGiven {
+  readonly settings: SettingsOf<'upload'>
+  readonly memory: SharedMemory
+  readonly serve: Pick<ServeOptions, 'host' | 'port'>
+  /** Base URLs of the nodes of the chain. */
+  readonly nodes: readonly string[]
+  /** Opens its orders for the operator. */
+  readonly adminKey: string
+  /** Host or URL of the gateway that serves what was accepted; '': there is none. */
+  readonly gateway: string
+  readonly ports: {
+    /** Lines to the keeper of the catalog, and to what grows the index; absent: the gateway is elsewhere. */
+    readonly catalog?: MessagePort
+    readonly ingest?: MessagePort
+    /** A line to the payment service of this program. */
+    readonly payment?: MessagePort
+  }
+  /** The payment service elsewhere. Where there is neither, only what is free is taken. */
+  readonly paymentService?: { readonly url: string; readonly secret: string }
+  /** Who is told of uploads; absent: nobody. */
+  readonly webhooks?: WebhookOptions
+  /** Fills the wallet on a chain of its own: address of its node. */
+  readonly mintAt?: string
+}

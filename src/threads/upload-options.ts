@@ -1,0 +1,72 @@
+import { join } from 'node:path'
+import type { BundlingRules } from '../upload/bundler.js'
+import type { FreeRules } from '../upload/free-pools.js'
+import { folders } from './folders.js'
+import type { Settings } from './settings.js'
+
+/** Folders of the upload service: tables, the log of accepted items, parts of items that are not whole yet, waiting webhooks. */
+export function uploadFolders(
+  config: Settings<'server'>,
+): Readonly<Record<'tables' | 'log' | 'parts' | 'webhooks', string>> {
+  const { root } = folders(config)
+  return {
+    tables: join(root, 'uploads'),
+    log: join(root, 'uploads', 'log'),
+    parts: join(root, 'upload-parts'),
+    webhooks: join(root, 'webhooks-uploads'),
+  }
+}
+
+/** What a sandbox takes, and gives for free. */
+const sandboxSizes = { item: 10 * 2 ** 20, freeItem: 5 * 2 ** 20, freeWallet: 100 * 2 ** 20 }
+
+/** Largest item that is taken. */
+export function itemMaxBytes({ uploads }: Settings<'uploads'>): number {
+  return uploads.sandbox ? sandboxSizes.item : uploads.itemMaxBytes
+}
+
+/** What is free. */
+export function freeRules({ uploads }: Settings<'uploads'>): FreeRules {
+  const { freeItem, freeWallet } = sandboxSizes
+  const isSandbox = uploads.sandbox
+  return {
+    itemMaxBytes: isSandbox ? freeItem : uploads.freeItemBytes,
+    walletBytes: isSandbox ? freeWallet : uploads.freeWalletBytes,
+    rangeBytes: isSandbox ? freeWallet : uploads.freeRangeBytes,
+    exemptWallets: uploads.freeWallets,
+  }
+}
+
+/** A sandbox posts nothing, and keeps items for `keepMs`; undefined: the service is none. */
+export function sandboxRules({
+  uploads,
+}: Settings<'uploads'>): { readonly keepMs: number; readonly everyMs: number } | undefined {
+  if (!uploads.sandbox) return undefined
+  const keepMs = uploads.sandboxKeepSeconds * 1000
+  return { keepMs, everyMs: Math.min(600_000, Math.max(250, keepMs / 10)) }
+}
+
+/** A gateway elsewhere is told of items and bundles where both its address and its key are set. */
+export function newsRules({
+  uploads,
+}: Settings<'uploads'>): { readonly url: string; readonly key: string } | undefined {
+  const { gatewayAdminUrl: url, gatewayAdminKey: key } = uploads
+  return url === undefined || key === undefined ? undefined : { url: url.replace(/\/$/, ''), key }
+}
+
+/** How items are bundled. On devnet nobody waits for minutes. */
+export function bundlingRules({
+  server,
+  uploads,
+  indexing,
+}: Settings<'indexing' | 'server' | 'uploads'>): BundlingRules {
+  const isDevnet = server.network === 'devnet'
+  return {
+    itemsMax: uploads.bundleItemsMax,
+    bytesMax: uploads.bundleMaxBytes,
+    waitMs: 1000 * (uploads.bundleWaitSeconds ?? (isDevnet ? 1 : 300)),
+    everyMs: isDevnet ? 250 : 5000,
+    depth: indexing.forkDepthMax,
+    lookMs: isDevnet ? 500 : 60_000,
+  }
+}

@@ -1,0 +1,91 @@
+import { systemClock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { Meters } from '../actor/meter.js'
+import { meterTable } from '../actor/meters.js'
+import type { Id } from '../format/id.js'
+import { acceptedEvent } from '../ingest/webhook-events.js'
+import { Webhooks } from '../ingest/webhooks.js'
+import { FreePools } from '../upload/free-pools.js'
+import { GatewayNews } from '../upload/gateway-news.js'
+import { type OpenedIntake, openIntake } from '../upload/intake.js'
+import { PendingMarks } from '../upload/pending-marks.js'
+import { ReceiptNews } from '../upload/receipt-news.js'
+import { Sales } from '../upload/sales.js'
+import { serviceKey } from '../upload/service-key.js'
+import { openUploadTables, Uploads } from '../upload/uploads.js'
+import { uploadWalletPath } from './key-paths.js'
+import type { UploadGiven } from './upload-given.js'
+import { freeRules, newsRules, uploadFolders } from './upload-options.js'
+
+/** What all parts of the upload service's thread use. */
+export interface UploadTools {
+  readonly log: Log
+  readonly meters: Meters
+  /** Ends what waits for others. */
+  readonly closing: AbortController
+  /** The public key of the service's wallet, base64url. */
+  readonly modulus: string
+}
+
+/** The tools; makes the wallet where there is none and the operator has named no file. */
+export async function uploadTools({ settings, memory }: UploadGiven, log: Log): Promise<UploadTools> {
+  const mayMakeKey = settings.uploads.walletFile === undefined
+  const { modulus } = await serviceKey(uploadWalletPath(settings), mayMakeKey)
+  const meters = new Meters(meterTable, memory.meters, memory.rows.upload)
+  return { log, meters, closing: new AbortController(), modulus }
+}
+
+/** What was accepted, and who is told of it. */
+export interface UploadRecords {
+  readonly uploads: Uploads
+  readonly pools: FreePools
+  readonly sales: Sales
+  readonly webhooks: Webhooks | undefined
+  /** Tells a gateway elsewhere; undefined: there is none to be told. */
+  readonly news: GatewayNews | undefined
+  readonly receiptNews: ReceiptNews | undefined
+  readonly intake: OpenedIntake['log']
+  /** Items that the index may not know of: the process ended before it was told. */
+  readonly lost: OpenedIntake['lost']
+}
+
+/** Opens the tables and the log of accepted items; what only the log knows is added to the tables. */
+export async function openUploadRecords(given: UploadGiven, tools: UploadTools): Promise<UploadRecords> {
+  const { settings, memory, ports } = given
+  const { log, meters, closing, modulus } = tools
+  const { tables, log: logFolder, webhooks: webhooksFolder } = uploadFolders(settings)
+  const isGatewayHere = ports.catalog !== undefined
+  const marks = isGatewayHere ? new PendingMarks(memory.pendingItems) : undefined
+  const uploads = new Uploads(openUploadTables(tables), marks)
+  const { environment } = uploads
+  const pools = new FreePools(environment, freeRules(settings))
+  const sales = new Sales(environment)
+  const webhooks =
+    given.webhooks && new Webhooks(webhooksFolder, given.webhooks, { meters, clock: systemClock, log })
+  const elsewhere = newsRules(settings)
+  const news =
+    elsewhere &&
+    new GatewayNews({
+      environment,
+      uploads,
+      logFolder,
+      ...elsewhere,
+      publicKey: modulus,
+      clock: systemClock,
+      say: log,
+      closing: closing.signal,
+    })
+  const receiptNews =
+    webhooks &&
+    new ReceiptNews({
+      environment,
+      uploads,
+      announce: (receipt, { place }) => webhooks.announce([acceptedEvent(receipt, place.sizeBytes)]),
+    })
+  const onLost = (ids: readonly Id[]): void => {
+    receiptNews?.add(ids)
+    for (const id of ids) news?.addItem(id)
+  }
+  const { log: intake, lost } = await openIntake(logFolder, { uploads, sales, pools, log, onLost })
+  return { uploads, pools, sales, webhooks, news, receiptNews, intake, lost }
+}

@@ -1,0 +1,145 @@
+import { rmSync } from 'node:fs'
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Clients } from '../admission/clients.js'
+import type { HtmlPage } from '../http/page.js'
+import type { CreditsPort, UsdcPort } from '../payment/port.js'
+import type { DurableLog } from '../store/segments/durable-log.js'
+import type { Acceptor } from '../upload/acceptor.js'
+import type { UploadAnswer } from '../upload/answers.js'
+import type { FreePools } from '../upload/free-pools.js'
+import { HeldRoom, type RoomBounds, sharesOfParts, sharesOfRequests } from '../upload/held-room.js'
+import { Multipart } from '../upload/multipart.js'
+import { MultipartRecords } from '../upload/multipart-records.js'
+import { multipartRoutes } from '../upload/multipart-routes.js'
+import { OpenUploads } from '../upload/open-uploads.js'
+import { PaidParts } from '../upload/paid-parts.js'
+import { PartFiles } from '../upload/part-files.js'
+import { RawUpload, type RawUploadParts } from '../upload/raw-upload.js'
+import { ResumableUploads } from '../upload/resumable.js'
+import { resumableRoutes } from '../upload/resumable-routes.js'
+import { uploadRoutes } from '../upload/routes.js'
+import type { Sales } from '../upload/sales.js'
+import type { UploadRoute } from '../upload/service.js'
+import { SingleUpload } from '../upload/single-upload.js'
+import { UploadHealth } from '../upload/upload-health.js'
+import { pageScripts } from '../upload/upload-page.js'
+import type { Uploads } from '../upload/uploads.js'
+import { usdcUploadRoutes } from '../upload/usdc-routes.js'
+import { UsdcUploads } from '../upload/usdc-uploads.js'
+
+/** What items are taken with, by every way in which they can come. */
+export interface UploadTakingParts {
+  readonly uploads: Uploads
+  readonly pools: FreePools
+  readonly sales: Sales
+  readonly acceptor: Acceptor
+  readonly log: DurableLog
+  /** Absent: nobody is paid here. */
+  readonly credits?: CreditsPort
+  readonly usdc?: UsdcPort
+  /** What uploaders are told where the disk has no room for so many more bytes; undefined: it has. */
+  readonly full: (bytes?: number) => UploadAnswer | undefined
+  readonly disk: RoomBounds['disk']
+  readonly itemMaxBytes: number
+  readonly blockedOwners: readonly string[]
+  /** Folder of parts of items that are not whole yet, and how many bytes may lie there. */
+  readonly partsFolder: string
+  readonly partsMaxBytes: number
+  /** Makes ids of uploads out of payments. */
+  readonly secret: Uint8Array
+  /** Signs items of bytes that nobody has signed. */
+  readonly signer: RawUploadParts['signer']
+  /** In the addresses that offers of payments name. */
+  readonly protocol: 'http' | 'https'
+  readonly clients: Clients
+  readonly height: () => number | undefined
+  readonly startedMs: number
+  /** At `/`, at `/upload`, and at `/info`. */
+  readonly page: HtmlPage
+  readonly uploadPage: HtmlPage
+  readonly info: () => object
+  readonly clock: Clock
+  readonly say: Log
+}
+
+export interface UploadTaking {
+  readonly routes: readonly UploadRoute[]
+  readonly records: MultipartRecords
+  readonly open: OpenUploads
+  /** Of parts, and of requests that are read. */
+  readonly room: HeldRoom
+  readonly arriving: HeldRoom
+}
+
+/** Every way in which items come, as routes: at once, in parts, resumable, unsigned, paid for by USDC. */
+export function uploadTaking(parts: UploadTakingParts): UploadTaking {
+  const { uploads, pools, sales, acceptor, log, credits, usdc, full, disk, itemMaxBytes } = parts
+  const { clients, clock, say, partsFolder, partsMaxBytes } = parts
+  const blockedOwners = new Set(parts.blockedOwners)
+  const arriving = new HeldRoom({ ...sharesOfRequests, disk })
+  const taking = { acceptor, log, itemMaxBytes, blockedOwners, full, arriving }
+  const single = new SingleUpload(taking)
+  const bought = usdc === undefined ? {} : { usdc }
+  const payments = new UsdcUploads({ sales, single, protocol: parts.protocol, ...bought })
+  const records = new MultipartRecords(uploads.environment, clock)
+  const paid =
+    usdc === undefined || credits === undefined
+      ? undefined
+      : new PaidParts({ payments, usdc, credits, records, secret: parts.secret, itemMaxBytes, clock })
+  const room = new HeldRoom({ ...sharesOfParts, maxBytes: partsMaxBytes, disk })
+  const open = new OpenUploads({
+    ...taking,
+    uploads,
+    records,
+    ...(paid === undefined ? {} : { paid }),
+    files: new PartFiles(partsFolder),
+    room,
+    clock,
+    say,
+  })
+  const raw = rawUpload(parts, { ...taking, pools, payments, clock })
+  const multipart = new Multipart(open, paid)
+  const resumable = new ResumableUploads(open, single, clients)
+  const routes = routesOf(parts, { multipart, payments, raw, resumable, single })
+  return { routes, records, open, room, arriving }
+}
+
+interface Ways {
+  readonly multipart: Multipart
+  readonly payments: UsdcUploads
+  readonly raw: RawUpload
+  readonly resumable: ResumableUploads
+  readonly single: SingleUpload
+}
+
+function routesOf(
+  parts: UploadTakingParts,
+  { multipart, payments, raw, resumable, single }: Ways,
+): UploadRoute[] {
+  const { uploads, pools, credits, usdc, clients, clock, startedMs, height, full, page, info } = parts
+  const asking = credits === undefined ? {} : { credits }
+  const health = new UploadHealth({ clock, startedMs, height, full, ...asking })
+  return [
+    ...multipartRoutes(multipart, clients),
+    ...usdcUploadRoutes({
+      signed: payments,
+      raw,
+      clients,
+      ...(usdc === undefined ? {} : { usdc }),
+      ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
+    }),
+    ...resumableRoutes({ resumable, page: parts.uploadPage, script: pageScripts() }),
+    ...uploadRoutes({ uploads, single, clients, pools, ...asking, health, page, info }),
+  ]
+}
+
+/** Takes bytes that nobody has signed. What an earlier process was reading is of no use any more. */
+function rawUpload(
+  { partsFolder, signer }: UploadTakingParts,
+  given: Omit<RawUploadParts, 'folder' | 'signer'>,
+): RawUpload {
+  const folder = `${partsFolder}-raw`
+  rmSync(folder, { recursive: true, force: true })
+  return new RawUpload({ ...given, signer, folder })
+}
