@@ -18,6 +18,8 @@ const closed = new Set(['routes', 'upload', 'payment', 'threads'])
 const wiring = new Set(['threads', 'main', 'cli'])
 
 const linesMax = 400
+/** A file of `workers/` only runs the function that opens its kind of thread. */
+const workerLinesMax = 40
 const functionLinesMax = 60
 /** The formatter keeps code within 110; words of a comment may run a little wider. */
 const columnsMax = 130
@@ -178,7 +180,7 @@ t.test('each dangerous thing has one place', async (t) => {
     [/from '[./]*native\/server\//, /^src\/http\//],
     [/from 'lmdb'/, /^src\/store\//],
     [/from 'piscina'/, /^src\/actor\//],
-    [/\bprocess\.exit\(/, /^(src\/cli\/|src\/actor\/run-thread\.ts$|workers\/)/],
+    [/\bprocess\.exit\(/, /^src\/(cli\/|actor\/run-thread\.ts$)/],
     [/\bconsole\./, /^$/],
     [/\beslint-disable|@ts-ignore|@ts-expect-error/, /^$/],
   ]
@@ -216,7 +218,8 @@ t.test('a test that may run twice says why, and since when', async (t) => {
 t.test('files, functions and lines stay small', async (t) => {
   const wrong: string[] = []
   for (const { path, lines } of program) {
-    if (lines.length > linesMax + 1) wrong.push(`${path} has ${lines.length} lines`)
+    const most = path.startsWith('workers/') ? workerLinesMax : linesMax
+    if (lines.length > most + 1) wrong.push(`${path} has ${lines.length} lines`)
   }
   for (const { path, lines } of everything) {
     const wide = lines.findIndex((line) => line.length > columnsMax)

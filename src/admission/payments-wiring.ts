@@ -6,41 +6,9 @@ import { type OfferOptions, Offers } from './offer.js'
 import { Paywall, type PaywallOptions } from './paywall.js'
 import { inUsdc } from './price.js'
 import { PaymentLedger, type PaymentRow } from './settlement-ledger.js'
-import { type CashierOptions, type CashierReply, type CashierRequest, Kinds } from './settlement-protocol.js'
-import type { Limits } from './wiring.js'
+import { type CashierReply, type CashierRequest, Kinds } from './settlement-protocol.js'
 import { X402 } from './x402.js'
 import { x402Routes } from './x402-routes.js'
-
-/**
- * What `workers/payments.ts` is started with, besides `admissionPort`, and `creditsPort` to a payment service in this program.
- * Answers `CashierRequest` with `CashierReply` on every port that comes.
- */
-export interface PaymentsThread {
-  /** Where paid tokens go. */
-  readonly limits: Limits
-  readonly ledgerPath: string
-  readonly network: OfferOptions['network']
-  readonly facilitatorUrl: string
-  /** Receives the payments; lower case. */
-  readonly wallet: string
-  /** A node of the chain, where there is one to ask. */
-  readonly rpcUrl?: string
-  readonly verifyMs: number
-  readonly settleMs: number
-  readonly connectionsMax: number
-  readonly cashier: CashierOptions
-  /** Signs requests to the facilitator, where it is the provider's own. */
-  readonly cdp?: { readonly keyId: string; readonly secret: string }
-  /** Memory of the `Kinds` table. */
-  readonly kinds: SharedArrayBuffer
-  readonly mailboxMax: number
-  /**
-   * The payment service elsewhere, where it is not in this program: it may have the same wallet, and decides which payments are
-   * the gateway's.
-   */
-  readonly paymentService?: { readonly url: string; readonly secret: string }
-  readonly logLevel: string
-}
 
 /** What payments are to an edge thread. Plain: it is cloned into threads. */
 export interface EdgePayments {

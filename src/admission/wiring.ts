@@ -28,11 +28,10 @@ export type BucketPlace =
       readonly redis: RedisOptions
     }
 
-/** What limits are to an edge thread. */
-export interface Limits {
+/** Which buckets a thread takes from, and for whom. */
+export interface BucketOptions {
   readonly place: BucketPlace
   readonly clients: ClientOptions
-  readonly exemptNames: readonly string[]
   /** Said by the keeper of buckets when it is up. */
   readonly secret: Secret
 }
@@ -50,7 +49,7 @@ export interface AdmissionThread {
 
 /** The buckets and clients of one edge thread. `port` leads to the keeper; `mailboxMax` bounds what is under way to it. */
 export async function openBuckets(
-  { place, clients: about, secret }: Pick<Limits, 'place' | 'clients' | 'secret'>,
+  { place, clients: about, secret }: BucketOptions,
   line: { readonly port: MessagePort; readonly mailboxMax: number },
   clock: Clock,
   log: Log,

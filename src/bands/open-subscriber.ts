@@ -8,11 +8,11 @@ import { PinnedKeys } from './publisher-keys.js'
 import { RegisteredKeys } from './registered-keys.js'
 import { rootTxBands } from './root-band.js'
 import { Subscriber, type SubscriberParts } from './subscriber.js'
-import { type SubscriberThread, swarmDefaults } from './swarm-wiring.js'
+import { type SubscriberSetup, swarmDefaults } from './subscriber-options.js'
 
 /** A subscriber as it is told. Rejects where what is known from before is unreadable. */
 export function openSubscriber(
-  given: SubscriberThread,
+  given: SubscriberSetup,
   parts: {
     readonly dispatcher: Dispatcher
     readonly dht?: Dht | undefined

@@ -4,9 +4,9 @@ import { type Config, readConfig } from '../../config/read.js'
 import { BandStore } from '../bands/band-store.js'
 import { SubscriptionState, subscriptionKey } from '../bands/subscription.js'
 import { claimDataFolder } from '../main/data-folder.js'
-import { subscriberThread } from '../main/swarm-thread.js'
 import { bandsFolder } from '../threads/bands-options.js'
 import { folders } from '../threads/folders.js'
+import { subscriberOptions } from '../threads/swarm-options.js'
 import { exitCode } from './exit-code.js'
 import { fetchPublished } from './fetch-published.js'
 import { paint } from './paint.js'
@@ -49,7 +49,7 @@ export async function subscribe(words: readonly string[]): Promise<number> {
   const { root } = folders(config)
   const claim = await claimDataFolder(root)
   try {
-    if (!(await fetchPublished(subscriberThread(config), bandsFolder(root)))) return exitCode.failed
+    if (!(await fetchPublished(subscriberOptions(config), bandsFolder(root)))) return exitCode.failed
     process.stdout.write(`${paint('green', 'done')}  all that is published is here\n`)
     return 0
   } finally {
@@ -63,7 +63,7 @@ export async function status(words: readonly string[]): Promise<number> {
   if (typeof config === 'number') return config
   const path = bandsFolder(folders(config).root)
   const state = await SubscriptionState.open(path)
-  const { subscriptions } = subscriberThread(config)
+  const { subscriptions } = subscriberOptions(config)
   if (subscriptions.length === 0)
     process.stdout.write('no publisher is followed: name some in INDEX_SUBSCRIPTIONS\n')
   for (const subscription of subscriptions) {

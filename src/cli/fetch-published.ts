@@ -4,7 +4,7 @@ import { createLog } from '../actor/log.js'
 import { BandStore } from '../bands/band-store.js'
 import { openSubscriber } from '../bands/open-subscriber.js'
 import type { Band } from '../bands/protocol.js'
-import { type SubscriberThread, swarmDefaults } from '../bands/swarm-wiring.js'
+import { type SubscriberSetup, swarmDefaults } from '../bands/subscriber-options.js'
 import { paint } from './paint.js'
 
 /**
@@ -12,7 +12,7 @@ import { paint } from './paint.js'
  * bands. Prints what was refused; true where everything was fetched. The data folder must be claimed.
  */
 export async function fetchPublished(
-  given: SubscriberThread,
+  given: SubscriberSetup,
   bandsPath: string,
   wants?: (band: Band) => boolean,
 ): Promise<boolean> {

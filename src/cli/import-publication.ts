@@ -8,8 +8,8 @@ import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { claimDataFolder } from '../main/data-folder.js'
-import { subscriberThread, subscriptionOf } from '../main/swarm-thread.js'
 import { folders } from '../threads/folders.js'
+import { subscriberOptions, subscriptionOf } from '../threads/swarm-options.js'
 import { fetchPublished } from './fetch-published.js'
 
 /** The highest block of the index; undefined where there is no index. */
@@ -41,7 +41,7 @@ export async function fetchBands(config: Config, named: NamedPublisher): Promise
   try {
     const top = await topOf(config)
     const given = {
-      ...subscriberThread(config),
+      ...subscriberOptions(config),
       subscriptions: [subscriptionOf(config, named)],
       kinds: [l1Kind.kind],
     }

@@ -32,16 +32,13 @@ import { KeptBundles } from './kept-bundles.js'
 import { Mempool } from './mempool.js'
 import { Orders } from './orders.js'
 import { ImportPace } from './pace.js'
+import type { IngestParts } from './parts.js'
 import type { IngestReply, IngestRequest } from './protocol.js'
 import { Pruner } from './prune.js'
 import { Repair } from './repair.js'
 import { Supply } from './supply.js'
 import { Unbundler } from './unbundler.js'
 import { Webhooks } from './webhooks.js'
-import type { IngestThread } from './wiring.js'
-
-/** What the thread is told, without its line to the keeper. */
-export type IngestParts = Omit<IngestThread, 'keeper' | 'keeperMailboxMax' | 'source' | 'exportsPath'>
 
 /** The threads that it talks to. */
 export interface IngestLines {

@@ -2,20 +2,25 @@ import type { Config } from '../../config/read.js'
 import { runningServices } from '../../config/services.js'
 import type { Part } from '../actor/supervise.js'
 import { portsShared } from '../http/listen.js'
-import { bandsThread, needsSwarm } from '../threads/bands-options.js'
+import type { BandsGiven } from '../threads/bands.js'
+import { needsSwarm } from '../threads/bands-options.js'
 import type { EdgeGiven } from '../threads/edge-given.js'
+import { folders } from '../threads/folders.js'
+import type { IngestGiven } from '../threads/ingest-options.js'
 import { settingsOf } from '../threads/settings.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
+import type { SourceGiven } from '../threads/source-given.js'
+import type { SwarmGiven } from '../threads/swarm-options.js'
 import { consoleOf } from './console-place.js'
-import { ingestThread } from './ingest-thread.js'
 import { limitsOf } from './limits.js'
 import { type Network, networkOf } from './network.js'
 import { paymentsOf } from './payments-thread.js'
 import { found, urlOf } from './ports.js'
 import { queryThreads } from './query-threads.js'
 import type { RunningThreads } from './running-threads.js'
-import { sourceThread } from './source-thread.js'
 import { catalogThread, moderationThread } from './threads.js'
+import { hasUploads } from './upload-service.js'
+import { webhookOptions } from './webhooks.js'
 
 /** The gateway where it runs: everything that it takes, in order; nothing where it does not. */
 export interface GatewayPlace {
@@ -117,9 +122,19 @@ function fetcher(
   shared: SharedMemory,
   threads: RunningThreads,
 ): Part {
-  return threads.part('source', 'source', () =>
-    sourceThread(config, network(), shared, threads.line('catalog')),
-  )
+  return threads.part('source', 'source', (): SourceGiven => {
+    const { nodes, gateways } = network()
+    const webhooks = webhookOptions(config, folders(config).keys)
+    return {
+      settings: settingsOf(config, 'source'),
+      memory: shared,
+      nodes,
+      gateways,
+      ports: { catalog: threads.line('catalog') },
+      ...(webhooks?.cached === true ? { webhooks } : {}),
+      hasUploads: hasUploads(config),
+    }
+  })
 }
 
 /** The thread that makes the index grow; what keeps the catalog and what brings content are up before it. */
@@ -129,17 +144,25 @@ function follower(
   shared: SharedMemory,
   threads: RunningThreads,
 ): Part {
-  return threads.part('ingest', 'ingest', () =>
-    ingestThread(config, network().nodes, shared, threads.line('catalog'), threads.line('source')),
-  )
+  return threads.part('ingest', 'ingest', (): IngestGiven => {
+    const webhooks = webhookOptions(config, folders(config).keys)
+    return {
+      settings: settingsOf(config, 'ingest'),
+      memory: shared,
+      nodes: network().nodes,
+      ports: { catalog: threads.line('catalog'), source: threads.line('source') },
+      ...(webhooks === undefined ? {} : { webhooks }),
+    }
+  })
 }
 
 /** The threads for bands: one builds and publishes, where the operator gives any away; one seeds and fetches. */
 function publishing(config: Config, shared: SharedMemory, threads: RunningThreads): Part[] {
-  const told = bandsThread(config, shared.generations)
-  const swarm = async () => (await import('./swarm-thread.js')).swarmThread(config, shared)
+  const bands = (): BandsGiven => ({ settings: settingsOf(config, 'bands'), memory: shared })
+  const { host } = networkOf(config)
+  const swarm = (): SwarmGiven => ({ settings: settingsOf(config, 'swarm'), memory: shared, host })
   return [
-    ...(told === undefined ? [] : [threads.part('bands', 'bands', () => told)]),
+    ...(config.bands.publish ? [threads.part('bands', 'bands', bands)] : []),
     ...(needsSwarm(config) ? [threads.part('swarm', 'swarm', swarm)] : []),
   ]
 }

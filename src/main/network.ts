@@ -1,5 +1,6 @@
 import type { Config } from '../../config/read.js'
 import type { TrustedGatewayEntry } from '../../config/trusted-gateways.js'
+import { publicGateways } from '../threads/public-gateways.js'
 
 /** What NETWORK decides where the operator did not. */
 export interface Network {
@@ -9,16 +10,6 @@ export interface Network {
   readonly nodes: readonly string[]
   readonly gateways: readonly TrustedGatewayEntry[]
 }
-
-const publicGateways: readonly TrustedGatewayEntry[] = [
-  { url: 'https://turbo-gateway.com', priority: 1, trusted: true },
-  { url: 'https://arweave.net', priority: 2, trusted: false },
-]
-
-/** Asked on mainnet where items lie. */
-export const publicRoots: readonly TrustedGatewayEntry[] = [
-  { url: 'https://turbo-gateway.com', priority: 1, trusted: true },
-]
 
 /** The defaults of the network, replaced by the operator's settings where these are set. */
 export function networkOf({ server, retrieval }: Config): Network {

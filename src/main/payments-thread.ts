@@ -3,14 +3,12 @@ import type { MessagePort } from 'node:worker_threads'
 import { isProvider } from '../../config/payments.js'
 import type { Config } from '../../config/read.js'
 import type { Part } from '../actor/supervise.js'
-import type { OfferOptions } from '../admission/offer.js'
-import type { PaymentsThread } from '../admission/payments-wiring.js'
-import { cashierDefaults, Kinds } from '../admission/settlement-protocol.js'
-import type { Limits } from '../admission/wiring.js'
+import { Kinds } from '../admission/settlement-protocol.js'
 import { readSmall } from '../store/folder.js'
-import { clientsOf } from '../threads/client-options.js'
+import type { CashierGiven } from '../threads/cashier.js'
 import type { EdgePorts, EdgeSales } from '../threads/edge-given.js'
-import { type CdpKey, offerOptions, paymentsFolder, rpcOf } from '../threads/payments-options.js'
+import { type CdpKey, offerOptions } from '../threads/payments-options.js'
+import { settingsOf } from '../threads/settings.js'
 import type { limitsOf } from './limits.js'
 import { privateSecret } from './private-secret.js'
 
@@ -27,62 +25,32 @@ export function paymentsOf(
   limits: ReturnType<typeof limitsOf>,
   isPaymentHere: boolean,
 ): { readonly parts: Part[]; readonly sales: EdgeSales | undefined; ports(): Pick<EdgePorts, 'payments'> } {
-  const offer = offerOptions(config)
-  if (offer === undefined) return { parts: [], sales: undefined, ports: () => ({}) }
+  if (offerOptions(config) === undefined) return { parts: [], sales: undefined, ports: () => ({}) }
   const sales = { kinds: new SharedArrayBuffer(Kinds.bytes), sealKey: randomBytes(32) }
-  const data = (): object => {
+  const data = (): CashierGiven => {
     const place = limits.limits()
+    const { admission } = limits.ports()
     // The configuration has refused payments without limits.
-    if (place === undefined) throw new Error('payments need the rate limiter')
+    if (place === undefined || admission === undefined) throw new Error('payments need the rate limiter')
     const { paymentUrl: url } = config.services
-    // It may have the same wallet: one of the two decides who takes a payment.
-    const service =
-      url !== undefined
-        ? { paymentService: { url, secret: privateSecret(config) } }
-        : isPaymentHere
-          ? { creditsPort: threads.line('payment') }
-          : {}
-    const buckets = { ...place, clients: clientsOf(config), exemptNames: config.limits.exemptNames }
-    const { admission: admissionPort } = limits.ports()
-    return { ...paymentsThread(config, offer, sales.kinds, buckets), admissionPort, ...service }
+    const cdp = cdpKey(config)
+    return {
+      settings: settingsOf(config, 'cashier'),
+      limits: place,
+      kinds: sales.kinds,
+      // It may have the same wallet: one of the two decides who takes a payment.
+      ports: {
+        admission,
+        ...(url === undefined && isPaymentHere ? { payment: threads.line('payment') } : {}),
+      },
+      ...(url === undefined ? {} : { paymentService: { url, secret: privateSecret(config) } }),
+      ...(cdp === undefined ? {} : { cdp }),
+    }
   }
   return {
     parts: [threads.part('payments', 'payments', data)],
     sales,
     ports: () => ({ payments: threads.line('payments') }),
-  }
-}
-
-/** What the thread that settles payments is started with. Throws where a key's file cannot be read. */
-function paymentsThread(
-  config: Config,
-  offer: OfferOptions,
-  kinds: SharedArrayBuffer,
-  limits: Limits,
-): PaymentsThread {
-  const { payments, server } = config
-  const { network, facilitatorUrl, wallet } = offer
-  const cdp = cdpKey(config)
-  return {
-    limits,
-    network,
-    facilitatorUrl,
-    wallet,
-    kinds,
-    ledgerPath: paymentsFolder(config),
-    ...rpcOf(config, network),
-    verifyMs: payments.settleTimeoutMs,
-    // A facilitator may answer only when the block is mined; the request is not kept waiting that long.
-    settleMs: Math.max(30_000, payments.settleTimeoutMs),
-    // More than all payments of contracts' wallets together can take: made-up ones leave connections to plain keys.
-    connectionsMax: 2 * cashierDefaults.contractsMax,
-    cashier: {
-      ...cashierDefaults,
-      waitMs: payments.settleTimeoutMs,
-    },
-    ...(cdp === undefined ? {} : { cdp }),
-    mailboxMax: 1024,
-    logLevel: server.logLevel,
   }
 }
 

@@ -3,12 +3,10 @@ import type { Config } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import { type Hand, ownThreadControl, PriorityBoost } from '../actor/priority-boost.js'
 import type { Part } from '../actor/supervise.js'
-import { queryLimits } from '../query/limits.js'
 import { LeftTables } from '../query/lines.js'
 import type { QueryLineAbout } from '../query/protocol.js'
-import type { QueryThread, QueryThreadSaid } from '../query/wiring.js'
-import { chainOptions } from '../threads/chain-options.js'
-import { folders } from '../threads/folders.js'
+import type { QueryGiven, QueryReady } from '../threads/query.js'
+import { settingsOf } from '../threads/settings.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 
 /** The threads of the program, as far as queries need them. */
@@ -33,23 +31,18 @@ export function queryThreads(
   shared: SharedMemory,
   starter: ThreadStarter,
 ): QueryThreads {
-  const { threads, waitingMax, clientMax, waitMs, ...limits } = config.queries
-  const queue = { waitingMax, clientMax, waitMs }
+  const { threads } = config.queries
   const names = Array.from({ length: threads }, (_, at) => `query-${at + 1}`)
-  const thread = (at: number): QueryThread => ({
+  const thread = (at: number): QueryGiven => ({
+    settings: settingsOf(config, 'query'),
+    memory: shared,
     row: shared.rows.queries + at,
-    catalogPath: folders(config).catalog,
-    generations: shared.generations,
-    meters: shared.meters,
-    chain: chainOptions(nodes(), config),
-    limits: { ...queryLimits, ...limits },
-    queue,
-    logLevel: config.server.logLevel,
+    nodes: nodes(),
   })
-  const tables = names.map(() => new LeftTables(queue))
+  const tables = names.map(() => new LeftTables(config.queries))
   const hands = (): Hand[] =>
     names.flatMap((name, at) => {
-      const { thread: number } = starter.said<QueryThreadSaid>(name)
+      const { thread: number } = starter.said<QueryReady>(name)
       const isWanted = (): boolean => tables[at]?.areUnderWay === true
       return number === undefined ? [] : [{ thread: number, isWanted }]
     })

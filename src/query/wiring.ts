@@ -15,26 +15,11 @@ import { MinedHeaders } from './mined-headers.js'
 import type { QueryQueue } from './protocol.js'
 import { QueryScheduler } from './scheduler.js'
 
-/**
- * What `workers/query.ts` is started with. Answers `QueryOrder` with `QueryReply` on every port that `{connect: port, about}`
- * brings; `about` is a `QueryLineAbout`.
- */
-export interface QueryThread {
-  /** Row of this thread in the meter table. */
-  readonly row: number
-  readonly catalogPath: string
-  readonly generations: SharedArrayBuffer
-  readonly meters: SharedArrayBuffer
+export interface QueryOptions {
   /** Nodes, asked for signatures that nothing here has. */
   readonly chain: ChainOptions
   readonly limits: QueryLimits
   readonly queue: QueryQueue
-  readonly logLevel: string
-}
-
-/** What the thread says when it is up: its number for the kernel, where it runs only while no other wants to. */
-export interface QueryThreadSaid {
-  readonly thread?: number
 }
 
 export interface QueryParts {
@@ -47,7 +32,7 @@ export interface QueryParts {
 
 /** The queue of one query thread, and what closes its connections. */
 export function openQueries(
-  { chain: nodes, limits, queue }: Pick<QueryThread, 'chain' | 'limits' | 'queue'>,
+  { chain: nodes, limits, queue }: QueryOptions,
   { index, catalog, clock, log, meters }: QueryParts,
 ): { readonly scheduler: QueryScheduler; close(): Promise<void> } {
   const chain = new LateChain(nodes, clock)

@@ -1,6 +1,6 @@
 import { itemFilterJson } from '../../config/item-filter-text.js'
 import type { OpeningRules } from '../ingest/opening.js'
-import { ingestDefaults } from '../ingest/wiring.js'
+import { ingestDefaults } from '../ingest/parts.js'
 import type { Settings } from './settings.js'
 
 /** What of bundles is opened and indexed. */

@@ -21,6 +21,22 @@ const sections = {
     'retrieval',
   ],
   payment: ['server', 'services', 'topUps', 'payments', 'limits', 'retrieval', 'uploads'],
+  bands: ['server', 'bands', 'indexing', 'names', 'swarm'],
+  cashier: ['server', 'payments', 'limits', 'names'],
+  ingest: ['server', 'indexing', 'retrieval'],
+  query: ['server', 'queries', 'retrieval'],
+  source: [
+    'server',
+    'absence',
+    'answers',
+    'chunks',
+    'manifests',
+    'names',
+    'peers',
+    'retrieval',
+    'rootLookup',
+  ],
+  swarm: ['server', 'bands', 'swarm'],
   upload: ['server', 'uploads', 'indexing', 'limits', 'retrieval'],
 } as const satisfies Readonly<Record<string, readonly (keyof Config)[]>>
 

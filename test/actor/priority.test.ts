@@ -5,8 +5,6 @@ import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { policyOf, setPolicy, setSlice, sliceUsOf } from '../../native/schedule/schedule.js'
 import { systemClock } from '../../src/actor/clock.js'
-import { meterBytes } from '../../src/actor/meter.js'
-import { meterTable } from '../../src/actor/meters.js'
 import {
   mayComeBack,
   preemptAtOnce,
@@ -19,8 +17,11 @@ import { ownThreadControl } from '../../src/actor/priority-boost.js'
 import { startThread } from '../../src/actor/thread.js'
 import { Generations, generationBytes } from '../../src/catalog/generations.js'
 import { CatalogKeeper } from '../../src/catalog/keeper.js'
+import { folders } from '../../src/threads/folders.js'
+import { settingsOf } from '../../src/threads/settings.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
+import { threadSettings } from '../thread-settings.js'
 
 const ours = Math.min(...priorities())
 const canSee = policyOf(0) === 'other'
@@ -72,17 +73,11 @@ t.test('a query thread gets the lowest priority that it can leave again', async 
     return
   }
   const path = scratch('priority-queries')
-  const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, new Generations(), systemClock)
-  const thread = await startThread('query', 'query', {
-    row: 0,
-    catalogPath: path,
-    generations: new SharedArrayBuffer(generationBytes),
-    meters: new SharedArrayBuffer(meterBytes(meterTable, 1)),
-    chain: { nodes: [] },
-    limits: {},
-    queue: { waitingMax: 1, clientMax: 1, waitMs: 1 },
-    logLevel: 'silent',
-  })
+  const { config, memory } = threadSettings(path)
+  const place = { path: folders(config).catalog, touchEveryMs: 0 }
+  const keeper = new CatalogKeeper(place, new Generations(), systemClock)
+  const settings = settingsOf(config, 'query')
+  const thread = await startThread('query', 'query', { settings, memory, row: 0, nodes: [] })
   t.ok(priorities().includes(ranks.query.niceness))
   const { thread: number } = thread.said as { thread?: number }
   t.equal(number !== undefined, mayComeBack(ranks.query))

@@ -16,9 +16,9 @@ import { IndexedCatalog } from '../../src/catalog/indexed.js'
 import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
-import { Ingest, type IngestParts } from '../../src/ingest/ingest.js'
-import { ingestDefaults } from '../../src/ingest/wiring.js'
-import { sourceDefaults } from '../../src/source/wiring.js'
+import { Ingest } from '../../src/ingest/ingest.js'
+import { type IngestParts, ingestDefaults } from '../../src/ingest/parts.js'
+import { sourceDefaults } from '../../src/source/defaults.js'
 import { dump } from '../catalog/index-model.js'
 import { patient } from '../chain/hostile.js'
 
@@ -58,7 +58,6 @@ export function orders(path: string, node: string, generations: SharedArrayBuffe
       retryMs: 20,
     },
     proofThreads: 0,
-    logLevel: 'silent',
   }
 }
 

@@ -5,8 +5,6 @@ import t, { type Test } from 'tap'
 import { Chain, messagesOf } from '../../bench/index/chain.js'
 import { answer } from '../../src/actor/address.js'
 import { systemClock } from '../../src/actor/clock.js'
-import { meterBytes } from '../../src/actor/meter.js'
-import { meterTable } from '../../src/actor/meters.js'
 import { startThread } from '../../src/actor/thread.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { CatalogKeeper } from '../../src/catalog/keeper.js'
@@ -16,10 +14,12 @@ import { LeftTables, leftTable, type QueryLine, QueryLines } from '../../src/que
 import type { QueryOrder, QueryReply, QueryResponse } from '../../src/query/protocol.js'
 import { createQueryHandler, type QueryThreads } from '../../src/query/route.js'
 import { type Answers, movedOf, QueryScheduler } from '../../src/query/scheduler.js'
-import type { QueryThread } from '../../src/query/wiring.js'
-import { patient } from '../chain/hostile.js'
+import { folders } from '../../src/threads/folders.js'
+import type { QueryGiven } from '../../src/threads/query.js'
+import { settingsOf } from '../../src/threads/settings.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
+import { threadSettings } from '../thread-settings.js'
 
 const queue = { waitingMax: 4, clientMax: 2, waitMs: 60_000 }
 const told = (body: string): QueryResponse => ({
@@ -192,28 +192,23 @@ t.test('queries of a replaced edge thread are not counted any more', async (t) =
 })
 
 t.test('queries are answered by threads of their own, beside each other', async (t) => {
-  const path = scratch('query-threads')
-  const generations = new Generations()
-  const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, generations, systemClock)
+  const { config, memory } = threadSettings(scratch('query-threads'), {
+    GRAPHQL_CPU_MS: '10000', GRAPHQL_TIME_MS: '60000',
+    GRAPHQL_QUEUE_MAX: '16',
+  })
+  const place = { path: folders(config).catalog, touchEveryMs: 0 }
+  const keeper = new CatalogKeeper(place, new Generations(memory.generations), systemClock)
   for (const block of new Chain({ items: 300, itemsPerBundle: 100, bundlesPerBlock: 1, seed: 8 }).blocks()) {
     for (const message of messagesOf(block)) await keeper.handle(message)
   }
-  const given: QueryThread = {
-    row: 0,
-    catalogPath: path,
-    generations: generations.memory,
-    meters: new SharedArrayBuffer(meterBytes(meterTable, 1)),
-    chain: { ...patient, nodes: ['http://127.0.0.1:9'] },
-    limits: { ...queryLimits, timeMs: 10_000, wallMs: 60_000 },
-    queue: { waitingMax: 16, clientMax: 16, waitMs: 60_000 },
-    logLevel: 'silent',
-  }
+  const nodes = ['http://127.0.0.1:9']
+  const given: QueryGiven = { settings: settingsOf(config, 'query'), memory, row: 0, nodes }
   const threads = [await startThread('query-1', 'query', given), await startThread('query-2', 'query', given)]
   const lines = threads.map((thread) => {
-    const left = leftTable(given.queue)
+    const left = leftTable(config.queries)
     return { port: thread.connect({ left }), left }
   })
-  const { ask, url, close } = await served(t, lines, given.queue)
+  const { ask, url, close } = await served(t, lines, config.queries)
   const query = '{ transactions(first: 100) { count edges { node { id tags { name value } } } } }'
   const answers = await Promise.all(Array.from({ length: 12 }, async () => (await ask(query)).text()))
   t.equal(new Set(answers).size, 1)

@@ -38,8 +38,10 @@ t.test('small payloads of a gateway are read in their segment, and nothing is le
   // More payloads than there are places in the progress table: a reader that was not forgotten would show.
   const { opener, catalog, stop } = await threads(t, {
     gateways: [server.url],
-    nodes: [],
-    more: { segments },
+    nodes: ['http://127.0.0.1:9'],
+    segments,
+    // Two places for each transfer that may be under way.
+    environment: { FETCHES_MAX: '32' },
   })
   const read = async (id: Id, body: Buffer): Promise<void> => {
     const opened = await opener.open({ id, hints: {}, provenance: trail })

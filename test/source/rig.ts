@@ -16,25 +16,21 @@ import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
 import type { ManifestLimits } from '../../src/format/manifest.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
-import { AvoidedOrigins } from '../../src/source/avoided-origins.js'
 import { BlobRoots } from '../../src/source/blob-roots.js'
 import type { Forbidden } from '../../src/source/fetch-parts.js'
-import { Fetcher, type FetcherOptions } from '../../src/source/fetcher.js'
-import { Keeping, type Kept } from '../../src/source/keeping.js'
+import type { Fetcher, FetcherOptions } from '../../src/source/fetcher.js'
+import type { Keeping, Kept } from '../../src/source/keeping.js'
 import { InlinePacker, type ManifestPacker } from '../../src/source/manifest-packer.js'
-import { type ManifestOptions, ManifestShelf } from '../../src/source/manifest-shelf.js'
-import { fetchMeters } from '../../src/source/meters.js'
+import type { ManifestOptions, ManifestShelf } from '../../src/source/manifest-shelf.js'
 import { Opener } from '../../src/source/opener.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest, Window } from '../../src/source/protocol.js'
 import { InlineProver } from '../../src/source/prover.js'
-import { Soundness } from '../../src/source/soundness.js'
 import type { Source } from '../../src/source/source.js'
-import { Suspects } from '../../src/source/suspects.js'
 import { TrustedGateways } from '../../src/source/trusted-gateways.js'
-import { Windows } from '../../src/source/windows.js'
 import { BlobStore } from '../../src/store/blobs.js'
 import type { Content } from '../../src/store/content.js'
+import { openFetching } from '../../src/threads/fetching.js'
 import { scratch } from '../scratch.js'
 
 export const someId = (): Id => idOfBytes(randomBytes(32))
@@ -144,53 +140,34 @@ export async function rig(options: RigOptions): Promise<Rig> {
   const store = options.store ?? new BlobStore(join(path, 'blobs'))
   await store.prepare()
   const kept: Kept[] = []
-  const manifests = new ManifestShelf(
-    new BlobStore(join(path, 'manifests')),
-    options.packer ?? new InlinePacker(),
-    silentLog,
-    { limits: manifestLimits, cacheMaxBytes: 2 ** 26, flightsMax: 64, ...options.manifests },
-  )
-  await manifests.prepare()
-  await manifests.takeOver((digest) => catalog.blobSize(digest) !== undefined)
-  const keeping = new Keeping(
-    store,
-    keeper,
-    silentLog,
-    (one) => kept.push(one),
-    undefined,
-    (digest) => manifests.drop(digest),
-  )
   const table = new ProgressTable(new SharedArrayBuffer(progressBytes(options.slots ?? 256)))
-  const prover = new InlineProver()
-  const soundness = new Soundness(store, prover, keeping, catalog, keeper, silentLog)
   const roots = new BlobRoots(catalog, store, systemClock)
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-  const fetcher = new Fetcher(
-    table,
-    {
-      source: options.source,
-      store,
-      catalog,
-      keeper,
-      keeping,
-      avoided: new AvoidedOrigins(systemClock),
-      suspects: new Suspects(),
-      ...(options.forbidden === undefined ? {} : { forbidden: options.forbidden }),
-      meters: fetchMeters(meters),
-      log: silentLog,
-      options: { wholeFirstMaxBytes: 1024, finishBytes: 1024, finishShare: 0.75, ...options.fetch },
-    },
-    soundness,
-    {
+  const { fetcher, keeping, manifests } = await openFetching({
+    source: options.source,
+    progress: table,
+    store,
+    catalog,
+    keeper,
+    roots,
+    prover: new InlineProver(),
+    packer: options.packer ?? new InlinePacker(),
+    manifestsPath: join(path, 'manifests'),
+    manifests: { limits: manifestLimits, cacheMaxBytes: 2 ** 26, flightsMax: 64, ...options.manifests },
+    ...(options.forbidden === undefined ? {} : { forbidden: options.forbidden }),
+    meters,
+    log: silentLog,
+    fetch: { wholeFirstMaxBytes: 1024, finishBytes: 1024, finishShare: 0.75, ...options.fetch },
+    rules: {
       fetchesMax: 64,
       joinBytes: 4096,
       wholeForWindowMaxBytes: 1_048_576,
       trail: hopRules,
-      manifests,
-      windows: new Windows({ catalog, store, roots, prover, soundness, keeper, log: silentLog }),
       ...options.fetcher,
     },
-  )
+    onKept: (one) => kept.push(one),
+  })
+  await manifests.takeOver((digest) => catalog.blobSize(digest) !== undefined)
   const ports: MessagePort[] = []
   return {
     path,

@@ -1,17 +1,15 @@
-import type { MessagePort } from 'node:worker_threads'
 import type { ItemFilter } from '../../config/item-filter.js'
 import type { ChainOptions } from '../chain/options.js'
 import type { ChunkOptions } from '../source/chain-sources.js'
 import type { LocationLimits } from '../source/locate.js'
-import type { SourceThread } from '../source/wiring.js'
 import type { SharedSegments } from '../store/segments/marks.js'
 import type { MempoolOptions } from './mempool.js'
 import type { FollowRules } from './next-step.js'
 import type { UnbundlerOptions } from './unbundler.js'
 import type { WebhookOptions } from './webhooks.js'
 
-/** What `workers/ingest.ts` is started with (plain, cloned; `keeper` transferred). It follows the chain and opens bundles. */
-export interface IngestThread {
+/** What makes the index grow is built of these. Plain values. */
+export interface IngestParts {
   /** Folder of the catalog's environment, which the keeper has opened before. */
   readonly catalogPath: string
   readonly blobsPath: string
@@ -19,12 +17,6 @@ export interface IngestThread {
   readonly segments?: SharedSegments
   /** Folder of what is still to be done; only this thread opens it. */
   readonly agendaPath: string
-  /** A line to the keeper of the catalog. */
-  readonly keeper: MessagePort
-  /** Messages to the keeper under way at most. */
-  readonly keeperMailboxMax: number
-  /** A line to the fetcher: opened bundles are brought into the store. Absent: none is. */
-  readonly source?: MessagePort
   /** Bundles that are brought; absent: all, while there is room in the store. */
   readonly keepFilter?: ItemFilter
   /** Bytes that the store may take. */
@@ -55,23 +47,8 @@ export interface IngestThread {
   readonly webhooks?: WebhookOptions
   /** Folder of events that wait for receivers. */
   readonly webhooksPath: string
-  /** Folder in which exports of the index lie. */
-  readonly exportsPath: string
   /** Bundles, and missing transactions, that are remembered at most. */
   readonly tasksMax: number
-  readonly logLevel: string
-}
-
-/** What `workers/source.ts` is started with: the fetcher's orders, and who is told of what comes into the cache. */
-export interface FetcherThread extends SourceThread {
-  readonly webhooks?: { readonly path: string; readonly options: WebhookOptions }
-  /** Folders of the upload service; absent: it does not run here. */
-  readonly uploads?: {
-    readonly tables: string
-    readonly log: string
-    /** Memory of `PendingMarks`. */
-    readonly pending: SharedArrayBuffer
-  }
 }
 
 /** Values for everything that is not an operator's decision. */

@@ -1,32 +1,39 @@
-import type { Config } from '../../config/read.js'
 import type { NamedPublisher } from '../../config/swarm.js'
 import { vocabularies } from '../attest/vocabulary.js'
 import { ownDomain, peerDomain } from '../bands/protocol.js'
+import { type SubscriberSetup, swarmDefaults } from '../bands/subscriber-options.js'
 import type { Subscription } from '../bands/subscription.js'
-import { type SubscriberThread, type SwarmThread, swarmDefaults } from '../bands/swarm-wiring.js'
 import { encodeBase58 } from '../format/base58.js'
 import { decodeBase64url } from '../format/base64url.js'
-import { bandsFolder } from '../threads/bands-options.js'
-import { folders } from '../threads/folders.js'
-import type { SharedMemory } from '../threads/shared-memory.js'
-import { dhtUrl } from '../torrent/dht.js'
+import { type DhtPlace, dhtUrl } from '../torrent/dht.js'
 import { downloadDefaults } from '../torrent/download.js'
+import type { SwarmOptions } from '../torrent/swarm.js'
 import { trackerDefaults } from '../torrent/tracker.js'
 import { udpTimeouts } from '../torrent/udp-announce.js'
-import { networkOf } from './network.js'
+import type { Settings, SettingsOf } from './settings.js'
+import type { SharedMemory } from './shared-memory.js'
+
+/** What the thread is started with that seeds bands and fetches those of others. Plain: it is cloned. */
+export interface SwarmGiven {
+  readonly settings: SettingsOf<'swarm'>
+  readonly memory: SharedMemory
+  /** Address to listen on. */
+  readonly host: string
+}
 
 /** Who is told of our bands, and asked for those of others. */
-function trackersOf({ swarm }: Config): readonly string[] {
+function trackersOf({ swarm }: Settings<'swarm'>): readonly string[] {
   return [...swarm.trackers, ...(swarm.dhtNodes.length === 0 ? [] : [dhtUrl])]
 }
 
-/** What the thread is started with that seeds bands and fetches those of others. */
-export function swarmThread(config: Config, shared: SharedMemory): SwarmThread {
-  const { server, swarm } = config
+/** How bands are seeded; undefined: they are not. */
+export function swarmOptions({ settings, host }: SwarmGiven): SwarmOptions | undefined {
+  const { swarm } = settings
+  if (!swarm.seed) return undefined
   const { peersPerAddressMax, slotsMax, slotMs, line } = swarmDefaults
-  const seeding: SwarmThread['swarm'] = {
+  return {
     seeder: {
-      host: networkOf(config).host,
+      host,
       port: swarm.torrentPort,
       peersMax: swarm.peersMax,
       peersPerAddressMax,
@@ -38,30 +45,18 @@ export function swarmThread(config: Config, shared: SharedMemory): SwarmThread {
     },
     tracker: trackerDefaults,
     addresses: swarm.torrentAddresses,
-    trackers: trackersOf(config),
+    trackers: trackersOf(settings),
     timeouts: udpTimeouts,
-  }
-  return {
-    row: shared.rows.swarm,
-    meters: shared.meters,
-    bandsPath: bandsFolder(folders(config).root),
-    prepares: !config.bands.publish,
-    dhtEntries: swarm.dhtNodes,
-    // The same port number as the seeder's, so that a firewall needs one rule.
-    dhtPlace: {
-      host: networkOf(config).host,
-      port: swarm.seed ? swarm.torrentPort : 0,
-      addresses: swarm.torrentAddresses,
-    },
-    ...(swarm.seed ? { swarm: seeding } : {}),
-    seedsFetched: swarm.seedFetched,
-    ...(swarm.subscriptions.length === 0 ? {} : { subscriber: subscriberThread(config) }),
-    logLevel: server.logLevel,
   }
 }
 
+/** Where the distributed hash table is spoken to. It has the seeder's port number, so that a firewall needs one rule. */
+export function dhtPlace({ settings: { swarm }, host }: SwarmGiven): Omit<DhtPlace, 'answerMs'> {
+  return { host, port: swarm.seed ? swarm.torrentPort : 0, addresses: swarm.torrentAddresses }
+}
+
 /** A gateway to be followed: an address without a path means its usual one, in our own vocabulary or the other. */
-export function subscriptionOf({ server }: Config, named: NamedPublisher): Subscription {
+export function subscriptionOf({ server }: Settings<'server'>, named: NamedPublisher): Subscription {
   const { url } = named
   const signed = 'keyId' in named ? { url, keyId: base58Key(named.keyId) } : named
   if (new URL(url).pathname !== '/') return signed
@@ -83,7 +78,7 @@ function base58Key(keyId: string): string {
 const registryMs = 300_000
 
 /** How bands of others are fetched. */
-export function subscriberThread(config: Config): SubscriberThread {
+export function subscriberOptions(config: Settings<'server' | 'swarm'>): SubscriberSetup {
   const { server, swarm } = config
   return {
     subscriptions: swarm.subscriptions.map((named) => subscriptionOf(config, named)),

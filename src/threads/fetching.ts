@@ -1,0 +1,98 @@
+import type { Address } from '../actor/address.js'
+import { systemClock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import type { LmdbCatalog } from '../catalog/reader.js'
+import { AvoidedOrigins } from '../source/avoided-origins.js'
+import type { BlobRoots } from '../source/blob-roots.js'
+import type { FetchOptions, Forbidden } from '../source/fetch-parts.js'
+import { Fetcher, type FetcherOptions } from '../source/fetcher.js'
+import { Keeping, type Kept } from '../source/keeping.js'
+import type { ManifestPacker } from '../source/manifest-packer.js'
+import { type ManifestOptions, ManifestShelf } from '../source/manifest-shelf.js'
+import { fetchMeters } from '../source/meters.js'
+import type { ProgressTable } from '../source/progress.js'
+import type { BlobProver } from '../source/prover.js'
+import type { SmallContent } from '../source/small-content.js'
+import { Soundness } from '../source/soundness.js'
+import type { Source } from '../source/source.js'
+import { Suspects } from '../source/suspects.js'
+import { Windows } from '../source/windows.js'
+import { BlobStore, type FileIdentity } from '../store/blobs.js'
+import { SoundFiles } from '../store/sound-files.js'
+
+/** What transfers are made with. */
+export interface FetchingParts {
+  /** Asked for what is not in the store. */
+  readonly source: Source
+  readonly progress: ProgressTable
+  readonly store: BlobStore
+  /** Absent: every payload has a file of its own. */
+  readonly small?: SmallContent['blobs'] | undefined
+  readonly catalog: LmdbCatalog
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  /** Opens bundles of the store. */
+  readonly roots: BlobRoots
+  readonly prover: BlobProver
+  readonly packer: ManifestPacker
+  /** Folder of the packed manifests. */
+  readonly manifestsPath: string
+  readonly manifests: ManifestOptions
+  /** Which blobs were hashed. Absent: this thread alone knows. */
+  readonly sound?: SoundFiles
+  /** Absent: nothing is forbidden. */
+  readonly forbidden?: Forbidden
+  readonly meters: Meters
+  readonly log: Log
+  readonly fetch: FetchOptions
+  readonly rules: Omit<FetcherOptions, 'manifests' | 'windows'>
+  /** Hears of every payload after it counts as cached. */
+  readonly onKept: (kept: Kept) => void
+}
+
+export interface Fetching {
+  readonly fetcher: Fetcher
+  readonly keeping: Keeping
+  readonly soundness: Soundness
+  readonly manifests: ManifestShelf
+}
+
+/** The fetcher, with all that keeps and checks what it brings. */
+export async function openFetching(parts: FetchingParts): Promise<Fetching> {
+  const { store, small, catalog, keeper, roots, prover, log, onKept } = parts
+  const manifests = new ManifestShelf(new BlobStore(parts.manifestsPath), parts.packer, log, parts.manifests)
+  await manifests.prepare()
+  const kept = (one: Kept, identity: FileIdentity | undefined): void => {
+    if (identity !== undefined) soundness.believe(one.digest, identity)
+    onKept(one)
+  }
+  const dropManifest = (digest: Uint8Array): Promise<void> => manifests.drop(digest)
+  const keeping = new Keeping(store, keeper, log, kept, undefined, dropManifest, small)
+  const sound = parts.sound ?? new SoundFiles()
+  const soundness = new Soundness(store, prover, keeping, catalog, keeper, log, sound, small)
+  const fetcher = new Fetcher(
+    parts.progress,
+    {
+      source: parts.source,
+      store,
+      ...(small === undefined ? {} : { small }),
+      catalog,
+      keeper,
+      keeping,
+      avoided: new AvoidedOrigins(systemClock),
+      suspects: new Suspects(),
+      ...(parts.forbidden === undefined ? {} : { forbidden: parts.forbidden }),
+      meters: fetchMeters(parts.meters),
+      log,
+      options: parts.fetch,
+    },
+    soundness,
+    {
+      ...parts.rules,
+      manifests,
+      windows: new Windows({ catalog, store, roots, prover, soundness, keeper, log }),
+    },
+  )
+  return { fetcher, keeping, soundness, manifests }
+}

@@ -1,0 +1,74 @@
+import type { MessagePort } from 'node:worker_threads'
+import { type IngestParts, ingestDefaults } from '../ingest/parts.js'
+import type { WebhookOptions } from '../ingest/webhooks.js'
+import { sourceDefaults } from '../source/defaults.js'
+import { chainOptions } from './chain-options.js'
+import { folders } from './folders.js'
+import { openingRules } from './opening-rules.js'
+import type { Settings, SettingsOf } from './settings.js'
+import type { SharedMemory } from './shared-memory.js'
+
+/** What the thread is started with that makes the index grow. Plain: cloned, and the ports move. */
+export interface IngestGiven {
+  readonly settings: SettingsOf<'ingest'>
+  readonly memory: SharedMemory
+  /** Base URLs of the nodes of the chain. */
+  readonly nodes: readonly string[]
+  /** Lines to the keeper of the catalog, and to the fetcher, which brings opened bundles into the store. */
+  readonly ports: { readonly catalog: MessagePort; readonly source: MessagePort }
+  /** Who is told of what was indexed; absent: nobody. */
+  readonly webhooks?: WebhookOptions
+}
+
+/** How often a node is asked for its tip; blocks come each two minutes, on devnet each two seconds. */
+const pollMs = { mainnet: 15_000, devnet: 1000 }
+
+/** A new index of the public network begins so many blocks before the tip: enough to follow a fork. */
+const blocksBeforeTip = 50
+
+/** How the index grows. */
+export function ingestParts({ settings, memory, nodes, webhooks: receivers }: IngestGiven): IngestParts {
+  const { server, indexing, retrieval } = settings
+  const { catalog, blobs, agenda, webhooks } = folders(settings)
+  return {
+    ...ingestDefaults,
+    catalogPath: catalog,
+    blobsPath: blobs,
+    ...(memory.segments === undefined ? {} : { segments: memory.segments }),
+    agendaPath: agenda,
+    ...(indexing.keepFilter === undefined ? {} : { keepFilter: indexing.keepFilter }),
+    cacheMaxBytes: retrieval.cacheMaxBytes,
+    generations: memory.generations,
+    tip: memory.tip,
+    following: memory.following,
+    meters: memory.meters,
+    row: memory.rows.ingest,
+    chain: chainOptions(nodes, settings),
+    chunks: { ...sourceDefaults.chunks, concurrencyMax: retrieval.chunkReadAhead },
+    location: sourceDefaults.location,
+    follow: {
+      start: startOf(settings),
+      stopHeight: indexing.stopHeight ?? Number.MAX_SAFE_INTEGER,
+      forkDepthMax: indexing.forkDepthMax,
+      pollMs: pollMs[server.network],
+      haltedMs: ingestDefaults.haltedMs,
+    },
+    blocksAhead: indexing.prefetch,
+    unbundle: {
+      ...ingestDefaults.unbundle,
+      ...openingRules(settings),
+      atOnce: indexing.bundlesAtOnce,
+    },
+    webhooksPath: webhooks,
+    ...(receivers === undefined ? {} : { webhooks: receivers }),
+    proofThreads: Math.max(1, server.edgeThreads >> 1),
+    ...(indexing.watchPending ? { mempool: { everyMs: indexing.pendingEveryMs, atOnceMax: 1000 } } : {}),
+  }
+}
+
+function startOf({ server, indexing }: Settings<'indexing' | 'server'>): IngestParts['follow']['start'] {
+  if (indexing.startHeight !== undefined) return { height: indexing.startHeight }
+  if (server.network === 'mainnet') return { behindTip: blocksBeforeTip }
+  // Recorded answers have only the recorded blocks, usually not the first ones.
+  return server.devnetReplayPath === undefined ? { height: 0 } : { behindTip: 0 }
+}

@@ -1,0 +1,51 @@
+import { keepHeartbeat } from '../actor/heartbeats.js'
+import { ranks, stepBack } from '../actor/priority.js'
+import type { ItemHeader } from '../format/item.js'
+import type { Refusal } from '../format/refusal.js'
+import { judgeItems, type SignedMessage } from '../ingest/item-judge.js'
+import { InlinePacker, type PackingOutcome, type PackingTask } from '../source/manifest-packer.js'
+import { InlineProver } from '../source/prover.js'
+import type { FilePart } from '../store/blobs.js'
+
+/** One thread of the pool that hashes and verifies; Piscina calls the exported functions by name. */
+stepBack(ranks.proof)
+// A series of short tasks leaves the event loop no turn, so each task writes a heartbeat.
+const beat = keepHeartbeat('proof')
+const prover = new InlineProver()
+const packer = new InlinePacker()
+
+export function digest({ part }: { part: FilePart }): Promise<Uint8Array | undefined | Refusal> {
+  beat()
+  return prover.digest(part)
+}
+
+export function dataRoot(task: {
+  part: FilePart
+  sizeBytes: number
+}): Promise<Uint8Array | undefined | Refusal> {
+  beat()
+  return prover.dataRoot(task.part, task.sizeBytes)
+}
+
+export function isPayload(task: {
+  part: FilePart
+  header: ItemHeader
+}): Promise<boolean | undefined | Refusal> {
+  beat()
+  return prover.isPayload(task.part, task.header)
+}
+
+export function packText(task: PackingTask): Promise<PackingOutcome> {
+  beat()
+  return packer.pack(task)
+}
+
+export function checkPacked(task: Parameters<InlinePacker['check']>[0]): Promise<boolean> {
+  beat()
+  return packer.check(task)
+}
+
+export function items(task: { items: readonly SignedMessage[] }): (true | Refusal)[] {
+  beat()
+  return judgeItems(task.items)
+}

@@ -1,0 +1,81 @@
+import { gatewayDefaults } from '../gateway/parts.js'
+import { sourceDefaults, type VerifierOptions } from '../source/defaults.js'
+import type { EvictionOptions } from '../source/evictor.js'
+import type { ManifestOptions } from '../source/manifest-shelf.js'
+import type { PeerOptions } from '../source/network-peers.js'
+import type { RawOptions } from '../source/raw-line.js'
+import type { RootLookupOptions } from '../source/root-lookup.js'
+import { ownHosts } from './host-names.js'
+import { publicRoots } from './public-gateways.js'
+import type { Settings } from './settings.js'
+import type { SharedMemory } from './shared-memory.js'
+
+/** How manifests are packed. */
+export function manifestOptions({ manifests }: Settings<'manifests'>): ManifestOptions {
+  const { maxBytes, pathsMax, pathMaxBytes, cacheMaxBytes, waitingMax } = manifests
+  return {
+    limits: { sizeBytes: maxBytes, pathsMax, pathMaxBytes },
+    cacheMaxBytes,
+    flightsMax: waitingMax,
+  }
+}
+
+/** How content is proven after it was cached; undefined: it is not. */
+export function verifierOptions({ retrieval }: Settings<'retrieval'>): VerifierOptions | undefined {
+  const { verifies, verifyEverySeconds, verifyRetries } = retrieval
+  if (!verifies) return undefined
+  return {
+    ...sourceDefaults.verifier,
+    everyMs: verifyEverySeconds * 1000,
+    attemptsMax: verifyRetries + 1,
+  }
+}
+
+/** What is removed from the cache, and when. */
+export function evictionOptions({ retrieval }: Settings<'retrieval'>): EvictionOptions {
+  const { cacheMaxBytes: maxBytes, cacheMaxAgeSeconds: age } = retrieval
+  return { ...sourceDefaults.eviction, maxBytes, ...(age === undefined ? {} : { maxAgeSeconds: age }) }
+}
+
+/** Who is asked where items lie; undefined: nobody. */
+export function rootLookupOptions(
+  config: Settings<'names' | 'retrieval' | 'rootLookup' | 'server'>,
+): RootLookupOptions | undefined {
+  const { rootLookup, retrieval, server } = config
+  const { order, burst, perMinute, rememberedMax, rememberedMs } = rootLookup
+  const named = rootLookup.gateways ?? (server.network === 'mainnet' ? publicRoots : [])
+  if (!order.includes('gateways') || named.length === 0) return undefined
+  const gateways = [...named].sort((one, other) => one.priority - other.priority).map(({ url }) => url)
+  const breaker = { burst, perMinute, failuresMax: 5, coolMs: 30_000 }
+  const headMs = retrieval.gatewayTimeoutMs
+  const own = { hopsMax: gatewayDefaults.hopsMax, ownHosts: ownHosts(config), release: server.release }
+  return { gateways, headMs, breaker, rememberedMax, rememberedMs, ...own }
+}
+
+/** How other gateways are asked for content. */
+export function rawOptions(
+  config: Settings<'names' | 'retrieval' | 'server'>,
+  { descriptors }: SharedMemory,
+): RawOptions {
+  const { server, retrieval } = config
+  return {
+    headMs: retrieval.gatewayTimeoutMs,
+    stallMs: retrieval.streamStallMs,
+    hopsMax: gatewayDefaults.hopsMax,
+    ownHosts: ownHosts(config),
+    release: server.release,
+    connectionsMax: descriptors?.upstreamMax ?? 256,
+  }
+}
+
+/** How gateways of the network are asked; undefined: none is known. */
+export function peerOptions(
+  config: Settings<'names' | 'peers' | 'retrieval' | 'server'>,
+  memory: SharedMemory,
+): PeerOptions | undefined {
+  const { urls, ...rules } = config.peers
+  if (urls === undefined || urls.length === 0) return undefined
+  // No rate limit: the number of answers under way is bounded instead.
+  const breaker = { burst: 1e9, perMinute: 1e9, failuresMax: 5, coolMs: 30_000 }
+  return { ...rawOptions(config, memory), ...rules, peers: urls, breaker }
+}
