@@ -87,6 +87,19 @@ t.test('every arrow between rooms points the same way', async (t) => {
   t.strictSame(wrong, [])
 })
 
+t.test('services stand on serving/, and not on each other', async (t) => {
+  const services = ['gateway', 'upload', 'payment']
+  const wrong = program.flatMap((source) => {
+    const here = roomOf(source.path)
+    if (!source.path.startsWith('src/') || !services.includes(here)) return []
+    return importsOf(source)
+      .filter((target) => target.startsWith('src/') && !target.endsWith('/port.ts'))
+      .filter((target) => services.includes(roomOf(target)) && roomOf(target) !== here)
+      .map((target) => `${source.path} -> ${target}`)
+  })
+  t.strictSame(wrong, [])
+})
+
 t.test('the client is free of what only Node has', async (t) => {
   const wrong: string[] = []
   for (const source of program.filter(({ path }) => /^src\/client\/(?!node\/)/.test(path))) {

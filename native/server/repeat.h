@@ -28,7 +28,7 @@ constexpr size_t kAsideMax = 32 * 1024 * 1024;
 // Larger bodies get no more than this part of it: clients that take them slowly do not end the repeating of small ones.
 constexpr size_t kAsideLargeMax = kAsideMax / 4 * 3, kSmallBody = 16 * 1024;
 
-// 22 random characters of base64url for each request, like those that JavaScript makes (src/gateway/request-id.ts).
+// 22 random characters of base64url for each request, like those that JavaScript makes (src/serving/request-id.ts).
 class RequestIds {
  public:
   static constexpr size_t kLength = kIdLength;

@@ -1,7 +1,7 @@
 import type { Admission, Denial, Domain, Grant } from '../admission/protocol.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall, type SmallAnswer } from '../http/small-answer.js'
-import { answerFlow, answerGone, type Flow, type Ledger } from './flow.js'
+import { answerFlow, answerGone, type Flow, type Ledger } from '../serving/flow.js'
 
 /** The grant of a gateway without limits. */
 export const unlimited: Grant = {

@@ -7,8 +7,8 @@ import { digestLines, positionLines, rootLines, trustLines } from '../attest/tru
 import { contentTypeIn, type Vocabulary } from '../attest/vocabulary.js'
 import type { Attributes } from '../catalog/attributes.js'
 import { mediaTypeOf, unknownType } from '../format/media-type.js'
+import type { Naming } from '../serving/naming.js'
 import { cacheControl, soonStale } from './cache-control.js'
-import type { Naming } from './naming.js'
 import type { GatewayOptions } from './options.js'
 import type { Variant } from './plan.js'
 

@@ -2,6 +2,7 @@ import { spellings } from '../attest/vocabulary.js'
 import { type Id, parseId } from '../format/id.js'
 import type { Request } from '../http/exchange.js'
 import type { Trail } from '../names/protocol.js'
+import { firstHeader, readHops, wholeNumber } from '../serving/hops.js'
 import type { Hints, Provenance } from '../source/protocol.js'
 import { hintsKey, trailKey } from '../source/trail.js'
 import type { GatewayOptions } from './options.js'
@@ -12,7 +13,6 @@ const names = {
   // The specification's names, then those that gateways in use send.
   offset: [...spellings('Data-Item-Offset'), ...spellings('Root-Item-Offset')],
   size: [...spellings('Data-Item-Size'), ...spellings('Root-Item-Size')],
-  hops: spellings('Hops'),
   origin: spellings('Origin'),
   originRelease: spellings('Origin-Node-Release'),
   via: spellings('Via'),
@@ -26,23 +26,9 @@ const viaMax = 16
 const hostShape = /^[a-z0-9._:[\]-]{1,255}$/
 const releaseShape = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/
 
-function first(request: Request, spelled: readonly string[]): string | undefined {
-  for (const name of spelled) {
-    const value = request.header(name)
-    if (value !== undefined) return value.trim()
-  }
-  return undefined
-}
-
 /** Matched without regard to letter case, returned as it was sent. */
 function shaped(text: string | undefined, shape: RegExp): string | undefined {
   return text !== undefined && shape.test(text.toLowerCase()) ? text : undefined
-}
-
-function whole(text: string | undefined): number | undefined {
-  if (text === undefined || !/^\d{1,16}$/.test(text)) return undefined
-  const number = Number(text)
-  return Number.isSafeInteger(number) ? number : undefined
 }
 
 /**
@@ -50,10 +36,10 @@ function whole(text: string | undefined): number | undefined {
  * and size count only together and only with a root. A wrong hint is never an error: what is found is proven against the id.
  */
 export function readHints(request: Request): Hints {
-  const path = readPath(first(request, names.path))
-  const rootId = parseId(first(request, names.rootId) ?? '') ?? path?.[0]
-  const itemOffset = whole(first(request, names.offset))
-  const itemSize = whole(first(request, names.size))
+  const path = readPath(firstHeader(request, names.path))
+  const rootId = parseId(firstHeader(request, names.rootId) ?? '') ?? path?.[0]
+  const itemOffset = wholeNumber(firstHeader(request, names.offset))
+  const itemSize = wholeNumber(firstHeader(request, names.size))
   const window = itemOffset !== undefined && itemSize !== undefined ? { itemOffset, itemSize } : {}
   return { ...(rootId === undefined ? {} : { rootId, ...window }), ...(path === undefined ? {} : { path }) }
 }
@@ -64,11 +50,6 @@ function readPath(text: string | undefined): Id[] | undefined {
   if (words.length > pathMax) return undefined
   const ids = words.map((word) => parseId(word.trim()))
   return ids.every((id) => id !== undefined) ? ids : undefined
-}
-
-/** Gateways that the request passed, as it says itself; 0 where the header is absent or malformed. */
-export function readHops(request: Request): number {
-  return whole(first(request, names.hops)) ?? 0
 }
 
 /** What is needed to detect request loops between gateways, and requests for which no other gateway may be asked. */
@@ -90,7 +71,7 @@ export type Self = Pick<
  */
 export function readTrail(request: Request, self: Pick<Self, 'hopsMax' | 'ownHosts'>): Trail {
   const hops = readHops(request)
-  const via = (first(request, names.via) ?? '')
+  const via = (firstHeader(request, names.via) ?? '')
     .split(',', viaMax)
     .map((host) => host.trim().toLowerCase())
     .filter((host) => hostShape.test(host))
@@ -104,8 +85,8 @@ export function readTrail(request: Request, self: Pick<Self, 'hopsMax' | 'ownHos
  */
 export function readProvenance(request: Request, self: Self): Provenance {
   const trail = readTrail(request, self)
-  const origin = shaped(first(request, names.origin), hostShape)
-  const originRelease = shaped(first(request, names.originRelease), releaseShape)
+  const origin = shaped(firstHeader(request, names.origin), hostShape)
+  const originRelease = shaped(firstHeader(request, names.originRelease), releaseShape)
   const known = { ...trail, forward: trail.forward && !isLocalOnly(request, origin, self) }
   if (origin === undefined && originRelease === undefined) {
     const [own] = self.ownHosts

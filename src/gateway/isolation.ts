@@ -1,6 +1,6 @@
 import type { Request } from '../http/exchange.js'
 import { takesPages } from '../http/small-answer.js'
-import { answerText, type Flow, type Ledger } from './flow.js'
+import { answerText, type Flow, type Ledger } from '../serving/flow.js'
 
 /** The header lines for an answer with content of this type; `type` is written by strangers. */
 export function isolationLines({ origin }: Flow, type: string): string {

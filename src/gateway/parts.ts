@@ -11,18 +11,16 @@ import type { BandOffers } from '../bands/offer.js'
 import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
-import type { Reply, Request } from '../http/exchange.js'
-import type { Routed } from '../http/router.js'
 import type { Name, Names } from '../names/protocol.js'
+import type { ClientOf } from '../serving/in-slot.js'
+import type { Route } from '../serving/route.js'
 import type { Packed } from '../source/manifest-shelf.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, ManifestFrom, Provenance, Window } from '../source/protocol.js'
 import type { FileContent } from '../store/mapped.js'
 import type { SegmentReader } from '../store/segments/segment-reader.js'
 import type { SoundFiles } from '../store/sound-files.js'
-import type { Flow } from './flow.js'
 import type { Guard } from './guard.js'
-import type { ClientOf } from './in-slot.js'
 import type { GatewayOptions } from './options.js'
 
 /** Access of this edge thread to blobs on disk. */
@@ -93,20 +91,6 @@ export interface Offered {
   readonly offers: BandOffers
   /** The whole file at a path, mapped; undefined where there is none. */
   readonly files: { open(path: string): FileContent | undefined }
-}
-
-/** A route beside content: info, health, metrics, chain passthrough. */
-export interface Route extends Routed {
-  readonly family: 'info' | 'other' | 'upload' | 'payment'
-  /** On the root hosts their content goes first: this answers only what that does not have. */
-  readonly yields?: true
-  /** Lines of answers to OPTIONS, each with CRLF in front. */
-  readonly optionLines?: string
-  /**
-   * Answers. `lines` (request id and CORS) go first into the block of whatever head it sends. Ends the reply exactly once,
-   * now or later. A route that answers with content ends the reply of the flow instead, and settles it.
-   */
-  handle(request: Request, reply: Reply, lines: string, flow: Flow): void | Promise<void>
 }
 
 export interface GatewayParts {

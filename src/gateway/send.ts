@@ -1,10 +1,10 @@
 import type { Grant } from '../admission/protocol.js'
 import type { Head, Sent } from '../http/exchange.js'
+import type { Ending, Flow, Ledger } from '../serving/flow.js'
+import { forPayer } from '../serving/receipts.js'
 import type { Content } from '../store/content.js'
 import type { Entry } from './entry.js'
-import type { Ending, Flow, Ledger } from './flow.js'
 import { type Known, type Plan, plan, readAsked, unconditional } from './plan.js'
-import { forPayer } from './receipts.js'
 
 /** A plan that is an answer with content, or says that there is nothing new. */
 export type Planned = Exclude<Plan, { variant: 'refused' }>

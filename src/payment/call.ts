@@ -1,11 +1,11 @@
 import type { RateWindow } from '../actor/rate-window.js'
 import { networkOfAddress } from '../format/ip.js'
 import { isRefusal } from '../format/refusal.js'
-import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
 import { answerSmall, htmlType, noStore, textType } from '../http/small-answer.js'
 import { isLedgerGone } from '../ledger/port.js'
+import type { Route } from '../serving/route.js'
 import { diskRefusal, isDiskError } from '../store/disk-error.js'
 import type { Turns } from './turns.js'
 

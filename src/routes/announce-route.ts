@@ -1,9 +1,9 @@
 import type { Address } from '../actor/address.js'
 import { isRefusal } from '../format/refusal.js'
-import type { Route } from '../gateway/parts.js'
-import { refusedAnswer } from '../gateway/refused-answer.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall, noStore, textType } from '../http/small-answer.js'
+import { refusedAnswer } from '../serving/refused-answer.js'
+import type { Route } from '../serving/route.js'
 import type { SwarmReply, SwarmRequest } from '../torrent/swarm.js'
 
 export interface AnnounceParts {

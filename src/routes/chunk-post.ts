@@ -3,13 +3,13 @@ import type { Meter, Meters } from '../actor/meter.js'
 import { type Broadcast, type Broadcasted, commonFailure } from '../chain/broadcast.js'
 import type { ChunkFinder } from '../chain/chunk-finder.js'
 import { isRefusal } from '../format/refusal.js'
-import { type ClientOf, inSlot } from '../gateway/in-slot.js'
-import type { Route } from '../gateway/parts.js'
-import { refusedAnswer } from '../gateway/refused-answer.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
 import { answerSmall, noStore } from '../http/small-answer.js'
 import { readPostedChunk } from '../proof/posted-chunk.js'
+import { type ClientOf, inSlot } from '../serving/in-slot.js'
+import { refusedAnswer } from '../serving/refused-answer.js'
+import type { Route } from '../serving/route.js'
 
 export interface ChunkPostParts {
   readonly finder: ChunkFinder

@@ -1,12 +1,12 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
-import { answerFailed, answerText, answerWrongMethod, Ledger } from '../gateway/flow.js'
-import { openFlow } from '../gateway/open-flow.js'
-import type { Route } from '../gateway/parts.js'
-import { WatchedReply } from '../gateway/watched-reply.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { Router } from '../http/router.js'
+import { answerFailed, answerText, answerWrongMethod, Ledger } from '../serving/flow.js'
+import { openFlow } from '../serving/open-flow.js'
+import type { Route } from '../serving/route.js'
+import { WatchedReply } from '../serving/watched-reply.js'
 import { gatewayParameters } from './parameters.js'
 
 export interface ConsoleDoorParts {

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { iconAddress, iconSvg } from '../http/page.js'
 import { palette } from '../http/palette.js'
 import { answerSmall, textType } from '../http/small-answer.js'
 import { sha256 } from '../proof/digest.js'
+import type { Route } from '../serving/route.js'
 
 /** The files of the page in the source folder; they are not compiled. */
 const folder = new URL('../../../src/routes/console/', import.meta.url)

@@ -1,9 +1,9 @@
 import { type Id, parseId } from '../format/id.js'
 import type { Delivery } from '../gateway/deliver.js'
-import { answerText, type Flow, type Ledger } from '../gateway/flow.js'
 import type { Locator } from '../gateway/locate.js'
 import type { Described } from '../http/openapi.js'
 import type { Operations } from '../http/operation.js'
+import { answerText, type Flow, type Ledger } from '../serving/flow.js'
 import type { ManifestAsk, ManifestRoute } from './manifest-route.js'
 import type { TextRoute } from './text-route.js'
 

@@ -1,11 +1,11 @@
 import type { Catalog } from '../catalog/protocol.js'
 import { type Id, idBytes, parseId } from '../format/id.js'
 import type { Delivery } from '../gateway/deliver.js'
-import { answerGone, answerText, type Flow, type Ledger } from '../gateway/flow.js'
 import type { Guard } from '../gateway/guard.js'
 import type { Located, Locator } from '../gateway/locate.js'
-import type { Naming } from '../gateway/naming.js'
 import type { Described } from '../http/openapi.js'
+import { answerGone, answerText, type Flow, type Ledger } from '../serving/flow.js'
+import type { Naming } from '../serving/naming.js'
 
 /** A digest always means the same bytes, whatever happens to the block of their transaction. */
 const forever: Naming = { lines: [], block: '', caching: { stable: true } }

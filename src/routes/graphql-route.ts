@@ -1,6 +1,6 @@
 import type { Meters } from '../actor/meter.js'
-import type { Route } from '../gateway/parts.js'
 import { createQueryHandler, type QueryRouteParts } from '../query/route.js'
+import type { Route } from '../serving/route.js'
 
 export interface GraphqlParts extends Omit<QueryRouteParts, 'onBusy'> {
   readonly meters: Meters

@@ -1,11 +1,11 @@
 import type { Id } from '../format/id.js'
 import { isNavigation } from '../gateway/isolation.js'
-import { type Origin, origins } from '../gateway/origin.js'
 import type { HostOptions } from '../gateway/parts.js'
 import type { Home, Request } from '../http/exchange.js'
 import type { HostPlace, Hosts } from '../names/host.js'
 import type { Name } from '../names/protocol.js'
 import { originOf, sandboxLabel, sandboxUrl } from '../names/sandbox.js'
+import { type Origin, origins } from '../serving/origin.js'
 import type { Target } from './data-route.js'
 
 /** What the host of a request decides. Undefined: it is answered by its path alone. */

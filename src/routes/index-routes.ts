@@ -1,11 +1,11 @@
 import type { Line } from '../attest/line.js'
 import { feedOf } from '../bands/feed.js'
 import type { BandOffers, Offer } from '../bands/offer.js'
-import type { Route } from '../gateway/parts.js'
 import { plan, readAsked } from '../gateway/plan.js'
-import { Statements } from '../gateway/statements.js'
 import type { Operations } from '../http/operation.js'
 import { jsonType } from '../http/small-answer.js'
+import type { Route } from '../serving/route.js'
+import { Statements } from '../serving/statements.js'
 import {
   type Ask,
   answerMalformed,

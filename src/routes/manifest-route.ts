@@ -4,11 +4,11 @@ import { bareType } from '../format/media-type.js'
 import type { Resolved } from '../format/packed-manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Delivery } from '../gateway/deliver.js'
-import { answerGone, answerText, type Flow, type Ledger } from '../gateway/flow.js'
 import { typeOf } from '../gateway/head.js'
-import type { ClientOf } from '../gateway/in-slot.js'
 import type { Located, Locator } from '../gateway/locate.js'
 import { type Manifests, manifestType } from '../gateway/manifests.js'
+import { answerGone, answerText, type Flow, type Ledger } from '../serving/flow.js'
+import type { ClientOf } from '../serving/in-slot.js'
 import type { Opened } from '../source/opener.js'
 
 /** A path below a manifest. */

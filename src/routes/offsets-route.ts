@@ -6,11 +6,11 @@ import type { Catalog } from '../catalog/protocol.js'
 import { type Id, idOfBytes, parseId } from '../format/id.js'
 import { answerBlocked } from '../gateway/answer.js'
 import type { Guard } from '../gateway/guard.js'
-import type { Route } from '../gateway/parts.js'
-import { isUnchanged, type StatementParts, Statements } from '../gateway/statements.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall, jsonType, noStore, textType } from '../http/small-answer.js'
 import { sha256 } from '../proof/digest.js'
+import type { Route } from '../serving/route.js'
+import { isUnchanged, type StatementParts, Statements } from '../serving/statements.js'
 
 export interface OffsetsParts extends StatementParts {
   readonly catalog: Pick<Catalog, 'attributes'>

@@ -1,5 +1,5 @@
-import type { Route } from '../gateway/parts.js'
 import { answerSmall, publicShortly } from '../http/small-answer.js'
+import type { Route } from '../serving/route.js'
 import type { PeerWeights } from '../source/peer-weights.js'
 
 export interface PeersParts {

@@ -13,10 +13,10 @@ import type { Clients } from '../admission/clients.js'
 import { isDenial, type Payments } from '../admission/protocol.js'
 import type { Balance } from '../admission/table.js'
 import { isRefusal } from '../format/refusal.js'
-import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
 import { answerSmall, jsonType, noStore } from '../http/small-answer.js'
+import type { Route } from '../serving/route.js'
 
 export interface RateLimitParts {
   /** `/gateway`, or what the vocabulary says. */

@@ -1,14 +1,14 @@
 import { isRefusal } from '../format/refusal.js'
 import { absentCaching, readTrail, type Self } from '../gateway/hints.js'
-import type { ClientOf } from '../gateway/in-slot.js'
-import { nameLines } from '../gateway/naming.js'
-import type { Route } from '../gateway/parts.js'
-import { refusedAnswer } from '../gateway/refused-answer.js'
-import { type StatementParts, Statements } from '../gateway/statements.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall, jsonType, textType } from '../http/small-answer.js'
 import { parseName } from '../names/name.js'
 import { isResolved, type Names, type Outcome, type Resolution } from '../names/protocol.js'
+import type { ClientOf } from '../serving/in-slot.js'
+import { nameLines } from '../serving/naming.js'
+import { refusedAnswer } from '../serving/refused-answer.js'
+import type { Route } from '../serving/route.js'
+import { type StatementParts, Statements } from '../serving/statements.js'
 
 export interface ResolverParts extends StatementParts {
   readonly names: Names

@@ -1,6 +1,6 @@
 import type { Meters } from '../actor/meter.js'
-import type { Route } from '../gateway/parts.js'
 import { answerSmall } from '../http/small-answer.js'
+import type { Route } from '../serving/route.js'
 import { serviceMetricsText } from './metrics-text.js'
 
 /** `/metrics` of a service beside the gateway, under all of its names. In one program all services have the same numbers. */

@@ -1,10 +1,10 @@
 import type { Log } from '../actor/log.js'
 import type { SampleRings } from '../actor/sample-rings.js'
-import type { Route } from '../gateway/parts.js'
 import { repeatOptions } from '../gateway/repeating.js'
 import { type Handler, type ServeOptions, serve } from '../http/listen.js'
 import type { RepeatOptions } from '../http/repeater.js'
 import { type ConsoleDoorParts, consoleDoor } from '../routes/console-door.js'
+import type { Route } from '../serving/route.js'
 
 export interface EdgeListening extends Pick<ConsoleDoorParts, 'meters' | 'clock'> {
   readonly gateway: { readonly handle: Handler }

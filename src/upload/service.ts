@@ -1,9 +1,9 @@
 import { type Id, parseId } from '../format/id.js'
-import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { PathParameters } from '../http/openapi.js'
 import type { Operation, Operations } from '../http/operation.js'
 import { answerSmall, textType } from '../http/small-answer.js'
+import type { Route } from '../serving/route.js'
 import { diskAnswer, said, type UploadAnswer } from './answers.js'
 import type { FreeRules } from './free-pools.js'
 import { receiptVersion } from './receipt.js'
@@ -54,7 +54,7 @@ export function serviceInfo(
 /** Below which all paths are answered, too. */
 const version = '/v1'
 
-/** Routes for a host (gateway/service-host.ts), each at the root and below /v1. Paths that begin alike are one route there. */
+/** Routes for a host (serving/service-host.ts), each at the root and below /v1. Paths that begin alike are one route there. */
 export function hostedUploads(routes: readonly UploadRoute[]): Route[] {
   const groups = new Map<string, UploadRoute[]>()
   for (const route of routes) {

@@ -1,7 +1,8 @@
 import t from 'tap'
-import { readHints, readHops, readProvenance } from '../../src/gateway/hints.js'
-import { requestId } from '../../src/gateway/request-id.js'
+import { readHints, readProvenance } from '../../src/gateway/hints.js'
 import type { Request } from '../../src/http/exchange.js'
+import { readHops } from '../../src/serving/hops.js'
+import { requestId } from '../../src/serving/request-id.js'
 import { someId } from '../source/rig.js'
 
 function request(headers: Record<string, string>): Request {

@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
-import type { HostOptions, Route } from '../../src/gateway/parts.js'
+import type { HostOptions } from '../../src/gateway/parts.js'
 import { answerSmall } from '../../src/http/small-answer.js'
 import { sandboxLabel } from '../../src/names/sandbox.js'
+import type { Route } from '../../src/serving/route.js'
 import { someId } from '../source/rig.js'
 import { type StageOptions, stage } from './rig.js'
 

@@ -193,7 +193,8 @@ t.test('queries of a replaced edge thread are not counted any more', async (t) =
 
 t.test('queries are answered by threads of their own, beside each other', async (t) => {
   const { config, memory } = threadSettings(scratch('query-threads'), {
-    GRAPHQL_CPU_MS: '10000', GRAPHQL_TIME_MS: '60000',
+    GRAPHQL_CPU_MS: '10000',
+    GRAPHQL_TIME_MS: '60000',
     GRAPHQL_QUEUE_MAX: '16',
   })
   const place = { path: folders(config).catalog, touchEveryMs: 0 }

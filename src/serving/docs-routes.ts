@@ -4,7 +4,7 @@ import type { Operations } from '../http/operation.js'
 import type { HtmlPage } from '../http/page.js'
 import { anyObject, formOf, textForm } from '../http/schemas.js'
 import { answerSmall, htmlType, jsonType, publicShortly } from '../http/small-answer.js'
-import type { Route } from './parts.js'
+import type { Route } from './route.js'
 
 /**
  * `/openapi.json` and `/api-docs`: every path of a service. `table` is asked once, when the routes are complete. `prefixes`:

@@ -8,7 +8,7 @@ import { idLead, preflight } from './cors.js'
 import { docsRoutes } from './docs-routes.js'
 import { answerFailed, answerText, answerWrongMethod, type Family, Ledger } from './flow.js'
 import { openFlow } from './open-flow.js'
-import type { Route } from './parts.js'
+import type { Route } from './route.js'
 import { WatchedReply } from './watched-reply.js'
 
 export interface ServiceHostParts {

@@ -1,6 +1,6 @@
 import type { Reply, Request } from '../http/exchange.js'
 import type { Family, Flow, Ledger } from './flow.js'
-import { readHops } from './hints.js'
+import { readHops } from './hops.js'
 import { origins } from './origin.js'
 import { requestId } from './request-id.js'
 
