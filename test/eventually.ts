@@ -11,7 +11,7 @@ const share = 0.05
 const [shortestMs, longestMs] = [5, 100]
 
 /** The patience where as many programs as now want this machine's processors: so much later comes what one of them does. */
-export function patienceNow(load = loadavg()[0] ?? 0, processors = availableParallelism()): number {
+function patienceNow(load = loadavg()[0] ?? 0, processors = availableParallelism()): number {
   return Math.min(longestPatienceMs, patienceMs * Math.max(1, load / processors))
 }
 
