@@ -18,14 +18,15 @@ function npm(folder: string, words: readonly string[]): { code: number | null; o
   return { code: run.status, out: run.stdout, err: run.stderr }
 }
 
-/** The sources without anything that was built, so that packing here disturbs no other test. */
+/** The sources and the addons of this machine, so that packing here disturbs no other test; the package builds its own addons. */
 function copyOfSources(): string {
   const folder = scratch('pack')
   const kept = /^(bin|config|deploy|native|src|workers|package\.json|tsconfig.*\.json|.*\.md|LICENSE)$/
   for (const name of readdirSync(root).filter((name) => kept.test(name)))
     cpSync(join(root, name), join(folder, name), {
       recursive: true,
-      filter: (path) => !/native\/\w+\/(build|prebuilt)$/.test(path),
+      preserveTimestamps: true,
+      filter: (path) => !/native\/\w+\/prebuilt$/.test(path),
     })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   return folder
