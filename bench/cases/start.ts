@@ -74,11 +74,11 @@ async function starts(folder: string, rounds: number): Promise<StartCost[]> {
 }
 
 async function measure({ scale, rounds, note }: Order): Promise<readonly Row[]> {
-  const times = Math.max(3, rounds)
+  const times = scale.judges ? Math.max(3, rounds) : 1
   const folders = [emptyFolder('start-few'), emptyFolder('start-many')] as const
   try {
     const [few, many] = folders
-    await fillWithObjects(few, 1000, 0)
+    await fillWithObjects(few, Math.min(1000, scale.startObjects / 2), 0)
     note(`start: ${scale.startObjects} contents are put onto the disk`)
     await fillWithObjects(many, scale.startObjects, 0)
     const least = Math.min(...(await starts(few, times)).map(({ ownMb }) => ownMb))
