@@ -1,4 +1,4 @@
-// Runs the tests: each file is a program of its own, one more at the same time than there are processors. Prints TAP with a line for each file, whole only what failed.
+// Runs the tests: each file is a program of its own, three at the same time. Prints TAP with a line for each file, whole only what failed.
 //
 //   npm test                         all files
 //   npm test -- flow/ client/fetch   files whose path has one of these in it
@@ -32,8 +32,9 @@ const longest = [
 const words = process.argv.slice(2)
 const named = words.filter((word) => !word.startsWith('--'))
 const option = (name) => words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3)
-// Two files on two processors left a quarter of their time unused: a test waits for timers, disks and its own children.
-const jobs = Number(option('jobs') ?? availableParallelism() + 1)
+// Two files on two processors left a quarter of their time unused: a test waits for timers, disks and its own children. More than
+// three would need more memory than small machines have.
+const jobs = Number(option('jobs') ?? Math.min(3, availableParallelism() + 1))
 const conditions = option('conditions')
 const failsSkipped = words.includes('--fail-skip')
 

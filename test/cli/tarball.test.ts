@@ -92,9 +92,10 @@ function start(t: Test, folder: string): ChildProcess {
   return child
 }
 
+t.setTimeout(1_200_000)
 t.test(
   'what npm packs installs into an empty folder, and starts there',
-  { timeout: 1_800_000 },
+  { timeout: 1_200_000 },
   async (t) => {
     const sources = copyOfSources()
     const packed = npm(sources, ['pack', '--json'])

@@ -233,7 +233,8 @@ t.test('overwritten pages cost what they held, and never a wrong byte or start a
         await load(program, 300)
         how = damage(file)
       }
-      const answered = await load(program, life === 0 ? 1000 : 500)
+      // On a busy machine the first answer may take longer than the load.
+      const answered = (await load(program, life === 0 ? 1000 : 500)) || (await load(program, 10_000))
       const { exitCode, signalCode } = program.process
       if (signalCode !== null) {
         signals += 1

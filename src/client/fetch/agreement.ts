@@ -28,7 +28,7 @@ export interface Agreed<Value> {
 export async function agreed<Value>(gateways: Gateways, vote: Vote<Value>): Promise<Agreed<Value>> {
   const votes = new Map<string, { readonly value: Value; readonly by: string[] }>()
   const answers = await Promise.allSettled(
-    gateways.urls.map(async (gateway) => {
+    gateways.witnesses.map(async (gateway) => {
       const value = await vote.ask(gateway)
       const text = vote.textOf(value)
       const same = votes.get(text) ?? { value, by: [] }

@@ -39,13 +39,12 @@ function hostOf(text: string): string {
   return loopback.test(name) ? host : name
 }
 
-/** The addresses of different gateways, of each the first, without slashes at their ends. */
-export function differentGateways(urls: readonly string[]): string[] {
+const plainUrl = (url: string): string => url.replace(/\/+$/, '')
+
+/** Of the addresses of each host the first. */
+function ofDifferentHosts(urls: readonly string[]): string[] {
   const found = new Map<string, string>()
-  for (const url of urls) {
-    const plain = url.replace(/\/+$/, '')
-    if (!found.has(hostOf(plain))) found.set(hostOf(plain), plain)
-  }
+  for (const url of urls) if (!found.has(hostOf(url))) found.set(hostOf(url), url)
   return [...found.values()]
 }
 
@@ -55,11 +54,14 @@ export class Gateways {
   readonly #patienceMs: number
   readonly #fetch: FetchLike
   #lines: Promise<DirectLines> | undefined
-  /** Of different hosts, so that none has two votes. */
+  /** In the order in which they are asked, without slashes at their ends. */
   readonly urls: readonly string[]
+  /** Those of different hosts, so that none has two votes. */
+  readonly witnesses: readonly string[]
 
   constructor(private readonly options: GatewayOptions) {
-    this.urls = differentGateways(options.gatewayUrls)
+    this.urls = [...new Set(options.gatewayUrls.map(plainUrl))]
+    this.witnesses = ofDifferentHosts(this.urls)
     this.#patienceMs = options.patienceMs ?? patienceUsualMs
     this.#fetch = options.fetch ?? ((url, init) => fetch(url, init))
     if (options.gatewayUrls.length === 0)

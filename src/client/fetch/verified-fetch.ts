@@ -134,7 +134,11 @@ export class ProvingFetcher {
     at: number,
     signal: AbortSignal | undefined,
   ): Promise<BelievedBlock | undefined> {
-    const { block = 'ask', blockQuorum = Math.min(2, this.#gateways.urls.length), onFinding } = this.#options
+    const {
+      block = 'ask',
+      blockQuorum = Math.min(2, this.#gateways.witnesses.length),
+      onFinding,
+    } = this.#options
     if (block === 'skip' || (block === 'ask' && this.#unplaced.has(data))) return undefined
     const asked = async (): Promise<BelievedBlock> => {
       const { agreedBlock } = await import('./agreed-block.js')
@@ -168,7 +172,7 @@ export class ProvingFetcher {
   async #named(name: string, signal: AbortSignal | undefined): Promise<Agreed<string>> {
     if (!/^[a-z0-9_-]{1,115}$/i.test(name))
       throw new ClientError('invalid-input', `${name} is no id or name`, 'check it')
-    const { nameQuorum = Math.min(2, this.#gateways.urls.length), onFinding } = this.#options
+    const { nameQuorum = Math.min(2, this.#gateways.witnesses.length), onFinding } = this.#options
     const { nameResolved } = await import('./names.js')
     return nameResolved(this.#gateways, name.toLowerCase(), nameQuorum, onFinding, signal)
   }
