@@ -89,10 +89,17 @@ export async function repeating(
 
 export type Rig = Awaited<ReturnType<typeof repeating>>
 
+/** Pages of failures show the request id, too. */
+const shownIds = /(<code class="whole">)[^<]*/g
+
 /** Without what differs from one answer to the next. */
 export function comparable({ status, fields, body }: Answered): string {
   const own = /^(x-request-id|date|signature|signature-input)$/i
-  return JSON.stringify([status, fields.filter(([name]) => !own.test(name)), body.toString('latin1')])
+  return JSON.stringify([
+    status,
+    fields.filter(([name]) => !own.test(name)),
+    body.toString('latin1').replaceAll(shownIds, '$1'),
+  ])
 }
 
 /** Asks until the answer is repeated. */
@@ -146,7 +153,8 @@ export function exchange(url: string, sent: string): Promise<string> {
     socket.on('error', reject)
     socket.on('close', () => {
       const text = Buffer.concat(pieces).toString('latin1')
-      resolve(text.replaceAll(/(X-Request-Id|Date|Signature|Signature-Input): [^\r]*/gi, '$1'))
+      const plain = text.replaceAll(/(X-Request-Id|Date|Signature|Signature-Input): [^\r]*/gi, '$1')
+      resolve(plain.replaceAll(shownIds, '$1'))
     })
     socket.connect(Number(new URL(url).port), '127.0.0.1', () => socket.end(Buffer.from(sent, 'latin1')))
   })
