@@ -39,7 +39,7 @@ const small: Scale = {
   sites: { count: 10, pages: 10 },
   cold: 40,
   streamBytes: 2 ** 24,
-  importItems: 20_000,
+  importItems: 80_000,
   indexItems: 2000,
   indexQueries: 5,
   warmMs: 100,
