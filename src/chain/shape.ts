@@ -1,4 +1,5 @@
 import { decodeBase64url } from '../format/base64url.js'
+import { parsedJson } from '../format/json.js'
 
 /**
  * Readers for values of unknown shape, as they come out of JSON or plain text. Each gives the value, or undefined where the
@@ -9,11 +10,7 @@ export type Fields = Readonly<Record<string, unknown>>
 
 /** The object that `text` is JSON of. */
 export function fieldsOf(text: string): Fields | undefined {
-  try {
-    return objectOf(JSON.parse(text))
-  } catch {
-    return undefined
-  }
+  return objectOf(parsedJson(text))
 }
 
 export function objectOf(value: unknown): Fields | undefined {

@@ -1,3 +1,4 @@
+import { parsedJson } from './json.js'
 import { type Refusal, refuse } from './refusal.js'
 
 /**
@@ -59,15 +60,6 @@ export function trimSlashes(path: string): string {
   return path.slice(0, end)
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
-}
-
 /** Keys that differ only in slashes at the end are one path; the first one wins. */
 function readPaths(
   value: unknown,
@@ -118,7 +110,7 @@ export function parseManifest(source: Uint8Array, limits: ManifestLimits): Manif
   if (source.length > limits.sizeBytes) return tooLarge(`more than ${limits.sizeBytes} bytes`)
   const partsMax = partsMin + limits.pathsMax * partsPerPath
   if (partsOf(source) > partsMax) return tooLarge(`more than ${partsMax} values`)
-  const json = parseJson(new TextDecoder().decode(source))
+  const json = parsedJson(new TextDecoder().decode(source))
   if (!isFields(json)) return malformed('not a JSON object')
   const withId = textOf(json, 'version') === '0.2.0'
   const own = (name: string) => (Object.hasOwn(json, name) ? json[name] : undefined)

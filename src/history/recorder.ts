@@ -1,11 +1,12 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { type Change, LogRingReader } from '../actor/log-ring.js'
+import { parsedJson } from '../format/json.js'
 import { isDiskError } from '../store/disk-error.js'
 import { isDamage } from '../store/lmdb.js'
 import type { Column } from './columns.js'
 import { noteStart, noteStop, type ProgramStart } from './starts.js'
-import { type HistoryStore, rowSeconds } from './store.js'
+import { type ColumnNames, type HistoryStore, rowSeconds } from './store.js'
 
 /** Lines are few where all is well, and a commit for each interval costs nothing then. */
 const linesMs = 2000
@@ -21,6 +22,7 @@ export interface RecorderParts {
 /** Keeps rows of numbers each 10 s, and the lines of the log as they come. What a full disk does not take is lost, and said. */
 export class HistoryRecorder {
   readonly #before: Float64Array
+  readonly #names: ColumnNames
   readonly #ring = new LogRingReader()
   readonly #timers: readonly Timer[]
   #isFailing = false
@@ -29,6 +31,7 @@ export class HistoryRecorder {
     const { store, columns, clock } = parts
     // Counters begin with the program: the first row has what they counted since.
     this.#before = new Float64Array(columns.length)
+    this.#names = columns.map(({ name, kind }) => [name, kind])
     this.#write(() => noteStart(store, parts.start, clock.now()))
     this.#timers = [
       clock.every(rowSeconds * 1000, () => this.addRow()),
@@ -47,7 +50,7 @@ export class HistoryRecorder {
       this.#before[index] = value
       return grown
     })
-    this.#write(() => store.putRow(at, store.setOf(columns.map(({ name, kind }) => [name, kind])), values))
+    this.#write(() => store.putRow(at, store.setOf(this.#names), values))
   }
 
   /** Keeps the lines that threads have written since the last call. */
@@ -105,7 +108,8 @@ interface Line {
 }
 
 function keepLine(store: HistoryStore, text: string): void {
-  const { time, level = 30, requestId, change } = JSON.parse(text) as Line
+  // A thread that stood still while the ring went round may have mixed two lines: such a one is none.
+  const { time, level = 30, requestId, change } = (parsedJson(text) ?? {}) as Line
   const ms = Date.parse(time ?? '')
   const kind = change !== undefined ? 'changes' : requestId === undefined ? 'events' : 'requests'
   if (Number.isFinite(ms)) store.putLine(kind, ms, level, text)

@@ -1,3 +1,4 @@
+import { parsedJson } from '../format/json.js'
 import { roomMinBytes } from '../store/disk-full.js'
 import type { HistoryRow, HistoryStore, LineKind } from './store.js'
 
@@ -130,7 +131,7 @@ export function linesPage(
   for (const { key, level, text } of store.lines(kinds, start)) {
     lookedAt += 1
     if (level >= levelMin && (wanted === '' || text.toLowerCase().includes(wanted)))
-      lines.push(JSON.parse(text))
+      lines.push(parsedJson(text) ?? { text })
     if (lines.length === limit || lookedAt === lookedAtMax)
       return { lines, next: Buffer.from(key).toString('hex') }
   }

@@ -1,4 +1,5 @@
 import type { Change } from '../actor/log-ring.js'
+import { parsedJson } from '../format/json.js'
 import type { HistoryStore } from './store.js'
 
 /** What a start says of itself. */
@@ -18,7 +19,7 @@ type Store = Pick<HistoryStore, 'putLine' | 'remember' | 'remembered'>
 /** Notes a start, whether the run before was stopped, and which settings are others than then. Only inside `write`. */
 export function noteStart(store: Store, { versions, settings }: ProgramStart, nowMs: number): void {
   const known = store.remembered(settingsKey)
-  const before = JSON.parse(known ?? '{}') as Record<string, string>
+  const before = (parsedJson(known ?? '{}') ?? {}) as Record<string, string>
   const wasEnded = store.remembered(runningKey) === 'yes' ? '; the run before had ended without a stop' : ''
   note(store, { kind: 'start', what: `started: ${versions}${wasEnded}` }, nowMs)
   if (known !== undefined)

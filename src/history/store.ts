@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs'
+import { parsedJson } from '../format/json.js'
 import { type Environment, openEnvironment, type Table, type TableEntry } from '../store/lmdb.js'
 import { BrokenDatabase } from '../store/lmdb-check.js'
 import type { Column } from './columns.js'
@@ -129,7 +130,7 @@ export class HistoryStore {
     if (known !== undefined) return known
     const found = this.#columns.get(numberKey(number))
     if (found === undefined) return []
-    const names = JSON.parse(Buffer.from(found).toString()) as ColumnNames
+    const names = (parsedJson(Buffer.from(found).toString()) ?? []) as ColumnNames
     this.#sets.set(number, names)
     return names
   }

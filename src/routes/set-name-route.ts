@@ -1,5 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { parsedJson } from '../format/json.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Guard } from '../gateway/guard.js'
 import type { Reply, Request } from '../http/exchange.js'
@@ -80,7 +81,7 @@ async function outcomeOf(
     return { status: 501, said: 'This gateway serves no names of its own' }
   const name = parseName(text)
   if (name === undefined) return { status: 400, said: 'Not a name: letters, digits, - and _, at most 63' }
-  const order = readNameOrder(parsed(body))
+  const order = readNameOrder(parsedJson(body))
   if (typeof order === 'string') return { status: 400, said: order }
   if (!isForHere(order, { rootHosts, asked: request.header('host') ?? '' }))
     return { status: 403, said: `The order is for ${order.gateway}; this gateway is ${rootHosts.join(', ')}` }
@@ -122,13 +123,4 @@ const refusals: Readonly<Record<'older' | 'held' | 'full', Outcome>> = {
   older: { status: 409, said: 'The name was changed since this order was signed' },
   held: { status: 403, said: 'The name was bought: its holder sets it where it was sold' },
   full: { status: 503, said: 'The list of names is full' },
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
 }

@@ -190,6 +190,7 @@ t.test('the recorder keeps growth, lines and changes, also those of the run befo
   logRingWriter()?.(
     JSON.stringify({ level: 40, time: new Date(clock.now()).toISOString(), msg: 'slow', requestId: 'r1' }),
   )
+  logRingWriter()?.('{"msg":"half a li')
   noteChange({ kind: 'order', what: 'PUT block-data', by: 'admin' }, clock.now())
   await first.close()
   // Each process has a ring of its own.
