@@ -1,5 +1,6 @@
 /** Moving over from the reference gateway: its settings, its block list and its cache, each made here in its form. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import sqlite from 'node-sqlite3-wasm'
@@ -134,13 +135,20 @@ t.test('its cache is served, its block list holds, and nothing of it counts as v
     return join(peer, 'contiguous/data', name.slice(0, 2), name.slice(2, 4), name)
   }
   writeFileSync(pathOf(first.digest), 'other bytes')
+  // A link to a device without an end, and a pipe that nobody writes to, in place of cached files.
+  const [endless, pipe] = rest.splice(-2)
+  if (endless === undefined || pipe === undefined) throw new Error('too few')
+  rmSync(pathOf(endless.digest))
+  symlinkSync('/dev/zero', pathOf(endless.digest))
+  rmSync(pathOf(pipe.digest))
+  execFileSync('mkfifo', [pathOf(pipe.digest)])
   peerBlockList(peer, [second.id])
   const environment = { DATA_PATH: join(folder, 'data') }
   const words = ['adopt', join(folder, 'env'), '--data', peer]
   const done = await sluice(words, environment)
   t.equal(done.code, 0, done.err)
   t.match(done.out, 'block list: 3 added, 0 were there, 1 name nothing')
-  t.match(done.out.replaceAll(' ', ''), `${rest.length + 2}added,0werethere,1areinnofile,1haveotherbytes`)
+  t.match(done.out.replaceAll(' ', ''), `${rest.length + 2}added,0werethere,3areinnofile,1haveotherbytes`)
   t.strictSame(
     readdirSync(join(folder, 'data')).filter((name) => name.startsWith('adopting')),
     [],
@@ -151,7 +159,7 @@ t.test('its cache is served, its block list holds, and nothing of it counts as v
   const again = await sluice(words, environment)
   t.equal(again.code, 0, again.err)
   t.match(again.out, 'block list: 0 added, 3 were there')
-  t.match(again.out.replaceAll(' ', ''), `0added,${rest.length + 2}werethere,2areinnofile`)
+  t.match(again.out.replaceAll(' ', ''), `0added,${rest.length + 2}werethere,4areinnofile`)
 
   const { urls, stop } = await run(t, join(folder, 'data'), { SERVICES: 'gateway', DEVNET_SEED: 'false' })
   for (const { id, body } of [third, ...rest.filter((_, at) => at < 10 || at % 1000 < 10)]) {
@@ -191,4 +199,8 @@ t.test('what is no such database is named, and nothing is begun', async (t) => {
   t.match(none.err, /there is no .*data\.db/)
   writeFileSync(join(folder, 'peer/sqlite/data.db'), '')
   t.match((await sluice(words('content'), environment)).err, /stop the other gateway/)
+  rmSync(join(folder, 'peer/sqlite'), { recursive: true })
+  mkdirSync(join(folder, 'peer/sqlite'))
+  symlinkSync('/dev/zero', join(folder, 'peer/sqlite/moderation.db'))
+  t.match((await sluice(words('blocks'), environment)).err, /moderation\.db is not a regular file/)
 })

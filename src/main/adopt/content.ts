@@ -1,4 +1,4 @@
-import { createReadStream, existsSync, statSync } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../../../config/read.js'
@@ -17,6 +17,7 @@ import { BlobStore } from '../../store/blobs.js'
 import { folders } from '../../threads/folders.js'
 import { type CatalogAtRest, openCatalogAtRest } from '../catalog-at-rest.js'
 import { contentCount, contentsOf, type PeerContent, PeerDatabase } from './peer-database.js'
+import { isRegularFile } from './regular-file.js'
 
 /** Contents of one commit. */
 const batchMax = 500
@@ -72,11 +73,14 @@ export async function adoptContent(
   }
 }
 
-/** The file that holds these bytes; undefined where the folder has none. */
+/**
+ * The regular file that holds these bytes; undefined where the folder has none. A device, a pipe, or a link to one may never end,
+ * so only regular files are opened.
+ */
 export function cachedFile(folder: string, digest: Uint8Array): string | undefined {
   const name = encodeBase64url(digest)
   const below = join(name.slice(0, 2), name.slice(2, 4), name)
-  return [join(folder, below), join(folder, 'data', below)].find((path) => existsSync(path))
+  return [join(folder, below), join(folder, 'data', below)].find(isRegularFile)
 }
 
 async function openTaker(config: Config, clock: Clock, log: Log): Promise<Taker> {

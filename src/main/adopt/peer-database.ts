@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path'
 import type sqlite from 'node-sqlite3-wasm'
 import { encodeBase64url } from '../../format/base64url.js'
+import { isRegularFile } from './regular-file.js'
 
 /**
  * The SQLite files of the reference gateway: `moderation.db` (`block_sources`, `blocked_ids`, `blocked_hashes`, `blocked_names`)
@@ -60,6 +61,7 @@ export class PeerDatabase {
   /** Rejects with `PeerDatabaseFault` where the file is no database, or its log was not written into it. */
   static async open(path: string, workFolder: string): Promise<PeerDatabase> {
     if (!existsSync(path)) throw new PeerDatabaseFault(`there is no ${path}`)
+    if (!isRegularFile(path)) throw new PeerDatabaseFault(`${path} is not a regular file`)
     if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0)
       throw new PeerDatabaseFault(
         `${path}-wal is beside it: stop the other gateway, which then writes it into the file`,
