@@ -13,8 +13,8 @@ import {
 } from './begun-quotes.js'
 import type { CardEvent, CardProvider, PaymentSession, SessionWish } from './card-provider.js'
 import { cardDayKind, dayRecord } from './days.js'
+import { duePurchase } from './due-purchases.js'
 import { type Gift, giftAccount, giftKind } from './gifts.js'
-import { NamePurchases } from './name-purchases.js'
 import { giftMail } from './outbox.js'
 import { type Denied, isDenied } from './port.js'
 import type { Promotions } from './promotions.js'
@@ -304,7 +304,7 @@ export class Cards {
       : first === undefined
         ? []
         : [historyRecord(wallet, now(), first.id), ...unchanged]
-    const due = quote.purchase === undefined ? [] : [NamePurchases.due(quote.purchase.nonce)]
+    const due = quote.purchase === undefined ? [] : [duePurchase(quote.purchase.nonce)]
     return { transfers, records: [...kept, ...due, dayRecord(cardDayKind, now(), id)] }
   }
 

@@ -5,6 +5,7 @@ import type { ChangeAction, ChangeWish } from '../names/change.js'
 import { isNoSale, type LeaseWish, type NoSale } from '../names/lease.js'
 import type { LeaseDone } from '../names/lease-registry.js'
 import type { LedgerCredits } from './credits.js'
+import { duePurchaseKind } from './due-purchases.js'
 import type { NameRegistry } from './name-registry.js'
 import { isSignedBy, type OwnerTransaction, ownerTransaction } from './owner-transaction.js'
 import type { Denied, Payer } from './port.js'
@@ -61,8 +62,6 @@ export interface NameOrder {
 }
 
 const kind = 'name-purchase'
-/** Purchases that are paid and not carried out yet. */
-const pendingKind = 'name-pending'
 /** Changing a record costs the network some thousandths of a cent. */
 const recordMicroUsd = 1000n
 const resumedAtOnce = 100
@@ -134,7 +133,7 @@ export class NamePurchases {
     const purchase = made(order, price, order.signed === undefined ? 'pending' : 'signing', this.parts.now())
     const records = [
       { kind, key: nonce, value: JSON.stringify(purchase), expected: 0 },
-      { kind: pendingKind, key: nonce, value: '1' },
+      { kind: duePurchaseKind, key: nonce, value: '1' },
       ...(used === undefined ? [] : [used]),
     ]
     const held = await this.#hold(purchase, records)
@@ -154,17 +153,12 @@ export class NamePurchases {
     return [{ kind, key: nonce, value: undefined, expected: stored.version }]
   }
 
-  /** The card was charged and its credits are in the wallet of the owner: what is written with them. */
-  static due(nonce: string): RecordChange {
-    return { kind: pendingKind, key: nonce, value: '1' }
-  }
-
   /** Goes on with what was paid and is not carried out. Resolves with how many purchases ended. */
   async resume(): Promise<number> {
     let ended = 0
     let after = ''
     for (;;) {
-      const found = await this.parts.ledger.records(pendingKind, '', after, resumedAtOnce)
+      const found = await this.parts.ledger.records(duePurchaseKind, '', after, resumedAtOnce)
       for (const { key } of found) {
         const now = await this.resumeOne(key)
         if (!isRefusal(now) && (now.state === 'success' || now.state === 'failed')) ended += 1
@@ -220,7 +214,7 @@ export class NamePurchases {
     if (purchase.state === 'success' || purchase.state === 'failed') return purchase
     if (purchase.state === 'quoted') {
       // Its card may not be charged yet.
-      if ((await this.parts.ledger.record(pendingKind, nonce)) === undefined) return purchase
+      if ((await this.parts.ledger.record(duePurchaseKind, nonce)) === undefined) return purchase
       const next = { kind, key: nonce, value: JSON.stringify({ ...purchase, state: 'pending' }) }
       const held = await this.#hold(purchase, [{ ...next, expected: stored.version }])
       if (held === undefined) return this.resumeOne(nonce)
@@ -265,7 +259,7 @@ export class NamePurchases {
       log.warn({ nonce, reason: done.noSale }, 'a registry of names refused a paid purchase: it is refunded')
     const records = [
       { kind, key: nonce, value: JSON.stringify(next), expected: stored.version },
-      { kind: pendingKind, key: nonce, value: undefined },
+      { kind: duePurchaseKind, key: nonce, value: undefined },
     ]
     const outcome = await ledger.commit({ transfers: [], records })
     if (!isRejected(outcome)) return next
