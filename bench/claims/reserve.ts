@@ -8,16 +8,16 @@ import { type ItemHeader, parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import type { MoveOrder } from '../../src/ledger/transfer.js'
-import { Approvals } from '../../src/payment/approvals.js'
-import { LedgerCredits } from '../../src/payment/credits.js'
-import type { CreditsPort } from '../../src/payment/port.js'
+import { Approvals } from '../../src/payment/books/approvals.js'
+import { LedgerCredits } from '../../src/payment/books/credits.js'
+import { accountOf, Wallets } from '../../src/payment/books/wallets.js'
 import {
   type CreditsReply,
   type CreditsRequest,
   creditsAnswering,
   embeddedCredits,
-} from '../../src/payment/protocol.js'
-import { accountOf, Wallets } from '../../src/payment/wallets.js'
+} from '../../src/payment/links/protocol.js'
+import type { CreditsPort } from '../../src/payment/port.js'
 import { nativeAddress } from '../../src/proof/address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { openEnvironment } from '../../src/store/lmdb.js'

@@ -17,7 +17,7 @@ import {
 } from '../admission/settlement-protocol.js'
 import { usdcOf } from '../admission/usdc.js'
 import { openBuckets } from '../admission/wiring.js'
-import { type CreditsReply, type CreditsRequest, RemoteUsdc, usdcBy } from '../payment/protocol.js'
+import { type CreditsReply, type CreditsRequest, RemoteUsdc, usdcBy } from '../payment/links/protocol.js'
 import { clientsOf } from './client-options.js'
 import type { EdgeGiven } from './edge-given.js'
 import { type CdpKey, offerOptions, paymentsFolder, rpcOf } from './payments-options.js'

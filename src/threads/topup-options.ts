@@ -1,4 +1,4 @@
-import type { ReaderOptions } from '../payment/readers.js'
+import type { ReaderOptions } from '../payment/chains/readers.js'
 import type { Settings } from './settings.js'
 
 /** Of the networks' own makers. */

@@ -1,10 +1,10 @@
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { approvalFaults } from '../../src/payment/approval-faults.js'
+import { approvalFaults } from '../../src/payment/books/approval-faults.js'
+import { makeServiceToken } from '../../src/payment/calls/service-token.js'
+import { RemoteCredits } from '../../src/payment/links/remote.js'
 import type { CreditsPort } from '../../src/payment/port.js'
-import { RemoteCredits } from '../../src/payment/remote.js'
-import { makeServiceToken } from '../../src/payment/service-token.js'
 import { paymentRig, secret } from './rig.js'
 import { testWallets } from './wallet-keys.js'
 

@@ -1,6 +1,6 @@
 /** Keys that anybody makes up leave nothing in the ledger; keys with money are learnt. */
 import t from 'tap'
-import { accountOf } from '../../src/payment/wallets.js'
+import { accountOf } from '../../src/payment/books/wallets.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { paymentRig } from './rig.js'
 import { testWallets } from './wallet-keys.js'

@@ -1,0 +1,186 @@
+import { isRefusal } from '../../format/refusal.js'
+import type { Transfer } from '../../ledger/transfer.js'
+import { requestSigner } from '../../proof/signed-request.js'
+import { type Call, type CallRoute, json, type ServiceAnswer, words } from '../calls/call.js'
+import { cursorPlaces, jsonOf, limitOf, paged, wrongCursor, wrongLimit } from '../calls/paging.js'
+import type { FreeTier } from '../port.js'
+import type { Accounts, HistoryPlace } from './accounts.js'
+import { approvalView } from './approvals.js'
+import { addressKind, spelled } from './wallets.js'
+
+const missingAddress = 'Missing address in query parameters'
+
+/** Balances, approvals and the history of payments. */
+export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): CallRoute[] {
+  const balanceOf = async (address: string): Promise<ServiceAnswer> => {
+    const balance = await accounts.balance(address)
+    return balance === undefined ? words(404, 'User Not Found') : json(balance)
+  }
+  const ofQuery = async ({ query }: Call): Promise<ServiceAnswer> => {
+    const address = query.get('address') ?? ''
+    return address === '' ? words(400, missingAddress) : balanceOf(address)
+  }
+  const balance = { summary: 'What a wallet has', statuses: [200, 400, 404], query: ['address'] }
+  return [
+    {
+      ...balance,
+      path: '/v1/balance',
+      statuses: [200, 403, 404],
+      answer: async ({ header, query }) => {
+        const signer = requestSigner(header)
+        if (signer !== undefined) {
+          await accounts.wallets.learn(signer.address, signer.alias)
+          return balanceOf(signer.address)
+        }
+        const address = query.get('address') ?? ''
+        if (address !== '') return balanceOf(address)
+        return words(403, 'Invalid signature or missing required headers')
+      },
+    },
+    ...[
+      '/v1/account/balance',
+      '/v1/account/balance/{token}',
+      '/account/balance',
+      '/account/balance/{token}',
+    ].map((path) => ({ ...balance, path, answer: ofQuery })),
+    {
+      path: '/v1/account/free',
+      summary: 'How many bytes a wallet may still upload for free; null: any number',
+      statuses: [200, 503],
+      query: ['address'],
+      answer: async ({ query }) => {
+        if (free === undefined) return json({ bytesRemaining: 0 })
+        const bytesRemaining = await free.remaining(spelled(query.get('address') ?? ''))
+        return isRefusal(bytesRemaining)
+          ? { ...words(503, 'Upload Service is unreachable'), lines: '\r\nRetry-After: 1' }
+          : json({ bytesRemaining })
+      },
+    },
+    ...historyRoutes(accounts),
+  ]
+}
+
+function historyRoutes(accounts: Accounts): CallRoute[] {
+  return [
+    {
+      path: '/v1/account/payments',
+      summary: 'Payments into the wallet that has signed the request, youngest first',
+      statuses: [200, 400, 401],
+      query: ['limit', 'cursor'],
+      answer: (call) => historyAnswer(accounts, call),
+    },
+    {
+      path: '/v1/account/approvals',
+      summary: 'Approvals of one wallet for another',
+      statuses: [200, 400],
+      query: ['payingAddress', 'approvedAddress', 'limit', 'cursor'],
+      answer: (call) => pairAnswer(accounts, call),
+    },
+    {
+      path: '/v1/account/approvals/get',
+      summary: 'Approvals that a wallet has given and received',
+      statuses: [200, 400],
+      query: ['userAddress', 'limit', 'cursor'],
+      answer: (call) => sharesAnswer(accounts, call),
+    },
+  ]
+}
+
+async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Promise<ServiceAnswer> {
+  const [paying, approved] = [query.get('payingAddress') ?? '', query.get('approvedAddress') ?? '']
+  if (addressKind(paying) === undefined) return words(400, 'Invalid paying address')
+  if (addressKind(approved) === undefined) return words(400, 'Invalid approved address')
+  const limit = limitOf(query, approvalsMax)
+  const [after] = cursorPlaces(query, 1) ?? []
+  if (limit === undefined) return wrongLimit
+  if (after === undefined) return wrongCursor
+  const pair = [await wallets.find(paying), await wallets.find(approved)] as const
+  const amount = await approvals.pairSum(...pair)
+  const { open, next } = await approvals.pair(...pair, after, limit)
+  if (open.length === 0 && after === '') {
+    const said = `approved address '${approved}' and paying address '${paying}'`
+    return words(400, `No valid approvals found for ${said}`)
+  }
+  const views = open.map(approvalView)
+  const expiresBy = views[0]?.expirationDate
+  const listed = {
+    approvals: views,
+    amount: String(amount),
+    ...paged(next === undefined ? undefined : [next]),
+  }
+  return json(expiresBy === undefined ? listed : { ...listed, expiresBy })
+}
+
+async function sharesAnswer(accounts: Accounts, { query }: Call): Promise<ServiceAnswer> {
+  const address = query.get('userAddress') ?? ''
+  if (address === '') return words(400, 'Missing userAddress in query parameters')
+  const limit = limitOf(query, approvalsMax)
+  const places = cursorPlaces(query, 2)
+  if (limit === undefined) return wrongLimit
+  if (places === undefined) return wrongCursor
+  // A list that has ended is marked in the cursor: it must not begin again.
+  const [given, received] = places.map((place) => (place === over ? undefined : place))
+  const { next, ...lists } = await accounts.approvalsOf(address, { given, received }, limit)
+  return json({ ...lists, ...paged(next && [next.given ?? over, next.received ?? over]) })
+}
+
+/** Of a page of approvals, unless less is asked for. */
+const approvalsMax = 100
+const over = '-'
+
+async function historyAnswer(accounts: Accounts, { query, header }: Call): Promise<ServiceAnswer> {
+  const signer = requestSigner(header)
+  if (signer === undefined) return words(401, 'Signature required')
+  const limit = limitOf(query, 50)
+  if (limit === undefined) return wrongLimit
+  const cursor = query.get('cursor') ?? ''
+  const after = cursor === '' ? undefined : readCursor(cursor)
+  if (cursor !== '' && after === undefined) return wrongCursor
+  await accounts.wallets.learn(signer.address, signer.alias)
+  const { page, next } = await accounts.payments(signer.address, after, limit)
+  const payments = page.map(paymentView)
+  return json({
+    payments,
+    hasMore: next !== undefined,
+    cursor: next === undefined ? null : cursorOf(next, page.at(-1)),
+  })
+}
+
+/** One payment as clients read it. */
+function paymentView({ about, amount, timeMs, reference }: Transfer): object {
+  const common = { date: new Date(timeMs).toISOString(), wincCredited: about.wincCredited ?? String(amount) }
+  if (about.type === 'fiat') {
+    return {
+      type: 'fiat',
+      ...common,
+      paymentAmount: about.paymentAmount ?? '0',
+      currencyType: about.currencyType ?? '',
+      paymentProvider: about.paymentProvider ?? '',
+      receiptId: about.receiptId ?? reference,
+      giftMessage: about.giftMessage ?? null,
+    }
+  }
+  return {
+    type: 'crypto',
+    ...common,
+    tokenType: about.tokenType ?? '',
+    tokenQuantity: about.tokenQuantity ?? '0',
+    usdEquivalent: about.usdEquivalent ?? '0.000000',
+    senderAddress: about.senderAddress ?? '',
+    transactionId: reference,
+    blockHeight: about.blockHeight ?? '',
+  }
+}
+
+/** Opaque to clients: the place of the last payment of the page. */
+function cursorOf({ atMs, id }: HistoryPlace, last: Transfer | undefined): string {
+  const d = new Date(atMs).toISOString().replace('Z', '000Z')
+  return Buffer.from(JSON.stringify({ d, t: last?.about.type ?? 'crypto', i: id })).toString('base64url')
+}
+
+function readCursor(text: string): HistoryPlace | undefined {
+  const { d, i } = (jsonOf(text) ?? {}) as { d?: unknown; i?: unknown }
+  if (typeof d !== 'string' || typeof i !== 'string') return undefined
+  const atMs = Date.parse(d.replace(/000Z$/, 'Z'))
+  return Number.isNaN(atMs) ? undefined : { atMs, id: i }
+}

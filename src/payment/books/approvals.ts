@@ -1,0 +1,355 @@
+import { availableOf } from '../../ledger/account.js'
+import {
+  type CommitOrder,
+  isRejected,
+  type LedgerRecord,
+  type MoneyLedger,
+  type RecordChange,
+} from '../../ledger/port.js'
+import type { MoveOrder } from '../../ledger/transfer.js'
+import type { ApprovalView, ApproveOrder, Denied, RevokeOrder } from '../port.js'
+import {
+  type Approval,
+  approvalAccount,
+  idOfKey,
+  indexEnded,
+  indexKinds,
+  approvalKind as kind,
+  leftChanged,
+  type Side,
+  sumKeys,
+  sumKind,
+  timeKey,
+} from './approval-index.js'
+import { namesPage } from './pages.js'
+import { accountOf, addressKind, spelled, type Wallets } from './wallets.js'
+
+/** An approval with what is left of it. */
+export interface OpenApproval {
+  readonly approval: Approval
+  readonly left: bigint
+}
+
+/** Approvals of one page. `next`: the next page begins behind it; undefined: this was the last. */
+export interface ApprovalsPage {
+  readonly open: readonly OpenApproval[]
+  readonly next: string | undefined
+}
+
+/** Approvals that one item has ended and that are told of. */
+const toldMax = 1000
+/** Approvals that are ended in one go. */
+const endedAtOnce = 200
+/** So often a question looks for what is over. */
+const lookEveryMs = 1000
+/** Of one call: what is left over is ended by the next one. */
+const expiredMax = 10_000
+/** The last moment that a date can say (ECMA-262): a later one would break every answer that shows it. */
+const lastMs = 8.64e15
+
+function denied(status: Denied['status'], text: string): Denied {
+  return { denied: true, status, text }
+}
+
+/** Shared credits: an approval takes winc out of the payer's wallet at once, into an account of its own. */
+export class Approvals {
+  /** What ends what is over, where it runs. */
+  #expiring: Promise<number> | undefined
+  /** Nothing is over before, by what was known when it was looked for; others may have shared since. */
+  #quietUntilMs = 0
+
+  constructor(
+    private readonly ledger: MoneyLedger,
+    private readonly wallets: Wallets,
+    private readonly now: () => number,
+  ) {}
+
+  async create({
+    itemId,
+    payingAddress,
+    approvedAddress,
+    winc,
+    expiresInSeconds,
+  }: ApproveOrder): Promise<ApprovalView | Denied> {
+    if (addressKind(approvedAddress) === undefined) return denied(400, 'Invalid approved address')
+    if (!/^[1-9]\d{0,77}$/.test(winc)) return denied(400, 'Invalid winc amount')
+    const createdMs = this.now()
+    const expiresMs = expiresInSeconds === undefined ? 0 : createdMs + expiresInSeconds * 1000
+    const isTime =
+      expiresInSeconds === undefined || (Number.isSafeInteger(expiresInSeconds) && expiresInSeconds > 0)
+    if (!isTime || expiresMs > lastMs) return denied(400, 'Invalid expiration')
+    const payer = await this.wallets.find(payingAddress)
+    const approved = await this.wallets.find(approvedAddress)
+    if (payer === approved) return denied(400, 'Invalid approved address')
+    const before = await this.find(itemId)
+    if (before !== undefined) return this.view(before)
+    const approval: Approval = { id: itemId, payer, approved, winc, createdMs, expiresMs }
+    const outcome = await this.ledger.commit(openingOf(approval))
+    if (expiresMs !== 0) this.#quietUntilMs = Math.min(this.#quietUntilMs, expiresMs)
+    if (!isRejected(outcome)) return this.view(approval)
+    if (outcome.rejected === 'insufficient') return denied(402, `Insufficient balance for '${payer}'`)
+    const other = await this.find(itemId)
+    if (other !== undefined) return this.view(other)
+    throw new Error(`approval ${itemId}: ${outcome.rejected} at ${outcome.at}`)
+  }
+
+  /** Ends all approvals of a pair. Tells of a thousand of them. */
+  async revoke({
+    itemId,
+    payingAddress,
+    approvedAddress,
+  }: RevokeOrder): Promise<readonly ApprovalView[] | Denied> {
+    const payer = await this.wallets.find(payingAddress)
+    const approved = await this.wallets.find(approvedAddress)
+    const ended: Approval[] = []
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const page: ApprovalsPage = await this.pair(payer, approved, after, endedAtOnce)
+      const ends = page.open.map(({ approval }) => this.end(approval, 'revoked', itemId))
+      for (const one of await Promise.all(ends))
+        if (one !== undefined && ended.length < toldMax) ended.push(one)
+      after = page.next
+    }
+    // The same item again: what it has ended already is the answer.
+    const before = ended.length > 0 ? ended : await this.#revokedBy(itemId)
+    if (before.length > 0) return Promise.all(before.map((one) => this.view(one)))
+    const pair = `approved address '${spelled(approvedAddress)}' and paying address '${spelled(payingAddress)}'`
+    return denied(400, `No valid approvals found for ${pair}`)
+  }
+
+  async find(id: string): Promise<Approval | undefined> {
+    return (await this.stored(id))?.approval
+  }
+
+  /** An approval with what a commit says that must find it unchanged: whoever gives something back to its account. */
+  async stored(
+    id: string,
+  ): Promise<{ readonly approval: Approval; readonly unchanged: RecordChange } | undefined> {
+    const found = await this.ledger.record(kind, id)
+    if (found === undefined) return undefined
+    const { key, value, version } = found
+    return { approval: read(found), unchanged: { kind, key, value, expected: version } }
+  }
+
+  /** Approvals of a wallet that can pay: the largest first, of equal ones the earliest to end. `after`: of the page before. */
+  async page(side: Side, wallet: string, after: string, limit: number): Promise<ApprovalsPage> {
+    const names = await this.wallets.names(wallet)
+    return this.#opened(await namesPage(this.ledger, indexKinds[side], names, after, limit))
+  }
+
+  /**
+   * Approvals of one wallet for another that can pay, in the order in which they do: earliest expiry first, those without one
+   * last, then the oldest first. What is over at this moment is left out. `after`: of the page before.
+   */
+  async pair(payer: string, approved: string, after: string, limit: number): Promise<ApprovalsPage> {
+    const names = await this.#pairNames(payer, approved)
+    const from = after === '' ? `${timeKey(this.now())}|~` : after
+    return this.#opened(await namesPage(this.ledger, indexKinds.pair, names, from, limit))
+  }
+
+  /** The largest approvals of a pair. */
+  async largest(payer: string, approved: string, limit: number): Promise<readonly OpenApproval[]> {
+    const names = await this.#pairNames(payer, approved)
+    return (await this.#opened(await namesPage(this.ledger, indexKinds.pairByAmount, names, '', limit))).open
+  }
+
+  /** What is left of all approvals that a wallet has given, and received. What is over at this moment may be ended first. */
+  async sums(wallet: string): Promise<Readonly<Record<Side, bigint>>> {
+    await this.#expireDue()
+    const names = await this.wallets.names(wallet)
+    return {
+      given: await this.#sum(names.map(sumKeys.given)),
+      received: await this.#sum(names.map(sumKeys.received)),
+    }
+  }
+
+  /** What is left of all approvals of one wallet for another. */
+  async pairSum(payer: string, approved: string): Promise<bigint> {
+    await this.#expireDue()
+    const [ours, theirs] = [await this.wallets.names(payer), await this.wallets.names(approved)]
+    return this.#sum(ours.flatMap((one) => theirs.map((two) => sumKeys.pair(one, two))))
+  }
+
+  async #sum(keys: readonly string[]): Promise<bigint> {
+    const found = await Promise.all(keys.map((key) => this.ledger.record(sumKind, key)))
+    return found.reduce((all, record) => all + BigInt(record?.value ?? 0), 0n)
+  }
+
+  async #opened({
+    places,
+    next,
+  }: {
+    readonly places: readonly string[]
+    readonly next: string | undefined
+  }): Promise<ApprovalsPage> {
+    const found = await Promise.all(
+      places.map(async (place): Promise<OpenApproval[]> => {
+        const approval = await this.find(idOfKey(place))
+        if (approval === undefined || approval.ended !== undefined || this.#isOver(approval)) return []
+        const left = await this.left(approval)
+        return left > 0n ? [{ approval, left }] : []
+      }),
+    )
+    return { open: found.flat(), next }
+  }
+
+  /** How the keys of a pair begin, by any of the addresses of both. */
+  async #pairNames(payer: string, approved: string): Promise<string[]> {
+    const [ours, theirs] = [await this.wallets.names(payer), await this.wallets.names(approved)]
+    return ours.flatMap((one) => theirs.map((two) => `${one}|${two}`))
+  }
+
+  async left({ id }: Approval): Promise<bigint> {
+    const account = await this.ledger.account(approvalAccount(id))
+    return account === undefined ? 0n : availableOf(account)
+  }
+
+  /** Ends an approval and gives the rest back; undefined where it was ended before. */
+  async end(approval: Approval, why: 'expired' | 'revoked', by?: string): Promise<Approval | undefined> {
+    const { id, payer, expiresMs } = approval
+    for (let attempt = 0; ; attempt += 1) {
+      const stored = await this.ledger.record(kind, id)
+      if (stored === undefined || read(stored).ended !== undefined) return undefined
+      const left = await this.left(approval)
+      const end = { why, atMs: why === 'expired' ? expiresMs : this.now(), by }
+      const wallet = await this.wallets.find(payer)
+      const { order, ended } = endingOf(stored, { ...end, left, wallet, attempt })
+      const outcome = await this.ledger.commit(order)
+      if (!isRejected(outcome)) return ended
+      // Somebody has spent of it, or ended it, between the reading and the writing.
+      if (attempt > 100) throw new Error(`approval ${id} could not be ended: ${outcome.rejected}`)
+    }
+  }
+
+  /** Ends what is over. Resolves with how many. */
+  async expire(): Promise<number> {
+    let count = 0
+    for (let rounds = expiredMax / endedAtOnce, after = ''; rounds > 0; rounds -= 1) {
+      const round = await this.#expireRound(after)
+      count += round.ended
+      if (round.next === undefined) break
+      after = round.next
+    }
+    return count
+  }
+
+  /** One round for all that ask meanwhile, where anything is over: a question costs no more than that. */
+  async #expireDue(): Promise<void> {
+    if (this.now() < this.#quietUntilMs) return
+    const [first] = await this.ledger.records(indexKinds.due, '', '', 1)
+    if (first === undefined || !this.#isDue(first)) {
+      const [firstMs = ''] = first?.key.split('|') ?? []
+      this.#quietUntilMs = Math.min(this.now() + lookEveryMs, Number(firstMs || lastMs))
+      return
+    }
+    this.#expiring ??= this.#expireRound('')
+      .then(({ ended }) => ended)
+      .finally(() => {
+        this.#expiring = undefined
+      })
+    await this.#expiring
+  }
+
+  async #expireRound(after: string): Promise<{ readonly ended: number; readonly next: string | undefined }> {
+    const page = await this.ledger.records(indexKinds.due, '', after, endedAtOnce)
+    const due = page.filter((entry) => this.#isDue(entry))
+    const ends = due.map(async ({ key }) => {
+      const approval = await this.find(idOfKey(key))
+      return approval === undefined ? undefined : this.end(approval, 'expired')
+    })
+    const ended = (await Promise.all(ends)).filter((one) => one !== undefined).length
+    return { ended, next: due.length === endedAtOnce ? due.at(-1)?.key : undefined }
+  }
+
+  #isDue({ key }: LedgerRecord): boolean {
+    return key <= `${timeKey(this.now())}|~`
+  }
+
+  async view(approval: Approval): Promise<ApprovalView> {
+    const { ended, winc } = approval
+    const left = ended === undefined ? await this.left(approval) : BigInt(winc) - BigInt(ended.used)
+    return approvalView({ approval, left })
+  }
+
+  #isOver({ expiresMs }: Approval): boolean {
+    return expiresMs !== 0 && expiresMs <= this.now()
+  }
+
+  async #revokedBy(itemId: string): Promise<Approval[]> {
+    const entries = await this.ledger.records('approval-revoked', `${itemId}|`, '', toldMax)
+    const found = await Promise.all(entries.map(({ key }) => this.find(key.slice(itemId.length + 1))))
+    return found.filter((one) => one !== undefined)
+  }
+}
+
+/** An approval as clients read it. */
+export function approvalView({ approval, left }: OpenApproval): ApprovalView {
+  const { id, payer, approved, winc, createdMs, expiresMs, ended } = approval
+  const isUsed = ended === undefined && left <= 0n
+  const inactive =
+    ended === undefined
+      ? isUsed
+        ? { inactiveReason: 'used' as const }
+        : {}
+      : { inactiveReason: ended.why, inactiveDate: new Date(ended.atMs).toISOString() }
+  return {
+    approvalDataItemId: id,
+    approvedAddress: approved,
+    payingAddress: payer,
+    approvedWincAmount: winc,
+    usedWincAmount: String(BigInt(winc) - left),
+    creationDate: new Date(createdMs).toISOString(),
+    ...(expiresMs === 0 ? {} : { expirationDate: new Date(expiresMs).toISOString() }),
+    ...inactive,
+    ...(ended?.why === 'revoked' && ended.by !== undefined ? { revokeDataItemId: ended.by } : {}),
+  }
+}
+
+function read(record: LedgerRecord): Approval {
+  return JSON.parse(record.value) as Approval
+}
+
+function openingOf(approval: Approval): CommitOrder {
+  const { id, payer, winc } = approval
+  const amount = BigInt(winc)
+  const records: RecordChange[] = [
+    { kind, key: id, value: JSON.stringify(approval), expected: 0 },
+    ...leftChanged(approval, amount),
+  ]
+  const facts = { debit: accountOf(payer), credit: approvalAccount(id), amount }
+  const reason = 'delegated_payment_approval'
+  return { transfers: [{ id: `approval:${id}`, kind: 'posted', ...facts, reason, reference: id }], records }
+}
+
+/** What ends an approval, as it is stored, that has so much left. `wallet`: of its payer. */
+export function endingOf(
+  stored: LedgerRecord,
+  end: {
+    readonly why: 'expired' | 'revoked'
+    readonly atMs: number
+    readonly by: string | undefined
+    readonly left: bigint
+    readonly wallet: string
+    readonly attempt: number
+  },
+): { readonly order: CommitOrder; readonly ended: Approval } {
+  const { why, atMs, by, left, wallet, attempt } = end
+  const approval = read(stored)
+  const { id, winc } = approval
+  const used = String(BigInt(winc) - left)
+  const ended: Approval = { ...approval, ended: { why, atMs, used, ...(by === undefined ? {} : { by }) } }
+  const back: MoveOrder = {
+    id: `approval-end:${id}:${left}:${attempt}`,
+    kind: 'posted',
+    debit: approvalAccount(id),
+    credit: accountOf(wallet),
+    amount: left,
+    reference: by ?? id,
+    reason: why === 'expired' ? 'delegated_payment_expired' : 'delegated_payment_revoke',
+  }
+  const records: RecordChange[] = [
+    { kind, key: id, value: JSON.stringify(ended), expected: stored.version },
+    ...indexEnded(approval, left),
+    ...(by === undefined ? [] : [{ kind: 'approval-revoked', key: `${by}|${id}`, value: '1' }]),
+  ]
+  return { order: { transfers: left === 0n ? [] : [back], records }, ended }
+}

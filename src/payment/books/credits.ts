@@ -1,0 +1,367 @@
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { availableOf } from '../../ledger/account.js'
+import { type CommitOrder, isRejected, type MoneyLedger, type RecordChange } from '../../ledger/port.js'
+import type { EndOrder, MoveOrder, TransferOrder } from '../../ledger/transfer.js'
+import {
+  type Checked,
+  type CheckOrder,
+  type CreditsPort,
+  isBeyond,
+  type Payer,
+  type Reserved,
+  type ReserveOrder,
+  type Unpaid,
+  type UsdcFinished,
+} from '../port.js'
+import { approvalAccount, leftChanged } from './approval-index.js'
+import type { Approvals, OpenApproval } from './approvals.js'
+import { accountOf, type Wallets } from './wallets.js'
+
+/** Accounts of payments for one item alone; behind it the name of the payment. */
+export const paidPrefix = 'x402:'
+
+/** Where spent credits go. */
+export const revenue = 'revenue'
+
+/** What was held back for an item. */
+export interface Reservation {
+  /** From 0; one more after each refund, so that an item that comes again is charged again. */
+  readonly attempt: number
+  readonly address: string
+  readonly bytes: number
+  /** In the order in which they were taken. */
+  readonly parts: readonly { readonly account: string; readonly winc: string }[]
+  readonly refunded?: true
+  /** How it ended where it was paid for alone (`PaidItems`). */
+  readonly finished?: UsdcFinished
+  /** What it pays for; absent: an upload. */
+  readonly purpose?: Purpose
+}
+
+/** What credits are held back for. */
+export type Purpose = 'upload' | 'arns_purchase'
+
+/** Credits to be held back under a name, for whatever they pay. */
+export interface HoldOrder extends Payer {
+  readonly itemId: string
+  readonly bytes: number
+  readonly purpose: Purpose
+  readonly winc: () => Promise<bigint | Refusal>
+  /** Written in the same commit. */
+  readonly records?: readonly RecordChange[]
+}
+
+export const reservationKind = 'reservation'
+const kind = reservationKind
+/** Decisions that others made wrong meanwhile are made again so often. */
+const attemptsMax = 100
+/** Approvals that pay for one item: what it costs to plan and write grows with them, and others wait meanwhile. */
+const partsMax = 100
+/** Wallets whose approvals are looked at. */
+const payersMax = 64
+
+export const partId = (
+  what: 'reserve' | 'settle' | 'refund',
+  itemId: string,
+  attempt: number,
+  part: number,
+): string => `${what}:${itemId}:${attempt}:${part}`
+
+export interface CreditsParts {
+  readonly ledger: MoneyLedger
+  readonly wallets: Wallets
+  readonly approvals: Approvals
+  /** Winc for so many bytes. */
+  readonly price: (bytes: number) => Promise<bigint | Refusal>
+}
+
+/** Who gives how much for an item, and what is written of their approvals. */
+interface Plan {
+  readonly parts: Reservation['parts']
+  readonly records: readonly RecordChange[]
+}
+
+/** Spends credits for items: held back at first, then spent or given back. The one place that decides who pays. */
+export class LedgerCredits implements CreditsPort {
+  readonly #ledger: MoneyLedger
+  readonly #wallets: Wallets
+  readonly #approvals: Approvals
+  readonly #price: CreditsParts['price']
+  /** The last work on an item that was begun here and is not over. */
+  readonly #working = new Map<string, Promise<unknown>>()
+
+  constructor({ ledger, wallets, approvals, price }: CreditsParts) {
+    this.#ledger = ledger
+    this.#wallets = wallets
+    this.#approvals = approvals
+    this.#price = price
+  }
+
+  async price(bytes: number): Promise<{ readonly winc: string } | Refusal> {
+    const winc = await this.#price(bytes)
+    return isRefusal(winc) ? winc : { winc: String(winc) }
+  }
+
+  async check({ bytes, itemId, ...payer }: CheckOrder): Promise<Checked | Refusal> {
+    const winc = await this.#price(bytes)
+    if (isRefusal(winc)) return winc
+    const held = itemId === undefined ? undefined : (await this.#reservation(itemId))?.reservation
+    if (held !== undefined && held.refunded !== true && covers(held, bytes, winc))
+      return { isEnough: true, isUnknownWallet: false, winc: String(winc), balance: totalOf(held) }
+    const signer = await this.#signer(payer)
+    const shared = totalLeft(await this.#sharedWith(payer, signer, winc))
+    const account = await this.#ledger.account(accountOf(signer))
+    const own = account === undefined || payer.directive === 'list-only' ? 0n : availableOf(account)
+    const balance = shared + (own > 0n ? own : 0n)
+    const isUnknownWallet = account === undefined && shared === 0n
+    return { isEnough: balance >= winc, isUnknownWallet, winc: String(winc), balance: String(balance) }
+  }
+
+  reserve(order: ReserveOrder): Promise<Reserved | Unpaid | Refusal> {
+    return this.hold({ ...order, purpose: 'upload', winc: () => this.#price(order.bytes) })
+  }
+
+  /** Holds credits back: `settle` or `refund` of the same name must come. Again: what was held back the first time. */
+  hold(order: HoldOrder): Promise<Reserved | Unpaid | Refusal> {
+    return this.#inTurn(order.itemId, () => this.#hold(order))
+  }
+
+  /**
+   * One after the other for an item: a refund that comes while credits are still being held back (a price is waited for) must
+   * find them, or they would stay held back.
+   */
+  #inTurn<T>(itemId: string, act: () => Promise<T>): Promise<T> {
+    const before = this.#working.get(itemId)
+    const mine = before === undefined ? act() : before.then(act, act)
+    this.#working.set(itemId, mine)
+    const over = (): void => {
+      if (this.#working.get(itemId) === mine) this.#working.delete(itemId)
+    }
+    mine.then(over, over)
+    return mine
+  }
+
+  async #hold(order: HoldOrder): Promise<Reserved | Unpaid | Refusal> {
+    const { itemId, bytes, purpose } = order
+    const signer = await this.#signer(order)
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const stored = await this.#ledger.record(kind, itemId)
+      const before = stored === undefined ? undefined : (JSON.parse(stored.value) as Reservation)
+      const isHeld = before !== undefined && before.refunded !== true
+      if (isHeld && !isBeyond(before.bytes, bytes)) return { paid: true, winc: totalOf(before) }
+      const winc = await order.winc()
+      if (isRefusal(winc)) return winc
+      if (isHeld && covers(before, bytes, winc)) return { paid: true, winc: totalOf(before) }
+      if (isHeld) {
+        // Anybody may pay for any item, of any size that they say: what is too little becomes credits, and the item is paid anew.
+        if (before.finished !== undefined) return this.#unpaid(signer, winc)
+        const back = await this.#refund(itemId)
+        if (isRefusal(back)) return back
+        continue
+      }
+      if (winc === 0n) return { paid: true, winc: '0' }
+      const plan = await this.#plan(order, signer, winc)
+      if (plan === undefined) return this.#unpaid(signer, winc)
+      const attempt = before === undefined ? 0 : before.attempt + 1
+      const facts = { attempt, address: signer, bytes, parts: plan.parts }
+      const reservation: Reservation = purpose === 'upload' ? facts : { ...facts, purpose }
+      const value = JSON.stringify(reservation)
+      const record = { kind, key: itemId, value, expected: stored?.version ?? 0 }
+      const records = [record, ...plan.records, ...(order.records ?? [])]
+      const outcome = await this.#ledger.commit({ transfers: holds(itemId, reservation), records })
+      if (!isRejected(outcome)) return { paid: true, winc: String(winc) }
+      if (outcome.rejected === 'insufficient' && outcome.account === accountOf(signer))
+        return this.#unpaid(signer, winc)
+    }
+    return refuse(
+      'busy',
+      'self',
+      `item ${itemId}: the same credits are being spent by other requests, try again`,
+    )
+  }
+
+  /** The wallet that has reserved for an item; undefined where none has. */
+  async ownerOf(itemId: string): Promise<string | undefined> {
+    const found = await this.#reservation(itemId)
+    return found && this.#wallets.find(found.reservation.address)
+  }
+
+  async settle(itemId: string): Promise<{ readonly winc: string } | Refusal> {
+    const found = await this.#reservation(itemId)
+    if (found === undefined || found.reservation.refunded === true) return { winc: '0' }
+    const { reservation } = found
+    const { attempt, parts, purpose = 'upload' } = reservation
+    const transfers = parts.map((_, part): EndOrder => {
+      const pending = partId('reserve', itemId, attempt, part)
+      return {
+        id: partId('settle', itemId, attempt, part),
+        kind: 'post',
+        pending,
+        reason: purpose,
+        reference: itemId,
+      }
+    })
+    const outcome = await this.#ledger.commit({ transfers })
+    // It was refunded meanwhile.
+    if (isRejected(outcome))
+      return outcome.rejected === 'ended' ? { winc: '0' } : brokenReservation(itemId, outcome.rejected)
+    return { winc: totalOf(reservation) }
+  }
+
+  refund(itemId: string): Promise<{ readonly winc: string } | Refusal> {
+    return this.#inTurn(itemId, () => this.#refund(itemId))
+  }
+
+  async #refund(itemId: string): Promise<{ readonly winc: string } | Refusal> {
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const found = await this.#reservation(itemId)
+      if (found === undefined) return { winc: '0' }
+      if (found.reservation.refunded === true) return { winc: totalOf(found.reservation) }
+      const outcome = await this.#ledger.commit(await this.#refunding(itemId, found))
+      if (!isRejected(outcome)) return { winc: totalOf(found.reservation) }
+    }
+    return refuse('busy', 'self', `item ${itemId} could not be refunded`)
+  }
+
+  approve = (order: Parameters<CreditsPort['approve']>[0]): ReturnType<CreditsPort['approve']> =>
+    this.#approvals.create(order)
+
+  revoke = (order: Parameters<CreditsPort['revoke']>[0]): ReturnType<CreditsPort['revoke']> =>
+    this.#approvals.revoke(order)
+
+  async #signer({ address, alias }: Payer): Promise<string> {
+    if (alias !== undefined) await this.#wallets.learn(address, alias)
+    return this.#wallets.find(address)
+  }
+
+  /**
+   * Approvals that may pay so much, in the order in which they do. Of each wallet that is named a share of `partsMax`; where
+   * those that come first are not enough, its largest ones.
+   */
+  async #sharedWith({ paidBy }: Payer, signer: string, winc: bigint): Promise<OpenApproval[]> {
+    const payers = new Set<string>()
+    for (const address of paidBy.slice(0, payersMax)) payers.add(await this.#wallets.find(address))
+    payers.delete(signer)
+    const found: OpenApproval[] = []
+    let missing = winc
+    let others = payers.size
+    for (const payer of payers) {
+      const limit = Math.floor((partsMax - found.length) / others)
+      others -= 1
+      const { open, next } = await this.#approvals.pair(payer, signer, '', limit)
+      const isEnough = next === undefined || totalLeft(open) >= missing
+      const chosen = isEnough ? open : await this.#approvals.largest(payer, signer, limit)
+      missing -= totalLeft(chosen)
+      found.push(...chosen)
+    }
+    return found
+  }
+
+  /** Who gives how much; undefined where the approvals alone must be enough and are not. */
+  async #plan(payer: Payer, signer: string, winc: bigint): Promise<Plan | undefined> {
+    const parts: { account: string; winc: string }[] = []
+    const records: RecordChange[] = []
+    let missing = winc
+    for (const { approval, left } of await this.#sharedWith(payer, signer, winc)) {
+      const part = lesser(left, missing)
+      if (part === 0n) break
+      parts.push({ account: approvalAccount(approval.id), winc: String(part) })
+      records.push(...leftChanged(approval, -part))
+      missing -= part
+    }
+    if (missing === 0n) return { parts, records }
+    if (payer.directive === 'list-only') return undefined
+    return { parts: [...parts, { account: accountOf(signer), winc: String(missing) }], records }
+  }
+
+  async #unpaid(signer: string, winc: bigint): Promise<Unpaid> {
+    const account = await this.#ledger.account(accountOf(signer))
+    return { paid: false, winc: String(winc), isUnknownWallet: account === undefined }
+  }
+
+  async #reservation(itemId: string): Promise<{ reservation: Reservation; version: number } | undefined> {
+    const stored = await this.#ledger.record(kind, itemId)
+    if (stored === undefined) return undefined
+    return { reservation: JSON.parse(stored.value) as Reservation, version: stored.version }
+  }
+
+  /** Gives back in the opposite order. What came from an approval that is over goes on to the wallet that gave it. */
+  async #refunding(
+    itemId: string,
+    { reservation, version }: { reservation: Reservation; version: number },
+  ): Promise<CommitOrder> {
+    const { attempt, parts } = reservation
+    const transfers: TransferOrder[] = []
+    const value = JSON.stringify({ ...reservation, refunded: true } satisfies Reservation)
+    const records: RecordChange[] = [{ kind, key: itemId, value, expected: version }]
+    const facts = { reason: `refunded_${reservation.purpose ?? 'upload'}`, reference: itemId }
+    for (const [part, { account, winc }] of [...parts.entries()].reverse()) {
+      const id = partId('refund', itemId, attempt, part)
+      const pending = partId('reserve', itemId, attempt, part)
+      const amount = BigInt(winc)
+      const isSpent = (await this.#ledger.ending(pending))?.kind === 'post'
+      transfers.push(
+        isSpent
+          ? ({ id, kind: 'posted', debit: revenue, credit: account, amount, ...facts } satisfies MoveOrder)
+          : ({ id, kind: 'void', pending, ...facts } satisfies EndOrder),
+      )
+      if (account.startsWith(paidPrefix)) {
+        const wallet = accountOf(await this.#wallets.find(reservation.address))
+        transfers.push({ id: `${id}:back`, kind: 'posted', debit: account, credit: wallet, amount, ...facts })
+      }
+      if (!account.startsWith('approval:')) continue
+      const stored = await this.#approvals.stored(account.slice('approval:'.length))
+      if (stored === undefined) continue
+      records.push(stored.unchanged)
+      const { ended, payer } = stored.approval
+      if (ended === undefined) {
+        records.push(...leftChanged(stored.approval, amount))
+        continue
+      }
+      transfers.push({
+        id: `${id}:back`,
+        kind: 'posted',
+        debit: account,
+        credit: accountOf(await this.#wallets.find(payer)),
+        amount,
+        ...facts,
+      })
+    }
+    return { transfers, records }
+  }
+}
+
+/** The transfers that hold it back. */
+export function holds(itemId: string, { attempt, parts, purpose = 'upload' }: Reservation): MoveOrder[] {
+  return parts.map(({ account, winc }, part) => ({
+    id: partId('reserve', itemId, attempt, part),
+    kind: 'pending',
+    debit: account,
+    credit: revenue,
+    amount: BigInt(winc),
+    reason: account.startsWith('approval:') ? `approved_${purpose}` : purpose,
+    reference: itemId,
+  }))
+}
+
+/** Whether what is held back is for so many bytes, or as much as they cost. */
+function covers(held: Reservation, bytes: number, winc: bigint): boolean {
+  return !isBeyond(held.bytes, bytes) || BigInt(totalOf(held)) >= winc
+}
+
+function lesser(one: bigint, other: bigint): bigint {
+  if (one < other) return one
+  return other
+}
+
+function totalLeft(list: readonly OpenApproval[]): bigint {
+  return list.reduce((sum, { left }) => sum + left, 0n)
+}
+
+function totalOf({ parts }: Reservation): string {
+  return String(parts.reduce((sum, { winc }) => sum + BigInt(winc), 0n))
+}
+
+function brokenReservation(itemId: string, why: string): Refusal {
+  return refuse('defect', 'self', `item ${itemId} could not be settled: ${why}`)
+}

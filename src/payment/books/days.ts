@@ -1,0 +1,18 @@
+import type { RecordChange } from '../../ledger/port.js'
+
+/** What was credited on a day, so that it can be compared with the books of others: keys are `DAY|id`. */
+export const cardDayKind = 'card-day'
+export const topUpDayKind = 'topup-day'
+
+/** The day of a time, in UTC: `2026-01-31`. */
+export function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10)
+}
+
+export function dayRecord(
+  kind: typeof cardDayKind | typeof topUpDayKind,
+  nowMs: number,
+  id: string,
+): RecordChange {
+  return { kind, key: `${dayOf(nowMs)}|${id}`, value: '1' }
+}

@@ -1,0 +1,82 @@
+import { isRejected, type MoneyLedger } from '../../ledger/port.js'
+import type { MoveOrder } from '../../ledger/transfer.js'
+import { historyRecord } from './accounts.js'
+import { accountOf, addressKind, type Wallets } from './wallets.js'
+
+/** Credits that were paid for somebody who is known by an e-mail address only. */
+export interface Gift {
+  readonly id: string
+  readonly email: string
+  readonly winc: string
+  readonly state: 'open' | 'redeemed' | 'withdrawn'
+  readonly createdMs: number
+  readonly giftMessage?: string
+  readonly redeemedBy?: string
+}
+
+export const giftKind = 'gift'
+
+/** The ledger's account of a gift that nobody has redeemed yet. */
+export function giftAccount(id: string): string {
+  return `gift:${id}`
+}
+
+/** An address as a mail server would take it; what it is worth is seen when the mail arrives. */
+export function isEmail(text: string): boolean {
+  return text.length <= 254 && /^[^\s@<>"',;]+@[^\s@<>"',;]+\.[^\s@<>"',;]+$/.test(text)
+}
+
+export type Redeemed =
+  | { readonly wallet: string; readonly winc: string }
+  | { readonly status: 400; readonly text: string }
+
+const failure = { status: 400, text: 'Failure to redeem payment receipt!' } as const
+
+/** Puts a gift into a wallet, once. */
+export async function redeemGift(
+  ledger: MoneyLedger,
+  wallets: Wallets,
+  now: () => number,
+  { id, email, destination }: { readonly id: string; readonly email: string; readonly destination: string },
+): Promise<Redeemed> {
+  if (!isEmail(email)) return { status: 400, text: 'Provided recipient email address is not a valid email!' }
+  if (addressKind(destination) === undefined)
+    return { status: 400, text: 'Provided destination address is not a valid native address!' }
+  const stored = await ledger.record(giftKind, id)
+  if (stored === undefined) return failure
+  const gift = JSON.parse(stored.value) as Gift
+  if (gift.email.toLowerCase() !== email.toLowerCase() || gift.state === 'withdrawn') return failure
+  const used = { status: 400, text: 'Gift has already been redeemed!' } as const
+  if (gift.state === 'redeemed') return used
+  const { wallet, unchanged } = await wallets.place(destination)
+  const { winc, giftMessage } = gift
+  const about = {
+    type: 'fiat',
+    paymentProvider: 'gift',
+    receiptId: id,
+    wincCredited: winc,
+    ...(giftMessage === undefined ? {} : { giftMessage }),
+  }
+  const transfer: MoveOrder = {
+    id: `gift-redeemed:${id}`,
+    kind: 'posted',
+    debit: giftAccount(id),
+    credit: accountOf(wallet),
+    amount: BigInt(winc),
+    reason: 'gifted_payment_redemption',
+    reference: id,
+    about,
+  }
+  const value = JSON.stringify({ ...gift, state: 'redeemed', redeemedBy: wallet } satisfies Gift)
+  const records = [
+    { kind: giftKind, key: id, value, expected: stored.version },
+    historyRecord(wallet, now(), transfer.id),
+    ...unchanged,
+  ]
+  const outcome = await ledger.commit({ transfers: [transfer], records })
+  if (!isRejected(outcome)) return { wallet, winc }
+  // Two at once: one of them has it. Or the key of the address was seen meanwhile: then nobody has it yet.
+  const isStill =
+    outcome.rejected === 'conflict' && (await ledger.record(giftKind, id))?.version === stored.version
+  return isStill ? redeemGift(ledger, wallets, now, { id, email, destination }) : used
+}

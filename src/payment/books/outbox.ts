@@ -1,0 +1,150 @@
+import type { Log } from '../../actor/log.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { LedgerRecord, MoneyLedger, RecordChange } from '../../ledger/port.js'
+import type { Gift } from './gifts.js'
+
+/** A letter in plain text. */
+export interface Letter {
+  /** Names it for ever: the same letter again has the same name, so that readers of it can tell. */
+  readonly id: string
+  readonly to: string
+  readonly subject: string
+  readonly text: string
+}
+
+/** Who carries letters away. */
+export interface Mailer {
+  readonly label: 'smtp'
+  /** True: a server has taken it. `permanent`: no server ever will. Never rejects but for bugs. */
+  send(letter: Letter): Promise<true | { readonly permanent: string } | Refusal>
+  close(): void
+}
+
+/** A letter on its way. `kept`: nobody carries letters from here, the operator reads them. */
+export interface OutboxEntry {
+  readonly to: string
+  readonly gift: string
+  readonly winc: string
+  readonly message: string
+  readonly createdMs: number
+  readonly state: 'waiting' | 'kept' | 'sent' | 'failed'
+  readonly tries: number
+  readonly nextMs: number
+  readonly why?: string
+}
+
+const kind = 'outbox'
+/** Those that are still to be sent. */
+const waitingKind = 'outbox-waiting'
+const sentAtOnce = 50
+const firstPauseMs = 60_000
+const longestPauseMs = 6 * 3600_000
+/** Some five days. */
+const triesMax = 30
+
+/** What is written with a gift, so that its receiver hears of it. */
+export function giftMail({ id, email, winc, giftMessage = '', createdMs }: Gift): RecordChange[] {
+  const entry: OutboxEntry = {
+    to: email,
+    gift: id,
+    winc,
+    message: giftMessage,
+    createdMs,
+    state: 'waiting',
+    tries: 0,
+    nextMs: 0,
+  }
+  return [
+    { kind, key: id, value: JSON.stringify(entry) },
+    { kind: waitingKind, key: id, value: '1' },
+  ]
+}
+
+export interface OutboxParts {
+  readonly ledger: MoneyLedger
+  /** Absent: letters stay here. */
+  readonly mailer?: Mailer
+  /** Where gifts are redeemed: a page that takes `id` and `email`. */
+  readonly giftUrl: string
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** Letters that must go out: each at least once, also over restarts; one that was taken by a server is not sent again. */
+export class Outbox {
+  #isWorking = false
+
+  constructor(private readonly parts: OutboxParts) {}
+
+  /** Letters, by their gifts, behind `after`. */
+  async list(after: string, limit: number): Promise<OutboxEntry[]> {
+    return (await this.parts.ledger.records(kind, '', after, limit)).map(entryOf)
+  }
+
+  /** Sends what is due; of several services on one ledger one does. Resolves with how many letters are not waiting any more. */
+  async work(): Promise<number> {
+    if (this.#isWorking) return 0
+    this.#isWorking = true
+    try {
+      if (!(await this.parts.ledger.leads('mail'))) return 0
+      let done = 0
+      let after = ''
+      for (;;) {
+        const page = await this.parts.ledger.records(waitingKind, '', after, sentAtOnce)
+        for (const { key } of page) if (await this.#send(key)) done += 1
+        const last = page.at(-1)
+        if (last === undefined || page.length < sentAtOnce) return done
+        after = last.key
+      }
+    } finally {
+      this.#isWorking = false
+    }
+  }
+
+  async #send(id: string): Promise<boolean> {
+    const { ledger, mailer, now, log } = this.parts
+    const stored = await ledger.record(kind, id)
+    if (stored === undefined) return false
+    const entry = entryOf(stored)
+    if (mailer === undefined) return this.#put(stored, { ...entry, state: 'kept' })
+    if (entry.nextMs > now()) return false
+    const sent = await mailer.send(this.#letter(entry))
+    if (sent === true) return this.#put(stored, { ...entry, state: 'sent', tries: entry.tries + 1 })
+    const tries = entry.tries + 1
+    const why = isRefusal(sent) ? sent.message : sent.permanent
+    const isOver = !isRefusal(sent) || tries >= triesMax
+    const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), longestPauseMs)
+    log.warn(
+      { gift: id, why, tries },
+      isOver ? 'an e-mail cannot be sent' : 'an e-mail could not be sent: tried again later',
+    )
+    const next = { ...entry, tries, why, nextMs: now() + pauseMs }
+    await this.#put(stored, isOver ? { ...next, state: 'failed' } : next)
+    return isOver
+  }
+
+  async #put({ key, version }: LedgerRecord, next: OutboxEntry): Promise<boolean> {
+    const over = next.state === 'waiting' ? [] : [{ kind: waitingKind, key, value: undefined }]
+    const change = { kind, key, value: JSON.stringify(next), expected: version }
+    await this.parts.ledger.commit({ transfers: [], records: [change, ...over] })
+    return next.state !== 'waiting'
+  }
+
+  #letter({ to, gift, winc, message }: OutboxEntry): Letter {
+    const link = `${this.parts.giftUrl}?${new URLSearchParams({ id: gift, email: to })}`
+    const said = message === '' ? '' : `\nA message from the sender:\n\n${message}\n`
+    const text = `You have been given ${winc} winc: credits for permanent storage.
+${said}
+Put them into your wallet:
+
+${link}
+
+The gift has the number ${gift}.
+`
+    return { id: gift, to, subject: 'You have been given storage credits', text }
+  }
+}
+
+function entryOf(stored: Pick<LedgerRecord, 'value'>): OutboxEntry {
+  return JSON.parse(stored.value) as OutboxEntry
+}

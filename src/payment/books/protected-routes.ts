@@ -1,0 +1,228 @@
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { statusOf } from '../../http/status.js'
+import { type Call, type CallRoute, json, type ServiceAnswer, words } from '../calls/call.js'
+import { guardedBy } from '../calls/guarded.js'
+import { type CreditsPort, isDenied, type Payer } from '../port.js'
+import { addressKind, spelled } from './wallets.js'
+
+/** The signature types by the names that services have for them. */
+const typeNames: Readonly<Record<string, number>> = {
+  arweave: 1,
+  ed25519: 2,
+  ethereum: 3,
+  solana: 4,
+  injectedaptos: 5,
+  multiaptos: 6,
+  typedethereum: 7,
+  kyve: 101,
+}
+
+const itemShape = /^[A-Za-z0-9_-]{1,128}$/
+
+/** Whether there is such a wallet, or it has had the item: who spends only what others share need not have credits of its own. */
+export type IsKnownWallet = (address: string, itemId?: string) => Promise<boolean>
+
+/** What other services of the operator ask, with a token under the common secret. */
+export function protectedRoutes(
+  credits: CreditsPort,
+  isKnown: IsKnownWallet,
+  secret: string,
+  now: () => number,
+): CallRoute[] {
+  const guarded = guardedBy(secret, now)
+  const ofWallet = (
+    name: string,
+    summary: string,
+    query: readonly string[],
+    answer: CallRoute['answer'],
+  ): CallRoute => ({
+    path: `/v1/${name}/{signatureType}/{address}`,
+    summary,
+    statuses: [200, 400, 401, 402, 404],
+    query,
+    operator: true,
+    answer: guarded(answer),
+  })
+  const paying = ['byteCount', 'paidBy', 'paymentDirective', 'alias']
+  return [
+    {
+      path: '/v1/price-of-item',
+      summary: 'Price of an item, for services',
+      statuses: [200, 400, 401],
+      query: ['byteCount'],
+      operator: true,
+      answer: guarded(async ({ query }) => {
+        const bytes = byteCount(query)
+        return bytes === undefined ? words(400, 'Invalid byte count') : plain(await credits.price(bytes))
+      }),
+    },
+    ofWallet(
+      'check-balance',
+      'Would the credits be enough for an item?',
+      [...paying, 'dataItemId'],
+      async (call) => checkAnswer(credits, call),
+    ),
+    ofWallet(
+      'reserve-balance',
+      'Holds back what an item costs',
+      [...paying, 'dataItemId', 'settle'],
+      (call) => reserveAnswer(credits, call),
+    ),
+    ofWallet('settle-balance', 'Spends what was held back for an item', ['dataItemId'], async ({ query }) => {
+      const itemId = query.get('dataItemId') ?? ''
+      return itemShape.test(itemId)
+        ? plain(await credits.settle(itemId))
+        : words(400, 'Invalid dataItemId provided!')
+    }),
+    ofWallet(
+      'refund-balance',
+      'Gives back what an item has cost',
+      ['dataItemId', 'winstonCredits'],
+      async ({ path: [, address = ''], query }) => {
+        const itemId = query.get('dataItemId') ?? ''
+        if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
+        // Our own services name the item only: it says whose credits they were.
+        const isNamed = addressKind(address) !== undefined
+        if (isNamed && !(await isKnown(address, itemId))) return words(404, 'User not found')
+        return plain(await credits.refund(itemId))
+      },
+    ),
+    ...sharingRoutes(credits, isKnown, guarded),
+  ]
+}
+
+function sharingRoutes(
+  credits: CreditsPort,
+  isKnown: IsKnownWallet,
+  guarded: (answer: CallRoute['answer']) => CallRoute['answer'],
+): CallRoute[] {
+  return [
+    {
+      path: '/v1/account/approvals/create',
+      summary: 'Shares credits',
+      statuses: [200, 400, 401, 402],
+      query: ['dataItemId', 'winc', 'payingAddress', 'approvedAddress', 'expiresInSeconds'],
+      operator: true,
+      answer: guarded((call) => approveAnswer(credits, isKnown, call)),
+    },
+    {
+      path: '/v1/account/approvals/revoke',
+      summary: 'Takes shared credits back',
+      statuses: [200, 400, 401],
+      query: ['dataItemId', 'payingAddress', 'approvedAddress'],
+      operator: true,
+      answer: guarded((call) => revokeAnswer(credits, call)),
+    },
+  ]
+}
+
+function byteCount(query: URLSearchParams): number | undefined {
+  const text = query.get('byteCount') ?? ''
+  const bytes = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  return Number.isSafeInteger(bytes) ? bytes : undefined
+}
+
+/** Who pays, or what is wrong with what was asked. */
+function payerOf({ path: [type = '', address = ''], query }: Call): Payer | ServiceAnswer {
+  const signatureType = typeNames[type.toLowerCase()] ?? (/^\d{1,3}$/.test(type) ? Number(type) : undefined)
+  if (signatureType === undefined) return words(400, `Unknown signature type: ${type}`)
+  if (addressKind(address) === undefined) return words(400, 'Invalid address')
+  const directive = query.get('paymentDirective') === 'list-only' ? 'list-only' : 'list-or-signer'
+  const alias = query.get('alias') ?? ''
+  const paidBy = query
+    .getAll('paidBy')
+    .flatMap((one) => one.split(','))
+    .map((one) => one.trim())
+    .filter((one) => one !== '')
+  return { address, signatureType, paidBy, directive, ...(alias === '' ? {} : { alias }) }
+}
+
+async function checkAnswer(credits: CreditsPort, call: Call): Promise<ServiceAnswer> {
+  const payer = payerOf(call)
+  const bytes = byteCount(call.query)
+  if ('status' in payer) return payer
+  if (bytes === undefined) return words(400, 'Invalid byte count')
+  const itemId = call.query.get('dataItemId') ?? ''
+  if (itemId !== '' && !itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
+  const checked = await credits.check({ ...payer, bytes, ...(itemId === '' ? {} : { itemId }) })
+  if (isRefusal(checked)) return refused(checked)
+  const { isEnough, isUnknownWallet, winc, balance } = checked
+  const body = {
+    userHasSufficientBalance: isEnough,
+    bytesCostInWinc: winc,
+    adjustments: [],
+    userBalanceInWinc: balance,
+  }
+  return { status: isEnough ? 200 : isUnknownWallet ? 404 : 402, json: body }
+}
+
+async function reserveAnswer(credits: CreditsPort, call: Call): Promise<ServiceAnswer> {
+  const payer = payerOf(call)
+  const bytes = byteCount(call.query)
+  const itemId = call.query.get('dataItemId') ?? ''
+  if ('status' in payer) return payer
+  if (bytes === undefined) return words(400, 'Invalid byte count')
+  if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
+  const reserved = await credits.reserve({ ...payer, bytes, itemId })
+  if (isRefusal(reserved)) return refused(reserved)
+  if (!reserved.paid) return words(402, 'Insufficient balance')
+  // Callers that do not know of settling have paid with this answer.
+  if (call.query.get('settle') !== 'later') {
+    const settled = await credits.settle(itemId)
+    if (isRefusal(settled)) return refused(settled)
+  }
+  return { status: 200, text: reserved.winc, reason: 'Balance reserved' }
+}
+
+async function approveAnswer(
+  credits: CreditsPort,
+  isKnown: IsKnownWallet,
+  { query }: Call,
+): Promise<ServiceAnswer> {
+  const wanted = pairOf(query)
+  if ('status' in wanted) return wanted
+  const winc = query.get('winc') ?? ''
+  if (!/^[1-9]\d{0,77}$/.test(winc)) return words(400, 'Invalid winc amount')
+  const seconds = query.get('expiresInSeconds') ?? ''
+  if (seconds !== '' && !/^[1-9]\d{0,11}$/.test(seconds)) return words(400, 'Invalid expiresInSeconds')
+  const expires = seconds === '' ? {} : { expiresInSeconds: Number(seconds) }
+  const outcome = await credits.approve({ ...wanted, winc, ...expires })
+  const { payingAddress: payer } = wanted
+  const isPoor = !isRefusal(outcome) && isDenied(outcome) && outcome.status === 402
+  if (isPoor && !(await isKnown(payer)))
+    return words(402, `No user found in database with address '${spelled(payer)}'`)
+  return outcomeOf(outcome)
+}
+
+async function revokeAnswer(credits: CreditsPort, { query }: Call): Promise<ServiceAnswer> {
+  const wanted = pairOf(query)
+  return 'status' in wanted ? wanted : outcomeOf(await credits.revoke(wanted))
+}
+
+function pairOf(
+  query: URLSearchParams,
+):
+  | { readonly itemId: string; readonly payingAddress: string; readonly approvedAddress: string }
+  | ServiceAnswer {
+  const itemId = query.get('dataItemId') ?? ''
+  const payingAddress = query.get('payingAddress') ?? ''
+  const approvedAddress = query.get('approvedAddress') ?? ''
+  if (addressKind(payingAddress) === undefined) return words(400, 'Invalid paying address')
+  if (addressKind(approvedAddress) === undefined) return words(400, 'Invalid approved address')
+  if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
+  return { itemId, payingAddress, approvedAddress }
+}
+
+function outcomeOf(outcome: object): ServiceAnswer {
+  if (isRefusal(outcome)) return refused(outcome)
+  return isDenied(outcome) ? words(outcome.status, outcome.text) : json(outcome)
+}
+
+function plain(outcome: { readonly winc: string } | Refusal): ServiceAnswer {
+  return isRefusal(outcome) ? refused(outcome) : words(200, outcome.winc)
+}
+
+function refused({ refused: reason, message }: Refusal): ServiceAnswer {
+  const status = statusOf[reason]
+  return words(status >= 500 ? 503 : status, message)
+}

@@ -1,0 +1,119 @@
+import { decodeBase58 } from '../../format/base58.js'
+import { decodeBase64url } from '../../format/base64url.js'
+import type { MoneyLedger, RecordChange } from '../../ledger/port.js'
+import { checksumAddress } from '../../proof/ethereum.js'
+import { sumKeys, sumKind } from './approval-index.js'
+
+/** `0X` is no spelling of Ethereum's own tools, but of programs that write all in capitals. */
+const hexShape = /^0x[0-9a-f]{40}$/i
+/** 32 bytes as base64url. */
+const hashShape = /^[\w-]{43}$/
+/** Letters of base64url whose last two bits are 0. */
+const plainEnd = /[AEIMQUYcgkosw048]$/
+
+/** The kind of an address by its shape; undefined where it has none of a wallet. */
+export function addressKind(address: string): 'arweave' | 'ethereum' | 'solana' | 'kyve' | undefined {
+  if (hexShape.test(address)) return 'ethereum'
+  if (/^kyve1[02-9ac-hj-np-z]{38}$/.test(address)) return 'kyve'
+  if (address.length === 43 && decodeBase64url(address)?.length === 32) return 'arweave'
+  if (isSolana(address)) return 'solana'
+  return hashShape.test(address) ? 'arweave' : undefined
+}
+
+/**
+ * The one spelling of an address: EIP-55 for Ethereum's. The last letter of 43 of base64url has two bits that say nothing: where
+ * they are set, as in addresses that people make up, the same bytes are written without them. Others have one spelling only.
+ */
+export function spelled(address: string): string {
+  if (hexShape.test(address)) return checksumAddress(Buffer.from(address.slice(2), 'hex'))
+  const hasSpareBits = hashShape.test(address) && !plainEnd.test(address) && !isSolana(address)
+  return hasSpareBits ? Buffer.from(address, 'base64url').toString('base64url') : address
+}
+
+function isSolana(address: string): boolean {
+  return /^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(address) && decodeBase58(address)?.length === 32
+}
+
+const aliasKind = 'alias'
+/** The other way round: a wallet's address to the alias of its key. */
+const nameKind = 'alias-of'
+
+/**
+ * The wallets of the ledger. One key has one wallet, whose name is the address that the key's own network uses; what was sent to
+ * its other address (base64url SHA-256 of the key) is moved to it when the key is first seen.
+ */
+export class Wallets {
+  /** Aliases that are known to be there already. */
+  readonly #known = new Map<string, string>()
+
+  constructor(private readonly ledger: MoneyLedger) {}
+
+  /** The address that a wallet has its credits under. */
+  async find(address: string): Promise<string> {
+    const own = spelled(address)
+    // Only an address of this shape can be the other name of a key.
+    if (own.length !== 43) return own
+    const found = await this.ledger.record(aliasKind, own)
+    return found === undefined ? own : (JSON.parse(found.value) as string)
+  }
+
+  /**
+   * Where credits for an address go, and what their commit says besides: a key may take over its alias between this reading and
+   * that commit, and what is credited to the alias afterwards would lie where nobody looks. The commit is a conflict then.
+   */
+  async place(
+    address: string,
+  ): Promise<{ readonly wallet: string; readonly unchanged: readonly RecordChange[] }> {
+    const wallet = await this.find(address)
+    const isOpen = wallet.length === 43 && wallet === spelled(address)
+    const absent = { kind: aliasKind, key: wallet, value: undefined, expected: 0 }
+    return { wallet, unchanged: isOpen ? [absent] : [] }
+  }
+
+  /** All addresses that records may name a wallet by: its own, and its alias from before its key was seen. */
+  async names(wallet: string): Promise<readonly string[]> {
+    const found = await this.ledger.record(nameKind, wallet)
+    return found === undefined ? [wallet] : [wallet, JSON.parse(found.value) as string]
+  }
+
+  /**
+   * The key of both addresses was seen: what is at the alias belongs to the wallet. Nothing is written for a key that has nothing
+   * at either address: anybody can make up keys, and a request that is signed by one costs nothing. It is learnt when it is seen
+   * again.
+   */
+  async learn(address: string, alias: string): Promise<void> {
+    const own = spelled(address)
+    if (own === alias || this.#known.get(alias) === own) return
+    const before = await this.ledger.record(aliasKind, alias)
+    const value = JSON.stringify(own)
+    if (before === undefined) {
+      if (!(await this.#hasAnything(own)) && !(await this.#hasAnything(alias))) return
+      const name = { kind: nameKind, key: own, value: JSON.stringify(alias) }
+      const records = [{ kind: aliasKind, key: alias, value, expected: 0 }, name]
+      await this.ledger.commit({ transfers: [], records })
+    }
+    const held = await this.ledger.account(accountOf(alias))
+    const rest = held === undefined ? 0n : held.creditsPosted - held.debitsPosted - held.debitsPending
+    if (held !== undefined && rest > 0n) {
+      const facts = { debit: accountOf(alias), credit: accountOf(own), amount: rest }
+      // One name for one state of the account: a second thread that sees the same moves nothing more.
+      const id = `alias:${alias}:${held.debitsPosted}:${held.creditsPosted}`
+      await this.ledger.commit({
+        transfers: [{ id, kind: 'posted', ...facts, reason: 'alias', reference: own }],
+      })
+    }
+    if (this.#known.size > 10_000) this.#known.clear()
+    this.#known.set(alias, own)
+  }
+
+  /** Credits were put there, or are shared with it. */
+  async #hasAnything(address: string): Promise<boolean> {
+    if ((await this.ledger.account(accountOf(address))) !== undefined) return true
+    return (await this.ledger.record(sumKind, sumKeys.received(address))) !== undefined
+  }
+}
+
+/** The ledger's account of a wallet. */
+export function accountOf(address: string): string {
+  return `wallet:${address}`
+}

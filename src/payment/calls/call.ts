@@ -1,0 +1,216 @@
+import type { RateWindow } from '../../actor/rate-window.js'
+import { networkOfAddress } from '../../format/ip.js'
+import { isRefusal } from '../../format/refusal.js'
+import type { Reply, Request } from '../../http/exchange.js'
+import type { Operations } from '../../http/operation.js'
+import { answerSmall, htmlType, noStore, textType } from '../../http/small-answer.js'
+import { isLedgerGone } from '../../ledger/port.js'
+import type { Route } from '../../serving/route.js'
+import { diskRefusal, isDiskError } from '../../store/disk-error.js'
+import type { Turns } from './turns.js'
+
+/**
+ * What a route answers: a text for people and clients alike, or JSON. `lines`: each with CRLF in front. A text that says what is
+ * wrong stands in the status line, too, where some clients look for it.
+ */
+export type ServiceAnswer =
+  | { readonly status: number; readonly text: string; readonly lines?: string; readonly reason?: string }
+  | { readonly status: number; readonly json: unknown; readonly lines?: string }
+  | { readonly status: number; readonly html: string; readonly lines?: string }
+
+/** One request to the payment service, read before anything is waited for. */
+export interface Call {
+  readonly request: Request
+  /** What stands in place of the names in braces, decoded; in the order of the path. */
+  readonly path: readonly string[]
+  readonly query: URLSearchParams
+  /** The body, for routes that take one. */
+  readonly body: Uint8Array
+  header(name: string): string | undefined
+}
+
+export interface CallRoute {
+  /** With names in braces: `/v1/price/{currency}/{amount}`. */
+  readonly path: string
+  readonly summary: string
+  readonly statuses: readonly number[]
+  readonly query?: readonly string[]
+  readonly type?: string
+  readonly method?: 'GET' | 'POST'
+  /** Bodies up to so many bytes; 0 or absent: none is read. */
+  readonly bodyMax?: number
+  readonly operator?: true
+  /** Each answer leaves a record in the ledger, which nobody has paid for. */
+  readonly isKept?: true
+  answer(call: Call): Promise<ServiceAnswer>
+}
+
+/** What keeps the questions of one client from those of others. */
+export interface CallLimits {
+  /** How often the signatures of one client are looked at. */
+  readonly signed: Pick<RateWindow, 'take'>
+  readonly turns: Pick<Turns, 'begin' | 'trust'>
+  /** How often the clients of one network get answers that are kept. */
+  readonly kept: Pick<RateWindow, 'take'>
+}
+
+const prefixOf = (path: string): string => {
+  const brace = path.indexOf('{')
+  return brace < 0 ? path : path.slice(0, brace)
+}
+
+/**
+ * Routes of the host out of paths with names in them. Paths that begin alike are one route there, and the one whose segments fit
+ * answers; fixed segments go before names.
+ */
+export function hostRoutes(
+  calls: readonly CallRoute[],
+  limits: CallLimits,
+  clientOf: (request: Request) => string = (request) => request.remoteAddress,
+): Route[] {
+  const groups = new Map<string, CallRoute[]>()
+  for (const call of calls) {
+    const prefix = prefixOf(call.path)
+    groups.set(prefix, [...(groups.get(prefix) ?? []), call])
+  }
+  return [...groups].map(([path, members]) => ({
+    family: 'payment',
+    path,
+    methods: [
+      ...new Set(members.flatMap(({ method = 'GET' }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))),
+    ],
+    about: members.map(({ path: full, summary, statuses, query, type, operator, method = 'GET' }) => ({
+      path: full,
+      summary,
+      statuses,
+      methods: method === 'GET' ? ['GET', 'HEAD'] : [method],
+      ...(query === undefined ? {} : { query }),
+      ...(type === undefined ? {} : { type }),
+      ...(operator === undefined ? {} : { operator }),
+    })) as unknown as Operations,
+    handle: (request, reply, lines) => {
+      // A signature costs nothing to make up, and far more to look at than any other request.
+      const isSigned = request.header('x-signature') !== undefined
+      const client = clientOf(request)
+      const isOften = isSigned && !limits.signed.take(client)
+      const asked = { members, client, turns: isOften ? undefined : limits.turns, kept: limits.kept }
+      return handle(asked, request, reply, lines)
+    },
+  }))
+}
+
+interface Asked {
+  readonly members: readonly CallRoute[]
+  readonly client: string
+  /** Undefined: the client has asked too often. */
+  readonly turns: CallLimits['turns'] | undefined
+  readonly kept: CallLimits['kept']
+}
+
+/** This machine's own questions are not counted: those of an operator, or of everybody behind a proxy that names nobody. */
+const ownShape = /^127\.|^::1$/
+
+async function handle(
+  { members, client, turns, kept }: Asked,
+  request: Request,
+  reply: Reply,
+  lines: string,
+): Promise<void> {
+  const method = request.method === 'HEAD' ? 'GET' : request.method
+  const found = members
+    .filter((one) => (one.method ?? 'GET') === method)
+    .map((route) => ({ route, path: fitting(route.path, request.path) }))
+    .find((one) => one.path !== undefined)
+  if (found === undefined) {
+    answerSmall(request, reply, lines, { status: 404, type: textType, lines: noStore, body: 'Not found' })
+    return
+  }
+  if (turns === undefined) return answerTooOften(request, reply, lines)
+  const { route, path = [] } = found
+  const isCounted = route.isKept === true && !ownShape.test(client)
+  if (isCounted && !kept.take(networkOfAddress(client))) return answerTooOften(request, reply, lines, 60)
+  const query = new URLSearchParams(request.query)
+  const { bodyMax = 0 } = route
+  const body = bodyMax > 0 ? await request.body(bodyMax) : new Uint8Array(0)
+  if (isRefusal(body)) {
+    const status = body.refused === 'too-large' ? 413 : body.refused === 'late' ? 408 : 400
+    answerSmall(request, reply, lines, { status, type: textType, lines: noStore, body: body.message })
+    return
+  }
+  const authorization = route.operator === true ? request.header('authorization') : undefined
+  const over = await turns.begin(client, authorization)
+  if (isRefusal(over)) {
+    if (over.fault === 'client') return answerTooOften(request, reply, lines)
+    sendAnswer(request, reply, lines, { status: 503, text: over.message, lines: '\r\nRetry-After: 1' })
+    return
+  }
+  const call: Call = { request, path, query, body, header: (name) => request.header(name) }
+  const answer = await answerOf(route, call).finally(over)
+  if (answer.status !== 401) turns.trust(authorization)
+  sendAnswer(request, reply, lines, answer)
+}
+
+function answerTooOften(request: Request, reply: Reply, first: string, seconds = 1): void {
+  const lines = `${noStore}\r\nRetry-After: ${seconds}`
+  answerSmall(request, reply, first, { status: 429, type: textType, lines, body: 'Too Many Requests' })
+}
+
+/** A database that is gone for a while is no defect of ours: clients come again. */
+async function answerOf(route: CallRoute, call: Call): Promise<ServiceAnswer> {
+  try {
+    return await route.answer(call)
+  } catch (error) {
+    if (!isLedgerGone(error)) throw error
+    const known = route.path.includes('/approvals') ? 'Database error' : 'Cloud Database Unavailable'
+    const text = isDiskError(error) ? `${known}: ${diskRefusal(error).message}` : known
+    return { status: 503, text, lines: '\r\nRetry-After: 5' }
+  }
+}
+
+function sendAnswer(request: Request, reply: Reply, first: string, answer: ServiceAnswer): void {
+  const { status, lines = '' } = answer
+  if ('json' in answer) {
+    answerSmall(request, reply, first, { status, lines, json: answer.json })
+  } else if ('html' in answer) {
+    answerSmall(request, reply, first, { status, type: htmlType, lines, body: answer.html })
+  } else {
+    const { text, reason = status < 400 ? undefined : text } = answer
+    const words = reason === undefined || reason === '' ? {} : { reason }
+    answerSmall(request, reply, first, { status, type: textType, lines, body: text, ...words })
+  }
+}
+
+/** The values of the names in a path; undefined where it is another path. */
+function fitting(pattern: string, path: string): string[] | undefined {
+  const wanted = pattern.split('/')
+  const given = path.split('/')
+  if (given.at(-1) === '' && wanted.at(-1) !== '') given.pop()
+  if (wanted.length !== given.length) return undefined
+  const values: string[] = []
+  for (const [at, segment] of wanted.entries()) {
+    const value = given[at] ?? ''
+    if (segment.startsWith('{')) {
+      const decoded = decode(value)
+      if (decoded === undefined || decoded === '') return undefined
+      values.push(decoded)
+    } else if (segment !== value.toLowerCase()) return undefined
+  }
+  return values
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch (error) {
+    if (error instanceof URIError) return undefined
+    throw error
+  }
+}
+
+export function words(status: number, text: string): ServiceAnswer {
+  return { status, text }
+}
+
+export function json(value: unknown, lines = ''): ServiceAnswer {
+  return { status: 200, json: value, lines }
+}

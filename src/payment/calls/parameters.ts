@@ -1,0 +1,53 @@
+import type { PathParameters } from '../../http/openapi.js'
+
+const anId = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
+const winc = 'An amount of credits'
+
+/** What may stand in braces in a path of the payment service, and in the query. */
+export const paymentParameters: PathParameters = {
+  bytes: { description: 'A number of bytes', example: '1000' },
+  byteCount: { description: 'Size of the signed item', example: '1000' },
+  currency: { description: 'A currency, or a token', example: 'usd' },
+  amount: { description: 'An amount in the smallest unit', example: '1000' },
+  token: { description: 'A token', example: 'arweave' },
+  address: { description: 'Address of a wallet', example: anId },
+  userAddress: { description: 'Address of a wallet', example: anId },
+  payingAddress: { description: 'Whose credits are shared', example: anId },
+  approvedAddress: { description: 'Who may spend them', example: anId },
+  destinationAddress: { description: 'Wallet that is paid for', example: anId },
+  destinationAddressType: { description: 'email, for a gift', example: 'email' },
+  promoCode: { description: 'Codes of promotions, comma between', example: 'CODE' },
+  limit: { description: 'Entries of a page', example: '10' },
+  cursor: { description: 'Where the page begins: as the page before said', example: '' },
+  signatureType: {
+    description: 'How the wallet signs: a name, or the number of the type',
+    example: 'arweave',
+  },
+  paidBy: { description: 'Wallets whose approvals pay first', example: anId },
+  paymentDirective: { description: 'list-only, or list-or-signer', example: 'list-or-signer' },
+  alias: { description: 'The other address of the same key', example: anId },
+  dataItemId: { description: 'Id of a data item', example: anId },
+  settle: { description: 'later: held back only, until settle-balance', example: 'later' },
+  winstonCredits: { description: winc, example: '1' },
+  winc: { description: winc, example: '1' },
+  expiresInSeconds: { description: 'How long an approval is good', example: '60' },
+  method: { description: 'payment-intent or checkout-session', example: 'checkout-session' },
+  session: { description: 'A card payment under way', example: anId },
+  uiMode: { description: 'hosted or embedded', example: 'hosted' },
+  giftMessage: { description: 'What the receiver of a gift reads', example: 'For you' },
+  successUrl: { description: 'Where the browser goes after paying', example: '' },
+  cancelUrl: { description: 'Where the browser goes without paying', example: '' },
+  returnUrl: { description: 'Where the browser goes from an embedded page', example: '' },
+  email: { description: 'Whom the gift was sent to', example: 'a@example.org' },
+  id: { description: 'Number of a gift', example: anId },
+  intent: { description: 'What to do with a name', example: 'buy-name' },
+  name: { description: 'A name', example: 'name' },
+  nonce: { description: 'Number of a purchase', example: anId },
+  type: { description: 'permabuy or lease', example: 'lease' },
+  years: { description: 'Years of a lease', example: '1' },
+  increaseQty: { description: 'More undernames', example: '10' },
+  antId: { description: 'Names who holds the records of a name', example: anId },
+  action: { description: 'What to do with a name', example: 'set-record' },
+  day: { description: 'A day, in UTC', example: '2026-01-31' },
+  processId: { description: 'What the name points at', example: anId },
+}

@@ -1,0 +1,368 @@
+import type { Log } from '../../actor/log.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { isRejected, type LedgerRecord, type MoneyLedger, type RecordChange } from '../../ledger/port.js'
+import type { MoveOrder } from '../../ledger/transfer.js'
+import { historyRecord } from '../books/accounts.js'
+import { cardDayKind, dayRecord } from '../books/days.js'
+import { duePurchase } from '../books/due-purchases.js'
+import { type Gift, giftAccount, giftKind } from '../books/gifts.js'
+import { giftMail } from '../books/outbox.js'
+import { accountOf, type Wallets } from '../books/wallets.js'
+import { type Denied, isDenied } from '../port.js'
+import type { Promotions } from '../prices/promotions.js'
+import { QuoteIds } from '../prices/quote-ids.js'
+import type { Quotes } from '../prices/quotes.js'
+import type { Currency } from '../prices/rates.js'
+import type { Adjustment } from '../prices/tariff.js'
+import {
+  type BegunQuote,
+  begun,
+  begunNoMore,
+  forgetBegun,
+  quoteKind as kind,
+  oldestDueMs,
+} from './begun-quotes.js'
+import type { CardEvent, CardProvider, PaymentSession, SessionWish } from './card-provider.js'
+
+/** A price that was promised, and what became of it. */
+export interface CardQuote {
+  readonly id: string
+  readonly state: 'open' | 'paid' | 'refunded' | 'disputed'
+  /** A wallet, or an e-mail address. */
+  readonly destination: string
+  readonly destinationType: string
+  readonly winc: string
+  /** A part of it that is a gift of ours. */
+  readonly promotedWinc: string
+  readonly currency: Currency
+  /** What is charged, in the smallest unit. */
+  readonly amount: number
+  readonly quotedAmount: number
+  readonly expiresMs: number
+  readonly codes: readonly string[]
+  readonly adjustments: readonly Adjustment[]
+  readonly fees: readonly Adjustment[]
+  readonly giftMessage?: string
+  readonly payment?: string
+  readonly why?: string
+  /** A name that is bought as soon as it is paid: by the nonce of the purchase. */
+  readonly purchase?: { readonly nonce: string; readonly name: string }
+}
+
+/** Payment of the provider to its quote: what is taken back is named by the payment only. */
+const paymentKind = 'card-payment'
+/** Payments that were taken back before they were told of: events come in any order. */
+const takenKind = 'card-taken-back'
+const quoteLifeMs = 30 * 60_000
+/** The money may have been taken a little before the provider says so. */
+const graceMs = 5 * 60_000
+
+export interface CardWish extends Omit<SessionWish, 'quoteId' | 'amount' | 'expiresMs'> {
+  readonly destination: string
+  readonly destinationType: string
+  readonly amount: bigint
+  readonly codes: readonly string[]
+  readonly giftMessage?: string
+  readonly purchase?: CardQuote['purchase']
+  /** Written together with the quote. */
+  readonly kept?: readonly RecordChange[]
+}
+
+export interface CardParts {
+  readonly ledger: MoneyLedger
+  readonly wallets: Wallets
+  readonly quotes: Quotes
+  readonly promotions: Promotions
+  readonly provider: CardProvider
+  readonly now: () => number
+  readonly log: Log
+  /** Told of a purchase whose payment was credited. May reject: it is told again by the record of what is due. */
+  readonly bought?: (nonce: string) => Promise<unknown>
+}
+
+/** Card payments: a quote is promised, the provider takes the money and says so, and the quote is credited once. */
+export class Cards {
+  readonly #ids: QuoteIds
+
+  constructor(private readonly parts: CardParts) {
+    this.#ids = new QuoteIds(parts.ledger)
+  }
+
+  get provider(): CardProvider {
+    return this.parts.provider
+  }
+
+  async open(
+    wish: CardWish,
+  ): Promise<{ readonly quote: CardQuote; readonly session: PaymentSession } | Denied | Refusal> {
+    const { quotes, wallets, provider, ledger, now } = this.parts
+    const { kept = [], purchase, ...given } = wish
+    const { currency, codes, giftMessage } = given
+    const isMail = wish.destinationType === 'email'
+    const destination = isMail ? wish.destination : await wallets.find(wish.destination)
+    const priced = await quotes.ofFiat(currency, wish.amount, codes, isMail ? undefined : destination)
+    if (isRefusal(priced) || isDenied(priced)) return priced
+    const { winc, adjustments, fees, actualPaymentAmount: amount, quotedPaymentAmount: quotedAmount } = priced
+    const quote: CardQuote = {
+      id: await this.#ids.make(),
+      state: 'open',
+      destination,
+      destinationType: wish.destinationType,
+      winc,
+      currency,
+      promotedWinc: String((BigInt(winc) * BigInt(quotedAmount - amount)) / BigInt(quotedAmount)),
+      amount,
+      quotedAmount,
+      expiresMs: now() + quoteLifeMs,
+      codes,
+      adjustments,
+      fees,
+      ...(giftMessage === undefined ? {} : { giftMessage }),
+      ...(purchase === undefined ? {} : { purchase }),
+    }
+    // The quote first: a payment for a quote that nobody knows would have to be sent back.
+    await ledger.commit({
+      transfers: [],
+      records: [{ kind, key: quote.id, value: JSON.stringify(quote), expected: 0 }, begun(quote), ...kept],
+    })
+    const session = await provider.open({ ...given, quoteId: quote.id, amount, expiresMs: quote.expiresMs })
+    return isRefusal(session) ? session : { quote, session }
+  }
+
+  async find(id: string): Promise<CardQuote | undefined> {
+    const stored = await this.parts.ledger.record(kind, id)
+    return stored === undefined ? undefined : read(stored)
+  }
+
+  /** Whether a quote of this name was one of this ledger, kept or not. */
+  isOwn(id: string): Promise<boolean> {
+    return this.#ids.isOwn(id)
+  }
+
+  /** What the provider says has happened. The same event may come often, late, and in any order. */
+  async hear(event: CardEvent): Promise<void> {
+    if (event.kind === 'other') return
+    for (let tries = 0; tries < 20; tries += 1) {
+      const stored = await this.parts.ledger.record(kind, await this.#quoteOf(event))
+      if (stored === undefined) {
+        if (event.kind === 'disputed' && !(await this.#remembered(event))) continue
+        if (event.kind === 'paid' && (await this.#ids.isOwn(event.quoteId)))
+          return this.#sendBack(event.payment)
+        this.parts.log.warn({ event }, 'a card payment belongs to no quote: nothing is credited for it')
+        return
+      }
+      const quote = read(stored)
+      const isDone =
+        event.kind === 'paid'
+          ? await this.#paid(stored, quote, event)
+          : await this.#disputed(stored, quote, event)
+      if (!isDone) continue
+      if (event.kind === 'paid' && quote.purchase !== undefined) await this.#bought(quote.purchase.nonce)
+      return
+    }
+    throw new Error(`the card payment ${event.payment} could not be recorded`)
+  }
+
+  /** The payment is credited whatever comes of the purchase: that is tried again in the background. */
+  async #bought(nonce: string): Promise<void> {
+    try {
+      await this.parts.bought?.(nonce)
+    } catch (error) {
+      this.parts.log.error(
+        { err: error, nonce },
+        'a name that is paid for could not be bought yet: tried again later',
+      )
+    }
+  }
+
+  /** A payment for a quote that was over so long ago that it is not kept any more. */
+  async #sendBack(payment: string): Promise<void> {
+    const { ledger, log } = this.parts
+    if ((await ledger.record(takenKind, payment)) !== undefined) return
+    log.warn({ payment }, 'a card payment is refunded: its quote was over long ago')
+    await this.#refund(payment)
+    const value = JSON.stringify('the quote was over')
+    await ledger.commit({ transfers: [], records: [{ kind: takenKind, key: payment, value }] })
+  }
+
+  /** The provider sends a payment back once, however often it is asked. */
+  async #refund(payment: string): Promise<void> {
+    const sent = await this.parts.provider.refund(payment)
+    if (isRefusal(sent))
+      throw new Error(`the card payment ${payment} could not be sent back: ${sent.message}`)
+  }
+
+  /** Since when quotes were begun that nobody has paid, and that can be removed; undefined: there are none. */
+  async unpaidSinceMs(): Promise<number | undefined> {
+    const overMs = await oldestDueMs(this.parts.ledger, this.parts.now())
+    return overMs === undefined ? undefined : overMs - quoteLifeMs - graceMs
+  }
+
+  /** Removes quotes that nobody has paid, with what belongs to them. Resolves with how many. */
+  forget(also: (quote: BegunQuote) => Promise<readonly RecordChange[]>): Promise<number> {
+    const { ledger, now, provider } = this.parts
+    return forgetBegun(ledger, now(), async (quote) => [
+      ...(await also(quote)),
+      ...((await provider.gone?.(quote.id)) ?? []),
+    ])
+  }
+
+  async #quoteOf({ quoteId, payment }: Exclude<CardEvent, { kind: 'other' }>): Promise<string> {
+    if (quoteId !== '') return quoteId
+    const found = await this.parts.ledger.record(paymentKind, payment)
+    return found === undefined ? '' : (JSON.parse(found.value) as string)
+  }
+
+  /** False where the payment was credited meanwhile: then its quote is known now. */
+  async #remembered({ payment, reason }: CardEvent & { kind: 'disputed' }): Promise<boolean> {
+    const { ledger } = this.parts
+    if (payment === '' || (await ledger.record(takenKind, payment)) !== undefined) return true
+    const uncredited = { kind: paymentKind, key: payment, value: undefined, expected: 0 }
+    const taken = { kind: takenKind, key: payment, value: JSON.stringify(reason), expected: 0 }
+    return !isRejected(await ledger.commit({ transfers: [], records: [uncredited, taken] }))
+  }
+
+  async #paid(stored: LedgerRecord, quote: CardQuote, event: CardEvent & { kind: 'paid' }): Promise<boolean> {
+    const { ledger, now, log, promotions, wallets } = this.parts
+    if (quote.state !== 'open') return true
+    const { payment } = event
+    const taken = await ledger.record(takenKind, payment)
+    if (taken !== undefined) {
+      const next: CardQuote = { ...quote, state: 'disputed', payment, why: JSON.parse(taken.value) as string }
+      return !isRejected(await ledger.commit({ transfers: [], records: ended(stored, next) }))
+    }
+    // What counts is when the card was charged, and not when we heard of it: nobody may have listened meanwhile.
+    const isLate = quote.expiresMs + graceMs < (event.paidMs ?? now())
+    const isOther = event.amount !== quote.amount || event.currency !== quote.currency
+    const { wallet } = await wallets.place(quote.destination)
+    const uses = await promotions.usedBy(quote.codes, quote.id, wallet)
+    if (isLate || isOther || isDenied(uses)) {
+      const why = isLate ? 'the quote was over' : isDenied(uses) ? uses.text : 'it is another amount'
+      log.warn({ quote: quote.id, payment, why }, 'a card payment is refunded')
+      // Asked for before it is written down.
+      await this.#refund(payment)
+      return !isRejected(
+        await ledger.commit({
+          transfers: [],
+          records: ended(stored, { ...quote, state: 'refunded', payment, why }),
+        }),
+      )
+    }
+    const { transfers, records } = await this.#crediting(quote, payment)
+    const named = { kind: paymentKind, key: payment, value: JSON.stringify(quote.id) }
+    const untaken = { kind: takenKind, key: payment, value: undefined, expected: 0 }
+    const paid = ended(stored, { ...quote, state: 'paid', payment })
+    return !isRejected(
+      await ledger.commit({ transfers, records: [...paid, named, untaken, ...uses, ...records] }),
+    )
+  }
+
+  async #crediting(
+    quote: CardQuote,
+    payment: string,
+  ): Promise<{ readonly transfers: readonly MoveOrder[]; readonly records: readonly RecordChange[] }> {
+    const { provider, now, wallets } = this.parts
+    const { id, winc, promotedWinc, destination, destinationType, giftMessage } = quote
+    const isGift = destinationType === 'email'
+    const { wallet, unchanged } = await wallets.place(destination)
+    const credit = isGift ? giftAccount(id) : accountOf(wallet)
+    const about = {
+      type: 'fiat',
+      paymentAmount: String(quote.amount),
+      currencyType: quote.currency,
+      receiptId: id,
+      paymentProvider: provider.name,
+      payment,
+      wincCredited: winc,
+      ...(giftMessage === undefined ? {} : { giftMessage }),
+    }
+    const facts = { kind: 'posted', credit, reference: id, about } as const
+    const paid = BigInt(winc) - BigInt(promotedWinc)
+    const reason = isGift ? 'gifted_payment' : 'payment'
+    const all: MoveOrder[] = [
+      { ...facts, id: `card:${id}`, debit: `source:${provider.name}`, amount: paid, reason },
+      {
+        ...facts,
+        id: `card:${id}:promotion`,
+        debit: 'promotions',
+        amount: BigInt(promotedWinc),
+        reason: 'promotion',
+      },
+    ]
+    const transfers = all.filter(({ amount }) => amount > 0n)
+    const [first] = transfers
+    const gift: Gift = {
+      id,
+      email: destination,
+      winc,
+      state: 'open',
+      createdMs: now(),
+      ...(giftMessage === undefined ? {} : { giftMessage }),
+    }
+    const kept: RecordChange[] = isGift
+      ? [{ kind: giftKind, key: id, value: JSON.stringify(gift), expected: 0 }, ...giftMail(gift)]
+      : first === undefined
+        ? []
+        : [historyRecord(wallet, now(), first.id), ...unchanged]
+    const due = quote.purchase === undefined ? [] : [duePurchase(quote.purchase.nonce)]
+    return { transfers, records: [...kept, ...due, dayRecord(cardDayKind, now(), id)] }
+  }
+
+  /** The card's owner took the money back: so do we, also where the credits are spent. */
+  async #disputed(
+    stored: LedgerRecord,
+    quote: CardQuote,
+    event: CardEvent & { kind: 'disputed' },
+  ): Promise<boolean> {
+    const { ledger, provider, log, wallets } = this.parts
+    if (quote.state === 'disputed' || quote.state === 'refunded') return true
+    log.warn(
+      { quote: quote.id, payment: event.payment, reason: event.reason },
+      'a card payment was taken back',
+    )
+    const next: CardQuote = { ...quote, state: 'disputed', payment: event.payment, why: event.reason }
+    // Told before the payment itself: that one is then not credited.
+    if (quote.state === 'open')
+      return !isRejected(await ledger.commit({ transfers: [], records: ended(stored, next) }))
+    const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
+    const redeemed = gift === undefined ? undefined : (JSON.parse(gift.value) as Gift)
+    const isOpen = redeemed?.state === 'open'
+    const holder =
+      redeemed === undefined
+        ? accountOf(await wallets.find(quote.destination))
+        : isOpen
+          ? giftAccount(quote.id)
+          : accountOf(await wallets.find(redeemed.redeemedBy ?? quote.destination))
+    const transfer: MoveOrder = {
+      id: `chargeback:${quote.id}`,
+      kind: 'posted',
+      debit: holder,
+      credit: `source:${provider.name}`,
+      amount: BigInt(quote.winc),
+      reason: 'chargeback',
+      reference: quote.id,
+      mayOverdraw: true,
+    }
+    const records = [changed(stored, next)]
+    if (isOpen && gift !== undefined)
+      records.push({
+        ...gift,
+        value: JSON.stringify({ ...redeemed, state: 'withdrawn' }),
+        expected: gift.version,
+      } as RecordChange)
+    return !isRejected(await ledger.commit({ transfers: [transfer], records }))
+  }
+}
+
+function read(stored: LedgerRecord): CardQuote {
+  return JSON.parse(stored.value) as CardQuote
+}
+
+/** What became of a quote that was open. */
+function ended(stored: LedgerRecord, next: CardQuote): readonly RecordChange[] {
+  return [changed(stored, next), begunNoMore(next)]
+}
+
+function changed({ key, version }: LedgerRecord, next: CardQuote): RecordChange {
+  return { kind, key, value: JSON.stringify(next), expected: version }
+}

@@ -1,0 +1,198 @@
+import type { Stripe } from 'stripe'
+import { expected } from '../../format/bug.js'
+import { type Refusal, refuse } from '../../format/refusal.js'
+import type {
+  CardEvent,
+  CardPage,
+  CardProvider,
+  CardTaken,
+  PaymentSession,
+  SessionWish,
+} from './card-provider.js'
+
+export interface StripeOptions {
+  readonly secretKey: string
+  readonly webhookSecret: string
+  /** Another server that speaks the same interface: for tests. */
+  readonly apiUrl?: string
+}
+
+const name = 'Credits'
+const pageMax = 100
+
+/** Cards by Stripe. The library is loaded at the first use: it takes some MB, and most programs have no key. */
+export class StripeCards implements CardProvider {
+  readonly name = 'stripe'
+  #client: Promise<Stripe> | undefined
+
+  constructor(private readonly options: StripeOptions) {}
+
+  async open(wish: SessionWish): Promise<PaymentSession | Refusal> {
+    return this.#asked(async (stripe) => {
+      const { quoteId, amount, currency } = wish
+      const metadata = { topUpQuoteId: quoteId }
+      if (wish.method === 'payment-intent') {
+        const intent = await stripe.paymentIntents.create(
+          { amount, currency, metadata },
+          { idempotencyKey: quoteId },
+        )
+        return { id: intent.id, url: null, client_secret: intent.client_secret }
+      }
+      const session = await stripe.checkout.sessions.create(sessionOf(wish, metadata), {
+        idempotencyKey: quoteId,
+      })
+      return { id: session.id, url: session.url, client_secret: session.client_secret }
+    })
+  }
+
+  async read(body: Uint8Array, signature: string): Promise<CardEvent | undefined> {
+    const stripe = await this.#stripe()
+    let event: Stripe.Event
+    try {
+      event = stripe.webhooks.constructEvent(Buffer.from(body), signature, this.options.webhookSecret)
+    } catch (error) {
+      // A signature of nobody, one that is too old, or a body that is no event.
+      expected(error)
+      return undefined
+    }
+    return eventOf(event)
+  }
+
+  async since(ms: number, after: string | undefined): Promise<CardPage<CardEvent> | Refusal> {
+    return this.#asked(async (stripe) => {
+      const types = ['payment_intent.succeeded', 'charge.dispute.created']
+      const created = { gte: Math.floor(ms / 1000) }
+      return pageOf(await stripe.events.list({ created, types, ...pageAt(after) }), eventOf)
+    })
+  }
+
+  async taken(
+    fromMs: number,
+    toMs: number,
+    after: string | undefined,
+  ): Promise<CardPage<CardTaken> | Refusal> {
+    return this.#asked(async (stripe) => {
+      const created = { gte: Math.floor(fromMs / 1000), lt: Math.ceil(toMs / 1000) }
+      const expand = ['data.latest_charge']
+      const list = await stripe.paymentIntents.list({ created, expand, ...pageAt(after) })
+      const { entries, ...rest } = pageOf(list, takenOf)
+      return { entries: entries.filter((one) => one !== undefined), ...rest }
+    })
+  }
+
+  async find(payment: string): Promise<CardTaken | undefined | Refusal> {
+    return this.#asked(async (stripe) => {
+      try {
+        return takenOf(await stripe.paymentIntents.retrieve(payment, { expand: ['latest_charge'] }))
+      } catch (error) {
+        if ((error as { readonly statusCode?: unknown }).statusCode === 404) return undefined
+        throw error
+      }
+    })
+  }
+
+  async refund(payment: string): Promise<true | Refusal> {
+    return this.#asked(async (stripe) => {
+      await stripe.refunds.create({ payment_intent: payment }, { idempotencyKey: `refund-${payment}` })
+      return true as const
+    })
+  }
+
+  async #asked<T>(ask: (stripe: Stripe) => Promise<T>): Promise<T | Refusal> {
+    try {
+      return await ask(await this.#stripe())
+    } catch (error) {
+      return refuse('upstream', 'upstream', `Stripe: ${expected(error).message}`)
+    }
+  }
+
+  async #stripe(): Promise<Stripe> {
+    this.#client ??= import('stripe').then(({ Stripe: Client }) => {
+      const { secretKey, apiUrl } = this.options
+      const url = apiUrl === undefined ? undefined : new URL(apiUrl)
+      const place =
+        url === undefined
+          ? {}
+          : {
+              host: url.hostname,
+              port: url.port,
+              protocol: url.protocol === 'http:' ? ('http' as const) : ('https' as const),
+            }
+      return new Client(secretKey, { maxNetworkRetries: 2, timeout: 20_000, telemetry: false, ...place })
+    })
+    return this.#client
+  }
+}
+
+function pageAt(after: string | undefined): Stripe.PaginationParams {
+  return { limit: pageMax, ...(after === undefined ? {} : { starting_after: after }) }
+}
+
+function pageOf<Told extends { readonly id: string }, Entry>(
+  { data, has_more: hasMore }: Stripe.ApiList<Told>,
+  entryOf: (told: Told) => Entry,
+): CardPage<Entry> {
+  // The library believes every answer that has no error in it.
+  if (!Array.isArray(data)) throw new Error('the answer is no list')
+  const last = hasMore ? data.at(-1)?.id : undefined
+  return { entries: data.map(entryOf), ...(last === undefined ? {} : { next: last }) }
+}
+
+/** Undefined where nothing was paid. */
+function takenOf(intent: Stripe.PaymentIntent): CardTaken | undefined {
+  const { id, status, metadata, amount_received: amount, currency, created, latest_charge: last } = intent
+  if (status !== 'succeeded') return undefined
+  const charge = typeof last === 'object' && last !== null ? last : undefined
+  return {
+    payment: id,
+    quoteId: metadata.topUpQuoteId ?? '',
+    amount,
+    currency,
+    paidMs: (charge?.created ?? created) * 1000,
+    isRefunded: charge?.refunded === true,
+    isDisputed: charge?.disputed === true,
+  }
+}
+
+function sessionOf(wish: SessionWish, metadata: Record<string, string>): Stripe.Checkout.SessionCreateParams {
+  const { currency, amount, uiMode, successUrl, cancelUrl, returnUrl, expiresMs } = wish
+  const common: Stripe.Checkout.SessionCreateParams = {
+    mode: 'payment',
+    line_items: [{ quantity: 1, price_data: { currency, unit_amount: amount, product_data: { name } } }],
+    payment_intent_data: { metadata },
+    metadata,
+    expires_at: Math.ceil(expiresMs / 1000) + 60,
+  }
+  if (uiMode === 'embedded') {
+    const back =
+      returnUrl === undefined ? { redirect_on_completion: 'never' as const } : { return_url: returnUrl }
+    return { ...common, ui_mode: 'embedded_page', ...back }
+  }
+  return {
+    ...common,
+    success_url: successUrl ?? 'https://stripe.com',
+    ...(cancelUrl === undefined ? {} : { cancel_url: cancelUrl }),
+  }
+}
+
+function eventOf(event: Stripe.Event): CardEvent {
+  if (event.type === 'payment_intent.succeeded') {
+    const { id, metadata, amount_received: amount, currency } = event.data.object
+    const { topUpQuoteId } = metadata
+    return topUpQuoteId === undefined
+      ? { kind: 'other' }
+      : { kind: 'paid', quoteId: topUpQuoteId, payment: id, amount, currency, ...paidAt(event.created) }
+  }
+  if (event.type === 'charge.dispute.created') {
+    const { metadata, payment_intent: intent, reason } = event.data.object
+    const payment = typeof intent === 'string' ? intent : (intent?.id ?? '')
+    const quoteId = metadata.topUpQuoteId ?? ''
+    return { kind: 'disputed', quoteId, payment, reason }
+  }
+  return { kind: 'other' }
+}
+
+/** The event is made when the payment succeeds. */
+function paidAt(created: unknown): { readonly paidMs?: number } {
+  return typeof created === 'number' ? { paidMs: created * 1000 } : {}
+}

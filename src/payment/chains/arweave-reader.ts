@@ -1,0 +1,54 @@
+import type { Chain } from '../../chain/chain.js'
+import { encodeBase64url } from '../../format/base64url.js'
+import { parseId } from '../../format/id.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { Transaction } from '../../format/transaction.js'
+import { normalizedAddress } from '../../proof/address.js'
+import { type ChainReader, depthsOf, type NoPayment, type SeenPayment } from './seen-payment.js'
+
+const destinationTag = 'Turbo-Credit-Destination-Address'
+
+/** Payments in AR. Ids and signatures of transactions are checked here, so a node cannot make one up. */
+export class ArweaveReader implements ChainReader {
+  readonly chain = 'arweave'
+  readonly tokens = ['arweave'] as const
+
+  constructor(
+    private readonly nodes: Pick<Chain, 'transaction' | 'pendingTransaction' | 'transactionStatus'>,
+    private readonly confirmations: number,
+  ) {}
+
+  async find(_token: string, text: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal> {
+    const id = parseId(text)
+    if (id === undefined) return 'unknown'
+    const status = await this.nodes.transactionStatus(id)
+    if (isRefusal(status)) return status.refused === 'unknown' ? 'unknown' : status
+    const isMined = status.kind === 'mined'
+    const found = await (isMined ? this.nodes.transaction(id) : this.nodes.pendingTransaction(id))
+    if (isRefusal(found)) return found.refused === 'unknown' ? 'unknown' : found
+    const depths = depthsOf(isMined ? status.confirmations : 0, this.confirmations)
+    return { ...paymentIn(found), ...depths, ...(isMined ? { height: status.height } : {}) }
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+}
+
+function paymentIn({
+  id,
+  owner,
+  target,
+  quantity,
+  tags,
+}: Transaction): Omit<SeenPayment, 'isFinal' | 'isSettled'> {
+  const named = tags.find((tag) => Buffer.from(tag.name).toString() === destinationTag)
+  const destination = named === undefined ? {} : { destination: Buffer.from(named.value).toString() }
+  return {
+    id,
+    quantity,
+    sender: normalizedAddress(owner),
+    recipient: encodeBase64url(target),
+    ...destination,
+  }
+}

@@ -1,0 +1,39 @@
+import type { Clock } from '../../actor/clock.js'
+import type { Chain } from '../../chain/chain.js'
+import type { TokenWord } from '../prices/rates.js'
+import { ArweaveReader } from './arweave-reader.js'
+import { EvmReader } from './evm-reader.js'
+import { KyveReader } from './kyve-reader.js'
+import type { ChainReader } from './seen-payment.js'
+import { SolanaReader } from './solana-reader.js'
+
+/** Which chains are read. Plain: it is cloned into a thread. */
+export interface ReaderOptions {
+  readonly arweaveDepth: number
+  readonly evm: readonly {
+    readonly chain: string
+    readonly url: string
+    readonly coins: readonly TokenWord[]
+    readonly contracts: Readonly<Partial<Record<TokenWord, string>>>
+    readonly confirmations: number
+  }[]
+  readonly solana?: {
+    readonly url: string
+    readonly wallet: string
+    readonly mints: Readonly<Partial<Record<TokenWord, string>>>
+  }
+  readonly kyve?: { readonly url: string }
+}
+
+/** An answer of a node; it is asked again later. */
+const limitMs = 10_000
+
+export function chainReaders(options: ReaderOptions, nodes: Chain, clock: Clock): ChainReader[] {
+  const { arweaveDepth, evm, solana, kyve } = options
+  return [
+    new ArweaveReader(nodes, arweaveDepth),
+    ...evm.map((one) => new EvmReader({ ...one, limitMs }, clock)),
+    ...(solana === undefined ? [] : [new SolanaReader({ ...solana, limitMs }, clock)]),
+    ...(kyve === undefined ? [] : [new KyveReader({ ...kyve, limitMs }, clock)]),
+  ]
+}

@@ -1,0 +1,50 @@
+import type { Refusal } from '../../format/refusal.js'
+import type { TokenWord } from '../prices/rates.js'
+
+/** A payment to the service as its chain has it. */
+export interface SeenPayment {
+  readonly id: string
+  /** In the token's smallest unit. */
+  readonly quantity: bigint
+  readonly sender: string
+  readonly recipient: string
+  /** Whom it is for, where the sender says that it is not for himself. */
+  readonly destination?: string
+  /** Enough blocks are on top of it. */
+  readonly isFinal: boolean
+  /** So many are on top that it is not looked at any more. */
+  readonly isSettled: boolean
+  readonly height?: number
+}
+
+/** What is wrong with a transaction, for the client: it will never be a payment. */
+export interface NoPayment {
+  readonly wrong: string
+}
+
+/** One chain, and what its tokens are called. */
+export interface ChainReader {
+  readonly chain: string
+  readonly tokens: readonly TokenWord[]
+  /** `unknown`: the chain has no such transaction (yet). Refusals: the chain could not be asked. Never rejects but for bugs. */
+  find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal>
+  close(): Promise<void>
+}
+
+/** What a chain must know: where payments go, and when they count. */
+export interface Depths {
+  /** Blocks that a payment is deep, its own counted, until it is credited. */
+  readonly confirmations: number
+}
+
+/** Deeper than twice what counts, a payment is not looked at again. */
+export function depthsOf(confirmations: number, wanted: number): Pick<SeenPayment, 'isFinal' | 'isSettled'> {
+  return { isFinal: confirmations >= wanted, isSettled: confirmations >= wanted * 2 }
+}
+
+/** A text that says whom a payment is for, as wallets of several chains carry it. */
+const destinationShape = /turboCreditDestinationAddress=([\w-]{1,128})/
+
+export function destinationIn(text: string): string | undefined {
+  return destinationShape.exec(text)?.[1]
+}

@@ -1,0 +1,69 @@
+import { isRefusal } from '../../format/refusal.js'
+import { addressKind } from '../books/wallets.js'
+import { type Call, type CallRoute, type ServiceAnswer, words } from '../calls/call.js'
+import type { TopUp, TopUps } from './topups.js'
+
+const bodyMax = 4096
+
+/** Payments on chains, told of by those who made them. */
+export function topUpRoutes(topUps: TopUps): CallRoute[] {
+  return ['/v1/account/balance/{token}', '/account/balance/{token}'].map((path) => ({
+    path,
+    summary: 'Tells of a payment on a chain',
+    statuses: [200, 202, 400, 403, 404],
+    method: 'POST',
+    bodyMax,
+    answer: (call) => submitAnswer(topUps, call),
+  }))
+}
+
+async function submitAnswer(topUps: TopUps, { path: [token = ''], body }: Call): Promise<ServiceAnswer> {
+  const word = token.toLowerCase()
+  if (!topUps.supports(word)) return words(400, 'Token not supported')
+  const given = readBody(body)
+  if (given === undefined) return words(400, 'Invalid JSON in request body')
+  const { tx_id: id } = given
+  if (typeof id !== 'string' || id === '' || id.length > 128)
+    return words(400, 'Missing tx_id in request body')
+  const outcome = await topUps.submit(word, id)
+  if (isRefusal(outcome)) return words(503, 'The chain could not be asked: try again')
+  if ('status' in outcome) return words(outcome.status, outcome.text)
+  const { topUp, isNew } = outcome
+  const shown = transactionView(topUp)
+  if (topUp.state === 'credited') {
+    const message = isNew ? 'Transaction credited' : 'Transaction already credited'
+    return { status: 200, json: { creditedTransaction: shown, message } }
+  }
+  if (topUp.state === 'pending') {
+    const message = isNew ? 'Transaction pending' : 'Transaction already pending'
+    return { status: 202, json: { pendingTransaction: shown, message } }
+  }
+  return { status: 400, json: { failedTransaction: shown, message: 'Transaction has already failed!' } }
+}
+
+function readBody(body: Uint8Array): { readonly tx_id?: unknown } | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(body).toString())
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+function transactionView(topUp: TopUp): object {
+  const { id, token, quantity, winc, destination, sender, height, createdMs, state, why } = topUp
+  return {
+    transactionId: id,
+    tokenType: token,
+    transactionQuantity: quantity,
+    winstonCreditAmount: winc,
+    destinationAddress: destination,
+    destinationAddressType: addressKind(destination) ?? token,
+    transactionSenderAddress: sender,
+    createdDate: new Date(createdMs).toISOString(),
+    adjustments: [],
+    ...(height === undefined ? {} : { blockHeight: height }),
+    ...(state === 'failed' ? { failedReason: why ?? '' } : {}),
+  }
+}

@@ -1,0 +1,304 @@
+import type { Log } from '../../actor/log.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { isRejected, type LedgerRecord, type MoneyLedger, type RecordChange } from '../../ledger/port.js'
+import type { MoveOrder } from '../../ledger/transfer.js'
+import { historyRecord } from '../books/accounts.js'
+import { dayRecord, topUpDayKind } from '../books/days.js'
+import { accountOf, addressKind, spelled, type Wallets } from '../books/wallets.js'
+import { isDenied } from '../port.js'
+import type { Quotes } from '../prices/quotes.js'
+import type { TokenWord } from '../prices/rates.js'
+import type { ChainReader, SeenPayment } from './seen-payment.js'
+
+/** A payment on a chain, from when it was first told of. */
+export interface TopUp {
+  readonly state: 'pending' | 'credited' | 'failed'
+  readonly chain: string
+  readonly token: TokenWord
+  readonly id: string
+  readonly quantity: string
+  readonly winc: string
+  readonly usdEquivalent: string
+  readonly sender: string
+  readonly destination: string
+  readonly createdMs: number
+  readonly height?: number
+  /** How often it was credited: after a reorganization that took it away it may come again. */
+  readonly credits: number
+  readonly why?: string
+  /** Since when no node knows it. */
+  readonly missingMs?: number
+}
+
+/** What becomes of a payment that was told of. */
+export type TopUpOutcome =
+  | { readonly topUp: TopUp; readonly isNew: boolean }
+  | { readonly status: 400 | 403 | 404; readonly text: string }
+  | Refusal
+
+export interface TopUpParts {
+  readonly ledger: MoneyLedger
+  readonly wallets: Wallets
+  readonly quotes: Quotes
+  readonly readers: readonly ChainReader[]
+  /** Token to the address that is paid. */
+  readonly addresses: Readonly<Record<string, string>>
+  /** Senders whose payments are not taken. */
+  readonly excluded: ReadonlySet<string>
+  readonly now: () => number
+  readonly log: Log
+  /** A credited payment that no node knows for so long was lost by its chain: a node that lags behind must not look like that. */
+  readonly lostMs: number
+}
+
+const kind = 'topup'
+/** Those that are still looked at: pending, or credited but not deep enough to stay for sure. */
+const watchedKind = 'topup-watched'
+/** So long a payment that no node knows is waited for. */
+const awaitedMs = 24 * 3600_000
+const watchedMax = 500
+
+/** Payments on chains: told of by clients, credited once when they are deep enough, taken back where their chain loses them. */
+export class TopUps {
+  readonly #readers = new Map<TokenWord, ChainReader>()
+
+  constructor(private readonly parts: TopUpParts) {
+    for (const reader of parts.readers) for (const token of reader.tokens) this.#readers.set(token, reader)
+  }
+
+  supports(token: string): token is TokenWord {
+    return this.#readers.has(token as TokenWord) && this.parts.addresses[token] !== undefined
+  }
+
+  /** A client says that it has paid. The same payment may be told of any number of times, by several at once. */
+  async submit(token: TokenWord, id: string): Promise<TopUpOutcome> {
+    const reader = this.#reader(token)
+    const key = keyOf(reader.chain, id)
+    const before = await this.parts.ledger.record(kind, key)
+    if (before !== undefined) {
+      const topUp = await this.#look(before)
+      return { topUp, isNew: read(before).state !== topUp.state }
+    }
+    const seen = await reader.find(token, id)
+    if (seen === 'unknown') return { status: 404, text: 'Transaction not found' }
+    if (isRefusal(seen)) return seen
+    if ('wrong' in seen) return { status: 400, text: seen.wrong }
+    const made = await this.#first(token, reader.chain, id, seen)
+    if (!('state' in made)) return made
+    const change = { kind, key, value: JSON.stringify(made), expected: 0 }
+    const watched = { kind: watchedKind, key, value: '1' }
+    const outcome = await this.parts.ledger.commit({ transfers: [], records: [change, watched] })
+    // Somebody else has told of it at the same time.
+    const isFirst = !isRejected(outcome)
+    const stored = await this.parts.ledger.record(kind, key)
+    if (stored === undefined) throw new Error(`the payment ${key} is not kept`)
+    return { topUp: await this.#settle(stored, seen), isNew: isFirst }
+  }
+
+  /** Looks at every payment that may still change. Resolves with how many did. */
+  async recheck(): Promise<number> {
+    let changed = 0
+    let after = ''
+    for (;;) {
+      const page = await this.parts.ledger.records(watchedKind, '', after, watchedMax)
+      for (const { key } of page) {
+        const stored = await this.parts.ledger.record(kind, key)
+        if (stored !== undefined && (await this.#look(stored)).state !== read(stored).state) changed += 1
+      }
+      const last = page.at(-1)
+      if (last === undefined || page.length < watchedMax) return changed
+      after = last.key
+    }
+  }
+
+  /** Asks the chain again for a payment that was credited: what differs now, or undefined where it is as it was. */
+  async compare(key: string): Promise<string | Refusal | undefined> {
+    const stored = await this.parts.ledger.record(kind, key)
+    if (stored === undefined) return 'credited, and not kept'
+    const { state, token, id, quantity, sender } = read(stored)
+    // It was taken back since: the other way round it is looked at all the time.
+    if (state !== 'credited') return undefined
+    const seen = await this.#readers.get(token)?.find(token, id)
+    if (seen === undefined) return `nobody reads payments in ${token} any more`
+    if (seen === 'unknown') return 'credited here, and its chain does not know it'
+    if (isRefusal(seen)) return seen
+    if ('wrong' in seen) return `credited here, and its chain says: ${seen.wrong}`
+    if (seen.recipient !== spelled(this.parts.addresses[token] ?? ''))
+      return 'credited here, and paid to another address'
+    if (String(seen.quantity) !== quantity) return `${seen.quantity} on its chain, ${quantity} here`
+    return seen.sender === sender ? undefined : `sent by ${seen.sender} on its chain, by ${sender} here`
+  }
+
+  #reader(token: TokenWord): ChainReader {
+    const reader = this.#readers.get(token)
+    if (reader === undefined) throw new Error(`nobody reads payments in ${token}`)
+    return reader
+  }
+
+  async #first(
+    token: TokenWord,
+    chain: string,
+    id: string,
+    { quantity, sender, recipient, destination, height }: SeenPayment,
+  ): Promise<TopUp | Exclude<TopUpOutcome, { readonly topUp: TopUp }>> {
+    const { addresses, excluded, quotes, wallets, now } = this.parts
+    if (recipient !== spelled(addresses[token] ?? ''))
+      return { status: 400, text: `Payment transaction '${id}' was not sent to the address of this service` }
+    if (quantity < 1n) return { status: 400, text: 'Transaction quantity must be greater than 0' }
+    if (excluded.has(sender)) {
+      const text = `Payment transaction '${id}' has sender that is on the excluded address list: '${sender}'`
+      return { status: 403, text }
+    }
+    const quote = await quotes.ofToken(token, quantity)
+    if (isRefusal(quote)) return quote
+    if (isDenied(quote)) return { status: 400, text: quote.text }
+    const isAimed = destination !== undefined && addressKind(destination) !== undefined
+    const wallet = await wallets.find(isAimed ? destination : sender)
+    return {
+      state: 'pending',
+      chain,
+      token,
+      id,
+      quantity: String(quantity),
+      winc: quote.winc,
+      usdEquivalent: quote.usdEquivalent,
+      sender,
+      destination: wallet,
+      createdMs: now(),
+      credits: 0,
+      ...(height === undefined ? {} : { height }),
+    }
+  }
+
+  /** Looks at the chain again, and does what follows from it. */
+  async #look(stored: LedgerRecord): Promise<TopUp> {
+    const topUp = read(stored)
+    if (topUp.state === 'failed') return topUp
+    const watched = await this.parts.ledger.record(watchedKind, stored.key)
+    // Not looked at any more: another look may have ended it since this one read it.
+    if (watched === undefined) return read((await this.parts.ledger.record(kind, stored.key)) ?? stored)
+    const seen = await this.#reader(topUp.token).find(topUp.token, topUp.id)
+    // Nothing follows from silence.
+    if (seen !== 'unknown' && isRefusal(seen)) return topUp
+    if (seen === 'unknown') {
+      if (topUp.state === 'credited') return this.#missing(stored, topUp)
+      if (this.parts.now() - topUp.createdMs < awaitedMs) return topUp
+      return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' }, [])
+    }
+    if ('wrong' in seen) {
+      if (topUp.state === 'credited') return this.#reverse(stored, topUp)
+      return this.#replace(stored, { ...topUp, state: 'failed', why: seen.wrong }, [])
+    }
+    return this.#settle(stored, seen)
+  }
+
+  async #settle(stored: LedgerRecord, seen: SeenPayment): Promise<TopUp> {
+    const topUp = read(stored)
+    const { winc, token, quantity, usdEquivalent, sender, id, chain } = topUp
+    if (topUp.state === 'credited') {
+      if (topUp.missingMs !== undefined) return this.#replace(stored, found(topUp), [])
+      if (seen.isSettled) await this.parts.ledger.commit({ transfers: [], records: [unwatched(stored.key)] })
+      return topUp
+    }
+    if (topUp.state === 'failed' || !seen.isFinal) return topUp
+    const { wallet: destination, unchanged } = await this.parts.wallets.place(topUp.destination)
+    const height = seen.height === undefined ? {} : { height: seen.height }
+    const about = {
+      type: 'crypto',
+      tokenType: token,
+      tokenQuantity: quantity,
+      usdEquivalent,
+      senderAddress: sender,
+      blockHeight: seen.height === undefined ? '' : String(seen.height),
+    }
+    const transfer: MoveOrder = {
+      id: `topup:${stored.key}:${topUp.credits}`,
+      kind: 'posted',
+      debit: `source:${chain}`,
+      credit: accountOf(destination),
+      amount: BigInt(winc),
+      reason: 'crypto_payment',
+      reference: id,
+      about,
+    }
+    const credited: TopUp = {
+      ...topUp,
+      destination,
+      state: 'credited',
+      ...height,
+      credits: topUp.credits + 1,
+    }
+    const extra = [
+      historyRecord(destination, this.parts.now(), transfer.id),
+      dayRecord(topUpDayKind, this.parts.now(), stored.key),
+      ...unchanged,
+    ]
+    return this.#replace(
+      stored,
+      credited,
+      [transfer],
+      seen.isSettled ? [...extra, unwatched(stored.key)] : extra,
+    )
+  }
+
+  async #missing(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
+    const missingMs = topUp.missingMs ?? this.parts.now()
+    if (this.parts.now() - missingMs >= this.parts.lostMs) return this.#reverse(stored, found(topUp))
+    return topUp.missingMs === undefined ? this.#replace(stored, { ...topUp, missingMs }, []) : topUp
+  }
+
+  /** The chain does not have it any more: what was credited is taken back, also where it was spent. */
+  async #reverse(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
+    const { winc, chain, id, credits } = topUp
+    // Its key may have taken the credits over since.
+    const destination = await this.parts.wallets.find(topUp.destination)
+    const transfer: MoveOrder = {
+      id: `topup-reversed:${stored.key}:${credits}`,
+      kind: 'posted',
+      debit: accountOf(destination),
+      credit: `source:${chain}`,
+      amount: BigInt(winc),
+      reason: 'reorganization',
+      reference: id,
+      mayOverdraw: true,
+    }
+    this.parts.log.warn(
+      { chain, transaction: id, winc, destination },
+      'a payment was taken back: its chain lost it',
+    )
+    return this.#replace(stored, { ...topUp, state: 'pending', createdMs: this.parts.now() }, [transfer])
+  }
+
+  async #replace(
+    stored: LedgerRecord,
+    next: TopUp,
+    transfers: readonly MoveOrder[],
+    extra: readonly RecordChange[] = [],
+  ): Promise<TopUp> {
+    const { key, version } = stored
+    const change = { kind, key, value: JSON.stringify(next), expected: version }
+    const ending = next.state === 'failed' ? [unwatched(key)] : []
+    const outcome = await this.parts.ledger.commit({ transfers, records: [change, ...extra, ...ending] })
+    if (!isRejected(outcome)) return next
+    // Another look was faster: what it has written counts.
+    const now = await this.parts.ledger.record(kind, key)
+    return now === undefined ? next : read(now)
+  }
+}
+
+function keyOf(chain: string, id: string): string {
+  // Hashes of EVM chains and of Cosmos are hexadecimal, in any case of letters.
+  return `${chain}:${id.startsWith('0x') || chain === 'kyve' ? id.toLowerCase() : id}`
+}
+
+function found({ missingMs, ...topUp }: TopUp): TopUp {
+  return topUp
+}
+
+function unwatched(key: string): RecordChange {
+  return { kind: watchedKind, key, value: undefined }
+}
+
+function read(record: LedgerRecord): TopUp {
+  return JSON.parse(record.value) as TopUp
+}

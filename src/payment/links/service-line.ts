@@ -1,0 +1,49 @@
+import type { MessagePort } from 'node:worker_threads'
+import { addressOf } from '../../actor/address.js'
+import type { Clock } from '../../actor/clock.js'
+import type { CreditsPort, UsdcPort } from '../port.js'
+import {
+  type CreditsReply,
+  type CreditsRequest,
+  embeddedCredits,
+  RemoteCredits,
+  RemoteUsdc,
+  usdcBy,
+} from './protocol.js'
+
+/** An uploader is told within a second that nobody can be asked. */
+const limitMs = 800
+/** Longer than any settlement is waited for. */
+const settleMs = 75_000
+
+/** Where a payment service is asked: elsewhere over HTTP, by messages in this program, or nowhere. */
+export interface ServiceLineOptions {
+  readonly credits?: { readonly url: string; readonly secret: string }
+  readonly creditsPort?: MessagePort
+  /** Messages under way at most. */
+  readonly mailboxMax: number
+}
+
+/** A line of another service to the payment service. */
+export interface ServiceLine {
+  readonly credits?: CreditsPort
+  readonly usdc?: UsdcPort
+  close(): Promise<void>
+}
+
+/** The line that the options say; without `credits` and `usdc` where there is no payment service. */
+export function paymentServiceLine(options: ServiceLineOptions, clock: Clock): ServiceLine {
+  const { credits: elsewhere, creditsPort, mailboxMax } = options
+  if (elsewhere !== undefined) {
+    const credits = new RemoteCredits({ ...elsewhere, limitMs, connectionsMax: 64 }, clock)
+    const usdc = new RemoteUsdc({ ...elsewhere, limitMs, settleMs, connectionsMax: 64 }, clock)
+    const close = async (): Promise<void> => {
+      await Promise.all([credits.close(), usdc.close()])
+    }
+    return { credits, usdc: usdcBy((request) => usdc.ask(request)), close }
+  }
+  const close = async (): Promise<void> => undefined
+  if (creditsPort === undefined) return { close }
+  const thread = addressOf<CreditsRequest, CreditsReply>(creditsPort, mailboxMax)
+  return { credits: embeddedCredits(thread), usdc: usdcBy((request) => thread.ask(request)), close }
+}

@@ -1,0 +1,114 @@
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import type { SourceRates } from './price-sources.js'
+import { type Asset, assets, currencies, type Rates } from './rates.js'
+
+/** Prices that are so many times each other contradict each other. */
+const farMax = 2n
+/** One answer moves a price by a quarter at most: what is true is said again a minute later. */
+const stepParts = 4n
+
+/** What sources say together. `isWitnessed`: two or more of them say every price of tokens. */
+export interface Agreed {
+  readonly rates: Rates
+  readonly isWitnessed: boolean
+}
+
+function areFar(one: bigint, two: bigint): boolean {
+  return one > two * farMax || two > one * farMax
+}
+
+/** True where any price is far from what it was. */
+export function isFar(before: Rates, now: Rates): boolean {
+  return (
+    assets.some((asset) => areFar(before.usd[asset], now.usd[asset])) ||
+    currencies.some((currency) => areFar(before.perUsd[currency], now.perUsd[currency]))
+  )
+}
+
+/** The prices as far as one step brings them. */
+export function stepped(before: Rates, now: Rates): Rates {
+  const step = (from: bigint, to: bigint): bigint => {
+    const [least, most] = [from - from / stepParts, from + from / stepParts]
+    if (to < least) return least
+    return to > most ? most : to
+  }
+  return mapped(
+    (asset) => step(before.usd[asset], now.usd[asset]),
+    (currency) => step(before.perUsd[currency], now.perUsd[currency]),
+  )
+}
+
+function mapped(
+  usd: (asset: Asset) => bigint,
+  perUsd: (currency: (typeof currencies)[number]) => bigint,
+): Rates {
+  return {
+    usd: Object.fromEntries(assets.map((asset) => [asset, usd(asset)])) as Rates['usd'],
+    perUsd: Object.fromEntries(currencies.map((one) => [one, perUsd(one)])) as Rates['perUsd'],
+  }
+}
+
+function middle(values: readonly bigint[]): bigint {
+  const sorted = [...values].sort((one, two) => (one < two ? -1 : 1))
+  const at = sorted.length >> 1
+  const [low = 0n, high = 0n] = [sorted[at - 1], sorted[at]]
+  return sorted.length % 2 === 1 ? high : (low + high) / 2n
+}
+
+/**
+ * One price out of what sources say. `able`: how many of them should say it. Of three, one may lie, be wrong or be silent. Of
+ * two, one may be silent where the other says what is near what was true before; where both speak and contradict each other, the
+ * one near that is right, and without it nobody knows which.
+ */
+function oneOf(said: readonly bigint[], able: number, before: bigint | undefined): bigint | Refusal {
+  const isNear = (value: bigint): boolean => before !== undefined && !areFar(value, before)
+  const few = refuse('upstream', 'upstream', 'too few sources of prices have answered')
+  if (said.length === 0) return few
+  if (said.length * 2 <= able) {
+    const [only = 0n] = said
+    // Without anything to compare with, it is as good as the only source of an operator who names one.
+    return able === 2 && (before === undefined || isNear(only)) ? only : few
+  }
+  const [one = 0n, two = 0n] = said
+  if (said.length === 2 && areFar(one, two)) {
+    const near = said.filter(isNear)
+    return near.length === 1
+      ? middle(near)
+      : refuse('upstream', 'upstream', 'sources of prices contradict each other')
+  }
+  return middle(said)
+}
+
+/** What sources say together, or why that is nothing. `able`: the assets that each of them should know. */
+export function together(
+  said: readonly (SourceRates | undefined)[],
+  able: readonly (readonly Asset[])[],
+  before: Rates | undefined,
+): Agreed | Refusal {
+  let failure: Refusal | undefined
+  let isWitnessed = true
+  const take = (
+    values: readonly (bigint | undefined)[],
+    ableCount: number,
+    was: bigint | undefined,
+  ): bigint => {
+    const found = values.filter((value) => value !== undefined)
+    const price = oneOf(found, ableCount, was)
+    if (isRefusal(price)) failure ??= price
+    return isRefusal(price) ? 0n : price
+  }
+  const rates = mapped(
+    (asset) => {
+      const values = said.map((one) => one?.usd[asset])
+      if (values.filter((value) => value !== undefined).length < 2) isWitnessed = false
+      return take(values, able.filter((list) => list.includes(asset)).length, before?.usd[asset])
+    },
+    (currency) =>
+      take(
+        said.map((one) => one?.perUsd[currency]),
+        said.length,
+        before?.perUsd[currency],
+      ),
+  )
+  return failure ?? { rates, isWitnessed }
+}

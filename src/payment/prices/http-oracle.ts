@@ -1,0 +1,156 @@
+import { Backoff } from '../../actor/backoff.js'
+import type { Clock, Timer } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
+import { JsonPeer } from '../../admission/json-peer.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { isFar, stepped, together } from './agreement.js'
+import { isPlausible, type Oracle } from './oracle.js'
+import { dialectOf, type SourceRates } from './price-sources.js'
+import type { Rates } from './rates.js'
+
+export interface HttpOracleOptions {
+  /** Sources of prices (price-sources.ts says which dialects are spoken). */
+  readonly urls: readonly string[]
+  readonly askEveryMs: number
+  /** Prices older than this are none. */
+  readonly staleMs: number
+  readonly limitMs: number
+}
+
+/** Where the last prices are kept over restarts: they say whether the first of a new start can be right. */
+export interface OracleMemory {
+  read(): Promise<Rates | undefined>
+  write(rates: Rates): Promise<void>
+}
+
+/** A jump that sources go on saying for so long is what happened. */
+const jumpMs = 30 * 60_000
+/** Sources that said nothing are left alone for a while, however often prices are asked for. */
+const firstPauseMs = 5000
+
+interface Source {
+  readonly peer: JsonPeer
+  readonly dialect: ReturnType<typeof dialectOf>
+}
+
+/** Prices of several sources: what most of them say, refused where it jumps, is implausible or old. */
+export class HttpOracle implements Oracle {
+  readonly #sources: readonly Source[]
+  readonly #timer: Timer
+  readonly #pause: Backoff
+  #known: { readonly rates: Rates; readonly atMs: number } | undefined
+  /** Of the last start: too old to sell by, good enough to compare with. */
+  #remembered: Promise<Rates | undefined> | undefined
+  #jump: { readonly rates: Rates; readonly sinceMs: number } | undefined
+  #asking: Promise<void> | undefined
+
+  constructor(
+    private readonly options: HttpOracleOptions,
+    private readonly clock: Clock,
+    private readonly log: Log,
+    private readonly memory?: OracleMemory,
+  ) {
+    const { urls, askEveryMs } = options
+    this.#sources = urls.map((url) => ({
+      peer: new JsonPeer({ url, connectionsMax: 2 }, clock),
+      dialect: dialectOf(url),
+    }))
+    const restMaxMs = Math.max(firstPauseMs, askEveryMs)
+    this.#pause = new Backoff({ failuresMax: 1, restMs: firstPauseMs, restMaxMs }, clock)
+    this.#timer = clock.every(askEveryMs, () => void this.refresh())
+  }
+
+  get about(): Oracle['about'] {
+    const age = this.#known === undefined ? {} : { ageMs: this.clock.monotonic() - this.#known.atMs }
+    return { source: this.options.urls.join(' '), ...age }
+  }
+
+  async rates(): Promise<Rates | Refusal> {
+    if (!this.#isFresh() && (this.#asking !== undefined || !this.#pause.isOn)) await this.refresh()
+    const known = this.#known
+    if (known !== undefined && this.#isFresh()) return known.rates
+    return refuse('upstream', 'upstream', 'no source of prices can be trusted now')
+  }
+
+  /** Asks all sources now. Never rejects. */
+  refresh(): Promise<void> {
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = undefined
+    })
+    return this.#asking
+  }
+
+  close(): void {
+    this.#timer.cancel()
+    for (const { peer } of this.#sources) void peer.close()
+  }
+
+  #isFresh(): boolean {
+    const known = this.#known
+    return known !== undefined && this.clock.monotonic() - known.atMs < this.options.staleMs
+  }
+
+  async #ask(): Promise<void> {
+    const said = await Promise.all(this.#sources.map((source) => this.#answerOf(source)))
+    const able = this.#sources.map(({ dialect }) => dialect.assets)
+    const before = this.#known?.rates ?? (await this.#lastStart())
+    const agreed = together(said, able, before)
+    if (isRefusal(agreed)) {
+      this.#pause.failed()
+      this.log.warn({ sources: said.length, reason: agreed.message }, 'prices of tokens could not be fetched')
+      return
+    }
+    const atMs = this.clock.monotonic()
+    if (before === undefined) {
+      // Nothing to compare with: several must say it, or it must lie where prices have been.
+      if (agreed.isWitnessed || isPlausible(agreed.rates)) {
+        this.#believe(agreed.rates, atMs)
+        return
+      }
+      this.#pause.failed()
+      this.log.error(
+        'the first prices are implausible and no second source confirms them: add one to PRICE_SOURCES',
+      )
+      return
+    }
+    if (!isFar(before, agreed.rates)) this.#believe(stepped(before, agreed.rates), atMs)
+    else this.#jumped(agreed.rates, atMs)
+  }
+
+  /** A rate that is so many times another one is a mistake of somebody, until it has been said for a while. */
+  #jumped(rates: Rates, atMs: number): void {
+    const jump =
+      this.#jump === undefined || isFar(this.#jump.rates, rates) ? { rates, sinceMs: atMs } : this.#jump
+    this.#jump = jump
+    if (atMs - jump.sinceMs >= jumpMs) {
+      this.#believe(rates, atMs)
+      return
+    }
+    this.#pause.failed()
+    this.log.error('prices have jumped: they are not used until they have been the same for half an hour')
+  }
+
+  #believe(rates: Rates, atMs: number): void {
+    this.#known = { rates, atMs }
+    this.#jump = undefined
+    this.#pause.well()
+    void this.memory?.write(rates).catch((error: unknown) => {
+      this.log.warn({ err: error }, 'prices could not be kept for the next start')
+    })
+  }
+
+  async #lastStart(): Promise<Rates | undefined> {
+    if (this.memory === undefined) return undefined
+    this.#remembered ??= this.memory.read().catch((error: unknown) => {
+      this.log.warn({ err: error }, 'the prices of the last start cannot be read')
+      this.#remembered = undefined
+      return undefined
+    })
+    return this.#remembered
+  }
+
+  async #answerOf({ peer, dialect }: Source): Promise<SourceRates | undefined> {
+    const answer = await peer.ask(dialect.query, undefined, this.options.limitMs)
+    return 'why' in answer || answer.status !== 200 ? undefined : dialect.read(answer.body)
+  }
+}

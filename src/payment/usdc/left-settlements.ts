@@ -1,0 +1,85 @@
+import type { Log } from '../../actor/log.js'
+import type { Cashier } from '../../admission/settlement.js'
+import type { MoneyLedger } from '../../ledger/port.js'
+import type { AskedSettlement, SharedSettlements } from './shared-settlements.js'
+import { usdcTransferId } from './usdc-transfers.js'
+
+export interface LeftSettlementsParts {
+  readonly ledger: Pick<MoneyLedger, 'transfer' | 'leads'>
+  readonly claims: SharedSettlements
+  readonly cashier: Pick<Cashier, 'takeUp' | 'find'>
+  /** Whether a node of the chain can be asked what has moved. */
+  readonly hasChain: boolean
+  /** As in `SharedSettlementsOptions`. */
+  readonly leftMs: number
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** The chain is searched for some hours only: after that nothing can be found out any more. */
+const searchedMs = 4 * 3600_000
+/** What a record says that ended without any answer. */
+const unanswered = 'unexpected_settle_error'
+
+/**
+ * Ends settlements that a payment service with the same ledger asked for and left: it died, and may never come back. Asking twice
+ * does no harm: the nonce settles once, and the ledger credits a payment once.
+ */
+export class LeftSettlements {
+  #isWorking = false
+  #closed = false
+
+  constructor(private readonly parts: LeftSettlementsParts) {}
+
+  /** Resolves with how many have ended. One service at a time does it. */
+  async work(): Promise<number> {
+    if (this.#isWorking || !(await this.parts.ledger.leads('x402-settlements'))) return 0
+    this.#isWorking = true
+    try {
+      return await this.#work()
+    } finally {
+      this.#isWorking = false
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  async #work(): Promise<number> {
+    const { claims, leftMs, now } = this.parts
+    let ended = 0
+    for await (const asked of claims.unended()) {
+      if (asked.record.askedMs + leftMs > now()) continue
+      const outcome = await this.#end(asked)
+      if (this.#closed) break
+      if (outcome === 'ended') {
+        await claims.forget(asked)
+        ended += 1
+      }
+      // The facilitator or the chain is away: the others would wait for it as long.
+      if (outcome === 'away') break
+    }
+    return ended
+  }
+
+  async #end(asked: AskedSettlement): Promise<'ended' | 'open' | 'away'> {
+    const { ledger, claims, cashier, hasChain, now, log } = this.parts
+    const { asker, record } = asked
+    const { payment, units, payer } = record
+    if ((await ledger.transfer(usdcTransferId(payment))) !== undefined) return 'ended'
+    const own = asker === claims.self ? cashier.find(payment) : undefined
+    // Its own cashier is at it, or has not credited it yet.
+    if (own !== undefined && own.state !== 'failed') return 'open'
+    const end = await cashier.takeUp(record)
+    if (end === undefined) return 'open'
+    const isAway = end.doubtful === true && (hasChain || end.reason === unanswered)
+    if (!isAway) return 'ended'
+    if (record.validBefore * 1000 + searchedMs > now()) return 'away'
+    log.error(
+      { payment, units, payer },
+      'a payment that another service left open is given up: check on chain whether it was made',
+    )
+    return 'ended'
+  }
+}

@@ -1,0 +1,63 @@
+import type { OwnerQuestion } from '../../admission/payment-owners.js'
+import { type Refusal, refuse } from '../../format/refusal.js'
+import { isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/port.js'
+
+const kind = 'x402-owner'
+const paymentShape = /^\d{1,20}:0x[0-9a-f]{40}:0x[0-9a-f]{64}$/
+const ownerShape = /^[\w:-]{1,100}$/
+const attemptsMax = 100
+/** Records looked at in one go. */
+const pageMax = 1000
+
+interface Owned {
+  readonly owner: string
+  readonly untilMs: number
+}
+
+/**
+ * The one place that decides who takes a payment: a record in the ledger, which is made once, whatever keeps the ledger. All
+ * sellers with the wallet of this payment service ask here: its own desk, and gateways.
+ */
+export class OwnedPayments {
+  /** Where the next look for old records begins. */
+  #after = ''
+
+  constructor(
+    private readonly ledger: MoneyLedger,
+    private readonly now: () => number,
+  ) {}
+
+  /** Who takes a payment: who is named here, unless another was named before. Rejects where the ledger is gone. */
+  async own({
+    payment,
+    owner,
+    untilMs,
+  }: Parameters<OwnerQuestion>[0]): Promise<{ readonly owner: string } | Refusal> {
+    const isSound = paymentShape.test(payment) && ownerShape.test(owner) && Number.isSafeInteger(untilMs)
+    if (!isSound) return refuse('malformed', 'client', 'the request does not name a payment and its owner')
+    const value = JSON.stringify({ owner, untilMs } satisfies Owned)
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const records = [{ kind, key: payment, value, expected: 0 }]
+      if (!isRejected(await this.ledger.commit({ transfers: [], records }))) return { owner }
+      const known = await this.ledger.record(kind, payment)
+      // Undefined: it was forgotten meanwhile.
+      if (known !== undefined) return { owner: read(known).owner }
+    }
+    throw new Error(`the owner of payment ${payment} changes all the time`)
+  }
+
+  /** Forgets some of those that cannot be settled any more. Resolves with how many. */
+  async forget(): Promise<number> {
+    const page = await this.ledger.records(kind, '', this.#after, pageMax)
+    this.#after = page.length < pageMax ? '' : (page.at(-1)?.key ?? '')
+    const old = page.filter((record) => read(record).untilMs < this.now())
+    if (old.length === 0) return 0
+    const records = old.map(({ key, version: expected }) => ({ kind, key, value: undefined, expected }))
+    // Another service with the same ledger may have forgotten some of them: the next round sees what is left.
+    return isRejected(await this.ledger.commit({ transfers: [], records })) ? 0 : old.length
+  }
+}
+
+function read({ value }: LedgerRecord): Owned {
+  return JSON.parse(value) as Owned
+}

@@ -1,0 +1,119 @@
+import { BucketsUnreachable } from '../../admission/buckets.js'
+import type { ClaimState, SettlementClaims } from '../../admission/settlement-claims.js'
+import type { PaymentRecord } from '../../admission/settlement-ledger.js'
+import type { PaymentOrder } from '../../admission/settlement-protocol.js'
+import { isLedgerGone, isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/port.js'
+import { usdcTransferId } from './usdc-transfers.js'
+
+const kind = 'x402-asked'
+/** Records looked at in one go. */
+const pageMax = 500
+
+export interface SharedSettlementsOptions {
+  /** What this service is called among those with the same ledger; the same after a restart. */
+  readonly self: string
+  /** Longer than one attempt to settle takes: who asked before that has died, or tries again. */
+  readonly leftMs: number
+}
+
+/** What the ledger keeps of a settlement that a service asked for. */
+export interface AskedSettlement {
+  /** The service that asked. */
+  readonly asker: string
+  readonly record: PaymentRecord
+}
+
+/**
+ * Settlements that the payment services with one ledger have asked for. They are in the ledger, whole, before they are asked for:
+ * a service that ends in between may never come back, with its disk, and another must find out whether the money has moved.
+ */
+export class SharedSettlements implements SettlementClaims {
+  constructor(
+    private readonly ledger: MoneyLedger,
+    private readonly now: () => number,
+    private readonly options: SharedSettlementsOptions,
+  ) {}
+
+  /** The name of this service. */
+  get self(): string {
+    return this.options.self
+  }
+
+  async house(): Promise<string> {
+    return kind
+  }
+
+  async ask(order: PaymentOrder): Promise<void> {
+    const { signature, asker, ...facts } = order
+    const record: PaymentRecord = { ...facts, state: 'asked', askedMs: this.now() }
+    const key = this.#keyOf(order.payment)
+    await reachable(async () => {
+      const known = await this.ledger.record(kind, key)
+      const value = JSON.stringify(record)
+      // Refused only where this service asks twice at the same time: one record says the same as the other.
+      await this.ledger.commit({
+        transfers: [],
+        records: [{ kind, key, value, expected: known?.version ?? 0 }],
+      })
+    })
+  }
+
+  async clear(payment: string): Promise<void> {
+    await reachable(async () => {
+      const known = await this.ledger.record(kind, this.#keyOf(payment))
+      if (known !== undefined) await this.#remove(known)
+    })
+  }
+
+  look(payment: string): Promise<ClaimState> {
+    return reachable(async () => {
+      if ((await this.ledger.transfer(usdcTransferId(payment))) !== undefined) return 'credited'
+      const asked = (await this.ledger.records(kind, `${payment} `, '', pageMax))
+        .map(read)
+        .filter(({ asker }) => asker !== this.self)
+      if (asked.length === 0) return 'nobody'
+      const youngestMs = Math.max(...asked.map(({ record }) => record.askedMs))
+      return this.now() - youngestMs < this.options.leftMs ? 'asked' : 'left'
+    })
+  }
+
+  /** All that were asked for and are not known to have ended. */
+  async *unended(): AsyncGenerator<AskedSettlement> {
+    for (let after = ''; ; ) {
+      const page = await this.ledger.records(kind, '', after, pageMax)
+      for (const found of page) yield read(found)
+      const last = page.at(-1)
+      if (last === undefined || page.length < pageMax) return
+      after = last.key
+    }
+  }
+
+  /** It has ended: nobody has to look after it any more. */
+  async forget({ asker, record }: AskedSettlement): Promise<void> {
+    const known = await this.ledger.record(kind, `${record.payment} ${asker}`)
+    if (known !== undefined) await this.#remove(known)
+  }
+
+  #keyOf(payment: string): string {
+    return `${payment} ${this.self}`
+  }
+
+  async #remove({ key, version: expected }: LedgerRecord): Promise<boolean> {
+    const records = [{ kind, key, value: undefined, expected }]
+    return !isRejected(await this.ledger.commit({ transfers: [], records }))
+  }
+}
+
+function read({ key, value }: LedgerRecord): AskedSettlement {
+  return { asker: key.slice(key.lastIndexOf(' ') + 1), record: JSON.parse(value) as PaymentRecord }
+}
+
+/** Whoever waits for claims knows only that they cannot be reached, not what keeps them. */
+async function reachable<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act()
+  } catch (error) {
+    if (isLedgerGone(error)) throw new BucketsUnreachable('the ledger cannot be reached', { cause: error })
+    throw error
+  }
+}

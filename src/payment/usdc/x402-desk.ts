@@ -1,0 +1,205 @@
+import type { Clock } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
+import type { Meters } from '../../actor/meter.js'
+import { cdpAuthorizing } from '../../admission/cdp-token.js'
+import { ChainWitness } from '../../admission/chain-witness.js'
+import { Facilitator } from '../../admission/facilitator.js'
+import { Offers } from '../../admission/offer.js'
+import { AskedOwners, type OwnerQuestion } from '../../admission/payment-owners.js'
+import { paymentIdentifiers } from '../../admission/presented.js'
+import type { Denial, SettledPayment } from '../../admission/protocol.js'
+import { Cashier } from '../../admission/settlement.js'
+import { PaymentLedger } from '../../admission/settlement-ledger.js'
+import { cashierDefaults, Kinds } from '../../admission/settlement-protocol.js'
+import { type Usdc, usdcOf } from '../../admission/usdc.js'
+import { X402 } from '../../admission/x402.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { isLedgerGone, type MoneyLedger } from '../../ledger/port.js'
+import type { UsdcAnswer } from '../port.js'
+import type { Prices } from '../prices/prices.js'
+import type { Quotes } from '../prices/quotes.js'
+import { afterFee, wincOfToken } from '../prices/rates.js'
+import { LeftSettlements } from './left-settlements.js'
+import type { OwnedPayments } from './owned-payments.js'
+import { SharedSettlements } from './shared-settlements.js'
+import type { X402Books } from './x402-comparison.js'
+
+/** Where USDC is received, and who settles it. Plain: it is cloned into the thread. */
+export interface X402Options {
+  readonly network: Usdc['network']
+  /** Receives the payments; lower case. */
+  readonly wallet: string
+  readonly facilitatorUrl: string
+  readonly protocol: 'http' | 'https'
+  /** Folder of the records of settlements. */
+  readonly recordsPath: string
+  readonly verifyMs: number
+  readonly settleMs: number
+  /** A node of the chain, which decides about payments whose settlement had no answer. */
+  readonly rpcUrl?: string
+  /** Signs requests to the facilitator, where it is the provider's own. */
+  readonly cdp?: { readonly keyId: string; readonly secret: string }
+}
+
+export interface X402DeskParts {
+  readonly ledger: MoneyLedger
+  readonly options: X402Options
+  readonly prices: Pick<Prices, 'ofItem'>
+  readonly quotes: Pick<Quotes, 'rates' | 'fee' | 'ofToken'>
+  readonly owned: Pick<OwnedPayments, 'own'>
+  readonly meters: Meters
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Puts settled money where it belongs; called until it does not throw, again after a restart. */
+export type Crediting = (
+  client: string,
+  payment: string,
+  settled: SettledPayment,
+) => Promise<'credited' | 'known'>
+
+/** The price of such an amount tells how much a payment buys without what rounding takes. */
+const sampleUnits = 10n ** 12n
+/** USDC: less costs more to settle than it brings; more is no payment for storage any more. */
+const bounds = { minimum: '0.001', maximum: '10000' }
+const leastUnits = 1000n
+/** Added to the time of one attempt to settle: who asked before that has died. */
+const leftMs = 60_000
+/** Of all payment services with one ledger, which is what credits each payment once. */
+const ownName = 'credits'
+
+/** A ledger that is gone for a while decides nothing. */
+async function owning(
+  { owned }: X402DeskParts,
+  asked: Parameters<OwnerQuestion>[0],
+): ReturnType<OwnerQuestion> {
+  try {
+    return await owned.own(asked)
+  } catch (error) {
+    if (!isLedgerGone(error)) throw error
+    return refuse('upstream', 'upstream', 'the ledger cannot be reached')
+  }
+}
+
+/** Takes USDC by x402 for all that the payment service sells: so one payment can buy one thing only. */
+export class X402Desk {
+  readonly x402: X402
+  readonly cashier: Cashier
+  readonly #offers: Offers
+  readonly #facilitator: Facilitator
+  readonly #witness: ChainWitness | undefined
+  readonly #records: PaymentLedger
+  readonly #left: LeftSettlements
+
+  constructor(
+    private readonly parts: X402DeskParts,
+    crediting: Crediting,
+  ) {
+    const { options, clock, log, meters } = parts
+    const { network, wallet, facilitatorUrl, protocol, verifyMs, settleMs, cdp } = options
+    const kinds = new Kinds()
+    this.#facilitator = new Facilitator(
+      { url: facilitatorUrl, usdc: usdcOf[network], verifyMs, settleMs, connectionsMax: 16 },
+      clock,
+      log,
+      cdp === undefined ? undefined : cdpAuthorizing(cdp.keyId, cdp.secret, clock),
+    )
+    const { rpcUrl } = options
+    this.#witness =
+      rpcUrl === undefined
+        ? undefined
+        : new ChainWitness({ url: rpcUrl, usdc: usdcOf[network], wallet, limitMs: verifyMs }, clock)
+    this.#records = new PaymentLedger(options.recordsPath)
+    const asked = { self: this.#records.name(), leftMs: settleMs + leftMs }
+    const claims = new SharedSettlements(parts.ledger, clock.now, asked)
+    this.cashier = new Cashier({
+      ...(this.#witness === undefined ? {} : { witness: this.#witness }),
+      owners: new AskedOwners(
+        (asked) => owning(parts, asked),
+        async () => ownName,
+      ),
+      ledger: this.#records,
+      facilitator: this.#facilitator,
+      claims,
+      credits: { credit: (client, payment, _, settled) => crediting(client, payment, settled) },
+      kinds,
+      clock,
+      log,
+      options: { ...cashierDefaults, waitMs: verifyMs },
+    })
+    this.#left = new LeftSettlements({
+      ledger: parts.ledger,
+      claims,
+      cashier: this.cashier,
+      hasChain: rpcUrl !== undefined,
+      leftMs: asked.leftMs,
+      now: clock.now,
+      log,
+    })
+    // One unit for each "byte": amounts are asked for as they are.
+    const tariff = { perByte: '0.000001', ...bounds, multiplier: 1 }
+    const description = 'Credits for permanent storage'
+    const about = { network, wallet, tariff, protocol, facilitatorUrl, description }
+    this.#offers = new Offers({ ...about, extensions: paymentIdentifiers }, kinds)
+    const cashier = {
+      ask: (order: Parameters<Cashier['handle']>[0]) => this.cashier.handle(order),
+    }
+    this.x402 = new X402({ offers: this.#offers, cashier, clock, meters })
+  }
+
+  /** Takes up what an earlier process left. Does not wait. */
+  start(): void {
+    this.cashier.start()
+  }
+
+  /** Ends what other services with the same ledger have left. Resolves with how many settlements have ended. */
+  takeUpLeft(): Promise<number> {
+    return this.#left.work()
+  }
+
+  get network(): Usdc['network'] {
+    return this.parts.options.network
+  }
+
+  get protocol(): 'http' | 'https' {
+    return this.parts.options.protocol
+  }
+
+  /** What is compared with the ledger. */
+  get books(): X402Books {
+    const chain = this.#witness
+    return { ...(chain && { chain }), unended: () => this.#records.unended() }
+  }
+
+  /** The most that one payment may be. */
+  get most(): bigint {
+    return this.#offers.price.units(Number.MAX_SAFE_INTEGER)
+  }
+
+  /** USDC whose winc is enough for an item of so many bytes, rounded up. Refusals: `upstream`. */
+  async unitsOf(bytes: number): Promise<bigint | Refusal> {
+    const { prices, quotes } = this.parts
+    const price = await prices.ofItem(bytes)
+    if (isRefusal(price)) return price
+    const rates = await quotes.rates()
+    if (isRefusal(rates)) return rates
+    const bought = afterFee(wincOfToken('base-usdc', sampleUnits, rates), quotes.fee)
+    if (bought < 1n) return refuse('upstream', 'upstream', 'the price of USDC is zero')
+    // One more, because each of the two fees and prices is rounded down.
+    const units = (price * sampleUnits) / bought + 1n
+    return units < leastUnits ? leastUnits : units
+  }
+
+  async close(): Promise<void> {
+    this.#left.close()
+    await this.cashier.close()
+    await this.#facilitator.close()
+    await this.#witness?.close()
+  }
+}
+
+/** An answer of x402 as services send it on. */
+export function answerOfDenial({ status, body, lines }: Denial): UsdcAnswer {
+  return { status, json: JSON.parse(Buffer.from(body).toString()) as unknown, lines }
+}

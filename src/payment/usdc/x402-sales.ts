@@ -1,0 +1,242 @@
+import type { Clock } from '../../actor/clock.js'
+import type { Quote } from '../../admission/offer.js'
+import {
+  isUnreadable,
+  type Presented,
+  paymentName,
+  type ReadPayment,
+  readPayment,
+} from '../../admission/presented.js'
+import { isDenial, type SettledPayment } from '../../admission/protocol.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { MoneyLedger } from '../../ledger/port.js'
+import type { Transfer } from '../../ledger/transfer.js'
+import { paidPrefix } from '../books/credits.js'
+import type { PaidItems } from '../books/paid-items.js'
+import {
+  isDenied,
+  type UsdcAnswer,
+  type UsdcFinished,
+  type UsdcOrder,
+  type UsdcOutcome,
+  type UsdcPaid,
+  type UsdcPort,
+  type UsdcWanted,
+} from '../port.js'
+import type { Prices } from '../prices/prices.js'
+import type { Quotes } from '../prices/quotes.js'
+import type { OwnedPayments } from './owned-payments.js'
+import { usdcSource, usdcTransferId } from './usdc-transfers.js'
+import { answerOfDenial, type X402Desk } from './x402-desk.js'
+
+export interface X402SalesParts {
+  readonly ledger: MoneyLedger
+  readonly items: PaidItems
+  readonly owned: Pick<OwnedPayments, 'own'>
+  readonly prices: Pick<Prices, 'ofItem'>
+  readonly quotes: Pick<Quotes, 'ofToken'>
+  readonly clock: Clock
+}
+
+/** Who is credited, in the records of the cashier. */
+const salePrefix = 'item:'
+const offersMax = 10_000
+const mebibyte = 2 ** 20
+
+const used = { error: 'payment_already_used', message: 'this payment has paid for something else' }
+
+/** Sells single items for USDC. What is paid is in the ledger, held back for its item, from the moment in which it is settled. */
+export class X402Sales implements UsdcPort {
+  /** Prices change while a client signs what it was offered: by bytes, the least that was asked and until when it is good. */
+  readonly #offered = new Map<number, { readonly units: bigint; readonly untilMs: number }>()
+
+  constructor(
+    private readonly parts: X402SalesParts,
+    private readonly desk: X402Desk,
+  ) {}
+
+  /** True where a settled payment is for an item. */
+  static isSale(client: string): boolean {
+    return client.startsWith(salePrefix)
+  }
+
+  async units(bytes: number): Promise<{ readonly units: string; readonly network: string } | Refusal> {
+    const units = await this.desk.unitsOf(bytes)
+    return isRefusal(units) ? units : { units: String(units), network: this.desk.network }
+  }
+
+  async offer({ fault, ...wanted }: Parameters<UsdcPort['offer']>[0]): Promise<UsdcAnswer | Refusal> {
+    const units = await this.desk.unitsOf(wanted.bytes)
+    if (isRefusal(units)) return units
+    this.#remember(wanted.bytes, units)
+    return answerOfDenial(this.desk.x402.offer(quoteOf(wanted, units), fault))
+  }
+
+  async look(order: UsdcOrder): Promise<{ readonly good: true } | UsdcAnswer | Refusal> {
+    const read = readPayment(order.header, order.version)
+    const quote = await this.#quote(order, read)
+    if (isRefusal(quote)) return quote
+    const outcome = await this.desk.x402.settle(read, quote, whoOf(order), true)
+    if (outcome !== 'good') return isDenial(outcome) ? answerOfDenial(outcome) : { good: true }
+    // It is paid when the body is here: up to that moment the price is good.
+    this.#remember(order.bytes, quote.units)
+    return { good: true }
+  }
+
+  async pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal> {
+    const read = readPayment(order.header, order.version)
+    const name = isUnreadable(read) ? undefined : paymentName(read)
+    const known = name === undefined ? undefined : await this.parts.ledger.transfer(usdcTransferId(name))
+    if (known !== undefined) return this.#paidBy(known, order, read as Presented)
+    const quote = await this.#quote(order, read)
+    if (isRefusal(quote)) return quote
+    const paid = await this.desk.x402.settle(read, quote, whoOf(order))
+    if (paid === 'good') throw new Error('a payment was only looked at')
+    if (isDenial(paid)) return answerOfDenial(paid)
+    const transfer = await this.parts.ledger.transfer(usdcTransferId(paid.payment))
+    if (transfer === undefined) throw new Error(`the payment ${paid.payment} is settled and not credited`)
+    return this.#paidBy(transfer, order, read as Presented)
+  }
+
+  async outcome({ payment, itemId }: Parameters<UsdcPort['outcome']>[0]): Promise<UsdcOutcome> {
+    const transfer = await this.parts.ledger.transfer(usdcTransferId(payment))
+    if (transfer !== undefined)
+      return (await this.#paid(transfer, itemId, '')) ?? { paid: false, state: 'other' }
+    const record = this.desk.cashier.find(payment)
+    if (record === undefined) return { paid: false, state: 'unknown' }
+    return { paid: false, state: record.state === 'failed' ? 'failed' : 'open' }
+  }
+
+  finish({ itemId, bytes }: Parameters<UsdcPort['finish']>[0]): Promise<UsdcFinished | Refusal> {
+    return this.parts.items.finish(itemId, bytes)
+  }
+
+  own(asked: Parameters<UsdcPort['own']>[0]): ReturnType<UsdcPort['own']> {
+    return this.parts.owned.own(asked)
+  }
+
+  /** Called until it does not throw, again after a restart: the id of the payment decides. */
+  async credit(
+    client: string,
+    payment: string,
+    { units, payer, transaction }: SettledPayment,
+  ): Promise<'credited' | 'known'> {
+    const id = usdcTransferId(payment)
+    if ((await this.parts.ledger.transfer(id)) !== undefined) return 'known'
+    const { mode = '', itemId = '', bytes, address = '' } = readWho(client)
+    const quote = await this.parts.quotes.ofToken('base-usdc', BigInt(units))
+    if (isRefusal(quote)) throw new Error(quote.message)
+    if (isDenied(quote)) throw new Error(quote.text)
+    const amount = BigInt(quote.winc)
+    const price = mode === 'rest' ? await this.parts.prices.ofItem(bytes) : amount
+    if (isRefusal(price)) throw new Error(price.message)
+    const about = { type: 'x402', itemId, payer, tokenQuantity: units, usdEquivalent: quote.usdEquivalent }
+    return this.parts.items.hold({
+      itemId,
+      bytes,
+      address: address === '' ? payer : address,
+      hold: price < amount ? price : amount,
+      coming: {
+        id,
+        kind: 'posted',
+        debit: usdcSource,
+        credit: paidPrefix + payment,
+        amount,
+        reason: 'x402_payg',
+        reference: transaction,
+        about,
+      },
+    })
+  }
+
+  #remember(bytes: number, units: bigint): void {
+    const now = this.parts.clock.monotonic()
+    const before = this.#offered.get(bytes)
+    const isLess = before !== undefined && before.untilMs > now && before.units < units
+    this.#offered.delete(bytes)
+    // The youngest last.
+    this.#offered.set(bytes, {
+      units: isLess ? before.units : units,
+      untilMs: now + 1000 * (timeoutOf(bytes) + 60),
+    })
+    const [oldest] = this.#offered.keys()
+    if (this.#offered.size > offersMax && oldest !== undefined) this.#offered.delete(oldest)
+  }
+
+  /** What a payment must be: what is asked now or was a moment ago, or more where its payer gives more. */
+  async #quote(order: UsdcOrder, read: ReadPayment): Promise<Quote | Refusal> {
+    const asked = await this.desk.unitsOf(order.bytes)
+    if (isRefusal(asked)) return asked
+    const before = this.#offered.get(order.bytes)
+    const isGood = before !== undefined && before.untilMs > this.parts.clock.monotonic()
+    const least = isGood && before.units < asked ? before.units : asked
+    const given = isUnreadable(read) ? asked : BigInt(read.authorization.value)
+    return quoteOf(order, given >= least && given <= this.desk.most ? given : asked)
+  }
+
+  async #paidBy(
+    transfer: Transfer,
+    order: UsdcOrder,
+    { version }: Presented,
+  ): Promise<UsdcPaid | UsdcAnswer | Refusal> {
+    const { reference: transaction, about } = transfer
+    const lines = this.desk.x402.receipt(version, { success: true, transaction, payer: about.payer ?? '' })
+    return (
+      (await this.#paid(transfer, order.itemId, lines)) ?? this.offer({ ...wantedOf(order), fault: used })
+    )
+  }
+
+  /** Undefined: it has paid for something else. */
+  async #paid(
+    { id, amount, reference, about }: Transfer,
+    itemId: string,
+    lines: string,
+  ): Promise<UsdcPaid | undefined> {
+    if (about.itemId !== itemId || about.type !== 'x402') return undefined
+    const rest = (await this.parts.ledger.transfer(`${id}:rest`))?.amount ?? 0n
+    return {
+      paid: true,
+      payment: id.slice(usdcTransferId('').length),
+      transaction: reference,
+      lines,
+      payer: about.payer ?? '',
+      network: this.desk.network,
+      winc: String(amount - rest),
+      creditedWinc: String(rest),
+    }
+  }
+}
+
+/** Seconds within which a payment is good: a large body takes its time. */
+function timeoutOf(bytes: number): number {
+  if (bytes > 100 * mebibyte) return 3600
+  return bytes > 10 * mebibyte ? 1800 : 300
+}
+
+function wantedOf({ bytes, resource, mimeType }: UsdcWanted): UsdcWanted {
+  return { bytes, resource, mimeType }
+}
+
+function quoteOf(wanted: UsdcWanted, units: bigint): Quote {
+  const { bytes } = wanted
+  const description = `Permanent storage of ${bytes} bytes`
+  return { ...wantedOf(wanted), units, description, timeoutSeconds: timeoutOf(bytes) }
+}
+
+function whoOf({ itemId, bytes, address = '', asker, keepsRest }: UsdcOrder): {
+  client: string
+  asker: string
+} {
+  const mode = keepsRest === true ? 'rest' : 'all'
+  return { client: `${salePrefix}${mode}:${itemId}:${bytes}:${address}`, asker }
+}
+
+function readWho(client: string): {
+  readonly mode: string | undefined
+  readonly itemId: string | undefined
+  readonly bytes: number
+  readonly address: string | undefined
+} {
+  const [mode, itemId, bytes, address] = client.slice(salePrefix.length).split(':')
+  return { mode, itemId, bytes: Number(bytes), address }
+}

@@ -1,0 +1,94 @@
+import { resourceOf } from '../../admission/offer.js'
+import { isDenial, type SettledPayment } from '../../admission/protocol.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { Request } from '../../http/exchange.js'
+import { isRejected, type MoneyLedger } from '../../ledger/port.js'
+import type { Accounts } from '../books/accounts.js'
+import { accountOf } from '../books/wallets.js'
+import { isDenied, type UsdcAnswer } from '../port.js'
+import type { Quotes } from '../prices/quotes.js'
+import { usdcSource, usdcTransferId } from './usdc-transfers.js'
+import { answerOfDenial, type X402Desk } from './x402-desk.js'
+
+export interface X402TopUpParts {
+  readonly ledger: MoneyLedger
+  readonly accounts: Accounts
+  readonly quotes: Pick<Quotes, 'ofToken'>
+}
+
+/** What a payment has put into a wallet. */
+export interface X402Credited {
+  readonly payment: string
+  readonly transaction: string
+  readonly winc: string
+  /** Header lines with the receipt, each with CRLF in front. */
+  readonly lines: string
+}
+
+/** Top-ups in USDC without a transaction of the payer's own: a signed permission is settled by a facilitator. */
+export class X402TopUps {
+  constructor(
+    private readonly parts: X402TopUpParts,
+    private readonly desk: X402Desk,
+  ) {}
+
+  get network(): string {
+    return this.desk.network
+  }
+
+  /** The absolute address of a request. */
+  resourceOf(request: Request): string {
+    return resourceOf(request, this.desk.protocol)
+  }
+
+  /** The offer for what so many bytes cost. Refusals: `upstream`. */
+  async offer(request: Request, bytes: number): Promise<UsdcAnswer | Refusal> {
+    const units = await this.desk.unitsOf(bytes)
+    if (isRefusal(units)) return units
+    const charge = { request, bytes: Number(units), contentType: 'application/json' }
+    return answerOfDenial(this.desk.x402.demand(charge))
+  }
+
+  /** Takes the payment that a request carries, for a wallet; undefined: it carries none. */
+  async take(request: Request, address: string): Promise<X402Credited | UsdcAnswer | undefined> {
+    const taking = this.desk.x402.topUp(request, address, request.remoteAddress)
+    if (taking === undefined) return undefined
+    const paid = await taking
+    if (isDenial(paid)) return answerOfDenial(paid)
+    const transfer = await this.parts.ledger.transfer(usdcTransferId(paid.payment))
+    if (transfer === undefined) throw new Error(`the payment ${paid.payment} is settled and not credited`)
+    if (transfer.credit !== accountOf(await this.parts.accounts.wallets.find(address)))
+      return { status: 400, json: { error: 'The payment has topped up another wallet' }, lines: '' }
+    const { amount, reference } = transfer
+    return { payment: paid.payment, transaction: reference, winc: String(amount), lines: paid.lines }
+  }
+
+  /** Called until it does not throw, again after a restart: the id of the payment decides. */
+  async credit(
+    address: string,
+    payment: string,
+    { units, payer, transaction }: SettledPayment,
+  ): Promise<'credited' | 'known'> {
+    const id = usdcTransferId(payment)
+    if ((await this.parts.ledger.transfer(id)) !== undefined) return 'known'
+    const quote = await this.parts.quotes.ofToken('base-usdc', BigInt(units))
+    if (isRefusal(quote)) throw new Error(quote.message)
+    if (isDenied(quote)) throw new Error(quote.text)
+    const { winc, usdEquivalent } = quote
+    const token = this.desk.network === 'base' ? 'base-usdc' : 'base-sepolia-usdc'
+    const about = { type: 'crypto', tokenType: token, tokenQuantity: units, usdEquivalent }
+    const outcome = await this.parts.accounts.credit({
+      id,
+      address,
+      winc: BigInt(winc),
+      source: usdcSource,
+      reason: 'x402_topup',
+      reference: transaction,
+      about: { ...about, senderAddress: payer },
+    })
+    if (!isRejected(outcome)) return 'credited'
+    // Credited by another thread at another price.
+    if (outcome.rejected === 'differs') return 'known'
+    throw new Error(`x402 payment ${payment}: ${outcome.rejected} at ${outcome.at}`)
+  }
+}

@@ -1,0 +1,92 @@
+/** Answers of nodes in the shapes that clients of others read (see recorded-shapes.test.ts). */
+import { encodeBase58 } from '../../../src/format/base58.js'
+
+export const key = (byte: number): string => encodeBase58(Buffer.alloc(32, byte))
+const systemProgram = '1'.repeat(32)
+const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'
+const memoProgram = 'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr'
+
+/** A transaction in the shape of `getTransaction` with encoding json (Solana JSON-RPC). */
+export interface Recorded {
+  readonly keys: readonly string[]
+  readonly before: readonly number[]
+  readonly after: readonly number[]
+  readonly tokens?: readonly [mint: string, owner: string, before: string, after: string][]
+  readonly memo?: string
+  readonly err?: unknown
+  /** Of lookup tables: their balances follow those of `keys` and of the two programs. Then the version is 0. */
+  readonly loaded?: { readonly writable: readonly string[]; readonly readonly: readonly string[] }
+}
+
+export function recorded({ keys, before, after, tokens = [], memo, err = null, loaded }: Recorded): object {
+  const amounts = (at: 2 | 3) =>
+    tokens.map((one, index) => ({
+      accountIndex: index + 1,
+      mint: one[0],
+      owner: one[1],
+      programId: tokenProgram,
+      uiTokenAmount: {
+        amount: one[at],
+        decimals: 6,
+        uiAmount: Number(one[at]) / 1e6,
+        uiAmountString: String(Number(one[at]) / 1e6),
+      },
+    }))
+  const logs = [`Program ${systemProgram} invoke [1]`, `Program ${systemProgram} success`]
+  const told = memo === undefined ? [] : [`Program log: Memo (len ${memo.length}): ${JSON.stringify(memo)}`]
+  return {
+    blockTime: 1_790_000_000,
+    slot: 331_000_123,
+    version: loaded === undefined ? 'legacy' : 0,
+    meta: {
+      err,
+      fee: 5000,
+      computeUnitsConsumed: 300,
+      innerInstructions: [],
+      loadedAddresses: loaded ?? { writable: [], readonly: [] },
+      preBalances: before,
+      postBalances: after,
+      rewards: [],
+      preTokenBalances: amounts(2),
+      postTokenBalances: amounts(3),
+      logMessages: [...logs, ...told],
+      status: err === null ? { Ok: null } : { Err: err },
+    },
+    transaction: {
+      signatures: [encodeBase58(Buffer.alloc(64, 1))],
+      message: {
+        accountKeys: [...keys, systemProgram, memoProgram],
+        header: { numRequiredSignatures: 1, numReadonlySignedAccounts: 0, numReadonlyUnsignedAccounts: 2 },
+        ...(loaded && { addressTableLookups: [] }),
+        instructions: [],
+        recentBlockhash: key(99),
+      },
+    },
+  }
+}
+
+export const [kyveOwn, kyvePayer] = [`kyve1${'q'.repeat(38)}`, `kyve1${'p'.repeat(38)}`]
+
+/** As a node of KYVE answers (REST of the Cosmos SDK, /cosmos/tx/v1beta1/txs/{hash}). */
+export function sent(
+  hash: string,
+  change: { to?: string; denom?: string; amount?: string; code?: number; memo?: string } = {},
+) {
+  const { to = kyveOwn, denom = 'ukyve', amount = '1000000', code = 0, memo = '' } = change
+  const message = {
+    '@type': '/cosmos.bank.v1beta1.MsgSend',
+    from_address: kyvePayer,
+    to_address: to,
+    amount: [{ denom, amount }],
+  }
+  return {
+    tx: { body: { messages: [message], memo, timeout_height: '0' }, auth_info: {}, signatures: [] },
+    tx_response: {
+      height: '9876543',
+      txhash: hash,
+      code,
+      gas_used: '80000',
+      timestamp: '2026-01-01T00:00:00Z',
+    },
+  }
+}

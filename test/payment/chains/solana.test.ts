@@ -1,0 +1,213 @@
+/** Payments in SOL, USDC and ARIO on Solana, and in KYVE, as nodes have answered: a small server says it again. */
+import t, { type Test } from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
+import { encodeBase58 } from '../../../src/format/base58.js'
+import { KyveReader } from '../../../src/payment/chains/kyve-reader.js'
+import { SolanaReader } from '../../../src/payment/chains/solana-reader.js'
+import { type PaymentRig, paymentRig } from '../rig.js'
+import { key, kyveOwn, kyvePayer, recorded, sent } from './recorded-answers.js'
+import { answeringServer } from './recorded-rpc.js'
+
+const [own, payer, friend, stranger] = [key(9), key(1), key(2), key(3)]
+const [ownToken, payerToken] = [key(19), key(11)]
+const mints = { 'solana-usdc': key(50), ario: key(51) }
+interface Node {
+  /** By signature: how far it is, and what it is. */
+  readonly has: Map<string, { readonly level: 'confirmed' | 'finalized'; readonly told: object }>
+  status: number
+}
+
+async function solana(
+  t: Test,
+): Promise<{ readonly rig: PaymentRig; readonly node: Node; readonly asked: string[] }> {
+  const node: Node = { has: new Map(), status: 200 }
+  const asked: string[] = []
+  const url = await answeringServer(t, ({ body }) => {
+    const { method, params, id } = body as {
+      method: string
+      params: [string, { commitment: string }]
+      id: number
+    }
+    asked.push(`${method} ${params[1].commitment}`)
+    if (node.status !== 200) return node.status
+    const found = node.has.get(params[0])
+    const isFar = found?.level === 'finalized' || params[1].commitment === 'confirmed'
+    return { jsonrpc: '2.0', id, result: found !== undefined && isFar ? found.told : null }
+  })
+  const reader = new SolanaReader({ url, wallet: own, mints, limitMs: 60_000 }, systemClock)
+  const addresses = Object.fromEntries(reader.tokens.map((token) => [token, own]))
+  return { rig: await paymentRig(t, { readers: [reader], addresses }), node, asked }
+}
+
+let signatures = 0
+function signature(): string {
+  signatures += 1
+  return encodeBase58(Buffer.concat([Buffer.alloc(63, 7), Uint8Array.of(signatures)]))
+}
+
+const tell = (rig: PaymentRig, token: string, id: string) =>
+  rig.post(`/v1/account/balance/${token}`, JSON.stringify({ tx_id: id }))
+const winc = async (rig: PaymentRig, address: string) => (await rig.service.balanceOf(address))?.winc
+
+t.test('SOL: pending while confirmed, credited when final, once', async (t) => {
+  const { rig, node, asked } = await solana(t)
+  const id = signature()
+  t.match(await tell(rig, 'solana', id), { status: 404, text: 'Transaction not found' })
+  // One SOL of 150 USD, at 6.25 USD an AR: 24 AR, less the fee.
+  const told = recorded({ keys: [payer, own], before: [3e9, 1e9], after: [2e9 - 5000, 2e9] })
+  node.has.set(id, { level: 'confirmed', told })
+  t.match(await tell(rig, 'solana', id), {
+    status: 202,
+    json: {
+      pendingTransaction: { transactionQuantity: '1000000000', winstonCreditAmount: '18384000000000' },
+    },
+  })
+  t.equal(await winc(rig, payer), undefined)
+  node.status = 500
+  t.equal((await tell(rig, 'solana', id)).status, 202, 'nothing follows from silence')
+  node.status = 200
+  node.has.set(id, { level: 'finalized', told })
+  await rig.service.recheck()
+  t.equal(await winc(rig, payer), '18384000000000')
+  for (const again of await Promise.all([1, 2, 3].map(() => tell(rig, 'solana', id))))
+    t.match(again, { status: 200, json: { message: 'Transaction already credited' } })
+  t.equal(await winc(rig, payer), '18384000000000', 'once')
+  const byTable = recorded({
+    keys: [payer],
+    loaded: { writable: [stranger, own], readonly: [] },
+    before: [3e9, 1, 1, 7, 1e9],
+    after: [2e9 - 5000, 1, 1, 7, 2e9],
+  })
+  const [short, lost] = [signature(), signature()]
+  node.has.set(short, { level: 'finalized', told: byTable })
+  t.match(await tell(rig, 'solana', short), {
+    status: 200,
+    json: { creditedTransaction: { transactionQuantity: '1000000000' } },
+  })
+  const elsewhere = recorded({
+    keys: [payer],
+    loaded: { writable: [own, stranger], readonly: [] },
+    before: [3e9, 1, 1, 7, 1e9],
+    after: [2e9 - 5000, 1, 1, 7, 2e9],
+  })
+  node.has.set(lost, { level: 'finalized', told: elsewhere })
+  t.equal((await tell(rig, 'solana', lost)).status, 400, 'the next account of the table was paid')
+  t.equal(await winc(rig, payer), String(2n * 18384000000000n))
+  t.match(await tell(rig, 'ed25519', id), { status: 200 }, 'by the other word for it, too')
+  t.equal(await winc(rig, payer), String(2n * 18384000000000n))
+  t.ok(asked.every((one) => /^getTransaction (?:finalized|confirmed)$/.test(one)))
+  t.strictSame((await rig.ledger.check()).faults, [])
+})
+
+t.test('tokens of SPL: USDC and ARIO, for whom the memo names', async (t) => {
+  const { rig, node } = await solana(t)
+  const paid = (mint: string, amount: string, memo?: string): string => {
+    const id = signature()
+    const told = recorded({
+      keys: [payer, payerToken, ownToken],
+      before: [1e9, 2e6, 2e6],
+      after: [1e9 - 5000, 2e6, 2e6],
+      tokens: [
+        [mint, payer, amount, '0'],
+        [mint, own, '10', String(BigInt(amount) + 10n)],
+      ],
+      ...(memo === undefined ? {} : { memo }),
+    })
+    node.has.set(id, { level: 'finalized', told })
+    return id
+  }
+  t.match(await tell(rig, 'solana-usdc', paid(mints['solana-usdc'], '6250000')), {
+    status: 200,
+    json: { creditedTransaction: { winstonCreditAmount: '766000000000', transactionSenderAddress: payer } },
+  })
+  const aimed = paid(mints.ario, '312500000', `turboCreditDestinationAddress=${friend}`)
+  t.match(await tell(rig, 'ario', aimed), {
+    status: 200,
+    json: { creditedTransaction: { destinationAddress: friend, winstonCreditAmount: '766000000000' } },
+  })
+  t.equal(await winc(rig, friend), '766000000000')
+  const other = paid(key(52), '6250000')
+  t.match(await tell(rig, 'solana-usdc', other), {
+    status: 400,
+    text: 'The transaction does not pay this service',
+  })
+  t.match(await tell(rig, 'ario', paid(mints['solana-usdc'], '1')), { status: 400 }, 'another token')
+  t.strictSame((await rig.ledger.check()).faults, [])
+})
+
+t.test('what is no payment to us: another recipient, one that failed, one that takes from us', async (t) => {
+  const { rig, node } = await solana(t)
+  const rows: [why: string, told: object][] = [
+    ['to somebody else', recorded({ keys: [payer, stranger], before: [3e9, 0], after: [2e9, 1e9] })],
+    [
+      'failed',
+      recorded({
+        keys: [payer, own],
+        before: [3, 1],
+        after: [2, 2],
+        err: { InstructionError: [0, 'Custom'] },
+      }),
+    ],
+    ['from us', recorded({ keys: [payer, own], before: [1e9, 3e9], after: [2e9, 2e9] })],
+    ['nothing', recorded({ keys: [payer, own], before: [1e9, 3e9], after: [1e9, 3e9] })],
+    ['no shape', { slot: 1, meta: { err: null }, transaction: {} }],
+    ['no numbers', recorded({ keys: [payer, own], before: [1, Number.NaN], after: [1, 1e300] })],
+    ['a number as text', { ...recorded({ keys: [payer, own], before: [1], after: [1] }) }],
+  ]
+  for (const [why, told] of rows) {
+    const id = signature()
+    node.has.set(id, { level: 'finalized', told })
+    t.equal((await tell(rig, 'solana', id)).status, 400, why)
+  }
+  t.equal((await tell(rig, 'solana', '')).status, 400)
+  for (const id of ['x', 'a'.repeat(64), encodeBase58(Buffer.alloc(63, 1))])
+    t.equal((await tell(rig, 'solana', id)).status, 404, id)
+  t.strictSame(await rig.ledger.accounts('wallet:', '', 10), [])
+})
+
+t.test('KYVE: credited at once, since its blocks are final', async (t) => {
+  const has = new Map<string, object>()
+  let status = 200
+  const url = await answeringServer(t, ({ path }) => {
+    if (status !== 200) return status
+    return (
+      has.get(path.split('/').at(-1) ?? '') ?? { code: 5, message: 'tx not found: NotFound', details: [] }
+    )
+  })
+  const reader = new KyveReader({ url, limitMs: 60_000 }, systemClock)
+  const rig = await paymentRig(t, { readers: [reader], addresses: { kyve: kyveOwn } })
+  const hash = (digit: string): string => digit.repeat(64)
+  t.match(await tell(rig, 'kyve', hash('A')), { status: 404 })
+  status = 500
+  t.equal((await tell(rig, 'kyve', hash('A'))).status, 503)
+  status = 200
+  // A KYVE of 0.03 USD, at 6.25 USD an AR: 4,800,000,000 winc, less the fee.
+  has.set(hash('A'), sent(hash('A')))
+  t.match(await tell(rig, 'kyve', hash('a')), {
+    status: 200,
+    json: { creditedTransaction: { winstonCreditAmount: '3676800000', transactionSenderAddress: kyvePayer } },
+  })
+  t.match(await tell(rig, 'kyve', hash('A')), {
+    status: 200,
+    json: { message: 'Transaction already credited' },
+  })
+  t.equal(await winc(rig, kyvePayer), '3676800000', 'in any case of letters, once')
+  const rows: [digit: string, change: Parameters<typeof sent>[1]][] = [
+    ['B', { to: kyvePayer }],
+    ['C', { denom: 'uother' }],
+    ['D', { code: 11 }],
+    ['E', { amount: '0' }],
+    ['F', { amount: '-5' }],
+  ]
+  for (const [digit, change] of rows) {
+    has.set(hash(digit), sent(hash(digit), change))
+    t.equal((await tell(rig, 'kyve', hash(digit))).status, 400, digit)
+  }
+  has.set(hash('1'), sent(hash('2')))
+  t.equal((await tell(rig, 'kyve', hash('1'))).status, 503, 'an answer about another one')
+  const aimed = sent(hash('3'), { memo: `turboCreditDestinationAddress=${friend}` })
+  has.set(hash('3'), aimed)
+  t.equal((await tell(rig, 'kyve', hash('3'))).status, 200)
+  t.equal(await winc(rig, friend), '3676800000')
+  t.strictSame((await rig.ledger.check()).faults, [])
+})

@@ -1,0 +1,194 @@
+/** Payments on chains: on a real one, and through every state that a chain can show. */
+import t from 'tap'
+import { encodeFunctionData, type Hex, parseAbi, stringToHex } from 'viem'
+import { systemClock } from '../../../src/actor/clock.js'
+import { refuse } from '../../../src/format/refusal.js'
+import { EvmReader } from '../../../src/payment/chains/evm-reader.js'
+import type { ChainReader, SeenPayment } from '../../../src/payment/chains/seen-payment.js'
+import { anvilPath, startChain } from '../../admission/anvil.js'
+import { paymentRig } from '../rig.js'
+
+const own = Buffer.alloc(32, 9).toString('base64url')
+const alice = Buffer.alloc(32, 1).toString('base64url')
+const bob = Buffer.alloc(32, 2).toString('base64url')
+
+type Shown = Awaited<ReturnType<ChainReader['find']>>
+
+/** A chain that shows what it is told to. */
+class ShownChain implements ChainReader {
+  readonly chain = 'arweave'
+  readonly tokens = ['arweave'] as const
+  shown: Shown = 'unknown'
+  find = async (): Promise<Shown> => this.shown
+  close = (): Promise<void> => Promise.resolve()
+  show(change: Partial<SeenPayment>): void {
+    const facts = {
+      id: 'tx',
+      quantity: 1_000_000n,
+      sender: alice,
+      recipient: own,
+      isFinal: false,
+      isSettled: false,
+    }
+    this.shown = { ...facts, ...change }
+  }
+}
+
+const start = Date.UTC(2026, 0, 1)
+
+t.test('pending, credited once, lost by its chain, and back again', async (t) => {
+  const chain = new ShownChain()
+  const rig = await paymentRig(t, {
+    readers: [chain],
+    addresses: { arweave: own },
+    excluded: [bob],
+    lostMs: 60_000,
+  })
+  const tell = (body = '{"tx_id":"tx"}') => rig.post('/v1/account/balance/arweave', body)
+  const has = async (): Promise<string | undefined> => (await rig.service.balanceOf(alice))?.winc
+  t.match(await tell('x'), { status: 400, text: 'Invalid JSON in request body' })
+  t.match(await tell('[]'), { status: 400, text: 'Invalid JSON in request body' })
+  t.match(await tell('{}'), { status: 400, text: 'Missing tx_id in request body' })
+  t.match(await tell(), { status: 404, text: 'Transaction not found' })
+  chain.shown = refuse('late', 'upstream', 'no node answers')
+  t.equal((await tell()).status, 503)
+  chain.show({ quantity: 0n })
+  t.match(await tell(), { status: 400, text: 'Transaction quantity must be greater than 0' })
+  chain.show({ quantity: 1n })
+  t.match(await tell(), { status: 400, text: /at least one winc/ })
+  chain.show({ recipient: bob })
+  t.equal((await tell()).status, 400)
+  chain.show({ sender: bob })
+  t.match(await tell(), {
+    status: 403,
+    text: `Payment transaction 'tx' has sender that is on the excluded address list: '${bob}'`,
+  })
+
+  chain.show({})
+  t.match(await tell(), {
+    status: 202,
+    json: { message: 'Transaction pending', pendingTransaction: { winstonCreditAmount: '766000' } },
+  })
+  t.match(await tell(), { status: 202, json: { message: 'Transaction already pending' } })
+  t.equal(await has(), undefined)
+  chain.show({ isFinal: true, height: 7 })
+  const told = await Promise.all([tell(), tell(), tell()])
+  for (const { status } of told) t.equal(status, 200)
+  t.match(await tell(), {
+    status: 200,
+    json: { message: 'Transaction already credited', creditedTransaction: { transactionId: 'tx' } },
+  })
+  t.equal(await has(), '766000')
+
+  chain.shown = refuse('upstream', 'upstream', 'silence')
+  await rig.service.recheck()
+  t.equal(await has(), '766000', 'nothing follows from silence')
+  chain.shown = 'unknown'
+  await rig.service.recheck()
+  rig.setTime(start + 59_999)
+  await rig.service.recheck()
+  t.equal(await has(), '766000', 'a node that lags behind takes nothing back')
+  chain.show({ isFinal: true })
+  await rig.service.recheck()
+  chain.shown = 'unknown'
+  rig.setTime(start + 100_000)
+  await rig.service.recheck()
+  rig.setTime(start + 159_999)
+  await rig.service.recheck()
+  t.equal(await has(), '766000', 'it was seen in between')
+  rig.setTime(start + 160_000)
+  await rig.service.recheck()
+  t.equal(await has(), '0', 'its chain has lost it')
+  t.match(await tell(), { status: 202, json: { message: 'Transaction already pending' } })
+  chain.show({ isFinal: true, isSettled: true })
+  await rig.service.recheck()
+  t.equal(await has(), '766000', 'and has it again')
+  chain.shown = 'unknown'
+  rig.setTime(start + 10 * 24 * 3600_000)
+  await rig.service.recheck()
+  t.equal(await has(), '766000', 'too deep to be looked at')
+  t.strictSame((await rig.ledger.check()).faults, [])
+})
+
+t.test('what was spent before a chain lost the payment is owed', async (t) => {
+  const chain = new ShownChain()
+  const rig = await paymentRig(t, { readers: [chain], addresses: { arweave: own }, lostMs: 0 })
+  chain.show({ isFinal: true, quantity: 10_000_000n, destination: bob })
+  t.equal((await rig.post('/v1/account/balance/arweave', '{"tx_id":"tx"}')).status, 200)
+  t.equal((await rig.service.balanceOf(bob))?.winc, '7660000', 'for the destination that the sender named')
+  await rig.service.credits.reserve({ itemId: 'i', bytes: 0, address: bob, signatureType: 1, paidBy: [] })
+  await rig.service.credits.settle('i')
+  chain.shown = 'unknown'
+  await rig.service.recheck()
+  t.equal((await rig.service.balanceOf(bob))?.winc, '-3200000')
+  t.match(
+    await rig.service.credits.reserve({ itemId: 'j', bytes: 0, address: bob, signatureType: 1, paidBy: [] }),
+    { paid: false },
+  )
+  t.strictSame((await rig.ledger.check()).faults, [])
+})
+
+const binary = anvilPath()
+const skip = binary === undefined ? 'no anvil for this machine' : false
+
+t.test('ether and USDC on a real chain', { skip }, async (t) => {
+  const chain = await startChain(t, binary ?? '', 'base')
+  const receiver = await chain.account()
+  const payer = await chain.account({ units: 50_000_000n, ether: 10n ** 19n })
+  const contracts = { 'base-usdc': chain.usdc.address }
+  const facts = {
+    chain: 'base',
+    url: chain.url,
+    coins: ['base-eth'],
+    contracts,
+    confirmations: 3,
+    limitMs: 60_000,
+  } as const
+  const reader = new EvmReader(facts, systemClock)
+  const addresses = { 'base-eth': receiver.address, 'base-usdc': receiver.address }
+  const rig = await paymentRig(t, { readers: [reader], addresses })
+  const wallet = chain.wallet(payer)
+  const tell = (token: string, id: string) =>
+    rig.post(`/v1/account/balance/${token}`, JSON.stringify({ tx_id: id }))
+  const sent = async (given: { to: Hex; value?: bigint; data?: Hex }): Promise<Hex> => {
+    const hash = await wallet.sendTransaction(given)
+    await wallet.waitForTransactionReceipt({ hash })
+    return hash
+  }
+  const mine = async (): Promise<void> => {
+    for (let blocks = 0; blocks < 3; blocks += 1) await sent({ to: payer.address })
+  }
+  const coin = await sent({ to: receiver.address, value: 10n ** 18n })
+  t.match(await tell('base-eth', coin), { status: 202, json: { message: 'Transaction pending' } })
+  const transfer = (to: Hex, amount: bigint): Hex =>
+    encodeFunctionData({
+      abi: parseAbi(['function transfer(address,uint256)']),
+      functionName: 'transfer',
+      args: [to, amount],
+    })
+  const token = chain.usdc.address as Hex
+  const aim = stringToHex(`turboCreditDestinationAddress=${alice}`).slice(2)
+  const aimed = await sent({ to: token, data: `${transfer(receiver.address, 6_250_000n)}${aim}` })
+  const elsewhere = await sent({ to: token, data: transfer(payer.address, 1n) })
+  await mine()
+  t.match(await tell('base-eth', coin), {
+    status: 200,
+    json: { creditedTransaction: { winstonCreditAmount: '306400000000000' } },
+  })
+  t.match(await tell('base-eth', coin.toUpperCase().replace('0X', '0x')), {
+    status: 200,
+    json: { message: 'Transaction already credited' },
+  })
+  t.match(await tell('base-usdc', aimed), {
+    status: 200,
+    json: { creditedTransaction: { destinationAddress: alice } },
+  })
+  t.equal((await rig.service.balanceOf(alice))?.winc, '766000000000')
+  t.equal((await rig.service.balanceOf(payer.address.toLowerCase()))?.winc, '306400000000000')
+  t.equal((await tell('base-usdc', elsewhere)).status, 400, 'paid to somebody else')
+  t.equal((await tell('base-usdc', coin)).status, 200, 'the same payment by another word is the same payment')
+  t.equal((await rig.service.balanceOf(payer.address))?.winc, '306400000000000')
+  t.equal((await tell('base-eth', `0x${'0'.repeat(64)}`)).status, 404)
+  t.match(await tell('base-eth', 'x'), { status: 404, text: 'Transaction not found' }, 'no chain knows it')
+  t.strictSame((await rig.ledger.check()).faults, [])
+})

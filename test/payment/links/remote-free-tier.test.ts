@@ -1,0 +1,31 @@
+import t from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
+import { isRefusal } from '../../../src/format/refusal.js'
+import { RemoteFreeTier } from '../../../src/payment/links/remote-free-tier.js'
+import { serveWeb } from '../../admission/web.js'
+
+t.test('only an answer with a count of bytes is one', async (t) => {
+  let told: readonly [status: number, body: object] = [200, {}]
+  const asked: string[] = []
+  const web = await serveWeb(t, (call) => {
+    asked.push(call.path)
+    call.json(...told)
+  })
+  const tier = new RemoteFreeTier(web.url, systemClock)
+  t.teardown(() => tier.close())
+  for (const bytesRemaining of [0, 5, null]) {
+    told = [200, { bytesRemaining }]
+    t.equal(await tier.remaining('a b&c'), bytesRemaining)
+  }
+  t.match(asked[0], '/v1/account/free')
+  const wrong: [number, object][] = [
+    ...[{}, { bytesRemaining: -1 }, { bytesRemaining: 1.5 }, { bytesRemaining: '5' }].map(
+      (body): [number, object] => [200, body],
+    ),
+    [404, { bytesRemaining: 5 }],
+  ]
+  for (const one of wrong) {
+    told = one
+    t.ok(isRefusal(await tier.remaining('x')), JSON.stringify(one))
+  }
+})

@@ -1,0 +1,188 @@
+/** Two payment services on one database, of which one dies while USDC is settled: the other finds out, and credits it once. */
+import t, { type Test } from 'tap'
+import { encodeAbiParameters, encodeEventTopics, erc20Abi, type Hex, parseAbi } from 'viem'
+import { systemClock } from '../../../src/actor/clock.js'
+import { usdcOf } from '../../../src/admission/usdc.js'
+import { PostgresLedger } from '../../../src/ledger/postgres.js'
+import type { X402Options } from '../../../src/payment/usdc/x402-desk.js'
+import { newAccount, payee } from '../../admission/scene.js'
+import { type ScriptedFacilitator, scriptedFacilitator } from '../../admission/scripted-facilitator.js'
+import { payment } from '../../admission/shop.js'
+import { eventually } from '../../eventually.js'
+import { postgresFolder, startPostgres } from '../../ledger/postgres-server.js'
+import { scratch } from '../../scratch.js'
+import { answeringServer } from '../chains/recorded-rpc.js'
+import { type PaymentRig, paymentRig } from '../rig.js'
+
+const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false
+const wallet = `${'W'.repeat(42)}A`
+const path = `/v1/x402/top-up/arweave/${wallet}`
+const value = '5000000'
+const usedAbi = parseAbi(['event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)'])
+/** Longer than a service is given to settle, and less than a payment is good for. */
+const longMs = 2 * 60_000
+
+/** A node that knows what the facilitator has moved. */
+function chainOf(t: Test, { used }: ScriptedFacilitator): Promise<string> {
+  const { address } = usdcOf['base-sepolia']
+  return answeringServer(t, ({ body }) => {
+    const { id, method, params } = body as { id: number; method: string; params: [unknown] }
+    const found = [...used].map(([key, transaction]) => {
+      const [from, nonce] = [key.slice(0, 42) as Hex, key.slice(42) as Hex]
+      const topics = encodeEventTopics({ abi: usedAbi, args: { authorizer: from, nonce } })
+      const moved = encodeEventTopics({ abi: erc20Abi, eventName: 'Transfer', args: { from, to: payee } })
+      const data = encodeAbiParameters([{ type: 'uint256' }], [BigInt(value)])
+      const logs = [
+        { address, topics, data: '0x' },
+        { address, topics: moved, data },
+      ]
+      return { topics, transaction, receipt: { status: '0x1', logs } }
+    })
+    const wanted = JSON.stringify((params[0] as { topics?: unknown } | undefined)?.topics)
+    const results: Readonly<Record<string, unknown>> = {
+      eth_blockNumber: '0x100',
+      eth_getLogs: found
+        .filter(({ topics }) => JSON.stringify(topics).toLowerCase() === wanted?.toLowerCase())
+        .map(({ transaction }) => ({ transactionHash: transaction })),
+      eth_getTransactionReceipt: found.find(({ transaction }) => transaction === params[0])?.receipt ?? null,
+    }
+    return { jsonrpc: '2.0', id, result: results[method] }
+  })
+}
+
+interface Town {
+  readonly facilitator: ScriptedFacilitator
+  /** Another service on the same database. */
+  open(): Promise<PaymentRig>
+  pay(): Promise<Record<string, string>>
+}
+
+let databases = 0
+/** One server for all tests, each of which has a database of its own. */
+const server = skip === false ? await startPostgres() : undefined
+t.teardown(() => server?.stop())
+
+async function town(t: Test, withChain: boolean): Promise<Town> {
+  databases += 1
+  const url = (await server?.database(`shared_${databases}`)) ?? ''
+  const facilitator = await scriptedFacilitator(t)
+  const payer = newAccount()
+  facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
+  const chain = withChain ? { rpcUrl: await chainOf(t, facilitator) } : {}
+  const x402: Omit<X402Options, 'recordsPath'> = {
+    network: 'base-sepolia',
+    wallet: payee.toLowerCase(),
+    facilitatorUrl: facilitator.url,
+    protocol: 'http',
+    verifyMs: 30_000,
+    settleMs: 30_000,
+    ...chain,
+  }
+  return {
+    facilitator,
+    async open() {
+      const ledger = await PostgresLedger.open({ url, clock: systemClock })
+      const rig = await paymentRig(t, { ledger, x402: { ...x402, recordsPath: scratch('x402-records') } })
+      rig.setTime(Date.now())
+      return rig
+    },
+    pay: () => payment(payer, 1, { to: payee, value }),
+  }
+}
+
+const wincOf = async (rig: PaymentRig): Promise<string> => {
+  const { json } = await rig.get(`/v1/balance?address=${wallet}`)
+  return (json as { winc?: string } | undefined)?.winc ?? '0'
+}
+
+/** Brings a payment to a service that dies when the facilitator was asked for it, with or without moving it. */
+async function dieAt(
+  rig: PaymentRig,
+  { facilitator }: Town,
+  headers: Record<string, string>,
+  at: 'settle' | 'afterSettle',
+): Promise<void> {
+  let isAsked = false
+  facilitator[at] = ({ response }) => {
+    if (isAsked) return false
+    isAsked = true
+    response.destroy()
+    // As a kill: what the process knew is what it had written.
+    void rig.service.close()
+    return true
+  }
+  const answer = rig.post(path, '', headers).catch(() => undefined)
+  await eventually(() => isAsked)
+  await rig.service.close()
+  await answer
+}
+
+for (const withChain of [false, true])
+  for (const at of ['settle', 'afterSettle'] as const) {
+    const known = withChain ? 'its chain shows' : 'its facilitator remembers'
+    const moved = at === 'settle' ? 'did not move' : 'moved'
+    t.test(`died, and the money ${moved}, as ${known}`, { skip }, async (t) => {
+      const scene = await town(t, withChain)
+      const { facilitator } = scene
+      facilitator.remembers = !withChain
+      await dieAt(await scene.open(), scene, await scene.pay(), at)
+      const other = await scene.open()
+      t.equal(await other.service.takeUpLeft(), 0, 'it may be at it still')
+      t.equal(await wincOf(other), '0')
+      other.setTime(Date.now() + longMs)
+      t.equal(await other.service.takeUpLeft(), 1)
+      const { json } = await other.get(`/v1/price/base-usdc/${value}`)
+      t.equal(await wincOf(other), (json as { winc: string }).winc)
+      t.equal(facilitator.used.size, 1)
+      t.equal(await other.service.takeUpLeft(), 0, 'it has ended')
+      t.equal(await wincOf(other), (json as { winc: string }).winc)
+      t.strictSame((await other.ledger.check()).faults, [])
+    })
+  }
+
+t.test('died, and the payer brings the payment to the other one', { skip }, async (t) => {
+  const scene = await town(t, true)
+  const headers = await scene.pay()
+  await dieAt(await scene.open(), scene, headers, 'afterSettle')
+  const other = await scene.open()
+  other.setTime(Date.now() + longMs)
+  const answer = await other.post(path, '', headers)
+  t.equal(answer.status, 200, answer.text)
+  t.equal(await other.service.takeUpLeft(), 1)
+  const { json } = await other.get(`/v1/price/base-usdc/${value}`)
+  t.equal(await wincOf(other), (json as { winc: string }).winc)
+  t.strictSame((await other.ledger.check()).faults, [])
+})
+
+t.test(
+  'brought to both at once: both answer that it is paid, and it is credited once',
+  { skip },
+  async (t) => {
+    const scene = await town(t, true)
+    const rigs = [await scene.open(), await scene.open()]
+    const headers = await scene.pay()
+    const answers = await Promise.all([...rigs, ...rigs].map((rig) => rig.post(path, '', headers)))
+    t.strictSame(
+      answers.map(({ status }) => status),
+      [200, 200, 200, 200],
+      answers.map(({ text }) => text).join(),
+    )
+    for (const rig of rigs) rig.setTime(Date.now() + longMs)
+    for (const rig of rigs) await rig.service.takeUpLeft()
+    for (const rig of rigs) {
+      const { json } = await rig.get(`/v1/price/base-usdc/${value}`)
+      t.equal(await wincOf(rig), (json as { winc: string }).winc)
+    }
+    t.equal(scene.facilitator.used.size, 1)
+  },
+)
+
+t.test('died, and nothing can be found out: it is said, and nothing is credited', { skip }, async (t) => {
+  const scene = await town(t, false)
+  await dieAt(await scene.open(), scene, await scene.pay(), 'afterSettle')
+  const other = await scene.open()
+  other.setTime(Date.now() + longMs)
+  t.equal(await other.service.takeUpLeft(), 1)
+  t.equal(await wincOf(other), '0')
+  t.equal(await other.service.takeUpLeft(), 0)
+})
