@@ -3,9 +3,9 @@ import { expected } from '../format/bug.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Asks, type Question, Upstream } from '../http/upstream.js'
-import { leave } from '../source/leave.js'
-import type { Opened } from '../source/opener.js'
 import type { Hints, Provenance, Window } from '../source/protocol.js'
+import type { Opened } from '../source/reading/opener.js'
+import { leave } from '../source/transfer/leave.js'
 
 /** A part of a remote file, and the size of the whole file. */
 export interface RangeBytes {

@@ -8,7 +8,7 @@ import { BundleVerifier } from '../proof/bundle.js'
 import { DataRootHasher } from '../proof/data-root.js'
 import { ItemVerifier } from '../proof/item.js'
 import { ownerOf, verifyTransaction } from '../proof/transaction.js'
-import { isBundle } from '../source/learned.js'
+import { isBundle } from '../source/roots/learned.js'
 
 /** Of whether the bytes are the owner's, where nothing says so more precisely. */
 export const contentFinding = 'content'

@@ -1,7 +1,7 @@
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import type { Opened } from '../source/opener.js'
 import type { Hints } from '../source/protocol.js'
+import type { Opened } from '../source/reading/opener.js'
 import { weightier } from '../source/refusals.js'
 import type { Finder } from './parts.js'
 

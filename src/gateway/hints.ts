@@ -4,7 +4,7 @@ import type { Request } from '../http/exchange.js'
 import type { Trail } from '../names/protocol.js'
 import { firstHeader, readHops, wholeNumber } from '../serving/hops.js'
 import type { Hints, Provenance } from '../source/protocol.js'
-import { hintsKey, trailKey } from '../source/trail.js'
+import { hintsKey, trailKey } from '../source/upstream/trail.js'
 import type { GatewayOptions } from './options.js'
 
 const names = {

@@ -1,5 +1,5 @@
 import type { Piece } from '../http/exchange.js'
-import type { Opened } from '../source/opener.js'
+import type { Opened } from '../source/reading/opener.js'
 
 /**
  * True where the whole body is here and was hashed: the fetcher shows the last byte only after it compared the digest. The

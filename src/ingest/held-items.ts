@@ -1,4 +1,4 @@
-import { isBundle } from '../source/learned.js'
+import { isBundle } from '../source/roots/learned.js'
 import type { FoundItem } from './rows.js'
 
 /** What was learned of items that are bundles: where the payload of each begins in the root, and which one it lies in. */

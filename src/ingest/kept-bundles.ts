@@ -3,7 +3,7 @@ import type { Address } from '../actor/address.js'
 import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import type { SourceReply, SourceRequest } from '../source/protocol.js'
-import type { Transactions } from '../source/transactions.js'
+import type { Transactions } from '../source/roots/transactions.js'
 import { matches } from './filter.js'
 import { transactionSubject } from './rows.js'
 

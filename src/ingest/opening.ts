@@ -1,7 +1,7 @@
 import type { ItemFilter } from '../../config/item-filter.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { isBundle } from '../source/learned.js'
+import { isBundle } from '../source/roots/learned.js'
 import { Ahead } from './ahead.js'
 import type { RootStream } from './bundle-bytes.js'
 import { matches } from './filter.js'

@@ -6,7 +6,7 @@ import type { ItemHeader } from '../format/item.js'
 import type { Transaction } from '../format/transaction.js'
 import { sha256 } from '../proof/digest.js'
 import { ownerOf } from '../proof/transaction.js'
-import { learnedOfTransaction } from '../source/learned.js'
+import { learnedOfTransaction } from '../source/roots/learned.js'
 import type { FilterSubject } from './filter.js'
 import type { SuppliedTransaction } from './supply.js'
 

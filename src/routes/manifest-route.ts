@@ -9,7 +9,7 @@ import type { Located, Locator } from '../gateway/locate.js'
 import { type Manifests, manifestType } from '../gateway/manifests.js'
 import { answerGone, answerText, type Flow, type Ledger } from '../serving/flow.js'
 import type { ClientOf } from '../serving/in-slot.js'
-import type { Opened } from '../source/opener.js'
+import type { Opened } from '../source/reading/opener.js'
 
 /** A path below a manifest. */
 export interface ManifestAsk {

@@ -1,6 +1,6 @@
 import { answerSmall, publicShortly } from '../http/small-answer.js'
 import type { Route } from '../serving/route.js'
-import type { PeerWeights } from '../source/peer-weights.js'
+import type { PeerWeights } from '../source/upstream/peer-weights.js'
 
 export interface PeersParts {
   readonly pathPrefix: string

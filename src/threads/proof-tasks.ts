@@ -3,8 +3,8 @@ import { ranks, stepBack } from '../actor/priority.js'
 import type { ItemHeader } from '../format/item.js'
 import type { Refusal } from '../format/refusal.js'
 import { judgeItems, type SignedMessage } from '../ingest/item-judge.js'
-import { InlinePacker, type PackingOutcome, type PackingTask } from '../source/manifest-packer.js'
-import { InlineProver } from '../source/prover.js'
+import { InlinePacker, type PackingOutcome, type PackingTask } from '../source/keeping/manifest-packer.js'
+import { InlineProver } from '../source/proving/prover.js'
 import type { FilePart } from '../store/blobs.js'
 
 /** One thread of the pool that hashes and verifies; Piscina calls the exported functions by name. */

@@ -5,7 +5,7 @@ import { type Id, idOfBytes } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import { isRefusal } from '../format/refusal.js'
 import { packFound } from '../ingest/rows.js'
-import { learnedOfItem } from '../source/learned.js'
+import { learnedOfItem } from '../source/roots/learned.js'
 
 /** An item as the catalog is to know it. */
 export interface AnnouncedItem {

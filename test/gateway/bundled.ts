@@ -8,7 +8,7 @@ import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { tagOf } from '../../src/format/tag.js'
 import { ed25519Signer, type ItemSigner, signItem } from '../../src/proof/sign.js'
-import { learnedOfItem } from '../../src/source/learned.js'
+import { learnedOfItem } from '../../src/source/roots/learned.js'
 import { sha256, someId } from '../source/rig.js'
 import type { Stage } from './rig.js'
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
 import { type BundleBytesParts, bundleBytes } from '../../src/ingest/bundle-bytes.js'
-import type { RootBytes } from '../../src/source/root-bytes.js'
+import type { RootBytes } from '../../src/source/roots/root-bytes.js'
 import { someId } from '../source/rig.js'
 
 const never = new AbortController().signal

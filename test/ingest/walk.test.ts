@@ -5,7 +5,7 @@ import { type Id, idOfBytes } from '../../src/format/id.js'
 import { judgeItems } from '../../src/ingest/item-judge.js'
 import type { FoundItem } from '../../src/ingest/rows.js'
 import { BundleWalk, type WalkRules } from '../../src/ingest/walk.js'
-import { isBundle } from '../../src/source/learned.js'
+import { isBundle } from '../../src/source/roots/learned.js'
 import { fc } from '../property.js'
 import { bundleItem, item, type MadeItem } from '../source/weave.js'
 

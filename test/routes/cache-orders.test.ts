@@ -11,9 +11,9 @@ import { isRefusal } from '../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { cacheOrders } from '../../src/routes/admin/cache-orders.js'
 import type { Told } from '../../src/routes/admin/order.js'
-import { Evictor } from '../../src/source/evictor.js'
-import { inOrder } from '../../src/source/in-order.js'
-import { Pins } from '../../src/source/pins.js'
+import { Evictor } from '../../src/source/keeping/evictor.js'
+import { Pins } from '../../src/source/keeping/pins.js'
+import { inOrder } from '../../src/source/upstream/in-order.js'
 import { type Rig, rig, sha256, someId } from '../source/rig.js'
 
 const signer = ed25519Signer(randomBytes(32))

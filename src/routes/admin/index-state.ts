@@ -9,7 +9,7 @@ import { type Id, idBytes, idOfBytes, parseId } from '../../format/id.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { IngestReply, IngestRequest } from '../../ingest/protocol.js'
 import type { ExportReply, ExportRequest } from '../../parquet/export-protocol.js'
-import { isBundle } from '../../source/learned.js'
+import { isBundle } from '../../source/roots/learned.js'
 import { malformedOrder, type OrderCall, type Told } from './order.js'
 
 /** What orders about the index need. */

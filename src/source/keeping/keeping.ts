@@ -1,0 +1,263 @@
+import type { Address } from '../../actor/address.js'
+import { type Clock, systemClock } from '../../actor/clock.js'
+import { FairSlots } from '../../actor/fair-slots.js'
+import type { Log } from '../../actor/log.js'
+import type { Attributes } from '../../catalog/attributes.js'
+import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
+import type { BlobDraft, BlobStore, FileIdentity } from '../../store/blobs.js'
+import type { SmallBlobs } from '../../store/segments/small-blobs.js'
+import type { Opening } from '../opening.js'
+import type { Hints } from '../protocol.js'
+import { CommitBatch, insist } from './commit-batch.js'
+import { Uncommitted } from './uncommitted.js'
+
+/** A payload that became a blob. */
+export interface Kept {
+  readonly attributes: Attributes
+  readonly digest: Uint8Array
+  /** Where the source said that the item lies, unproven. */
+  readonly hints: Hints
+  /** Where the client said that it lies, unproven. */
+  readonly wishHints: Hints
+  /** It was asked for by a name. */
+  readonly named: boolean
+  readonly source: string
+}
+
+/** A payload in a segment, and what its readers are told until the catalog knows it. */
+interface SmallKept {
+  readonly kept: Kept
+  readonly opening: Opening
+}
+
+/** Payloads that the catalog hears of by one commit. */
+interface Group {
+  readonly outcome: Promise<boolean>
+  readonly members: SmallKept[]
+  readonly over: Promise<void>
+}
+
+/** Flushes at once: each occupies one of the few threads that do all file work of the process. */
+const flushesMax = 2
+
+/** Payloads on their way to the disk, each with an open file. */
+const usualWaitingMax = 512
+
+/** Turns drafts into blobs and blobs into nothing, one change of a digest at a time. */
+export class Keeping {
+  readonly #busy = new Map<string, Promise<void>>()
+  readonly #flushes = FairSlots.unbounded(flushesMax)
+  readonly #batch: CommitBatch
+  readonly uncommitted = new Uncommitted()
+  /** Of the next commit of small payloads. */
+  #group: Group | undefined
+  readonly #commits = new Set<Promise<void>>()
+  #waiting = 0
+  #passed = 0
+
+  /**
+   * `onKept` hears of every payload after it counts as cached, `onDropped` of every one that is about to go. What comes while
+   * `waitingMax` wait for the disk is not kept: it was served, and is fetched anew when somebody asks.
+   */
+  constructor(
+    private readonly store: BlobStore,
+    private readonly keeper: Address<CatalogRequest, CatalogReply>,
+    private readonly log: Log,
+    private readonly onKept: (kept: Kept, identity: FileIdentity | undefined) => void,
+    private readonly waitingMax = usualWaitingMax,
+    private readonly onDropped: (digest: Uint8Array) => Promise<void> = () => Promise.resolve(),
+    private readonly small?: SmallBlobs,
+    clock: Clock = systemClock,
+  ) {
+    // Whoever hears of a payload by the catalog finds it in the index of the segments.
+    this.#batch = new CommitBatch(keeper, clock, () => small?.commit())
+  }
+
+  /** Payloads that were handed to `keep` and are not done. */
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  /**
+   * Bytes, name, record, in this order: whatever is interrupted, nothing false is left. A disk that refuses, or is far behind,
+   * costs the copy, not the readers: they have the bytes. Never rejects for the disk's sake.
+   */
+  async keep(draft: BlobDraft, kept: Kept): Promise<void> {
+    if (this.#waiting >= this.waitingMax) {
+      this.#passed += 1
+      await this.#discard(draft)
+      return
+    }
+    this.#waiting += 1
+    try {
+      await this.#keep(draft, kept)
+    } finally {
+      this.#waiting -= 1
+      if (this.#waiting === 0 && this.#passed > 0) {
+        this.log.warn(
+          { payloads: this.#passed },
+          'the disk was too slow: these payloads were served, but not cached',
+        )
+        this.#passed = 0
+      }
+    }
+  }
+
+  #keep(draft: BlobDraft, kept: Kept): Promise<void> {
+    return this.#alone(kept.digest, async () => {
+      const { attributes, digest } = kept
+      let identity: FileIdentity
+      try {
+        identity = await this.#flushes.run(() => this.store.keep(draft, digest))
+      } catch (error) {
+        this.log.error({ err: error, id: attributes.id }, 'a payload could not be written to the cache')
+        await this.#discard(draft)
+        return
+      }
+      const requests: CatalogRequest[] = [
+        { kind: 'kept', digest, sizeBytes: attributes.size },
+        { kind: 'learn', attributes: [attributes] },
+      ]
+      if (await insist(this.keeper, { kind: 'all', requests })) this.onKept(kept, identity)
+      else this.log.error({ id: attributes.id }, 'a cached payload could not be recorded in the catalog')
+    })
+  }
+
+  /**
+   * The payload lies in a segment already: the catalog is told with many others. `uncommitted` has `opening` until then. A
+   * record without bytes is found out by who asks for them, and bytes without a record go with their segment. A promise is
+   * returned where so many wait that whoever brings one more should wait, too. Never rejects for the disk's sake.
+   */
+  keepSmall(kept: Kept, opening: Opening): Promise<void> | undefined {
+    this.uncommitted.note(opening)
+    const key = keyOf(kept.digest)
+    let over: Promise<void>
+    if (this.#busy.has(key)) {
+      over = this.#alone(kept.digest, () => this.#commitSmall(kept, opening))
+      this.#watch(over)
+    } else {
+      over = this.#commitSmall(kept, opening)
+      this.#busy.set(key, over)
+    }
+    return this.uncommitted.isFull ? over : undefined
+  }
+
+  /**
+   * Says it with the next commit, and resolves when that is over. Payloads of one commit share what waits for it: promises of
+   * their own would live until then, and be copied by each collection of young garbage.
+   */
+  #commitSmall(kept: Kept, opening: Opening): Promise<void> {
+    const { attributes, digest } = kept
+    const outcome = this.#batch.add([
+      { kind: 'kept', digest, sizeBytes: attributes.size, isSmall: true },
+      { kind: 'learn', attributes: [attributes] },
+    ])
+    let group = this.#group
+    if (group?.outcome !== outcome) {
+      const members: SmallKept[] = []
+      const over: Promise<void> = outcome.then((isTaken) => this.#committed(members, isTaken, over))
+      group = { outcome, members, over }
+      this.#group = group
+      this.#watch(over)
+    }
+    group.members.push({ kept, opening })
+    return group.over
+  }
+
+  #committed(members: readonly SmallKept[], isTaken: boolean, over: Promise<void>): void {
+    if (this.#group?.members === members) this.#group = undefined
+    for (const { kept, opening } of members) {
+      const key = keyOf(kept.digest)
+      if (this.#busy.get(key) === over) this.#busy.delete(key)
+      this.uncommitted.forget(opening)
+      if (isTaken) this.onKept(kept, undefined)
+      else this.log.error({ id: kept.attributes.id }, 'a cached payload could not be recorded in the catalog')
+    }
+  }
+
+  #watch(commit: Promise<void>): void {
+    this.#commits.add(commit)
+    void commit.finally(() => this.#commits.delete(commit))
+  }
+
+  /** Resolves when the catalog has heard of every small payload. */
+  async settled(): Promise<void> {
+    this.#batch.flush()
+    while (this.#commits.size > 0) await Promise.all(this.#commits)
+  }
+
+  /** Counts payloads in files as used now. */
+  async spare(digests: readonly Uint8Array[]): Promise<void> {
+    await insist(this.keeper, { kind: 'touched', digests })
+  }
+
+  /** These payloads went with their segment. Never rejects. */
+  async forget(digests: readonly Uint8Array[]): Promise<void> {
+    // That they are here must be said before.
+    this.#batch.flush()
+    const requests = digests.map((digest): CatalogRequest => ({ kind: 'dropped', digest }))
+    if (!(await insist(this.keeper, { kind: 'all', requests }))) {
+      this.log.warn({ payloads: digests.length }, 'removed payloads could not be deleted from the catalog')
+    }
+    try {
+      for (const digest of digests) await this.onDropped(digest)
+    } catch (error) {
+      this.log.error({ err: error }, 'files that belong to removed payloads could not be deleted')
+    }
+  }
+
+  /**
+   * Record first, then the file: a reader that finds the record finds the file, or fetches it anew. False: the keeper
+   * did not take the word, and nothing was removed. `touchedMs`: where it stands in the order of uses, which may be all that is
+   * left of it.
+   */
+  async drop(digest: Uint8Array, touchedMs?: number): Promise<boolean> {
+    let dropped = false
+    await this.#alone(digest, async () => {
+      const place = touchedMs === undefined ? {} : { touchedMs }
+      dropped = await insist(this.keeper, { kind: 'dropped', digest, ...place })
+      if (!dropped) return
+      try {
+        await this.onDropped(digest)
+        this.small?.remove(digest)
+        await this.store.remove(digest)
+      } catch (error) {
+        // Without a record it is not served, and swept as any file that nothing knows.
+        this.log.error({ err: error }, 'a file of the cache could not be deleted')
+      }
+    })
+    return dropped
+  }
+
+  /** A draft that the disk does not remove is swept at the next start. */
+  async #discard(draft: BlobDraft): Promise<void> {
+    try {
+      await this.store.discard(draft)
+    } catch (error) {
+      this.log.error({ err: error }, 'an unfinished file of the cache could not be deleted')
+    }
+  }
+
+  /** Removes a file that has no record. `recorded` is asked once more when nothing else happens to the digest. */
+  sweep(digest: Uint8Array, recorded: () => boolean): Promise<void> {
+    return this.#alone(digest, async () => {
+      if (!recorded()) await this.store.remove(digest)
+    })
+  }
+
+  async #alone(digest: Uint8Array, act: () => Promise<void>): Promise<void> {
+    const key = keyOf(digest)
+    const before = this.#busy.get(key)
+    const turn = (before ?? Promise.resolve()).then(act, act)
+    this.#busy.set(key, turn)
+    try {
+      await turn
+    } finally {
+      if (this.#busy.get(key) === turn) this.#busy.delete(key)
+    }
+  }
+}
+
+function keyOf(digest: Uint8Array): string {
+  return Buffer.from(digest.buffer, digest.byteOffset, digest.length).toString('latin1')
+}

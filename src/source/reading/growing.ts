@@ -1,0 +1,120 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+import type { Content } from '../../store/content.js'
+import type { ProgressListener } from './progress.js'
+
+/** One buffer a thread: what `read` returns is valid until the next call on any content of the thread. */
+const scratch = Buffer.allocUnsafeSlow(256 * 1024)
+
+/** What the buffer holds: bytes of this content, between these places of its file. */
+const held: { content: GrowingContent | undefined; from: number; to: number } = {
+  content: undefined,
+  from: 0,
+  to: 0,
+}
+
+export interface GrowingFile {
+  /** File that holds, or will hold, the bytes. */
+  readonly path: string
+  /** Where in the file the first of these bytes lies. */
+  readonly offset: number
+  /** Payload offset of that byte. */
+  readonly base: number
+  /** Bytes that will be there when whole. */
+  readonly fileBytes: number
+  /** Bytes of the whole payload. */
+  readonly sizeBytes: number
+  /** Slot in the progress table. */
+  readonly slot: number
+}
+
+/** Content over a file that the fetcher is still writing. Broken files give no more bytes at all. */
+export class GrowingContent implements Content {
+  readonly sizeBytes: number
+  readonly #waits = new Set<() => void>()
+  #handle: number
+
+  /** Opens the file at once: throws where it is gone. `onClose` is called once, at the end. */
+  constructor(
+    private readonly file: GrowingFile,
+    private readonly listener: ProgressListener,
+    private readonly onClose: () => void,
+  ) {
+    this.sizeBytes = file.sizeBytes
+    this.#handle = openSync(file.path, 'r')
+  }
+
+  read(start: number, end: number): Uint8Array | undefined {
+    const from = this.#offset(start, end)
+    const { table } = this.listener
+    const state = table.state(this.file.slot)
+    if (state === 'broken') return undefined
+    // A socket takes part of what was read, and then more of it: bytes that are readable do not change.
+    if (held.content === this && from >= held.from && from < held.to) {
+      return scratch.subarray(from - held.from, Math.min(end - this.file.base, held.to) - held.from)
+    }
+    const to = Math.min(end - this.file.base, table.readable(this.file.slot), from + scratch.length)
+    if (to <= from) return undefined
+    held.content = undefined
+    const count = readSync(this.#handle, scratch, 0, to - from, this.file.offset + from)
+    // Undefined would have the reader wait for bytes that `ready` says are there: for ever.
+    if (count === 0) throw new Error(`${this.file.path} was cut while it was read`)
+    held.content = this
+    held.from = from
+    held.to = from + count
+    return scratch.subarray(0, count)
+  }
+
+  async ready(start: number, end: number): Promise<boolean> {
+    const from = this.#offset(start, end)
+    for (;;) {
+      const outcome = this.#outcome(from)
+      if (outcome !== undefined) return outcome
+      if (!(await this.#moved(from))) return false
+    }
+  }
+
+  /** Resolves true when the fetcher said something about the slot, false when this content was closed. */
+  #moved(from: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const finish = (open: boolean): void => {
+        stop()
+        this.#waits.delete(quit)
+        resolve(open)
+      }
+      const quit = (): void => finish(false)
+      const stop = this.listener.wait(this.file.slot, () => finish(true))
+      this.#waits.add(quit)
+      // Raise the flag, then look again: what moved in between would otherwise never be told.
+      this.listener.table.await(this.file.slot)
+      if (this.#outcome(from) !== undefined) finish(true)
+    })
+  }
+
+  close(): void {
+    if (this.#handle < 0) throw new Error('a growing content was closed twice')
+    if (held.content === this) held.content = undefined
+    closeSync(this.#handle)
+    this.#handle = -1
+    for (const quit of [...this.#waits]) quit()
+    this.#waits.clear()
+    this.onClose()
+  }
+
+  /** True: bytes from `from` are there. False: never. Undefined: not yet. */
+  #outcome(from: number): boolean | undefined {
+    const { table } = this.listener
+    const state = table.state(this.file.slot)
+    if (state === 'broken' || state === 'free') return false
+    if (table.readable(this.file.slot) > from) return true
+    return state === 'whole' ? false : undefined
+  }
+
+  /** Position of payload byte `start` among the bytes of the file. */
+  #offset(start: number, end: number): number {
+    const from = start - this.file.base
+    if (!(start < end) || from < 0 || end - this.file.base > this.file.fileBytes) {
+      throw new RangeError(`bytes ${start} to ${end} are outside the file`)
+    }
+    return from
+  }
+}

@@ -1,0 +1,209 @@
+import type { Address } from '../../actor/address.js'
+import { BoundedMap } from '../../actor/bounded-map.js'
+import type { Clock, Timer } from '../../actor/clock.js'
+import type { Attributes } from '../../catalog/attributes.js'
+import type { Catalog } from '../../catalog/protocol.js'
+import type { Id } from '../../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import type { Writable } from '../../format/writable.js'
+import type { Content } from '../../store/content.js'
+import type { SegmentReader } from '../../store/segments/segment-reader.js'
+import type { Packed } from '../keeping/manifest-shelf.js'
+import type { ManifestFrom, SourceReply, SourceRequest } from '../protocol.js'
+import { stillUnknown } from '../refusals.js'
+import { GrowingContent } from './growing.js'
+import type { ProgressListener } from './progress.js'
+
+/** Content from a source, with what is known of it. `content` must be closed exactly once. */
+export interface Opened {
+  readonly attributes: Attributes
+  readonly content: Content
+  /** Payload bytes that `content` can give, `end` exclusive: all of them but for windows. */
+  readonly window: { readonly start: number; readonly end: number }
+  /** Which source brings it, e.g. `trusted-gateways`; `cache` where it was in the store after all. */
+  readonly source: string
+  readonly trusted: boolean
+  readonly hops?: number
+  /** Names the same bytes to the fetcher, until `content` is closed. */
+  readonly text: ManifestFrom
+}
+
+type Open = Extract<SourceRequest, { kind: 'open' }>
+type OpenedReply = Extract<SourceReply, { kind: 'opened' }>
+type PlacedReply = Extract<SourceReply, { kind: 'placed' }>
+
+/** Time until a full mailbox is tried again. */
+const retryCloseMs = 50
+
+/** Ids that are known to be absent; each takes some 200 bytes. */
+const absentMax = 32_768
+
+/** Somebody may have found it by words of his own meanwhile, without keeping it: the fetcher is asked again so often. */
+const absentMaxMs = 10_000
+
+interface Absent {
+  readonly untilMs: number
+  /** Of the catalog, from before it was asked for. */
+  readonly generation: number
+}
+
+/** The edge threads' way to bytes that are not in the store: asks the fetcher and opens the file that grows. */
+export class Opener {
+  readonly #unclosed = new Set<number>()
+  /** What the fetcher answered from its memory: so that a known absence costs no message. */
+  readonly #absent = new BoundedMap<Id, Absent>(absentMax)
+  #retry: Timer | undefined
+
+  /**
+   * `listener.hear` must be the hearer of `fetcher`'s events. Without the catalog each absence is asked for; with `segments` what
+   * lies in one is read there, without opening a file and without a second message.
+   */
+  constructor(
+    private readonly fetcher: Address<SourceRequest, SourceReply>,
+    private readonly listener: ProgressListener,
+    private readonly clock: Clock,
+    private readonly catalog?: Pick<Catalog, 'generation'>,
+    private readonly segments?: Pick<SegmentReader, 'open'>,
+  ) {}
+
+  #absenceOf(id: Id): Refusal | undefined {
+    const absent = this.#absent.get(id)
+    if (absent === undefined) return undefined
+    const leftMs = absent.untilMs - this.clock.monotonic()
+    if (leftMs > 0 && absent.generation === this.catalog?.generation(id)) return stillUnknown(leftMs)
+    this.#absent.delete(id)
+    return undefined
+  }
+
+  /**
+   * Resolves as soon as size and type are known; small payloads come whole and with a digest. Refusals: `unknown` only
+   * where every source said so, else `upstream`, `late`, `forged`, `busy`, `unsatisfiable`. Never rejects.
+   */
+  async open(wanted: Omit<Open, 'kind'>): Promise<Opened | Refusal> {
+    const { id, hints } = wanted
+    // Who knows where to look is not answered from memory.
+    const absent = hints.rootId === undefined ? this.#absenceOf(id) : undefined
+    if (absent !== undefined) return absent
+    // The generation first: what becomes known while the question is under way is then noticed at the next one.
+    const generation = this.catalog?.generation(id)
+    const reply = await this.fetcher.ask(this.#question(wanted))
+    if (isRefusal(reply)) return reply
+    if (reply.kind === 'refused') {
+      const { refusal } = reply
+      if (generation !== undefined && refusal.rememberedMs !== undefined)
+        this.#absent.set(id, {
+          untilMs: this.clock.monotonic() + Math.min(refusal.rememberedMs, absentMaxMs),
+          generation,
+        })
+      return refusal
+    }
+    if (reply.kind === 'placed') return this.#placed(reply)
+    if (reply.kind !== 'opened') throw new Error(`an open was answered with ${reply.kind}`)
+    const { attributes, base, sizeBytes, source, trusted, hops, reader } = reply
+    return {
+      attributes,
+      content: this.grow(reply),
+      window: { start: base, end: base + sizeBytes },
+      source,
+      trusted,
+      text: { reader },
+      ...(hops === undefined ? {} : { hops }),
+    }
+  }
+
+  #question(wanted: Omit<Open, 'kind'>): Open {
+    const { id, hints, provenance, window, named, client } = wanted
+    const question: Writable<Open> = { kind: 'open', id, hints, provenance }
+    if (window !== undefined) question.window = window
+    if (named !== undefined) question.named = named
+    if (client !== undefined) question.client = client
+    if (this.segments !== undefined) question.readsSegments = true
+    return question
+  }
+
+  #placed({ attributes, digest, place, source, trusted, hops }: PlacedReply): Opened | Refusal {
+    let content: Content | undefined
+    try {
+      content = this.segments?.open(place, digest, true)
+    } catch {
+      // No descriptor or no memory is left: as where its segment went meanwhile.
+    }
+    if (content === undefined) return refuse('busy', 'self', 'the payload cannot be read now')
+    const window = { start: 0, end: place.sizeBytes }
+    const opened = { attributes, content, window, source, trusted, text: { digest } }
+    return hops === undefined ? opened : { ...opened, hops }
+  }
+
+  /** Is the blob on disk what its name says? A false one is already dropped when this resolves. */
+  async check(id: Id, digest: Uint8Array): Promise<boolean | Refusal> {
+    return this.#checked({ kind: 'check', id, digest })
+  }
+
+  /** Is the item what lies at its place in a bundle of the store? The catalog knows its digest when this resolves true. */
+  async window(id: Id): Promise<boolean | Refusal> {
+    return this.#checked({ kind: 'window', id })
+  }
+
+  async #checked(question: SourceRequest): Promise<boolean | Refusal> {
+    const reply = await this.fetcher.ask(question)
+    if (isRefusal(reply)) return reply
+    if (reply.kind === 'refused') return reply.refusal
+    if (reply.kind !== 'checked') throw new Error(`a check was answered with ${reply.kind}`)
+    return reply.sound
+  }
+
+  /** The SHA-256 of a payload; it is brought whole where nobody here knows it. Never rejects. */
+  async digestOf(id: Id): Promise<Uint8Array | Refusal> {
+    const reply = await this.fetcher.ask({ kind: 'learn', id })
+    if (isRefusal(reply)) return reply
+    if (reply.kind === 'refused') return reply.refusal
+    if (reply.kind !== 'learned') throw new Error(`a question for a digest was answered with ${reply.kind}`)
+    return reply.digest
+  }
+
+  /** The packed form of a manifest, made where there is none. Never rejects. */
+  async manifest(from: ManifestFrom, again: boolean): Promise<Packed | Refusal> {
+    const reply = await this.fetcher.ask({ kind: 'manifest', from, again })
+    if (isRefusal(reply)) return reply
+    if (reply.kind === 'refused') return reply.refusal
+    if (reply.kind !== 'packed') throw new Error(`a manifest was answered with ${reply.kind}`)
+    return reply
+  }
+
+  /**
+   * Content of a flow that was opened; closing it tells the fetcher. It gives bytes of the file's window only, which is all
+   * of the payload but where a window was asked for. Never throws: a file that cannot be opened is a broken source.
+   */
+  grow(opened: OpenedReply): Content {
+    const { attributes, base, sizeBytes, slot, path, offset, reader } = opened
+    const file = { path, offset, base, fileBytes: sizeBytes, sizeBytes: attributes.size, slot }
+    const close = (): void => this.#close(reader)
+    try {
+      return new GrowingContent(file, this.listener, close)
+    } catch {
+      // No descriptor left, or no /proc: the reader sees a body that breaks at once.
+      return {
+        sizeBytes: attributes.size,
+        read: () => undefined,
+        ready: () => Promise.resolve(false),
+        close,
+      }
+    }
+  }
+
+  /** A close must arrive, or a slot is lost: told again while the mailbox is full. */
+  #close(reader: number): void {
+    if (this.fetcher.tell({ kind: 'close', reader })) return
+    this.#unclosed.add(reader)
+    this.#retry ??= this.clock.after(retryCloseMs, () => this.#closeAgain())
+  }
+
+  #closeAgain(): void {
+    this.#retry = undefined
+    for (const reader of [...this.#unclosed]) {
+      if (!this.fetcher.tell({ kind: 'close', reader })) break
+      this.#unclosed.delete(reader)
+    }
+    if (this.#unclosed.size > 0) this.#retry = this.clock.after(retryCloseMs, () => this.#closeAgain())
+  }
+}

@@ -1,0 +1,90 @@
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { isBoundById } from '../../proof/transaction.js'
+import { unknownEverywhere, weightier } from '../refusals.js'
+import type { Found, Source, Wanted } from '../source.js'
+import { ChunkedRoot, type ChunkedRootParts } from './chunked-root.js'
+import type { Items, OpenRoot } from './items.js'
+import { learnedOfTransaction } from './learned.js'
+import type { RootHeights } from './root-heights.js'
+import type { RootLookup } from './root-lookup.js'
+import type { Transactions } from './transactions.js'
+
+/** The data of transactions, chunk by chunk from nodes, each proven against the data root that the owner signed. */
+export class Chunks implements Source {
+  readonly name = 'chunks'
+
+  constructor(
+    private readonly transactions: Transactions,
+    private readonly parts: ChunkedRootParts,
+    private readonly heights?: Pick<RootHeights, 'known'>,
+  ) {}
+
+  /** Opens a transaction's data to be read at any place. */
+  readonly openRoot: OpenRoot = async (id, signal) => {
+    const place = await this.transactions.place(id, signal)
+    return isRefusal(place) ? place : new ChunkedRoot(place, this.parts, this.heights?.known(id))
+  }
+
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    const { id, window, avoid } = wanted
+    if (avoid.has(this.name)) return unknownEverywhere()
+    const header = await this.transactions.headerFor(wanted, signal)
+    if (isRefusal(header)) return header
+    // An empty payload has no chunks; for format 2 the signature says that it is empty.
+    const empty = header.format === 2 && header.dataSize === 0
+    const root = empty ? undefined : await this.openRoot(id, signal)
+    if (isRefusal(root)) return root
+    if (window !== undefined && window.end >= header.dataSize) {
+      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
+    }
+    const [from, to] = window === undefined ? [0, header.dataSize] : [window.start, window.end + 1]
+    return {
+      name: this.name,
+      origin: this.name,
+      sizeBytes: header.dataSize,
+      body: root === undefined ? nothing : root.stream(from, to, signal, window === undefined),
+      trusted: true,
+      proven: isBoundById(header),
+      learned: learnedOfTransaction(header),
+      hints: {},
+    }
+  }
+}
+
+const nothing: AsyncIterable<Uint8Array> = {
+  [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
+}
+
+/**
+ * Transactions and data items out of chunks: an item whose root is known or hinted comes out of the root's chunks, anything else
+ * is taken for a transaction; what the chain does not have as one is asked for elsewhere, and then proven like any hint.
+ */
+export class OffsetAwareChunks implements Source {
+  readonly name = 'chunks-offset-aware'
+
+  constructor(
+    private readonly items: Items,
+    private readonly chunks: Chunks,
+    private readonly roots?: RootLookup,
+  ) {}
+
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    const item = await this.items.open(wanted, signal)
+    if (!isRefusal(item)) return { ...item, name: this.name }
+    const isItem = wanted.attributes?.place?.isSigned === true
+    // A place that somebody named may hold something else.
+    const isElsewhere = item.refused === 'unknown' || item.refused === 'forged'
+    if (!isElsewhere || isItem) return item
+    const transaction = await this.chunks.open(wanted, signal)
+    if (!isRefusal(transaction)) return { ...transaction, name: this.name }
+    const refusal = weightier(item, transaction)
+    return transaction.refused === 'unknown' ? this.#elsewhere(wanted, refusal, signal) : refusal
+  }
+
+  async #elsewhere(wanted: Wanted, refusal: Refusal, signal: AbortSignal): Promise<Found | Refusal> {
+    const hints = await this.roots?.find(wanted.id, wanted.provenance, signal)
+    if (hints === undefined) return refusal
+    const item = await this.items.open({ ...wanted, hints }, signal)
+    return isRefusal(item) ? item : { ...item, name: this.name }
+  }
+}

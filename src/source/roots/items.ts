@@ -1,0 +1,159 @@
+import type { Attributes, ItemPlace } from '../../catalog/attributes.js'
+import type { Id } from '../../format/id.js'
+import type { ItemHeader } from '../../format/item.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { ItemVerifier } from '../../proof/item.js'
+import type { Window } from '../protocol.js'
+import { unknownEverywhere } from '../refusals.js'
+import type { Found, Source, Wanted } from '../source.js'
+import { Directories } from './directories.js'
+import { learnedOfItem } from './learned.js'
+import { type Guide, isFailure, Locating, type LocationLimits, readItemHeader } from './locate.js'
+import type { RootBytes } from './root-bytes.js'
+import { SignedPlaces } from './signed-places.js'
+
+export type OpenRoot = (id: Id, signal: AbortSignal) => Promise<RootBytes | Refusal>
+
+/** An item in a root whose bytes are at hand. The place is missing where only hints say where it is. */
+interface Item {
+  readonly header: ItemHeader
+  readonly start: number
+  readonly itemSize: number
+  readonly place?: ItemPlace
+}
+
+/**
+ * Data items out of the root that holds them: finds the item, sees that its signature hashes to the id, and gives its payload. A
+ * whole payload is verified against the item's signature before its end is believed; before a window is given, all of the payload
+ * was verified at this place.
+ */
+export class Items implements Source {
+  readonly #signed = new SignedPlaces()
+
+  constructor(
+    readonly name: string,
+    private readonly openRoot: OpenRoot,
+    private readonly limits: LocationLimits,
+    private readonly directories = new Directories(),
+  ) {}
+
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    if (wanted.avoid.has(this.name)) return unknownEverywhere()
+    const known = wanted.attributes?.place
+    const rootId = (known?.isSigned === true ? undefined : wanted.hints.rootId) ?? known?.rootId
+    if (rootId === undefined || rootId === wanted.id) return unknownEverywhere()
+    const root = await this.openRoot(rootId, signal)
+    if (isRefusal(root)) return root
+    const item = await this.#find(root, wanted, signal)
+    const found = isRefusal(item) ? item : await this.#found(root, item, wanted.window, signal)
+    if (!isRefusal(found)) return found
+    await root.close()
+    return found
+  }
+
+  async #find(root: RootBytes, wanted: Wanted, signal: AbortSignal): Promise<Item | Refusal> {
+    const { id, hints, attributes } = wanted
+    const place = attributes?.place
+    if (place !== undefined && place.rootId === root.id) {
+      const start = place.rootItemOffset
+      const header = await readItemHeader(root, id, start, place.itemSize, signal)
+      if (!isRefusal(header)) return { header, start, itemSize: place.itemSize, place }
+      if (isFailure(header)) return header
+    }
+    const guide: Guide = { path: hints.path, itemOffset: hints.itemOffset }
+    const located = await new Locating(root, id, this.limits, signal, this.directories).locate(guide)
+    if (!isRefusal(located)) {
+      const { header, place } = located
+      return { header, start: place.rootItemOffset, itemSize: place.itemSize, place }
+    }
+    const failure = isFailure(located) ? located : unknownEverywhere()
+    const { itemOffset, itemSize } = hints
+    if (failure.refused !== 'unknown' || itemOffset === undefined || itemSize === undefined) return failure
+    if (itemOffset + itemSize > root.sizeBytes) return failure
+    // The bundle's header is too large to read, or unlike any: the item may still be where the hint says.
+    const header = await readItemHeader(root, id, itemOffset, itemSize, signal)
+    if (isRefusal(header)) return isFailure(header) ? header : failure
+    return { header, start: itemOffset, itemSize }
+  }
+
+  async #found(
+    root: RootBytes,
+    item: Item,
+    window: Window | undefined,
+    signal: AbortSignal,
+  ): Promise<Found | Refusal> {
+    const { header, start, itemSize } = item
+    const isListed = item.place?.isSigned !== true
+    const place: ItemPlace | undefined = item.place && { ...item.place, isSigned: true }
+    const sizeBytes = itemSize - header.headerSize
+    if (window !== undefined && window.end >= sizeBytes) {
+      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
+    }
+    if (isListed) {
+      const isSigned =
+        window === undefined
+          ? (this.#signed.refusalOf(root, item) ?? true)
+          : await this.#signed.check(root, item, signal)
+      if (isSigned !== true) return isSigned
+    }
+    const judged = (isSigned: boolean): void => this.#signed.note(root, item, isSigned)
+    const whole = window === undefined ? { verifier: new ItemVerifier(header), judged } : undefined
+    const from = start + header.headerSize + (window?.start ?? 0)
+    const to = start + header.headerSize + (window === undefined ? sizeBytes : window.end + 1)
+    const learned = learnedOfItem(header)
+    return {
+      name: this.name,
+      origin: this.name,
+      sizeBytes,
+      body: payload(root, from, to, whole, signal),
+      trusted: root.trusted,
+      proven: root.proven,
+      ...(isListed && window === undefined ? { isListed } : {}),
+      learned: root.proven && place !== undefined ? { ...learned, place, ...heightOf(root) } : learned,
+      hints: place === undefined ? { rootId: root.id, itemOffset: start, itemSize } : {},
+    }
+  }
+}
+
+/** An item is in the block that its root is in. */
+function heightOf({ height }: RootBytes): Pick<Attributes, 'height'> {
+  return height === undefined ? {} : { height }
+}
+
+/** Who takes all of a payload, and hears at its end whether the owner signed it. */
+interface WholeJudge {
+  readonly verifier: ItemVerifier
+  judged(isSigned: boolean): void
+}
+
+/**
+ * The payload's bytes; with a judge (it is all of the payload, and kept) a refusal at the end unless the owner signed them.
+ * Closes the root.
+ */
+async function* payload(
+  root: RootBytes,
+  start: number,
+  end: number,
+  whole: WholeJudge | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array | Refusal, undefined> {
+  try {
+    const near = start === end ? undefined : root.near?.(start, end)
+    for await (const piece of near === undefined
+      ? root.stream(start, end, signal, whole !== undefined)
+      : [near]) {
+      if (isRefusal(piece)) {
+        yield piece
+        return undefined
+      }
+      whole?.verifier.update(piece)
+      yield piece
+    }
+    const held = whole?.verifier.finish() ?? true
+    whole?.judged(held === true)
+    if (held !== true) yield held
+    return undefined
+  } finally {
+    await root.close()
+  }
+}

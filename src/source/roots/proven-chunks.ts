@@ -1,0 +1,242 @@
+import { type FairSlots, gaveUp } from '../../actor/fair-slots.js'
+import type { Chain } from '../../chain/chain.js'
+import { ChunkCache, type ProvenChunk } from '../../chain/chunk-cache.js'
+import type { ChunkByte, WrittenChunks } from '../../chain/segment-chunks.js'
+import type { Id } from '../../format/id.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { usualStart } from '../../format/usual-cut.js'
+import { equalBytes } from '../../proof/digest.js'
+import { proveChunk, rulesetAt } from '../../proof/path.js'
+
+/** Where a root transaction's data lies, and the root that its signature vouches for. */
+export interface RootPlace {
+  readonly id: Id
+  readonly sizeBytes: number
+  readonly dataRoot: Uint8Array
+  /** Whether the id vouches for the data root: else it is the word of a node. */
+  readonly isBound: boolean
+  /** 1-based weave position of the first byte. */
+  readonly weaveStart: number
+}
+
+export interface ProvenChunksParts {
+  readonly chain: Pick<Chain, 'chunk'>
+  /** Chunks asked at once, all transfers together. */
+  readonly turns: FairSlots
+  /** Bytes of chunks and their proofs in memory. */
+  readonly memoryMaxBytes: number
+  /** Where chunks go that leave memory; absent: they are fetched anew. */
+  readonly segments?: WrittenChunks
+}
+
+/** Bytes of a root that lie in the store as content, or soon will. */
+interface KeptRange {
+  readonly dataRoot: Uint8Array
+  readonly start: number
+  readonly end: number
+}
+
+interface Elsewhere {
+  taken(chunk: ProvenChunk): void
+  end(): void
+}
+
+function isWithin(chunk: ProvenChunk, { dataRoot, start, end }: KeptRange): boolean {
+  return start <= chunk.start && chunk.end <= end && equalBytes(chunk.dataRoot, dataRoot)
+}
+
+/** Nodes asked for one chunk when the proof of what came does not hold. */
+const forgeriesMax = 3
+
+/** Chunks asked for that nobody waits for yet. Each is one of those asked at once. */
+const foreseenMax = 4
+
+/**
+ * The chunks of transactions' data as one thread has them: each is fetched and proven once, whoever wants bytes of it, at the
+ * same time or as long as it stays in memory and then in segments. Whoever reads a root from chunk to chunk finds the next one
+ * on its way.
+ */
+export class ProvenChunks {
+  readonly #memory: ChunkCache
+  readonly #flights = new Map<string, Flight>()
+  readonly #keptRanges = new Set<KeptRange>()
+  readonly #keptElsewhere = new WeakSet<ProvenChunk>()
+  #foreseen = 0
+
+  constructor(private readonly parts: ProvenChunksParts) {
+    this.#memory = new ChunkCache(parts.memoryMaxBytes, (left) => {
+      if (!this.#isKeptElsewhere(left)) parts.segments?.put(left)
+    })
+  }
+
+  /** Bytes held. */
+  get bytes(): number {
+    return this.#memory.bytes
+  }
+
+  /** The chunk with byte `at` (from 0) of the root's data, where it is in memory. */
+  find({ dataRoot, sizeBytes, weaveStart }: RootPlace, at: number): ProvenChunk | undefined {
+    return this.#memory.find(dataRoot, sizeBytes, at, rulesetAt(weaveStart + at))
+  }
+
+  /** The bytes of the root's data from `start` to `end`, where they lie in one chunk that is here. */
+  near(place: RootPlace, start: number, end: number): Uint8Array | undefined {
+    const chunk = this.find(place, start)
+    if (chunk === undefined) return this.parts.segments?.near(byteOf(place, start), end - start)
+    return end > chunk.end ? undefined : chunk.chunk.subarray(start - chunk.start, end - chunk.start)
+  }
+
+  /**
+   * All bytes of a range are being written into the store, as content, until `end` of the answer is called: chunks in it need not
+   * be kept once more. `taken` of it hears of each chunk that was.
+   */
+  keepingElsewhere({ dataRoot }: RootPlace, start: number, end: number): Elsewhere {
+    const range = { dataRoot, start, end }
+    this.#keptRanges.add(range)
+    return {
+      taken: (chunk) => {
+        if (isWithin(chunk, range)) this.#keptElsewhere.add(chunk)
+      },
+      end: () => this.#keptRanges.delete(range),
+    }
+  }
+
+  #isKeptElsewhere(chunk: ProvenChunk): boolean {
+    if (this.#keptElsewhere.has(chunk)) return true
+    for (const range of this.#keptRanges) if (isWithin(chunk, range)) return true
+    return false
+  }
+
+  /**
+   * The chunk with byte `at` of the root's data, fetched where it is not here. Whoever asks meanwhile for a byte of it waits for
+   * the same answer, and the question is given up when the last of them left. Refusals as `Chain.chunk` has them, and `forged`.
+   */
+  async take(place: RootPlace, at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
+    // Data may be cut in another way than usual: then what others wait for is another chunk, and this byte is asked for itself.
+    for (const key of [
+      this.#keyOf(place, usualStart(at, place.sizeBytes)),
+      `${this.#keyOf(place, at)} alone`,
+    ]) {
+      const here = this.find(place, at)
+      if (here !== undefined) return here
+      const running = this.#flights.get(key)
+      const flight = running === undefined || running.isGivenUp ? this.#begin(key, place, at) : running
+      const found = await flight.join(signal)
+      if (isRefusal(found) || (found.start <= at && at < found.end)) return found
+    }
+    throw new Error(`a chunk was proven to hold byte ${at}, and does not`)
+  }
+
+  #keyOf({ dataRoot, sizeBytes, weaveStart }: RootPlace, at: number): string {
+    return `${Buffer.from(dataRoot).toString('latin1')} ${sizeBytes} ${weaveStart} ${at}`
+  }
+
+  #begin(key: string, place: RootPlace, at: number): Flight {
+    const flight = new Flight((signal) => this.#bring(place, at, signal))
+    this.#flights.set(key, flight)
+    void flight.over.then(() => {
+      if (this.#flights.get(key) === flight) this.#flights.delete(key)
+    })
+    return flight
+  }
+
+  async #bring(place: RootPlace, at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
+    const kept = await this.#fromSegments(place, at)
+    if (kept !== undefined) {
+      this.#memory.put(kept)
+      return kept
+    }
+    const found = await this.parts.turns.run(async () => {
+      for (let attempt = 1; ; attempt += 1) {
+        if (signal.aborted) return gaveUp
+        const once = await this.#askOnce(place, at, signal)
+        const isForged = isRefusal(once) && once.refused === 'forged'
+        if (!isForged || attempt === forgeriesMax) return once
+      }
+    })
+    if (isRefusal(found)) return found
+    this.#memory.put(found)
+    this.#foresee(place, found)
+    return found
+  }
+
+  async #fromSegments(place: RootPlace, at: number): Promise<ProvenChunk | undefined> {
+    try {
+      return await this.parts.segments?.take(byteOf(place, at))
+    } catch {
+      return undefined // the disk refuses: nodes have the same bytes
+    }
+  }
+
+  async #askOnce(place: RootPlace, at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
+    const { dataRoot, sizeBytes: dataSize, weaveStart } = place
+    const answer = await this.parts.chain.chunk(weaveStart + at, signal)
+    if (isRefusal(answer)) return answer
+    const { chunk, dataPath } = answer
+    const ruleset = rulesetAt(weaveStart + at)
+    const proven = proveChunk({ chunk, dataPath, dataRoot, dataSize, offset: at, ruleset })
+    return isRefusal(proven) ? proven : { chunk, dataPath, dataRoot, dataSize, ...proven, ruleset }
+  }
+
+  #has(place: RootPlace, at: number): boolean {
+    return this.find(place, at) !== undefined || this.parts.segments?.has(byteOf(place, at)) === true
+  }
+
+  /**
+   * Items of a bundle that belong together lie beside each other: where the chunk in front of this one is here too, somebody
+   * goes through them, and the next one will be wanted. One chunk at most for each that was asked for, where turns are free.
+   */
+  #foresee(place: RootPlace, { start, end }: ProvenChunk): void {
+    const { turns } = this.parts
+    if (start === 0 || end >= place.sizeBytes || this.#foreseen >= foreseenMax) return
+    if (turns.isFull || this.find(place, start - 1) === undefined || this.#has(place, end)) return
+    const key = this.#keyOf(place, usualStart(end, place.sizeBytes))
+    if (this.#flights.has(key)) return
+    this.#foreseen += 1
+    // Nobody waits for it, so nobody leaves: the chain's own patience ends it.
+    void this.#begin(key, place, end)
+      .join()
+      .then(() => {
+        this.#foreseen -= 1
+      })
+  }
+}
+
+function byteOf({ dataRoot, sizeBytes, weaveStart }: RootPlace, offset: number): ChunkByte {
+  return { dataRoot, dataSize: sizeBytes, offset, ruleset: rulesetAt(weaveStart + offset) }
+}
+
+/** One chunk on its way, and how many wait for it. */
+class Flight {
+  readonly over: Promise<unknown>
+  readonly #outcome: Promise<ProvenChunk | Refusal>
+  readonly #abort = new AbortController()
+  #waiting = 0
+
+  /** Everybody left before it came. */
+  get isGivenUp(): boolean {
+    return this.#abort.signal.aborted
+  }
+
+  constructor(bring: (signal: AbortSignal) => Promise<ProvenChunk | Refusal>) {
+    this.#outcome = bring(this.#abort.signal)
+    this.over = this.#outcome.catch(() => 'thrown where it is awaited')
+  }
+
+  /** What came of it, or `gaveUp` when `signal` fires first. The last one who leaves ends it. */
+  join(signal?: AbortSignal): Promise<ProvenChunk | Refusal> {
+    if (signal?.aborted === true) return Promise.resolve(gaveUp)
+    this.#waiting += 1
+    if (signal === undefined) return this.#outcome
+    return new Promise((resolve, reject) => {
+      const left = (): void => {
+        this.#waiting -= 1
+        if (this.#waiting === 0) this.#abort.abort()
+        resolve(gaveUp)
+      }
+      signal.addEventListener('abort', left, { once: true })
+      const arrived = (): void => signal.removeEventListener('abort', left)
+      this.#outcome.then(resolve, reject).finally(arrived)
+    })
+  }
+}

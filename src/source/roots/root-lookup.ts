@@ -1,0 +1,161 @@
+import { BoundedMap } from '../../actor/bounded-map.js'
+import { Breaker, type BreakerOptions } from '../../actor/breaker.js'
+import type { Clock } from '../../actor/clock.js'
+import { type Id, parseId } from '../../format/id.js'
+import { isRefusal } from '../../format/refusal.js'
+import type { Hints, Provenance } from '../protocol.js'
+import { harvest, type OwnName, trailHeaders } from '../upstream/gateway-headers.js'
+import { GatewayLine } from '../upstream/gateway-line.js'
+import type { LineAnswer } from '../upstream/line-answer.js'
+import { isConfined, passed, type TrailRules, trailKey } from '../upstream/trail.js'
+
+export interface RootLookupOptions extends TrailRules {
+  /** Base URLs of gateways, the first to be asked first. */
+  readonly gateways: readonly string[]
+  readonly headMs: number
+  /** Of each gateway. */
+  readonly breaker: BreakerOptions
+  /** Answers remembered, those that nobody knows included. */
+  readonly rememberedMax: number
+  readonly rememberedMs: number
+  readonly release: string
+}
+
+/** Where an item lies, as somebody says: never believed, only looked at. */
+export interface RootLookup {
+  /** Undefined where nobody says anything. Never rejects. */
+  find(id: Id, provenance: Provenance, signal: AbortSignal): Promise<Hints | undefined>
+}
+
+interface Asked {
+  readonly hints: Hints | undefined
+  readonly untilMs: number
+}
+
+/** Answers of offset routes are small. */
+const answerMaxBytes = 16_384
+
+/** Under the words of the network first, then under the neutral ones. */
+const offsetPaths = ['/ar-io/offsets/', '/gateway/offsets/']
+
+/**
+ * Asks other gateways where an item lies: by the headers of HEAD `/raw/{id}`, then by `/offsets/{id}`. Each gateway is asked
+ * seldom, and left alone for a while where it fails; what was said is remembered for a few minutes.
+ */
+export class GatewayRoots implements RootLookup {
+  readonly #line: GatewayLine
+  readonly #gateways: readonly { readonly url: string; readonly breaker: Breaker }[]
+  readonly #remembered: BoundedMap<Id, Asked>
+  readonly #own: OwnName
+
+  constructor(
+    private readonly options: RootLookupOptions,
+    private readonly clock: Clock,
+  ) {
+    const { gateways, headMs, breaker, ownHosts, release } = options
+    this.#remembered = new BoundedMap(options.rememberedMax)
+    this.#line = new GatewayLine({ headMs, stallMs: headMs, connectionsMax: 4 }, clock)
+    this.#gateways = gateways.map((url) => ({ url, breaker: new Breaker(breaker, clock) }))
+    const [host] = ownHosts
+    this.#own = { release, ...(host === undefined ? {} : { host }) }
+  }
+
+  async find(id: Id, provenance: Provenance, signal: AbortSignal): Promise<Hints | undefined> {
+    if (isConfined(provenance, this.options)) return undefined
+    const known = this.#remembered.get(id)
+    if (known !== undefined && known.untilMs > this.clock.monotonic()) return known.hints
+    let isAsked = false
+    let found: Hints | undefined
+    const isLed = trailKey(provenance, this.options) !== ''
+    for (const { url, breaker } of this.#gateways) {
+      if (signal.aborted || passed(url, provenance) || !breaker.take()) continue
+      const said = await this.#ask(url, id, provenance, signal)
+      if (signal.aborted) return undefined
+      // What is refused to a client's trail says nothing about the gateway.
+      breaker.tell(said !== 'away' && (said !== 'refused' || isLed))
+      if (said === 'away' || said === 'refused') continue
+      isAsked = true
+      // A root with the offset is better than a root alone, which is better than nothing.
+      if (said?.itemOffset !== undefined) {
+        found = said
+        break
+      }
+      found ??= said
+    }
+    // That nobody knows it is what everybody said to nobody's trail; a place is one whoever asked for it.
+    if (isAsked && (found !== undefined || !isLed)) this.#remember(id, found)
+    return found
+  }
+
+  async close(): Promise<void> {
+    await this.#line.close()
+  }
+
+  async #ask(
+    url: string,
+    id: Id,
+    provenance: Provenance,
+    signal: AbortSignal,
+  ): Promise<Hints | undefined | 'away' | 'refused'> {
+    const headers = { 'user-agent': this.options.release, ...trailHeaders(provenance, this.#own) }
+    const head = await this.#line.ask(url, { method: 'HEAD', path: `/raw/${id}`, headers }, signal)
+    if (isRefusal(head)) return 'away'
+    head.drop()
+    if (head.statusCode === 429 || head.statusCode >= 500) return 'refused'
+    const { hints } = harvest(head.headers)
+    if (hints.rootId !== undefined && hints.itemOffset !== undefined) return hints
+    for (const path of offsetPaths) {
+      const answer = await this.#line.ask(url, { method: 'GET', path: `${path}${id}`, headers }, signal)
+      if (isRefusal(answer)) return 'away'
+      const said = await readOffsets(answer)
+      if (said !== undefined) return said
+    }
+    return hints.rootId === undefined ? undefined : hints
+  }
+
+  #remember(id: Id, hints: Hints | undefined): void {
+    this.#remembered.set(id, { hints, untilMs: this.clock.monotonic() + this.options.rememberedMs })
+  }
+}
+
+/** `{rootTxId, path?, rootOffset?, size?}` (the offsets route of gateways); undefined where it is anything else. */
+async function readOffsets(answer: LineAnswer): Promise<Hints | undefined> {
+  if (answer.statusCode !== 200 || Number(answer.headers['content-length'] ?? 0) > answerMaxBytes) {
+    answer.drop()
+    return undefined
+  }
+  const pieces: Uint8Array[] = []
+  let sizeBytes = 0
+  try {
+    for await (const piece of answer) {
+      if (isRefusal(piece)) return undefined
+      sizeBytes += piece.length
+      if (sizeBytes > answerMaxBytes) return undefined
+      pieces.push(piece)
+    }
+    return hintsOf(JSON.parse(Buffer.concat(pieces).toString()))
+  } catch {
+    // Cut off, or no JSON: it says nothing.
+    return undefined
+  }
+}
+
+function hintsOf(json: unknown): Hints | undefined {
+  if (typeof json !== 'object' || json === null) return undefined
+  const { rootTxId, path, rootOffset, size } = json as Readonly<Record<string, unknown>>
+  const rootId = typeof rootTxId === 'string' ? parseId(rootTxId) : undefined
+  if (rootId === undefined) return undefined
+  const ids = Array.isArray(path)
+    ? path.map((one: unknown) => (typeof one === 'string' ? parseId(one) : undefined))
+    : []
+  const isPath = ids.length > 0 && ids.length <= 32 && ids.every((one): one is Id => one !== undefined)
+  return {
+    rootId,
+    ...(isPath ? { path: ids } : {}),
+    ...(isCount(rootOffset) && isCount(size) ? { itemOffset: rootOffset, itemSize: size } : {}),
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0
+}

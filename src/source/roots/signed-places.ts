@@ -1,0 +1,100 @@
+import { BoundedMap } from '../../actor/bounded-map.js'
+import type { ItemHeader } from '../../format/item.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { ItemVerifier } from '../../proof/item.js'
+import type { RootBytes } from './root-bytes.js'
+
+/** Verdicts that are kept: some 300 bytes each. */
+const keptMax = 10_000
+
+/** An item as the directory of a bundle lists it: the id of its header is right, nothing else was checked. */
+export interface ListedItem {
+  readonly header: ItemHeader
+  /** Of the item in the root's data. */
+  readonly start: number
+  readonly itemSize: number
+}
+
+/**
+ * Whether listed items are what their owners signed. Anybody can post a bundle that lists a stranger's item and holds its header
+ * with other bytes behind it, so the id of the header proves nothing about the payload. The payload is read once as a whole and
+ * checked against the signature; the verdict is kept, because proven bytes of a root never change.
+ */
+export class SignedPlaces {
+  readonly #verdicts = new BoundedMap<string, boolean>(keptMax)
+  readonly #underway = new Map<string, Promise<unknown>>()
+
+  /** A refusal where the item was read before, and is not its owner's. */
+  refusalOf(root: RootBytes, item: ListedItem): Refusal | undefined {
+    return this.#verdicts.get(keyOf(root, item)) === false ? notSigned(item.header.id) : undefined
+  }
+
+  /** Remembers what a reader of all of the item found. Bytes that are not proven may be others the next time. */
+  note(root: RootBytes, item: ListedItem, isSigned: boolean): void {
+    if (root.proven) this.#verdicts.set(keyOf(root, item), isSigned)
+  }
+
+  /** `forged`: the owner signed something else. Other refusals: the bytes could not be read. */
+  async check(root: RootBytes, item: ListedItem, signal: AbortSignal): Promise<true | Refusal> {
+    const { id } = item.header
+    const key = keyOf(root, item)
+    // One reads it, however many ask. Where that one left, the next one begins anew.
+    for (;;) {
+      const known = this.#verdicts.get(key)
+      if (known !== undefined) return known || notSigned(id)
+      const running = this.#underway.get(key)
+      if (running === undefined) break
+      await either(running, signal)
+      if (signal.aborted) return refuse('late', 'client', 'the reader left')
+    }
+    const reading = this.#read(root, item, signal)
+    this.#underway.set(key, reading)
+    try {
+      const isSigned = await reading
+      if (isRefusal(isSigned)) return isSigned
+      this.note(root, item, isSigned)
+      return isSigned || notSigned(id)
+    } finally {
+      this.#underway.delete(key)
+    }
+  }
+
+  async #read(
+    root: RootBytes,
+    { header, start, itemSize }: ListedItem,
+    signal: AbortSignal,
+  ): Promise<boolean | Refusal> {
+    const verifier = new ItemVerifier(header)
+    const [from, to] = [start + header.headerSize, start + itemSize]
+    if (from < to) {
+      for await (const piece of root.stream(from, to, signal)) {
+        if (isRefusal(piece)) return piece
+        verifier.update(piece)
+      }
+    }
+    return verifier.finish() === true
+  }
+}
+
+function keyOf(root: RootBytes, { header, start, itemSize }: ListedItem): string {
+  return [root.id, root.sizeBytes, start, itemSize, header.id].join(' ')
+}
+
+function notSigned(id: string): Refusal {
+  return refuse('forged', 'upstream', `the owner of ${id} did not sign what lies there`)
+}
+
+/** Resolves when `work` has ended, or the signal has fired. */
+async function either(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  let leave: (() => void) | undefined
+  const left = new Promise<void>((resolve) => {
+    leave = resolve
+    signal.addEventListener('abort', leave, { once: true })
+  })
+  const ended = work.then(
+    () => undefined,
+    () => undefined,
+  )
+  await Promise.race([ended, left])
+  if (leave !== undefined) signal.removeEventListener('abort', leave)
+}

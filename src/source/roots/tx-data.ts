@@ -1,0 +1,105 @@
+import type { Chain } from '../../chain/chain.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import type { Transaction } from '../../format/transaction.js'
+import { DataRootHasher } from '../../proof/data-root.js'
+import { equalBytes } from '../../proof/digest.js'
+import { isBoundById, verifyTransaction } from '../../proof/transaction.js'
+import { unknownEverywhere } from '../refusals.js'
+import type { Found, Source, Wanted } from '../source.js'
+import { cut } from '../upstream/cut.js'
+import { learnedOfTransaction } from './learned.js'
+import type { Transactions } from './transactions.js'
+
+/** Nodes give data in one piece up to this size only. */
+const dataMaxBytes = 12 * 1024 * 1024
+
+/**
+ * The data of small transactions as nodes give it in one piece. Format 2 is proven by its data root at the end; the signature
+ * of format 1 covers the data itself, so that it is verified before the first byte is given.
+ */
+export class TxData implements Source {
+  readonly name = 'tx-data'
+
+  constructor(
+    private readonly transactions: Transactions,
+    private readonly chain: Pick<Chain, 'transactionData'>,
+  ) {}
+
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    if (wanted.avoid.has(this.name)) return unknownEverywhere()
+    const header = await this.transactions.headerFor(wanted, signal)
+    if (isRefusal(header)) return header
+    if (header.dataSize > dataMaxBytes) return unknownEverywhere()
+    const { window } = wanted
+    if (window !== undefined && window.end >= header.dataSize) {
+      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
+    }
+    const body = header.format === 1 ? await this.#inline(header, signal) : await this.#rooted(header, signal)
+    if (isRefusal(body)) return body
+    return {
+      name: this.name,
+      origin: this.name,
+      sizeBytes: header.dataSize,
+      body: window === undefined ? body : cut(body, window.start, window.end + 1, 'read'),
+      trusted: true,
+      proven: isBoundById(header),
+      learned: learnedOfTransaction(header),
+      hints: {},
+    }
+  }
+
+  async #inline(header: Transaction, signal: AbortSignal): Promise<AsyncIterable<Uint8Array> | Refusal> {
+    let { data } = header
+    if (data.length < header.dataSize) {
+      const flow = await this.chain.transactionData(header.id, header.dataSize, signal)
+      if (isRefusal(flow)) return flow
+      const pieces: Uint8Array[] = []
+      for await (const piece of flow.bytes) {
+        if (isRefusal(piece)) return piece
+        pieces.push(piece)
+      }
+      data = Buffer.concat(pieces)
+      const held = verifyTransaction({ ...header, data })
+      if (held !== true) return held
+    }
+    return one(data)
+  }
+
+  async #rooted(
+    header: Transaction,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<Uint8Array | Refusal> | Refusal> {
+    if (header.dataSize === 0) return one(new Uint8Array(0))
+    const flow = await this.chain.transactionData(header.id, header.dataSize, signal)
+    return isRefusal(flow) ? flow : rooted(flow.bytes, header)
+  }
+}
+
+async function* one(data: Uint8Array): AsyncGenerator<Uint8Array, undefined> {
+  if (data.length > 0) yield data
+  return undefined
+}
+
+/** Passes the pieces on; the last is held back until the data root was seen to be right. */
+async function* rooted(
+  pieces: AsyncIterable<Uint8Array | Refusal>,
+  { dataRoot, dataSize, id }: Transaction,
+): AsyncGenerator<Uint8Array | Refusal, undefined> {
+  const hasher = new DataRootHasher(dataSize)
+  let held: Uint8Array | undefined
+  for await (const piece of pieces) {
+    if (isRefusal(piece)) {
+      yield piece
+      return undefined
+    }
+    hasher.update(piece)
+    if (held !== undefined) yield held
+    held = piece
+  }
+  const tree = hasher.finish()
+  if (isRefusal(tree)) yield tree
+  else if (!equalBytes(tree.root, dataRoot)) {
+    yield refuse('forged', 'upstream', `the data of ${id} does not have its data root`)
+  } else if (held !== undefined) yield held
+  return undefined
+}

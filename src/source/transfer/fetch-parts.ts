@@ -1,0 +1,56 @@
+import type { Address } from '../../actor/address.js'
+import type { Log } from '../../actor/log.js'
+import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
+import type { LmdbCatalog } from '../../catalog/reader.js'
+import type { Id } from '../../format/id.js'
+import type { BlobStore } from '../../store/blobs.js'
+import type { SmallBlobs } from '../../store/segments/small-blobs.js'
+import type { Keeping } from '../keeping/keeping.js'
+import type { FetchMeters } from '../meters.js'
+import type { Hints, Provenance, Window } from '../protocol.js'
+import type { Source } from '../source.js'
+import type { AvoidedOrigins } from './avoided-origins.js'
+import type { Suspects } from './suspects.js'
+
+export interface FetchOptions {
+  /** Payloads up to this size are told to readers only when they are whole, with a digest. */
+  readonly wholeFirstMaxBytes: number
+  /** When all readers left: what is still missing is fetched all the same if it is not more than this... */
+  readonly finishBytes: number
+  /** ...or if this share (0 to 1) is there already. */
+  readonly finishShare: number
+}
+
+/** What must not be served, whatever id it is asked by. */
+export interface Forbidden {
+  /** False: nothing is. */
+  readonly mayBlockContent: boolean
+  /** By the SHA-256 of the whole payload. */
+  blocksDigest(digest: Uint8Array): boolean
+}
+
+export interface FetchParts {
+  /** Asked for what is not in the store. */
+  readonly source: Source
+  readonly store: BlobStore
+  /** Absent: every payload has a file of its own. */
+  readonly small?: SmallBlobs
+  readonly catalog: LmdbCatalog
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  readonly keeping: Keeping
+  readonly avoided: AvoidedOrigins
+  readonly suspects: Suspects
+  /** Absent: nothing is forbidden. */
+  readonly forbidden?: Forbidden
+  readonly meters: FetchMeters
+  readonly log: Log
+  readonly options: FetchOptions
+}
+
+export interface FetchWish {
+  readonly id: Id
+  readonly hints: Hints
+  readonly provenance: Provenance
+  readonly window?: Window
+  readonly named?: boolean
+}

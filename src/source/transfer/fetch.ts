@@ -1,0 +1,375 @@
+import type { FileHandle } from 'node:fs/promises'
+import type { Attributes } from '../../catalog/attributes.js'
+import { isBug } from '../../format/bug.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import type { SmallBlobs } from '../../store/segments/small-blobs.js'
+import type { Kept } from '../keeping/keeping.js'
+import type { Opening } from '../opening.js'
+import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier } from '../refusals.js'
+import type { Found } from '../source.js'
+import type { FileDelivery } from './delivery.js'
+import { openablePath } from './delivery.js'
+import { TransferDraft } from './draft-room.js'
+import type { FetchParts, FetchWish } from './fetch-parts.js'
+import { FileWriter } from './file-writer.js'
+import { Gathering } from './gathering.js'
+import { judgeDigest, judgeSize, unsettles } from './judge.js'
+import { leave } from './leave.js'
+import { openLocal } from './local-blob.js'
+import { resuming } from './resuming.js'
+import { attributesFound, openingOf, type TransferTarget, wantedOf } from './transfer-target.js'
+import { writeAside } from './write-aside.js'
+
+/** Held back of a payload until its digest is known to be none that is blocked: it costs nobody more than the last moment. */
+const heldBytes = 256 * 1024
+
+/** A disk with so much room is not full. */
+const plentyBytes = 2 ** 30
+
+/** A payload that is all there and judged. */
+interface Whole extends TransferTarget {
+  readonly attributes: Attributes
+  readonly digest: Uint8Array
+}
+
+/** One payload (or window) on its way into a file, for any number of readers. Ends by itself; see `run`. */
+export class Fetch {
+  /** What readers are told, or why there is nothing to tell. */
+  readonly opening: Promise<Opening | Refusal>
+  #stopped = false
+  #attempt: AbortController | undefined
+  #resolve: (opening: Opening | Refusal) => void = () => undefined
+  #told: Opening | undefined
+  /** What the catalog said when nobody was asked yet, as long as that counts. */
+  #known: Attributes | undefined
+  #isKnownRead = false
+  #fileBytes = 0
+  #handle: FileHandle | undefined
+  readonly #draft: TransferDraft
+
+  constructor(
+    readonly wish: FetchWish,
+    readonly delivery: FileDelivery,
+    private readonly parts: FetchParts,
+  ) {
+    this.#draft = new TransferDraft(parts.store)
+    this.opening = new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+  }
+
+  /** What was told, as it stands now. */
+  get told(): Opening | undefined {
+    return this.#told
+  }
+
+  /**
+   * Brings the payload: from the store where it is there, else from the sources, one after the other as long as no reader was
+   * told anything. Resolves when nothing is left to do but serve readers; never rejects.
+   */
+  async run(): Promise<void> {
+    try {
+      if (await this.#local()) return
+      const refusal = await this.#remote()
+      if (refusal !== undefined) {
+        this.parts.meters.refused(refusal.refused)
+        this.#fail(refusal)
+      }
+    } catch (error) {
+      const { log } = this.parts
+      if (isBug(error))
+        log.error({ err: error, id: this.wish.id }, 'a fetch ended because of a bug in this program')
+      else log.error({ err: error, id: this.wish.id }, 'a fetch ended because the disk failed')
+      // What readers were told to be whole is: it has been judged, and whatever failed since is not theirs.
+      if (this.delivery.state !== 'whole') {
+        this.#fail(isBug(error) ? defect() : refuse('busy', 'self', 'the disk failed'))
+      }
+    }
+  }
+
+  /** All readers left: goes on where little is missing, else stops. True: it goes on. */
+  abandon(): boolean {
+    if (this.delivery.state !== 'growing') return true
+    const missing = this.#fileBytes - this.delivery.readable
+    const { finishBytes, finishShare, wholeFirstMaxBytes } = this.parts.options
+    const near = missing <= finishBytes || this.delivery.readable >= this.#fileBytes * finishShare
+    if (near || this.#fileBytes <= wholeFirstMaxBytes) return true
+    this.stop()
+    return false
+  }
+
+  /** Stops the fetch; readers see a broken source. */
+  stop(): void {
+    this.#stopped = true
+    this.#attempt?.abort()
+  }
+
+  /** Gives the file back, when the run is over and the last reader left. */
+  async close(): Promise<void> {
+    await this.#handle?.close()
+    await this.#draft.close()
+  }
+
+  /** The blob on disk, where the catalog says there is one. */
+  async #local(): Promise<boolean> {
+    const fresh = this.parts.keeping.uncommitted.get(this.wish.id)
+    if (fresh !== undefined) {
+      this.#fileBytes = fresh.sizeBytes
+      this.delivery.move(fresh.sizeBytes, 'whole')
+      this.#tell(fresh)
+      return true
+    }
+    this.#known = this.parts.catalog.attributes(this.wish.id)
+    this.#isKnownRead = true
+    const local = await openLocal(this.#known, this.parts)
+    if (local === undefined) return false
+    const { known, handle, offset } = local
+    this.#handle = handle
+    this.#fileBytes = known.size
+    this.delivery.move(known.size, 'whole')
+    this.#tell({
+      attributes: known,
+      path: openablePath(handle),
+      offset,
+      base: 0,
+      sizeBytes: known.size,
+      source: 'cache',
+      trusted: known.trusted,
+    })
+    return true
+  }
+
+  async #remote(): Promise<Refusal | undefined> {
+    let refusal: Refusal | undefined = unknownEverywhere()
+    try {
+      refusal = await this.#ask()
+    } finally {
+      const isKept = refusal === undefined && this.wish.window === undefined
+      if (!isKept) await this.#draft.discard()
+    }
+    return refusal
+  }
+
+  /** Asks the sources until one brought all; another one only as long as no reader was told anything. */
+  async #ask(): Promise<Refusal | undefined> {
+    const avoid = this.parts.avoided.of(this.wish.id)
+    // Those that are not asked did not say that there is nothing.
+    let refusal =
+      avoid.size === 0 ? undefined : refuse('forged', 'upstream', 'a source sent wrong bytes before')
+    for (;;) {
+      // Reading it costs as much as the rest of the question: only what a source that failed may have changed is read anew.
+      const known = this.#isKnownRead ? this.#known : this.parts.catalog.attributes(this.wish.id)
+      this.#isKnownRead = false
+      const wanted = wantedOf(this.wish, avoid, known)
+      const attempt = new AbortController()
+      this.#attempt = attempt
+      if (this.#stopped) attempt.abort()
+      const found = await this.parts.source.open(wanted, attempt.signal)
+      if (isRefusal(found)) return weightier(refusal, found)
+      let broken: Refusal | undefined = unknownEverywhere()
+      try {
+        broken = await this.#take(found, this.#resumed(found), known)
+      } finally {
+        // What went well has come to its end by itself.
+        if (broken !== undefined) attempt.abort()
+      }
+      if (broken === undefined) {
+        this.parts.meters.brought(found.name, this.#fileBytes)
+        return undefined
+      }
+      // No other source changes that.
+      if (broken.refused === 'blocked' || broken.fault === 'self') return broken
+      refusal = weightier(refusal, broken)
+      // Nobody broke anything where all readers left.
+      if (this.#stopped) return refusal
+      this.parts.meters.broke(found.name)
+      // Nodes behind a proving source are many, and change by themselves.
+      if (broken.refused === 'forged' && !found.proven) this.parts.avoided.add(this.wish.id, found.origin)
+      this.parts.log.warn(
+        { id: this.wish.id, source: found.name, origin: found.origin, ...broken },
+        'a source sent wrong or incomplete bytes',
+      )
+      if (this.#told !== undefined || avoid.has(found.origin)) return refusal
+      avoid.add(found.origin)
+      await this.#draft.empty()
+      this.delivery.move(0, 'growing')
+    }
+  }
+
+  /** The body of what was found, going on by a window where it breaks. A small one is had anew from another source. */
+  #resumed(found: Found): Found['body'] {
+    const window = this.wish.window ?? { start: 0, end: found.sizeBytes - 1 }
+    const isSmall = window.end - window.start < this.parts.options.wholeFirstMaxBytes
+    if (isSmall || found.again === undefined) return found.body
+    return resuming(found, window, () => this.parts.meters.resumed())
+  }
+
+  /** Takes one source's bytes. Undefined: all is well and kept. A refusal: nothing of it may be believed. */
+  async #take(
+    found: Found,
+    body: Found['body'],
+    known: Attributes | undefined,
+  ): Promise<Refusal | undefined> {
+    const { window } = this.wish
+    const { declaredDigest: said } = found
+    // Whom the operator trusts is believed before a byte is taken; with others the bytes themselves will tell.
+    const isForbidden = said !== undefined && found.trusted && this.#forbids(said)
+    const wrong = isForbidden ? forbiddenBytes() : judgeSize(found, known, window)
+    if (wrong !== undefined) {
+      void leave(body)
+      return wrong
+    }
+    const base = window?.start ?? 0
+    const fileBytes = window === undefined ? found.sizeBytes : window.end - window.start + 1
+    this.#fileBytes = fileBytes
+    const target: TransferTarget = { found, body, known, base, fileBytes }
+    const { small, options } = this.parts
+    const isSmall = window === undefined && fileBytes <= options.wholeFirstMaxBytes
+    if (
+      isSmall &&
+      small !== undefined &&
+      fileBytes <= small.payloadMaxBytes &&
+      Gathering.hasRoom(fileBytes)
+    ) {
+      return this.#gather(target, small)
+    }
+    const draft = await this.#draft.take(fileBytes)
+    if (isRefusal(draft)) {
+      void leave(body)
+      // On a disk with room, a size that only this source says does not keep the others from being asked.
+      const isBelieved = found.proven || known?.size === found.sizeBytes
+      return isBelieved || this.parts.store.freeBytes().disk < plentyBytes ? draft : tooMuchAnnounced()
+    }
+    const isDoubted =
+      found.isListed === true || (window === undefined && this.parts.suspects.has(this.wish.id))
+    if (!isSmall && !isDoubted) {
+      // A digest on record may be another one than these bytes will have: only their own is told, when they are all there.
+      const { digest: _unproven, ...rest } = attributesFound(this.wish.id, found, known, undefined)
+      const attributes = { ...rest, verified: false }
+      this.#tell(openingOf(target, attributes, { path: openablePath(draft.handle), offset: 0 }))
+      // Where an item lies is worth knowing even if nobody ever asks for all of it.
+      if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
+    }
+    const shownMax = this.#shownMax(fileBytes)
+    const onWritten = (written: number): void => this.delivery.move(Math.min(written, shownMax), 'growing')
+    const isHashed = window === undefined
+    const writer = new FileWriter(draft.handle, { isHashed, isLasting: found.isLasting === true, onWritten })
+    // A write that is still under way must not meet the bytes of the next source.
+    const broken = await this.#pour(target, writer).finally(() => writer.rest())
+    if (broken !== undefined) return broken
+    const digest = writer.digest()
+    const isWritten = await writer.settled(window === undefined ? digest : undefined, this.parts.log)
+    if (isRefusal(isWritten)) return isWritten
+    if (window !== undefined) {
+      this.delivery.move(fileBytes, 'whole')
+      return undefined
+    }
+    const whole = await this.#judged(target, digest)
+    if (isRefusal(whole)) return whole
+    this.#show(whole, { path: openablePath(draft.handle), offset: 0 })
+    if (isWritten && draft.isInMemory !== true) await this.parts.keeping.keep(draft, this.#keptOf(whole))
+    else await this.parts.store.discard(draft)
+    return undefined
+  }
+
+  /** Takes a small payload: into memory, and into a segment when it is judged. Readers read it there. */
+  async #gather(target: TransferTarget, small: SmallBlobs): Promise<Refusal | undefined> {
+    const gathering = new Gathering(target.fileBytes, target.found.isLasting)
+    try {
+      const broken = await this.#pour(target, gathering)
+      if (broken !== undefined) return broken
+      const digest = gathering.digest()
+      const whole = await this.#judged(target, digest)
+      if (isRefusal(whole)) return whole
+      const part = small.put(digest, gathering.parts)
+      if (!isRefusal(part)) {
+        const waiting = this.parts.keeping.keepSmall(this.#keptOf(whole), this.#show(whole, part))
+        if (waiting !== undefined) await waiting
+        return undefined
+      }
+      // It is not kept; who asked for it reads it from a file without a name.
+      const { store } = this.parts
+      await this.#draft.drop()
+      const aside = await writeAside(await store.draft(), gathering.parts, store)
+      const draft = this.#draft.put(aside, target.fileBytes)
+      if (isRefusal(draft)) return draft
+      this.#show(whole, { path: openablePath(draft.handle), offset: 0 })
+      await store.discard(draft)
+      return undefined
+    } finally {
+      gathering.close()
+    }
+  }
+
+  /** A payload that is all there: is it what it must be, and may it be served? */
+  async #judged(target: TransferTarget, digest: Uint8Array): Promise<Whole | Refusal> {
+    const { found, known } = target
+    const doubt = judgeDigest(found, known, digest)
+    if (doubt !== undefined) {
+      if (unsettles(found, known, digest)) await this.parts.keeper.ask({ kind: 'distrust', id: this.wish.id })
+      return doubt
+    }
+    const attributes = attributesFound(this.wish.id, found, known, digest)
+    if (this.#forbids(digest)) {
+      // Known from now on, it is refused before its first byte. Nobody else's word makes an id mean forbidden bytes.
+      if (!found.proven && !found.trusted) this.parts.suspects.add(this.wish.id)
+      else await this.parts.keeper.ask({ kind: 'learn', attributes: [attributes] })
+      return forbiddenBytes()
+    }
+    const { body, base, fileBytes } = target
+    return { found, body, known, base, fileBytes, attributes, digest }
+  }
+
+  /** Readers see all of it. */
+  #show(whole: Whole, where: Pick<Opening, 'path' | 'offset' | 'place'>): Opening {
+    this.parts.suspects.clear(this.wish.id)
+    this.delivery.move(whole.fileBytes, 'whole')
+    const opening = openingOf(whole, whole.attributes, where)
+    this.#tell(opening)
+    return opening
+  }
+
+  #keptOf({ found, attributes, digest }: Whole): Kept {
+    const { hints, name: source } = found
+    const { hints: wishHints, named = false } = this.wish
+    return { attributes, digest, hints, wishHints, named, source }
+  }
+
+  #forbids(digest: Uint8Array): boolean {
+    return this.parts.forbidden?.blocksDigest(digest) ?? false
+  }
+
+  /** Bytes that may be shown before the judgement: those that do not prove in the end must not complete anybody's body. */
+  #shownMax(fileBytes: number): number {
+    const mayEnd = this.wish.window === undefined && this.parts.forbidden?.mayBlockContent === true
+    return Math.max(0, fileBytes - (mayEnd ? heldBytes : 1))
+  }
+
+  /** Writes the body. */
+  async #pour(
+    { body, fileBytes }: TransferTarget,
+    writer: FileWriter | Gathering,
+  ): Promise<Refusal | undefined> {
+    for await (const piece of body) {
+      if (isRefusal(piece)) return piece
+      if (this.#stopped) return refuse('late', 'client', 'all readers left')
+      if (writer.taken + piece.length > fileBytes)
+        return refuse('upstream', 'upstream', 'the body is too long')
+      const writing = writer.write(piece)
+      if (writing !== undefined) await writing
+    }
+    if (writer.taken < fileBytes) return refuse('upstream', 'upstream', 'the body ended early')
+    await writer.drain()
+    return undefined
+  }
+
+  #tell(opening: Opening): void {
+    this.#told = opening
+    this.#resolve(opening)
+  }
+
+  #fail(refusal: Refusal): void {
+    this.delivery.move(0, 'broken')
+    this.#resolve(refusal)
+  }
+}

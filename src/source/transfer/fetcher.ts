@@ -1,0 +1,355 @@
+import type { Caller } from '../../actor/address.js'
+import type { Id } from '../../format/id.js'
+import { isRefusal, type Reason, type Refusal, refuse } from '../../format/refusal.js'
+import type { ManifestShelf, ManifestText } from '../keeping/manifest-shelf.js'
+import type { Pins } from '../keeping/pins.js'
+import type { Opening } from '../opening.js'
+import type { Hints, ManifestFrom, SourceProgress, SourceReply, SourceRequest } from '../protocol.js'
+import type { Soundness } from '../proving/soundness.js'
+import type { Windows } from '../proving/windows.js'
+import type { ProgressTable } from '../reading/progress.js'
+import { stillUnknown } from '../refusals.js'
+import type { Source } from '../source.js'
+import { hintsKey, type TrailRules, trailKey } from '../upstream/trail.js'
+import type { Absences } from './absences.js'
+import { FileDelivery, Slots } from './delivery.js'
+import { Fetch } from './fetch.js'
+import type { FetchParts } from './fetch-parts.js'
+import { type TransferShare, TransferShares } from './transfer-shares.js'
+
+export interface FetcherOptions {
+  /** Transfers under way at once; one more is refused `busy`. */
+  readonly fetchesMax: number
+  /** A window this near behind what has arrived waits for the running transfer instead of opening its own. */
+  readonly joinBytes: number
+  /** Objects up to this size are fetched whole where the window starts within `joinBytes`. */
+  readonly wholeForWindowMaxBytes: number
+  /** Which requests may be passed on to other gateways (loop defence). */
+  readonly trail: TrailRules
+  /** Absent: what nobody knows is asked for each time. */
+  readonly absences?: Absences
+  /** Absent: nothing can be pinned. */
+  readonly pins?: Pick<Pins, 'set' | 'count'>
+  /** The packed forms of manifests. */
+  readonly manifests: ManifestShelf
+  /** Brings proven bytes only. Absent: nothing is brought by order. */
+  readonly proving?: Source
+  /** Absent: no item is judged where it lies in a bundle. */
+  readonly windows?: Pick<Windows, 'judge'>
+}
+
+type Open = Extract<SourceRequest, { kind: 'open' }>
+type Hearer = Caller<SourceProgress>
+
+/** Transfers that are waited for, one after the other, until the digest of a payload is given up. */
+const learnTriesMax = 3
+
+/** What a source that cannot say whether it has something answers. */
+const failures: ReadonlySet<Reason> = new Set(['upstream', 'late', 'forged', 'defect'])
+
+const enough = refuse('busy', 'client', 'too many transfers of one client are under way')
+
+/** A transfer that was begun, or why it was not. */
+type Started =
+  | { readonly fetch: Fetch; readonly fresh: true; readonly run: Promise<void> }
+  | { readonly fetch: undefined; readonly fresh: Refusal; readonly run?: undefined }
+
+interface Reader {
+  readonly fetch: Fetch
+  readonly caller: Hearer
+}
+
+/** Owner of every transfer: one per payload, however many readers there are. */
+export class Fetcher {
+  readonly #slots: Slots
+  readonly #fetches = new Map<string, Fetch>()
+  /** Under which others may join. */
+  readonly #names = new Map<Fetch, string>()
+  /** Of them those of whole payloads. */
+  readonly #wholes = new Map<Id, Set<Fetch>>()
+  readonly #running = new Map<Fetch, Promise<void>>()
+  readonly #readers = new Map<number, Reader>()
+  readonly #shares: TransferShares
+  readonly #taken = new Map<Fetch, TransferShare>()
+  #lastReader = 0
+  #stopping = false
+
+  constructor(
+    table: ProgressTable,
+    private readonly parts: FetchParts,
+    private readonly soundness: Soundness,
+    private readonly options: FetcherOptions,
+  ) {
+    this.#slots = new Slots(table)
+    this.#shares = new TransferShares(options.fetchesMax, table.slots)
+  }
+
+  /** Slots held by readers and transfers. */
+  get held(): number {
+    return this.#slots.taken
+  }
+
+  /** Answers one message of an edge thread; `caller` hears of progress. */
+  async handle(message: SourceRequest, caller: Hearer): Promise<SourceReply | undefined> {
+    switch (message.kind) {
+      case 'open':
+        return this.#open(message, caller)
+      case 'close':
+        this.#leave(message.reader)
+        return undefined
+      case 'evict':
+        return { kind: 'evicted', dropped: await this.parts.keeping.drop(message.digest) }
+      case 'pin': {
+        const { pins } = this.options
+        const isDone = pins?.set(message.digest, message.isPinned, message.bundle) ?? false
+        return { kind: 'pinned', isDone, count: pins?.count ?? 0 }
+      }
+      case 'check': {
+        const sound = await this.soundness.check(message.id, message.digest)
+        return isRefusal(sound) ? { kind: 'refused', refusal: sound } : { kind: 'checked', sound }
+      }
+      case 'window': {
+        const sound = (await this.options.windows?.judge(message.id)) ?? false
+        return isRefusal(sound) ? { kind: 'refused', refusal: sound } : { kind: 'checked', sound }
+      }
+      case 'bring':
+        await this.#bringProven(message.id)
+        return { kind: 'brought' }
+      case 'learn': {
+        const digest = await this.#learn(message.id)
+        return isRefusal(digest) ? { kind: 'refused', refusal: digest } : { kind: 'learned', digest }
+      }
+      case 'manifest': {
+        const text = this.#manifestText(message.from)
+        const packed = isRefusal(text) ? text : await this.options.manifests.bring(text, message.again)
+        return isRefusal(packed) ? { kind: 'refused', refusal: packed } : { kind: 'packed', ...packed }
+      }
+    }
+  }
+
+  async #learn(id: Id): Promise<Uint8Array | Refusal> {
+    const request: Open = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
+    // A transfer of others may end with its last reader: then it is begun anew.
+    for (let tries = 0; tries < learnTriesMax; tries += 1) {
+      const known = this.parts.catalog.attributes(id)?.digest
+      if (known !== undefined) return known
+      const { fetch, fresh } = this.#join(request) ?? this.#start(request)
+      if (fetch === undefined) return fresh
+      await this.#running.get(fetch)
+      const digest = fetch.delivery.state === 'whole' ? fetch.told?.attributes.digest : undefined
+      if (digest !== undefined) return digest
+      const opening = await fetch.opening
+      if (isRefusal(opening)) return opening
+    }
+    return refuse('upstream', 'upstream', 'the bytes could not be read to their end')
+  }
+
+  #manifestText(from: ManifestFrom): ManifestText | Refusal {
+    if ('digest' in from) {
+      const { digest } = from
+      return { ...this.parts.store.part(digest), digest }
+    }
+    const fetch = this.#readers.get(from.reader)?.fetch
+    const told = fetch?.delivery.state === 'whole' ? fetch.told : undefined
+    if (told === undefined) return refuse('upstream', 'upstream', 'the manifest could not be read to its end')
+    const { path, offset, sizeBytes } = told
+    return { path, offset, sizeBytes, digest: told.attributes.digest }
+  }
+
+  /** An edge thread is gone: all its readers leave. */
+  forget(caller: Hearer): void {
+    for (const [reader, one] of [...this.#readers]) if (one.caller === caller) this.#leave(reader)
+  }
+
+  /**
+   * Brings a payload into the store from `source`, for no reader. Resolves when it is there, or could not be had; nothing
+   * happens where a transfer of it is under way.
+   */
+  async bring(id: Id, hints: Hints, source: Source): Promise<void> {
+    const provenance = { hops: 0, via: [], forward: false }
+    const request: Open = { kind: 'open', id, hints, provenance }
+    if (this.#join(request) !== undefined) return
+    const started = this.#start(request, { ...this.parts, source })
+    await started.run
+  }
+
+  /** Refuses new transfers, stops those that are far from done, waits for the rest. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    for (const fetch of this.#fetches.values()) {
+      if (fetch.told === undefined) fetch.stop()
+      else fetch.abandon()
+    }
+    while (this.#running.size > 0) await Promise.all(this.#running.values())
+    await this.parts.keeping.settled()
+    for (const reader of [...this.#readers.keys()]) this.#leave(reader)
+  }
+
+  /** Resolves when the catalog knows of it. */
+  async #bringProven(id: Id): Promise<void> {
+    const { proving } = this.options
+    if (proving === undefined) return
+    await this.bring(id, {}, proving)
+    await this.parts.keeping.settled()
+  }
+
+  async #open(request: Open, caller: Hearer): Promise<SourceReply> {
+    const { absences } = this.options
+    // Who knows where to look is not answered from memory.
+    const isGuided = request.hints.rootId !== undefined
+    const absentMs = isGuided ? 0 : (absences?.leftMs(request.id) ?? 0)
+    if (absentMs > 0) return { kind: 'refused', refusal: stillUnknown(absentMs) }
+    const latest = this.parts.keeping.uncommitted.get(request.id)
+    const here = latest === undefined || request.readsSegments !== true ? undefined : placedOf(latest)
+    if (here !== undefined) return here
+    const generation = this.parts.catalog.generation(request.id)
+    const { fetch, fresh } = this.#join(request) ?? this.#start(request)
+    if (fetch === undefined) return { kind: 'refused', refusal: fresh }
+    this.#lastReader += 1
+    const reader = this.#lastReader
+    fetch.delivery.join(reader, caller)
+    this.#readers.set(reader, { fetch, caller })
+    const opening = await fetch.opening
+    if (fresh) this.#recall(request, opening, generation)
+    if (isRefusal(opening)) {
+      this.#leave(reader)
+      return { kind: 'refused', refusal: opening }
+    }
+    const told = fetch.told ?? opening
+    const placed = request.readsSegments === true ? placedOf(told) : undefined
+    if (placed === undefined) return opened(reader, fetch, told)
+    this.#leave(reader)
+    return placed
+  }
+
+  /** Remembers how a question ended, for the next one about the same id. What failed for a client's words is its own affair. */
+  #recall(request: Open, opening: Opening | Refusal, generation: number): void {
+    const { absences } = this.options
+    const { id } = request
+    if (!isRefusal(opening)) absences?.note(id, 'found')
+    else if (this.#words(request) !== '') return
+    else if (failures.has(opening.refused)) absences?.note(id, 'failed')
+    else if (opening.refused === 'unknown') absences?.miss(id, generation)
+  }
+
+  /**
+   * A transfer under way that will do for this request: one that has bytes, whoever asked for it, or one that asks the very same
+   * question. Elsewhere the words of one client would decide for another; and a request with a trail may be our own question
+   * coming back, which would wait for itself.
+   */
+  #join(request: Open): { fetch: Fetch; fresh: false } | undefined {
+    const words = this.#words(request)
+    const ofId = [...(this.#wholes.get(request.id) ?? [])]
+    const found = [
+      ...ofId.filter(({ told }) => told !== undefined),
+      this.#fetches.get(key(request, words, false)),
+      this.#fetches.get(key(request, words, true)),
+    ].find((fetch) => fetch !== undefined && this.#reaches(fetch, request))
+    return found === undefined ? undefined : { fetch: found, fresh: false }
+  }
+
+  /** What a client said that may change the outcome; '' where it said nothing of the kind. */
+  #words({ provenance, hints }: Open): string {
+    const trail = trailKey(provenance, this.options.trail)
+    const place = hintsKey(hints)
+    return trail === '' && place === '' ? '' : `${trail} ${place}`
+  }
+
+  #reaches(fetch: Fetch, { window }: Open): boolean {
+    if (fetch.delivery.state === 'broken') return false
+    if (window === undefined || fetch.wish.window !== undefined || fetch.delivery.state === 'whole')
+      return true
+    return window.start <= fetch.delivery.readable + this.options.joinBytes
+  }
+
+  #start(request: Open, parts = this.parts): Started {
+    // What only waits for the disk takes nothing from a source.
+    const underWay = this.#running.size - this.parts.keeping.waiting
+    if (this.#stopping || underWay >= this.options.fetchesMax) {
+      return { fetch: undefined, fresh: refuse('busy', 'self', 'too many transfers are under way') }
+    }
+    const share = this.#shares.take(request.client)
+    if (share === undefined) return { fetch: undefined, fresh: enough }
+    const slot = this.#slots.take()
+    if (slot === undefined) {
+      share.over()
+      share.left()
+      return { fetch: undefined, fresh: refuse('busy', 'self', 'too many readers are under way') }
+    }
+    const { id, hints, provenance, window, named = false } = request
+    const separate = window !== undefined && !this.#wholeInstead(request)
+    const wish = { id, hints, provenance, named, ...(separate ? { window } : {}) }
+    const fetch = new Fetch(wish, new FileDelivery(this.#slots.table, slot), parts)
+    const name = key(request, this.#words(request), separate)
+    this.#offer(name, fetch)
+    this.#taken.set(fetch, share)
+    const run = fetch.run().finally(() => {
+      share.over()
+      this.#withdraw(name, fetch)
+      this.#running.delete(fetch)
+      if (fetch.delivery.readers === 0) this.#release(fetch)
+    })
+    this.#running.set(fetch, run)
+    return { fetch, fresh: true, run }
+  }
+
+  /** A window near the start of an object that is cached, or small enough: the whole is as quick, and stays. Suspects too. */
+  #wholeInstead({ id, window }: Open): boolean {
+    if (this.parts.suspects.has(id)) return true
+    const known = this.parts.catalog.attributes(id)
+    if (known?.digest !== undefined && this.parts.catalog.blobSize(known.digest) !== undefined) return true
+    if (window === undefined || window.start > this.options.joinBytes) return false
+    return known === undefined || known.size <= this.options.wholeForWindowMaxBytes
+  }
+
+  #leave(reader: number): void {
+    const found = this.#readers.get(reader)
+    if (found === undefined) return
+    this.#readers.delete(reader)
+    const { fetch } = found
+    fetch.delivery.leave(reader)
+    if (fetch.delivery.readers > 0) return
+    const name = this.#names.get(fetch)
+    if (name === undefined) this.#release(fetch)
+    else if (!fetch.abandon()) this.#withdraw(name, fetch)
+  }
+
+  /** Others may join it from now on. */
+  #offer(name: string, fetch: Fetch): void {
+    this.#fetches.set(name, fetch)
+    this.#names.set(fetch, name)
+    if (fetch.wish.window !== undefined) return
+    const { id } = fetch.wish
+    this.#wholes.set(id, (this.#wholes.get(id) ?? new Set()).add(fetch))
+  }
+
+  #withdraw(name: string, fetch: Fetch): void {
+    if (this.#fetches.get(name) === fetch) this.#fetches.delete(name)
+    this.#names.delete(fetch)
+    const ofId = this.#wholes.get(fetch.wish.id)
+    if (ofId?.delete(fetch) === true && ofId.size === 0) this.#wholes.delete(fetch.wish.id)
+  }
+
+  #release(fetch: Fetch): void {
+    this.#slots.give(fetch.delivery.slot)
+    this.#taken.get(fetch)?.left()
+    this.#taken.delete(fetch)
+    void fetch.close()
+  }
+}
+
+function key({ id, window }: Open, words: string, separate: boolean): string {
+  const part = separate && window !== undefined ? `${window.start}-${window.end}` : ''
+  return `${id} ${part} ${words}`
+}
+
+function placedOf({ attributes, place, source, trusted, hops }: Opening): SourceReply | undefined {
+  const { digest } = attributes
+  if (place === undefined || digest === undefined) return undefined
+  const reply = { kind: 'placed', attributes, digest, place, source, trusted } as const
+  return hops === undefined ? reply : { ...reply, hops }
+}
+
+function opened(reader: number, fetch: Fetch, { place: _, ...opening }: Opening): SourceReply {
+  return { kind: 'opened', reader, slot: fetch.delivery.slot, ...opening }
+}

@@ -1,0 +1,54 @@
+import { sha256 } from '../../proof/digest.js'
+
+/** Bytes that all gatherings of this thread may hold: beyond, what comes goes into files. */
+const heldMaxBytes = 64 * 1024 * 1024
+
+let held = 0
+
+/** A small payload on its way into a segment: in memory until it is whole and judged. */
+export class Gathering {
+  readonly parts: Uint8Array[] = []
+  #taken = 0
+  readonly #sizeBytes: number
+
+  /**
+   * Takes its bytes from those that may be held: `close` gives them back. `isLasting`: pieces stay as they are; else whoever
+   * gives one may use its memory again, and it is copied.
+   */
+  constructor(
+    sizeBytes: number,
+    private readonly isLasting = false,
+  ) {
+    this.#sizeBytes = sizeBytes
+    held += sizeBytes
+  }
+
+  /** Whether there is memory for another one of so many bytes. */
+  static hasRoom(sizeBytes: number): boolean {
+    return held + sizeBytes <= heldMaxBytes
+  }
+
+  get taken(): number {
+    return this.#taken
+  }
+
+  write(bytes: Uint8Array): undefined {
+    this.parts.push(this.isLasting ? bytes : new Uint8Array(bytes))
+    this.#taken += bytes.length
+    return undefined
+  }
+
+  /** There is nothing to wait for. */
+  drain(): undefined {
+    return undefined
+  }
+
+  /** SHA-256 of what was written: in memory of its own, because what is sent to another thread takes all of its memory along. */
+  digest(): Uint8Array {
+    return new Uint8Array(sha256(...this.parts))
+  }
+
+  close(): void {
+    held -= this.#sizeBytes
+  }
+}

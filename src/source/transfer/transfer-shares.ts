@@ -1,0 +1,32 @@
+import { FreeShares, type Leave } from '../../actor/free-shares.js'
+
+/** What a transfer uses of its client's shares. */
+export interface TransferShare {
+  /** The transfer is over. */
+  readonly over: Leave
+  /** Its last reader has left, too. */
+  readonly left: Leave
+}
+
+const nobodys: TransferShare = { over: () => undefined, left: () => undefined }
+
+/** What each client has of the transfers under way, and of the places of those that are read. */
+export class TransferShares {
+  readonly #underWay: FreeShares
+  readonly #read: FreeShares
+
+  constructor(transfersMax: number, placesMax: number) {
+    this.#underWay = new FreeShares(transfersMax)
+    this.#read = new FreeShares(placesMax)
+  }
+
+  /** Undefined: the client has its share. What no client asked for uses nobody's. */
+  take(client: string | undefined): TransferShare | undefined {
+    if (client === undefined) return nobodys
+    const over = this.#underWay.take(client)
+    const left = over === undefined ? undefined : this.#read.take(client)
+    if (over !== undefined && left !== undefined) return { over, left }
+    over?.()
+    return undefined
+  }
+}

@@ -1,0 +1,65 @@
+import { type Attributes, attributesOf } from '../../catalog/attributes.js'
+import { merge } from '../../catalog/merge.js'
+import type { Id } from '../../format/id.js'
+import type { Writable } from '../../format/writable.js'
+import type { Opening } from '../opening.js'
+import type { Found, Wanted } from '../source.js'
+import type { FetchWish } from './fetch-parts.js'
+
+// Objects of a fetch are written out, field by field: to spread one into another costs V8 as much as the rest of a step.
+
+/** What is taken, and how many bytes there must be. */
+export interface TransferTarget {
+  readonly found: Found
+  /** Of what was found, or going on where that breaks. */
+  readonly body: Found['body']
+  readonly known: Attributes | undefined
+  readonly base: number
+  readonly fileBytes: number
+}
+
+/** What is wanted of a source. */
+export function wantedOf(
+  { id, hints, provenance, window }: FetchWish,
+  avoid: ReadonlySet<string>,
+  attributes: Attributes | undefined,
+): Wanted {
+  const wanted: Writable<Wanted> = { id, hints, provenance, avoid }
+  if (window !== undefined) wanted.window = window
+  if (attributes !== undefined) wanted.attributes = attributes
+  return wanted
+}
+
+/** What is known with what was found; `digest` of the whole payload, where it was hashed. */
+export function attributesFound(
+  id: Id,
+  { learned, sizeBytes: size, proven, trusted }: Found,
+  known: Attributes | undefined,
+  digest: Uint8Array | undefined,
+): Attributes {
+  const { contentType, contentEncoding, height, isTransaction, place, header } = learned
+  const facts = { contentType, contentEncoding, digest, height, isTransaction, place, header }
+  const verified = proven && digest !== undefined
+  return merge(known, attributesOf({ id, size, verified, trusted }, facts))
+}
+
+/** What readers are told. */
+export function openingOf(
+  { found, base, fileBytes }: TransferTarget,
+  attributes: Attributes,
+  { path, offset, place }: Pick<Opening, 'path' | 'offset' | 'place'>,
+): Opening {
+  const { name: source, trusted, hops } = found
+  const opening: Writable<Opening> = {
+    attributes,
+    path,
+    offset,
+    base,
+    sizeBytes: fileBytes,
+    source,
+    trusted,
+  }
+  if (place !== undefined) opening.place = place
+  if (hops !== undefined) opening.hops = hops
+  return opening
+}

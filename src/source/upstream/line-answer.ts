@@ -1,0 +1,205 @@
+import type { Answering, OpenQuestion } from '../../../native/client/client.js'
+import type { Clock, Timer } from '../../actor/clock.js'
+import { type Refusal, refuse } from '../../format/refusal.js'
+import { SenderPace, type SenderPaceOptions } from '../../http/sender-pace.js'
+import type { HeaderLines } from './gateway-headers.js'
+
+/** Bytes of one body that may wait here for their reader, before the socket is left to fill. */
+const aheadMaxBytes = 128 * 1024
+
+/** A body up to this size comes as one piece: as much as may wait here. */
+export const wholeMaxBytes = aheadMaxBytes
+
+/** Memory for one piece of a larger body: as much as is read from a socket at once. */
+const slabBytes = 256 * 1024
+
+/** What is left of a refused answer is read away up to so many bytes, so that its socket can be used again. */
+const readAwayMaxBytes = 65_536
+
+type Piece = Uint8Array | Refusal
+type Step = IteratorResult<Piece, undefined>
+
+const ended: Step = { done: true, value: undefined }
+
+/**
+ * One answer as it arrives: it hears of it from within the reading of the socket, and a reader that waits gets its piece in the
+ * same turn. Streams, iterators and timers of a library in between would cost as much as the rest of the way.
+ *
+ * The pieces are watched: when they come too slowly (`SenderPace`) the last word is a refusal (`late`), when the body fails it is
+ * one too (`upstream`).
+ */
+export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undefined> {
+  statusCode = 0
+  headers: HeaderLines = {}
+  /** Resolves when the answer's head is there, or with what broke it. */
+  readonly head: Promise<Error | undefined>
+  /** Pieces of the body stay as they are; else each is valid until the next one is asked for. */
+  isLasting = true
+  /** Memory of pieces that were read. */
+  readonly #spare: Uint8Array[] = []
+  /** The piece that is being read. */
+  #given: Uint8Array | undefined
+  #tellHead: (broken?: Error) => void = () => undefined
+  #asked: OpenQuestion | undefined
+  readonly #pieces: Uint8Array[] = []
+  #waitingBytes = 0
+  #takePiece: ((step: Step) => void) | undefined
+  #over = false
+  #last: Refusal | undefined
+  #readAway: number | undefined
+  readonly #pace: SenderPace
+  #watch: Timer | undefined
+  readonly #overActs: ((isWell: boolean) => void)[] = []
+  #isWell = true
+
+  constructor(
+    pace: SenderPaceOptions,
+    private readonly clock: Clock,
+  ) {
+    this.#pace = new SenderPace(pace, clock)
+    this.head = new Promise((resolve) => {
+      this.#tellHead = resolve
+    })
+  }
+
+  /** The question that this answers is under way. */
+  begin(asked: OpenQuestion): void {
+    this.#asked = asked
+    if (this.#over) asked.drop()
+  }
+
+  onHead(statusCode: number, headers: HeaderLines): void {
+    this.statusCode = statusCode
+    this.headers = headers
+    this.isLasting = Number(headers['content-length'] ?? 0) <= wholeMaxBytes
+    this.#tellHead()
+  }
+
+  onCame(bytes: number): void {
+    this.#pace.came(bytes)
+    if (this.#takePiece !== undefined) this.#pace.wait()
+  }
+
+  /** Large bodies use the same memory again and again: V8 would have to find out that it is garbage. */
+  memoryFor(length: number): Uint8Array {
+    if (this.isLasting || length > slabBytes) return Buffer.allocUnsafe(length)
+    const slab = this.#spare.pop() ?? Buffer.allocUnsafeSlow(slabBytes)
+    return slab.subarray(0, length)
+  }
+
+  onPiece(piece: Uint8Array): void {
+    if (this.#over) return
+    if (this.#readAway !== undefined) {
+      this.#readAway -= piece.length
+      if (this.#readAway < 0) this.end(undefined)
+      return
+    }
+    this.#pace.came(piece.length)
+    if (this.#takePiece !== undefined) {
+      this.#give({ done: false, value: piece })
+      return
+    }
+    this.#pieces.push(piece)
+    this.#waitingBytes += piece.length
+    if (this.#waitingBytes >= aheadMaxBytes) this.#asked?.pause()
+  }
+
+  onEnd(): void {
+    this.#finish(undefined)
+  }
+
+  onError(error: Error): void {
+    this.#tellHead(error)
+    this.#finish(refuse('upstream', 'upstream', `the source broke off: ${error.message}`))
+  }
+
+  /** Calls `act` once, when nothing more will come, at once where that is so; false: because something broke. */
+  whenOver(act: (isWell: boolean) => void): void {
+    if (this.#over) act(this.#isWell)
+    else this.#overActs.push(act)
+  }
+
+  /** Ends the exchange from this side; `refusal` is then the body's last word. */
+  end(refusal: Refusal | undefined): void {
+    if (this.#over) return
+    const error = new Error('nobody waits for it')
+    this.#tellHead(error)
+    this.#finish(refusal)
+    this.#asked?.drop()
+  }
+
+  /** Lets go of an answer whose body nobody reads. */
+  drop(): void {
+    if (this.#over) return
+    if (Number(this.headers['content-length'] ?? 0) > readAwayMaxBytes) {
+      this.end(undefined)
+      return
+    }
+    this.#readAway = readAwayMaxBytes - this.#waitingBytes
+    this.#pieces.length = 0
+    this.#asked?.resume()
+    this.#watch?.cancel()
+    this.#pace.wait()
+    this.#watchFor(this.#pace.leftMs)
+  }
+
+  next(): Promise<Step> {
+    if (this.#given?.buffer.byteLength === slabBytes) this.#spare.push(new Uint8Array(this.#given.buffer))
+    const piece = this.#pieces.shift()
+    this.#given = piece
+    if (piece !== undefined) {
+      this.#waitingBytes -= piece.length
+      if (this.#pieces.length === 0) this.#asked?.resume()
+      return Promise.resolve({ done: false, value: piece })
+    }
+    if (this.#over) {
+      const last = this.#last
+      this.#last = undefined
+      return Promise.resolve(last === undefined ? ended : { done: false, value: last })
+    }
+    return new Promise((resolve) => {
+      this.#pace.wait()
+      this.#takePiece = resolve
+      if (this.#watch === undefined) this.#watchFor(this.#pace.leftMs)
+    })
+  }
+
+  return(): Promise<Step> {
+    this.#pieces.length = 0
+    this.end(undefined)
+    return Promise.resolve(ended)
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** One timer for many pieces: it looks what is left of the patience, and waits for the rest. */
+  #watchFor(ms: number): void {
+    this.#watch = this.clock.after(ms, () => {
+      this.#watch = undefined
+      if (this.#readAway !== undefined) this.end(undefined)
+      if (this.#takePiece === undefined) return
+      const { leftMs } = this.#pace
+      if (leftMs > 0) this.#watchFor(leftMs)
+      else this.end(refuse('late', 'upstream', 'the source sent too little for too long'))
+    })
+  }
+
+  #finish(refusal: Refusal | undefined): void {
+    if (this.#over) return
+    this.#over = true
+    this.#watch?.cancel()
+    this.#isWell = refusal === undefined
+    for (const act of this.#overActs) act(this.#isWell)
+    if (this.#takePiece === undefined) this.#last = refusal
+    else this.#give(refusal === undefined ? ended : { done: false, value: refusal })
+  }
+
+  #give(step: Step): void {
+    const take = this.#takePiece
+    this.#takePiece = undefined
+    if (step.done !== true && step.value instanceof Uint8Array) this.#given = step.value
+    take?.(step)
+  }
+}

@@ -1,0 +1,214 @@
+import { Breaker, type BreakerOptions } from '../../actor/breaker.js'
+import { type Clock, pause } from '../../actor/clock.js'
+import type { Id } from '../../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { unknownEverywhere, weightier } from '../refusals.js'
+import type { Found, Source, Wanted } from '../source.js'
+import { PeerWeights } from './peer-weights.js'
+import { type RawFound, RawLine, type RawOptions, wasAnswered } from './raw-line.js'
+import { hintsKey, isConfined, passed, trailKey } from './trail.js'
+
+export interface PeerOptions extends RawOptions {
+  /** Base URLs. */
+  readonly peers: readonly string[]
+  /** Asked at most for one payload. */
+  readonly candidatesMax: number
+  /** Of them, those that every gateway chooses for the same id: they are the likeliest to have it. */
+  readonly homesMax: number
+  /** Without an answer for so long one more is asked beside. */
+  readonly hedgeMs: number
+  readonly hedgedMax: number
+  /** Answers under way from one peer. */
+  readonly concurrentMax: number
+  /** What an answer or a failure changes of a weight from 1 to 100. */
+  readonly weightDelta: number
+  readonly breaker: BreakerOptions
+}
+
+const name = 'ar-io-network'
+const weight = { min: 1, max: 100, start: 50 }
+
+/** Share of the youngest answer in the average time to a head: the last twenty answers or so count. */
+const youngest = 0.1
+
+interface Peer {
+  readonly url: string
+  readonly breaker: Breaker
+  /** In the operator's list. */
+  readonly index: number
+  weight: number
+  busy: number
+}
+
+/**
+ * Gateways of the network that nobody here vouches for. They must say themselves that they verified or trust what they send;
+ * it is called untrusted all the same, until it is proven. Those that answer, and answer quickly, are asked more often.
+ */
+export class NetworkPeers implements Source {
+  readonly name = name
+  readonly #line: RawLine
+  readonly #peers: readonly Peer[]
+  #averageMs: number | undefined
+
+  /** Weights are told to `board` as well. `random` gives numbers from 0 to below 1. */
+  constructor(
+    private readonly options: PeerOptions,
+    private readonly clock: Clock,
+    private readonly board = new PeerWeights(
+      new SharedArrayBuffer(PeerWeights.bytesFor(options.peers.length)),
+    ),
+    private readonly random: () => number = Math.random,
+  ) {
+    this.#line = new RawLine(name, options, clock)
+    this.#peers = options.peers.map((url, index) => {
+      return { url, breaker: new Breaker(options.breaker, clock), index, weight: weight.start, busy: 0 }
+    })
+    for (const peer of this.#peers) this.#weigh(peer, weight.start)
+  }
+
+  /** Weights of the peers, for whoever wants to see them. */
+  get weights(): ReadonlyMap<string, number> {
+    return new Map(this.#peers.map(({ url, weight }) => [url, weight]))
+  }
+
+  /** Asks one peer; when it is silent for `hedgeMs`, or refuses, the next one. The first that opens wins, the others are left. */
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    const eligible = this.#eligible(wanted)
+    const waiting = this.#candidates(wanted.id, eligible)
+    if (waiting.length === 0 && eligible.length > 0) {
+      return refuse('upstream', 'upstream', 'no peer can be asked now')
+    }
+    const running = new Map<Promise<RawFound | Refusal>, AbortController>()
+    let refusal: Refusal | undefined
+    while (!signal.aborted && (waiting.length > 0 || running.size > 0)) {
+      const peer = running.size < this.options.hedgedMax ? waiting.shift() : undefined
+      if (peer !== undefined) {
+        const attempt = new AbortController()
+        running.set(this.#ask(peer, wanted, AbortSignal.any([signal, attempt.signal])), attempt)
+      }
+      const patience = new AbortController()
+      const mayHedge = waiting.length > 0 && running.size < this.options.hedgedMax
+      const answers = [...running.keys()].map(async (ask) => ({ ask, found: await ask }))
+      const first = await Promise.race([
+        ...answers,
+        ...(mayHedge ? [pause(this.options.hedgeMs, patience.signal).then(() => undefined)] : []),
+      ])
+      patience.abort()
+      if (first === undefined) continue
+      running.delete(first.ask)
+      // Also where one says that the window lies outside: it may have something else.
+      if (isRefusal(first.found)) {
+        refusal = weightier(refusal, first.found)
+        continue
+      }
+      for (const attempt of running.values()) attempt.abort()
+      return first.found
+    }
+    for (const attempt of running.values()) attempt.abort()
+    return refusal ?? unknownEverywhere()
+  }
+
+  async close(): Promise<void> {
+    await this.#line.close()
+  }
+
+  async #ask(peer: Peer, wanted: Wanted, signal: AbortSignal): Promise<RawFound | Refusal> {
+    peer.busy += 1
+    const begunMs = this.clock.monotonic()
+    const found = await this.#line.ask(peer.url, false, wanted, signal)
+    if (isRefusal(found)) {
+      peer.busy -= 1
+      // Who does not have it is as good as any; who was left for another did nothing wrong.
+      const isFault = found.refused !== 'unknown' && found.refused !== 'unsatisfiable'
+      if (isFault && !signal.aborted && !(wasAnswered(found) && this.#isLed(wanted))) this.#fail(peer)
+      return found
+    }
+    found.whenOver((isWell) => {
+      peer.busy -= 1
+      if (!isWell && !signal.aborted) this.#fail(peer)
+    })
+    this.#praise(peer, this.clock.monotonic() - begunMs)
+    const doubt = doubtOf(found, wanted)
+    if (doubt === undefined) return found
+    found.drop()
+    return doubt
+  }
+
+  /** The question carries words or a range of a client's: what is answered to those says nothing about the peer. */
+  #isLed({ provenance, hints, window }: Wanted): boolean {
+    return window !== undefined || hintsKey(hints) !== '' || trailKey(provenance, this.options) !== ''
+  }
+
+  /** Peers that may be asked about this at all. */
+  #eligible({ provenance, avoid }: Wanted): Peer[] {
+    if (isConfined(provenance, this.options)) return []
+    return this.#peers.filter(({ url }) => !avoid.has(url) && !passed(url, provenance))
+  }
+
+  #candidates(id: Id, eligible: readonly Peer[]): Peer[] {
+    const { concurrentMax, homesMax, candidatesMax } = this.options
+    const able = eligible.filter(({ busy }) => busy < concurrentMax)
+    const chosen = able
+      .map((peer) => ({ peer, nearness: nearness(id, peer.url) }))
+      .sort((one, other) => other.nearness - one.nearness)
+      .slice(0, homesMax)
+      .map(({ peer }) => peer)
+    const rest = able.filter((peer) => !chosen.includes(peer))
+    while (chosen.length < candidatesMax && rest.length > 0) {
+      let at = this.random() * rest.reduce((sum, peer) => sum + peer.weight, 0)
+      const index = rest.findIndex((peer) => {
+        at -= peer.weight
+        return at < 0
+      })
+      chosen.push(...rest.splice(Math.max(0, index), 1))
+    }
+    // The better ones first; a breaker is asked last, for its word counts as a question.
+    return chosen.sort((one, other) => other.weight - one.weight).filter(({ breaker }) => breaker.take())
+  }
+
+  #praise(peer: Peer, tookMs: number): void {
+    const { weightDelta } = this.options
+    const average = this.#averageMs ?? tookMs
+    this.#averageMs = average + (tookMs - average) * youngest
+    const gain = tookMs < average ? 2 * weightDelta : weightDelta
+    this.#weigh(peer, Math.min(weight.max, peer.weight + gain))
+    peer.breaker.tell(true)
+  }
+
+  #weigh(peer: Peer, weight: number): void {
+    peer.weight = weight
+    this.board.set(peer.index, weight)
+  }
+
+  #fail(peer: Peer): void {
+    this.#weigh(peer, Math.max(weight.min, peer.weight - this.options.weightDelta))
+    peer.breaker.tell(false)
+  }
+}
+
+/** Why an answer is not taken before a byte of it is read. Only a proven digest on record stands in for the peer's own word. */
+function doubtOf(found: RawFound, { attributes }: Wanted): Refusal | undefined {
+  const digest = attributes?.verified === true ? attributes.digest : undefined
+  if (digest === undefined) {
+    return found.vouched
+      ? undefined
+      : refuse('upstream', 'upstream', `${found.origin} does not say that it has proven what it sends`)
+  }
+  if (found.declaredDigest === undefined || Buffer.compare(found.declaredDigest, digest) === 0)
+    return undefined
+  return refuse('forged', 'upstream', `${found.origin} has other bytes than the proven ones`)
+}
+
+/**
+ * How near a peer is to an id: the highest are its homes (rendezvous hashing), the same for everybody who knows the same peers,
+ * and nearly the same when one comes or goes. FNV-1a with a final mix; nothing depends on its strength.
+ */
+function nearness(id: Id, url: string): number {
+  let hash = 0x811c9dc5
+  for (const text of [id, url]) {
+    for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  }
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
+  hash = Math.imul(hash ^ (hash >>> 12), 0x297a2d39)
+  return (hash ^ (hash >>> 15)) >>> 0
+}

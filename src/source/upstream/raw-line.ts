@@ -1,0 +1,170 @@
+import type { Clock } from '../../actor/clock.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import type { Writable } from '../../format/writable.js'
+import type { Window } from '../protocol.js'
+import { unknownEverywhere } from '../refusals.js'
+import type { Found, Wanted } from '../source.js'
+import { cut } from './cut.js'
+import {
+  type HeaderLines,
+  harvest,
+  hintHeaders,
+  isUsual,
+  type OwnName,
+  trailHeaders,
+} from './gateway-headers.js'
+import { GatewayLine } from './gateway-line.js'
+import type { LineAnswer } from './line-answer.js'
+import type { TrailRules } from './trail.js'
+
+export interface RawOptions extends TrailRules {
+  /** To the answer's head, connecting included. */
+  readonly headMs: number
+  /** A body that is silent for so long, or too slow in the long run, is given up. */
+  readonly stallMs: number
+  readonly release: string
+  /** Sockets kept to one gateway. */
+  readonly connectionsMax: number
+}
+
+/** A payload on its way from a gateway. */
+export interface RawFound extends Found {
+  /** The gateway says that it verified or trusts what it sends. */
+  readonly vouched: boolean
+  /** Calls `act` once, when the body is over; false: it broke. */
+  whenOver(act: (isWell: boolean) => void): void
+  /** Lets go of it; nothing of the body may have been read. */
+  drop(): void
+}
+
+/** A window that a gateway answers with the whole is cut out here where it starts no later. */
+const cutMaxBytes = 10 * 1024 * 1024
+
+/** A refusal that is the gateway's own answer: it was reached, and may refuse this very question only. */
+interface AnsweredRefusal extends Refusal {
+  readonly answered: true
+}
+
+/** True: the gateway answered, and what it answered is no payload. */
+export function wasAnswered(refusal: Refusal): boolean {
+  return 'answered' in refusal
+}
+
+/** Asks gateways for `/raw/{id}`, with the trail of the request, and reads their answers. */
+export class RawLine {
+  readonly #line: GatewayLine
+  readonly #own: OwnName
+  /** The lines of most questions. One object, so that they are put together once. */
+  #usual: Readonly<Record<string, string>> | undefined
+
+  /** `source`: the name under which what is found goes on. */
+  constructor(
+    private readonly source: string,
+    private readonly options: RawOptions,
+    clock: Clock,
+  ) {
+    const { ownHosts, release } = options
+    const [host] = ownHosts
+    this.#line = new GatewayLine(options, clock)
+    this.#own = { release, ...(host === undefined ? {} : { host }) }
+  }
+
+  /** Asks the gateway at `url`. `trusted` is what its bytes will be called. */
+  async ask(url: string, trusted: boolean, wanted: Wanted, signal: AbortSignal): Promise<RawFound | Refusal> {
+    const headers = this.#headersFor(wanted)
+    const answer = await this.#line.ask(url, { method: 'GET', path: `/raw/${wanted.id}`, headers }, signal)
+    if (isRefusal(answer)) return answer
+    const found = this.#read(url, trusted, wanted, answer, signal)
+    if (isRefusal(found)) answer.drop()
+    return found
+  }
+
+  async close(): Promise<void> {
+    await this.#line.close()
+  }
+
+  #headersFor(wanted: Wanted): Readonly<Record<string, string>> {
+    if (!isUsual(wanted)) return this.#headers(wanted)
+    this.#usual ??= this.#headers(wanted)
+    return this.#usual
+  }
+
+  #headers(wanted: Wanted): Record<string, string> {
+    const { window } = wanted
+    return {
+      'accept-encoding': 'identity',
+      'user-agent': this.options.release,
+      ...trailHeaders(wanted.provenance, this.#own),
+      ...hintHeaders(wanted),
+      ...(window === undefined ? {} : { range: `bytes=${window.start}-${window.end}` }),
+    }
+  }
+
+  #read(
+    url: string,
+    trusted: boolean,
+    wanted: Wanted,
+    answer: LineAnswer,
+    signal: AbortSignal,
+  ): RawFound | Refusal {
+    const { window } = wanted
+    const { statusCode, headers } = answer
+    const no = (message: string): AnsweredRefusal => {
+      return { ...refuse('upstream', 'upstream', `${url}: ${message}`), answered: true }
+    }
+    if (statusCode === 404 || statusCode === 410) return unknownEverywhere()
+    if (statusCode === 416 && window !== undefined) {
+      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
+    }
+    if (statusCode !== 200 && !(statusCode === 206 && window !== undefined)) return no(`status ${statusCode}`)
+    const length = lengthOf(headers['content-length'])
+    if (length === undefined) return no('no positive Content-Length')
+    const sizeBytes = statusCode === 200 ? length : sizeOfRange(headers['content-range'], window, length)
+    if (sizeBytes === undefined) return no('another range than the one asked for')
+    if (statusCode === 200 && window !== undefined && window.start > cutMaxBytes)
+      return no('ranges are ignored')
+    if (window !== undefined && window.end >= sizeBytes) {
+      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
+    }
+    const isWhole = statusCode === 200 && window !== undefined
+    const { learned, hints, vouched, declaredDigest, hops } = harvest(headers)
+    const found: Writable<RawFound> = {
+      name: this.source,
+      origin: url,
+      sizeBytes,
+      trusted,
+      proven: false,
+      learned,
+      hints,
+      vouched,
+      body: isWhole ? cut(answer, window.start, window.end + 1, 'leave') : answer,
+      again: (rest) => this.ask(url, trusted, { ...wanted, window: rest }, signal),
+      whenOver: (act) => answer.whenOver(act),
+      drop: () => answer.drop(),
+    }
+    if (declaredDigest !== undefined) found.declaredDigest = declaredDigest
+    if (hops !== undefined) found.hops = hops
+    if (answer.isLasting) found.isLasting = true
+    return found
+  }
+}
+
+function lengthOf(value: HeaderLines[string]): number | undefined {
+  if (typeof value !== 'string' || !/^[0-9]{1,16}$/.test(value)) return undefined
+  const length = Number(value)
+  return Number.isSafeInteger(length) && length > 0 ? length : undefined
+}
+
+/** Size of the whole from `Content-Range: bytes a-b/size` (RFC 9110 section 14.4), where it is the window asked for. */
+function sizeOfRange(
+  value: HeaderLines[string],
+  window: Window | undefined,
+  length: number,
+): number | undefined {
+  const parts =
+    typeof value === 'string' ? /^bytes ([0-9]{1,16})-([0-9]{1,16})\/([0-9]{1,16})$/.exec(value) : null
+  if (parts === null || window === undefined) return undefined
+  const [start, end, size] = parts.slice(1).map(Number)
+  const right = start === window.start && end === window.end && length === window.end - window.start + 1
+  return right && size !== undefined && Number.isSafeInteger(size) && size > window.end ? size : undefined
+}

@@ -1,0 +1,66 @@
+import type { Clock } from '../../actor/clock.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { unknownEverywhere, weightier } from '../refusals.js'
+import type { Found, Source, Wanted } from '../source.js'
+import { RawLine, type RawOptions } from './raw-line.js'
+import { isConfined, passed } from './trail.js'
+
+export interface TrustedGateway {
+  /** Base URL. */
+  readonly url: string
+  /** Lower is asked first; equals take turns. */
+  readonly priority: number
+  /** Whether its bytes may be called trusted. */
+  readonly trusted: boolean
+}
+
+export interface TrustedGatewaysOptions extends RawOptions {
+  readonly gateways: readonly TrustedGateway[]
+}
+
+const name = 'trusted-gateways'
+
+/** Other gateways, asked for `/raw/{id}`. Nothing they say about their bytes is believed but what the operator said. */
+export class TrustedGateways implements Source {
+  readonly name = name
+  readonly #line: RawLine
+  readonly #tiers: readonly (readonly TrustedGateway[])[]
+  #turn = 0
+
+  constructor(
+    private readonly options: TrustedGatewaysOptions,
+    clock: Clock,
+  ) {
+    this.#line = new RawLine(name, options, clock)
+    const priorities = [...new Set(options.gateways.map(({ priority }) => priority))].sort((a, b) => a - b)
+    this.#tiers = priorities.map((priority) => options.gateways.filter((one) => one.priority === priority))
+  }
+
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    let refusal: Refusal | undefined
+    for (const { url, trusted } of this.#candidates(wanted)) {
+      if (signal.aborted) break
+      const found = await this.#line.ask(url, trusted, wanted, signal)
+      if (!isRefusal(found)) return found
+      refusal = weightier(refusal, found)
+    }
+    return refusal ?? unknownEverywhere()
+  }
+
+  async close(): Promise<void> {
+    await this.#line.close()
+  }
+
+  #candidates({ provenance, avoid }: Wanted): TrustedGateway[] {
+    if (isConfined(provenance, this.options)) return []
+    this.#turn += 1
+    const candidates: TrustedGateway[] = []
+    for (const tier of this.#tiers) {
+      for (let at = 0; at < tier.length; at += 1) {
+        const one = tier[(at + this.#turn) % tier.length]
+        if (one !== undefined && !avoid.has(one.url) && !passed(one.url, provenance)) candidates.push(one)
+      }
+    }
+    return candidates
+  }
+}

@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { localAddress } from '../../../src/actor/address.js'
+import { silentLog } from '../../../src/actor/log.js'
+import type { CatalogReply, CatalogRequest } from '../../../src/catalog/protocol.js'
+import { Keeping, type Kept } from '../../../src/source/keeping/keeping.js'
+import { type BlobDraft, BlobStore, blobPath, type FileIdentity } from '../../../src/store/blobs.js'
+import { scratch } from '../../scratch.js'
+import { someId } from '../rig.js'
+
+/** A store on a disk that takes nothing until it is let. */
+class SlowStore extends BlobStore {
+  go: () => void = () => undefined
+  readonly #gate = new Promise<void>((resolve) => {
+    this.go = resolve
+  })
+
+  override async keep(draft: BlobDraft, digest: Uint8Array): Promise<FileIdentity> {
+    await this.#gate
+    return super.keep(draft, digest)
+  }
+}
+
+t.test('content that arrives while the disk is far behind is not stored', async (t) => {
+  const folder = join(scratch('keeping'), 'blobs')
+  const store = new SlowStore(folder)
+  await store.prepare()
+  const words: CatalogRequest[] = []
+  const keeper = localAddress<CatalogRequest, CatalogReply>((message) => {
+    words.push(message)
+    return { kind: 'committed' }
+  })
+  const kept: Kept[] = []
+  const keeping = new Keeping(store, keeper, silentLog, (one) => kept.push(one), 2)
+  const keep = async (text: string): Promise<Uint8Array> => {
+    const draft = await store.draft()
+    await draft.handle.write(text)
+    const digest = createHash('sha256').update(text).digest()
+    const attributes = { id: someId(), size: text.length, verified: false, trusted: true, digest }
+    await keeping.keep(draft, {
+      attributes,
+      digest,
+      hints: {},
+      wishHints: {},
+      named: false,
+      source: 'test',
+    })
+    await draft.handle.close()
+    return digest
+  }
+  const waiting = [keep('one'), keep('two')]
+  while (keeping.waiting < 2) await new Promise(setImmediate)
+  await keep('three')
+  t.equal(kept.length, 0, 'it did not wait for the others')
+  t.equal((await readdir(join(folder, 'tmp'))).length, 2)
+  store.go()
+  for (const digest of await Promise.all(waiting)) {
+    t.ok(await store.identify(digest), blobPath(folder, digest))
+  }
+  t.equal(kept.length, 2)
+  t.equal(words.length, 2)
+  t.equal(keeping.waiting, 0)
+  t.same(await readdir(join(folder, 'tmp')), [])
+  await keep('four')
+  t.equal(kept.length, 3, 'and later ones are kept again')
+})

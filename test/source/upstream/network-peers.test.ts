@@ -1,0 +1,187 @@
+import t, { type Test } from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
+import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
+import type { Found, Wanted } from '../../../src/source/source.js'
+import { NetworkPeers, type PeerOptions } from '../../../src/source/upstream/network-peers.js'
+import { eventually } from '../../eventually.js'
+import { hopRules, sha256, someId, trail, type Upstream, upstream } from '../rig.js'
+
+const never = new AbortController().signal
+const verified = { 'x-ar-io-verified': 'true' }
+
+function peersOf(servers: readonly { url: string }[], more: Partial<PeerOptions> = {}): NetworkPeers {
+  const options: PeerOptions = {
+    headMs: 10_000,
+    stallMs: 10_000,
+    ...hopRules,
+    release: 'test',
+    connectionsMax: 8,
+    peers: servers.map(({ url }) => url),
+    candidatesMax: 5,
+    homesMax: 3,
+    hedgeMs: 60_000,
+    hedgedMax: 3,
+    concurrentMax: 10,
+    weightDelta: 2,
+    breaker: { burst: 1e9, perMinute: 1e9, failuresMax: 2, coolMs: 60_000 },
+    ...more,
+  }
+  return new NetworkPeers(options, systemClock)
+}
+
+function wanted(more: Partial<Wanted> = {}): Wanted {
+  return { id: someId(), hints: {}, provenance: trail, avoid: new Set(), ...more }
+}
+
+async function textOf(found: Found | Refusal): Promise<string> {
+  if (isRefusal(found)) return found.refused
+  let text = ''
+  for await (const piece of found.body)
+    text += isRefusal(piece) ? piece.refused : Buffer.from(piece).toString()
+  return text
+}
+
+/** A peer that answers so; closed with the test. */
+async function peer(
+  t: Test,
+  body: string | undefined,
+  headers: Record<string, string> = verified,
+): Promise<Upstream> {
+  const server = await upstream((_, response) => {
+    if (body === undefined) response.writeHead(404).end()
+    else response.writeHead(200, { 'content-length': body.length, ...headers }).end(body)
+  })
+  t.teardown(() => server.close())
+  return server
+}
+
+t.test("answers to a client's own hints do not lower a peer's weight", async (t) => {
+  const server = await upstream((request, response) => {
+    const isLed = request.headers['x-ar-io-via'] !== 'gateway.example' || request.headers.range !== undefined
+    if (isLed) response.writeHead(508).end()
+    else response.writeHead(200, { 'content-length': 5, ...verified }).end('bytes')
+  })
+  t.teardown(() => server.close())
+  const source = peersOf([server])
+  const led: Partial<Wanted>[] = [
+    { provenance: { ...trail, hops: 1, via: ['a.example'] } },
+    { window: { start: 100_000_000, end: 100_000_001 } },
+  ]
+  for (let turn = 0; turn < 5; turn += 1) {
+    for (const more of led) t.equal(await textOf(await source.open(wanted(more), never)), 'upstream')
+  }
+  t.equal(await textOf(await source.open(wanted(), never)), 'bytes', 'it is asked on, for everybody else')
+  t.equal(server.requests.length, 11)
+  await source.close()
+})
+
+t.test('a peer that claims to have it is asked, and its bytes are verified', async (t) => {
+  const server = await peer(t, 'bytes')
+  const source = peersOf([server])
+  const found = await source.open(wanted(), never)
+  t.match(found, { name: 'ar-io-network', origin: server.url, trusted: false, proven: false, sizeBytes: 5 })
+  t.equal(await textOf(found), 'bytes')
+  t.match(server.requests[0]?.headers, { 'x-ar-io-hops': '1', 'x-ar-io-via': 'gateway.example' })
+  await source.close()
+
+  const silent = peersOf([await peer(t, 'bytes', {})])
+  t.equal(await textOf(await silent.open(wanted(), never)), 'upstream', 'nobody vouches')
+  const digest = sha256(Buffer.from('bytes'))
+  const attributes = { id: someId(), size: 5, verified: true, trusted: false, digest }
+  t.equal(await textOf(await silent.open(wanted({ attributes }), never)), 'bytes', 'a proven digest does')
+  await silent.close()
+  const liar = peersOf([
+    await peer(t, 'bytes', { ...verified, 'x-ar-io-digest': sha256(Buffer.from('x')).toString('base64url') }),
+  ])
+  t.equal(await textOf(await liar.open(wanted({ attributes }), never)), 'forged')
+  await liar.close()
+})
+
+t.test(
+  'what one peer lacks another is asked for; what all lack is unknown, what one failed is not',
+  async (t) => {
+    const [empty, full] = [await peer(t, undefined), await peer(t, 'here')]
+    const source = peersOf([empty, full])
+    for (let time = 0; time < 8; time += 1) t.equal(await textOf(await source.open(wanted(), never)), 'here')
+    t.ok((source.weights.get(full.url) ?? 0) > 50, 'who answers is asked more often')
+    t.equal(source.weights.get(empty.url), 50, 'who has it not is no worse for it')
+    await source.close()
+    const none = peersOf([empty])
+    t.equal(await textOf(await none.open(wanted(), never)), 'unknown')
+    await none.close()
+
+    const gone = await upstream((_, response) => response.destroy())
+    t.teardown(() => gone.close())
+    const failing = peersOf([empty, gone])
+    for (let time = 0; time < 3; time += 1)
+      t.equal(await textOf(await failing.open(wanted(), never)), time < 2 ? 'upstream' : 'unknown')
+    t.ok((failing.weights.get(gone.url) ?? 99) < 50)
+    await failing.close()
+    const alone = peersOf([gone])
+    for (let time = 0; time < 3; time += 1)
+      t.equal(await textOf(await alone.open(wanted(), never)), 'upstream')
+    t.ok(gone.requests.length <= 8, 'the breaker is open')
+    await alone.close()
+  },
+)
+
+t.test('beside a silent peer another is asked, and the first is dropped when that answers', async (t) => {
+  let left = false
+  const mute = await upstream((_, response) => {
+    response.on('close', () => {
+      left = true
+    })
+  })
+  t.teardown(() => mute.close())
+  const quick = await peer(t, 'quick')
+  const source = peersOf([mute, quick], { hedgeMs: 5 })
+  for (let time = 0; time < 4; time += 1) t.equal(await textOf(await source.open(wanted(), never)), 'quick')
+  if (mute.requests.length > 0) await eventually(() => left)
+  await source.close()
+})
+
+t.test('loop defence: passed peers, too many hops, our own name, or no forwarding', async (t) => {
+  const server = await peer(t, 'x')
+  const source = peersOf([server])
+  for (const provenance of [
+    { ...trail, hops: 3 },
+    { ...trail, via: ['gateway.example'] },
+    { ...trail, via: ['127.0.0.1'] },
+    { ...trail, origin: '127.0.0.1' },
+    { ...trail, forward: false },
+  ]) {
+    t.equal(await textOf(await source.open(wanted({ provenance }), never)), 'unknown')
+  }
+  t.equal(server.requests.length, 0)
+  await source.close()
+})
+
+t.test('of many peers the same few are asked for one id, and slots are released', async (t) => {
+  const servers = []
+  for (let n = 0; n < 8; n += 1) servers.push(await peer(t, undefined))
+  const source = peersOf(servers, { candidatesMax: 3, concurrentMax: 1 })
+  const one = wanted()
+  for (let time = 0; time < 5; time += 1) await source.open(one, never)
+  const asked = servers.filter(({ requests }) => requests.length > 0)
+  t.equal(asked.length, 3)
+  t.ok(asked.every(({ requests }) => requests.length === 5))
+  await source.close()
+
+  let finish = (): void => undefined
+  const slow = await upstream((_, response) => {
+    response.writeHead(200, { 'content-length': 4, ...verified }).write('sl')
+    finish = () => response.end('ow')
+  })
+  t.teardown(() => slow.close())
+  const single = peersOf([slow], { concurrentMax: 1 })
+  const first = await single.open(wanted(), never)
+  t.equal(
+    await textOf(await single.open(wanted(), never)),
+    'upstream',
+    'as many answers as one peer may have',
+  )
+  finish()
+  t.equal(await textOf(first), 'slow')
+  t.notOk(isRefusal(await single.open(wanted(), never)), 'the slot came home')
+  await single.close()
+})

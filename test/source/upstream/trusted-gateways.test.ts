@@ -1,0 +1,277 @@
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
+import { encodeBase64url } from '../../../src/format/base64url.js'
+import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
+import type { Found, Wanted } from '../../../src/source/source.js'
+import { gateways, sha256, someId, trail, upstream } from '../rig.js'
+
+const never = new AbortController().signal
+
+function wanted(more: Partial<Wanted> = {}): Wanted {
+  return { id: someId(), hints: {}, provenance: trail, avoid: new Set(), ...more }
+}
+
+async function bytesOf(found: Found | Refusal): Promise<Buffer | Refusal> {
+  if (isRefusal(found)) return found
+  const pieces: Uint8Array[] = []
+  for await (const piece of found.body) {
+    if (isRefusal(piece)) return piece
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}
+
+t.test('what one question says is not said with the next one', async (t) => {
+  const server = await upstream((_, response) => response.end('x'))
+  const source = gateways([server.url])
+  const root = someId()
+  const said: Partial<Wanted>[] = [
+    {},
+    { hints: { rootId: root } },
+    {},
+    { provenance: { hops: 2, via: ['other.example'], forward: true } },
+    { provenance: { hops: 0, origin: 'first.example', via: [], forward: true } },
+    { window: { start: 0, end: 0 } },
+    {},
+  ]
+  for (const more of said) await bytesOf(await source.open(wanted(more), never))
+  const lines = server.requests.map(({ headers }) => [
+    headers['x-ar-io-root-transaction-id'],
+    headers['x-ar-io-hops'],
+    headers['x-ar-io-origin'],
+    headers['x-ar-io-via'],
+    headers.range,
+  ])
+  const plain = [undefined, '1', 'gateway.example', 'gateway.example', undefined]
+  t.same(lines, [
+    plain,
+    [root, ...plain.slice(1)],
+    plain,
+    [undefined, '3', 'gateway.example', 'other.example,gateway.example', undefined],
+    [undefined, '1', 'first.example', 'gateway.example', undefined],
+    [...plain.slice(0, 4), 'bytes=0-0'],
+    plain,
+  ])
+  await source.close()
+  await server.close()
+})
+
+t.test(
+  'a request to a gateway has the via list in the vocabulary of the network, and no query',
+  async (t) => {
+    const server = await upstream((_, response) => response.end('x'))
+    const source = gateways([server.url])
+    const root = someId()
+    const provenance = { hops: 1, origin: 'first.example', via: ['first.example'], forward: true }
+    const want = wanted({ provenance, hints: { rootId: root, itemOffset: 10, itemSize: 20 } })
+    await bytesOf(await source.open(want, never))
+    const [request] = server.requests
+    t.equal(request?.url, `/raw/${want.id}`)
+    t.match(request?.headers, {
+      'x-ar-io-hops': '2',
+      'x-ar-io-origin': 'first.example',
+      'x-ar-io-via': 'first.example,gateway.example',
+      'x-ar-io-root-transaction-id': root,
+      'x-ar-io-root-item-offset': '10',
+      'x-ar-io-root-item-size': '20',
+      'accept-encoding': 'identity',
+    })
+    await source.close()
+    await server.close()
+  },
+)
+
+t.test('loop defence: too many hops, our own name, a gateway already passed, or no forwarding', async (t) => {
+  const server = await upstream((_, response) => response.end('x'))
+  const source = gateways([server.url])
+  for (const provenance of [
+    { ...trail, hops: 3 },
+    { ...trail, via: ['Gateway.Example'] },
+    { ...trail, via: ['127.0.0.1'] },
+    { ...trail, origin: '127.0.0.1' },
+    { ...trail, forward: false },
+  ]) {
+    const refusal = await source.open(wanted({ provenance }), never)
+    t.equal(isRefusal(refusal) && refusal.refused, 'unknown')
+  }
+  t.equal(server.requests.length, 0)
+  await source.close()
+  await server.close()
+})
+
+t.test('headers are read under both names, and malformed values count as absent', async (t) => {
+  const digest = sha256(Buffer.from('x'))
+  const root = someId()
+  for (const spelling of ['X-AR-IO-', 'X-GATEWAY-']) {
+    const server = await upstream((_, response) => {
+      response.setHeader(`${spelling}Digest`, encodeBase64url(digest))
+      response.setHeader(`${spelling}Hops`, '2')
+      response.setHeader(`${spelling}Root-Transaction-Id`, root)
+      response.setHeader(`${spelling}Root-Data-Item-Offset`, '128')
+      response.setHeader(`${spelling}Data-Item-Size`, '-4')
+      response.setHeader('Content-Type', 'text/html; charset=utf-8')
+      response.setHeader('Content-Length', '1')
+      response.end('x')
+    })
+    const source = gateways([server.url], false)
+    const found = await source.open(wanted(), never)
+    if (isRefusal(found)) throw new Error(found.message)
+    t.same(Buffer.from(found.declaredDigest ?? []), digest)
+    t.equal(found.hops, 2)
+    t.same(found.hints, { rootId: root })
+    t.same(found.learned, { contentType: 'text/html; charset=utf-8' })
+    t.equal(found.trusted, false)
+    t.equal(found.proven, false)
+    t.equal(String(await bytesOf(found)), 'x')
+    await source.close()
+    await server.close()
+  }
+})
+
+t.test('statuses: only 404 and its like mean unknown', async (t) => {
+  for (const [status, reason] of [
+    [404, 'unknown'],
+    [410, 'unknown'],
+    [500, 'upstream'],
+    [429, 'upstream'],
+    [302, 'upstream'],
+    [204, 'upstream'],
+  ] as const) {
+    const server = await upstream((_, response) => response.writeHead(status).end())
+    const source = gateways([server.url])
+    const refusal = await source.open(wanted(), never)
+    t.equal(isRefusal(refusal) && refusal.refused, reason, `${status}`)
+    await source.close()
+    await server.close()
+  }
+})
+
+t.test('a gateway that cannot be reached outweighs one that has nothing', async (t) => {
+  const gone = await upstream(() => undefined)
+  await gone.close()
+  const empty = await upstream((_, response) => response.writeHead(404).end())
+  const source = gateways([gone.url, empty.url])
+  const refusal = await source.open(wanted(), never)
+  t.equal(isRefusal(refusal) && refusal.refused, 'upstream')
+  t.equal(empty.requests.length, 1)
+  await source.close()
+  await empty.close()
+})
+
+t.test('an answer whose length is missing, zero or unusable is refused', async (t) => {
+  for (const headers of [{}, { 'content-length': '0' }]) {
+    const server = await upstream((_, response) => {
+      response.writeHead(200, headers)
+      response.end('content-length' in headers ? undefined : 'chunked')
+    })
+    const source = gateways([server.url])
+    const refusal = await source.open(wanted(), never)
+    t.equal(isRefusal(refusal) && refusal.refused, 'upstream')
+    await source.close()
+    await server.close()
+  }
+})
+
+t.test('windows: exact ranges, ranges cut here, and wrong ranges', async (t) => {
+  const body = randomBytes(5000)
+  const answers: [string, (start: number, end: number) => [number, string | undefined, Buffer], string][] = [
+    ['exact', (a, b) => [206, `bytes ${a}-${b}/5000`, body.subarray(a, b + 1)], 'bytes'],
+    ['whole', () => [200, undefined, body], 'bytes'],
+    ['other', (a, b) => [206, `bytes ${a + 1}-${b + 1}/5000`, body.subarray(a, b + 1)], 'upstream'],
+    ['short', (a, b) => [206, `bytes ${a}-${b}/5000`, body.subarray(a, b)], 'upstream'],
+    ['star', (a, b) => [206, `bytes ${a}-${b}/*`, body.subarray(a, b + 1)], 'upstream'],
+    ['outside', () => [416, 'bytes */5000', Buffer.alloc(0)], 'unsatisfiable'],
+  ]
+  for (const [name, answer, outcome] of answers) {
+    const server = await upstream((request, response) => {
+      t.equal(request.headers.range, 'bytes=1000-1999')
+      const [status, range, bytes] = answer(1000, 1999)
+      response.writeHead(status, { 'content-length': bytes.length, ...(range && { 'content-range': range }) })
+      response.end(bytes)
+    })
+    const source = gateways([server.url])
+    const found = await source.open(wanted({ window: { start: 1000, end: 1999 } }), never)
+    const got = await bytesOf(found)
+    if (isRefusal(got)) t.equal(got.refused, outcome, name)
+    else {
+      t.equal(outcome, 'bytes', name)
+      t.ok(got.equals(body.subarray(1000, 2000)), name)
+      t.equal(!isRefusal(found) && found.sizeBytes, 5000)
+    }
+    await source.close()
+    await server.close()
+  }
+})
+
+t.test('an idle socket that the gateway closed is no failure', async (t) => {
+  let answered = 0
+  const server = await upstream((request, response) => {
+    answered += 1
+    if (answered === 2) return void request.socket.destroy()
+    response.end('fine')
+  })
+  const source = gateways([server.url])
+  t.equal(String(await bytesOf(await source.open(wanted(), never))), 'fine')
+  t.equal(String(await bytesOf(await source.open(wanted(), never))), 'fine')
+  t.equal(answered, 3)
+  await source.close()
+  await server.close()
+})
+
+t.test('a gateway that sends too slowly is given up, one that is slow but fast enough is not', async (t) => {
+  const piece = Buffer.alloc(4096, 'x')
+  const server = await upstream((request, response) => {
+    const isDrip = request.url?.endsWith(drip) === true
+    response.writeHead(200, { 'content-length': 10 * piece.length })
+    let left = 10
+    const timer = systemClock.every(100, () => {
+      if (!isDrip) left -= 1
+      response.write(isDrip ? 'x' : piece)
+      if (left === 0) timer.cancel()
+    })
+    response.on('close', () => timer.cancel())
+  })
+  const [drip, steady] = [someId(), someId()]
+  const source = gateways([server.url], true, 2000)
+  const dripping = await bytesOf(await source.open(wanted({ id: drip }), never))
+  t.match(dripping, { refused: 'late' })
+  const whole = await bytesOf(await source.open(wanted({ id: steady }), never))
+  t.equal(isRefusal(whole) ? whole.message : whole.length, 10 * piece.length)
+  await source.close()
+  await server.close()
+})
+
+t.test('an aborted opening ends at once', async (t) => {
+  const server = await upstream(() => undefined)
+  const source = gateways([server.url])
+  const abort = new AbortController()
+  const opening = source.open(wanted(), abort.signal)
+  setTimeout(() => abort.abort(), 20)
+  const refusal = await opening
+  t.equal(isRefusal(refusal) && refusal.refused, 'late')
+  await source.close()
+  await server.close()
+})
+
+t.test('a large body comes whole, however slowly its pieces are read', async (t) => {
+  const body = randomBytes(5_000_000)
+  const server = await upstream((_, response) => {
+    response.writeHead(200, { 'content-length': body.length })
+    response.end(body)
+  })
+  const source = gateways([server.url])
+  const found = await source.open(wanted(), never)
+  if (isRefusal(found)) throw new Error(found.message)
+  t.equal(found.isLasting, undefined, 'memory of pieces is used again')
+  const pieces: Uint8Array[] = []
+  for await (const piece of found.body) {
+    if (isRefusal(piece)) throw new Error(piece.message)
+    // Others arrive while this one is read.
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    pieces.push(new Uint8Array(piece))
+  }
+  t.ok(Buffer.concat(pieces).equals(body))
+  await source.close()
+  await server.close()
+})
