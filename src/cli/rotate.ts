@@ -12,8 +12,8 @@ import { newRsaKey } from '../proof/new-key.js'
 import { replaceSecret } from '../store/secret-file.js'
 import { folders } from '../threads/folders.js'
 import { adminKeyPath, headKeyPath, itemKeyPath, signingKey, uploadWalletPath } from '../threads/key-paths.js'
-import { itemKey, newItemKey } from '../upload/item-key.js'
-import { readServiceKey } from '../upload/service-key.js'
+import { itemKey, newItemKey } from '../upload/records/item-key.js'
+import { readServiceKey } from '../upload/records/service-key.js'
 import { exitCode } from './exit-code.js'
 
 const help = `sluice rotate: replaces a key of the services by a new one

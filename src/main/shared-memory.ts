@@ -11,7 +11,7 @@ import { soundBytes } from '../store/sound-files.js'
 import { folders } from '../threads/folders.js'
 import type { Descriptors } from '../threads/resources.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
-import { PendingMarks } from '../upload/pending-marks.js'
+import { PendingMarks } from '../upload/records/pending-marks.js'
 import { diskShares } from './disk-shares.js'
 import { sharedSegments } from './segments.js'
 

@@ -1,7 +1,7 @@
 import { constants, createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import { keepHeartbeat } from '../actor/heartbeats.js'
 import { ranks, stepBack } from '../actor/priority.js'
-import { readServiceKey } from '../upload/service-key.js'
+import { readServiceKey } from '../upload/records/service-key.js'
 
 /** One thread of the pool that signs with the wallet of the upload service; Piscina calls these by name. */
 stepBack(ranks.receipts)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import type { BundlingRules } from '../upload/bundler.js'
-import type { FreeRules } from '../upload/free-pools.js'
+import type { BundlingRules } from '../upload/bundling/bundler.js'
+import type { FreeRules } from '../upload/records/free-pools.js'
 import { folders } from './folders.js'
 import type { Settings } from './settings.js'
 

@@ -3,11 +3,11 @@ import type { Meters } from '../actor/meter.js'
 import type { Chain } from '../chain/chain.js'
 import { parseId } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
-import { type BundleRecord, type Bundles, summaryOf } from './bundle-records.js'
-import type { Bundler } from './bundler.js'
-import type { FreePools } from './free-pools.js'
-import type { OpenUploads } from './open-uploads.js'
-import type { AcceptedItem, Uploads } from './uploads.js'
+import { type BundleRecord, type Bundles, summaryOf } from './bundling/bundle-records.js'
+import type { Bundler } from './bundling/bundler.js'
+import type { OpenUploads } from './parts/open-uploads.js'
+import type { FreePools } from './records/free-pools.js'
+import type { AcceptedItem, Uploads } from './records/uploads.js'
 
 export interface DeskParts {
   readonly uploads: Uploads

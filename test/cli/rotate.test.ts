@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { loadSigningKey } from '../../src/attest/keys.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import { headKey, rotateHeadKey } from '../../src/ledger/head-key.js'
-import { itemKey } from '../../src/upload/item-key.js'
+import { itemKey } from '../../src/upload/records/item-key.js'
 import { topUp } from '../conformance/ledger.js'
 import { sluice } from '../flow/running.js'
 

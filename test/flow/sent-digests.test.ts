@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
-import { sentDigests } from '../../src/upload/sent-digests.js'
+import { sentDigests } from '../../src/upload/intake/sent-digests.js'
 import { fc, random } from '../property.js'
 import { run } from './running.js'
 

@@ -8,7 +8,7 @@ import { type Id, idOfBytes } from '../../src/format/id.js'
 import { tagOf } from '../../src/format/tag.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
-import { openUploadTables, Uploads } from '../../src/upload/uploads.js'
+import { openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
 import { eventually } from '../eventually.js'
 import { run, sluice } from './running.js'
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { idOfBytes } from '../../src/format/id.js'
 import { writePatiently } from '../../src/store/patient-write.js'
-import { openUploadTables, Uploads } from '../../src/upload/uploads.js'
+import { openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
 
 const [path = '', count = ''] = process.argv.slice(2)
 const uploads = new Uploads(openUploadTables(path))

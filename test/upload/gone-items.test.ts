@@ -9,11 +9,16 @@ import { idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { DurableLog } from '../../src/store/segments/durable-log.js'
 import type { LogPlace } from '../../src/store/segments/log-file.js'
-import { FreePools } from '../../src/upload/free-pools.js'
-import { GatewayNews } from '../../src/upload/gateway-news.js'
-import { openIntake } from '../../src/upload/intake.js'
-import { Sales } from '../../src/upload/sales.js'
-import { type AcceptedItem, type LoggedUpload, openUploadTables, Uploads } from '../../src/upload/uploads.js'
+import { openIntake } from '../../src/upload/intake/intake.js'
+import { GatewayNews } from '../../src/upload/news/gateway-news.js'
+import { FreePools } from '../../src/upload/records/free-pools.js'
+import {
+  type AcceptedItem,
+  type LoggedUpload,
+  openUploadTables,
+  Uploads,
+} from '../../src/upload/records/uploads.js'
+import { Sales } from '../../src/upload/selling/sales.js'
 import { serveWeb } from '../admission/web.js'
 import { eventually } from '../eventually.js'
 

@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
-import { openUploadTables } from '../../src/upload/uploads.js'
+import { openUploadTables } from '../../src/upload/records/uploads.js'
 import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from './upload-rig.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 7))

@@ -1,0 +1,164 @@
+import { type Id, idBytes } from '../../format/id.js'
+import { readJsonRow } from '../../store/json-row.js'
+import type { Environment, Table } from '../../store/lmdb.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
+
+/**
+ * A transaction that carries items:
+ *
+ *     packed --> posted --> seeded --> permanent
+ *        |          |          |
+ *        +----------+----------+-----> dropped, and its items wait for another
+ */
+export interface BundleRecord {
+  readonly id: Id
+  readonly state: 'packed' | 'posted' | 'seeded' | 'permanent' | 'dropped'
+  /** As nodes take it, without data. */
+  readonly transaction: object
+  /** Of the data: header and items. */
+  readonly sizeBytes: number
+  /** In the order in which they lie in it. */
+  readonly items: readonly Id[]
+  /** Height of the chain when it was signed: its anchor is good for some 50 blocks from there. */
+  readonly anchorHeight: number
+  readonly createdMs: number
+  /** Failures of the present step. */
+  readonly attempts: number
+  /** Not looked at before. */
+  readonly dueMs: number
+  /** Why the last step failed, or why it was dropped. */
+  readonly reason?: string
+  /** Block that holds it. */
+  readonly height?: number
+  /** Permanent, and the bytes of its items are not kept here any more. */
+  readonly released?: true
+}
+
+/** A record without what only the bundler needs; `items`: how many. */
+export type BundleSummary = Omit<BundleRecord, 'transaction' | 'items'> & { readonly items: number }
+
+export function summaryOf({ transaction: _, items, ...record }: BundleRecord): BundleSummary {
+  return { ...record, items: items.length }
+}
+
+/** The youngest bundles, for people. */
+const recentMax = 50
+
+/** Bundles with an item in them that were given up, after which the item is. */
+const failuresMax = 10
+
+/** Transactions of the upload service, on disk. */
+export class Bundles {
+  readonly #table: Table
+  /** Those with which something may still be to be done: the others are as many as there ever were. */
+  readonly #open = new Map<Id, BundleRecord>()
+  #recent: readonly BundleSummary[] = []
+
+  constructor(
+    private readonly environment: Environment,
+    private readonly uploads: Uploads,
+  ) {
+    this.#table = environment.table('bundles')
+    for (const { value } of this.#table.span({})) this.#note(read(value))
+  }
+
+  /** What was written is known without reading all records again: some have ten thousand items. */
+  #note(record: BundleRecord): void {
+    if (isOpen(record)) this.#open.set(record.id, record)
+    else this.#open.delete(record.id)
+    const others = this.#recent.filter(({ id }) => id !== record.id)
+    const all = [...others, summaryOf(record)].sort((one, other) => other.createdMs - one.createdMs)
+    this.#recent = all.slice(0, recentMax)
+  }
+
+  find(id: Id): BundleRecord | undefined {
+    const found = this.#table.get(idBytes(id))
+    return found === undefined ? undefined : read(found)
+  }
+
+  /** Those with which something is still to be done: not dropped, and their items are kept here. */
+  open(): BundleRecord[] {
+    return [...this.#open.values()]
+  }
+
+  /** The youngest first. */
+  get recent(): readonly BundleSummary[] {
+    return this.#recent
+  }
+
+  put(record: BundleRecord): void {
+    this.#write(record)
+  }
+
+  /** The items are in this bundle from now on. `offsets`: where each begins in its data. */
+  pack(record: BundleRecord, items: readonly AcceptedItem[], offsets: readonly number[]): void {
+    this.#write(record, () => {
+      for (const [at, item] of items.entries()) {
+        this.uploads.unqueue(item)
+        this.uploads.put({ ...item, bundle: record.id, offset: offsets[at] ?? 0 })
+      }
+    })
+  }
+
+  /** It will never be mined: its items wait for another. Returns how many have failed too often, and are given up. */
+  drop(record: BundleRecord, reason: string): number {
+    let givenUp = 0
+    this.#write({ ...record, state: 'dropped', reason }, () => {
+      for (const item of this.#itemsOf(record)) {
+        const { bundle: _, offset: __, ...freed } = item
+        const failures = (item.failures ?? 0) + 1
+        if (failures >= failuresMax) {
+          this.uploads.put({ ...freed, failures, reason })
+          givenUp += 1
+        } else {
+          this.uploads.put({ ...freed, failures })
+          this.uploads.requeue(item)
+        }
+      }
+    })
+    return givenUp
+  }
+
+  /** It is deep enough in the chain. Returns how many items it has. */
+  settle(record: BundleRecord, height: number): number {
+    const items = this.#itemsOf(record)
+    this.#write({ ...record, state: 'permanent', height }, () => {
+      for (const item of items) this.uploads.put({ ...item, permanent: height })
+    })
+    return items.length
+  }
+
+  /** Returns its items, whose bytes are not needed here any more. */
+  release(record: BundleRecord): AcceptedItem[] {
+    const items = this.#itemsOf(record).filter((item) => item.released !== true)
+    this.#write({ ...record, released: true }, () => {
+      for (const item of items) this.uploads.put({ ...item, released: true })
+    })
+    return items
+  }
+
+  /** Those of its items that are still its own. */
+  #itemsOf(record: BundleRecord): AcceptedItem[] {
+    return record.items.flatMap((id) => {
+      const item = this.uploads.find(id)
+      return item?.bundle === record.id ? [item] : []
+    })
+  }
+
+  /** In one transaction with `more`; known when that is through. */
+  #write(record: BundleRecord, more: () => void = () => undefined): void {
+    this.environment.write(() => {
+      this.#table.put(idBytes(record.id), Buffer.from(JSON.stringify(record)))
+      more()
+    })
+    this.#note(record)
+  }
+}
+
+function isOpen({ state, released }: BundleRecord): boolean {
+  return state !== 'dropped' && released !== true
+}
+
+function read(value: Uint8Array): BundleRecord {
+  return readJsonRow(value, 'uploads/data.mdb: a row about a bundle') as BundleRecord
+}

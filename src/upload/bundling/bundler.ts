@@ -1,0 +1,375 @@
+import type { Clock, Timer } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
+import type { Meters } from '../../actor/meter.js'
+import type { Broadcast } from '../../chain/broadcast.js'
+import type { Chain } from '../../chain/chain.js'
+import { encodeBase64url } from '../../format/base64url.js'
+import { type Id, idOfBytes } from '../../format/id.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { tagOf } from '../../format/tag.js'
+import { transactionJson } from '../../format/transaction.js'
+import { sha256 } from '../../proof/digest.js'
+import type { MerkleTree } from '../../proof/merkle.js'
+import { signatureData } from '../../proof/transaction.js'
+import type { DurableLog } from '../../store/segments/durable-log.js'
+import type { Signing } from '../intake/signing.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import { BundleData } from './bundle-data.js'
+import type { BundleRecord, Bundles } from './bundle-records.js'
+
+export interface BundlingRules {
+  /** Items of a bundle, and bytes; a larger item rides alone. */
+  readonly itemsMax: number
+  readonly bytesMax: number
+  /** No item waits longer for others. */
+  readonly waitMs: number
+  /** Between two looks at what is to be done. */
+  readonly everyMs: number
+  /** Confirmations after which nothing can take a block back. */
+  readonly depth: number
+  /** Between two questions about one transaction. */
+  readonly lookMs: number
+}
+
+export interface BundlerParts {
+  readonly uploads: Uploads
+  readonly bundles: Bundles
+  readonly log: DurableLog
+  readonly logFolder: string
+  readonly chain: Pick<Chain, 'anchor' | 'price' | 'balance' | 'postTransaction' | 'transactionStatus'>
+  readonly broadcast: Pick<Broadcast, 'chunk'>
+  readonly signing: Pick<Signing, 'data'>
+  /** RSA modulus of the wallet. */
+  readonly owner: Uint8Array
+  readonly address: string
+  readonly height: () => number | undefined
+  /** Is told of each transaction that is in a block: the gateway opens it. */
+  readonly onMined: (id: Id) => void
+  /** Is told of each bundle that has become permanent. */
+  readonly onPermanent?: (record: BundleRecord, height: number) => void
+  readonly meters: Meters
+  readonly clock: Clock
+  readonly say: Log
+  readonly rules: BundlingRules
+  /** Nothing is packed or posted: orders alone are carried out. */
+  readonly isIdle?: boolean
+}
+
+/** Bundles on their way at once: each may hold a tree of some MB. */
+const openMax = 8
+/** Until a failed step is tried again; doubles up to the longest. */
+const againMs = 1000
+const againMaxMs = 300_000
+/** Nodes forget an anchor after so many blocks; a transaction that no node knows then is lost. */
+const anchorBlocks = 50
+/** Chunks posted at once. */
+const chunksAtOnce = 4
+const stepsMax = 20
+/** Bytes stay after they are permanent: the gateway reads them here until it has found them in their block. */
+const keepMs = 3_600_000
+
+/** Brings accepted items onto the chain. Every step is on disk before the next begins; whatever fails is tried again. */
+export class Bundler {
+  readonly #trees = new Map<Id, MerkleTree>()
+  #timer: Timer | undefined
+  #running: Promise<void> | undefined
+  #isClosed = false
+  /** Said once, and not four times a second. */
+  #isFailing = false
+  readonly #orders: (() => void)[] = []
+  /** Bytes of items that waited at the last look at all of them, unknown before it; and `enteredBytes` of then. */
+  #waitingBytes = Number.POSITIVE_INFINITY
+  #enteredBytes = 0
+  /** Nothing is packed before. */
+  #packAfterMs = Number.NEGATIVE_INFINITY
+
+  constructor(private readonly parts: BundlerParts) {}
+
+  #count(outcome: 'packed' | 'permanent' | 'dropped'): void {
+    this.parts.meters.of('upload_bundles_total', { outcome }).add(1)
+  }
+
+  /** Changes records between two rounds, so that no step writes over what it does. */
+  between<T>(act: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#orders.push(() => {
+        try {
+          resolve(act())
+        } catch (error) {
+          reject(error)
+        }
+      })
+      this.#look()
+    })
+  }
+
+  /** Its items are packed again. */
+  repack(bundle: BundleRecord, reason: string): void {
+    this.#drop(bundle, reason)
+  }
+
+  start(): void {
+    const { clock, rules } = this.parts
+    this.#timer = clock.every(rules.everyMs, () => this.#look())
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#timer?.cancel()
+    await this.#running
+  }
+
+  #look(): void {
+    this.#running ??= this.#round()
+      .then(
+        () => {
+          this.#isFailing = false
+        },
+        (error: unknown) => {
+          if (!this.#isFailing) this.parts.say.error({ err: error }, 'bundling failed: it is tried again')
+          this.#isFailing = true
+        },
+      )
+      .finally(() => {
+        this.#running = undefined
+        if (this.#orders.length > 0) this.#look()
+      })
+  }
+
+  async #round(): Promise<void> {
+    const { bundles, clock } = this.parts
+    for (const act of this.#orders.splice(0)) act()
+    if (this.parts.isIdle === true) return
+    const open = bundles.open()
+    for (const bundle of open) {
+      if (this.#isClosed) return
+      if (bundle.dueMs <= clock.now()) await this.#step(bundle)
+    }
+    const underWay = open.filter(({ state }) => state !== 'permanent').length
+    if (underWay < openMax && !this.#isClosed) await this.#pack()
+  }
+
+  async #step(bundle: BundleRecord): Promise<void> {
+    const { state } = bundle
+    if (state === 'permanent') {
+      this.#release(bundle)
+      return
+    }
+    const outcome =
+      state === 'packed'
+        ? await this.#post(bundle)
+        : state === 'posted'
+          ? await this.#seed(bundle)
+          : await this.#verify(bundle)
+    if (outcome !== undefined) this.#later(bundle, outcome)
+  }
+
+  #later(bundle: BundleRecord, { message }: Refusal): void {
+    const { bundles, clock, say } = this.parts
+    const attempts = bundle.attempts + 1
+    const waitMs = Math.min(againMs * 2 ** bundle.attempts, againMaxMs)
+    if (attempts > stepsMax && bundle.state !== 'seeded') {
+      this.#drop(bundle, message)
+      return
+    }
+    if (attempts % 5 === 0)
+      say.warn({ bundle: bundle.id, state: bundle.state, reason: message }, 'a bundle does not get on')
+    bundles.put({ ...bundle, attempts, dueMs: clock.now() + waitMs, reason: message })
+  }
+
+  #drop(bundle: BundleRecord, reason: string): void {
+    this.parts.say.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
+    this.#trees.delete(bundle.id)
+    this.#count('dropped')
+    const givenUp = this.parts.bundles.drop(bundle, reason)
+    this.parts.meters.of('upload_items_given_up_total').add(givenUp)
+  }
+
+  /** Whether all that wait are to be looked at: ten thousand take a tenth of a second, and rounds come several times a second. */
+  #mayBeFull(): boolean {
+    const { uploads, rules, clock } = this.parts
+    const [oldest] = uploads.oldest(1)
+    const first = oldest === undefined ? undefined : uploads.find(oldest)
+    if (oldest === undefined || clock.monotonic() < this.#packAfterMs) return false
+    if (first === undefined || clock.now() - first.receivedMs >= rules.waitMs) return true
+    const newBytes = uploads.enteredBytes - this.#enteredBytes
+    return uploads.waiting >= rules.itemsMax || this.#waitingBytes + newBytes >= rules.bytesMax
+  }
+
+  /** Items for the next bundle; none where they may still wait for others. */
+  #chosen(): AcceptedItem[] {
+    const { uploads, rules, clock } = this.parts
+    if (!this.#mayBeFull()) return []
+    const chosen: AcceptedItem[] = []
+    let bytes = 0
+    let isFull = false
+    for (const id of uploads.oldest(rules.itemsMax)) {
+      const item = uploads.find(id)
+      if (item === undefined) continue
+      if (chosen.length > 0 && bytes + item.place.sizeBytes > rules.bytesMax) {
+        isFull = true
+        break
+      }
+      chosen.push(item)
+      bytes += item.place.sizeBytes
+    }
+    // What is left over by a bundle is looked at anew.
+    this.#waitingBytes = isFull ? Number.POSITIVE_INFINITY : bytes
+    this.#enteredBytes = uploads.enteredBytes
+    const [first] = chosen
+    const isDue = first !== undefined && clock.now() - first.receivedMs >= rules.waitMs
+    return isDue || isFull || chosen.length === rules.itemsMax ? chosen : []
+  }
+
+  async #pack(): Promise<void> {
+    const { bundles, chain, clock, height, logFolder, owner, say, signing } = this.parts
+    const items = this.#chosen()
+    const anchorHeight = height()
+    if (items.length === 0 || anchorHeight === undefined) return
+    const data = new BundleData(items, logFolder)
+    const [anchor, reward] = await Promise.all([chain.anchor(), chain.price(data.sizeBytes)])
+    if (isRefusal(anchor) || isRefusal(reward)) {
+      say.warn(
+        { reason: (isRefusal(anchor) ? anchor : (reward as Refusal)).message },
+        'no bundle can be packed',
+      )
+      this.#packAfterMs = clock.monotonic() + againMs
+      return
+    }
+    const tree = await data.tree()
+    const nothing = new Uint8Array(0)
+    const unsigned = {
+      format: 2 as const,
+      owner,
+      target: nothing,
+      quantity: 0n,
+      data: nothing,
+      denomination: 0,
+      lastTx: Buffer.from(anchor, 'base64url'),
+      dataSize: data.sizeBytes,
+      dataRoot: tree.root,
+      reward,
+      tags: [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0'), tagOf('App-Name', 'Sluice')],
+    }
+    const signature = await signing.data(signatureData(unsigned))
+    const id = idOfBytes(sha256(signature))
+    const transaction = transactionJson({ ...unsigned, signature, id }, { withData: false })
+    this.#trees.set(id, tree)
+    const now = clock.now()
+    const record: BundleRecord = {
+      id,
+      state: 'packed',
+      transaction,
+      sizeBytes: data.sizeBytes,
+      items: items.map((item) => item.id),
+      anchorHeight,
+      createdMs: now,
+      attempts: 0,
+      dueMs: now,
+    }
+    bundles.pack(record, items, data.offsets)
+    this.#count('packed')
+    say.info({ bundle: id, items: items.length, sizeBytes: data.sizeBytes }, 'a bundle was packed')
+    await this.#step(record)
+  }
+
+  #next(bundle: BundleRecord, state: BundleRecord['state'], dueMs = this.parts.clock.now()): void {
+    const { reason: _, ...rest } = bundle
+    this.parts.bundles.put({ ...rest, state, attempts: 0, dueMs })
+  }
+
+  async #post(bundle: BundleRecord): Promise<Refusal | undefined> {
+    const { address, chain, say } = this.parts
+    const posted = await chain.postTransaction(bundle.transaction)
+    if (!isRefusal(posted)) {
+      this.#next(bundle, 'posted')
+      return undefined
+    }
+    const { reward } = bundle.transaction as { reward: string }
+    const balance = await chain.balance(address)
+    if (!isRefusal(balance) && balance < BigInt(reward)) {
+      say.error(
+        { address, balance: String(balance), reward },
+        'the wallet of the upload service has too little',
+      )
+      return posted
+    }
+    if (posted.refused !== 'malformed') return posted
+    this.#drop(bundle, posted.message)
+    return undefined
+  }
+
+  async #seed(bundle: BundleRecord): Promise<Refusal | undefined> {
+    const { uploads, logFolder } = this.parts
+    const items = bundle.items.flatMap((id) => uploads.find(id) ?? [])
+    const data = new BundleData(items, logFolder)
+    const tree = this.#trees.get(bundle.id) ?? (await data.tree())
+    let refusal: Refusal | undefined
+    const underWay = new Set<Promise<void>>()
+    for await (const { index, bytes } of data.chunks()) {
+      if (refusal !== undefined || this.#isClosed) break
+      const sent = this.#chunk(data.sizeBytes, tree, index, bytes).then((failed) => {
+        refusal ??= failed
+        underWay.delete(sent)
+      })
+      underWay.add(sent)
+      if (underWay.size >= chunksAtOnce) await Promise.race(underWay)
+    }
+    await Promise.all(underWay)
+    if (refusal !== undefined) return refusal
+    if (this.#isClosed) return undefined
+    this.#trees.delete(bundle.id)
+    this.#next(bundle, 'seeded')
+    return undefined
+  }
+
+  async #chunk(
+    sizeBytes: number,
+    tree: MerkleTree,
+    index: number,
+    bytes: Uint8Array,
+  ): Promise<Refusal | undefined> {
+    const json = JSON.stringify({
+      data_root: encodeBase64url(tree.root),
+      data_size: String(sizeBytes),
+      data_path: encodeBase64url(tree.path(index)),
+      offset: String((tree.leaves[index]?.end ?? 0) - 1),
+      chunk: encodeBase64url(bytes),
+    })
+    const told = await this.parts.broadcast.chunk(json)
+    if (told.enough) return undefined
+    const statuses = told.results.map(({ peer, statusCode }) => `${peer}: ${statusCode}`).join(', ')
+    return { refused: 'upstream', fault: 'upstream', message: `chunk ${index} was not taken (${statuses})` }
+  }
+
+  async #verify(bundle: BundleRecord): Promise<Refusal | undefined> {
+    const { bundles, chain, clock, height, onMined, rules, say } = this.parts
+    const status = await chain.transactionStatus(bundle.id)
+    if (isRefusal(status)) {
+      const isForgotten = (height() ?? 0) > bundle.anchorHeight + anchorBlocks
+      if (status.refused !== 'unknown' || !isForgotten) return status
+      this.#drop(bundle, 'no node knows the transaction any more')
+      return undefined
+    }
+    const again = clock.now() + rules.lookMs
+    if (status.kind === 'pending') {
+      bundles.put({ ...bundle, attempts: 0, dueMs: again })
+      return undefined
+    }
+    if (bundle.height !== status.height) onMined(bundle.id)
+    if (status.confirmations < rules.depth) {
+      bundles.put({ ...bundle, attempts: 0, dueMs: again, height: status.height })
+      return undefined
+    }
+    const count = bundles.settle({ ...bundle, dueMs: clock.now() + keepMs }, status.height)
+    this.#count('permanent')
+    this.parts.onPermanent?.(bundle, status.height)
+    say.info({ bundle: bundle.id, items: count, height: status.height }, 'a bundle is permanent')
+    return undefined
+  }
+
+  #release(bundle: BundleRecord): void {
+    const { bundles, log } = this.parts
+    for (const { place } of bundles.release(bundle)) log.release(place)
+  }
+}

@@ -1,0 +1,87 @@
+import type { Clock } from '../../actor/clock.js'
+import { isStopping, stoppingReason } from '../../actor/stopping.js'
+import { isRefusal, refuse } from '../../format/refusal.js'
+import { type Health, lifeOf } from '../../http/life.js'
+import type { CreditsPort } from '../../payment/port.js'
+import { jsonAnswer, type UploadAnswer } from './answers.js'
+import type { UploadRoute } from './service.js'
+
+export interface UploadHealthParts {
+  readonly clock: Clock
+  readonly startedMs: number
+  /** Height of the chain's tip; undefined: nobody has ever told. */
+  readonly height: () => number | undefined
+  /** An answer: the disk has no room for uploads. */
+  readonly full: () => UploadAnswer | undefined
+  /** Absent: nobody is paid here. */
+  readonly credits?: Pick<CreditsPort, 'price'>
+}
+
+/** The payment service is asked no more often, however many ask here. */
+const askEachMs = 1000
+const patienceMs = 900
+
+/** Whether uploads are taken, and if not why: for load balancers, containers and monitors. */
+export class UploadHealth {
+  #askedMs = Number.NEGATIVE_INFINITY
+  #payment: Promise<string | undefined> = Promise.resolve(undefined)
+
+  constructor(private readonly parts: UploadHealthParts) {}
+
+  /** 200, or 503 with `reasons`, in the shape of the gateway's healthcheck. */
+  async ready(): Promise<UploadAnswer> {
+    const { height, full } = this.parts
+    const reasons = [
+      ...(isStopping() ? [stoppingReason] : []),
+      ...(height() === undefined
+        ? ['no base-layer node has told the height of the chain yet: nothing is taken']
+        : []),
+      ...(full() === undefined ? [] : ['the disk is nearly full: no uploads are taken']),
+      ...[await this.#paymentFault()].filter((reason) => reason !== undefined),
+    ]
+    const life = lifeOf(this.parts)
+    if (reasons.length === 0) return jsonAnswer(200, life)
+    return jsonAnswer(503, { ...life, status: 'unhealthy', reasons } satisfies Health)
+  }
+
+  /** That it answers. */
+  live(): UploadAnswer {
+    return jsonAnswer(200, lifeOf(this.parts))
+  }
+
+  #paymentFault(): Promise<string | undefined> {
+    const { clock, credits } = this.parts
+    const now = clock.monotonic()
+    if (credits === undefined || now - this.#askedMs < askEachMs) return this.#payment
+    this.#askedMs = now
+    this.#payment = new Promise((resolve, reject) => {
+      const told = (outcome: Awaited<ReturnType<CreditsPort['price']>>): void => {
+        timer.cancel()
+        const why = isRefusal(outcome) ? outcome.message : undefined
+        resolve(why && `the payment service does not answer, only what is free is taken: ${why}`)
+      }
+      const timer = clock.after(patienceMs, () => told(refuse('late', 'self', `not within ${patienceMs} ms`)))
+      credits.price(1).then(told, reject)
+    })
+    return this.#payment
+  }
+}
+
+export function healthRoutes(health: UploadHealth): UploadRoute[] {
+  return [
+    {
+      path: '/health',
+      summary: 'Whether new requests may come',
+      statuses: [200, 503],
+      type: 'text/plain',
+      act: () => (isStopping() ? { status: 503, text: 'Stopping' } : { status: 200, text: 'OK' }),
+    },
+    {
+      path: '/healthcheck',
+      summary: 'Whether uploads are taken, and if not why',
+      statuses: [200, 503],
+      act: () => health.ready(),
+    },
+    { path: '/livez', summary: 'Whether it answers at all', statuses: [200], act: () => health.live() },
+  ]
+}

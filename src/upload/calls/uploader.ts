@@ -1,0 +1,26 @@
+import type { Clients } from '../../admission/clients.js'
+import type { Request } from '../../http/exchange.js'
+
+/** Who uploads, and who pays. */
+export interface Uploader {
+  /** Address range that free bytes are counted for; undefined: not counted. */
+  readonly range: string | undefined
+  /** Wallets that pay, in this order. */
+  readonly paidBy: readonly string[]
+  /** Word of the path that names a currency. */
+  readonly token: string | undefined
+}
+
+/** Wallets of `x-paid-by`: several lines, or several in a line; empty places do not count. At most 64. */
+export function readPaidBy(header: string | undefined): readonly string[] {
+  if (header === undefined) return []
+  const names = header.split(',').map((name) => name.trim())
+  return names.filter((name) => name !== '').slice(0, 64)
+}
+
+/** Who sends a request. `token`: word of its path. */
+export function uploaderOf(request: Request, clients: Clients, token: string | undefined): Uploader {
+  const { address } = clients.of(request)
+  const isOwn = /^127\.|^::1$|^::$/.test(address)
+  return { range: isOwn ? undefined : address, paidBy: readPaidBy(request.header('x-paid-by')), token }
+}

@@ -1,0 +1,357 @@
+import { encodeBase64url } from '../../format/base64url.js'
+import type { Id } from '../../format/id.js'
+import type { ItemHeader } from '../../format/item.js'
+import { saidOfPayload } from '../../format/media-type.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { normalizedAddress } from '../../proof/address.js'
+import { isOnlyForm } from '../../proof/signature-form.js'
+import { isBundle } from '../../source/roots/learned.js'
+import { writePatiently } from '../../store/patient-write.js'
+import type { LogPlace } from '../../store/segments/log-file.js'
+import type { RecordDigest } from '../../store/segments/record.js'
+import { jsonAnswer, said, textAnswer, toldAs, type UploadAnswer } from '../calls/answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import type { AnnouncedItem, ItemAnnouncer } from '../news/item-announcer.js'
+import type { ReceiptNews } from '../news/receipt-news.js'
+import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from '../records/receipt.js'
+import { type AcceptedItem, isGivenUp, isGone, type LoggedUpload } from '../records/uploads.js'
+import type { Charged, Charging, ItemCharge } from '../selling/charging.js'
+import { keepUnsettled } from '../selling/credit-charging.js'
+import type { Purchase, Sale } from '../selling/sales.js'
+import { type ItemSelling, saleFacts, saleWords } from '../selling/selling.js'
+import type { Sharing } from '../selling/sharing.js'
+import { Acceptance, type AcceptanceParts } from './acceptance.js'
+import type { ReadItem } from './item-reader.js'
+import { digestMismatch } from './sent-digests.js'
+import type { Signing } from './signing.js'
+import type { Verdicts } from './verdicts.js'
+
+/** The bytes of an item that was read to its end. */
+export interface Spooled {
+  /** Puts them into the log for good (`Spool.keep`). */
+  keep(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal>
+}
+
+export interface AcceptorParts extends AcceptanceParts {
+  readonly verdicts: Pick<Verdicts, 'verdictNow'>
+  readonly charging: Charging
+  /** Absent: no credits are kept, and none can be shared. */
+  readonly sharing?: Pick<Sharing, 'act'>
+  readonly announcer: Pick<ItemAnnouncer, 'announce'>
+  /** Items that are paid for one by one. */
+  readonly selling: ItemSelling
+  readonly signing: Pick<Signing, 'receipt' | 'isBehind'>
+  readonly terms: ReceiptTerms
+  /** Height of the chain's tip; undefined: nobody has ever told. */
+  readonly height: () => number | undefined
+  /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
+  readonly opened?: (bundle: Id) => Promise<void>
+  /** Is told of a receipt that is given for the first time. */
+  readonly receiptNews?: Pick<ReceiptNews, 'add' | 'tell'>
+}
+
+/** How an item is taken. */
+export interface TakeTerms {
+  /** Its owner signed it. */
+  readonly onHeld?: () => void
+  /** What it costs was held back already. */
+  readonly charge?: Charged
+  /** It is paid for by a payment of its own. */
+  readonly purchase?: Purchase
+  /** SHA-256 (base64) that all of its bytes must have, as its sender says: its reader was told to make it. */
+  readonly digest?: string | undefined
+  /** The service has signed it for somebody else: its tags move no credits. */
+  readonly isSignedHere?: true
+}
+
+/** What an accepted item is answered with. */
+interface Ending {
+  readonly done: object | undefined
+  readonly sale?: Sale
+  /** Signature of its receipt; absent: nobody has asked for it yet. */
+  readonly signed?: Promise<Uint8Array> | undefined
+}
+
+const over = (): void => undefined
+
+/** An item is permanent within so many blocks, or the service has broken its word. */
+const deadlineBlocks = 200
+/** Decides about items that were read to their end: signature, money, disk, catalog, receipt, in this order. */
+export class Acceptor {
+  /** By id: what two who send the same item at once both wait for. */
+  readonly #underWay = new Map<string, Promise<UploadAnswer>>()
+  readonly #acceptance: Acceptance
+
+  constructor(private readonly parts: AcceptorParts) {
+    this.#acceptance = new Acceptance(parts)
+  }
+
+  /** After `closing`: resolves when nothing is written any more. */
+  stopped(): Promise<void> {
+    return this.#acceptance.stopped()
+  }
+
+  /** Why an item of so many bytes could not be paid for, before they come; undefined: nothing speaks against it. */
+  async foresee(
+    header: ItemHeader,
+    sizeBytes: number,
+    uploader: Uploader,
+  ): Promise<UploadAnswer | undefined> {
+    const { selling, charging } = this.parts
+    const isPaid = this.#kept(header.id) !== undefined || selling.sales.openOf(header.id) !== undefined
+    return isPaid ? undefined : charging.foresee(header, sizeBytes, uploader)
+  }
+
+  /** Never rejects but for bugs. Nothing was charged where the answer is no receipt. */
+  async accept(
+    item: ReadItem,
+    spooled: Spooled,
+    uploader: Uploader,
+    how: TakeTerms = {},
+  ): Promise<UploadAnswer> {
+    const { header, message } = item
+    if (how.digest !== undefined && how.digest !== item.wholeDigest) {
+      await how.charge?.giveBack()
+      return digestMismatch
+    }
+    const { id, signatureType, owner, signature } = header
+    const held = await this.parts.verdicts.verdictNow({ id, signatureType, owner, signature, message })
+    if (held !== true) {
+      await how.charge?.giveBack()
+      return said.invalidItem
+    }
+    // By another form of the same signature anybody could have the owner pay, or share credits, once more.
+    if (!isOnlyForm(signatureType, { owner, signature, message })) {
+      await how.charge?.giveBack()
+      return said.otherForm
+    }
+    how.onHeld?.()
+    const alone = (): Promise<UploadAnswer> => this.#one(item, spooled, uploader, how)
+    // What is signed here has another id each time: of two such, the payment tells that they are one.
+    return how.purchase === undefined ? alone() : this.#alone(`payment ${how.purchase.payment}`, alone)
+  }
+
+  #one(item: ReadItem, spooled: Spooled, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
+    const { id } = item.header
+    return this.#alone(id, async () => {
+      const known = this.#known(id, how)
+      if (known === undefined) return this.#take(item, spooled, uploader, how)
+      await how.charge?.giveBack()
+      return known
+    })
+  }
+
+  /** The item of a sale is kept, and its money may have moved since: goes on with it. */
+  resume(sale: Sale, purchase?: Purchase): Promise<UploadAnswer> {
+    const { selling, uploads } = this.parts
+    return this.#alone(sale.itemId, async () => {
+      const open = selling.sales.openOf(sale.itemId)
+      if (open !== undefined) return this.#sell(open, purchase ?? selling.inquiry(open))
+      const item = uploads.find(sale.itemId)
+      return item === undefined ? said.unknownItem : this.again(item, 200, selling.sales.find(sale.payment))
+    })
+  }
+
+  /** Whoever comes second waits for the first; where that one fails it is their turn. */
+  async #alone(id: string, act: () => Promise<UploadAnswer>): Promise<UploadAnswer> {
+    for (let first = this.#underWay.get(id); first !== undefined; first = this.#underWay.get(id)) await first
+    // Nothing is waited for between this look and the next entry: so only one takes it.
+    const outcome = act()
+    this.#underWay.set(id, outcome)
+    try {
+      return await outcome
+    } finally {
+      this.#underWay.delete(id)
+    }
+  }
+
+  /** What is answered where nothing is to be taken any more. */
+  #known(id: Id, { purchase }: TakeTerms): Promise<UploadAnswer> | undefined {
+    const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
+    if (sold !== undefined) return sold
+    const known = this.#kept(id)
+    if (known === undefined) return undefined
+    // A kill may have come between its acceptance and this: it would not be found by queries before its block.
+    const isUnknown = known.bundle === undefined && known.released !== true
+    const announced = isUnknown ? this.parts.selling.kept(known) : undefined
+    if (announced !== undefined) void this.parts.announcer.announce(announced)
+    return isGivenUp(known) ? this.#retry(known) : this.again(known, 202)
+  }
+
+  /** Whoever uploads what was given up wants it to be permanent: it is paid for and kept, and is tried again. */
+  async #retry(item: AcceptedItem): Promise<UploadAnswer> {
+    const { uploads, closing, say } = this.parts
+    const write = (): void =>
+      uploads.environment.write(() => {
+        const now = uploads.find(item.id)
+        // Two may upload it at once.
+        if (now !== undefined && isGivenUp(now)) uploads.retry(now)
+      })
+    await writePatiently(write, closing, say)
+    return this.again(item, 202)
+  }
+
+  /** What was accepted, and is not gone since. */
+  #kept(id: Id): AcceptedItem | undefined {
+    const item = this.parts.uploads.find(id)
+    return item === undefined || isGone(item) ? undefined : item
+  }
+
+  /** A payment is good for one thing, and so is the name that a client gives it. */
+  #soldBy(purchase: Purchase, id: Id): Promise<UploadAnswer> | undefined {
+    const { sales } = this.parts.selling
+    const { identifier, payment } = purchase
+    const sale = sales.find(payment)
+    const request = purchase.request(id)
+    if (sale !== undefined && sale.request !== request) return purchase.refuse('used')
+    const named = identifier === undefined ? undefined : sales.named(identifier)
+    if (named !== undefined && named.request !== request) return purchase.refuse('identifier')
+    const paid = [sale, named].find((one) => one?.paid !== undefined)
+    const item = paid === undefined ? undefined : this.parts.uploads.find(paid.itemId)
+    if (item !== undefined) return this.again(item, 200, paid)
+    const open = [sale, named].find((one) => one?.item !== undefined && one.itemId !== id)
+    return open === undefined ? undefined : this.resume(open, open === sale ? purchase : undefined)
+  }
+
+  async #take(
+    item: ReadItem,
+    spooled: Spooled,
+    uploader: Uploader,
+    { charge: given, purchase, isSignedHere }: TakeTerms,
+  ): Promise<UploadAnswer> {
+    const { charging, height, clock, selling } = this.parts
+    const now = height()
+    if (now === undefined) {
+      await given?.giveBack()
+      return textAnswer(503, 'No node has told the height of the chain yet', '\r\nRetry-After: 5')
+    }
+    const { header, sizeBytes, digest } = item
+    const open = await this.#openSale(header.id, purchase)
+    if (open !== undefined) {
+      await given?.giveBack()
+      return 'status' in open ? open : this.#sell(open, purchase as Purchase)
+    }
+    const charge =
+      given ?? (purchase === undefined ? await charging.charge(header, sizeBytes, uploader) : unpaid)
+    if (!isCharge(charge)) return toldAs(charge)
+    // Before the item is kept: one that could not do what it says must not be taken.
+    const shared = isSignedHere === true ? undefined : await this.parts.sharing?.act(header, uploader)
+    if (shared !== undefined && !('done' in shared)) {
+      await charge.giveBack()
+      return shared
+    }
+    const { contentType } = saidOfPayload(header.tags)
+    const meta: Omit<LoggedUpload, 'free'> = {
+      id: header.id,
+      headerSize: header.headerSize,
+      owner: normalizedAddress(header.owner),
+      receivedMs: clock.now(),
+      deadlineHeight: now + deadlineBlocks,
+      winc: charge.winc,
+      ...(contentType === undefined ? {} : { contentType }),
+      digest: encodeBase64url(digest),
+      ...(isBundle(header.tags) ? { isBundle: true } : {}),
+      ...(purchase === undefined ? {} : { sale: saleFacts(purchase, header.id) }),
+    }
+    const logged: LoggedUpload = charge.free === undefined ? meta : { ...meta, free: charge.free }
+    const signed = purchase === undefined ? this.#signature(meta) : undefined
+    // A signature that fails before the item is kept is no unhandled rejection: who awaits it afterwards is told.
+    const tried = signed?.then(over, over)
+    const until = this.parts.signing.isBehind ? tried : undefined
+    const place = await spooled.keep(item.logDigest, Buffer.from(JSON.stringify(logged)), until)
+    if (isRefusal(place)) {
+      await charge.giveBack()
+      return toldAs(place)
+    }
+    const accepted: AcceptedItem = { ...meta, place }
+    if (purchase === undefined)
+      return this.#accepted(accepted, charge, { header, sizeBytes, digest }, { done: shared?.done, signed })
+    const sale = selling.begin(accepted, purchase)
+    return this.#sell(sale, purchase, shared?.done)
+  }
+
+  /** A sale of the same item that is open: by this payment; else how it ended, where that decides. */
+  async #openSale(id: Id, purchase: Purchase | undefined): Promise<Sale | UploadAnswer | undefined> {
+    const { selling } = this.parts
+    const open = selling.sales.openOf(id)
+    if (open === undefined || open.payment === purchase?.payment) return open
+    const answer = await this.#sell(open, selling.inquiry(open))
+    // Nothing was paid: it begins anew.
+    return answer.status === 402 ? undefined : answer
+  }
+
+  /** Moves the money for an item that is kept, and accepts it. */
+  async #sell(sale: Sale, purchase: Purchase, done?: object): Promise<UploadAnswer> {
+    const { selling } = this.parts
+    const { item } = sale
+    if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
+    const paid = await purchase.collect(item.id)
+    if ('answer' in paid) {
+      if (!paid.isOpen) selling.drop(sale)
+      return paid.answer
+    }
+    const charge: Charged = {
+      winc: paid.winc,
+      keep: () => {
+        keepUnsettled(selling.sales.environment, item.id)
+        selling.sales.end(sale, paid)
+      },
+      giveBack: async () => undefined,
+    }
+    const { sale: _, ...kept } = item
+    const announced = selling.kept(item)
+    return this.#accepted({ ...kept, winc: paid.winc }, charge, announced, { done, sale: { ...sale, paid } })
+  }
+
+  /** It is kept and paid for. */
+  async #accepted(
+    accepted: AcceptedItem,
+    charge: Charged,
+    announced: AnnouncedItem | undefined,
+    { done, sale, signed = this.#signature(accepted) }: Ending,
+  ): Promise<UploadAnswer> {
+    const { announcer, charging, terms } = this.parts
+    const told = async (isKept: boolean): Promise<boolean> => {
+      if (isKept && announced !== undefined) await announcer.announce(announced)
+      if (isKept && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
+      return isKept
+    }
+    const [signature, isKept] = await Promise.all([
+      signed,
+      this.#acceptance.keep(accepted, charge).then(told),
+    ])
+    if (!isKept) return ending
+    const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
+    charging.settle(accepted.id, charge)
+    this.parts.receiptNews?.tell(receipt, accepted)
+    return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
+  }
+
+  /** The answer to an item that is here already. */
+  async again(item: AcceptedItem, status: 200 | 202, sale?: Sale): Promise<UploadAnswer> {
+    const receipt = await this.receipt(item)
+    return jsonAnswer(status, { ...receipt, ...saleWords(receipt, sale) }, sale?.paid?.lines)
+  }
+
+  /** The same receipt each time: the signature has no chance in it. */
+  async receipt(item: AcceptedItem): Promise<Receipt> {
+    return receiptOf({ ...item, timestamp: item.receivedMs }, await this.#signature(item), this.parts.terms)
+  }
+
+  #signature(item: Pick<LoggedUpload, 'id' | 'receivedMs' | 'deadlineHeight'>): Promise<Uint8Array> {
+    return this.parts.signing.receipt(receiptMessage({ ...item, timestamp: item.receivedMs }))
+  }
+}
+
+const ending = textAnswer(
+  503,
+  'The service is ending. The item is kept: the same upload has its receipt when the service is back',
+  '\r\nRetry-After: 5',
+)
+
+/** The money of a purchase moves when the item is kept. */
+const unpaid: Charged = { winc: '0', keep: () => undefined, giveBack: async () => undefined }
+
+function isCharge(value: ItemCharge): value is Charged {
+  return 'giveBack' in value
+}

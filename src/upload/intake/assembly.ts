@@ -1,0 +1,109 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import type { ItemHeader } from '../../format/item.js'
+import { isRefusal } from '../../format/refusal.js'
+import { normalizedAddress } from '../../proof/address.js'
+import { codeOf } from '../../store/blobs.js'
+import { diskRefusal } from '../../store/disk-error.js'
+import { answerOf, said, tooLarge, type UploadAnswer, unreadable } from '../calls/answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import type { TakeTerms } from './acceptor.js'
+import { ItemReader, type ReadItem } from './item-reader.js'
+import type { SingleUploadParts } from './single-upload.js'
+import { Spool } from './spool.js'
+
+const pieceBytes = 256 * 1024
+
+/** Makes one item of files that lie one behind the other, checked as if it had come in one request. */
+export class Assembly {
+  #reader = new ItemReader()
+  readonly #spool: Spool
+  #onRoom: () => void = () => undefined
+  #isAdmitted = false
+  /** Who is to be asked whether an item with this header could be paid for. */
+  #foresee: ((header: ItemHeader) => Promise<UploadAnswer | undefined>) | undefined
+
+  constructor(private readonly parts: SingleUploadParts) {
+    this.#spool = new Spool(parts.log, () => this.#onRoom())
+  }
+
+  /**
+   * Once. Of files, and of bytes. `onRead`: all was read, and is being verified. `sizeBytes`: of all of it, where it is not read
+   * to its end if nobody pays. Nothing was charged where the answer is no receipt. Never rejects but for bugs.
+   */
+  async run(
+    pieces: readonly (string | Uint8Array)[],
+    uploader: Uploader,
+    onRead: () => void,
+    how: TakeTerms & { readonly sizeBytes?: number },
+  ): Promise<UploadAnswer> {
+    this.#reader = new ItemReader(how.digest !== undefined)
+    const { sizeBytes, charge, purchase } = how
+    if (sizeBytes !== undefined && charge === undefined && purchase === undefined)
+      this.#foresee = (header) => this.parts.acceptor.foresee(header, sizeBytes, uploader)
+    try {
+      const item = await this.#read(pieces, onRead)
+      if (!('status' in item)) return await this.parts.acceptor.accept(item, this.#spool, uploader, how)
+      // Whoever was charged for it before its bytes were here has nothing of it.
+      await charge?.giveBack()
+      return item
+    } finally {
+      await this.#spool.drop()
+    }
+  }
+
+  /** Reads all of it. An answer: it is no item, or is not taken. */
+  async #read(
+    pieces: readonly (string | Uint8Array)[],
+    onRead: () => void,
+  ): Promise<ReadItem | UploadAnswer> {
+    const full = this.parts.full()
+    if (full !== undefined) return full
+    for (const piece of pieces) {
+      const failed = typeof piece === 'string' ? await this.#file(piece) : await this.#piece(piece)
+      if (failed !== undefined) return failed
+    }
+    onRead()
+    const item = this.#reader.finish()
+    return isRefusal(item) ? unreadable(item) : item
+  }
+
+  async #file(path: string): Promise<UploadAnswer | undefined> {
+    let handle: FileHandle | undefined
+    const buffer = Buffer.allocUnsafeSlow(pieceBytes)
+    try {
+      handle = await open(path, 'r')
+      for (;;) {
+        const { bytesRead } = await handle.read(buffer, 0, pieceBytes)
+        if (bytesRead === 0) return undefined
+        const failed = await this.#piece(buffer.subarray(0, bytesRead))
+        if (failed !== undefined) return failed
+      }
+    } catch (error) {
+      if (codeOf(error) === undefined) throw error
+      return answerOf(diskRefusal(error))
+    } finally {
+      await handle?.close()
+    }
+  }
+
+  async #piece(bytes: Uint8Array): Promise<UploadAnswer | undefined> {
+    const { blockedOwners, full, itemMaxBytes } = this.parts
+    const noRoom = full()
+    if (noRoom !== undefined) return noRoom
+    const refusal = this.#reader.push(bytes)
+    if (refusal !== undefined) return unreadable(refusal)
+    if (this.#reader.sizeBytes > itemMaxBytes) return tooLarge(itemMaxBytes)
+    if (!this.#isAdmitted && this.#reader.header !== undefined) {
+      this.#isAdmitted = true
+      if (blockedOwners.has(normalizedAddress(this.#reader.header.owner))) return said.forbidden
+      const unpaid = await this.#foresee?.(this.#reader.header)
+      if (unpaid !== undefined) return unpaid
+    }
+    if (!this.#spool.write(bytes)) {
+      await new Promise<void>((resolve) => {
+        this.#onRoom = resolve
+      })
+    }
+    return this.#spool.refusal === undefined ? undefined : answerOf(this.#spool.refusal)
+  }
+}

@@ -1,0 +1,233 @@
+import type { ItemHeader } from '../../format/item.js'
+import { bareType, unknownType } from '../../format/media-type.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
+import { normalizedAddress } from '../../proof/address.js'
+import type { DurableLog } from '../../store/segments/durable-log.js'
+import { answerOf, said, textAnswer, tooLarge, type UploadAnswer, unreadable } from '../calls/answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import type { HeldRoom, Holder } from '../room/held-room.js'
+import type { Purchase } from '../selling/sales.js'
+import type { Acceptor } from './acceptor.js'
+import { ItemReader } from './item-reader.js'
+import { wholeDigestIn } from './sent-digests.js'
+import { Spool } from './spool.js'
+
+export interface SingleUploadParts {
+  readonly acceptor: Acceptor
+  readonly log: DurableLog
+  /** Larger items are refused. */
+  readonly itemMaxBytes: number
+  /** Normalized addresses whose items are refused. */
+  readonly blockedOwners: ReadonlySet<string>
+  /** Undefined: there is room, for so many bytes more. */
+  readonly full: (bytes?: number) => UploadAnswer | undefined
+  /** What requests bring that are not over. */
+  readonly arriving: HeldRoom
+}
+
+/** What a single upload is besides its item. */
+export interface UploadTerms {
+  /** Asked with the head alone: nothing of the body is read on before it has said nothing. An answer: it is not wanted. */
+  readonly gate?: () => Promise<UploadAnswer | undefined>
+  readonly purchase?: Purchase
+}
+
+/** One signed item as the body of a request. */
+export class SingleUpload {
+  constructor(private readonly parts: SingleUploadParts) {}
+
+  /** Reads the item as it comes, and answers. To be called before the handler first waits. */
+  take(request: Request, uploader: Uploader, terms: UploadTerms = {}): Promise<UploadAnswer> {
+    const early = this.#early(request, uploader, terms)
+    if (early !== undefined) return Promise.resolve(early)
+    return new Promise((resolve, reject) => {
+      const arrival = new Arrival(this.parts, uploader, terms, request, resolve, reject)
+      arrival.begin(request)
+    })
+  }
+
+  /** What the head alone decides. */
+  #early(request: Request, { range }: Uploader, terms: UploadTerms): UploadAnswer | undefined {
+    const { arriving, full, itemMaxBytes } = this.parts
+    const type = request.header('content-type')
+    if (type !== undefined && bareType(type) !== unknownType) return said.contentType
+    const size = lengthOf(request) ?? 0
+    const noRoom = full(size)
+    if (noRoom === undefined) return size > itemMaxBytes ? tooLarge(itemMaxBytes) : undefined
+    // Those make room that hold most, and nobody for what is only announced.
+    const now = Math.min(size, foreseenMinBytes)
+    return arriving.roomForNew({ client: range, isPaid: terms.purchase !== undefined }, now) && noRoom
+  }
+}
+
+/** A flood of items without tags has this size on the network; its services refuse them. */
+const spamBytes = 100_372
+/** Smaller ones are here before anybody could be asked. */
+const foreseenMinBytes = 262_144
+
+const dropped = textAnswer(
+  503,
+  'The disk of this service is nearly full, and others who send less need its room',
+  '\r\nRetry-After: 60',
+)
+
+/** The length of a body; undefined: it comes in chunks. */
+export function lengthOf(request: Request): number | undefined {
+  const text = request.header('content-length') ?? ''
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined
+}
+
+/** An item on its way in. */
+class Arrival implements BodySink {
+  readonly #reader: ItemReader
+  readonly #spool: Spool
+  #flow: BodyFlow | undefined
+  readonly #digest: string | undefined
+  /** Length of the body, where the client has told. */
+  #declared: number | undefined
+  #isOver = false
+  #isAdmitted = false
+  /** What it holds of the disk; absent while it is small. */
+  #holder: Holder | undefined
+  /** Of a body whose length is not known: at this size it is asked again whether it could be paid for. */
+  #askAtBytes = foreseenMinBytes
+  /** Questions that are open: the body waits for their answers. */
+  #held = 0
+  #answered: Promise<unknown> = Promise.resolve()
+
+  constructor(
+    private readonly parts: SingleUploadParts,
+    private readonly uploader: Uploader,
+    private readonly terms: UploadTerms,
+    request: Request,
+    private readonly resolve: (answer: UploadAnswer) => void,
+    private readonly reject: (error: unknown) => void,
+  ) {
+    this.#spool = new Spool(parts.log, () => this.#resume())
+    this.#digest = wholeDigestIn(request, 'content-digest', 'repr-digest')
+    this.#reader = new ItemReader(this.#digest !== undefined)
+  }
+
+  begin(request: Request): void {
+    this.#declared = lengthOf(request)
+    this.#flow = request.stream(this)
+    if (this.terms.gate !== undefined) this.#hold(this.terms.gate())
+  }
+
+  /** Reads no more of the body until somebody has said whether it is wanted. */
+  #hold(asked: Promise<UploadAnswer | undefined>): void {
+    this.#held += 1
+    this.#flow?.pause()
+    const told = asked.then((answer) => {
+      this.#held -= 1
+      if (answer === undefined) this.#resume()
+      else this.#end(answer)
+    }, this.reject)
+    this.#answered = Promise.all([this.#answered, told])
+  }
+
+  #resume(): void {
+    if (this.#held === 0 && !this.#spool.isBehind && !this.#isOver) this.#flow?.resume()
+  }
+
+  piece(bytes: Uint8Array): void {
+    if (this.#isOver) return
+    const refusal = this.#reader.push(bytes)
+    if (refusal !== undefined) this.#end(unreadable(refusal))
+    else if (this.#reader.sizeBytes > this.parts.itemMaxBytes) this.#end(tooLarge(this.parts.itemMaxBytes))
+    if (this.#isOver) return
+    const crowded = this.#reader.sizeBytes > foreseenMinBytes ? this.#grow(bytes.length) : undefined
+    if (crowded !== undefined) this.#end(crowded)
+    if (this.#isOver) return
+    if (!this.#isAdmitted && this.#reader.header !== undefined && !this.#admit(this.#reader.header)) return
+    this.#askAgain()
+    if (!this.#spool.write(bytes)) this.#flow?.pause()
+    else if (this.#spool.refusal !== undefined) this.#end(answerOf(this.#spool.refusal))
+  }
+
+  /** Counts what is on disk. Others write, too: the disk may be full before a large body is here. */
+  #grow(bytes: number): UploadAnswer | undefined {
+    const { arriving, full } = this.parts
+    const isFirst = this.#holder === undefined
+    this.#holder ??= arriving.enter({
+      client: this.uploader.range,
+      hasPlace: false,
+      isPaid: this.terms.purchase !== undefined,
+      drop: () => this.#end(dropped),
+    })
+    const more = isFirst ? this.#reader.sizeBytes : bytes
+    const crowded = arriving.roomFor(this.#holder, more) ?? full()
+    if (crowded === undefined) arriving.grow(this.#holder, more, isFirst ? 1 : 0)
+    return crowded
+  }
+
+  #leave(): void {
+    if (this.#holder !== undefined) this.parts.arriving.leave(this.#holder)
+  }
+
+  /** A body whose length was not announced must be paid for at each size that it reaches. */
+  #askAgain(): void {
+    const { header, sizeBytes } = this.#reader
+    if (this.#declared !== undefined || this.terms.purchase !== undefined || header === undefined) return
+    if (sizeBytes <= this.#askAtBytes) return
+    this.#askAtBytes = sizeBytes * 2
+    this.#hold(this.parts.acceptor.foresee(header, sizeBytes, this.uploader))
+  }
+
+  /** What the item's header decides. False: it is decided. */
+  #admit(header: ItemHeader): boolean {
+    this.#isAdmitted = true
+    const { blockedOwners } = this.parts
+    if (blockedOwners.size > 0 && blockedOwners.has(normalizedAddress(header.owner))) {
+      this.#end(said.forbidden)
+      return false
+    }
+    const declared = this.#declared
+    if (this.terms.purchase !== undefined || declared === undefined) return true
+    if (declared === spamBytes && header.tags.length === 0) {
+      this.#end(said.forbidden)
+      return false
+    }
+    if (declared > foreseenMinBytes) this.#hold(this.parts.acceptor.foresee(header, declared, this.uploader))
+    return true
+  }
+
+  over(refusal: Refusal | undefined): void {
+    if (this.#held === 0) this.#finish(refusal)
+    // A small body may be here before its price is known.
+    else void this.#answered.then(() => this.#finish(refusal))
+  }
+
+  #finish(refusal: Refusal | undefined): void {
+    if (this.#isOver) return
+    const item = refusal ?? this.#reader.finish()
+    if (isRefusal(item)) {
+      this.#end(refusal === undefined ? unreadable(item) : answerOf(item))
+      return
+    }
+    this.#isOver = true
+    if (this.#holder !== undefined) this.parts.arriving.setBusy(this.#holder, true)
+    const { purchase } = this.terms
+    void this.parts.acceptor
+      .accept(item, this.#spool, this.uploader, {
+        digest: this.#digest,
+        ...(purchase === undefined ? {} : { purchase }),
+      })
+      .then(this.resolve, this.reject)
+      .finally(() => {
+        this.#leave()
+        return this.#spool.drop()
+      })
+  }
+
+  /** Nothing more of it is wanted. */
+  #end(answer: UploadAnswer): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#flow?.pause()
+    this.#leave()
+    void this.#spool.drop()
+    this.resolve(answer)
+  }
+}

@@ -1,0 +1,82 @@
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import type { DurableLog } from '../../store/segments/durable-log.js'
+import type { LogDraft } from '../../store/segments/log-draft.js'
+import type { LogPlace } from '../../store/segments/log-file.js'
+import type { RecordDigest } from '../../store/segments/record.js'
+
+/** The bytes of one item while it comes: in memory where it is small, else in the log as a draft. */
+export class Spool {
+  readonly #draft: LogDraft
+  /** What came while the disk was behind, in its order. */
+  readonly #late: Uint8Array[] = []
+  #refusal: Refusal | undefined
+  #behind: Promise<void> | undefined
+  #isOver = false
+
+  /** `onRoom`: more may come again. */
+  constructor(
+    log: Pick<DurableLog, 'draft'>,
+    private readonly onRoom: () => void,
+  ) {
+    this.#draft = log.draft()
+  }
+
+  /** Copies the bytes. False: the disk is behind, no more until `onRoom`. */
+  write(bytes: Uint8Array): boolean {
+    if (this.#isOver || this.#refusal !== undefined) return true
+    if (this.#behind !== undefined) {
+      // What was on its way before the pause: a piece or two.
+      this.#late.push(Buffer.from(bytes))
+      return false
+    }
+    const outcome = this.#draft.write(bytes)
+    if (outcome instanceof Promise) {
+      this.#behind = this.#catchUp(outcome)
+      return false
+    }
+    if (isRefusal(outcome)) this.#refusal = outcome
+    return true
+  }
+
+  /** Until all that came is written, nothing is written past it. */
+  async #catchUp(first: Promise<Refusal | undefined>): Promise<void> {
+    let outcome = await first
+    while (this.#late.length > 0) {
+      const next = this.#late.shift()
+      if (next !== undefined && !this.#isOver && !isRefusal(outcome)) outcome = await this.#draft.write(next)
+    }
+    this.#refusal ??= outcome
+    this.#behind = undefined
+    this.onRoom()
+  }
+
+  /** More is not taken before `onRoom`. */
+  get isBehind(): boolean {
+    return this.#behind !== undefined
+  }
+
+  /** The disk does not take it: known before the end, where it is. */
+  get refusal(): Refusal | undefined {
+    return this.#refusal
+  }
+
+  /**
+   * All bytes are in the log for good when it resolves. `digest`: of them; `meta`: what to know them by at a restart; `until`:
+   * see `LogDraft.finish`.
+   */
+  async keep(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal> {
+    while (this.#behind !== undefined) await this.#behind
+    if (this.#isOver) return refuse('defect', 'self', 'an upload was kept after it was dropped')
+    if (this.#refusal !== undefined) return this.#refusal
+    this.#isOver = true
+    return this.#draft.finish(digest, meta, until)
+  }
+
+  /** What was not kept is removed. May be called at any time. */
+  async drop(): Promise<void> {
+    if (this.#isOver) return
+    this.#isOver = true
+    await this.#behind
+    await this.#draft.discard()
+  }
+}

@@ -1,0 +1,111 @@
+import type { Address } from '../../actor/address.js'
+import { pause } from '../../actor/clock.js'
+import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
+import { type Id, idOfBytes } from '../../format/id.js'
+import type { ItemHeader } from '../../format/item.js'
+import { isRefusal } from '../../format/refusal.js'
+import { packFound } from '../../ingest/rows.js'
+import { learnedOfItem } from '../../source/roots/learned.js'
+
+/** An item as the catalog is to know it. */
+export interface AnnouncedItem {
+  readonly header: ItemHeader
+  /** Of header and payload. */
+  readonly sizeBytes: number
+  /** SHA-256 of the payload. */
+  readonly digest: Uint8Array
+}
+
+/** Where an item lies that is in no bundle yet (query/transactions.ts shows it as null). */
+const nowhere = idOfBytes(new Uint8Array(32))
+/** Items of one message. */
+const batchMax = 256
+const againMs = 50
+
+/**
+ * Tells the catalog of items that are in no bundle yet: in the index as pending, and servable by their ids, on every thread, when
+ * `announce` resolves, or the program ends. What comes together travels together.
+ */
+export class ItemAnnouncer {
+  #waiting: { readonly item: AnnouncedItem; readonly resolve: () => void }[] = []
+  #telling = false
+
+  /** `keeper` undefined: there is no gateway here. */
+  constructor(
+    private readonly keeper: Address<CatalogRequest, CatalogReply> | undefined,
+    private readonly closing: AbortSignal,
+  ) {}
+
+  announce(item: AnnouncedItem): Promise<void> {
+    if (this.keeper === undefined) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#waiting.push({ item, resolve })
+      if (!this.#telling) void this.#tellAll(this.keeper as Address<CatalogRequest, CatalogReply>)
+    })
+  }
+
+  /**
+   * The index shows these items no more, and they are served no more, when it resolves with true; false: the program ends first.
+   * What is in blocks stays.
+   */
+  async forget(ids: readonly Id[]): Promise<boolean> {
+    if (this.keeper === undefined) return true
+    while (!this.closing.aborted) {
+      const reply = await this.keeper.ask({ kind: 'forget-items', ids })
+      if (!isRefusal(reply)) return !this.closing.aborted
+      await pause(againMs, this.closing)
+    }
+    return false
+  }
+
+  async #tellAll(keeper: Address<CatalogRequest, CatalogReply>): Promise<void> {
+    this.#telling = true
+    await null
+    while (this.#waiting.length > 0 && !this.closing.aborted) {
+      const batch = this.#waiting.slice(0, batchMax)
+      const reply = await keeper.ask(words(batch.map(({ item }) => item)))
+      // Its mailbox is full: what is accepted is told in the end, and the client waits so long.
+      if (isRefusal(reply)) {
+        await pause(againMs, this.closing)
+        continue
+      }
+      this.#waiting.splice(0, batch.length)
+      for (const { resolve } of batch) resolve()
+    }
+    // Where the program ends nobody is told any more, and nobody may wait for it.
+    for (const { resolve } of this.#waiting.splice(0)) resolve()
+    this.#telling = false
+  }
+}
+
+function words(items: readonly AnnouncedItem[]): CatalogRequest {
+  const found = items.map(({ header, sizeBytes }) => ({
+    header,
+    place: {
+      rootId: nowhere,
+      parentId: nowhere,
+      path: [],
+      rootItemOffset: 0,
+      parentItemOffset: 0,
+      itemSize: sizeBytes,
+      headerSize: header.headerSize,
+    },
+  }))
+  return {
+    kind: 'all',
+    requests: [
+      { kind: 'index-items', rootId: nowhere, items: packFound(found, 'came'), optimistic: true },
+      {
+        kind: 'learn',
+        attributes: items.map(({ header, sizeBytes, digest }) => ({
+          id: header.id,
+          size: sizeBytes - header.headerSize,
+          digest,
+          verified: false,
+          trusted: false,
+          ...learnedOfItem(header),
+        })),
+      },
+    ],
+  }
+}

@@ -1,0 +1,33 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+import { decodeBase64url } from '../../format/base64url.js'
+import { parseItemHeader } from '../../format/item.js'
+import { isRefusal } from '../../format/refusal.js'
+import { logFileName } from '../../store/segments/log-file.js'
+import type { AcceptedItem } from '../records/uploads.js'
+import type { AnnouncedItem } from './item-announcer.js'
+
+/**
+ * What is to be announced of an item, read out of the log of uploads; undefined: its file is gone, or it is of an older release
+ * that did not write down its digest. Throws where the disk fails.
+ */
+export function keptItem(logFolder: string, item: AcceptedItem): AnnouncedItem | undefined {
+  const { place, headerSize, digest: text } = item
+  const digest = text === undefined ? undefined : decodeBase64url(text)
+  if (digest === undefined) return undefined
+  const bytes = Buffer.alloc(headerSize)
+  let file: number
+  try {
+    file = openSync(`${logFolder}/${logFileName(place.file)}`, 'r')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+  try {
+    if (readSync(file, bytes, 0, headerSize, place.offset) < headerSize) return undefined
+  } finally {
+    closeSync(file)
+  }
+  const header = parseItemHeader(bytes)
+  if (header === 'more' || isRefusal(header)) return undefined
+  return { header, sizeBytes: place.sizeBytes, digest }
+}

@@ -1,0 +1,62 @@
+import { type Id, idBytes, idOfBytes } from '../../format/id.js'
+import { tryWrite } from '../../store/disk-error.js'
+import type { Environment, Table } from '../../store/lmdb.js'
+import type { Receipt } from '../records/receipt.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
+
+export interface ReceiptNewsParts {
+  readonly environment: Environment
+  readonly uploads: Pick<Uploads, 'find'>
+  /** Hands an event over for good: it is on disk when this returns. */
+  readonly announce: (receipt: Receipt, item: AcceptedItem) => void
+}
+
+const none = new Uint8Array(0)
+/** Receipts that are signed again at once, after a start. */
+const atOnce = 64
+
+/**
+ * Tells receivers of each receipt that is given for the first time. Which are still to be told is written down in the transaction
+ * that accepts their items, so that a kill between the two loses none; one may be told twice.
+ */
+export class ReceiptNews {
+  readonly #table: Table
+  /** Told, and removed with the next transaction: one of their own would cost as much as the acceptance. */
+  readonly #told: Uint8Array[] = []
+
+  constructor(private readonly parts: ReceiptNewsParts) {
+    this.#table = parts.environment.table('untold')
+  }
+
+  /** Only inside a `write` of the environment, which may be undone and run again: call what it gives when that is committed. */
+  add(ids: readonly Id[]): () => void {
+    for (const id of ids) this.#table.put(idBytes(id), none)
+    for (const key of this.#told) this.#table.remove(key)
+    const removed = this.#told.length
+    return () => void this.#told.splice(0, removed)
+  }
+
+  tell(receipt: Receipt, item: AcceptedItem): void {
+    // What the disk does not take is told by the next process.
+    const refusal = tryWrite(() => this.parts.announce(receipt, item))
+    if (refusal === undefined) this.#told.push(idBytes(item.id))
+  }
+
+  /** Tells what an earlier process did not. `receipt` signs again: it is the same each time. */
+  async catchUp(receipt: (item: AcceptedItem) => Promise<Receipt>): Promise<void> {
+    const { environment, uploads } = this.parts
+    const keys = [...this.#table.keys({})]
+    for (let from = 0; from < keys.length; from += atOnce) {
+      const some = keys.slice(from, from + atOnce)
+      const items = some.flatMap((key) => uploads.find(idOfBytes(key)) ?? [])
+      const receipts = await Promise.all(items.map(receipt))
+      for (const [at, item] of items.entries()) this.tell(receipts[at] as Receipt, item)
+      // Where the disk is full they are told once more.
+      tryWrite(() =>
+        environment.write(() => {
+          for (const key of some) this.#table.remove(key)
+        }),
+      )
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
+import { answerOf, type UploadAnswer } from '../calls/answers.js'
+import { type DigestCheck, digestMismatch } from '../intake/sent-digests.js'
+import type { PartDraft, PartFiles } from './part-files.js'
+
+/** Bytes after which what came is put on disk for good: so much is lost at most where the service is killed. */
+const partBytes = 33_554_432
+
+/** Where the bytes of a request go. */
+export interface AppendTarget {
+  readonly files: PartFiles
+  readonly upload: string
+  /** Where they begin in the item. */
+  readonly offset: number
+  /** So many may come. */
+  readonly maxBytes: number
+  /** Counts bytes and files that come or, with less than 0, do not stay. An answer: there is no room for them. */
+  hold(bytes: number, files: number): UploadAnswer | undefined
+  /** A part is on disk for good. */
+  kept(offset: number, size: number): void
+}
+
+/** How a request's bytes ended. All that came before the end is kept. */
+export interface Appended {
+  /** Undefined: the body was whole. */
+  readonly failed?: UploadAnswer
+  /** More came than may. */
+  readonly exceeds?: true
+  /** It is not what its sender has hashed: nothing of it may stay. */
+  readonly isWrong?: true
+}
+
+/** Said to a request whose client came back on another connection. */
+const superseded: UploadAnswer = { status: 409, text: 'Another request of this upload came' }
+
+/** The bytes of one request on their way to the end of an upload. */
+export class AppendArrival implements BodySink {
+  #flow: BodyFlow | undefined
+  #target: AppendTarget | undefined
+  #early: Buffer[] = []
+  #ended: { readonly refusal: Refusal | undefined } | undefined
+  #draft: PartDraft | undefined
+  #start = 0
+  #came = 0
+  #keeping: Promise<void> = Promise.resolve()
+  #isLost = false
+  #outcome: Appended | undefined
+  #resolve: (appended: Appended) => void = () => undefined
+  readonly #done = new Promise<Appended>((resolve) => {
+    this.#resolve = resolve
+  })
+
+  /** `check`: what the client says of the bytes of its request. */
+  constructor(private readonly check?: DigestCheck) {}
+
+  /** Nothing is read until `into`, but for what is here already. To be called before the handler first waits. */
+  begin(request: Request): void {
+    this.#flow = request.stream(this)
+    this.#flow.pause()
+  }
+
+  /** Once. Never rejects. */
+  into(target: AppendTarget): Promise<Appended> {
+    this.#target = target
+    this.#start = target.offset
+    for (const piece of this.#early.splice(0)) this.piece(piece)
+    if (this.#ended !== undefined) this.over(this.#ended.refusal)
+    else if (this.#outcome === undefined) this.#flow?.resume()
+    return this.#done
+  }
+
+  /** No more is taken. Resolves when what came is on disk. */
+  stop(): Promise<Appended> {
+    this.#end({ failed: superseded })
+    return this.#done
+  }
+
+  piece(bytes: Uint8Array): void {
+    if (this.#outcome !== undefined) return
+    const target = this.#target
+    if (target === undefined) {
+      this.#early.push(Buffer.from(bytes))
+      return
+    }
+    const fits = bytes.subarray(0, target.maxBytes - this.#came)
+    const crowded = fits.length === 0 ? undefined : this.#write(target, fits)
+    if (crowded !== undefined) this.#end({ failed: crowded })
+    else if (fits.length < bytes.length) this.#end({ exceeds: true })
+  }
+
+  #write(target: AppendTarget, bytes: Uint8Array): UploadAnswer | undefined {
+    const isFirst = this.#draft === undefined
+    const crowded = target.hold(bytes.length, isFirst ? 1 : 0)
+    if (crowded !== undefined) return crowded
+    const draft = this.#draft ?? target.files.draft(target.upload)
+    if (isRefusal(draft)) {
+      target.hold(-bytes.length, -1)
+      return answerOf(draft)
+    }
+    this.#draft = draft
+    const outcome = draft.write(bytes)
+    if (isRefusal(outcome)) {
+      target.hold(-bytes.length, 0)
+      return answerOf(outcome)
+    }
+    this.#came += bytes.length
+    this.check?.update(bytes)
+    if (draft.sizeBytes >= partBytes) {
+      this.#flow?.pause()
+      void this.#keep(target).then(() => this.#outcome === undefined && this.#flow?.resume())
+    }
+    return undefined
+  }
+
+  /** The part that comes is whole; parts are kept in their order, so that no hole is ever on disk. */
+  #keep(target: AppendTarget): Promise<void> {
+    const draft = this.#draft
+    if (draft === undefined) return this.#keeping
+    const at = this.#start
+    const { sizeBytes } = draft
+    this.#draft = undefined
+    this.#start += sizeBytes
+    this.#keeping = this.#keeping.then(async () => {
+      const refusal = this.#isLost ? await draft.drop() : await draft.keep(at)
+      if (isRefusal(refusal)) this.#lose(refusal)
+      if (this.#isLost) target.hold(-sizeBytes, -1)
+      else target.kept(at, sizeBytes)
+    })
+    return this.#keeping
+  }
+
+  /** A part could not be kept: those behind it would lie behind a hole. */
+  #lose(refusal: Refusal): void {
+    this.#isLost = true
+    this.#end({ failed: answerOf(refusal) })
+  }
+
+  over(refusal: Refusal | undefined): void {
+    this.#ended = { refusal }
+    if (this.#target === undefined) return
+    if (refusal !== undefined) this.#end({ failed: answerOf(refusal) })
+    else if (this.#outcome === undefined && this.check?.isRight() === false)
+      this.#end({ failed: digestMismatch, isWrong: true })
+    else this.#end({})
+  }
+
+  #end(outcome: Appended): void {
+    if (this.#outcome !== undefined) {
+      // The disk has refused what seemed to be whole.
+      if (outcome.failed !== undefined && this.#outcome.failed === undefined) this.#outcome = outcome
+      return
+    }
+    this.#outcome = outcome
+    this.#flow?.pause()
+    void this.#finish()
+  }
+
+  async #finish(): Promise<void> {
+    if (this.#target !== undefined) await this.#keep(this.#target)
+    this.#resolve(this.#outcome ?? {})
+  }
+}

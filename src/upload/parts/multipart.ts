@@ -1,0 +1,168 @@
+import { isRefusal } from '../../format/refusal.js'
+import type { Request } from '../../http/exchange.js'
+import { answerOf, jsonAnswer, said, textAnswer, tooLarge, type UploadAnswer } from '../calls/answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
+import type { MultipartRecord } from './multipart-records.js'
+import type { Live, OpenUploads } from './open-uploads.js'
+import type { PaidParts, UploadBeginnings } from './paid-parts.js'
+import { PartArrival } from './part-arrival.js'
+
+const chunksMax = 10_000
+
+/** Items that come in parts, in any order and over several connections, and are put together in the end. */
+export class Multipart {
+  /** `paid` absent: no upload is paid for at its beginning. */
+  constructor(
+    private readonly open: OpenUploads,
+    private readonly paid?: PaidParts,
+  ) {}
+
+  /** A new upload. `client`: whose share of the disk it takes. */
+  async create(request: Request, client: string | undefined): Promise<UploadAnswer> {
+    const begin: UploadBeginnings['begin'] = (terms) =>
+      this.open.begin({ ...terms, ...(client === undefined ? {} : { client }) })
+    const paid = await this.paid?.create(request, { client, begin, drop: (id) => this.open.drop(id) })
+    if (paid !== undefined) return paid
+    const { min, max } = chunkBytes
+    const chunkSize = readChunkBytes(new URLSearchParams(request.query).get('chunkSize'))
+    if (chunkSize === undefined) return jsonAnswer(400, { error: 'Invalid chunk size', min, max })
+    const begun = begin({ chunkBytes: chunkSize })
+    if ('status' in begun) return begun
+    await this.open.begun(begun)
+    return jsonAnswer(200, { id: begun.id, min, max, chunkSize }, noStore)
+  }
+
+  #find(id: string): MultipartRecord | undefined {
+    const record = this.open.find(id)
+    return record?.appended === undefined ? record : undefined
+  }
+
+  /** Which parts are here. */
+  info(id: string): UploadAnswer {
+    const record = this.#find(id)
+    if (record === undefined) return unknown(id)
+    const chunks = [...(this.open.live(id)?.chunks ?? [])].sort(([a], [b]) => a - b)
+    const failed = record.answer === undefined ? {} : { failedReason: record.state.toUpperCase() }
+    const told = { id, min: chunkBytes.min, max: chunkBytes.max, size: record.chunkBytes, chunks, ...failed }
+    return jsonAnswer(200, told, noStore)
+  }
+
+  async status(id: string): Promise<UploadAnswer> {
+    const record = this.#find(id)
+    if (record === undefined) return unknown(id)
+    const { state, changedMs: timestamp, answer } = record
+    const live = this.open.live(id)
+    const isRunning = live?.attempt !== undefined
+    if (state === 'open' || state === 'asked' || isRunning)
+      return jsonAnswer(200, { status: live?.stage ?? 'ASSEMBLING', timestamp }, noStore)
+    if (state === 'finalized') {
+      const receipt = await this.open.receipt(record)
+      return jsonAnswer(200, { status: 'FINALIZED', timestamp, receipt: receipt.json }, noStore)
+    }
+    const reason = answer?.text === undefined ? {} : { reason: answer.text }
+    return jsonAnswer(200, { status: state.toUpperCase(), timestamp, ...reason }, noStore)
+  }
+
+  /** A part. To be called before the handler first waits. */
+  chunk(request: Request, id: string, offsetText: string): Promise<UploadAnswer> {
+    const early = this.#early(request, id, offsetText)
+    if ('status' in early) return Promise.resolve(early)
+    const draft = this.open.files.draft(id)
+    if (isRefusal(draft)) return Promise.resolve(answerOf(draft))
+    const arrived = new PartArrival(draft, (bytes, files) => this.open.hold(early, bytes, files)).take(
+      request,
+    )
+    return this.open.follow(this.#keepChunk(id, early, Number(offsetText), arrived))
+  }
+
+  /** What the head decides. */
+  #early(request: Request, id: string, offsetText: string): UploadAnswer | Live {
+    const { itemMaxBytes } = this.open
+    const record = this.#find(id)
+    const live = this.open.live(id)
+    if (record === undefined || live === undefined) return unknown(id)
+    if (record.paid !== undefined && record.paid.facts === undefined)
+      return textAnswer(402, 'The upload is not paid for yet')
+    if (!isTaking(record, live)) return textAnswer(409, 'The upload is being finalized: no more parts')
+    const size = Number(request.header('content-length') ?? 0)
+    if (!(size > 0)) return textAnswer(400, 'Invalid chunk: Content-Length must be positive')
+    if (size > chunkBytes.max) return textAnswer(413, `Invalid chunk: larger than ${chunkBytes.max} bytes`)
+    const offset = /^\d{1,15}$/.test(offsetText) ? Number(offsetText) : Number.NaN
+    const grid = Math.max(record.chunkBytes, size)
+    if (!(offset % grid === 0))
+      return textAnswer(400, `Invalid chunk: its offset must be a multiple of ${grid}`)
+    if (offset / grid >= chunksMax) return textAnswer(400, `Invalid chunk: more than ${chunksMax} parts`)
+    if (offset + size > itemMaxBytes) return tooLarge(itemMaxBytes)
+    const { paid } = record
+    if (paid !== undefined && offset + size > paid.bytes)
+      return textAnswer(400, `Invalid chunk: beyond the ${paid.bytes} bytes that were paid for`)
+    return this.open.foresee(live, size) ?? live
+  }
+
+  async #keepChunk(
+    id: string,
+    live: Live,
+    offset: number,
+    arrived: Promise<PartArrival | UploadAnswer>,
+  ): Promise<UploadAnswer> {
+    const arrival = await arrived
+    if (!(arrival instanceof PartArrival)) return arrival
+    const before = this.#find(id)
+    if (before === undefined || this.open.live(id) !== live || !isTaking(before, live)) {
+      await arrival.drop()
+      return unknown(id)
+    }
+    const refusal = await arrival.keep(offset)
+    await this.open.flushed()
+    const record = this.#find(id)
+    if (isRefusal(refusal) || record === undefined || this.open.live(id) !== live) {
+      this.open.tidy(id)
+      return isRefusal(refusal) ? answerOf(refusal) : unknown(id)
+    }
+    const { sizeBytes } = arrival
+    this.open.took(live, offset, sizeBytes)
+    if (sizeBytes > record.chunkBytes) this.open.put({ ...record, chunkBytes: sizeBytes })
+    return { status: 200, text: '' }
+  }
+
+  /** Puts it together. `waits`: answers with the receipt; else says that it will be done. */
+  async finalize(id: string, uploader: Uploader, waits: boolean): Promise<UploadAnswer> {
+    const record = this.#find(id)
+    const live = this.open.live(id)
+    if (record === undefined) return unknown(id)
+    if (record.state === 'finalized') return this.open.receipt(record)
+    if (live === undefined) return record.answer ?? said.invalidItem
+    const gap = live.attempt === undefined ? gapIn(live.chunks) : undefined
+    if (gap !== undefined)
+      return textAnswer(400, `The upload is not whole: nothing was sent that begins at byte ${gap}`)
+    if (waits) return this.open.attempt(id, live, uploader)
+    if (!live.isDriven) {
+      const { answer: _, ...clean } = record
+      this.open.put({ ...clean, state: 'asked', uploader })
+      await this.open.flushed()
+      this.open.drive(id, uploader)
+    }
+    return textAnswer(202, 'Accepted')
+  }
+}
+
+const noStore = '\r\nCache-Control: no-store'
+
+function unknown(id: string): UploadAnswer {
+  return textAnswer(404, `Multi-part upload with ID ${id.slice(0, 64)} not found!`)
+}
+
+function isTaking({ state }: MultipartRecord, { attempt }: Live): boolean {
+  return state === 'open' && attempt === undefined
+}
+
+/** The first byte that no part has, where something lies behind it; 0 where there is no part. */
+function gapIn(chunks: ReadonlyMap<number, number>): number | undefined {
+  let end = 0
+  for (const [offset, size] of [...chunks].sort(([a], [b]) => a - b)) {
+    if (offset !== end) return end
+    end += size
+  }
+  return end === 0 ? 0 : undefined
+}

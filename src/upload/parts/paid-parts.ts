@@ -1,0 +1,197 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { type Clock, pause } from '../../actor/clock.js'
+import { isRefusal } from '../../format/refusal.js'
+import type { Request } from '../../http/exchange.js'
+import { type CreditsPort, type UsdcPort, usdcShare } from '../../payment/port.js'
+import { isDiskError } from '../../store/disk-error.js'
+import { jsonAnswer, tooLarge, type UploadAnswer } from '../calls/answers.js'
+import { addressShape } from '../calls/asked-credits.js'
+import type { Uploads } from '../records/uploads.js'
+import type { Brought, UsdcUploads } from '../requests/usdc-uploads.js'
+import type { Charged } from '../selling/charging.js'
+import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
+import type { MultipartRecord, MultipartRecords, PaidUpload } from './multipart-records.js'
+
+export interface PaidPartsParts {
+  readonly payments: Pick<UsdcUploads, 'brought' | 'gate' | 'offer' | 'purchase'>
+  readonly usdc: Pick<UsdcPort, 'finish'>
+  readonly credits: Pick<CreditsPort, 'refund'>
+  readonly records: MultipartRecords
+  /** Makes ids of uploads out of payments (`uploadSecret`). */
+  readonly secret: Uint8Array
+  readonly itemMaxBytes: number
+  readonly clock: Clock
+}
+
+/** Where uploads are begun, and given up. */
+export interface UploadBeginnings {
+  /** Address range of whoever asks; undefined: this machine. */
+  readonly client: string | undefined
+  /** Makes room for an upload and writes it down; an answer: there is none. */
+  begin(
+    terms: Pick<MultipartRecord, 'chunkBytes' | 'paid'> & { readonly id?: string },
+  ): MultipartRecord | UploadAnswer
+  drop(id: string): void
+}
+
+const againMs = 2000
+const noStore = '\r\nCache-Control: no-store'
+
+/**
+ * Uploads in parts that are paid for in USDC: at their beginning, by the size that is announced there. Parts beyond it are
+ * refused; what is paid and not used becomes credits.
+ */
+export class PaidParts {
+  readonly #closing = new AbortController()
+  readonly #underWay = new Map<string, Promise<void>>()
+
+  constructor(private readonly parts: PaidPartsParts) {}
+
+  /** Undefined: it is not to be paid for in USDC. */
+  async create(request: Request, beginnings: UploadBeginnings): Promise<UploadAnswer | undefined> {
+    const { payments, itemMaxBytes } = this.parts
+    const query = new URLSearchParams(request.query)
+    const total = query.get('totalBytes')
+    if (total === null) return undefined
+    const bytes = /^[1-9]\d{0,14}$/.test(total) ? Number(total) : undefined
+    const size = readChunkBytes(query.get('chunkSize'))
+    if (bytes === undefined) return jsonAnswer(400, { error: 'Invalid totalBytes' })
+    if (bytes > itemMaxBytes) return tooLarge(itemMaxBytes)
+    if (size === undefined)
+      return jsonAnswer(400, { error: 'Invalid chunk size', min: chunkBytes.min, max: chunkBytes.max })
+    const address = query.get('address') ?? undefined
+    if (address !== undefined && !addressShape.test(address))
+      return jsonAnswer(400, { error: 'Invalid address' })
+    const brought = payments.brought(request, bytes)
+    if (brought !== undefined)
+      return 'status' in brought ? brought : this.#paid(brought, size, address, beginnings)
+    const offer = await payments.offer(request, bytes)
+    // The payment service sells nothing for USDC: credits pay in the end.
+    return offer.status === 404 ? undefined : offer
+  }
+
+  async #paid(
+    brought: Brought,
+    size: number,
+    address: string | undefined,
+    { client, begin, drop }: UploadBeginnings,
+  ): Promise<UploadAnswer> {
+    const { records, payments } = this.parts
+    const { bytes } = brought.order
+    const id = uploadIdOf(this.parts.secret, brought.name)
+    const purchase = payments.purchase(brought, () => id, address)
+    const known = records.find(id)
+    // A payment that has moved stands on the chain with all that was signed: whoever reads it there could bring it again.
+    const isOther = known !== undefined && (known.paid?.bytes !== bytes || known.client !== client)
+    if (isOther) return purchase.refuse('used')
+    if (known?.paid?.facts !== undefined) return this.#created(known)
+    // What is paid for is never dropped for another: so nothing begins that no money will follow.
+    const worthless = known === undefined ? await payments.gate(brought, bytes) : undefined
+    if (worthless !== undefined) return worthless
+    const paid: PaidUpload = { payment: brought.name, bytes }
+    // Written down before the money moves: a kill in between leaves word of what is to be given back.
+    const begun = known ?? records.find(id) ?? begin({ id, chunkBytes: size, paid })
+    if ('status' in begun) return begun
+    await records.written()
+    const facts = await purchase.collect(id)
+    const record = records.find(id)
+    if (record === undefined) return jsonAnswer(503, { error: 'try again' }, '\r\nRetry-After: 2')
+    if ('answer' in facts) {
+      if (!facts.isOpen && record.paid?.facts === undefined) drop(id)
+      return facts.answer
+    }
+    const ended = { ...record, paid: { ...paid, facts } }
+    records.put(ended)
+    return this.#created(ended)
+  }
+
+  async #created(record: MultipartRecord): Promise<UploadAnswer> {
+    await this.parts.records.written()
+    return created(record)
+  }
+
+  /** What pays in the end for an item of so many bytes. `onUnused`: it is paid for otherwise. */
+  charge(record: MultipartRecord | undefined, bytes: number, onUnused: () => void): Charged | undefined {
+    const paid = record?.paid
+    if (paid?.facts === undefined) return undefined
+    // As it will be settled: what is not used becomes credits.
+    const { winc } = usdcShare(BigInt(paid.facts.winc), paid.bytes, bytes)
+    return { winc, keep: () => undefined, giveBack: async () => onUnused() }
+  }
+
+  /** The record says what is to become of the money: sees to it. */
+  end({ id }: Pick<MultipartRecord, 'id'>): void {
+    if (this.#underWay.has(id)) return
+    const over = this.#end(id).finally(() => this.#underWay.delete(id))
+    this.#underWay.set(id, over)
+  }
+
+  async #end(id: string): Promise<void> {
+    const { records, usdc, credits, clock } = this.parts
+    while (!this.#closing.signal.aborted) {
+      if (!(await isWritten(records))) {
+        await pause(againMs, this.#closing.signal)
+        continue
+      }
+      const owes = records.find(id)?.paid?.owes
+      if (owes === undefined) return
+      const ended =
+        owes === 'refund' ? await credits.refund(id) : await usdc.finish({ itemId: id, bytes: owes.spent })
+      const record = records.find(id)
+      if (record?.paid === undefined || this.#closing.signal.aborted) return
+      // Unknown: nothing is held back for it.
+      if (!isRefusal(ended) || ended.refused === 'unknown') {
+        const { owes: _, ...paid } = record.paid
+        // A kill before it is written down has it asked again: what was settled once is not settled twice.
+        records.put({ ...record, paid: { ...paid, endedMs: clock.now() } })
+        return
+      }
+      await pause(againMs, this.#closing.signal)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await Promise.all(this.#underWay.values())
+  }
+}
+
+function created({ id, chunkBytes: chunkSize, paid }: MultipartRecord): UploadAnswer {
+  const { min, max } = chunkBytes
+  return jsonAnswer(200, { id, min, max, chunkSize }, noStore + (paid?.facts?.lines ?? ''))
+}
+
+/**
+ * One payment begins one upload, however often it is brought. Whoever knows the id of an upload may send its parts and end
+ * it, and the name of a payment stands on the chain: so nobody else must be able to make the one of the other.
+ */
+function uploadIdOf(secret: Uint8Array, payment: string): string {
+  return createHmac('sha256', secret).update(`upload ${payment}`).digest('base64url')
+}
+
+const secretWord = 'upload-id-secret'
+
+/** The secret of these tables, 32 bytes, which is made at the first start. */
+export function uploadSecret(uploads: Pick<Uploads, 'environment' | 'word' | 'putWord'>): Uint8Array {
+  const known = uploads.word(secretWord)
+  if (known !== undefined) return Buffer.from(known, 'base64url')
+  const made = randomBytes(32)
+  uploads.environment.write(() => uploads.putWord(secretWord, made.toString('base64url')))
+  return made
+}
+
+/** A record that says what is to become of its money, where it was paid for at its beginning. */
+export function owing(record: MultipartRecord, owes: NonNullable<PaidUpload['owes']>): MultipartRecord {
+  return record.paid === undefined ? record : { ...record, paid: { ...record.paid, owes } }
+}
+
+/** False: the disk refuses what is to be done. */
+async function isWritten(records: Pick<MultipartRecords, 'written'>): Promise<boolean> {
+  try {
+    await records.written()
+    return true
+  } catch (error) {
+    if (!isDiskError(error)) throw error
+    return false
+  }
+}

@@ -1,0 +1,71 @@
+import { pause, systemClock } from '../../actor/clock.js'
+import { type Id, idBytes } from '../../format/id.js'
+
+/** One word for all ids with the same first bits: beside a few hundred pending ones an id that is not one waits for nothing. */
+const slotsBits = 14
+/** Index of the word that counts what was accepted, and of the one that says up to which of these the tables know. */
+const [accepted, written, slots] = [0, 1, 2]
+const lookEveryMs = 2
+/** Nobody waits longer: the disk is full, or the thread of uploads is gone. */
+const waitMaxMs = 1000
+
+/**
+ * Tells other threads which accepted items the tables may not show yet, in shared memory. Counts wrap around: only their
+ * difference counts.
+ */
+export class PendingMarks {
+  static readonly bytes = 4 * (slots + (1 << slotsBits))
+  readonly #words: Int32Array
+  /** Of all who wait on this thread. */
+  #nextLook: Promise<void> | undefined
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory)
+  }
+
+  /** Only by the thread of uploads, before anybody is told of the item. */
+  add(id: Id): void {
+    const count = (Atomics.load(this.#words, accepted) + 1) | 0
+    Atomics.store(this.#words, slotOf(id), count)
+    Atomics.store(this.#words, accepted, count)
+  }
+
+  /** The tables show all that was added. */
+  allWritten(): void {
+    Atomics.store(this.#words, written, Atomics.load(this.#words, accepted))
+  }
+
+  /**
+   * Up to which count the tables have to be written until they show the item, if it was accepted; undefined: they are. Ask this
+   * before the tables are asked: an answer that comes after may be of an item that was written between the two.
+   */
+  dueOf(id: Id): number | undefined {
+    const due = Atomics.load(this.#words, slotOf(id))
+    return this.#isWritten(due) ? undefined : due
+  }
+
+  /**
+   * Resolves with true when the tables are written up to this count: what is accepted meanwhile makes nobody wait longer. False
+   * after a second: they are not.
+   */
+  async shown(due: number): Promise<boolean> {
+    const endMs = systemClock.monotonic() + waitMaxMs
+    while (!this.#isWritten(due)) {
+      if (systemClock.monotonic() >= endMs) return false
+      this.#nextLook ??= pause(lookEveryMs).then(() => {
+        this.#nextLook = undefined
+      })
+      await this.#nextLook
+    }
+    return true
+  }
+
+  #isWritten(due: number): boolean {
+    return ((due - Atomics.load(this.#words, written)) | 0) <= 0
+  }
+}
+
+function slotOf(id: Id): number {
+  const bytes = idBytes(id)
+  return slots + ((((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0)) >> (16 - slotsBits))
+}

@@ -1,0 +1,290 @@
+import { type Id, idBytes, idOfBytes } from '../../format/id.js'
+import { readJsonRow } from '../../store/json-row.js'
+import { type Environment, openEnvironment, type Table } from '../../store/lmdb.js'
+import type { LogPlace } from '../../store/segments/log-file.js'
+import type { Taken } from './free-pools.js'
+import { PendingItems } from './pending-items.js'
+import type { PendingMarks } from './pending-marks.js'
+
+/** What the log itself says of an item: enough to know it by when the tables were lost. */
+export interface LoggedUpload {
+  readonly id: Id
+  /** Bytes in front of the payload. */
+  readonly headerSize: number
+  /** base64url SHA-256 of the owner's key. */
+  readonly owner: string
+  readonly receivedMs: number
+  readonly deadlineHeight: number
+  /** Charged, decimal. */
+  readonly winc: string
+  readonly contentType?: string
+  /** SHA-256 of the payload, base64url; items of older releases have none. */
+  readonly digest?: string
+  /** Its tags say that it is a bundle. */
+  readonly isBundle?: true
+  /** It is accepted when this payment was settled, and not before. */
+  readonly sale?: SaleFacts
+  /** What was taken of free bytes for it: in the log alone. */
+  readonly free?: Taken
+}
+
+/** What the log says of the payment of an item that is paid for alone. */
+export interface SaleFacts {
+  readonly payment: string
+  readonly units: string
+  /** That were paid for. */
+  readonly bytes: number
+  readonly request: string
+  readonly identifier?: string
+}
+
+/** What is kept of an item that was accepted. */
+export interface AcceptedItem extends Omit<LoggedUpload, 'free'> {
+  readonly place: LogPlace
+  /** The transaction that carries it, or carried it last. Absent: it waits for one. */
+  readonly bundle?: Id
+  /** Where it begins in that transaction's data. */
+  readonly offset?: number
+  /** Bundles with it that were given up. */
+  readonly failures?: number
+  /** Given up: why. */
+  readonly reason?: string
+  /** Height of the block that made it permanent. */
+  readonly permanent?: number
+  /** Its bytes are not kept here any more. */
+  readonly released?: true
+}
+
+/** A sandbox kept it for its time: nothing of it is here or in a block any more, and it may be uploaded anew. */
+export function isGone({ released, permanent, reason }: AcceptedItem): boolean {
+  return released === true && permanent === undefined && reason !== undefined
+}
+
+/** Bundles with it failed too often. It is still kept here, and may be tried again. */
+export function isGivenUp({ released, permanent, reason }: AcceptedItem): boolean {
+  return released !== true && permanent === undefined && reason !== undefined
+}
+
+/** Tables of the upload service. One thread writes; any thread may read. */
+const tablesMax = 16
+
+export function openUploadTables(path: string): Environment {
+  return openEnvironment(path, tablesMax)
+}
+
+const acceptedRow = 'uploads/data.mdb: a row about an accepted item'
+
+/** Looks an accepted item up; for any thread. */
+export function acceptedItem(items: Table, id: Id): AcceptedItem | undefined {
+  const found = items.get(idBytes(id))
+  return found === undefined ? undefined : (readJsonRow(found, acceptedRow) as AcceptedItem)
+}
+
+/** An item inside of an uploaded item that is a bundle. Its bytes are those of the bundle around it. */
+export interface InnerItem {
+  /** The uploaded item around it. */
+  readonly parent: Id
+  /** Where it begins in the bytes of that item, header included. */
+  readonly start: number
+  readonly sizeBytes: number
+  readonly headerSize: number
+  readonly contentType?: string
+}
+
+/** Looks an inner item up; for any thread. */
+export function innerItem(inner: Table, id: Id): InnerItem | undefined {
+  const found = inner.get(idBytes(id))
+  return found === undefined
+    ? undefined
+    : (readJsonRow(found, 'uploads/data.mdb: a row about an inner item') as InnerItem)
+}
+
+/** Key of an item that waits for a bundle: in the order in which they came. */
+export function waitingKey({ receivedMs, id }: Pick<AcceptedItem, 'receivedMs' | 'id'>): Buffer {
+  const key = Buffer.alloc(40)
+  key.writeBigUInt64BE(BigInt(receivedMs))
+  key.set(idBytes(id), 8)
+  return key
+}
+
+/** The id in such a key. */
+export function waitingId(key: Uint8Array): Id {
+  return idOfBytes(key.subarray(8, 40))
+}
+
+const none = new Uint8Array(0)
+
+function contentKey(owner: string, digest: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(owner, 'base64url'), digest])
+}
+
+/**
+ * State of accepted items on disk. A kill may take back the last moments of it: what was accepted is in the log then, and
+ * `openIntake` puts it here again.
+ */
+export class Uploads {
+  /** For all who write to these tables. */
+  readonly environment: Environment
+  readonly pending: PendingItems<AcceptedItem>
+  /** Of items that were accepted since the start, at least: those of a transaction that had to run twice count twice. */
+  enteredBytes = 0
+  readonly #items: Table
+  readonly #waiting: Table
+  readonly #words: Table
+  /** The last item of an owner with some content. */
+  readonly #contents: Table
+  /** Items that are bundles, and were not looked into yet. */
+  readonly #unopened: Table
+  readonly #inner: Table
+  /** Keys alone: an uploaded bundle, and an item in it. */
+  readonly #within: Table
+
+  /** `marks`: other threads read the tables, too. */
+  constructor(environment: Environment, marks?: PendingMarks) {
+    this.pending = new PendingItems(marks)
+    this.environment = this.pending.before(environment)
+    this.#items = environment.table('items')
+    this.#waiting = environment.table('waiting')
+    this.#words = environment.table('words')
+    this.#contents = environment.table('contents')
+    this.#unopened = environment.table('unopened')
+    this.#inner = environment.table('inner')
+    this.#within = environment.table('within')
+  }
+
+  find(id: Id): AcceptedItem | undefined {
+    return this.pending.find(id) ?? acceptedItem(this.#items, id)
+  }
+
+  /** The item by which an owner has uploaded this content (SHA-256, 32 bytes); undefined where there is none that is kept. */
+  ofContent(owner: string, digest: Uint8Array): Id | undefined {
+    const id = this.pending.ofContent(owner, digest) ?? this.#idOfContent(owner, digest)
+    if (id === undefined) return undefined
+    const item = this.find(id) ?? this.#around(id)
+    return item === undefined || item.reason !== undefined ? undefined : id
+  }
+
+  #idOfContent(owner: string, digest: Uint8Array): Id | undefined {
+    const found = this.#contents.get(contentKey(owner, digest))
+    return found === undefined ? undefined : idOfBytes(found)
+  }
+
+  /** The uploaded item that this one lies in. */
+  #around(id: Id): AcceptedItem | undefined {
+    const inner = innerItem(this.#inner, id)
+    return inner === undefined ? undefined : this.find(inner.parent)
+  }
+
+  /**
+   * An accepted bundle that was not looked into yet: the next behind `after` by its id, and from the beginning behind the last
+   * one. So each has its turn, whatever ids others make.
+   */
+  nextUnopened(after?: Id): Id | undefined {
+    const start = after === undefined ? undefined : Buffer.concat([idBytes(after), Buffer.of(0)])
+    for (const key of this.#unopened.keys({ limit: 1, ...(start === undefined ? {} : { start }) }))
+      return idOfBytes(key)
+    return after === undefined ? undefined : this.nextUnopened()
+  }
+
+  isUnopened(id: Id): boolean {
+    return this.#unopened.get(idBytes(id)) !== undefined
+  }
+
+  /** Ids of items in an uploaded bundle that were written down with `isMortal`. */
+  *within(bundle: Id): Generator<Id> {
+    const start = Buffer.concat([idBytes(bundle), Buffer.alloc(32)])
+    const end = Buffer.concat([idBytes(bundle), Buffer.alloc(33, 0xff)])
+    for (const key of this.#within.keys({ start, end })) yield idOfBytes(key.subarray(32))
+  }
+
+  /** Whether this bundle alone brought the item: it was not uploaded by itself, and lies in no later one. */
+  isOnlyWithin(bundle: Id, id: Id): boolean {
+    const item = this.find(id)
+    return (item === undefined || isGone(item)) && innerItem(this.#inner, id)?.parent === bundle
+  }
+
+  /** Items that wait for a bundle. */
+  get waiting(): number {
+    return this.#waiting.count() + this.pending.count
+  }
+
+  get count(): number {
+    return this.#items.count() + this.pending.count
+  }
+
+  /** Ids of those that wait, the first come first. */
+  *oldest(limit: number): Generator<Id> {
+    for (const key of this.#waiting.keys({ limit })) yield waitingId(key)
+  }
+
+  /** `more` is written in the same transaction. */
+  accept(items: readonly AcceptedItem[], more: () => void): void {
+    this.environment.write(() => {
+      more()
+      for (const item of items) this.enter(item)
+    })
+  }
+
+  /** Only inside a `write` of the environment, as all below. One that was accepted, with all that follows from it. */
+  enter(item: AcceptedItem): void {
+    const { digest, owner, id, isBundle, place } = item
+    this.enteredBytes += place.sizeBytes
+    this.put(item)
+    this.#waiting.put(waitingKey(item), none)
+    if (digest !== undefined) this.putContent(owner, Buffer.from(digest, 'base64url'), id)
+    if (isBundle === true) this.#unopened.put(idBytes(id), none)
+  }
+
+  put(item: AcceptedItem): void {
+    this.#items.put(idBytes(item.id), Buffer.from(JSON.stringify(item)))
+  }
+
+  putContent(owner: string, digest: Uint8Array, id: Id): void {
+    this.#contents.put(contentKey(owner, digest), idBytes(id))
+  }
+
+  /**
+   * An item in an uploaded bundle. `isMortal`: its bundle is kept for some time only, after which `within` finds it. Others are
+   * never asked for in this way, and do not take the room.
+   */
+  putInner(id: Id, inner: InnerItem, isMortal: boolean): void {
+    this.#inner.put(idBytes(id), Buffer.from(JSON.stringify(inner)))
+    if (isMortal) this.#within.put(Buffer.concat([idBytes(inner.parent), idBytes(id)]), none)
+  }
+
+  /** Forgets an item in an uploaded bundle; a later bundle with it keeps it. */
+  removeInner(bundle: Id, id: Id): void {
+    this.#within.remove(Buffer.concat([idBytes(bundle), idBytes(id)]))
+    if (innerItem(this.#inner, id)?.parent === bundle) this.#inner.remove(idBytes(id))
+  }
+
+  /** A bundle was looked into. */
+  opened(id: Id): void {
+    this.#unopened.remove(idBytes(id))
+  }
+
+  /** It is in a bundle now, or given up. */
+  unqueue(item: AcceptedItem): void {
+    this.#waiting.remove(waitingKey(item))
+  }
+
+  /** What was given up gets as many tries as a new item. */
+  retry({ reason: _, failures: __, ...item }: AcceptedItem): void {
+    this.put(item)
+    this.requeue(item)
+  }
+
+  /** It needs a bundle. */
+  requeue(item: AcceptedItem): void {
+    this.#waiting.put(waitingKey(item), none)
+  }
+
+  word(name: string): string | undefined {
+    const found = this.#words.get(Buffer.from(name))
+    return found === undefined ? undefined : Buffer.from(found).toString()
+  }
+
+  putWord(name: string, text: string): void {
+    this.#words.put(Buffer.from(name), Buffer.from(text))
+  }
+}

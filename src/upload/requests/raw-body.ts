@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Refusal, refuse } from '../../format/refusal.js'
+import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
+import { codeOf } from '../../store/blobs.js'
+import { diskRefusal } from '../../store/disk-error.js'
+import { makeFolder } from '../../store/folder.js'
+import type { UploadAnswer } from '../calls/answers.js'
+
+/** More lies in a file: so a hundred uploads at once take 25 MiB of memory. */
+const memoryMaxBytes = 262_144
+
+export interface RawPlace {
+  readonly folder: string
+  readonly maxBytes: number
+  /** Bytes came that go to the disk. An answer: there is no room for them. */
+  readonly hold: (bytes: number) => UploadAnswer | undefined
+  /** Asked again and again as the body grows; absent: its length is known. An answer: no more of it is wanted. */
+  readonly closedAt?: ((bytes: number) => Promise<UploadAnswer | undefined>) | undefined
+}
+
+/** Bytes of a request that are to be signed here: an item needs its signature in front, which is known in the end. */
+export class RawBody implements BodySink {
+  readonly #path: string
+  #flow: BodyFlow | undefined
+  #pieces: Uint8Array[] = []
+  #sizeBytes = 0
+  #file: Promise<FileHandle> | undefined
+  #writing: Promise<void> = Promise.resolve()
+  #failure: Refusal | UploadAnswer | undefined
+  /** At this size it is asked again whether more is wanted. */
+  #askAtBytes = 2 * memoryMaxBytes
+  #held = 0
+  #resolve: (outcome: RawBody | Refusal | UploadAnswer) => void = () => undefined
+
+  /**
+   * `folder`: for what is large, emptied at each start. Of more than `maxBytes` nothing is kept. `onPiece` sees all bytes in
+   * order, each valid until it returns.
+   */
+  constructor(
+    private readonly place: RawPlace,
+    private readonly onPiece: (bytes: Uint8Array) => void,
+  ) {
+    this.#path = join(place.folder, randomUUID())
+  }
+
+  /**
+   * Resolves with itself when all is here, and with why not where it is not. Nothing is read on before `gate` has resolved;
+   * where that says no, `drop` is called. To be called before the handler first waits.
+   */
+  take(request: Request, gate: Promise<boolean>): Promise<RawBody | Refusal | UploadAnswer> {
+    const arrived = new Promise<RawBody | Refusal | UploadAnswer>((resolve) => {
+      this.#resolve = resolve
+    })
+    this.#flow = request.stream(this)
+    this.#hold(gate)
+    return arrived
+  }
+
+  get sizeBytes(): number {
+    return this.#sizeBytes
+  }
+
+  /** What the body is made of: bytes, or a file. */
+  get parts(): readonly (string | Uint8Array)[] {
+    return this.#file === undefined ? this.#pieces : [this.#path]
+  }
+
+  piece(bytes: Uint8Array): void {
+    if (this.#failure !== undefined) return
+    this.#sizeBytes += bytes.length
+    if (this.#sizeBytes > this.place.maxBytes) {
+      this.fail(refuse('too-large', 'client', 'the body is too large'))
+      return
+    }
+    this.onPiece(bytes)
+    this.#pieces.push(Buffer.from(bytes))
+    if (this.#file === undefined && this.#sizeBytes <= memoryMaxBytes) return
+    const waiting = this.#pieces
+    this.#pieces = []
+    const noRoom = this.place.hold(waiting.reduce((sum, piece) => sum + piece.length, 0))
+    if (noRoom !== undefined) {
+      this.fail(noRoom)
+      return
+    }
+    this.#writing = this.#writing.then(() => this.#write(waiting))
+    this.#hold(this.#writing.then(() => true))
+    const { closedAt } = this.place
+    if (closedAt === undefined || this.#sizeBytes <= this.#askAtBytes) return
+    this.#askAtBytes = this.#sizeBytes * 2
+    this.#hold(
+      closedAt(this.#sizeBytes).then((answer) => {
+        if (answer !== undefined) this.fail(answer)
+        return answer === undefined
+      }),
+    )
+  }
+
+  /** Nothing of it is kept, and the rest is not waited for. */
+  fail(why: Refusal | UploadAnswer): void {
+    this.#failure ??= why
+    this.#flow?.pause()
+    void this.#end(undefined)
+  }
+
+  /** Reads no more until it is over. */
+  #hold(until: Promise<boolean>): void {
+    this.#held += 1
+    this.#flow?.pause()
+    const over = until.then((goesOn) => {
+      this.#held -= 1
+      if (goesOn && this.#held === 0) this.#flow?.resume()
+    })
+    this.#writing = Promise.all([this.#writing, over]).then(() => undefined)
+  }
+
+  async #write(pieces: readonly Uint8Array[]): Promise<void> {
+    if (this.#failure !== undefined) return
+    try {
+      if (this.#file === undefined) {
+        makeFolder(this.place.folder)
+        this.#file = open(this.#path, 'wx', 0o600)
+      }
+      const file = await this.#file
+      // Goes on behind a short write, which a disk that is nearly full makes.
+      for (const piece of pieces) await file.writeFile(piece)
+    } catch (error) {
+      if (codeOf(error) === undefined) throw error
+      this.fail(diskRefusal(error))
+    }
+  }
+
+  over(refusal: Refusal | undefined): void {
+    void this.#end(refusal)
+  }
+
+  async #end(refusal: Refusal | undefined): Promise<void> {
+    await this.#writing
+    const failure = refusal ?? this.#failure
+    this.#resolve(failure ?? this)
+  }
+
+  /** Nothing of it is needed any more. */
+  async drop(): Promise<void> {
+    this.#failure ??= { refused: 'busy', fault: 'self', message: 'the upload was dropped' }
+    this.#pieces = []
+    if (this.#file === undefined) return
+    const file = await this.#file.catch((error: unknown) => {
+      if (codeOf(error) === undefined) throw error
+    })
+    await file?.close()
+    rmSync(this.#path, { force: true })
+  }
+}

@@ -1,0 +1,272 @@
+import { createHash } from 'node:crypto'
+import type { Clock } from '../../actor/clock.js'
+import { encodeTags } from '../../format/avro-tags.js'
+import { encodeItemHeader, type ItemHeader, parseItemHeader } from '../../format/item.js'
+import { isRefusal } from '../../format/refusal.js'
+import { type Tag, tagOf } from '../../format/tag.js'
+import type { Request } from '../../http/exchange.js'
+import { ItemVerifier } from '../../proof/item.js'
+import type { ItemSigner } from '../../proof/sign.js'
+import { answerOf, textAnswer, tooLarge, type UploadAnswer } from '../calls/answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import type { TakeTerms } from '../intake/acceptor.js'
+import { Assembly } from '../intake/assembly.js'
+import { lengthOf, type SingleUploadParts } from '../intake/single-upload.js'
+import type { FreePools } from '../records/free-pools.js'
+import type { Charged } from '../selling/charging.js'
+import { freeExhausted } from '../selling/charging.js'
+import { RawBody } from './raw-body.js'
+import { ownTagBytes, wantedTags } from './raw-tags.js'
+import type { Brought, UsdcUploads } from './usdc-uploads.js'
+
+export interface RawUploadParts extends SingleUploadParts {
+  readonly pools: FreePools
+  readonly payments: UsdcUploads
+  /** Signs with a key that has no other use (item-key.ts). */
+  readonly signer: ItemSigner
+  /** For bodies that are too large for memory; emptied at each start. */
+  readonly folder: string
+  readonly clock: Clock
+}
+
+/** What is needed in a raw upload besides its bytes. */
+interface Wish {
+  readonly tags: readonly Tag[]
+  /** Size of the item that the bytes will make, at most: what is paid for. Of no bytes, where their number is not known ahead. */
+  readonly sizeBytes: number
+  readonly brought?: Brought
+}
+
+/** What is done with bytes on their way in. */
+interface Intake {
+  /** Nothing is read on before it has said nothing. An answer: the bytes are not wanted. */
+  readonly closed: Promise<UploadAnswer | undefined>
+  readonly maxBytes: number
+  /** Asked as more and more of a body comes whose length was not announced. */
+  readonly closedAt?: (bytes: number) => Promise<UploadAnswer | undefined>
+  /** Where there are more. */
+  readonly onMore: UploadAnswer
+  /** All are here: how they are paid for. An answer: they are not. */
+  how(bytes: number, digest: string): TakeTerms | Promise<TakeTerms | UploadAnswer>
+  /** They are not all here. */
+  broken?(): Promise<void>
+}
+
+const noLength = textAnswer(
+  411,
+  'Missing Content Length. Content Length is required for x402 upload, but for what is free or paid for by the same request.',
+)
+const noRoom = textAnswer(503, 'The disk of this service is nearly full', '\r\nRetry-After: 60')
+/** Type, signature, owner, two flags, two counts. */
+const bareHeaderBytes = 2 + 64 + 32 + 2 + 16
+
+/** Bytes of an item that is made here of so many bytes and these tags, at most. */
+export function rawItemBytes(bytes: number, tagBytes: number): number {
+  return bytes + bareHeaderBytes + tagBytes + ownTagBytes
+}
+
+/** Bytes that nobody signed: the service makes an item of them and signs it itself. Small ones are free. */
+export class RawUpload {
+  constructor(private readonly parts: RawUploadParts) {}
+
+  /** To be called before the handler first waits. */
+  take(request: Request, uploader: Uploader): Promise<UploadAnswer> {
+    const length = lengthOf(request)
+    const wish = this.#wish(request, length ?? 0)
+    if ('status' in wish) return Promise.resolve(wish)
+    const intake =
+      length === undefined
+        ? this.#streamed(request, wish, uploader)
+        : this.#announced(request, wish, length, uploader)
+    return this.#taken(request, uploader, wish, intake)
+  }
+
+  /** What the head says. An answer: it is refused. */
+  #wish(request: Request, length: number): Wish | UploadAnswer {
+    const { full, itemMaxBytes, payments } = this.parts
+    const noRoom = full(length)
+    if (noRoom !== undefined) return noRoom
+    const tags = wantedTags(request)
+    if (typeof tags === 'string') return textAnswer(400, tags)
+    const sizeBytes = rawItemBytes(length, encodeTags(tags).length)
+    if (sizeBytes > itemMaxBytes) return tooLarge(itemMaxBytes)
+    const brought = payments.brought(request, sizeBytes)
+    if (brought === undefined) return { tags, sizeBytes }
+    return 'status' in brought ? brought : { tags, sizeBytes, brought }
+  }
+
+  /** The number of bytes is known: everything is decided before the first of them is read. */
+  #announced(request: Request, wish: Wish, length: number, uploader: Uploader): Intake {
+    const free = wish.brought === undefined ? this.#free(wish, uploader) : undefined
+    return {
+      closed: free === undefined ? this.#gate(request, wish) : Promise.resolve(undefined),
+      maxBytes: length,
+      onMore: tooLarge(length),
+      how: (_, digest) => this.#how(wish.brought, digest, free),
+      broken: async () => free?.giveBack(),
+    }
+  }
+
+  /**
+   * The number of bytes is not known: as many are read as are free; or any, where the request brings a payment that would settle.
+   * It must be enough for those that came, and moves whole.
+   */
+  #streamed(request: Request, wish: Wish, uploader: Uploader): Intake {
+    const { payments, pools, itemMaxBytes } = this.parts
+    const { brought, sizeBytes: overhead } = wish
+    const paying = (sizeBytes: number, { order, ...rest }: Brought): Brought => ({
+      ...rest,
+      order: { ...order, bytes: sizeBytes },
+    })
+    const paidFor = async (bytes: number): Promise<UploadAnswer | undefined> =>
+      brought && payments.gate(paying(overhead + bytes, brought), overhead + bytes)
+    const most = brought === undefined ? Math.min(pools.rules.itemMaxBytes, itemMaxBytes) : itemMaxBytes
+    return {
+      closed: brought === undefined ? Promise.resolve(undefined) : payments.gate(brought, overhead),
+      maxBytes: Math.max(0, most - overhead),
+      // A small payment must not bring ten gigabytes here.
+      ...(brought === undefined ? {} : { closedAt: (bytes) => paidFor(bytes) }),
+      onMore: brought === undefined ? noLength : tooLarge(itemMaxBytes),
+      how: async (bytes, digest) => {
+        const sized = { ...wish, sizeBytes: overhead + bytes }
+        if (brought === undefined) {
+          const free = this.#free(sized, uploader)
+          return free === undefined
+            ? ((await this.#gate(request, sized)) ?? noLength)
+            : this.#how(undefined, digest, free)
+        }
+        return (await paidFor(bytes)) ?? this.#how(paying(sized.sizeBytes, brought), digest, undefined)
+      },
+    }
+  }
+
+  /** Free bytes are counted for the client's address alone: who signs is always the service. */
+  #free({ sizeBytes }: Wish, { range }: Uploader): Charged | undefined {
+    const { pools } = this.parts
+    const taken = pools.take({ range }, sizeBytes)
+    if (taken === undefined) return undefined
+    return {
+      winc: '0',
+      free: taken,
+      isLogged: true,
+      keep: () => pools.keep(taken),
+      giveBack: async () => pools.giveBack(taken),
+    }
+  }
+
+  async #gate(request: Request, { sizeBytes, brought }: Wish): Promise<UploadAnswer | undefined> {
+    const { payments } = this.parts
+    if (brought !== undefined) return payments.gate(brought, sizeBytes)
+    const offer = await payments.offer(request, sizeBytes)
+    return offer.status === 404 ? freeExhausted(sizeBytes) : offer
+  }
+
+  async #taken(
+    request: Request,
+    uploader: Uploader,
+    wish: Wish,
+    { closed, closedAt, maxBytes, onMore, how, broken }: Intake,
+  ): Promise<UploadAnswer> {
+    const item = new RawItem(this.parts.signer, [...wish.tags, ...this.#ownTags(wish)])
+    const digest = createHash('sha256').update(encodeTags(wish.tags))
+    const { arriving, folder } = this.parts
+    const holder = arriving.enter({
+      client: uploader.range,
+      hasPlace: false,
+      isPaid: wish.brought !== undefined,
+      drop: () => {
+        arriving.leave(holder)
+        body.fail(noRoom)
+      },
+    })
+    const hold = (bytes: number): UploadAnswer | undefined => {
+      const crowded = arriving.roomFor(holder, bytes)
+      if (crowded === undefined) arriving.grow(holder, bytes, 0)
+      return crowded
+    }
+    const body = new RawBody({ folder, maxBytes, hold, closedAt }, (bytes) => {
+      digest.update(bytes)
+      item.update(bytes)
+    })
+    const coming = body.take(
+      request,
+      closed.then((answer) => answer === undefined),
+    )
+    try {
+      const answer = await closed
+      if (answer !== undefined) return answer
+      const arrived = await coming
+      if (!(arrived instanceof RawBody)) {
+        await broken?.()
+        if (!isRefusal(arrived)) return arrived
+        return arrived.refused === 'too-large' ? onMore : answerOf(arrived)
+      }
+      arriving.setBusy(holder, true)
+      const terms = await how(body.sizeBytes, digest.digest('base64url'))
+      return 'status' in terms ? terms : await this.#sign(item, body, uploader, terms)
+    } finally {
+      arriving.leave(holder)
+      await body.drop()
+    }
+  }
+
+  #how(brought: Brought | undefined, request: string, free: Charged | undefined): TakeTerms {
+    if (brought === undefined) return free === undefined ? {} : { charge: free }
+    return { purchase: this.parts.payments.purchase(brought, () => `raw:${request}`) }
+  }
+
+  async #sign(item: RawItem, body: RawBody, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
+    const header = item.signed(this.parts.signer.sign(item.message()))
+    return new Assembly(this.parts).run([header, ...body.parts], uploader, () => undefined, {
+      ...how,
+      isSignedHere: true,
+    })
+  }
+
+  /** What the network's own service adds. */
+  #ownTags({ brought }: Wish): Tag[] {
+    const { clock } = this.parts
+    const tags = [
+      tagOf('Bundler', 'Sluice'),
+      tagOf('Upload-Type', 'raw-data-x402'),
+      tagOf('Upload-Timestamp', String(clock.now())),
+    ]
+    if (brought === undefined) return tags
+    const { authorization, network } = brought.read
+    return [
+      ...tags,
+      tagOf('Payer-Address', authorization.from),
+      tagOf('X402-Payment-ID', brought.name),
+      tagOf('X402-Network', network),
+    ]
+  }
+}
+
+/** An item that is to be signed, as its bytes come. */
+class RawItem {
+  readonly #verifier: ItemVerifier
+
+  constructor(
+    private readonly signer: Pick<ItemSigner, 'owner' | 'signatureType'>,
+    private readonly tags: readonly Tag[],
+  ) {
+    const header = parseItemHeader(this.signed(new Uint8Array(64)))
+    if (header === 'more' || isRefusal(header)) throw new Error('an own item cannot be read')
+    this.#verifier = new ItemVerifier(header satisfies ItemHeader)
+  }
+
+  update(bytes: Uint8Array): void {
+    this.#verifier.update(bytes)
+  }
+
+  /** What is to be signed. Once, after the last byte. */
+  message(): Uint8Array {
+    return this.#verifier.message()
+  }
+
+  /** The bytes in front of the payload. */
+  signed(signature: Uint8Array): Uint8Array {
+    const { owner, signatureType } = this.signer
+    return encodeItemHeader({ signatureType, signature, owner, tags: this.tags })
+  }
+}

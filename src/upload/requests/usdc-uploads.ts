@@ -1,0 +1,150 @@
+import { resourceOf } from '../../admission/offer.js'
+import { isUnreadable, type Presented, paymentName, paymentOf } from '../../admission/presented.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { Request } from '../../http/exchange.js'
+import type { UsdcAnswer, UsdcOrder, UsdcPort } from '../../payment/port.js'
+import { jsonAnswer, textAnswer, type UploadAnswer } from '../calls/answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import { lengthOf, type SingleUpload } from '../intake/single-upload.js'
+import type { Purchase, Sales } from '../selling/sales.js'
+
+export interface UsdcUploadsParts {
+  /** Absent: no USDC is taken. */
+  readonly usdc?: UsdcPort
+  readonly sales: Sales
+  readonly single: Pick<SingleUpload, 'take'>
+  /** In the addresses that offers name. */
+  readonly protocol: 'http' | 'https'
+}
+
+const noLength = textAnswer(411, 'Missing Content Length. Content Length is required for x402 upload.')
+const notTaken = textAnswer(404, 'This service takes no payments by x402')
+const noPrice = jsonAnswer(503, { error: 'The price is not known now: try again' }, '\r\nRetry-After: 2')
+
+/** A payment that a request carries, with what it is to pay for. */
+export interface Brought {
+  readonly read: Presented
+  /** Name of the payment. */
+  readonly name: string
+  readonly order: Omit<UsdcOrder, 'itemId'>
+}
+
+/** Signed items that are paid for in USDC, each by a payment of its own. */
+export class UsdcUploads {
+  constructor(private readonly parts: UsdcUploadsParts) {}
+
+  /** To be called before the handler first waits. */
+  take(request: Request, uploader: Uploader): Promise<UploadAnswer> {
+    const size = lengthOf(request)
+    if (size === undefined) return Promise.resolve(noLength)
+    const brought = this.brought(request, size)
+    if (brought === undefined) {
+      const gate = (): Promise<UploadAnswer> => this.offer(request, size)
+      return this.parts.single.take(request, uploader, { gate })
+    }
+    if ('status' in brought) return Promise.resolve(brought)
+    const purchase = this.purchase(brought, (id) => id)
+    return this.parts.single.take(request, uploader, { gate: () => this.gate(brought, size), purchase })
+  }
+
+  /** The 402 for so many bytes, or why there is none. `fault`: why a payment was not taken. */
+  async offer(
+    request: Request,
+    bytes: number,
+    fault?: { readonly error: string; readonly message: string },
+  ): Promise<UploadAnswer> {
+    const { usdc } = this.parts
+    if (usdc === undefined) return notTaken
+    const offer = await usdc.offer({
+      ...this.#wanted(request, bytes),
+      ...(fault === undefined ? {} : { fault }),
+    })
+    return answered(offer)
+  }
+
+  #wanted(request: Request, bytes: number): Pick<UsdcOrder, 'bytes' | 'resource' | 'mimeType'> {
+    const resource = resourceOf(request, this.parts.protocol)
+    return { bytes, resource, mimeType: 'application/json' }
+  }
+
+  /** Undefined: the request carries no payment. An answer: it cannot be read. */
+  brought(request: Request, bytes: number): Brought | UploadAnswer | undefined {
+    const read = paymentOf(request)
+    if (read === undefined) return undefined
+    if (this.parts.usdc === undefined) return notTaken
+    if (isUnreadable(read)) return malformed(read.unreadable)
+    const name = paymentName(read)
+    if (name === undefined) return malformed('the network of the payment is unknown')
+    const { version } = read
+    const header = request.header(version === 2 ? 'payment-signature' : 'x-payment') ?? ''
+    const asker = request.remoteAddress
+    return { read, name, order: { ...this.#wanted(request, bytes), header, version, asker } }
+  }
+
+  /** Nothing of the body is read for a payment that is worth nothing. `bytes`: of the item of a sale that is over. */
+  async gate({ name, order }: Brought, bytes: number): Promise<UploadAnswer | undefined> {
+    const { usdc, sales } = this.parts
+    if (usdc === undefined) return notTaken
+    // What is sold is asked for once more: for its receipt.
+    const sale = sales.find(name)
+    if (sale?.paid !== undefined && sale.bytes === bytes) return undefined
+    const looked = await usdc.look({ ...order, itemId: '' })
+    return isRefusal(looked) || !('good' in looked) ? answered(looked) : undefined
+  }
+
+  /** `address`: who gets what is paid and not used; absent: who pays. */
+  purchase({ read, name, order }: Brought, requestOf: Purchase['request'], address?: string): Purchase {
+    const { identifier, authorization } = read
+    const { value, from } = authorization
+    const named = identifier === undefined ? {} : { identifier: `${from.toLowerCase()}:${identifier}` }
+    return {
+      payment: name,
+      units: value,
+      bytes: order.bytes,
+      ...named,
+      request: requestOf,
+      refuse: (why) => this.#refuse(why, order),
+      collect: (itemId) => this.#collect({ ...order, itemId, ...(address === undefined ? {} : { address }) }),
+    }
+  }
+
+  async #refuse(why: 'used' | 'identifier', { bytes, resource, mimeType }: UsdcWish): Promise<UploadAnswer> {
+    const { usdc } = this.parts
+    if (why === 'identifier') return otherRequest
+    if (usdc === undefined) return notTaken
+    const message = 'this payment has paid for something else'
+    const fault = { error: 'payment_already_used', message }
+    return answered(await usdc.offer({ bytes, resource, mimeType, fault }))
+  }
+
+  async #collect(order: UsdcOrder): ReturnType<Purchase['collect']> {
+    const paid = await this.parts.usdc?.pay(order)
+    if (paid === undefined) return { answer: notTaken, isOpen: false }
+    // Nobody knows whether the order arrived.
+    if (isRefusal(paid)) return { answer: pendingAnswer, isOpen: true }
+    if ('paid' in paid) return paid
+    return { answer: answered(paid), isOpen: paid.status === 503 }
+  }
+}
+
+type UsdcWish = Pick<UsdcOrder, 'bytes' | 'resource' | 'mimeType'>
+
+const otherRequest = jsonAnswer(409, {
+  error: 'payment_identifier_conflict',
+  message: 'this payment-identifier was used for another request',
+})
+
+const pendingAnswer = jsonAnswer(
+  503,
+  { error: 'settlement_pending', message: 'the payment is being settled: retry with the same payment' },
+  '\r\nRetry-After: 2',
+)
+
+function malformed(message: string): UploadAnswer {
+  return jsonAnswer(400, { error: 'malformed_payment', message })
+}
+
+function answered(answer: UsdcAnswer | Refusal): UploadAnswer {
+  if (!isRefusal(answer)) return answer
+  return answer.refused === 'unknown' ? notTaken : noPrice
+}

@@ -1,0 +1,86 @@
+import type { Id } from '../../format/id.js'
+import type { ItemHeader } from '../../format/item.js'
+import type { Refusal } from '../../format/refusal.js'
+import { nativeAddress, normalizedAddress } from '../../proof/address.js'
+import { jsonAnswer, type UploadAnswer } from '../calls/answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import type { FreePools, FreeTaker, Taken } from '../records/free-pools.js'
+
+/** What an item costs, held back until it is settled. */
+export interface Charged {
+  /** Decimal. */
+  readonly winc: string
+  /** What was taken of free bytes. */
+  readonly free?: Taken
+  /** The log says of the item all that `keep` writes down: its receipt need not wait for that (`openIntake`). */
+  readonly isLogged?: true
+  /** Writes down what must not be forgotten. Only inside the transaction that accepts the item. */
+  keep(id: Id): void
+  /** The item was not accepted. Never rejects. */
+  giveBack(): Promise<void>
+}
+
+/** Either what is held back, or why the item is not taken. */
+export type ItemCharge = Charged | UploadAnswer | Refusal
+
+export interface Charging {
+  /** Holds back what the item costs. Of free bytes, or of credits. */
+  charge(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<ItemCharge>
+  /** Whether an item of so many bytes could be paid for, before they come. Holds nothing back; undefined: it could. */
+  foresee(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<UploadAnswer | undefined>
+  /** The item was accepted. */
+  settle(id: Id, charge: Charged): void
+}
+
+/** Who takes of free bytes for an item. */
+export function freeTakerOf({ signatureType, owner }: ItemHeader, { range }: Uploader): FreeTaker {
+  return { wallet: normalizedAddress(owner), name: nativeAddress(signatureType, owner), range }
+}
+
+/** What the free bytes pay; undefined where they do not reach. */
+export function freeCharge(
+  pools: FreePools,
+  header: ItemHeader,
+  sizeBytes: number,
+  uploader: Uploader,
+): Charged | undefined {
+  const taken = pools.take(freeTakerOf(header, uploader), sizeBytes)
+  if (taken === undefined) return undefined
+  return {
+    winc: '0',
+    free: taken,
+    isLogged: true,
+    keep: () => pools.keep(taken),
+    giveBack: async () => pools.giveBack(taken),
+  }
+}
+
+/** Takes what is free, and nothing else: for a service without a payment service. */
+export class FreeOnly implements Charging {
+  constructor(private readonly pools: FreePools) {}
+
+  async charge(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<ItemCharge> {
+    return freeCharge(this.pools, header, sizeBytes, uploader) ?? freeExhausted(sizeBytes)
+  }
+
+  async foresee(
+    header: ItemHeader,
+    sizeBytes: number,
+    uploader: Uploader,
+  ): Promise<UploadAnswer | undefined> {
+    const isFree = this.pools.would(freeTakerOf(header, uploader), sizeBytes) !== undefined
+    return isFree ? undefined : freeExhausted(sizeBytes)
+  }
+
+  settle(): void {
+    // What is free is over when it is written down.
+  }
+}
+
+/** The free bytes do not reach, and nobody else pays. */
+export function freeExhausted(byteCount: number): UploadAnswer {
+  const error = 'Insufficient balance'
+  const message = 'The free bytes of this wallet or address are used up, or the item is too large to be free.'
+  const body = { code: 'FREE_TIER_EXHAUSTED', error, message, byteCount }
+  return jsonAnswer(402, body, '\r\nX-Free-Tier-Exhausted: true')
+}

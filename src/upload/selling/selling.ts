@@ -1,0 +1,123 @@
+import { type Clock, pause } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
+import type { Id } from '../../format/id.js'
+import { isRefusal } from '../../format/refusal.js'
+import type { UsdcPort } from '../../payment/port.js'
+import type { DurableLog } from '../../store/segments/durable-log.js'
+import { diskAnswer, said, textAnswer, type UploadAnswer } from '../calls/answers.js'
+import type { AnnouncedItem } from '../news/item-announcer.js'
+import { keptItem } from '../news/kept-items.js'
+import type { Receipt } from '../records/receipt.js'
+import type { AcceptedItem, SaleFacts } from '../records/uploads.js'
+import type { Purchase, Sale, Sales } from './sales.js'
+
+export interface ItemSellingParts {
+  readonly sales: Sales
+  readonly log: Pick<DurableLog, 'folder' | 'release'>
+  /** Absent: no USDC is taken. */
+  readonly usdc?: Pick<UsdcPort, 'outcome'>
+  readonly clock: Clock
+  readonly say: Log
+}
+
+/** An order to settle that nobody knows of may still be on its way to a payment service elsewhere for so long. */
+const onWayMs = 90_000
+const againMs = 2000
+
+const settling = textAnswer(
+  503,
+  'A payment for this item is being settled: retry with the same payment',
+  '\r\nRetry-After: 2',
+)
+
+/** Items that are kept, and accepted when their payment was settled. */
+export class ItemSelling {
+  constructor(private readonly parts: ItemSellingParts) {}
+
+  get sales(): Sales {
+    return this.parts.sales
+  }
+
+  /** The item is kept for good: its payment may be settled. */
+  begin(item: AcceptedItem, purchase: Purchase): Sale {
+    const facts = saleFacts(purchase, item.id)
+    const sale = { ...facts, openedMs: this.parts.clock.now(), itemId: item.id, item }
+    this.sales.begin(sale)
+    return sale
+  }
+
+  /** Nothing was paid for it. */
+  drop(sale: Sale): void {
+    this.sales.drop(sale)
+    if (sale.item !== undefined) this.parts.log.release(sale.item.place)
+  }
+
+  /** What is to be announced of an item that is kept. */
+  kept(item: AcceptedItem): AnnouncedItem | undefined {
+    return keptItem(this.parts.log.folder, item)
+  }
+
+  /** Asks what became of the payment of a sale, and moves nothing. An answer of status 402: nothing was paid. */
+  inquiry(sale: Sale): Purchase {
+    return {
+      payment: sale.payment,
+      units: sale.units,
+      bytes: sale.bytes,
+      request: () => sale.request,
+      refuse: async () => said.unpaid,
+      collect: (id) => this.#became(sale, id),
+    }
+  }
+
+  async #became(sale: Sale, itemId: string): ReturnType<Purchase['collect']> {
+    const { usdc, clock } = this.parts
+    const open = { answer: settling, isOpen: true }
+    if (usdc === undefined) return open
+    const outcome = await usdc.outcome({ payment: sale.payment, itemId })
+    if (isRefusal(outcome)) return open
+    if (outcome.paid) return outcome
+    const mayCome = outcome.state === 'unknown' && clock.now() - sale.openedMs < onWayMs
+    return outcome.state === 'open' || mayCome ? open : { answer: said.unpaid, isOpen: false }
+  }
+
+  /** Goes on with open sales of which no client hears any more, until `closing`. `resume` decides one. */
+  async drive(resume: (sale: Sale) => Promise<UploadAnswer>, closing: AbortSignal): Promise<void> {
+    while (!closing.aborted) {
+      for (const sale of this.sales.open()) {
+        if (closing.aborted) return
+        const { status } = await resume(sale).catch(diskAnswer)
+        if (status === 200)
+          this.parts.say.warn(
+            { item: sale.itemId, payment: sale.payment },
+            'an upload was paid for: it is accepted',
+          )
+      }
+      await pause(againMs, closing)
+    }
+  }
+}
+
+/** What the log says of a sale. */
+export function saleFacts(purchase: Purchase, id: Id): SaleFacts {
+  const { payment, units, bytes, identifier } = purchase
+  return {
+    payment,
+    units,
+    bytes,
+    request: purchase.request(id),
+    ...(identifier === undefined ? {} : { identifier }),
+  }
+}
+
+/** What receipts of paid items say besides, under the names of both releases of the network's own service. */
+export function saleWords(receipt: Receipt, sale: Sale | undefined): object {
+  if (sale?.paid === undefined) return {}
+  const { transaction, payer, network } = sale.paid
+  return {
+    payer,
+    x402PaymentTxId: transaction,
+    mUSDCPaid: sale.units,
+    receipt,
+    x402Payment: { paymentId: sale.payment, transactionHash: transaction, network, mode: 'payg' },
+  }
+}

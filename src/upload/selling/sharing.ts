@@ -1,0 +1,75 @@
+import type { ItemHeader } from '../../format/item.js'
+import { isRefusal } from '../../format/refusal.js'
+import { tagValue } from '../../format/tag.js'
+import { type CreditsPort, isDenied } from '../../payment/port.js'
+import { paymentAway, textAnswer, type UploadAnswer } from '../calls/answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import { payerOf } from './credit-charging.js'
+
+/** What an item did to shared credits: members of the answer to its upload. */
+export interface SharingDone {
+  readonly done: object
+}
+
+/** By these tags an item shares credits of its signer, or takes them back. */
+const tags = {
+  approve: 'x-approve-payment',
+  amount: 'x-amount',
+  expires: 'x-expires-seconds',
+  revoke: 'x-delete-payment-approval',
+} as const
+
+/** Tags by which an item moves credits of whoever signs it, in lower case. */
+export const movingTags: ReadonlySet<string> = new Set(Object.values(tags))
+
+/** In front of what the payment service says, as clients read it: with a space before the colon. */
+const unable = {
+  approve: 'Unable to create delegated payment approval : ',
+  revoke: 'Unable to revoke delegated payment approval : ',
+} as const
+
+/**
+ * Whatever the payment service denied: clients of the network take 402 for an item that was not paid for, and a share of more
+ * than there is for a request that cannot be.
+ */
+const deniedStatus = 400
+
+/**
+ * Carries out what the tags of an item say about shared credits, by the name of the item: the same item again shares nothing
+ * more. Only for items that are taken for the first time: anybody may post an item again, and an old one must not end younger
+ * approvals.
+ */
+export class Sharing {
+  constructor(private readonly credits: Pick<CreditsPort, 'approve' | 'revoke'>) {}
+
+  /** What to add to the answer; undefined: the item is about something else. An answer: the item must not be taken. */
+  async act(header: ItemHeader, uploader: Uploader): Promise<SharingDone | UploadAnswer | undefined> {
+    const approved = tagValue(header.tags, tags.approve)
+    const revoked = tagValue(header.tags, tags.revoke)
+    if (approved === undefined && revoked === undefined) return undefined
+    const pair = { itemId: header.id, payingAddress: payerOf(header, uploader).address }
+    if (approved === undefined) {
+      const ended = await this.credits.revoke({ ...pair, approvedAddress: revoked ?? '' })
+      if (isRefusal(ended)) return paymentAway(header.id)
+      return isDenied(ended)
+        ? { ...textAnswer(deniedStatus, unable.revoke + ended.text), failed: 'revoke' }
+        : { done: { revokedApprovals: ended } }
+    }
+    const expires = tagValue(header.tags, tags.expires)
+    const created = await this.credits.approve({
+      ...pair,
+      approvedAddress: approved,
+      winc: tagValue(header.tags, tags.amount) ?? '',
+      ...(expires === undefined ? {} : { expiresInSeconds: secondsOf(expires) }),
+    })
+    if (isRefusal(created)) return paymentAway(header.id)
+    return isDenied(created)
+      ? { ...textAnswer(deniedStatus, unable.approve + created.text), failed: 'approval' }
+      : { done: { createdApproval: created } }
+  }
+}
+
+/** 0 where it is no number of seconds: the payment service says so then. */
+function secondsOf(text: string): number {
+  return /^[1-9]\d{0,11}$/.test(text) ? Number(text) : 0
+}

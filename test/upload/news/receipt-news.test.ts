@@ -1,0 +1,71 @@
+import t from 'tap'
+import { idOfBytes } from '../../../src/format/id.js'
+import { ReceiptNews } from '../../../src/upload/news/receipt-news.js'
+import type { Receipt } from '../../../src/upload/records/receipt.js'
+import { type AcceptedItem, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
+
+const itemOf = (at: number): AcceptedItem => ({
+  id: idOfBytes(Buffer.alloc(32, at)),
+  headerSize: 10,
+  owner: 'o'.repeat(43),
+  receivedMs: at,
+  deadlineHeight: 1,
+  winc: '0',
+  place: { file: 1, offset: 0, sizeBytes: 11 },
+})
+function accept(uploads: Uploads, news: ReceiptNews, at: number): void {
+  let committed = (): void => undefined
+  uploads.accept([itemOf(at)], () => {
+    committed = news.add([itemOf(at).id])
+  })
+  committed()
+}
+const receiptOf = (item: AcceptedItem): Receipt => ({ id: item.id }) as Receipt
+
+t.test('a receipt that was given and not told of is told of after a kill, and only then', async (t) => {
+  const path = t.testdir()
+  /** One life of the service: accepts items, tells of some of them, and ends where it stands. */
+  const life = async (
+    accepted: readonly number[],
+    told: readonly number[],
+  ): Promise<{ atStart: string[]; later: string[] }> => {
+    const environment = openUploadTables(path)
+    const uploads = new Uploads(environment)
+    const heard: string[] = []
+    const announce = (receipt: Receipt): void => void heard.push(receipt.id)
+    const news = new ReceiptNews({ environment, uploads, announce })
+    await news.catchUp(async (item) => receiptOf(item))
+    const atStart = heard.splice(0)
+    for (const at of accepted) accept(uploads, news, at)
+    for (const at of told) news.tell(receiptOf(itemOf(at)), itemOf(at))
+    await environment.close()
+    return { atStart, later: heard }
+  }
+  const ids = (...numbers: readonly number[]): string[] => numbers.map((at) => itemOf(at).id)
+  t.strictSame(await life([1, 2, 3], [2]), { atStart: [], later: ids(2) })
+  // Of what was told last it is not written down yet: it may be told twice.
+  t.strictSame((await life([], [])).atStart, ids(1, 2, 3))
+  t.strictSame(await life([4], [4]), { atStart: [], later: ids(4) })
+  t.strictSame((await life([], [])).atStart, ids(4))
+  t.strictSame((await life([], [])).atStart, [])
+  const many = Array.from({ length: 150 }, (_, at) => at + 10)
+  await life(many, [])
+  t.strictSame((await life([], [])).atStart, ids(...many))
+})
+
+t.test('what was told is written down with what comes next', async (t) => {
+  const environment = openUploadTables(t.testdir())
+  const uploads = new Uploads(environment)
+  const heard: string[] = []
+  const make = (): ReceiptNews =>
+    new ReceiptNews({ environment, uploads, announce: ({ id }) => void heard.push(id) })
+  const news = make()
+  for (let at = 1; at <= 50; at += 1) {
+    accept(uploads, news, at)
+    news.tell(receiptOf(itemOf(at)), itemOf(at))
+  }
+  heard.length = 0
+  await make().catchUp(async (item) => receiptOf(item))
+  t.strictSame(heard, [itemOf(50).id])
+  await environment.close()
+})

@@ -1,0 +1,211 @@
+/** Uploads that strangers begin: what each costs all others, by a clock that is turned. */
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
+import { silentLog } from '../../../src/actor/log.js'
+import type { Environment } from '../../../src/store/lmdb.js'
+import {
+  type MultipartRecord,
+  MultipartRecords,
+  uploadLivesMs,
+} from '../../../src/upload/parts/multipart-records.js'
+import { OpenUploads, type OpenUploadsParts } from '../../../src/upload/parts/open-uploads.js'
+import { PartFiles } from '../../../src/upload/parts/part-files.js'
+import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
+import { HeldRoom, sharesOfParts, sharesOfRequests } from '../../../src/upload/room/held-room.js'
+import { eventually } from '../../eventually.js'
+import { HandClock } from '../../http/hand-clock.js'
+import { countedReads } from '../counted-reads.js'
+
+/** Time of day and timers that go on together. */
+class DayClock extends HandClock {
+  readonly #startMs = 1_700_000_000_000
+  readonly #later = new Set<() => void>()
+  override now = (): number => this.#startMs + this.monotonic()
+  override after = (_: number, act: () => void): { cancel: () => void } => {
+    this.#later.add(act)
+    return { cancel: () => this.#later.delete(act) }
+  }
+  /** Runs what waits for a moment to come. False: nothing does. */
+  settle(): boolean {
+    const acts = [...this.#later]
+    this.#later.clear()
+    for (const act of acts) act()
+    return acts.length > 0
+  }
+}
+
+/** The program has ten thousand. */
+const placesMax = 500
+
+/** Sweeps until nothing is left to be swept. */
+async function settled(clock: DayClock, records: MultipartRecords): Promise<void> {
+  do await records.written()
+  while (clock.settle())
+}
+
+const disk = { leftBytes: 1e15, expect: () => undefined }
+
+const never = (): never => {
+  throw new Error('no item is made in this test')
+}
+
+interface Scene {
+  readonly clock: DayClock
+  readonly records: MultipartRecords
+  readonly folder: string
+  readonly open: OpenUploads
+}
+
+function sceneOf(t: Test, environment: Environment, clock = new DayClock(), folder = t.testdir()): Scene {
+  const records = new MultipartRecords(environment, systemClock)
+  const acceptor = { accept: never, receipt: never } as unknown as OpenUploadsParts['acceptor']
+  const open = new OpenUploads({
+    acceptor,
+    log: { draft: never } as unknown as OpenUploadsParts['log'],
+    itemMaxBytes: 1e9,
+    blockedOwners: new Set(),
+    full: () => undefined,
+    arriving: new HeldRoom({ ...sharesOfRequests, disk }),
+    uploads: new Uploads(environment),
+    records,
+    files: new PartFiles(folder),
+    room: new HeldRoom({ ...sharesOfParts, placesMax, maxBytes: 1e12, disk }),
+    clock,
+    say: silentLog,
+  })
+  t.teardown(() => open.close())
+  return { clock, records, folder, open }
+}
+
+function tablesOf(t: Test): Environment {
+  const environment = openUploadTables(t.testdir())
+  t.teardown(() => environment.close())
+  return environment
+}
+
+/** Records as strangers leave them, straight into the tables as an earlier release did. */
+function fill(environment: Environment, count: number, more: (at: number) => Partial<MultipartRecord>): void {
+  const table = environment.table('multipart')
+  environment.write(() => {
+    for (let at = 0; at < count; at += 1) {
+      const id = randomUUID()
+      const usual = { id, chunkBytes: 5_242_880, createdMs: 0, changedMs: 0, state: 'finalized' }
+      table.put(Buffer.from(id), Buffer.from(JSON.stringify({ ...usual, ...more(at) })))
+    }
+  })
+}
+
+t.test('a beginning reads as little with many records as with none', async (t) => {
+  const counted = countedReads(tablesOf(t))
+  const clock = new DayClock()
+  const cost = async (): Promise<number> => {
+    const { open } = sceneOf(t, counted.environment, clock)
+    counted.reads = 0
+    const begun = open.begin({ chunkBytes: 5_242_880, client: '192.0.2.1' })
+    if ('status' in begun) throw new Error('it was not begun')
+    await open.begun(begun)
+    return counted.reads
+  }
+  const empty = await cost()
+  fill(counted.environment, 5000, () => ({ createdMs: clock.now() }))
+  const many = await cost()
+  t.ok(empty > 0 && many <= empty * 1.5, `${many} reads, and ${empty} where there is none`)
+})
+
+t.test('what is a day old is gone, in turns that leave time for others', async (t) => {
+  const environment = tablesOf(t)
+  const clock = new DayClock()
+  fill(environment, 650, (at) => ({
+    createdMs: clock.now() + (at < 600 ? 0 : 3600_000),
+    state: at % 3 === 0 ? 'open' : at % 3 === 1 ? 'finalized' : 'invalid',
+  }))
+  const { records, open } = sceneOf(t, environment, clock)
+  const left = (): number => environment.table('multipart').count()
+  clock.turn(uploadLivesMs + 2000)
+  await records.written()
+  t.equal(left(), 350, 'not all at once')
+  await settled(clock, records)
+  t.equal(left(), 50)
+  t.equal(environment.table('multipart-due').count(), 50)
+  t.equal(open.listed(0).open, 17)
+  t.equal(records.failed, 16)
+  clock.turn(3600_000)
+  await settled(clock, records)
+  t.equal(left(), 0)
+  t.equal(environment.table('multipart-due').count(), 0)
+  t.equal(open.listed(0).open, 0)
+})
+
+t.test('the order of what is due is made anew where it does not fit the records', async (t) => {
+  const environment = tablesOf(t)
+  const clock = new DayClock()
+  fill(environment, 20, () => ({ createdMs: clock.now(), state: 'open' }))
+  const first = new MultipartRecords(environment, systemClock)
+  const ids = first.due('open', Infinity, Infinity).map(({ id }) => id)
+  t.equal(ids.length, 20)
+  // An earlier release knows nothing of the order: one record less and another one more.
+  environment.write(() => environment.table('multipart').remove(Buffer.from(ids[0] ?? '')))
+  fill(environment, 1, () => ({ createdMs: 5, state: 'invalid' }))
+  const second = new MultipartRecords(environment, systemClock)
+  t.equal(second.due('open', Infinity, Infinity).length, 19)
+  t.match(second.due('failed', Infinity, 10), [{ createdMs: 5 }])
+  t.equal(second.failed, 1)
+})
+
+t.test('uploads of ten networks in all places do not shut the door', async (t) => {
+  const environment = tablesOf(t)
+  const clock = new DayClock()
+  const folder = t.testdir()
+  const held: string[] = []
+  fill(environment, placesMax, (at) => ({
+    createdMs: clock.now() + at,
+    state: 'open',
+    client: `198.51.${at % 10}.${(at >> 4) & 255}`,
+  }))
+  for (const { id } of new MultipartRecords(environment, systemClock).due('open', Infinity, 30)) {
+    mkdirSync(join(folder, id))
+    writeFileSync(join(folder, id, '0'), 'x')
+    held.push(id)
+  }
+  const { open, records } = sceneOf(t, environment, clock, folder)
+  clock.turn(60_000)
+  for (let at = 0; at < 50; at += 1)
+    t.notMatch(open.begin({ chunkBytes: 5_242_880, client: `203.0.${at}.1` }), { status: Number })
+  t.equal(open.listed(0).open, placesMax)
+  t.equal(
+    held.filter((id) => records.find(id) === undefined).length,
+    0,
+    'who has sent a part keeps it longer',
+  )
+  // One stranger goes on and on: only his own go.
+  const friends = Array.from({ length: 5 }, (_, at) =>
+    open.begin({ chunkBytes: 5_242_880, client: `10.0.${at}.1` }),
+  )
+  for (let at = 0; at < 600; at += 1) open.begin({ chunkBytes: 5_242_880, client: `198.51.3.${at % 256}` })
+  for (const friend of friends) t.ok('id' in friend && open.live(friend.id) !== undefined)
+})
+
+t.test('of what came to nothing the oldest is forgotten first', async (t) => {
+  const environment = tablesOf(t)
+  const clock = new DayClock()
+  fill(environment, 10_150, (at) => ({ createdMs: clock.now() + at, state: 'invalid' }))
+  fill(environment, 5, () => ({ createdMs: clock.now() - 1000, state: 'finalized' }))
+  const { records } = sceneOf(t, environment, clock)
+  await settled(clock, records)
+  t.equal(records.failed, 10_000)
+  t.equal(records.due('finalized', Infinity, 10).length, 5)
+  t.match(records.due('failed', Infinity, 1), [{ createdMs: clock.now() + 150 }])
+})
+
+t.test('files of a dropped upload are gone', async (t) => {
+  const { open, folder } = sceneOf(t, tablesOf(t))
+  const begun = open.begin({ chunkBytes: 5_242_880 })
+  if ('status' in begun) throw new Error('it was not begun')
+  mkdirSync(join(folder, begun.id))
+  writeFileSync(join(folder, begun.id, '0'), 'x')
+  open.drop(begun.id)
+  t.ok(await eventually(() => readdirSync(folder).length === 0))
+})

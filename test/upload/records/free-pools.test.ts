@@ -1,0 +1,37 @@
+/** Free bytes, and who cannot have those of all. */
+import { join } from 'node:path'
+import t from 'tap'
+import { FreePools } from '../../../src/upload/records/free-pools.js'
+import { openUploadTables } from '../../../src/upload/records/uploads.js'
+
+const rules = { itemMaxBytes: 1000, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [] }
+
+t.test('a site of IPv6 has as much as 256 ranges have, however many it has', async (t) => {
+  const environment = openUploadTables(join(t.testdir(), 'uploads'))
+  t.teardown(() => environment.close())
+  const pools = new FreePools(environment, rules)
+  const take = (range: string, at: number): boolean =>
+    pools.take({ wallet: `wallet ${at}`, range }, 1000) !== undefined
+  const taken = Array.from({ length: 300 }, (_, at) => take(`2001:db8:1:${at.toString(16)}::`, at))
+  t.equal(taken.filter(Boolean).length, 256)
+  t.equal(pools.leftOfRange('2001:db8:1:ffff::'), 0)
+  t.equal(take('2001:db8:2::', 301), true, 'another site has its own')
+  t.equal(pools.leftOfRange('2001:db8:2:1::'), 1000)
+  const last = pools.take({ range: '2001:db8:3::' }, 600)
+  t.strictSame(last?.keys, ['r:2001:db8:3::', 's:2001:db8:3::'])
+  if (last !== undefined) pools.giveBack(last)
+  t.equal(pools.leftOfRange('2001:db8:3::'), 1000, 'what is given back is there again')
+  for (let at = 400; at < 800; at += 1) t.equal(take(`198.51.${at >> 8}.${at & 255}`, at), true)
+})
+
+t.test('the list of who has used most names ranges and wallets, and no site twice', async (t) => {
+  const environment = openUploadTables(join(t.testdir(), 'uploads'))
+  t.teardown(() => environment.close())
+  const pools = new FreePools(environment, rules)
+  const taken = pools.take({ wallet: 'a wallet', range: '2001:db8:1:2::' }, 600)
+  if (taken === undefined) throw new Error('600 bytes are free')
+  environment.write(() => pools.keep(taken))
+  const { known, most } = await pools.listed(10)
+  t.equal(known, 2)
+  t.strictSame(most.map(({ name }) => name).sort(), ['2001:db8:1:2::', 'a wallet'])
+})

@@ -1,0 +1,238 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
+import { createLog } from '../../../src/actor/log.js'
+import { parseItemHeader } from '../../../src/format/item.js'
+import { isRefusal } from '../../../src/format/refusal.js'
+import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
+import { Accounts } from '../../../src/payment/books/accounts.js'
+import { Approvals } from '../../../src/payment/books/approvals.js'
+import { LedgerCredits } from '../../../src/payment/books/credits.js'
+import { Wallets } from '../../../src/payment/books/wallets.js'
+import { nativeAddress, normalizedAddress } from '../../../src/proof/address.js'
+import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
+import { DurableLog } from '../../../src/store/segments/durable-log.js'
+import { openIntake } from '../../../src/upload/intake/intake.js'
+import { keptItem } from '../../../src/upload/news/kept-items.js'
+import { FreePools } from '../../../src/upload/records/free-pools.js'
+import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
+import type { Charged } from '../../../src/upload/selling/charging.js'
+import { CreditCharging } from '../../../src/upload/selling/credit-charging.js'
+import { Sales } from '../../../src/upload/selling/sales.js'
+import { eventually } from '../../eventually.js'
+
+const payload = Buffer.from('it costs a winc a byte')
+const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, payload)
+const parsed = parseItemHeader(item)
+if (parsed === 'more' || isRefusal(parsed)) throw new Error('the item of this test is none')
+const header = parsed
+const uploader = { range: undefined, paidBy: [], token: undefined }
+const log = createLog('silent', 'test')
+
+interface Rig {
+  readonly uploads: Uploads
+  readonly logFolder: string
+  /** A process of the upload service, as far as money goes. */
+  start(): { charging: CreditCharging; kill: () => void }
+  /** What the signer may spend. */
+  balance(): Promise<string>
+}
+
+/** A thousand winc, and a winc a byte. */
+async function rig(
+  t: Test,
+  price: (bytes: number) => Promise<bigint> = async (bytes) => BigInt(bytes),
+): Promise<Rig> {
+  const folder = t.testdir()
+  const ledger = new EmbeddedLedger({ path: join(folder, 'ledger'), clock: systemClock })
+  const uploads = new Uploads(openUploadTables(join(folder, 'uploads')))
+  const wallets = new Wallets(ledger)
+  const approvals = new Approvals(ledger, wallets, systemClock.now)
+  const accounts = new Accounts(ledger, wallets, approvals, systemClock.now)
+  const credits = new LedgerCredits({ ledger, wallets, approvals, price })
+  const address = nativeAddress(header.signatureType, header.owner)
+  const facts = { reason: 'payment', reference: 'r', about: {} }
+  await accounts.credit({ id: 'give', address, winc: 1000n, source: 'source:test', ...facts })
+  const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
+  const closing: AbortController[] = []
+  t.teardown(async () => {
+    for (const one of closing) one.abort()
+    await uploads.environment.close()
+    await ledger.close()
+  })
+  return {
+    uploads,
+    logFolder: join(folder, 'log'),
+    start() {
+      const end = new AbortController()
+      closing.push(end)
+      const pools = new FreePools(uploads.environment, rules)
+      const charging = new CreditCharging(pools, credits, uploads.environment, systemClock, end.signal)
+      return { charging, kill: () => end.abort() }
+    },
+    balance: async () => (await accounts.balance(address))?.winc ?? 'none',
+  }
+}
+
+function isCharged(value: object): value is Charged {
+  return 'giveBack' in value
+}
+
+t.test('what was held back for an item that a kill kept out is given back at the next start', async (t) => {
+  const { start, balance, uploads } = await rig(t)
+  const first = start()
+  const charge = await first.charging.charge(header, item.length, uploader)
+  t.ok(isCharged(charge))
+  t.equal(await balance(), String(1000 - item.length))
+  first.kill()
+  const { charging } = start()
+  await eventually(async () => (await balance()) === '1000')
+  await eventually(async () => uploads.environment.table('unsettled').count() === 0)
+  const again = await charging.charge(header, item.length, uploader)
+  t.ok(isCharged(again), 'and it may come again')
+})
+
+t.test('what is accepted is paid for, though a kill kept it out of the tables', async (t) => {
+  const { start, balance, uploads, logFolder } = await rig(t)
+  const first = start()
+  const charge = await first.charging.charge(header, item.length, uploader)
+  if (!isCharged(charge)) throw new Error('it was not charged')
+  const before = await DurableLog.open(logFolder)
+  const meta: LoggedUpload = {
+    id: header.id,
+    headerSize: header.headerSize,
+    owner: normalizedAddress(header.owner),
+    receivedMs: 1,
+    deadlineHeight: 200,
+    winc: charge.winc,
+  }
+  const draft = before.draft()
+  await draft.write(item)
+  const place = await draft.finish(
+    createHash('sha256').update(item).digest(),
+    Buffer.from(JSON.stringify(meta)),
+  )
+  t.notOk(isRefusal(place))
+  first.kill()
+  await before.close()
+  const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
+  const { log: intake } = await openIntake(logFolder, {
+    uploads,
+    log,
+    sales: new Sales(uploads.environment),
+    pools: new FreePools(uploads.environment, rules),
+  })
+  t.teardown(() => intake.close())
+  t.match(uploads.find(header.id), { winc: String(item.length) })
+  start()
+  await eventually(async () => uploads.environment.table('unsettled').count() === 0)
+  t.equal(await balance(), String(1000 - item.length))
+})
+
+t.test('what a kill kept out of the tables is counted as free, and can be announced', async (t) => {
+  const { uploads, logFolder } = await rig(t)
+  const before = await DurableLog.open(logFolder)
+  const wallet = normalizedAddress(header.owner)
+  const meta: LoggedUpload = {
+    id: header.id,
+    headerSize: header.headerSize,
+    owner: wallet,
+    receivedMs: 1,
+    deadlineHeight: 200,
+    winc: '0',
+    free: { keys: [`w:${wallet}`], bytes: item.length },
+    digest: createHash('sha256').update(payload).digest('base64url'),
+  }
+  const draft = before.draft()
+  await draft.write(item)
+  const whole = createHash('sha256').update(item).digest()
+  t.notOk(isRefusal(await draft.finish(whole, Buffer.from(JSON.stringify(meta)))))
+  await before.close()
+  const rules = { itemMaxBytes: 1000, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [] }
+  const pools = new FreePools(uploads.environment, rules)
+  const parts = { uploads, log, pools, sales: new Sales(uploads.environment) }
+  const killed = new Error('killed')
+  const onLost = (): void => {
+    throw killed
+  }
+  await t.rejects(openIntake(logFolder, { ...parts, onLost }), killed)
+  t.equal(uploads.find(header.id), undefined, 'all of it, or nothing')
+  const told: string[] = []
+  const { log: intake, lost } = await openIntake(logFolder, { ...parts, onLost: (ids) => told.push(...ids) })
+  t.strictSame(told, [header.id])
+  t.equal(pools.left(wallet), 1000 - item.length)
+  const [found] = lost
+  t.match(found, { id: header.id, winc: '0' })
+  t.equal((uploads.find(header.id) as { free?: unknown }).free, undefined, 'the log alone says it')
+  const announced = found === undefined ? undefined : keptItem(logFolder, found)
+  t.strictSame([announced?.header.id, announced?.sizeBytes], [header.id, item.length])
+  await intake.close()
+  const again = await openIntake(logFolder, parts)
+  t.teardown(() => again.log.close())
+  t.strictSame(again.lost, [])
+  t.equal(pools.left(wallet), 1000 - item.length, 'once')
+})
+
+t.test('who cannot pay leaves nothing behind', async (t) => {
+  const { start, balance, uploads } = await rig(t)
+  const answer = await start().charging.charge(header, 5000, uploader)
+  t.match(answer, { status: 402 })
+  t.equal(await balance(), '1000')
+  t.equal(uploads.environment.table('unsettled').count(), 0)
+})
+
+t.test('wallets of the list have everything for nothing, others what the rules say', async (t) => {
+  const { uploads } = await rig(t)
+  const [listed, other] = ['L'.repeat(43), 'M'.repeat(43)]
+  for (const itemMaxBytes of [1000, 0]) {
+    const rules = { itemMaxBytes, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [listed] }
+    const pools = new FreePools(uploads.environment, rules)
+    for (const bytes of [1, 10 * 2 ** 30])
+      t.strictSame(pools.take({ wallet: listed, range: '192.0.2.1' }, bytes)?.keys, [], `${bytes} bytes`)
+    t.equal(pools.left(listed), null)
+    t.equal(pools.would({ wallet: other, range: undefined }, 1001), undefined)
+    t.equal(pools.left(other), itemMaxBytes)
+  }
+})
+
+/** Timers of the service alone do not keep a process alive. */
+function stayAlive(t: Test): void {
+  const timer = setInterval(() => undefined, 50)
+  t.teardown(() => clearInterval(timer))
+}
+
+t.test(
+  'credits of an item that was refused because nobody knew its price in time are not held back',
+  async (t) => {
+    stayAlive(t)
+    let tell: (winc: bigint) => void = () => undefined
+    const told = new Promise<bigint>((resolve) => {
+      tell = resolve
+    })
+    const { start, balance, uploads } = await rig(t, () => told)
+    const { charging, kill } = start()
+    const charged = await charging.charge(header, item.length, uploader)
+    t.notOk(isCharged(charged), 'the payment service does not answer')
+    tell(BigInt(item.length))
+    // Word of it goes when the credits are given back.
+    await eventually(() => [...uploads.environment.table('unsettled').from(undefined, 10)].length === 0)
+    t.equal(await balance(), '1000')
+    kill()
+  },
+)
+
+t.test('nor are those of a process that was killed meanwhile', async (t) => {
+  stayAlive(t)
+  const asked: ((winc: bigint) => void)[] = []
+  const { start, balance, uploads } = await rig(t, () => new Promise((resolve) => void asked.push(resolve)))
+  const first = start()
+  void first.charging.charge(header, item.length, uploader)
+  await eventually(() => asked.length > 0)
+  first.kill()
+  const second = start()
+  asked[0]?.(BigInt(item.length))
+  await eventually(() => [...uploads.environment.table('unsettled').from(undefined, 10)].length === 0)
+  t.equal(await balance(), '1000')
+  second.kill()
+})
