@@ -133,6 +133,28 @@ t.test('no files import each other in a circle', async (t) => {
   t.strictSame(circular, [])
 })
 
+t.test('folders of a room have an order', async (t) => {
+  // Files that stand beside the folders are places of their own: a port below them, or what puts them together above them.
+  const placeOf = (path: string) => {
+    const [, room = '', ...inner] = path.split('/')
+    return join(room, inner.length > 1 ? `${inner.slice(0, -1).join('/')}/` : (inner[0] ?? ''))
+  }
+  const arrows = new Map<string, string[]>()
+  for (const source of program.filter(({ path }) => /^src\/\w+\//.test(path))) {
+    const here = placeOf(source.path)
+    const targets = importsOf(source)
+      .filter((target) => target.startsWith('src/') && roomOf(target) === roomOf(source.path))
+      .map(placeOf)
+      .filter((there) => there !== here)
+    arrows.set(here, [...(arrows.get(here) ?? []), ...targets])
+  }
+  t.ok(arrows.get('payment/cards/')?.includes('payment/books/'), 'arrows between folders are seen')
+  t.strictSame(
+    [...arrows.keys()].filter((place) => reachable(place, arrows).has(place)),
+    [],
+  )
+})
+
 t.test('no thread loads at its start what few requests need', async (t) => {
   // Zod takes 6.7 MB of each thread, the curve of Ethereum's keys 2 to 4: loaded with the first question that needs them.
   const atStart = /^(?:import|export) (?!type\b)(?:[^'();]* from )?'([^']+)'/gm
