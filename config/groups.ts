@@ -4,6 +4,7 @@ import type { Setting } from './setting.js'
 /** What each table is about, for people. */
 const titles: Readonly<Record<SettingsTable, string>> = {
   server: 'The program: network, listener, folders, keys, log',
+  tls: 'HTTPS',
   services: 'Services beside the gateway',
   retrieval: 'Sources of content, and the cache',
   absence: 'Ids that nobody knows',

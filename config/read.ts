@@ -19,6 +19,7 @@ import { consolePortOf, server } from './server.js'
 import { servicePortFaults, services } from './services.js'
 import type { Setting } from './setting.js'
 import { swarm } from './swarm.js'
+import { tls, tlsFaults } from './tls.js'
 import { topUpFaults, topUps } from './topups.js'
 import { uploadFaults, uploads } from './uploads.js'
 import { webhooks } from './webhooks.js'
@@ -26,6 +27,7 @@ import { webhooks } from './webhooks.js'
 /** Every table, by the part of the program it belongs to. */
 const tables = {
   server,
+  tls,
   retrieval,
   absence,
   peers,
@@ -106,6 +108,8 @@ const families = new RegExp(
     'ENABLE_BACKGROUND',
     'MAX_VERIFICATION',
     'GRAPHQL',
+    'TLS',
+    'ADMIN_ON',
   ].join('|')})_`,
 )
 
@@ -206,6 +210,7 @@ function contradictions(config: Config): string[] {
     ...(given.network === 'devnet' ? { DEVNET_PORT: given.devnetPort } : {}),
   }
   wrong.push(...servicePortFaults(config.services, given.network, given.port, taken))
+  wrong.push(...tlsFaults(config.tls, taken))
   wrong.push(...topUpFaults(config.topUps))
   wrong.push(...uploadFaults(config.uploads))
   const { subscriptions, registry } = config.swarm

@@ -77,6 +77,9 @@ if (filePlaces !== undefined) addon?.places(filePlaces)
 /** Which way sockets are served here: through the addon, or through its slower twin where the addon was not built. */
 export const servedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'
 
+/** The same of TLS. */
+export const tlsBy: 'addon' | 'twin' = 'twin'
+
 /** Accepted sockets of all servers of this process; `max` 0: as many as the system gives. */
 export interface SocketUsage {
   readonly open: number
@@ -154,6 +157,10 @@ class AddonWire implements Wire {
     this.#addon.sweep(this.#door, nowMs)
   }
 
+  setCertificates(): void {
+    throw new Error('this server speaks plain HTTP')
+  }
+
   shut(): Promise<void> {
     this.#addon.shut(this.#door)
     return turn()
@@ -186,6 +193,7 @@ class AddonWire implements Wire {
 
 /** Listens. Throws where the address cannot be had. `by`: for tests of both ways on one machine. */
 export function openWire(options: WireOptions, hear: Hear, by = servedBy): Wire {
-  if (by === 'twin' || addon === undefined) return openTwinWire(options, hear)
+  if (by === 'twin' || addon === undefined || (options.tls !== undefined && tlsBy === 'twin'))
+    return openTwinWire(options, hear)
   return new AddonWire(addon, options, hear)
 }

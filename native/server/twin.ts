@@ -1,12 +1,14 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { type ConnectionServer, TwinConnection } from './twin-connection.js'
+import { TwinTls } from './twin-tls.js'
 import {
   field,
   type Hear,
   how,
   lineFields,
   message,
+  type Pair,
   readMaxBytes,
   sharedSizes,
   shortMessage,
@@ -35,6 +37,7 @@ export class TwinWire implements Wire, ConnectionServer {
   readonly listening: Promise<void>
   readonly #hear: Hear
   readonly #server: Server
+  readonly #tls: TwinTls | undefined
   readonly #slots: (TwinConnection | undefined)[] = []
   readonly #free: number[] = []
   #freedNext: number[] = []
@@ -52,8 +55,13 @@ export class TwinWire implements Wire, ConnectionServer {
     this.outbox = Buffer.allocUnsafeSlow(outboxBytes)
     this.options = options
     this.#hear = hear
-    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#add(socket))
-    const { host, port } = options
+    const { host, port, tls, connectionsMax } = options
+    const add = (socket: Socket): void => this.#add(socket)
+    const secure = tls && new TwinTls(tls, Math.max(8, connectionsMax >> 2), add)
+    this.#tls = secure
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+      secure === undefined ? add(socket) : secure.take(socket),
+    )
     this.listening = new Promise((resolve, reject) => {
       this.#server.once('error', reject)
       // Node before 23.1 does not know the last word: there only one thread can listen.
@@ -195,6 +203,11 @@ export class TwinWire implements Wire, ConnectionServer {
     return taken
   }
 
+  setCertificates(pairs: readonly Pair[]): void {
+    if (this.#tls === undefined) throw new Error('this server speaks plain HTTP')
+    this.#tls.use(pairs)
+  }
+
   read(slot: number): void {
     this.#slots[slot]?.read()
   }
@@ -223,6 +236,7 @@ export class TwinWire implements Wire, ConnectionServer {
   /** Judges after the sockets were looked at once more: this thread may not have run for a while. */
   sweep(nowMs: number): void {
     this.now = nowMs
+    this.#tls?.sweep(nowMs)
     setImmediate(() => {
       const { connectionsMax, idleMs } = this.options
       const isCrowded = this.#open * 4 > connectionsMax * 3
@@ -249,6 +263,7 @@ export class TwinWire implements Wire, ConnectionServer {
   destroy(): void {
     this.closing = true
     this.#stop()
+    this.#tls?.destroy()
     for (const connection of this.#slots) connection?.remove()
   }
 }

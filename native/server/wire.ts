@@ -46,11 +46,30 @@ export interface Wire {
   /** Closes everything at once; no message comes. Nothing may be called after it. */
   destroy(): void
   /**
+   * New connections get these certificates from now on; those that are open go on. Throws where one cannot be used: the old
+   * ones stay then. Throws where plain HTTP is spoken.
+   */
+  setCertificates(pairs: readonly Pair[]): void
+  /**
    * From now on answers can be put that are repeated without a message, within this many bytes. To be called once. `plain`:
    * header lines that change none of them, each a name in small letters, or `name=value|value`: with another value the request
    * is only given answers that do not look at such lines. Absent: this server repeats nothing.
    */
   repeats?(maxBytes: number, plain: readonly string[]): RepeatTable
+}
+
+/** A certificate as `src/certificates/pair.ts` reads it. */
+export interface Pair {
+  readonly names: readonly string[]
+  readonly cert: string
+  readonly key: string
+}
+
+/** See `TlsOptions` in src/http/listen.ts. */
+export interface WireTls {
+  readonly pairs: readonly Pair[]
+  readonly ticketKeys: SharedArrayBuffer
+  readonly unknownName: 'default' | 'refuse'
 }
 
 export interface WireOptions {
@@ -66,6 +85,8 @@ export interface WireOptions {
   /** After a last answer, for the client to notice: since it last sent something, and ten times as long in all. */
   readonly lingerMs: number
   readonly connectionsMax: number
+  /** Absent: plain HTTP. */
+  readonly tls?: WireTls
 }
 
 /** Called with the count of numbers in the inbox. */
@@ -125,6 +146,27 @@ export const how = {
 /** Bytes of request line and header lines together. */
 export const headMaxBytes = 16 * 1024
 export const linesMax = 100
+
+/** AES-128 first: every processor of today has instructions for it. Only suites with forward secrecy (RFC 9325). */
+export const tlsCiphers = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+].join(':')
+export const tlsGroups = 'X25519:P-256:P-384'
+
+const plainWord = 'this port speaks TLS: the address begins with https://'
+
+/** The answer to a request without TLS where TLS is spoken. */
+export const plainOnTls =
+  'HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n' +
+  `Content-Length: ${plainWord.length}\r\nConnection: close\r\n\r\n${plainWord}`
 
 /** Read from a socket at once. */
 export const readMaxBytes = 64 * 1024

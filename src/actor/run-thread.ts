@@ -13,6 +13,8 @@ export interface OpenThread {
   readonly endsItself?: true
   /** Answers on a line of another thread. Absent: nobody can ask it anything. */
   connect?(port: MessagePort, about: unknown): void
+  /** What the supervisor says to a thread that is up. Absent: it hears nothing. */
+  told?(message: unknown): void
   /** Ends what is under way, and closes everything. */
   close(): Promise<unknown>
 }
@@ -36,6 +38,7 @@ export async function runThread<Given>(
   }
   parent.on('message', (order: ThreadOrder) => {
     if ('stop' in order) void stop()
+    else if ('tell' in order) thread.told?.(order.tell)
     else if (thread.connect === undefined) order.connect.close()
     else thread.connect(order.connect, order.about)
   })

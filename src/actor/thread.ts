@@ -13,6 +13,8 @@ export interface Thread {
   readonly id: number
   /** A new message port to the thread's actor. `about` is sent along with it. */
   connect(about?: unknown): MessagePort
+  /** Says something to the thread (`OpenThread.told`); cloned. */
+  tell(message: unknown): void
   /** Resolves with the exit code once the thread has ended for any reason. */
   readonly gone: Promise<number>
   /** Resolves with what the thread threw and nobody caught, before it is gone; else never. */
@@ -32,6 +34,7 @@ export const terminationMs = 10_000
 /** Messages from the supervisor to a thread, apart from the actor's own ports. */
 export type ThreadOrder =
   | { readonly connect: MessagePort; readonly about?: unknown }
+  | { readonly tell: unknown }
   | { readonly stop: true }
 
 /**
@@ -80,6 +83,9 @@ export async function startThread(
       const { port1, port2 } = new MessageChannel()
       worker.postMessage({ connect: port2, about }, [port2])
       return port1
+    },
+    tell(message) {
+      worker.postMessage({ tell: message })
     },
     async stop(deadlineMs) {
       worker.postMessage({ stop: true })

@@ -27,6 +27,8 @@ export interface Request {
   headersUnder(start: string): readonly (readonly [name: string, value: string])[]
   /** Textual address of the socket's other end, IPv4 in dotted form. */
   readonly remoteAddress: string
+  /** It came over TLS. */
+  readonly secure?: boolean
   /**
    * The whole body, at most `sizeMaxBytes`. Call it before the handler first waits, at most once. Refusals: `too-large`;
    * `late` (the client sent nothing for too long); `malformed` (the client left in the middle). Never rejects.

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { openWire, servedBy } from '../../native/server/server.js'
+import { openWire, servedBy, tlsBy } from '../../native/server/server.js'
 import { field, lineFields, message, requestFlag, shortMessage, type Wire } from '../../native/server/wire.js'
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import { RunningTime } from '../actor/running-time.js'
+import type { CertificatePair } from '../certificates/pair.js'
 import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
 import { FlowShares } from './flow-shares.js'
@@ -12,6 +13,15 @@ import { type ReplyOwner, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
 import { bytesPerSecondMin, SenderPace } from './sender-pace.js'
 import { Stalls } from './stalls.js'
+
+export interface TlsOptions {
+  /** The first one is for names that no other one has. */
+  readonly pairs: readonly CertificatePair[]
+  /** Memory of `TicketKeys`. */
+  readonly ticketKeys: SharedArrayBuffer
+  /** What becomes of a client that asks for a name of none of them. */
+  readonly unknownName: 'default' | 'refuse'
+}
 
 export interface ServeOptions {
   /** Numeric address to listen on. */
@@ -33,6 +43,8 @@ export interface ServeOptions {
   readonly clock?: Clock
   /** Answers that may be repeated without a handler. Absent: none. By the system's clock and the native server only. */
   readonly repeats?: RepeatOptions
+  /** TLS is spoken; absent: plain HTTP. */
+  readonly tls?: TlsOptions
   /** The native server where it was built, else its twin. For tests of both. */
   readonly by?: 'addon' | 'twin'
 }
@@ -46,6 +58,8 @@ export interface Server {
   readonly flows: number
   /** Undefined: it repeats no answers. */
   readonly repeater: Repeater | undefined
+  /** New connections get these from now on; those that are open go on. Of a server that speaks TLS. */
+  setCertificates(pairs: readonly CertificatePair[]): void
   /** Takes no new connection, lets running answers end for up to `graceMs`, then closes what is left. */
   close(graceMs: number): Promise<void>
 }
@@ -55,8 +69,11 @@ export type Handler = (request: Request, reply: Reply) => void
 
 export { boundSockets, type SocketUsage, socketUsage } from '../../native/server/server.js'
 
+const nodeShares = Number.parseFloat(process.versions.node) >= 23.1
 /** Whether several threads may listen on one port: Node itself can since 23.1. */
-export const portsShared = servedBy === 'addon' || Number.parseFloat(process.versions.node) >= 23.1
+export const portsShared = servedBy === 'addon' || nodeShares
+/** The same of TLS. */
+export const tlsPortsShared = tlsBy === 'addon' || nodeShares
 
 /** A request's head must be complete within this time, so that idle senders cannot hold connections. */
 const headMs = 10_000
@@ -105,11 +122,16 @@ class Edge implements ReplyOwner, Front, Server {
     this.#options = options
     this.#clock = options.clock ?? systemClock
     this.#shares = new FlowShares(options.flowsMax)
-    const { host, port, stallMs, connectionsMax = usualConnectionsMax } = options
+    const { host, port, stallMs, connectionsMax = usualConnectionsMax, tls } = options
     const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
     const sweepMs = Math.max(10, Math.min(1000, stallMs / 4))
     this.#running = new RunningTime(this.#clock, 2 * sweepMs)
-    this.wire = openWire({ host, port, ...bounds }, (count) => this.#hear(count), options.by ?? servedBy)
+    const secure = tls === undefined ? {} : { tls }
+    this.wire = openWire(
+      { host, port, ...bounds, ...secure },
+      (count) => this.#hear(count),
+      options.by ?? servedBy,
+    )
     this.repeater = this.#repeating(options)
     this.stalls = new Stalls(stallMs, this.#running)
     this.#readPauses = new ReadPauses(this.wire, this.#clock)
@@ -122,6 +144,14 @@ class Edge implements ReplyOwner, Front, Server {
     if (repeats === undefined || this.#clock !== systemClock) return undefined
     const table = this.wire.repeats?.(repeats.maxBytes, repeats.plain)
     return table === undefined ? undefined : new Repeater(this.wire, table, repeats)
+  }
+
+  get isSecure(): boolean {
+    return this.#options.tls !== undefined
+  }
+
+  setCertificates(pairs: readonly CertificatePair[]): void {
+    this.wire.setCertificates(pairs)
   }
 
   get onThrow(): (error: unknown) => void {

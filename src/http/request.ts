@@ -19,6 +19,8 @@ function hashOf(name: string): number {
 /** What a request needs of the server that made it. */
 export interface Front {
   readonly wire: Wire
+  /** It speaks TLS. */
+  readonly isSecure: boolean
   /** Address of the other end of a connection: asked for once. */
   addressOf(slot: number): string
 }
@@ -106,6 +108,10 @@ export class SocketRequest implements Request {
   #piece(start: number, end: number): string {
     if (this.#text !== undefined) return this.#text.slice(start, end)
     return this.#front.wire.bytes.toString('latin1', this.#base + start, this.#base + end)
+  }
+
+  get secure(): boolean {
+    return this.#front.isSecure
   }
 
   get remoteAddress(): string {

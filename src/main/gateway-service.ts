@@ -19,6 +19,7 @@ import { found, urlOf } from './ports.js'
 import { queryThreads } from './query-threads.js'
 import type { RunningThreads } from './running-threads.js'
 import { catalogThread, moderationThread } from './threads.js'
+import { tlsOf } from './tls-place.js'
 import { hasUploads } from './upload-service.js'
 import { webhookOptions } from './webhooks.js'
 
@@ -66,6 +67,7 @@ export function gatewayServiceOf(
   const queries = queryThreads(config, () => network().nodes, shared, threads)
   const page = consoleOf(config)
   const { host } = networkOf(config)
+  const tls = tlsOf(config, host)
   let port = server.port
   const edges = Array.from({ length: portsShared ? server.edgeThreads : 1 }, (_, index) =>
     threads.replaceable(`edge-${index + 1}`, 'edge', (): EdgeGiven => {
@@ -77,6 +79,7 @@ export function gatewayServiceOf(
         row: index + 1,
         serve: { host, port },
         ...page.place(index),
+        ...tls.place(index),
         nodes: network().nodes,
         startedMs,
         adminKey: adminKey(),
@@ -97,13 +100,14 @@ export function gatewayServiceOf(
         port = free
       }),
       ...page.parts,
+      ...tls.parts,
     ],
     sellers: payments.parts,
     edges,
     watches: [queries.boost],
     url: () => urlOf(host, port),
     port: () => port,
-    urls: () => ({ gateway: urlOf(host, port), ...page.urls() }),
+    urls: () => ({ gateway: urlOf(host, port), ...tls.urls(), ...page.urls() }),
   }
 }
 

@@ -14,8 +14,8 @@ export function found(host: string, port: number, setting: string, tell?: (port:
 }
 
 /** What to open in a browser on this machine. */
-export function urlOf(host: string, port: number): string {
+export function urlOf(host: string, port: number, protocol: 'http' | 'https' = 'http'): string {
   const name =
     host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '[::1]' : host.includes(':') ? `[${host}]` : host
-  return `http://${name}:${port}`
+  return `${protocol}://${name}:${port}`
 }

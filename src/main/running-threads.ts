@@ -14,6 +14,8 @@ class Member implements RunningPart {
 
   constructor(
     public thread: Thread,
+    /** It runs `workers/<file>`. */
+    readonly file: string,
     /** Undefined where the thread must not be replaced. */
     readonly startNext: (() => Promise<Thread>) | undefined,
     private readonly stopMs: number,
@@ -83,6 +85,11 @@ export class RunningThreads {
     return this.#member(name).thread.connect(about)
   }
 
+  /** Says something to all threads of `workers/<file>` that are up. */
+  tell(file: string, message: unknown): void {
+    for (const member of this.#members.values()) if (member.file === file) member.thread.tell(message)
+  }
+
   /** Message ports from an edge thread to the actors that every gateway has. */
   edgePorts(): Omit<EdgePorts, 'queries'> {
     return {
@@ -132,7 +139,13 @@ export class RunningThreads {
     return {
       name,
       start: async () => {
-        const member = new Member(await start(), isReplaceable ? start : undefined, this.stopMs, this.log)
+        const member = new Member(
+          await start(),
+          file,
+          isReplaceable ? start : undefined,
+          this.stopMs,
+          this.log,
+        )
         this.#members.set(name, member)
         return member
       },

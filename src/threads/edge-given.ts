@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Secret } from '../admission/key.js'
 import type { BucketPlace } from '../admission/wiring.js'
-import type { ServeOptions } from '../http/listen.js'
+import type { ServeOptions, TlsOptions } from '../http/listen.js'
 import type { SettingsOf } from './settings.js'
 import type { SharedMemory } from './shared-memory.js'
 
@@ -12,6 +12,8 @@ export interface EdgeGiven {
   /** Row of this thread in the meter table, from 1. */
   readonly row: number
   readonly serve: Pick<ServeOptions, 'host' | 'port'>
+  /** Where this thread serves HTTPS; absent: it does not. `group`: shared memory of answers that came over TLS. */
+  readonly tls?: Pick<ServeOptions, 'host' | 'port'> & TlsOptions & { readonly group: SharedArrayBuffer }
   /** Where this thread serves the console; absent: it does not. */
   readonly console?: Pick<ServeOptions, 'host' | 'port'>
   /** Base URLs of the nodes of the chain. */

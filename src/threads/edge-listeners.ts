@@ -1,10 +1,12 @@
 import type { Log } from '../actor/log.js'
 import type { SampleRings } from '../actor/sample-rings.js'
+import type { CertificatePair } from '../certificates/pair.js'
 import { repeatOptions } from '../gateway/repeating.js'
-import { type Handler, type ServeOptions, serve } from '../http/listen.js'
+import { type Handler, type ServeOptions, type Server, serve } from '../http/listen.js'
 import type { RepeatOptions } from '../http/repeater.js'
 import { type ConsoleDoorParts, consoleDoor } from '../routes/console-door.js'
 import type { Route } from '../serving/route.js'
+import type { EdgeGiven } from './edge-given.js'
 
 export interface EdgeListening extends Pick<ConsoleDoorParts, 'meters' | 'clock'> {
   readonly gateway: { readonly handle: Handler }
@@ -15,6 +17,8 @@ export interface EdgeListening extends Pick<ConsoleDoorParts, 'meters' | 'clock'
   readonly serve: Omit<ServeOptions, 'onThrow' | 'repeats'> & Partial<Pick<ServeOptions, 'onThrow'>>
   /** Answers that the listener repeats by itself; `maxBytes` 0: none. */
   readonly repeated: Pick<RepeatOptions, 'maxBytes' | 'limits' | 'signing' | 'group'>
+  /** HTTPS; absent: it is not served. */
+  readonly tls?: EdgeGiven['tls']
   /** The console; absent: it is not served. */
   readonly operator?: {
     readonly place: Pick<ServeOptions, 'host' | 'port'>
@@ -22,23 +26,31 @@ export interface EdgeListening extends Pick<ConsoleDoorParts, 'meters' | 'clock'
   }
 }
 
+/** What the main thread says to an edge thread that is up. */
+export interface EdgeMessage {
+  /** Certificates for new connections, in place of those before. */
+  readonly certificates: readonly CertificatePair[]
+}
+
 export interface EdgeListeners {
   /** Of the gateway; final when it listens. */
   readonly port: number
   /** Resolves when connections are taken. */
   readonly listening: Promise<unknown>
+  told(message: EdgeMessage): void
   /** Ends running answers within `graceMs`, then closes what is left. */
   close(graceMs: number): Promise<void>
 }
 
 /** The listeners in front of a gateway: the public one, and that of the console. */
 export function edgeListeners(given: EdgeListening): EdgeListeners {
-  const { gateway, log, meters, clock, resources, repeated, operator } = given
+  const { gateway, log, meters, clock, resources, repeated, operator, tls } = given
   const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
   const content: Handler = (request, reply) => gateway.handle(request, reply)
   const options = { onThrow, ...given.serve }
   const { maxBytes, ...shared } = repeated
   const server = serve(content, { ...options, ...repeatOptions(maxBytes, log, resources, shared) })
+  const secure = tls && serveTls(given, options, tls)
   const { clientOf: _, ...plain } = options
   const beside =
     operator &&
@@ -50,12 +62,33 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
     get port() {
       return server.port
     },
-    listening: Promise.all([server.listening, beside?.listening]),
+    listening: Promise.all([server.listening, secure?.listening, beside?.listening]),
+    told: ({ certificates }) => secure?.setCertificates(certificates),
     async close(graceMs) {
-      await Promise.all([server.close(graceMs), beside?.close(graceMs)])
+      await Promise.all([server.close(graceMs), secure?.close(graceMs), beside?.close(graceMs)])
       // Requests that took too long were aborted, and an abort releases everything. What is left is a leak.
-      if (server.flows > 0)
-        log.error({ flows: server.flows }, 'requests were still open when the thread ended')
+      const flows = server.flows + (secure?.flows ?? 0)
+      if (flows > 0) log.error({ flows }, 'requests were still open when the thread ended')
     },
   }
+}
+
+/**
+ * The listener of HTTPS: what it repeats it shares with those of other threads only, since addresses in answers begin with
+ * `https`.
+ */
+function serveTls(
+  { gateway, log, resources, repeated }: EdgeListening,
+  options: ServeOptions,
+  { host, port, group, ...tls }: NonNullable<EdgeGiven['tls']>,
+): Server {
+  const { maxBytes, ...shared } = repeated
+  const repeats = repeatOptions(maxBytes, log, resources, { ...shared, group: new Int32Array(group) })
+  return serve((request, reply) => gateway.handle(request, reply), {
+    ...options,
+    host,
+    port,
+    tls,
+    ...repeats,
+  })
 }

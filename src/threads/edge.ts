@@ -8,7 +8,7 @@ import { paceOf } from './client-options.js'
 import { openEdgeAdmission } from './edge-admission.js'
 import { openEdgeContent } from './edge-content.js'
 import type { EdgeGiven } from './edge-given.js'
-import { type EdgeListeners, edgeListeners } from './edge-listeners.js'
+import { type EdgeListeners, type EdgeMessage, edgeListeners } from './edge-listeners.js'
 import { type EdgeParts, type EdgeRoutes, edgeRoutes } from './edge-routes.js'
 import { edgeTools } from './edge-tools.js'
 import { gatewayOptions } from './gateway-options.js'
@@ -43,6 +43,7 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
     ready: { port: listeners.port },
     log,
     endsItself: true,
+    told: (message) => listeners.told(message as EdgeMessage),
     async close() {
       await listeners.close(settings.server.drainMs)
       gateway.close()
@@ -97,6 +98,7 @@ function listenersOf(parts: EdgeParts, gateway: Gateway, { console }: EdgeRoutes
       signing: signer?.lent,
       group: new Int32Array(memory.generations),
     },
+    ...(given.tls === undefined ? {} : { tls: given.tls }),
     ...(given.console === undefined ? {} : { operator: { place: given.console, routes: console } }),
   })
 }

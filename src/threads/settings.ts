@@ -7,6 +7,7 @@ export type Settings<Section extends keyof Config> = Pick<Config, Section>
 const sections = {
   edge: [
     'server',
+    'tls',
     'answers',
     'bands',
     'chunks',

@@ -1,0 +1,122 @@
+import type { Socket } from 'node:net'
+import { createSecureContext, createServer, type SecureContext, type Server, type TLSSocket } from 'node:tls'
+import { type Pair, plainOnTls, tlsCiphers, tlsGroups, type WireTls } from './wire.js'
+
+/** For a handshake to be complete, from the connection's start. */
+const handshakeMs = 10_000
+/** First byte of a TLS record with a handshake message (RFC 8446 section 5.1). */
+const handshakeRecord = 22
+/** In the memory of ticket keys: bytes in front of them, of each, and how many there are (src/http/ticket-keys.ts). */
+const ticketHead = 16
+const ticketBytes = 80
+const ticketPlaces = 4
+
+/** TLS over `node:tls` in front of the twin: what `tls.cc` does for the addon. */
+export class TwinTls {
+  readonly #server: Server
+  readonly #options: WireTls
+  readonly #max: number
+  #contexts: readonly { readonly names: readonly string[]; readonly context: SecureContext }[] = []
+  /** Since when. */
+  readonly #waiting = new Map<Socket, number>()
+  #now = 0
+  #keyCount = -1
+
+  /** `max`: connections that may wait for their first byte. */
+  constructor(options: WireTls, max: number, add: (socket: Socket) => void) {
+    this.#options = options
+    this.#max = max
+    this.use(options.pairs)
+    this.#server = createServer({
+      ...this.#common(options.pairs[0]),
+      allowHalfOpen: true,
+      ALPNProtocols: ['http/1.1'],
+      handshakeTimeout: handshakeMs,
+      SNICallback: (name, give) => {
+        const context = this.#contextOf(name)
+        if (context === undefined) give(new Error('no certificate has this name'))
+        else give(null, context)
+      },
+    })
+    this.#renewTickets()
+    this.#server.on('secureConnection', (socket: TLSSocket) => add(socket))
+    this.#server.on('tlsClientError', (_, socket) => socket.destroy())
+  }
+
+  #common(pair: Pair | undefined) {
+    return {
+      cert: pair?.cert ?? '',
+      key: pair?.key ?? '',
+      minVersion: 'TLSv1.2',
+      ciphers: tlsCiphers,
+      ecdhCurve: tlsGroups,
+      honorCipherOrder: true,
+    } as const
+  }
+
+  /** Throws where one of them cannot be used: the old ones stay then. */
+  use(pairs: readonly Pair[]): void {
+    const made = pairs.map((pair) => ({
+      names: pair.names,
+      context: createSecureContext(this.#common(pair)),
+    }))
+    if (made.length === 0) throw new Error('TLS needs a certificate')
+    this.#contexts = made
+    this.#server?.setSecureContext(this.#common(pairs[0]))
+  }
+
+  #contextOf(asked: string): SecureContext | undefined {
+    const name = asked.toLowerCase()
+    const wild = `*${name.slice(name.indexOf('.'))}`
+    const found =
+      this.#contexts.find(({ names }) => names.includes(name)) ??
+      this.#contexts.find(({ names }) => name.includes('.') && names.includes(wild))
+    return (found ?? (this.#options.unknownName === 'default' ? this.#contexts[0] : undefined))?.context
+  }
+
+  /** node:tls knows one key of tickets at a time: those made with the one before it are not taken. */
+  #renewTickets(): void {
+    const { ticketKeys } = this.#options
+    const count = Atomics.load(new Int32Array(ticketKeys, 0, 1), 0)
+    if (count === this.#keyCount) return
+    this.#keyCount = count
+    const at = ticketHead + (count % ticketPlaces) * ticketBytes
+    // Its tickets have keys of 16 bytes each.
+    const key = new Uint8Array(ticketKeys, at, 48).slice()
+    this.#server.setTicketKeys(Buffer.from(key))
+  }
+
+  /** A connection of which nothing was read. */
+  take(socket: Socket): void {
+    if (this.#waiting.size >= this.#max) {
+      socket.destroy()
+      return
+    }
+    this.#waiting.set(socket, this.#now)
+    const broken = (): void => void socket.destroy()
+    socket.on('close', () => this.#waiting.delete(socket))
+    socket.on('error', broken)
+    socket.once('data', (first: Buffer) => {
+      if (first[0] !== handshakeRecord) {
+        socket.end(plainOnTls)
+        return
+      }
+      this.#waiting.delete(socket)
+      socket.pause()
+      socket.off('error', broken)
+      socket.unshift(first)
+      this.#renewTickets()
+      this.#server.emit('connection', socket)
+    })
+  }
+
+  /** Closes connections whose first byte does not come, and those that do not leave after their answer. */
+  sweep(now: number): void {
+    this.#now = now
+    for (const [socket, since] of this.#waiting) if (now - since > handshakeMs) socket.destroy()
+  }
+
+  destroy(): void {
+    for (const socket of this.#waiting.keys()) socket.destroy()
+  }
+}
