@@ -56,6 +56,8 @@ export async function paymentRig(
     readonly lostMs?: number
     readonly privateSecret?: string
     readonly monotonic?: () => number
+    /** What the network asks for 10 GiB, in winston. */
+    readonly networkPrice?: () => bigint
     /** Records of settlements are in the folder of the test, unless another is named. */
     readonly x402?: Omit<X402Options, 'recordsPath'> & { readonly recordsPath?: string }
   } = {},
@@ -78,7 +80,7 @@ export async function paymentRig(
     clock,
     log,
     readers: given.readers ?? [],
-    networkPrice: async () => 2n ** 30n,
+    networkPrice: async () => given.networkPrice?.() ?? 2n ** 30n,
     cards: given.cards?.(ledger) ?? new LocalCards(ledger, () => url, clock.now),
     ...(given.names === undefined ? {} : { names: given.names }),
     ...(given.mailer === undefined ? {} : { mailer: given.mailer }),

@@ -349,7 +349,7 @@ function covers(held: Reservation, bytes: number, winc: bigint): boolean {
   return !isBeyond(held.bytes, bytes) || BigInt(totalOf(held)) >= winc
 }
 
-function lesser(one: bigint, other: bigint): bigint {
+export function lesser(one: bigint, other: bigint): bigint {
   if (one < other) return one
   return other
 }

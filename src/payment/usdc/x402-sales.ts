@@ -11,7 +11,7 @@ import { isDenial, type SettledPayment } from '../../admission/protocol.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/port.js'
 import type { Transfer } from '../../ledger/transfer.js'
-import { paidPrefix } from '../books/credits.js'
+import { lesser, paidPrefix } from '../books/credits.js'
 import type { PaidItems } from '../books/paid-items.js'
 import {
   isDenied,
@@ -25,6 +25,7 @@ import {
 } from '../port.js'
 import type { Prices } from '../prices/prices.js'
 import type { Quotes } from '../prices/quotes.js'
+import { OfferedPrices } from './offered-prices.js'
 import type { OwnedPayments } from './owned-payments.js'
 import { usdcSource, usdcTransferId } from './usdc-transfers.js'
 import { answerOfDenial, type X402Desk } from './x402-desk.js'
@@ -40,20 +41,24 @@ export interface X402SalesParts {
 
 /** Who is credited, in the records of the cashier. */
 const salePrefix = 'item:'
-const offersMax = 10_000
 const mebibyte = 2 ** 20
 
 const used = { error: 'payment_already_used', message: 'this payment has paid for something else' }
 
 /** Sells single items for USDC. What is paid is in the ledger, held back for its item, from the moment in which it is settled. */
 export class X402Sales implements UsdcPort {
-  /** Prices change while a client signs what it was offered: by bytes, the least that was asked and until when it is good. */
-  readonly #offered = new Map<number, { readonly units: bigint; readonly untilMs: number }>()
+  /** Prices change while a client signs what it was offered: by bytes. */
+  readonly #offered: OfferedPrices
+  /** And while the body comes that a payment was looked at for: by payment and bytes. */
+  readonly #looked: OfferedPrices
 
   constructor(
     private readonly parts: X402SalesParts,
     private readonly desk: X402Desk,
-  ) {}
+  ) {
+    this.#offered = new OfferedPrices(parts.clock.monotonic)
+    this.#looked = new OfferedPrices(parts.clock.monotonic)
+  }
 
   /** True where a settled payment is for an item. */
   static isSale(client: string): boolean {
@@ -68,7 +73,7 @@ export class X402Sales implements UsdcPort {
   async offer({ fault, ...wanted }: Parameters<UsdcPort['offer']>[0]): Promise<UsdcAnswer | Refusal> {
     const units = await this.desk.unitsOf(wanted.bytes)
     if (isRefusal(units)) return units
-    this.#remember(wanted.bytes, units)
+    this.#offered.tell(String(wanted.bytes), units, goodMs(wanted.bytes))
     return answerOfDenial(this.desk.x402.offer(quoteOf(wanted, units), fault))
   }
 
@@ -78,8 +83,10 @@ export class X402Sales implements UsdcPort {
     if (isRefusal(quote)) return quote
     const outcome = await this.desk.x402.settle(read, quote, whoOf(order), true)
     if (outcome !== 'good') return isDenial(outcome) ? answerOfDenial(outcome) : { good: true }
-    // It is paid when the body is here: up to that moment the price is good.
-    this.#remember(order.bytes, quote.units)
+    // It is paid when the body is here. Looked at again, the price is good no longer than it was: only its first look counts.
+    const key = lookedKey(order, read)
+    if (key !== undefined && this.#looked.least(key) === undefined)
+      this.#looked.tell(key, quote.units, goodMs(order.bytes))
     return { good: true }
   }
 
@@ -149,27 +156,14 @@ export class X402Sales implements UsdcPort {
     })
   }
 
-  #remember(bytes: number, units: bigint): void {
-    const now = this.parts.clock.monotonic()
-    const before = this.#offered.get(bytes)
-    const isLess = before !== undefined && before.untilMs > now && before.units < units
-    this.#offered.delete(bytes)
-    // The youngest last.
-    this.#offered.set(bytes, {
-      units: isLess ? before.units : units,
-      untilMs: now + 1000 * (timeoutOf(bytes) + 60),
-    })
-    const [oldest] = this.#offered.keys()
-    if (this.#offered.size > offersMax && oldest !== undefined) this.#offered.delete(oldest)
-  }
-
   /** What a payment must be: what is asked now or was a moment ago, or more where its payer gives more. */
   async #quote(order: UsdcOrder, read: ReadPayment): Promise<Quote | Refusal> {
     const asked = await this.desk.unitsOf(order.bytes)
     if (isRefusal(asked)) return asked
-    const before = this.#offered.get(order.bytes)
-    const isGood = before !== undefined && before.untilMs > this.parts.clock.monotonic()
-    const least = isGood && before.units < asked ? before.units : asked
+    const key = lookedKey(order, read)
+    const looked = key === undefined ? undefined : this.#looked.least(key)
+    const told = this.#offered.least(String(order.bytes)) ?? asked
+    const least = lesser(lesser(asked, told), looked ?? asked)
     const given = isUnreadable(read) ? asked : BigInt(read.authorization.value)
     return quoteOf(order, given >= least && given <= this.desk.most ? given : asked)
   }
@@ -211,6 +205,16 @@ export class X402Sales implements UsdcPort {
 function timeoutOf(bytes: number): number {
   if (bytes > 100 * mebibyte) return 3600
   return bytes > 10 * mebibyte ? 1800 : 300
+}
+
+/** So long a price of so many bytes is good after it was told. */
+function goodMs(bytes: number): number {
+  return 1000 * (timeoutOf(bytes) + 60)
+}
+
+/** What a payment was looked at for; undefined: it cannot be read. */
+function lookedKey({ bytes }: UsdcOrder, read: ReadPayment): string | undefined {
+  return isUnreadable(read) ? undefined : `${paymentName(read)} ${bytes}`
 }
 
 function wantedOf({ bytes, resource, mimeType }: UsdcWanted): UsdcWanted {

@@ -11,11 +11,15 @@ export interface UsdcScene {
 }
 
 /** Its clock tells the time of this machine, because payments are good for a time. */
-export async function usdcScene(t: Test): Promise<UsdcScene> {
+export async function usdcScene(
+  t: Test,
+  given: Pick<Parameters<typeof paymentRig>[1] & object, 'monotonic' | 'networkPrice'> = {},
+): Promise<UsdcScene> {
   const facilitator = await scriptedFacilitator(t)
   const payer = newAccount()
   facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
   const rig = await paymentRig(t, {
+    ...given,
     x402: {
       network: 'base-sepolia',
       wallet: payee.toLowerCase(),

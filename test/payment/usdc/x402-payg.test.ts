@@ -10,8 +10,8 @@ import { usdcScene } from './usdc-scene.js'
 const wallet = `${'W'.repeat(42)}A`
 const path = `/v1/x402/payment/arweave/${wallet}`
 
-async function scene(t: Test) {
-  const { facilitator, rig, payer } = await usdcScene(t)
+async function scene(t: Test, given: Parameters<typeof usdcScene>[1] = {}) {
+  const { facilitator, rig, payer } = await usdcScene(t, given)
   /** The value of a header with a payment. */
   const paying = async (version: 1 | 2, value: string): Promise<string> =>
     Object.values(await payment(payer, version, { to: payee, value }))[0] ?? ''
@@ -121,6 +121,42 @@ t.test('a payment for an item pays for the size that it was made for, and for no
   t.match([held.status, held.text], [200, paid.json.wincReserved])
   t.equal(await balance(rig), before - BigInt(cost.winc), 'no credits are taken for it')
   t.strictSame((await rig.ledger.check()).faults, [])
+})
+
+t.test('who asks again and again does not keep a price of long ago', async (t) => {
+  let [nowMs, winston] = [1e6, 2n ** 50n]
+  const turned = { monotonic: () => nowMs, networkPrice: () => winston }
+  const { facilitator, rig, paying } = await scene(t, turned)
+  const service = { authorization: `Bearer ${await makeServiceToken(secret, Date.now())}` }
+  const byteCount = 1_000_000
+  const look = async (value: string) => {
+    const given = { header: await paying(1, value), version: 1, bytes: byteCount, resource: rig.url }
+    return ask(
+      rig,
+      { usdc: 'look', given: { ...given, itemId: 'item', mimeType: '', asker: '' } },
+      ordersPath,
+      service,
+    )
+  }
+  const old = await priceOf(rig, byteCount)
+  winston *= 4n
+  for (let times = 0; times < 20; times += 1) {
+    nowMs += 120_000
+    await priceOf(rig, byteCount)
+    await look(old)
+  }
+  t.ok(BigInt(await priceOf(rig, byteCount)) > 2n * BigInt(old))
+  const order = async (value: string) => ({
+    paymentHeader: await paying(1, value),
+    byteCount,
+    dataItemId: value,
+  })
+  t.equal((await ask(rig, await order(old))).status, 402)
+  t.equal(facilitator.count('settle'), 0)
+  winston *= 2n
+  let [asked, before] = [await priceOf(rig, byteCount), '']
+  for (before = asked; asked === before; asked = await priceOf(rig, byteCount)) nowMs += 200_000
+  t.equal((await ask(rig, await order(before))).status, 200, 'a price of a moment ago is good')
 })
 
 t.test('what is no order is refused, and nothing moves', async (t) => {
