@@ -1,5 +1,5 @@
 import { type Config, readConfig } from '../config/read.js'
-import { sharedMemory } from '../src/main/shared-memory.js'
+import { sharedMemory } from '../src/main/allocate-memory.js'
 import type { SharedMemory } from '../src/threads/shared-memory.js'
 
 /** Settings and shared memory as the program makes them, for threads that a test starts itself; data lies below `path`. */

@@ -1,6 +1,6 @@
 /** The house rules that no compiler checks: arrows between rooms, sizes, and the one place for each dangerous thing. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { basename, dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
@@ -79,7 +79,7 @@ t.test('every arrow between rooms points the same way', async (t) => {
       const there = roomOf(target)
       if (rooms.indexOf(there) > rooms.indexOf(here)) wrong.push(`${source.path} -> ${target} points back`)
       // A port is what messages say: it is for all.
-      const isPort = target.endsWith('/port.ts')
+      const isPort = target.endsWith('-port.ts')
       if (closed.has(there) && !isPort && there !== here && !wiring.has(here))
         wrong.push(`${source.path} enters ${there}`)
     }
@@ -93,7 +93,7 @@ t.test('services stand on serving/, and not on each other', async (t) => {
     const here = roomOf(source.path)
     if (!source.path.startsWith('src/') || !services.includes(here)) return []
     return importsOf(source)
-      .filter((target) => target.startsWith('src/') && !target.endsWith('/port.ts'))
+      .filter((target) => target.startsWith('src/') && !target.endsWith('-port.ts'))
       .filter((target) => services.includes(roomOf(target)) && roomOf(target) !== here)
       .map((target) => `${source.path} -> ${target}`)
   })
@@ -166,7 +166,7 @@ t.test('no thread loads at its start what few requests need', async (t) => {
       ),
     ]),
   )
-  t.ok(imports.get('src/routes/admin/service-shapes.ts')?.includes('zod'), 'imports of packages are seen')
+  t.ok(imports.get('src/routes/admin/correction-shape.ts')?.includes('zod'), 'imports of packages are seen')
   const threads = [...imports.keys()].filter((path) => path.startsWith('workers/'))
   t.ok(threads.length > 10)
   t.strictSame(
@@ -192,6 +192,19 @@ t.test('an exported name means one thing', async (t) => {
   const ambiguous = [...owners].filter(([, paths]) => paths.length > 1)
   t.strictSame(
     ambiguous.map(([name, paths]) => `${name}: ${paths}`),
+    [],
+  )
+})
+
+t.test('a file says what it holds without its folder', async (t) => {
+  // The client is left out: it is a program of its own, and its folders are entries of the package, each with an index.
+  const owners = new Map<string, string[]>()
+  for (const { path } of program.filter(({ path }) => /^src\/(?!client\/)/.test(path))) {
+    const name = basename(path)
+    owners.set(name, [...(owners.get(name) ?? []), path])
+  }
+  t.strictSame(
+    [...owners.values()].filter((paths) => paths.length > 1),
     [],
   )
 })

@@ -4,7 +4,7 @@ import { Pool } from 'undici'
 import { systemClock } from '../../src/actor/clock.js'
 import { encodeItemHeader, parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { ItemVerifier } from '../../src/proof/item.js'
+import { ItemVerifier } from '../../src/proof/item-verifier.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import type { Taker } from './intake-servers.js'
 

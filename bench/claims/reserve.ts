@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { MessageChannel } from 'node:worker_threads'
-import { addressOf, answer } from '../../src/actor/address.js'
 import { systemClock } from '../../src/actor/clock.js'
+import { addressOf, answer } from '../../src/actor/mailbox-address.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { type ItemHeader, parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
@@ -11,14 +11,14 @@ import type { MoveOrder } from '../../src/ledger/transfer.js'
 import { Approvals } from '../../src/payment/books/approvals.js'
 import { LedgerCredits } from '../../src/payment/books/credits.js'
 import { accountOf, Wallets } from '../../src/payment/books/wallets.js'
+import type { CreditsPort } from '../../src/payment/credits-port.js'
 import {
   type CreditsReply,
   type CreditsRequest,
   creditsAnswering,
   embeddedCredits,
-} from '../../src/payment/links/protocol.js'
-import type { CreditsPort } from '../../src/payment/port.js'
-import { nativeAddress } from '../../src/proof/address.js'
+} from '../../src/payment/links/credits-messages.js'
+import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { openEnvironment } from '../../src/store/lmdb.js'
 import { FreePools } from '../../src/upload/records/free-pools.js'

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 
 import { systemClock } from '../../src/actor/clock.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
-import { meterTable } from '../../src/actor/meters.js'
+import { meterTable } from '../../src/actor/meter-table.js'
 import { connectionDefaults } from '../../src/torrent/peer-connection.js'
-import { readTorrent } from '../../src/torrent/read.js'
 import { Seeder } from '../../src/torrent/seeder.js'
+import { readTorrent } from '../../src/torrent/torrent-reader.js'
 
 const [file = '', folder = ''] = process.argv.slice(2)
 const torrent = readTorrent(readFileSync(file))

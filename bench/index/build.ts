@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../src/actor/clock.js'
+import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import { Generations } from '../../src/catalog/generations.js'
-import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import { Chain, type ChainBlock, messagesOf } from './chain.js'
 import { openSqlite, SqliteBuilder } from './sqlite.js'
 

@@ -1,5 +1,5 @@
 // Takes tokens for repeated answers out of the buckets that all threads share: the same memory, the same locks and the same numbers as
-// src/admission/table.ts. Only what is plain is decided here: JavaScript decides where regular tokens do not suffice, or a bucket has no
+// src/admission/bucket-table.ts. Only what is plain is decided here: JavaScript decides where regular tokens do not suffice, or a bucket has no
 // place in the table yet. test/admission/native-buckets.test.ts compares both.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace server {
 
-// Where a bucket lies, as `Key` in src/admission/key.ts.
+// Where a bucket lies, as `Key` in src/admission/bucket-key.ts.
 struct BucketKey {
   int32_t words[4];
   uint32_t hash;
@@ -24,7 +24,7 @@ struct BucketKey {
 // One token for each KiB begun, one at least.
 inline uint64_t tokensOf(uint64_t bytes) { return bytes <= 1024 ? 1 : (bytes + 1023) / 1024; }
 
-// One kind of buckets. The memory is made and described by src/admission/table.ts.
+// One kind of buckets. The memory is made and described by src/admission/bucket-table.ts.
 class Buckets {
  public:
   static constexpr size_t kBlocksMax = size_t{1} << 26;
@@ -63,7 +63,7 @@ class Buckets {
   }
 
  private:
-  // As in table.ts: words of the header, of which the first has the ticks; slots of a block; a slot's numbers: its key takes two.
+  // As in bucket-table.ts: words of the header, of which the first has the ticks; slots of a block; a slot's numbers: its key takes two.
   static constexpr size_t kHeaderWords = 16, kTicks = 0, kBlockSlots = 32, kSlotNumbers = 4, kSpent = 2, kState = 3;
   // A token in the table's unit, which is also the number of ticks a second.
   static constexpr double kGrains = 10;

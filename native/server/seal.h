@@ -75,7 +75,7 @@ inline bool take(const SealPlaces& places, char* lines, Seal* to) {
   return true;
 }
 
-// Finds them in lines as this program writes them (src/attest/signature.ts), each with CRLF in front. False: there is no such signature.
+// Finds them in lines as this program writes them (src/attest/answer-signature.ts), each with CRLF in front. False: there is no such signature.
 inline bool findSeal(const char* lines, size_t length, SealPlaces* to) {
   constexpr std::string_view input = "\r\nSignature-Input: sig1=(", second = ");created=", signature = "\r\nSignature: sig1=:";
   std::string_view all(lines, length);

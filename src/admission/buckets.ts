@@ -1,9 +1,9 @@
 import type { Request } from '../http/exchange.js'
 import type { RepeatLimits } from '../http/repeater.js'
+import type { Credits, Grant } from './admission-port.js'
+import type { Balance } from './bucket-table.js'
 import type { Client } from './clients.js'
-import type { Credits, Grant } from './protocol.js'
 import type { SettlementClaims } from './settlement-claims.js'
-import type { Balance } from './table.js'
 
 /** What names a resource's bucket: host, method and path, for example of a request. */
 export type Named = Pick<Request, 'method' | 'path' | 'header'>

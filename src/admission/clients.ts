@@ -1,7 +1,7 @@
 import { formatIp, type IpRange, isInRange, maskIp, parseIp, parseIpRange } from '../format/ip.js'
 import type { Request } from '../http/exchange.js'
 import type { RepeatLimits } from '../http/repeater.js'
-import { Key, type Secret } from './key.js'
+import { Key, type Secret } from './bucket-key.js'
 
 export interface ClientOptions {
   /** Addresses and ranges of proxies whose headers about the client are believed; empty: none. */

@@ -2,7 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Outage } from '../actor/outage.js'
 import { type Authorizing, JsonPeer, type Read, type Unread } from './json-peer.js'
-import { publicReason } from './settlement-protocol.js'
+import { publicReason } from './settlement-messages.js'
 import type { Usdc } from './usdc.js'
 
 export interface FacilitatorOptions {

@@ -2,8 +2,6 @@ import type { Meter, Meters } from '../actor/meter.js'
 import type { Request } from '../http/exchange.js'
 import type { AnswerPrice, RepeatLimits } from '../http/repeater.js'
 import type { AddressThrottle } from './address-throttle.js'
-import { type BucketKind, type Buckets, type Shortage, type Taking, Ticket, tokensOf } from './buckets.js'
-import type { Client, Clients } from './clients.js'
 import {
   type Admission,
   type Charge,
@@ -13,7 +11,9 @@ import {
   type Grant,
   isDenial,
   type Payments,
-} from './protocol.js'
+} from './admission-port.js'
+import { type BucketKind, type Buckets, type Shortage, type Taking, Ticket, tokensOf } from './buckets.js'
+import type { Client, Clients } from './clients.js'
 
 export interface GateParts {
   readonly clients: Clients

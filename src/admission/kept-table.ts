@@ -1,4 +1,4 @@
-import type { Key } from './key.js'
+import type { Key } from './bucket-key.js'
 import {
   BucketTable,
   blockSlots,
@@ -9,7 +9,7 @@ import {
   spentAt,
   stateAt,
   ticksWord,
-} from './table.js'
+} from './bucket-table.js'
 
 /** One slot as the keeper and lists see it. */
 export interface Slot {

@@ -3,7 +3,7 @@ import type { Full } from '../actor/fair-line.js'
 import { FairSlots, type Release } from '../actor/fair-slots.js'
 import { plainSignatureBytes } from './authorization.js'
 import { LeakingCounts } from './leaking-counts.js'
-import type { LaneOptions, PaymentOrder } from './settlement-protocol.js'
+import type { LaneOptions, PaymentOrder } from './settlement-messages.js'
 
 /** Failed payments that a client may bring in a burst; the count shrinks by one a second. Usual clients have few. */
 const faultsMax = 20

@@ -4,8 +4,8 @@ import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 import type { Request } from '../http/exchange.js'
 import { iconAddress, inHtml, sizeInWords } from '../http/page.js'
 import { palette } from '../http/palette.js'
-import type { Offers, Quote } from './offer.js'
-import { inUsdc } from './price.js'
+import type { Offers, Quote } from './payment-offer.js'
+import { inUsdc } from './token-price.js'
 import type { Usdc } from './usdc.js'
 
 export interface PaywallOptions {

@@ -1,5 +1,5 @@
+import { Key, type Secret } from './bucket-key.js'
 import { hostOf, type Named, pathOf } from './buckets.js'
-import { Key, type Secret } from './key.js'
 
 /** Keys remembered for a host and a method, twice: about 400 bytes each at most. */
 const keysMax = 2048

@@ -1,4 +1,4 @@
-import type { PaymentOrder } from './settlement-protocol.js'
+import type { PaymentOrder } from './settlement-messages.js'
 
 /** What is known of a payment among the gateways that fill the same buckets. */
 export type ClaimState =

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Environment, openEnvironment, present, type Table } from '../store/lmdb.js'
-import type { PaymentOrder } from './settlement-protocol.js'
+import type { PaymentOrder } from './settlement-messages.js'
 
 /** What is known of one payment. Written before its settlement is asked for. */
 export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature' | 'asker'> {

@@ -1,5 +1,5 @@
 import type { PaymentRecord } from './settlement-ledger.js'
-import type { CashierReply, PaymentOrder } from './settlement-protocol.js'
+import type { CashierReply, PaymentOrder } from './settlement-messages.js'
 
 /** Facilitators' reasons for a used nonce: used by us before a crash, or by somebody who submitted the payment first. */
 export const usedReasons = new Set(['invalid_exact_evm_nonce_already_used', 'invalid_transaction_state'])

@@ -4,11 +4,11 @@ import { Outage } from '../actor/outage.js'
 import { isRefusal } from '../format/refusal.js'
 import { tryWrite, whileDiskTakes } from '../store/disk-error.js'
 import { writePatiently } from '../store/patient-write.js'
+import type { SettledCredits } from './admission-port.js'
 import type { Witness } from './chain-witness.js'
 import type { Facilitator, Settled } from './facilitator.js'
 import { isOfContract, Lanes } from './lanes.js'
 import type { Ownership, PaymentOwners } from './payment-owners.js'
-import type { SettledCredits } from './protocol.js'
 import type { SettlementClaims } from './settlement-claims.js'
 import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
 import type {
@@ -17,7 +17,7 @@ import type {
   CashierRequest,
   Kinds,
   PaymentOrder,
-} from './settlement-protocol.js'
+} from './settlement-messages.js'
 import { isSame, refusedReply, settledReply, spent, unsigned, usedReasons } from './settlement-replies.js'
 import { SharedSettlement } from './shared-settlement.js'
 import { Signers } from './signers.js'

@@ -3,7 +3,7 @@ import type { Log } from '../actor/log.js'
 import { BucketsUnreachable } from './buckets.js'
 import type { Witness } from './chain-witness.js'
 import type { ClaimState, SettlementClaims } from './settlement-claims.js'
-import type { PaymentOrder } from './settlement-protocol.js'
+import type { PaymentOrder } from './settlement-messages.js'
 
 export interface SharedSettlementParts {
   /** Absent: nobody else fills these buckets. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import { signerOf } from './authorization.js'
 import { LeakingCounts } from './leaking-counts.js'
-import type { PaymentOrder } from './settlement-protocol.js'
+import type { PaymentOrder } from './settlement-messages.js'
 
 /**
  * Recovering a signer takes 1 to 3 ms: more a second are refused, so that invalid signatures cannot use up the

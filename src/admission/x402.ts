@@ -1,15 +1,15 @@
-import type { Address } from '../actor/address.js'
 import type { Clock } from '../actor/clock.js'
+import type { Address } from '../actor/mailbox-address.js'
 import type { Meter, Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
 import { codeOfStatus } from '../http/error-codes.js'
 import type { Request } from '../http/exchange.js'
+import { type Charge, type Denial, type Paid, type Payments, receiptLine } from './admission-port.js'
 import { authorizationDigest } from './authorization.js'
-import { inBase64, type Offers, type Quote } from './offer.js'
+import { inBase64, type Offers, type Quote } from './payment-offer.js'
 import type { Paywall } from './paywall.js'
 import { isUnreadable, type Presented, paymentOf, type ReadPayment } from './presented.js'
-import { type Charge, type Denial, type Paid, type Payments, receiptLine } from './protocol.js'
-import type { CashierReply, CashierRequest, PaymentOrder } from './settlement-protocol.js'
+import type { CashierReply, CashierRequest, PaymentOrder } from './settlement-messages.js'
 
 export interface X402Parts {
   readonly offers: Offers

@@ -5,8 +5,8 @@ import { claim } from '../actor/claim.js'
 import { isEntryName } from '../format/entry-name.js'
 import { isMissing } from '../store/blobs.js'
 import { synced } from '../store/synced.js'
-import { isIndexName } from './names.js'
-import type { ShelfName, StoredBand } from './protocol.js'
+import { isIndexName } from './index-names.js'
+import type { ShelfName, StoredBand } from './publication.js'
 
 /** Folder of a band below `root` (`DATA_PATH/bands`). Throws a RangeError on names that are no path segments. */
 export function bandFolder(root: string, shelf: ShelfName, index: string, id: string): string {

@@ -5,8 +5,8 @@ import { decodeBase58 } from '../format/base58.js'
 import { canonicalJson } from '../format/canonical-json.js'
 import { isEntryName } from '../format/entry-name.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { isIndexName } from './names.js'
-import { ownDomain, type PublicationDocument, publicationMaxBytes } from './protocol.js'
+import { isIndexName } from './index-names.js'
+import { ownDomain, type PublicationDocument, publicationMaxBytes } from './publication.js'
 
 const indexesMax = 64
 const bandsMax = 1024

@@ -1,5 +1,5 @@
 import { magnetWith } from '../torrent/named-tracker.js'
-import type { PublicationDocument, PublishedIndex } from './protocol.js'
+import type { PublicationDocument, PublishedIndex } from './publication.js'
 
 /** Minutes after which a reader may look again. */
 const ttlMinutes = 30

@@ -2,7 +2,7 @@ import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMissing } from '../store/blobs.js'
 import type { SeededTorrent } from '../torrent/swarm.js'
-import type { StoredBand } from './protocol.js'
+import type { StoredBand } from './publication.js'
 import type { Fetched } from './subscription.js'
 import { bandKey, type Listing } from './wanted-bands.js'
 

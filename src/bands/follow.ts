@@ -4,7 +4,7 @@ import { expected } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { readBodyUpTo } from '../torrent/announce.js'
 import { type Expected, type ReadPublication, verifyPublication } from './document.js'
-import { publicationMaxBytes } from './protocol.js'
+import { publicationMaxBytes } from './publication.js'
 import type { PublisherKeys } from './publisher-keys.js'
 import { type Subscription, type SubscriptionState, subscriptionKey } from './subscription.js'
 

@@ -7,7 +7,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { bytesPerSecondMin, paced } from '../http/sender-pace.js'
 import { isMissing } from '../store/blobs.js'
 import type { HttpOptions } from './follow.js'
-import type { BandFile } from './protocol.js'
+import type { BandFile } from './publication.js'
 
 async function sizeOf(path: string): Promise<number> {
   try {

@@ -5,7 +5,7 @@ import { isRefusal, type Refusal } from '../format/refusal.js'
 import { gridBlocks, type L1Band, l1Ranges, readL1Band } from '../parquet/l1-band.js'
 import { buildL1 } from '../parquet/l1-build.js'
 import type { BandStore } from './band-store.js'
-import { l1Kind, type StoredBand } from './protocol.js'
+import { l1Kind, type StoredBand } from './publication.js'
 
 export interface L1Schedule {
   /** Name of the publisher, from which a part of the bands' ids is derived. */

@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { l1Files, readL1Band } from '../parquet/l1-band.js'
 import { checkL1 } from '../parquet/l1-check.js'
-import { type BandAccount, type BandKind, l1Kind } from './protocol.js'
+import { type BandAccount, type BandKind, l1Kind } from './publication.js'
 
 /** Parquet bands as the publisher and the subscriber ask about them. */
 export const l1Bands: BandKind = {

@@ -5,7 +5,7 @@ import { diskOutage, isDiskError } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
 import { isExpired } from './document.js'
 import { type FollowParts, follow } from './follow.js'
-import type { Band } from './protocol.js'
+import type { Band } from './publication.js'
 import { type Subscription, subscriptionKey } from './subscription.js'
 import type { Listing } from './wanted-bands.js'
 

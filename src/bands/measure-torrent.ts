@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hashBandFile } from '../torrent/hash.js'
 import { type HashedFile, hybridTorrent, magnetOf, type Torrent, torrentBytes } from '../torrent/torrent.js'
-import type { BandFile, BandTorrent, Measure } from './protocol.js'
+import type { BandFile, BandTorrent, Measure } from './publication.js'
 import { replaceFile } from './replace-file.js'
 
 /** Where a torrent's file is served, and in which it lies below `DATA_PATH/bands/torrents`. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { BandFile, Measure } from './protocol.js'
+import type { BandFile, Measure } from './publication.js'
 
 const pieceBytes = 1024 * 1024
 

@@ -2,8 +2,8 @@ import { mkdir, readFile, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import * as z from 'zod'
 import { isMissing } from '../store/blobs.js'
-import type { FileStamp, StoredOffer } from './offer.js'
-import type { Measure, Measured, StoredBand } from './protocol.js'
+import type { FileStamp, StoredOffer } from './band-offer.js'
+import type { Measure, Measured, StoredBand } from './publication.js'
 import { replaceFile } from './replace-file.js'
 
 const shape = z.object({

@@ -8,11 +8,11 @@ import { canonicalJson } from '../format/canonical-json.js'
 import { isRefusal } from '../format/refusal.js'
 import { isMissing } from '../store/blobs.js'
 import { magnetWith } from '../torrent/named-tracker.js'
+import { indexOffer, type Offer, offerName, readStoredOffer, type StoredOffer } from './band-offer.js'
 import type { BandStore } from './band-store.js'
 import { bandBlobPath } from './blob-path.js'
 import { signPublication } from './document.js'
 import { Measurements } from './measurements.js'
-import { indexOffer, type Offer, offerName, readStoredOffer, type StoredOffer } from './offer.js'
 import type {
   Band,
   BandKind,
@@ -21,7 +21,7 @@ import type {
   OfferedBand,
   PublishedIndex,
   StoredBand,
-} from './protocol.js'
+} from './publication.js'
 import { replaceFile } from './replace-file.js'
 
 export interface PublishOptions {

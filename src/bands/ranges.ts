@@ -3,8 +3,8 @@ import { expected } from '../format/bug.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Asks, type Question, Upstream } from '../http/upstream.js'
-import type { Hints, Provenance, Window } from '../source/protocol.js'
 import type { Opened } from '../source/reading/opener.js'
+import type { Hints, Provenance, Window } from '../source/source-messages.js'
 import { leave } from '../source/transfer/leave.js'
 
 /** A part of a remote file, and the size of the whole file. */

@@ -4,8 +4,8 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { isMissing } from '../store/blobs.js'
 import { checkCdb } from '../store/cdb-check.js'
 import { type IndexManifest, manifestName, readIndexManifest } from './index-manifest.js'
-import { supersededBy } from './names.js'
-import { type BandAccount, type BandKind, type HeightRange, rootTxKind } from './protocol.js'
+import { supersededBy } from './index-names.js'
+import { type BandAccount, type BandKind, type HeightRange, rootTxKind } from './publication.js'
 import { readPlace } from './root-record.js'
 
 /** Bands of root transactions: `manifest.json` and one CDB64 file for each first byte of ids. */

@@ -9,7 +9,7 @@ import type { Row } from '../catalog/row.js'
 import { isRefusal } from '../format/refusal.js'
 import type { BandStore } from './band-store.js'
 import { type IndexManifest, manifestName, readIndexManifest } from './index-manifest.js'
-import { type HeightRange, rootTxKind, type StoredBand } from './protocol.js'
+import { type HeightRange, rootTxKind, type StoredBand } from './publication.js'
 import {
   type PlannedBand,
   parseRootBandId,

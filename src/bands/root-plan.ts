@@ -1,4 +1,4 @@
-import type { HeightRange } from './protocol.js'
+import type { HeightRange } from './publication.js'
 
 /**
  * How the heights of an index are cut into bands. `h`, history: whole cells of a fixed grid, never built again. `r`,

@@ -1,6 +1,6 @@
 import { bandBytes, type WantedBand } from './band-fetch.js'
-import { bandTorrentName, supersededBy } from './names.js'
-import type { BandKind, PublishedIndex, StoredBand } from './protocol.js'
+import { bandTorrentName, supersededBy } from './index-names.js'
+import type { BandKind, PublishedIndex, StoredBand } from './publication.js'
 import type { Fetched } from './subscription.js'
 
 /** What one publisher lists now. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { decodeBlock } from './block.js'
+import { decodeBlock } from './block-record.js'
 import { findRow } from './ids.js'
 import { type IndexTables, refreshRuns, weaveKey } from './index-tables.js'
 import { blockRows, prefixOf } from './postings.js'

@@ -1,5 +1,5 @@
 import { type Environment, isDamage } from '../store/lmdb.js'
-import { type BlockRecord, decodeBlock, heightKey } from './block.js'
+import { type BlockRecord, decodeBlock, heightKey } from './block-record.js'
 import type { Effort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRow } from './ids.js'

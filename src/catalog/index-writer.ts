@@ -1,5 +1,5 @@
 import { type Id, idBytes } from '../format/id.js'
-import { blockIdBytes, decodeBlock, encodeBlock, heightKey } from './block.js'
+import { blockIdBytes, decodeBlock, encodeBlock, heightKey } from './block-record.js'
 import type { BlockInput, IndexOutcome, IndexRequest } from './index-protocol.js'
 import { countFork, type IndexTables } from './index-tables.js'
 import { unpackOwners } from './pack.js'

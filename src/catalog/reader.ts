@@ -2,10 +2,10 @@ import type { Cell } from '../actor/shared.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { isDamage, openEnvironment } from '../store/lmdb.js'
 import type { Attributes } from './attributes.js'
+import type { Catalog } from './catalog-messages.js'
+import { attributesIn, type BlobRecord, blobSizeIn, decodeBlob, readTouchKey } from './catalog-record.js'
 import type { Generations } from './generations.js'
 import { findJudged, type JudgedItem } from './judged-items.js'
-import type { Catalog } from './protocol.js'
-import { attributesIn, type BlobRecord, blobSizeIn, decodeBlob, readTouchKey } from './record.js'
 import { type CatalogTables, lastTouchMs, openCatalogTables, readBlobBytes } from './tables.js'
 
 /** A blob in the order of last use. */

@@ -1,5 +1,5 @@
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
-import { readTouchKey } from './record.js'
+import { readTouchKey } from './catalog-record.js'
 
 /** The tables of the catalog's environment. */
 export interface CatalogTables {

@@ -1,4 +1,4 @@
-import type { ChunkParts } from './answers.js'
+import type { ChunkParts } from './node-answers.js'
 
 /**
  * `GET /chunk2/{offset}`: what `/chunk` says as JSON, as bytes. Four fields, each behind its length in big-endian bytes: chunk (3

@@ -2,7 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import { gaveUp } from '../actor/fair-slots.js'
 import { isRefusal } from '../format/refusal.js'
 import { Node } from './node.js'
-import type { ChainOptions } from './options.js'
+import type { ChainOptions } from './remote-chain-options.js'
 
 export interface BroadcastOptions {
   /** Nodes that must take a chunk; where fewer are configured, all of them. */

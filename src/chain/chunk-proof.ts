@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { validateTxPath } from '../proof/block.js'
+import { validateTxPath } from '../proof/block-tree.js'
 import { proveChunk, rulesetAt } from '../proof/path.js'
 import type { Block, Chunk } from './chain.js'
 import type { ProvenChunk } from './chunk-cache.js'

@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { type ChunkParts, readChunk } from './answers.js'
 import { binaryChunkMax, readBinaryChunk } from './binary-chunk.js'
 import type { Node, NodeAnswer } from './node.js'
+import { type ChunkParts, readChunk } from './node-answers.js'
 import { absenceRefusal } from './verdict.js'
 
 /** As JSON: base64url, with two paths. */

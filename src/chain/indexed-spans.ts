@@ -3,7 +3,7 @@ import { unpackBlockHeader } from '../catalog/block-header.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
 import { idOfBytes } from '../format/id.js'
-import { type BlockTransaction, emptyInlineRoot } from '../proof/block.js'
+import { type BlockTransaction, emptyInlineRoot } from '../proof/block-tree.js'
 import type { BlockStretch, IndexedPlace, OffsetIndex, WeaveSpan } from './span.js'
 
 /** Looks up weave offsets, and the blocks that hold them, in the index. */

@@ -6,8 +6,8 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { bytesPerSecondMin, nextWithin, SenderPace } from '../http/sender-pace.js'
 import { Upstream } from '../http/upstream.js'
 import type { NodeHealth } from './node-order.js'
-import type { ChainOptions } from './options.js'
 import { passing } from './passing.js'
+import type { ChainOptions } from './remote-chain-options.js'
 
 /** What is asked of a node. */
 export interface NodeRequest {

@@ -3,7 +3,7 @@ import { idBytes } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { parseTransactionText, type Transaction } from '../format/transaction.js'
 import { equalBytes, sha256 } from '../proof/digest.js'
-import { verifyTransaction } from '../proof/transaction.js'
+import { verifyTransaction } from '../proof/transaction-proof.js'
 
 /**
  * `GET /tx/{id}`: the transaction that was asked for, or `forged` where the answer is another one, its id is not the SHA-256

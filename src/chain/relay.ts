@@ -3,7 +3,7 @@ import { FairSlots, gaveUp } from '../actor/fair-slots.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { Node, type NodeRequest, type OpenAnswer } from './node.js'
 import { NodeOrder } from './node-order.js'
-import type { ChainOptions } from './options.js'
+import type { ChainOptions } from './remote-chain-options.js'
 
 /** A node's answer as it comes, to be read to its end or dropped. */
 export interface RelayedAnswer extends OpenAnswer {

@@ -1,7 +1,7 @@
 import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
-import type { BlockExtent, BlockTransaction } from '../proof/block.js'
+import type { BlockExtent, BlockTransaction } from '../proof/block-tree.js'
 
 /** Where the data of one transaction lies in the weave, and the root against which its chunks are proven. */
 export interface WeaveSpan {

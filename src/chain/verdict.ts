@@ -1,8 +1,8 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Posted } from './chain.js'
+import { fieldsOf } from './json-fields.js'
 import type { Node, NodeAnswer } from './node.js'
 import { passing } from './passing.js'
-import { fieldsOf } from './shape.js'
 
 /**
  * How nodes answer `POST /tx`: 200 or 202 taken, 208 known, other 4xx: the transaction is wrong; the rest: a failure

@@ -1,7 +1,7 @@
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
-import { transactionDataRoot, verifyTransaction } from '../proof/transaction.js'
+import { transactionDataRoot, verifyTransaction } from '../proof/transaction-proof.js'
 import type { Chain } from './chain.js'
 
 export type HeaderChain = Pick<Chain, 'transaction' | 'transactionData'>

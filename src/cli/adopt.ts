@@ -13,7 +13,7 @@ import { systemClock } from '../actor/clock.js'
 import { createLog } from '../actor/log.js'
 import { UnusableData } from '../main/databases.js'
 import { exitCode } from './exit-code.js'
-import { grouped, Progress } from './progress.js'
+import { grouped, Progress } from './progress-line.js'
 
 const help = `sluice adopt: moves over from the network's reference gateway (ar-io-node)
 
@@ -149,7 +149,7 @@ async function blocks(config: Config, file: string): Promise<boolean> {
 }
 
 async function content(config: Config, database: string, folder: string): Promise<boolean> {
-  const { adoptContent } = await import('../main/adopt/content.js')
+  const { adoptContent } = await import('../main/adopt/adopt-content.js')
   const stop = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort())
   const progress = new Progress('contents', systemClock)

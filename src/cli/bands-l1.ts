@@ -12,7 +12,7 @@ import { checkWhileIdle } from '../main/data-folder.js'
 import { bandsFolder, bandsThread } from '../threads/bands-options.js'
 import { folders } from '../threads/folders.js'
 import { exitCode } from './exit-code.js'
-import { grouped } from './progress.js'
+import { grouped } from './progress-line.js'
 
 const help = `sluice bands l1: builds Parquet bands of the base layer out of the index
 

@@ -3,7 +3,7 @@ import { Agent } from 'undici'
 import { createLog } from '../actor/log.js'
 import { BandStore } from '../bands/band-store.js'
 import { openSubscriber } from '../bands/open-subscriber.js'
-import type { Band } from '../bands/protocol.js'
+import type { Band } from '../bands/publication.js'
 import { type SubscriberSetup, swarmDefaults } from '../bands/subscriber-options.js'
 import { paint } from './paint.js'
 

@@ -13,7 +13,7 @@ import type { TextTag } from '../client/tags.js'
 import { WrongWords } from './command.js'
 import { chargedText, priceText } from './money.js'
 import { program } from './program-name.js'
-import { Progress } from './progress.js'
+import { Progress } from './progress-line.js'
 import { type ClientWords, clientCommand, clientOf, keyOf, show, tagsOf } from './wallet.js'
 
 const help = `${program} put: uploads a file, or standard input

@@ -6,21 +6,21 @@ import { type Commands, dispatch } from './dispatch.js'
 
 const commands: Commands = {
   start: async () => (await import('./start.js')).start,
-  verify: async () => (await import('./verify.js')).verify,
-  bands: async () => (await import('./bands.js')).bandsCommand,
-  import: async () => (await import('./import.js')).bulkImport,
+  verify: async () => (await import('./verify-command.js')).verify,
+  bands: async () => (await import('./bands-command.js')).bandsCommand,
+  import: async () => (await import('./import-command.js')).bulkImport,
   adopt: async () => (await import('./adopt.js')).adopt,
-  devnet: async () => (await import('./devnet.js')).devnet,
+  devnet: async () => (await import('./devnet-command.js')).devnet,
   index: async () => (await import('./upkeep.js')).index,
-  names: async () => (await import('./names.js')).namesCommand,
-  moderation: async () => (await import('./moderation.js')).moderationCommand,
+  names: async () => (await import('./names-command.js')).namesCommand,
+  moderation: async () => (await import('./moderation-command.js')).moderationCommand,
   ledger: async () => (await import('./ledger.js')).ledgerCommand,
   rotate: async () => (await import('./rotate.js')).rotate,
   promotion: async () => (await import('./promotion.js')).promotionCommand,
-  uploads: async () => (await import('./uploads.js')).uploadsCommand,
+  uploads: async () => (await import('./uploads-command.js')).uploadsCommand,
   ...clientCommands,
   completion: async () => (await import('./completion.js')).completion,
-  settings: async () => (await import('./settings.js')).settings,
+  settings: async () => (await import('./settings-command.js')).settings,
 }
 
 const help = `sluice: a gateway, an upload service and a payment service for permanent storage

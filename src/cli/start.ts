@@ -9,10 +9,10 @@ import { sayStopping } from '../actor/stopping.js'
 import { CrashNote } from '../main/crash-note.js'
 import { type Program, startProgram } from '../main/program.js'
 import { folders } from '../threads/folders.js'
-import { announce } from './announce.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
-import { whileWaiting } from './progress.js'
+import { whileWaiting } from './progress-line.js'
+import { announce } from './start-notice.js'
 
 const help = `sluice start: runs the gateway
 

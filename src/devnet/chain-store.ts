@@ -2,7 +2,7 @@ import type { Id } from '../format/id.js'
 import { type Environment, openEnvironment } from '../store/lmdb.js'
 import type { MinedPlace, NodeRecord } from './base-layer.js'
 import { type ChunkKey, type ChunkRow, chunkWriting } from './chunk-rows.js'
-import { jsonValue, Rows, textKey, wholeKey } from './rows.js'
+import { jsonValue, Rows, textKey, wholeKey } from './devnet-rows.js'
 
 /** A block with all that is needed to undo it. */
 export interface BlockRow {

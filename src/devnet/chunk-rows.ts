@@ -1,4 +1,4 @@
-import { type Writing, wholeKey } from './rows.js'
+import { type Writing, wholeKey } from './devnet-rows.js'
 
 /** A chunk and the proof that leads to it from the data root. */
 export interface ChunkRow {

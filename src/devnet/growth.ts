@@ -1,6 +1,6 @@
 import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
-import type { BlockTransaction } from '../proof/block.js'
+import type { BlockTransaction } from '../proof/block-tree.js'
 import type { ForkOptions } from './base-layer.js'
 import type { BlockRow, ChainStore, NodeBlockHeader, TransactionRow, WalletChange } from './chain-store.js'
 import { type BlockContents, genesisHeader, nextHeader } from './header.js'

@@ -1,14 +1,14 @@
 import type { Clock } from '../actor/clock.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { rulesetAt } from '../proof/path.js'
-import { objection } from './admit.js'
 import type { ForkOptions, GrowingLayer, MinedPlace, NodeRecord, PostReply } from './base-layer.js'
 import type { ChainStore, NodeBlockHeader, TransactionRow } from './chain-store.js'
+import type { DevnetOptions } from './devnet-options.js'
+import { priceOf, usualWinstonPerByte } from './devnet-price.js'
 import { anchors, begin, costOf, mine, unwind } from './growth.js'
-import type { DevnetOptions } from './options.js'
-import { priceOf, usualWinstonPerByte } from './price.js'
 import { isVerdict, soundChunk, soundTransaction } from './sound.js'
 import { storedChunk, wholeData } from './stored-chunk.js'
+import { objection } from './transaction-objection.js'
 
 /** Weave offset from which today's rules of the network hold: since that block data roots may be rebased. */
 const usualWeaveStart = 151_066_495_197_430

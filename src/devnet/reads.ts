@@ -1,8 +1,8 @@
-import { readChunk } from '../chain/answers.js'
 import { writeBinaryChunk } from '../chain/binary-chunk.js'
+import { readChunk } from '../chain/node-answers.js'
 import { parseId } from '../format/id.js'
 import type { BaseLayer, NodeRecord } from './base-layer.js'
-import { base64urlPieces, jsonReply, type NodeReply, notFound, textReply } from './reply.js'
+import { base64urlPieces, jsonReply, type NodeReply, notFound, textReply } from './node-reply.js'
 
 /** Nodes give data in one answer up to this size. */
 const servedMax = 12 << 20

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeBase64url } from '../format/base64url.js'
 import type { BaseLayer, MinedPlace, NodeRecord } from './base-layer.js'
-import { priceOf, usualWinstonPerByte } from './price.js'
+import { priceOf, usualWinstonPerByte } from './devnet-price.js'
 
 /**
  * A folder of real node JSON as a chain that does not grow:

@@ -3,10 +3,10 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { isDiskError } from '../store/disk-error.js'
 import type { BaseLayer, GrowingLayer } from './base-layer.js'
-import { facilitate, facilitatorPath } from './facilitator.js'
+import { facilitate, facilitatorPath } from './devnet-facilitator.js'
 import { type Listening, listening } from './listening.js'
+import { jsonReply, type NodeReply, textReply } from './node-reply.js'
 import { read } from './reads.js'
-import { jsonReply, type NodeReply, textReply } from './reply.js'
 import { write } from './writes.js'
 
 /** Nodes refuse larger ones: 10 MiB of inline data as base64url, and a header. */

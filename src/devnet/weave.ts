@@ -1,5 +1,5 @@
 import type { Id } from '../format/id.js'
-import { type BlockTransaction, blockLeaves, blockTree } from '../proof/block.js'
+import { type BlockTransaction, blockLeaves, blockTree } from '../proof/block-tree.js'
 
 /** Where a transaction lies in its block. */
 export interface Placed {

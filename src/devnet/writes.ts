@@ -1,6 +1,6 @@
 import { parseId } from '../format/id.js'
 import type { GrowingLayer, PostReply } from './base-layer.js'
-import { jsonReply, type NodeReply, textReply } from './reply.js'
+import { jsonReply, type NodeReply, textReply } from './node-reply.js'
 
 /** Blocks of one call, so that it does not block the thread for long. */
 const blocksMax = 1_000

@@ -46,7 +46,7 @@ function malformed(message: string): Refusal {
 
 /**
  * Reads a bundle from pieces of any length. Memory is the table of entries and at most one item's header; payloads are
- * handed on as they come. Signatures are not checked here (proof/item.ts), only that each item has the id of its entry.
+ * handed on as they come. Signatures are not checked here (proof/item-verifier.ts), only that each item has the id of its entry.
  *
  * Each `push` gives its events one by one and must be run to its end before the next; a bundle inside an item is read by
  * feeding that item's payload to another reader.

@@ -118,7 +118,7 @@ function dataSizeOf(reading: Reading, fields: Fields, data: Uint8Array): number 
 /**
  * Reads the JSON of a transaction as nodes write and take it. Shapes only: base64url must be canonical, amounts
  * decimal texts, fields no longer than the network allows. The id and the signature are checked in
- * proof/transaction.ts. Unknown fields are ignored. Old transactions lack `format` (1), `data_size` and `data_root`.
+ * proof/transaction-proof.ts. Unknown fields are ignored. Old transactions lack `format` (1), `data_size` and `data_root`.
  */
 export function parseTransaction(json: unknown): Transaction | Refusal {
   if (!isFields(json)) return malformed('not a JSON object')

@@ -1,4 +1,4 @@
-import type { Admission, Denial, Domain, Grant } from '../admission/protocol.js'
+import type { Admission, Denial, Domain, Grant } from '../admission/admission-port.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall, type SmallAnswer } from '../http/small-answer.js'
 import { answerFlow, answerGone, type Flow, type Ledger } from '../serving/flow.js'

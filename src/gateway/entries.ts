@@ -1,6 +1,6 @@
 import type { Tip } from '../actor/shared.js'
 import type { Attributes } from '../catalog/attributes.js'
-import type { Catalog } from '../catalog/protocol.js'
+import type { Catalog } from '../catalog/catalog-messages.js'
 import type { Id } from '../format/id.js'
 import { Entry, isStable } from './entry.js'
 

@@ -1,8 +1,8 @@
 import type { Cell } from '../actor/shared.js'
 import type { Attributes } from '../catalog/attributes.js'
-import type { Catalog } from '../catalog/protocol.js'
+import type { Catalog } from '../catalog/catalog-messages.js'
 import type { Id } from '../format/id.js'
-import type { BlockList } from '../moderation/protocol.js'
+import type { BlockList } from '../moderation/moderation-messages.js'
 import type { Content } from '../store/content.js'
 import type { Entry } from './entry.js'
 

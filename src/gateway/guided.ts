@@ -1,9 +1,9 @@
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import type { Hints } from '../source/protocol.js'
 import type { Opened } from '../source/reading/opener.js'
 import { weightier } from '../source/refusals.js'
-import type { Finder } from './parts.js'
+import type { Hints } from '../source/source-messages.js'
+import type { Finder } from './gateway-parts.js'
 
 /**
  * Opens `id` at the place that the client's hints or a band name: the hints first where they name an offset, else the band,

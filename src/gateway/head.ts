@@ -1,15 +1,15 @@
 import type { Log } from '../actor/log.js'
+import type { Signer } from '../attest/answer-signature.js'
 import { coverage, linesOfUnchanged } from '../attest/covered.js'
 import { blockOf, type Line, safeValue } from '../attest/line.js'
 import { metadataLines } from '../attest/metadata-headers.js'
-import type { Signer } from '../attest/signature.js'
 import { digestLines, positionLines, rootLines, trustLines } from '../attest/trust-headers.js'
 import { contentTypeIn, type Vocabulary } from '../attest/vocabulary.js'
 import type { Attributes } from '../catalog/attributes.js'
 import { mediaTypeOf, unknownType } from '../format/media-type.js'
 import type { Naming } from '../serving/naming.js'
 import { cacheControl, soonStale } from './cache-control.js'
-import type { GatewayOptions } from './options.js'
+import type { GatewayOptions } from './gateway-rules.js'
 import type { Variant } from './plan.js'
 
 /** What is known of the content when its head is written. */

@@ -1,19 +1,19 @@
-import type { Address } from '../actor/address.js'
 import type { Clock, Timer } from '../actor/clock.js'
+import type { Address } from '../actor/mailbox-address.js'
 import type { Attributes, ItemPlace } from '../catalog/attributes.js'
-import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
 import { parseItemHeader } from '../format/item.js'
 import { bareType } from '../format/media-type.js'
 import { isRefusal } from '../format/refusal.js'
 import { equalBytes, sha256 } from '../proof/digest.js'
-import { ItemVerifier } from '../proof/item.js'
+import { ItemVerifier } from '../proof/item-verifier.js'
 import { attributesInBundle, withinBundle } from '../source/roots/learned.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { Entries } from './entries.js'
 import type { Entry } from './entry.js'
+import type { Sources } from './gateway-parts.js'
 import { ItemWindow } from './item-window.js'
 import { manifestType } from './manifests.js'
-import type { Sources } from './parts.js'
 
 /** Items up to this size are judged on the thread that serves them: some hundred microseconds, once. */
 const judgedHereMaxBytes = 64 * 1024

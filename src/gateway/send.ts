@@ -1,4 +1,4 @@
-import type { Grant } from '../admission/protocol.js'
+import type { Grant } from '../admission/admission-port.js'
 import type { Head, Sent } from '../http/exchange.js'
 import type { Ending, Flow, Ledger } from '../serving/flow.js'
 import { forPayer } from '../serving/receipts.js'

@@ -1,6 +1,6 @@
-import type { Address } from '../actor/address.js'
 import type { Clock } from '../actor/clock.js'
-import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import type { Address } from '../actor/mailbox-address.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
 import { SegmentContent } from '../store/segments/segment-reader.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { Entry } from './entry.js'

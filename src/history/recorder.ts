@@ -5,8 +5,8 @@ import { parsedJson } from '../format/json.js'
 import { isDiskError } from '../store/disk-error.js'
 import { isDamage } from '../store/lmdb.js'
 import type { Column } from './columns.js'
+import { type ColumnNames, type HistoryStore, rowSeconds } from './history-store.js'
 import { noteStart, noteStop, type ProgramStart } from './starts.js'
-import { type ColumnNames, type HistoryStore, rowSeconds } from './store.js'
 
 /** Lines are few where all is well, and a commit for each interval costs nothing then. */
 const linesMs = 2000

@@ -1,6 +1,6 @@
 import { parsedJson } from '../format/json.js'
 import { roomMinBytes } from '../store/disk-full.js'
-import type { HistoryRow, HistoryStore, LineKind } from './store.js'
+import type { HistoryRow, HistoryStore, LineKind } from './history-store.js'
 
 /** Steps of a report at most. */
 const stepsMax = 300

@@ -1,6 +1,6 @@
 import type { Change } from '../actor/log-ring.js'
 import { parsedJson } from '../format/json.js'
-import type { HistoryStore } from './store.js'
+import type { HistoryStore } from './history-store.js'
 
 /** What a start says of itself. */
 export interface ProgramStart {

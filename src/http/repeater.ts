@@ -41,7 +41,7 @@ export interface RepeatSigning {
   readonly reuseSeconds: number
 }
 
-/** One kind of buckets in memory that all threads share (src/admission/table.ts). */
+/** One kind of buckets in memory that all threads share (src/admission/bucket-table.ts). */
 export interface LentBuckets {
   /** All of the table. Shared memory. */
   readonly words: Int32Array

@@ -3,11 +3,11 @@ import { type Id, idBytes } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Agenda, Task } from './agenda.js'
 import { Ahead } from './ahead.js'
+import { type OpeningReport, type OpeningRules, openBundle } from './bundle-opening.js'
+import type { Intake } from './chain-intake.js'
 import type { IndexQueue } from './index-queue.js'
-import type { Intake } from './intake.js'
 import type { ItemJudge } from './item-judge.js'
 import type { NodeFolder } from './node-folder.js'
-import { type OpeningReport, type OpeningRules, openBundle } from './opening.js'
 import { type BroughtBlock, Supply } from './supply.js'
 
 export interface BulkParts {

@@ -3,8 +3,8 @@ import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import { saidOfPayload } from '../format/media-type.js'
 import type { Tag } from '../format/tag.js'
-import { normalizedAddress } from '../proof/address.js'
 import { sha256 } from '../proof/digest.js'
+import { normalizedAddress } from '../proof/owner-address.js'
 
 /** What filters look at: a transaction or a data item. */
 export interface FilterSubject {

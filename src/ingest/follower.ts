@@ -5,8 +5,8 @@ import type { Chain } from '../chain/chain.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { writePatiently } from '../store/patient-write.js'
 import { pauseMs } from './agenda.js'
+import { type Intake, sayRefused } from './chain-intake.js'
 import type { IndexQueue } from './index-queue.js'
-import { type Intake, sayRefused } from './intake.js'
 import {
   type BlockName,
   type FollowRules,

@@ -1,5 +1,5 @@
 import { isBundle } from '../source/roots/learned.js'
-import type { FoundItem } from './rows.js'
+import type { FoundItem } from './chain-rows.js'
 
 /** What was learned of items that are bundles: where the payload of each begins in the root, and which one it lies in. */
 export type SignedBundles = ReadonlyMap<number, number>

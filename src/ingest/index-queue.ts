@@ -1,11 +1,11 @@
-import type { Address } from '../actor/address.js'
 import { pause } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import type { Address } from '../actor/mailbox-address.js'
 import type { Meters } from '../actor/meter.js'
 import { Outage } from '../actor/outage.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
 import type { IndexOutcome } from '../catalog/index-protocol.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
-import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { isRefusal } from '../format/refusal.js'
 
 /** A refused message is sent again after so long, and each time after twice as long: a damaged page stays damaged. */

@@ -3,7 +3,7 @@ import type { Log } from '../actor/log.js'
 import { Pool } from '../actor/pool.js'
 import type { ItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import { verifyItemMessage } from '../proof/item.js'
+import { verifyItemMessage } from '../proof/item-verifier.js'
 
 /** An item's signature, and what it must be a signature of. */
 export interface SignedMessage extends Pick<ItemHeader, 'id' | 'signatureType' | 'owner' | 'signature'> {

@@ -1,11 +1,11 @@
 import type { ItemFilter } from '../../config/item-filter.js'
-import type { Address } from '../actor/address.js'
+import type { Address } from '../actor/mailbox-address.js'
 import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
-import type { SourceReply, SourceRequest } from '../source/protocol.js'
-import type { Transactions } from '../source/roots/transactions.js'
+import type { Transactions } from '../source/roots/transaction-headers.js'
+import type { SourceReply, SourceRequest } from '../source/source-messages.js'
+import { transactionSubject } from './chain-rows.js'
 import { matches } from './filter.js'
-import { transactionSubject } from './rows.js'
 
 /** Of what the store may take, so much is filled with bundles that nobody asked for yet. */
 const filledShare = 0.9

@@ -4,9 +4,9 @@ import type { Chain } from '../chain/chain.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import { diskOutage } from '../store/disk-error.js'
+import { pendingInput, transactionAttributes } from './chain-rows.js'
 import type { IndexQueue } from './index-queue.js'
 import { Rounds } from './rounds.js'
-import { pendingInput, transactionAttributes } from './rows.js'
 
 export interface MempoolOptions {
   readonly everyMs: number

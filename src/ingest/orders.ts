@@ -7,11 +7,11 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { tryWrite } from '../store/disk-error.js'
 import { writePatiently } from '../store/patient-write.js'
 import type { Agenda } from './agenda.js'
+import { type Intake, sayRefused } from './chain-intake.js'
+import { pendingInput, transactionAttributes } from './chain-rows.js'
 import type { IndexQueue } from './index-queue.js'
-import { type Intake, sayRefused } from './intake.js'
-import type { IngestReply, IngestRequest } from './protocol.js'
+import type { IngestReply, IngestRequest } from './ingest-messages.js'
 import type { PruneOrder, Pruner } from './prune.js'
-import { pendingInput, transactionAttributes } from './rows.js'
 
 /** Headers asked for at once by order. */
 const askingMax = 64

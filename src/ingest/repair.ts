@@ -9,8 +9,8 @@ import { isRefusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import { diskOutage } from '../store/disk-error.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
+import { type Intake, type Missing, sayRefused } from './chain-intake.js'
 import type { IndexQueue } from './index-queue.js'
-import { type Intake, type Missing, sayRefused } from './intake.js'
 import { allEnded, Rounds } from './rounds.js'
 
 export interface RepairParts {

@@ -4,7 +4,7 @@ import { type HeaderChain, type VerifiedHeader, verifiedHeader } from '../chain/
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
-import type { BlockTransaction } from '../proof/block.js'
+import type { BlockTransaction } from '../proof/block-tree.js'
 import { weaveEnds } from './weave-ends.js'
 
 export type SupplyChain = HeaderChain & Pick<Chain, 'blockByHeight'>

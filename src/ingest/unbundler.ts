@@ -8,7 +8,7 @@ import { diskOutage, isDiskError } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
 import { writePatiently } from '../store/patient-write.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
-import { type OpeningParts, type OpeningReport, type OpeningRules, openBundle } from './opening.js'
+import { type OpeningParts, type OpeningReport, type OpeningRules, openBundle } from './bundle-opening.js'
 
 export interface UnbundlerOptions extends OpeningRules {
   /** Bundles read at once. */

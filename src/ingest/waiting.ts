@@ -1,6 +1,6 @@
 import { Heap } from '../actor/heap.js'
 import type { Id } from '../format/id.js'
-import type { Hints } from '../source/protocol.js'
+import type { Hints } from '../source/source-messages.js'
 
 /**
  * What is proven first: content behind names, which many request; then requested content; then what the catalog still

@@ -3,8 +3,8 @@ import { type BundleEvent, BundleReader } from '../format/bundle-reader.js'
 import type { Id } from '../format/id.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { type RunningDigest, runningSha256 } from '../proof/digest.js'
-import { ItemVerifier } from '../proof/item.js'
-import type { FoundItem } from './rows.js'
+import { ItemVerifier } from '../proof/item-verifier.js'
+import type { FoundItem } from './chain-rows.js'
 
 /** The bytes of one bundle: a transaction's data, or the payload of an item in it. */
 export interface BundleStretch {

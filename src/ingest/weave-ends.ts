@@ -1,6 +1,6 @@
 import type { Block } from '../chain/chain.js'
 import type { Id } from '../format/id.js'
-import { type BlockTransaction, provenTree } from '../proof/block.js'
+import { type BlockTransaction, provenTree } from '../proof/block-tree.js'
 
 /**
  * Where the data of each of a block's transactions ends in the weave (offset of its last byte, 1-based), proven by

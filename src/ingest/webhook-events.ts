@@ -3,7 +3,7 @@ import type { BlockInput } from '../catalog/index-protocol.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import type { Tag } from '../format/tag.js'
-import { normalizedAddress } from '../proof/address.js'
+import { normalizedAddress } from '../proof/owner-address.js'
 import type { FilterSubject } from './filter.js'
 
 /** An event as it is sent to receivers: `body` is JSON `{event, data}`. */

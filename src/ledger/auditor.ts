@@ -1,8 +1,8 @@
 import type { Writable } from '../format/writable.js'
-import { encodeAccount, type LedgerAccount, newAccount } from './account.js'
-import type { Place } from './blocks.js'
 import type { HeadKey } from './head-key.js'
-import type { LedgerReport, SignedHead } from './port.js'
+import { encodeAccount, type LedgerAccount, newAccount } from './ledger-account.js'
+import type { Place } from './ledger-blocks.js'
+import type { LedgerReport, SignedHead } from './ledger-port.js'
 import { decodeTransfer, firstHead, nextHead, type Transfer } from './transfer.js'
 
 /** Faults that are told of; the rest is counted. */

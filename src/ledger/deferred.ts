@@ -1,5 +1,5 @@
-import type { LedgerAccount } from './account.js'
-import type { Place } from './blocks.js'
+import type { LedgerAccount } from './ledger-account.js'
+import type { Place } from './ledger-blocks.js'
 import type { Transfer } from './transfer.js'
 
 export interface PlacedTransfer {

@@ -1,11 +1,10 @@
 import { type Clock, notBefore } from '../actor/clock.js'
 import { BrokenDatabase } from '../store/lmdb-check.js'
-import type { LedgerAccount } from './account.js'
 import { Auditor } from './auditor.js'
 import { GroupCommit } from './group.js'
 import type { HeadKey } from './head-key.js'
-import { assertEntries, judge } from './judge.js'
-import { LmdbBooks } from './lmdb-books.js'
+import { assertEntries, judge } from './judge-order.js'
+import type { LedgerAccount } from './ledger-account.js'
 import {
   CommitFailure,
   type CommitOrder,
@@ -16,7 +15,8 @@ import {
   type LedgerReport,
   type MoneyLedger,
   type SignedHead,
-} from './port.js'
+} from './ledger-port.js'
+import { LmdbBooks } from './lmdb-books.js'
 import { expiryOf, type Transfer } from './transfer.js'
 
 export interface EmbeddedOptions {

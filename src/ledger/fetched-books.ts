@@ -1,6 +1,6 @@
-import type { LedgerAccount } from './account.js'
-import type { Books, LedgerEntries } from './judge.js'
-import { type CommitOrder, isKey, type LedgerRecord } from './port.js'
+import type { Books, LedgerEntries } from './judge-order.js'
+import type { LedgerAccount } from './ledger-account.js'
+import { type CommitOrder, isKey, type LedgerRecord } from './ledger-port.js'
 import type { RecordSum } from './record-sum.js'
 import type { Transfer } from './transfer.js'
 

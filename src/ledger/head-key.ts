@@ -9,7 +9,7 @@ import {
 import { existsSync } from 'node:fs'
 import { readSmall } from '../store/folder.js'
 import { keptSecret, replaceSecret } from '../store/secret-file.js'
-import { headMessage, type SignedHead } from './port.js'
+import { headMessage, type SignedHead } from './ledger-port.js'
 
 /** The Ed25519 key that signs heads of the chain. */
 export interface HeadKey {

@@ -1,6 +1,6 @@
 import type { Auditor } from './auditor.js'
-import { textsOfBlock } from './blocks.js'
 import type { Deferred } from './deferred.js'
+import { textsOfBlock } from './ledger-blocks.js'
 import {
   type LedgerTables,
   numberAt,

@@ -1,12 +1,13 @@
 import { BoundedMap } from '../actor/bounded-map.js'
-import { openGuarded } from '../store/guarded.js'
+import { openGuarded } from '../store/guarded-environment.js'
 import type { Environment } from '../store/lmdb.js'
 import { BrokenDatabase, lastingFault } from '../store/lmdb-check.js'
-import { credited, debited, decodeAccount, type LedgerAccount, newAccount } from './account.js'
 import type { Auditor } from './auditor.js'
-import { BlockWriter, type Place, textInBlock, textsOfBlock } from './blocks.js'
 import { Deferred, type PlacedTransfer } from './deferred.js'
-import type { Books, LedgerEntries } from './judge.js'
+import type { Books, LedgerEntries } from './judge-order.js'
+import { credited, debited, decodeAccount, type LedgerAccount, newAccount } from './ledger-account.js'
+import { BlockWriter, type Place, textInBlock, textsOfBlock } from './ledger-blocks.js'
+import { decodeHead, isKey, type LedgerRecord, type RecordChange, type SignedHead } from './ledger-port.js'
 import { auditTables } from './lmdb-audit.js'
 import { accountsFrom, dueFrom, recordsFrom } from './lmdb-lists.js'
 import { ledgerFormat, migrate } from './lmdb-migration.js'
@@ -27,7 +28,6 @@ import {
   textOf,
   utf8Of,
 } from './lmdb-tables.js'
-import { decodeHead, isKey, type LedgerRecord, type RecordChange, type SignedHead } from './port.js'
 import { nextChanges, noRecords, RecordSum } from './record-sum.js'
 import { chained, decodeTransfer, effectOf, encodeTransfer, firstHead, type Transfer } from './transfer.js'
 

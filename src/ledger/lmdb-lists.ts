@@ -1,6 +1,7 @@
-import { decodeAccount, encodeAccount, type LedgerAccount } from './account.js'
-import type { Place } from './blocks.js'
 import type { Deferred } from './deferred.js'
+import { decodeAccount, encodeAccount, type LedgerAccount } from './ledger-account.js'
+import type { Place } from './ledger-blocks.js'
+import { isKey, type LedgerRecord } from './ledger-port.js'
 import {
   behind,
   type LedgerTables,
@@ -13,7 +14,6 @@ import {
   utf8Of,
   versioned,
 } from './lmdb-tables.js'
-import { isKey, type LedgerRecord } from './port.js'
 import type { Transfer } from './transfer.js'
 
 /** Names or keys that begin with `start`, in their order, behind `after`. */

@@ -1,6 +1,6 @@
 import type { Environment, Table } from '../store/lmdb.js'
-import { BlockWriter } from './blocks.js'
 import { Deferred, type PlacedTransfer } from './deferred.js'
+import { BlockWriter } from './ledger-blocks.js'
 import { type LedgerTables, numberKey, placesOf, putDeferred, textOf, utf8Of } from './lmdb-tables.js'
 import { decodeTransfer } from './transfer.js'
 

@@ -1,8 +1,8 @@
 import type { Environment, Table, TableEntry } from '../store/lmdb.js'
-import { encodeAccount } from './account.js'
-import { type Place, placesMax, textsOfBlock } from './blocks.js'
 import type { ChangedRecords, Deferred, PlacedTransfer } from './deferred.js'
-import type { LedgerRecord } from './port.js'
+import { encodeAccount } from './ledger-account.js'
+import { type Place, placesMax, textsOfBlock } from './ledger-blocks.js'
+import type { LedgerRecord } from './ledger-port.js'
 import { RecordSum } from './record-sum.js'
 import { decodeTransfer, putNumber } from './transfer.js'
 

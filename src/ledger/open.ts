@@ -1,7 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import { EmbeddedLedger } from './embedded.js'
 import { headKey } from './head-key.js'
-import type { MoneyLedger } from './port.js'
+import type { MoneyLedger } from './ledger-port.js'
 
 export interface LedgerPlace {
   /** Folder of the embedded ledger. */

@@ -1,7 +1,7 @@
-import { decodeAccount, type LedgerAccount } from './account.js'
 import { Auditor } from './auditor.js'
 import type { HeadKey } from './head-key.js'
-import { decodeHead, type LedgerReading, type LedgerReport } from './port.js'
+import { decodeAccount, type LedgerAccount } from './ledger-account.js'
+import { decodeHead, type LedgerReading, type LedgerReport } from './ledger-port.js'
 import { PostgresReading } from './postgres-reading.js'
 import {
   type AccountRow,

@@ -1,5 +1,5 @@
-import { decodeAccount, type LedgerAccount } from './account.js'
-import { isKey, type LedgerReading, type LedgerRecord } from './port.js'
+import { decodeAccount, type LedgerAccount } from './ledger-account.js'
+import { isKey, type LedgerReading, type LedgerRecord } from './ledger-port.js'
 import { type AccountRow, type TransferRow, transferOf } from './postgres-rows.js'
 import { type AskDatabase, statement } from './postgres-session.js'
 import type { Transfer } from './transfer.js'

@@ -1,9 +1,9 @@
 import type { Clock } from '../actor/clock.js'
-import { decodeAccount, encodeAccount, type LedgerAccount } from './account.js'
 import { FetchedBooks, wantedBy } from './fetched-books.js'
 import { GroupCommit } from './group.js'
 import type { HeadKey } from './head-key.js'
-import { assertEntries, judge } from './judge.js'
+import { assertEntries, judge } from './judge-order.js'
+import { decodeAccount, encodeAccount, type LedgerAccount } from './ledger-account.js'
 import {
   CommitFailure,
   type CommitOrder,
@@ -14,7 +14,7 @@ import {
   type LedgerReport,
   type MoneyLedger,
   type SignedHead,
-} from './port.js'
+} from './ledger-port.js'
 import { auditDatabase } from './postgres-audit.js'
 import { PostgresLeads } from './postgres-leads.js'
 import { PostgresReading } from './postgres-reading.js'

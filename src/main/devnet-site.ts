@@ -32,7 +32,7 @@ export async function seedSite(
 /** Only the first start posts anything. */
 async function postedSite(config: Config, given: Omit<PlantingParts, 'chain'>): Promise<Planted> {
   const { postSite } = await import('../devnet/planting.js')
-  const { RemoteChain } = await import('../chain/remote.js')
+  const { RemoteChain } = await import('../chain/remote-chain.js')
   const chain = new RemoteChain(chainOptions([given.node], config), systemClock)
   try {
     return await postSite({ ...given, chain })

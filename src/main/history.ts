@@ -6,8 +6,8 @@ import type { Tip } from '../actor/shared.js'
 import type { RunningPart } from '../actor/supervise.js'
 import { programVersion } from '../actor/version.js'
 import { columnsOf } from '../history/columns.js'
+import { openHistory } from '../history/history-store.js'
 import { HistoryRecorder } from '../history/recorder.js'
-import { openHistory } from '../history/store.js'
 import { isDiskError } from '../store/disk-error.js'
 
 /** Keeps what happens for the console, as long as the program runs. On a full disk it is not kept until the next start. */

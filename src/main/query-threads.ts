@@ -4,10 +4,10 @@ import { systemClock } from '../actor/clock.js'
 import { type Hand, ownThreadControl, PriorityBoost } from '../actor/priority-boost.js'
 import type { Part } from '../actor/supervise.js'
 import { LeftTables } from '../query/lines.js'
-import type { QueryLineAbout } from '../query/protocol.js'
-import type { QueryGiven, QueryReady } from '../threads/query.js'
-import { settingsOf } from '../threads/settings.js'
+import type { QueryLineAbout } from '../query/query-messages.js'
+import type { QueryGiven, QueryReady } from '../threads/open-query.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
+import { settingsOf } from '../threads/thread-settings.js'
 
 /** The threads of the program, as far as queries need them. */
 interface ThreadStarter {

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/read.js'
-import { marksBytes, type SharedSegments } from '../store/segments/marks.js'
+import { marksBytes, type SharedSegments } from '../store/segments/segment-marks.js'
 import { folders } from '../threads/folders.js'
 import type { DiskShares } from '../threads/resources.js'
 

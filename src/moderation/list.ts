@@ -1,7 +1,7 @@
 import type { Log } from '../actor/log.js'
 import type { Cell } from '../actor/shared.js'
 import { type Id, idBytes } from '../format/id.js'
-import type { BlockList, SubjectKind } from './protocol.js'
+import type { BlockList, SubjectKind } from './moderation-messages.js'
 import type { Sieve } from './sieve.js'
 
 /** The exact look-up for what the sieve cannot rule out. */

@@ -1,7 +1,7 @@
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 import { parseId } from '../format/id.js'
 import { parseName } from '../names/name.js'
-import type { Subject, SubjectKind } from './protocol.js'
+import type { Subject, SubjectKind } from './moderation-messages.js'
 
 /** A label of the domain name system has 63 characters at most. */
 const labelMax = 63

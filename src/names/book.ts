@@ -4,10 +4,17 @@ import type { Clock, Timer } from '../actor/clock.js'
 import { FreeShares } from '../actor/free-shares.js'
 import type { Cell } from '../actor/shared.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { type Bounded, NameMarks } from './marks.js'
-import type { NameMeters } from './meters.js'
-import type { Resolution, Resolver, ResolverVerdict, Trail } from './protocol.js'
-import { isResolved, isUntrailed, type Name, type NameRecord, type Names, type Outcome } from './protocol.js'
+import { type Bounded, NameMarks } from './name-marks.js'
+import type { NameMeters } from './name-meters.js'
+import type { Resolution, Resolver, ResolverVerdict, Trail } from './names-port.js'
+import {
+  isResolved,
+  isUntrailed,
+  type Name,
+  type NameRecord,
+  type Names,
+  type Outcome,
+} from './names-port.js'
 
 export interface BookOptions {
   /** Replaces the TTL of records. */

@@ -1,5 +1,5 @@
 import { parseName } from './name.js'
-import type { Name } from './protocol.js'
+import type { Name } from './names-port.js'
 
 /** Where a Host header points. */
 export interface HostPlace {

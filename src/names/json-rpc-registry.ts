@@ -1,9 +1,9 @@
-import { fieldsOf, objectOf } from '../chain/shape.js'
+import { fieldsOf, objectOf } from '../chain/json-fields.js'
 import { expected } from '../format/bug.js'
 import { refuse } from '../format/refusal.js'
 import { Upstream } from '../http/upstream.js'
-import type { Name, ResolveContext, Resolver, ResolverVerdict } from './protocol.js'
-import { readRecord } from './record.js'
+import { readRecord } from './name-record.js'
+import type { Name, ResolveContext, Resolver, ResolverVerdict } from './names-port.js'
 
 /** A record is a few hundred bytes. */
 const answerMaxBytes = 65_536

@@ -14,7 +14,7 @@ import {
 import { graceMs, isHeld, isNoSale, type Lease, type LeaseWish, leaseAfter, type NoSale } from './lease.js'
 import { LocalRegistry } from './local-registry.js'
 import { parseName } from './name.js'
-import type { Name, NameRecord } from './protocol.js'
+import type { Name, NameRecord } from './names-port.js'
 
 /** What was carried out under a nonce. */
 export interface LeaseDone {

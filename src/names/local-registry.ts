@@ -1,10 +1,10 @@
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import type { Cell } from '../actor/shared.js'
-import { fieldsOf } from '../chain/shape.js'
+import { fieldsOf } from '../chain/json-fields.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import { parseName } from './name.js'
-import type { Name, NameRecord, Resolver, ResolverVerdict } from './protocol.js'
-import { readRecord } from './record.js'
+import { readRecord } from './name-record.js'
+import type { Name, NameRecord, Resolver, ResolverVerdict } from './names-port.js'
 
 /** Interval at which readers look for changes, so that they take effect on all threads within a quarter of a second. */
 const lookMs = 250

@@ -1,6 +1,6 @@
 import { parseId } from '../format/id.js'
-import type { NameRecord } from './protocol.js'
-import { ttlMaxSeconds } from './record.js'
+import { ttlMaxSeconds } from './name-record.js'
+import type { NameRecord } from './names-port.js'
 
 /** What a wallet asks for: that a name means something from now on, at one gateway. */
 export interface NamingOrder {

@@ -1,4 +1,4 @@
-import type { Name } from './protocol.js'
+import type { Name } from './names-port.js'
 
 /** A label of the domain name system has at most 63 characters (RFC 1035 section 2.3.4). */
 const shape = /^[a-z0-9_-]{1,63}$/

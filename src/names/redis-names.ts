@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis'
 import type { Log } from '../actor/log.js'
 import { expected } from '../format/bug.js'
-import type { Name, Resolver } from './protocol.js'
-import { readRecord } from './record.js'
+import { readRecord } from './name-record.js'
+import type { Name, Resolver } from './names-port.js'
 import type { NameMemory, Recalled } from './remembered.js'
 
 export interface RedisNamesOptions {

@@ -1,6 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
-import { isResolved, isUntrailed, type Name, type NameRecord, type Resolver } from './protocol.js'
+import { isResolved, isUntrailed, type Name, type NameRecord, type Resolver } from './names-port.js'
 
 /** A record as a resolver gave it earlier. */
 export interface Recalled {

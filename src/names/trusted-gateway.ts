@@ -2,8 +2,8 @@ import type { Dispatcher } from 'undici'
 import { expected } from '../format/bug.js'
 import { refuse } from '../format/refusal.js'
 import { type Question, Upstream } from '../http/upstream.js'
-import type { Name, ResolveContext, Resolver, ResolverVerdict } from './protocol.js'
-import { readRecord } from './record.js'
+import { readRecord } from './name-record.js'
+import type { Name, ResolveContext, Resolver, ResolverVerdict } from './names-port.js'
 
 export interface TrustedGatewayOptions {
   /** Address with `__NAME__` where the name goes. */

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { synced } from '../store/synced.js'
 import { type ExportTable, exportColumns } from './export-layout.js'
 import type { ParquetRow } from './l1-layout.js'
-import { ParquetFile } from './write.js'
+import { ParquetFile } from './parquet-writer.js'
 
 /** A group is written in one go: some 0.1 s of this thread, which has other work. */
 const groupRows = 8192

@@ -1,5 +1,5 @@
-import type { BlockRecord } from '../catalog/block.js'
 import { unpackBlockHeader } from '../catalog/block-header.js'
+import type { BlockRecord } from '../catalog/block-record.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row as IndexRow } from '../catalog/row.js'
 import { signatureTypes } from '../format/item.js'

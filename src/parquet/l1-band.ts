@@ -6,7 +6,7 @@ import { expected } from '../format/bug.js'
 import { isEntryName } from '../format/entry-name.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { l1Schema, lookupFile, lookupNames, tableFile, tableNames } from './l1-layout.js'
-import type { WrittenTable } from './write.js'
+import type { WrittenTable } from './parquet-writer.js'
 
 /** `band.json` of a Parquet band. */
 export interface L1Band {

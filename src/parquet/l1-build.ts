@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Clock } from '../actor/clock.js'
-import type { BlockRecord } from '../catalog/block.js'
 import { unpackBlockHeader } from '../catalog/block-header.js'
+import type { BlockRecord } from '../catalog/block-record.js'
 import { Effort } from '../catalog/effort.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row as IndexRow, RowTransfer } from '../catalog/row.js'
@@ -12,7 +12,7 @@ import { type Refusal, refuse } from '../format/refusal.js'
 import { bandFile, type L1Band, l1Id } from './l1-band.js'
 import { l1Schema, type ParquetRow, tableColumns, tableFile, txRootSince } from './l1-layout.js'
 import { Lookups } from './l1-lookups.js'
-import { ParquetFile } from './write.js'
+import { ParquetFile } from './parquet-writer.js'
 
 /** Rows of a row group of the five tables. */
 const tableGroupRows = 65_536

@@ -13,9 +13,9 @@ import {
   tableNames,
   type Value,
 } from './l1-layout.js'
-import { openParquet, ParquetFault } from './read.js'
+import { openParquet, ParquetFault } from './parquet-reader.js'
+import type { WrittenTable } from './parquet-writer.js'
 import { RowDigest } from './row-digest.js'
-import type { WrittenTable } from './write.js'
 
 /**
  * Reads all of a band and says what is wrong with it, if anything: every file's schema, rows and digest; blocks at every height

@@ -1,16 +1,16 @@
 import { join } from 'node:path'
 import { packBlockHeader } from '../catalog/block-header.js'
+import type { CatalogRequest } from '../catalog/catalog-messages.js'
 import type { BlockInput, TransactionInput } from '../catalog/index-protocol.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import { packOwners, packTransactions } from '../catalog/pack.js'
-import type { CatalogRequest } from '../catalog/protocol.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { idOfBytes } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Tag } from '../format/tag.js'
 import type { L1Band } from './l1-band.js'
 import { type TableName, tableColumns, tableFile, type Value } from './l1-layout.js'
-import { openParquet, ParquetFault, type ParquetTable } from './read.js'
+import { openParquet, ParquetFault, type ParquetTable } from './parquet-reader.js'
 
 /** One message to the keeper holds so many blocks or transactions, then it is sent. */
 const batchMax = { blocks: 200, transactions: 4000, owners: 4000 }

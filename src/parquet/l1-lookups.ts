@@ -12,7 +12,7 @@ import {
   tableFile,
   walletRole,
 } from './l1-layout.js'
-import { ParquetFile, type WrittenTable } from './write.js'
+import { ParquetFile, type WrittenTable } from './parquet-writer.js'
 
 /** Rows of a row group of a lookup: one query has to decompress a whole group. */
 const lookupGroupRows = 16_384

@@ -8,8 +8,8 @@ import type { Tag } from '../format/tag.js'
 import type { Transaction } from '../format/transaction.js'
 import { sha256 } from './digest.js'
 import { ethereumMessage } from './ethereum.js'
-import { itemMessage } from './item.js'
-import { signatureData, type UnsignedTransaction } from './transaction.js'
+import { itemMessage } from './item-verifier.js'
+import { signatureData, type UnsignedTransaction } from './transaction-proof.js'
 
 /** A key that can sign data items of one type. */
 export interface ItemSigner {

@@ -1,7 +1,7 @@
 import { decodeBase64url } from '../format/base64url.js'
-import { nativeAddress, normalizedAddress } from './address.js'
 import { sha256 } from './digest.js'
-import { verifySignature } from './signature.js'
+import { nativeAddress, normalizedAddress } from './owner-address.js'
+import { verifySignature } from './signature-verifiers.js'
 
 /** Who has signed a request. */
 export interface RequestSigner {

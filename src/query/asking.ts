@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql'
 import type { Selection, TagSelection } from '../catalog/selection.js'
 import { decodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
-import type { QueryLimits } from './limits.js'
+import type { QueryLimits } from './query-limits.js'
 
 /** Arguments as GraphQL hands them over; null means absent, except for `bundledIn`. */
 export interface TransactionsArguments {

@@ -1,14 +1,14 @@
 import { GraphQLError } from 'graphql'
 import type { Clock } from '../actor/clock.js'
-import type { BlockRecord } from '../catalog/block.js'
+import type { BlockRecord } from '../catalog/block-record.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
 import { idOfBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import { ChainMarks } from './continuation.js'
 import type { HeaderSource, SignedHeader } from './headers.js'
-import type { QueryLimits } from './limits.js'
 import type { QueryEffort } from './query-effort.js'
+import type { QueryLimits } from './query-limits.js'
 import type { Texts } from './texts.js'
 
 /** A warning for an answer that is correct but not complete. */

@@ -1,4 +1,4 @@
-import type { BlockRecord } from '../catalog/block.js'
+import type { BlockRecord } from '../catalog/block-record.js'
 import type { Row } from '../catalog/row.js'
 import {
   arrivalMax,

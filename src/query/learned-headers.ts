@@ -1,4 +1,4 @@
-import type { Catalog } from '../catalog/protocol.js'
+import type { Catalog } from '../catalog/catalog-messages.js'
 import { type Id, idOfBytes } from '../format/id.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { sha256 } from '../proof/digest.js'

@@ -1,9 +1,9 @@
 import type { MessagePort } from 'node:worker_threads'
-import { addressOf } from '../actor/address.js'
 import { FairSlots } from '../actor/fair-slots.js'
+import { addressOf } from '../actor/mailbox-address.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import type { QueryAsk, QueryOrder, QueryQueue, QueryReply } from './protocol.js'
-import type { QueryThreads } from './route.js'
+import type { QueryThreads } from './query-handler.js'
+import type { QueryAsk, QueryOrder, QueryQueue, QueryReply } from './query-messages.js'
 
 /** A line to a query thread, as an edge thread gets it. */
 export interface QueryLine {

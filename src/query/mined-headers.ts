@@ -2,7 +2,7 @@ import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Chain } from '../chain/chain.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import { ownerOf } from '../proof/transaction.js'
+import { ownerOf } from '../proof/transaction-proof.js'
 import type { HeaderSource, SignedHeader } from './headers.js'
 
 /**

@@ -2,7 +2,7 @@ import { GraphQLError } from 'graphql'
 import type { Clock } from '../actor/clock.js'
 import { Effort, type Stopwatch } from '../catalog/effort.js'
 import type { TransactionsArguments } from './asking.js'
-import type { QueryLimits } from './limits.js'
+import type { QueryLimits } from './query-limits.js'
 
 /** True where the client has left. */
 export type IsGone = () => boolean

@@ -1,5 +1,5 @@
 import { type AnswerType, queryJsonType } from './media.js'
-import type { QueryResponse } from './protocol.js'
+import type { QueryResponse } from './query-messages.js'
 
 /** A refusal before the query is parsed: status and message. */
 export interface Refused {

@@ -8,12 +8,12 @@ import {
   locatedError,
   type OperationDefinitionNode,
 } from 'graphql'
-import { blockById, blocks, blockWriters } from './blocks.js'
+import { blockById, blocks, blockWriters } from './block-queries.js'
 import type { QueryContext } from './context.js'
 import { JsonText } from './json-text.js'
 import { schema } from './schema.js'
 import { type Selected, type SelectedRoot, type Writers, writeObject } from './selected.js'
-import { transaction, transactions, transactionWriters } from './transactions.js'
+import { transaction, transactions, transactionWriters } from './transaction-queries.js'
 
 /** What writes the values of all types, by their names. */
 export const writers: Readonly<Record<string, Writers<never>>> = { ...transactionWriters, ...blockWriters }

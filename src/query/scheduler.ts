@@ -2,10 +2,10 @@ import type { Clock } from '../actor/clock.js'
 import { FairLine } from '../actor/fair-line.js'
 import type { Log } from '../actor/log.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import type { QueryAsk, QueryQueue, QueryReply, QueryResponse } from './protocol.js'
 import type { IsGone } from './query-effort.js'
+import type { QueryAsk, QueryQueue, QueryReply, QueryResponse } from './query-messages.js'
 
-/** What answers one request (http.ts). */
+/** What answers one request (graphql-over-http.ts). */
 export interface Answers {
   answer(asked: QueryAsk, isGone: IsGone): QueryResponse | Promise<QueryResponse>
 }

@@ -178,5 +178,5 @@ type Block {
 }
 `
 
-/** The executable schema. Its resolvers are the methods of the values in transactions.ts and blocks.ts. */
+/** The executable schema. Its resolvers are the methods of the values in transaction-queries.ts and block-queries.ts. */
 export const schema: GraphQLSchema = buildSchema(definition)

@@ -7,7 +7,7 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from 'graphql'
-import type { QueryLimits } from './limits.js'
+import type { QueryLimits } from './query-limits.js'
 
 const connections = new Set(['transactions', 'blocks'])
 const firstDefault = 10

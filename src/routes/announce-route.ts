@@ -1,4 +1,4 @@
-import type { Address } from '../actor/address.js'
+import type { Address } from '../actor/mailbox-address.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall, noStore, textType } from '../http/small-answer.js'

@@ -7,7 +7,7 @@ import { answerFailed, answerText, answerWrongMethod, Ledger } from '../serving/
 import { openFlow } from '../serving/open-flow.js'
 import type { Route } from '../serving/route.js'
 import { WatchedReply } from '../serving/watched-reply.js'
-import { gatewayParameters } from './parameters.js'
+import { gatewayParameters } from './gateway-parameters.js'
 
 export interface ConsoleDoorParts {
   /** Routes of the console: the page, and what it requests. */

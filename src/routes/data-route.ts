@@ -1,6 +1,6 @@
 import { type Id, parseId } from '../format/id.js'
 import type { Delivery } from '../gateway/deliver.js'
-import type { Locator } from '../gateway/locate.js'
+import type { Locator } from '../gateway/locator.js'
 import type { Described } from '../http/openapi.js'
 import type { Operations } from '../http/operation.js'
 import { answerText, type Flow, type Ledger } from '../serving/flow.js'

@@ -3,8 +3,8 @@ import type { Clock } from '../actor/clock.js'
 import { FairSlots } from '../actor/fair-slots.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Sources } from '../gateway/gateway-parts.js'
 import type { Guard } from '../gateway/guard.js'
-import type { Sources } from '../gateway/parts.js'
 import { orLate } from '../http/sender-pace.js'
 
 /**

@@ -1,5 +1,5 @@
 import type { Meters } from '../actor/meter.js'
-import { createQueryHandler, type QueryRouteParts } from '../query/route.js'
+import { createQueryHandler, type QueryRouteParts } from '../query/query-handler.js'
 import type { Route } from '../serving/route.js'
 
 export interface GraphqlParts extends Omit<QueryRouteParts, 'onBusy'> {

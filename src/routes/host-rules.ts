@@ -1,10 +1,10 @@
 import type { Id } from '../format/id.js'
+import type { HostOptions } from '../gateway/gateway-parts.js'
 import { isNavigation } from '../gateway/isolation.js'
-import type { HostOptions } from '../gateway/parts.js'
 import type { Home, Request } from '../http/exchange.js'
 import type { HostPlace, Hosts } from '../names/host.js'
-import type { Name } from '../names/protocol.js'
-import { originOf, sandboxLabel, sandboxUrl } from '../names/sandbox.js'
+import type { Name } from '../names/names-port.js'
+import { originOf, sandboxLabel, sandboxUrl } from '../names/sandbox-host.js'
 import { type Origin, origins } from '../serving/origin.js'
 import type { Target } from './data-route.js'
 
@@ -15,7 +15,7 @@ export type Ruled =
   | { readonly kind: 'name'; readonly name: Name | 'malformed'; readonly isApex: boolean }
   | { readonly kind: 'apex-id' }
 
-/** Characters of a sandbox label (names/sandbox.ts). */
+/** Characters of a sandbox label (names/sandbox-host.ts). */
 const sandboxLabelLength = 52
 
 /** Paths on the root host that are never content of the apex, whether or not something answers there. */

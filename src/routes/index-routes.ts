@@ -1,6 +1,6 @@
 import type { Line } from '../attest/line.js'
+import type { BandOffers, Offer } from '../bands/band-offer.js'
 import { feedOf } from '../bands/feed.js'
-import type { BandOffers, Offer } from '../bands/offer.js'
 import { plan, readAsked } from '../gateway/plan.js'
 import type { Operations } from '../http/operation.js'
 import { jsonType } from '../http/small-answer.js'

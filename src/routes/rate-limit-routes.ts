@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { isDenial, type Payments } from '../admission/admission-port.js'
+import type { Balance } from '../admission/bucket-table.js'
 import {
   type Buckets,
   BucketsUnreachable,
@@ -10,8 +12,6 @@ import {
   resourceName,
 } from '../admission/buckets.js'
 import type { Clients } from '../admission/clients.js'
-import { isDenial, type Payments } from '../admission/protocol.js'
-import type { Balance } from '../admission/table.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'

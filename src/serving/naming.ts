@@ -1,7 +1,7 @@
 import { blockOf, type Line } from '../attest/line.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
 import type { Id } from '../format/id.js'
-import type { Resolution } from '../names/protocol.js'
+import type { Resolution } from '../names/names-port.js'
 
 /**
  * What an answer says because its content was asked for by name. Prepared heads are kept by object identity, so one object is

@@ -1,4 +1,4 @@
-import { receiptLine } from '../admission/protocol.js'
+import { receiptLine } from '../admission/admission-port.js'
 import type { Head } from '../http/exchange.js'
 
 const shared = /\r\nCache-Control: public/gi

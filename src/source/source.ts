@@ -1,7 +1,7 @@
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
-import type { Hints, Provenance, Window } from './protocol.js'
+import type { Hints, Provenance, Window } from './source-messages.js'
 
 /** What is wanted of a source. */
 export interface Wanted {

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { type Vocabulary, vocabularies } from '../attest/vocabulary.js'
-import { ownDomain, peerDomain, rootTxKind } from '../bands/protocol.js'
-import type { BandsReading, BandsThread } from '../bands/wiring.js'
+import type { BandsReading, BandsThread } from '../bands/bands-thread.js'
+import { ownDomain, peerDomain, rootTxKind } from '../bands/publication.js'
 import { folders } from './folders.js'
 import { hostProtocol, ownHosts } from './host-names.js'
 import { signingKey } from './key-paths.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './thread-settings.js'
 
 /** Folder of the bands. */
 export function bandsFolder(root: string): string {

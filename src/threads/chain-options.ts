@@ -1,6 +1,6 @@
-import type { ChainOptions } from '../chain/options.js'
+import type { ChainOptions } from '../chain/remote-chain-options.js'
 import { otherCalls } from './resources.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './thread-settings.js'
 
 /** How nodes are asked. */
 export function chainOptions(nodes: readonly string[], { retrieval }: Settings<'retrieval'>): ChainOptions {

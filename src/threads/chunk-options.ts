@@ -1,5 +1,5 @@
 import type { NodeRouteParts } from '../routes/node-routes.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './thread-settings.js'
 
 /** How edge threads find chunks and pass on what is posted to them. */
 export function chunkOptions({ chunks, limits }: Settings<'chunks' | 'limits'>): NodeRouteParts['chunks'] {

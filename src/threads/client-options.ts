@@ -1,6 +1,6 @@
 import type { ClientOptions } from '../admission/clients.js'
 import type { ServeOptions } from '../http/listen.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './thread-settings.js'
 
 /** How clients are told apart. */
 export function clientsOf({ limits }: Settings<'limits'>): ClientOptions {

@@ -1,11 +1,11 @@
-import { addressOf } from '../actor/address.js'
 import { systemClock } from '../actor/clock.js'
+import { addressOf } from '../actor/mailbox-address.js'
 import { AddressThrottle } from '../admission/address-throttle.js'
 import { Clients } from '../admission/clients.js'
 import { Gate } from '../admission/gate.js'
-import type { Selling } from '../admission/payments-wiring.js'
-import type { CashierReply, CashierRequest } from '../admission/settlement-protocol.js'
-import { openBuckets } from '../admission/wiring.js'
+import { openBuckets } from '../admission/open-buckets.js'
+import type { Selling } from '../admission/open-selling.js'
+import type { CashierReply, CashierRequest } from '../admission/settlement-messages.js'
 import type { Request } from '../http/exchange.js'
 import type { Beside, InfoParts } from '../routes/about-gateway.js'
 import { allowanceOf, limitsInfo, rateLimitRoutes } from '../routes/rate-limit-routes.js'
@@ -114,7 +114,7 @@ async function openSales(
   clients: Clients,
 ): Promise<Selling | undefined> {
   if (sales === undefined || ports.payments === undefined) return undefined
-  const { openPayments } = await import('../admission/payments-wiring.js')
+  const { openPayments } = await import('../admission/open-selling.js')
   return openPayments(edgePayments(settings, sales), {
     cashier: addressOf<CashierRequest, CashierReply>(ports.payments, mailboxMax),
     pathPrefix: vocabulary.pathPrefix,

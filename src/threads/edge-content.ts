@@ -1,24 +1,24 @@
-import { type Address, addressOf } from '../actor/address.js'
 import { systemClock } from '../actor/clock.js'
+import { type Address, addressOf } from '../actor/mailbox-address.js'
 import { BandFinder } from '../bands/finder.js'
 import { rangesUpstream } from '../bands/ranges.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { IndexedCatalog } from '../catalog/indexed.js'
-import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { openCatalogTables } from '../catalog/tables.js'
+import type { GatewayParts } from '../gateway/gateway-parts.js'
 import { Guard } from '../gateway/guard.js'
-import type { GatewayParts } from '../gateway/parts.js'
 import { SievedBlockList } from '../moderation/list.js'
+import { ModerationStore } from '../moderation/moderation-store.js'
 import { Sieve } from '../moderation/sieve.js'
-import { ModerationStore } from '../moderation/store.js'
-import type { SourceProgress, SourceReply, SourceRequest } from '../source/protocol.js'
 import { Opener } from '../source/reading/opener.js'
-import { ProgressListener, ProgressTable } from '../source/reading/progress.js'
+import { ProgressListener, ProgressTable } from '../source/reading/progress-table.js'
+import type { SourceProgress, SourceReply, SourceRequest } from '../source/source-messages.js'
 import { BlobFiles } from '../store/blob-files.js'
 import { blobPath } from '../store/blobs.js'
 import { MappedFiles } from '../store/mapped.js'
-import { SegmentMarks } from '../store/segments/marks.js'
+import { SegmentMarks } from '../store/segments/segment-marks.js'
 import { SegmentReader } from '../store/segments/segment-reader.js'
 import { SoundFiles } from '../store/sound-files.js'
 import { bandsReading } from './bands-options.js'
@@ -152,7 +152,7 @@ async function openBands(
   const finder = new BandFinder(finding, lines, log, meters)
   // Read where something is published only, because checking a publication takes zod, 2.7 MB of this thread.
   const offers = published
-    ? new (await import('../bands/offer.js')).OfferReader(root, systemClock)
+    ? new (await import('../bands/band-offer.js')).OfferReader(root, systemClock)
     : { root, current: () => undefined }
   return {
     finder,

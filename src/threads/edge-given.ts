@@ -1,9 +1,9 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { Secret } from '../admission/key.js'
-import type { BucketPlace } from '../admission/wiring.js'
+import type { Secret } from '../admission/bucket-key.js'
+import type { BucketPlace } from '../admission/open-buckets.js'
 import type { ServeOptions, TlsOptions } from '../http/listen.js'
-import type { SettingsOf } from './settings.js'
 import type { SharedMemory } from './shared-memory.js'
+import type { SettingsOf } from './thread-settings.js'
 
 /** What an edge thread is started with; it says `{port}` when it listens. Plain: cloned, and the ports move. */
 export interface EdgeGiven {

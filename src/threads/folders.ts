@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path'
-import { moderationPath } from '../moderation/protocol.js'
-import type { Settings } from './settings.js'
+import { moderationPath } from '../moderation/moderation-messages.js'
+import type { Settings } from './thread-settings.js'
 
 /** Folders below DATA_PATH, each with one owner. */
 export function folders({

@@ -1,8 +1,8 @@
 import type { ClientOptions } from '../admission/clients.js'
-import type { GatewayOptions } from '../gateway/options.js'
-import { gatewayDefaults } from '../gateway/parts.js'
+import { gatewayDefaults } from '../gateway/gateway-parts.js'
+import type { GatewayOptions } from '../gateway/gateway-rules.js'
 import { ownHosts } from './host-names.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './thread-settings.js'
 
 /** How every edge thread answers. */
 export function gatewayOptions(

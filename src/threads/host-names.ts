@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { parseId } from '../format/id.js'
-import type { HostOptions } from '../gateway/parts.js'
-import { namesDefaults } from '../names/defaults.js'
+import type { HostOptions } from '../gateway/gateway-parts.js'
 import { parseName } from '../names/name.js'
-import type { NamesThread } from '../names/wiring.js'
+import { namesDefaults } from '../names/names-defaults.js'
+import type { NamesThread } from '../names/open-names.js'
 import { folders } from './folders.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './thread-settings.js'
 
 /** Name whose page the network shows for unregistered names. */
 const usualStranger = 'unregistered_arns'

@@ -1,12 +1,12 @@
 import type { MessagePort } from 'node:worker_threads'
-import { type IngestParts, ingestDefaults } from '../ingest/parts.js'
+import { type IngestParts, ingestDefaults } from '../ingest/ingest-parts.js'
 import type { WebhookOptions } from '../ingest/webhooks.js'
-import { sourceDefaults } from '../source/defaults.js'
+import { sourceDefaults } from '../source/source-defaults.js'
 import { chainOptions } from './chain-options.js'
 import { folders } from './folders.js'
 import { openingRules } from './opening-rules.js'
-import type { Settings, SettingsOf } from './settings.js'
 import type { SharedMemory } from './shared-memory.js'
+import type { Settings, SettingsOf } from './thread-settings.js'
 
 /** What the thread is started with that makes the index grow. Plain: cloned, and the ports move. */
 export interface IngestGiven {

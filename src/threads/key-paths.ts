@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import type { KeyPlaces } from '../attest/keys.js'
 import { folders } from './folders.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './thread-settings.js'
 
 /** File of the admin key; not used where ADMIN_API_KEY is set. */
 export function adminKeyPath(config: Settings<'moderation' | 'server'>): string {

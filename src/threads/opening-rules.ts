@@ -1,7 +1,7 @@
 import { itemFilterJson } from '../../config/item-filter-text.js'
-import type { OpeningRules } from '../ingest/opening.js'
-import { ingestDefaults } from '../ingest/parts.js'
-import type { Settings } from './settings.js'
+import type { OpeningRules } from '../ingest/bundle-opening.js'
+import { ingestDefaults } from '../ingest/ingest-parts.js'
+import type { Settings } from './thread-settings.js'
 
 /** What of bundles is opened and indexed. */
 export function openingRules({ server, indexing }: Settings<'indexing' | 'server'>): OpeningRules {

@@ -1,7 +1,7 @@
 import type { ServeOptions } from '../http/listen.js'
 import type { CdpKey } from './payments-options.js'
-import type { SettingsOf } from './settings.js'
 import type { SharedMemory } from './shared-memory.js'
+import type { SettingsOf } from './thread-settings.js'
 
 /** What the thread says when it is up. */
 export interface PaymentReady {

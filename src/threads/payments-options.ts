@@ -1,10 +1,10 @@
 import { join } from 'node:path'
-import type { OfferOptions } from '../admission/offer.js'
-import type { EdgePayments } from '../admission/payments-wiring.js'
+import type { EdgePayments } from '../admission/open-selling.js'
+import type { OfferOptions } from '../admission/payment-offer.js'
 import type { EdgeSales } from './edge-given.js'
 import { folders } from './folders.js'
 import { hostProtocol } from './host-names.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './thread-settings.js'
 
 /** Folder of the records of payments. */
 export function paymentsFolder(config: Settings<'server'>): string {

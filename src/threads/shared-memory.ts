@@ -1,4 +1,4 @@
-import type { SharedSegments } from '../store/segments/marks.js'
+import type { SharedSegments } from '../store/segments/segment-marks.js'
 import type { Descriptors, DiskShares } from './resources.js'
 
 /**

@@ -1,8 +1,8 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { TrustedGatewayEntry } from '../../config/trusted-gateways.js'
 import type { WebhookOptions } from '../ingest/webhooks.js'
-import type { SettingsOf } from './settings.js'
 import type { SharedMemory } from './shared-memory.js'
+import type { SettingsOf } from './thread-settings.js'
 
 /**
  * What the thread of the fetcher is started with. It answers `SourceRequest` with `SourceReply` and sends `SourceProgress` events

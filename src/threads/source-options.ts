@@ -1,14 +1,14 @@
-import { gatewayDefaults } from '../gateway/parts.js'
-import { sourceDefaults, type VerifierOptions } from '../source/defaults.js'
+import { gatewayDefaults } from '../gateway/gateway-parts.js'
 import type { EvictionOptions } from '../source/keeping/evictor.js'
 import type { ManifestOptions } from '../source/keeping/manifest-shelf.js'
 import type { RootLookupOptions } from '../source/roots/root-lookup.js'
+import { sourceDefaults, type VerifierOptions } from '../source/source-defaults.js'
 import type { PeerOptions } from '../source/upstream/network-peers.js'
 import type { RawOptions } from '../source/upstream/raw-line.js'
 import { ownHosts } from './host-names.js'
 import { publicRoots } from './public-gateways.js'
-import type { Settings } from './settings.js'
 import type { SharedMemory } from './shared-memory.js'
+import type { Settings } from './thread-settings.js'
 
 /** How manifests are packed. */
 export function manifestOptions({ manifests }: Settings<'manifests'>): ManifestOptions {

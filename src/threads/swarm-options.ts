@@ -1,6 +1,6 @@
 import type { NamedPublisher } from '../../config/swarm.js'
 import { vocabularies } from '../attest/vocabulary.js'
-import { ownDomain, peerDomain } from '../bands/protocol.js'
+import { ownDomain, peerDomain } from '../bands/publication.js'
 import { type SubscriberSetup, swarmDefaults } from '../bands/subscriber-options.js'
 import type { Subscription } from '../bands/subscription.js'
 import { encodeBase58 } from '../format/base58.js'
@@ -10,8 +10,8 @@ import { downloadDefaults } from '../torrent/download.js'
 import type { SwarmOptions } from '../torrent/swarm.js'
 import { trackerDefaults } from '../torrent/tracker.js'
 import { udpTimeouts } from '../torrent/udp-announce.js'
-import type { Settings, SettingsOf } from './settings.js'
 import type { SharedMemory } from './shared-memory.js'
+import type { Settings, SettingsOf } from './thread-settings.js'
 
 /** What the thread is started with that seeds bands and fetches those of others. Plain: it is cloned. */
 export interface SwarmGiven {

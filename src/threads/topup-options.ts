@@ -1,5 +1,5 @@
 import type { ReaderOptions } from '../payment/chains/readers.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './thread-settings.js'
 
 /** Of the networks' own makers. */
 const usdc = {

@@ -1,8 +1,8 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { ServeOptions } from '../http/listen.js'
 import type { WebhookOptions } from '../ingest/webhooks.js'
-import type { SettingsOf } from './settings.js'
 import type { SharedMemory } from './shared-memory.js'
+import type { SettingsOf } from './thread-settings.js'
 
 /** What the thread says when it is up. */
 export interface UploadReady {

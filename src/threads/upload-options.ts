@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { BundlingRules } from '../upload/bundling/bundler.js'
 import type { FreeRules } from '../upload/records/free-pools.js'
 import { folders } from './folders.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './thread-settings.js'
 
 /** Folders of the upload service: tables, the log of accepted items, parts of items that are not whole yet, waiting webhooks. */
 export function uploadFolders(

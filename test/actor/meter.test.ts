@@ -1,6 +1,6 @@
 import t from 'tap'
 import { type MeterRow, Meters, meterBytes } from '../../src/actor/meter.js'
-import { meterTable } from '../../src/actor/meters.js'
+import { meterTable } from '../../src/actor/meter-table.js'
 
 const rows: MeterRow[] = [
   { name: 'a_total', kind: 'counter', help: 'A.', labels: { kind: ['x', 'y'], side: ['l', 'r'] } },

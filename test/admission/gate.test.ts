@@ -1,8 +1,7 @@
 import t from 'tap'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
-import { meterTable } from '../../src/actor/meters.js'
+import { meterTable } from '../../src/actor/meter-table.js'
 import { AddressThrottle } from '../../src/admission/address-throttle.js'
-import { Gate } from '../../src/admission/gate.js'
 import {
   type Charge,
   type Denial,
@@ -10,7 +9,8 @@ import {
   isDenial,
   type Paid,
   type Payments,
-} from '../../src/admission/protocol.js'
+} from '../../src/admission/admission-port.js'
+import { Gate } from '../../src/admission/gate.js'
 import type { Request } from '../../src/http/exchange.js'
 import { clientAt, named } from '../conformance/buckets.js'
 import { memoryHouse } from './house.js'

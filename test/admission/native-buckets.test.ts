@@ -7,12 +7,12 @@ import t from 'tap'
 import { servedBy } from '../../native/server/server.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
-import { meterTable } from '../../src/actor/meters.js'
+import { meterTable } from '../../src/actor/meter-table.js'
 import { AddressThrottle } from '../../src/admission/address-throttle.js'
+import { isDenial } from '../../src/admission/admission-port.js'
+import type { Balance } from '../../src/admission/bucket-table.js'
 import type { BucketRules } from '../../src/admission/buckets.js'
 import { Gate } from '../../src/admission/gate.js'
-import { isDenial } from '../../src/admission/protocol.js'
-import type { Balance } from '../../src/admission/table.js'
 import { plainLines } from '../../src/gateway/plain-lines.js'
 import type { Request } from '../../src/http/exchange.js'
 import { serve } from '../../src/http/listen.js'
@@ -410,7 +410,7 @@ t.test(
     const left = async () => (await own.house.buckets.ofClient(client))?.tokens
     while (own.repeated() === 0) t.equal(await ask(), 200)
     const memory = ip.words.buffer as SharedArrayBuffer
-    // The header, a lock and a mark for each of the 32 blocks, then the slots (src/admission/table.ts).
+    // The header, a lock and a mark for each of the 32 blocks, then the slots (src/admission/bucket-table.ts).
     const [cells, slots] = [32, 1024]
     const guarded = [64 + cells * 8, slots * 4] as const
     const order = { memory, offset: 64, cells, bits: client.key.hash, guarded }

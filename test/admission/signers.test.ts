@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import type { PaymentOrder } from '../../src/admission/settlement-protocol.js'
+import type { PaymentOrder } from '../../src/admission/settlement-messages.js'
 import { Signers } from '../../src/admission/signers.js'
 import { HandClock } from './house.js'
 import { newAccount } from './scene.js'

@@ -1,4 +1,5 @@
 import { systemClock } from '../../src/actor/clock.js'
+import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import { Effort } from '../../src/catalog/effort.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { findRow } from '../../src/catalog/ids.js'
@@ -10,7 +11,6 @@ import type {
 } from '../../src/catalog/index-protocol.js'
 import { ChainIndex } from '../../src/catalog/index-reader.js'
 import { type IndexTables, openIndexTables } from '../../src/catalog/index-tables.js'
-import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import { packItems, packTransactions } from '../../src/catalog/pack.js'
 import { blockRows, prefixOf } from '../../src/catalog/postings.js'
 import { decodeRow } from '../../src/catalog/row.js'

@@ -4,9 +4,9 @@
  */
 import { Chain } from '../../bench/index/chain.js'
 import { systemClock } from '../../src/actor/clock.js'
+import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { openIndexTables } from '../../src/catalog/index-tables.js'
-import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { blockMessage, filesOnly, itemsMessage } from './index-model.js'
 import { killedChain } from './killed-chain.js'

@@ -1,8 +1,8 @@
 /** A process that writes into a catalog until it is killed, and says what was answered. */
 import { randomBytes } from 'node:crypto'
 import { systemClock } from '../../src/actor/clock.js'
+import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import { Generations } from '../../src/catalog/generations.js'
-import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import { idOfBytes } from '../../src/format/id.js'
 
 const [, , path = ''] = process.argv

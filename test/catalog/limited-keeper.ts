@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { Chain } from '../../bench/index/chain.js'
-import type { CatalogRequest } from '../../src/catalog/protocol.js'
+import type { CatalogRequest } from '../../src/catalog/catalog-messages.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { blockMessage, dump, filesOnly, itemsMessage, openHouse } from './index-model.js'

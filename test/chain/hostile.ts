@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
-import type { ChainOptions } from '../../src/chain/options.js'
+import type { ChainOptions } from '../../src/chain/remote-chain-options.js'
 
 /** A real little server that answers as the test says; ends with the test. */
 export async function nodeThat(

@@ -28,8 +28,8 @@ import {
 } from '../../src/client/signer.js'
 import { packTags, unpackTags } from '../../src/client/tags.js'
 import { decodeBase64url, encodeBase64url } from '../../src/format/base64url.js'
-import { nativeAddress } from '../../src/proof/address.js'
 import { deepHash } from '../../src/proof/deep-hash.js'
+import { nativeAddress } from '../../src/proof/owner-address.js'
 import { fixtureJson, fromHex } from '../fixture-file.js'
 import { fc } from '../property.js'
 

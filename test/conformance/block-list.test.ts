@@ -1,10 +1,10 @@
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
-import { ModerationKeeper } from '../../src/moderation/keeper.js'
 import { SievedBlockList } from '../../src/moderation/list.js'
+import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
+import { ModerationStore } from '../../src/moderation/moderation-store.js'
 import { Sieve } from '../../src/moderation/sieve.js'
-import { ModerationStore } from '../../src/moderation/store.js'
 import { conform } from './block-list.js'
 
 t.test('the sieve with the list on disk behind it', async (t) => {

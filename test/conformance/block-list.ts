@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'
-import type { BlockList, Subject } from '../../src/moderation/protocol.js'
+import type { BlockList, Subject } from '../../src/moderation/moderation-messages.js'
 import { fc } from '../property.js'
 
 /** A list with the hands of its operator on it. */

@@ -1,6 +1,11 @@
 import type { Test } from 'tap'
-import { availableOf } from '../../src/ledger/account.js'
-import { type CommitOrder, type CommitOutcome, isRejected, type MoneyLedger } from '../../src/ledger/port.js'
+import { availableOf } from '../../src/ledger/ledger-account.js'
+import {
+  type CommitOrder,
+  type CommitOutcome,
+  isRejected,
+  type MoneyLedger,
+} from '../../src/ledger/ledger-port.js'
 import type { MoveOrder, TransferOrder } from '../../src/ledger/transfer.js'
 
 /** Opens the ledger of one place again and again; each place is its own. `setTime` turns the clock of all of them. */

@@ -7,7 +7,7 @@ import {
   type NameRecord,
   type ResolveContext,
   type Resolver,
-} from '../../src/names/protocol.js'
+} from '../../src/names/names-port.js'
 
 export interface ResolverCase {
   readonly resolver: Resolver

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import { type Id, idOfBytes } from '../../src/format/id.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
-import type { Hints, Window } from '../../src/source/protocol.js'
 import type { Found, Source, Wanted } from '../../src/source/source.js'
+import type { Hints, Window } from '../../src/source/source-messages.js'
 import { random } from '../property.js'
 
 /** A source and a payload that it has. */

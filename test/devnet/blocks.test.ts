@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
-import { RemoteChain } from '../../src/chain/remote.js'
+import { RemoteChain } from '../../src/chain/remote-chain.js'
 import { parseId } from '../../src/format/id.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import { patient } from '../chain/hostile.js'

@@ -5,7 +5,7 @@ import Arweave from 'arweave'
 import type { JWKInterface } from 'arweave/node/lib/wallet.js'
 import type { Test } from 'tap'
 import { Devnet } from '../../src/devnet/devnet.js'
-import type { DevnetOptions } from '../../src/devnet/options.js'
+import type { DevnetOptions } from '../../src/devnet/devnet-options.js'
 import { type Id, parseId } from '../../src/format/id.js'
 import { fixtureJson } from '../fixture-file.js'
 

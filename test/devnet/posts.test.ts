@@ -5,7 +5,7 @@ import { transactionJson } from '../../src/format/transaction.js'
 import { dataTree } from '../../src/proof/data-root.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { signTransactionEcdsa } from '../../src/proof/sign.js'
-import { ownerOf } from '../../src/proof/transaction.js'
+import { ownerOf } from '../../src/proof/transaction-proof.js'
 import { devnetOf, jsonOf, payerOf, signed } from './posting.js'
 
 t.test('what a node would refuse is refused, with its error code', async (t) => {

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { pause } from '../../src/actor/clock.js'
-import type { Band, PublicationDocument } from '../../src/bands/protocol.js'
+import type { Band, PublicationDocument } from '../../src/bands/publication.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { idBytes } from '../../src/format/id.js'
 import { random } from '../property.js'

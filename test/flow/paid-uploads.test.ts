@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { nativeAddress, normalizedAddress } from '../../src/proof/address.js'
+import { nativeAddress, normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, ethereumSigner, type ItemSigner, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
 import { run } from './running.js'

@@ -1,4 +1,4 @@
-import type { PublicationDocument } from '../../src/bands/protocol.js'
+import type { PublicationDocument } from '../../src/bands/publication.js'
 
 /** Looks ten times a second until there is something. */
 export async function until<T>(

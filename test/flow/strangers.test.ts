@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Browser } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { sandboxLabel } from '../../src/names/sandbox.js'
+import { sandboxLabel } from '../../src/names/sandbox-host.js'
 import { openBrowser, withoutBrowser } from '../browser.js'
 import { askAt } from '../gateway/rig.js'
 import { someId, upstream } from '../source/rig.js'

@@ -5,7 +5,7 @@ import { ArweaveSigner, createData, EthereumSigner, type Signer, SolanaSigner } 
 import t from 'tap'
 import { encodeBase58 } from '../../src/format/base58.js'
 import { parseItemHeader } from '../../src/format/item.js'
-import { normalizedAddress } from '../../src/proof/address.js'
+import { normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
 import { isSigned, type Receipt } from './receipts.js'

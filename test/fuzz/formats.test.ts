@@ -1,5 +1,5 @@
 import { ok } from 'node:assert/strict'
-import { verifyAnswer } from '../../src/attest/verify.js'
+import { verifyAnswer } from '../../src/attest/verify-answer.js'
 import { decodeTags, encodeTags } from '../../src/format/avro-tags.js'
 import { decodeBase58 } from '../../src/format/base58.js'
 import { decodeBase64url, encodeBase64url } from '../../src/format/base64url.js'

@@ -1,6 +1,6 @@
 import { Hosts } from '../../src/names/host.js'
 import { parseName } from '../../src/names/name.js'
-import { readRecord } from '../../src/names/record.js'
+import { readRecord } from '../../src/names/name-record.js'
 import { fc } from '../property.js'
 import { someId } from '../source/rig.js'
 import { fuzz } from './fuzz.js'

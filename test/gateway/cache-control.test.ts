@@ -1,7 +1,7 @@
 import t from 'tap'
 import { bareType } from '../../src/format/media-type.js'
 import { cacheControl, soonStale } from '../../src/gateway/cache-control.js'
-import { gatewayDefaults } from '../../src/gateway/parts.js'
+import { gatewayDefaults } from '../../src/gateway/gateway-parts.js'
 
 const rules = { ...gatewayDefaults.cache, privateTypes: ['video/*', 'image/svg+xml', '*/secret'] }
 

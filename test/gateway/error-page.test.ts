@@ -1,6 +1,6 @@
 /** Failures in two forms: words for programs, a page with the request's id and a way home for browsers. */
 import t from 'tap'
-import type { HostOptions } from '../../src/gateway/parts.js'
+import type { HostOptions } from '../../src/gateway/gateway-parts.js'
 import { someId } from '../source/rig.js'
 import { type Answered, stage } from './rig.js'
 

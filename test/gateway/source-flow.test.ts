@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import t from 'tap'
-import type { Sources } from '../../src/gateway/parts.js'
+import type { Sources } from '../../src/gateway/gateway-parts.js'
 import type { Opened } from '../../src/source/reading/opener.js'
 import { eventually } from '../eventually.js'
 import { someId } from '../source/rig.js'

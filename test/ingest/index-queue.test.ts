@@ -1,7 +1,7 @@
 import t from 'tap'
-import { localAddress } from '../../src/actor/address.js'
+import { localAddress } from '../../src/actor/mailbox-address.js'
+import type { CatalogReply, CatalogRequest } from '../../src/catalog/catalog-messages.js'
 import type { ChainIndex } from '../../src/catalog/index-reader.js'
-import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js'
 import { refuse } from '../../src/format/refusal.js'
 import { IndexQueue } from '../../src/ingest/index-queue.js'
 

@@ -4,7 +4,7 @@ import { refuse } from '../../src/format/refusal.js'
 import { tagOf } from '../../src/format/tag.js'
 import type { Transaction } from '../../src/format/transaction.js'
 import { KeptBundles } from '../../src/ingest/kept-bundles.js'
-import type { SourceReply, SourceRequest } from '../../src/source/protocol.js'
+import type { SourceReply, SourceRequest } from '../../src/source/source-messages.js'
 import { someId } from '../source/rig.js'
 
 const id = someId()

@@ -1,7 +1,7 @@
 /** A process that moves money until its disk takes no more: says each transfer that was acknowledged, then how it ended. */
 import { systemClock } from '../../src/actor/clock.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
-import { isLedgerGone, isRejected } from '../../src/ledger/port.js'
+import { isLedgerGone, isRejected } from '../../src/ledger/ledger-port.js'
 
 const [path = '', deferredMax = ''] = process.argv.slice(2)
 const ledger = new EmbeddedLedger({ path, clock: systemClock, deferredMax: Number(deferredMax) })

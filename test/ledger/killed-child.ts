@@ -1,7 +1,7 @@
 /** A process that moves money until it is killed: says each transfer that was acknowledged, one a line. */
 import { systemClock } from '../../src/actor/clock.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
-import { isRejected, type MoneyLedger } from '../../src/ledger/port.js'
+import { isRejected, type MoneyLedger } from '../../src/ledger/ledger-port.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
 import type { TransferOrder } from '../../src/ledger/transfer.js'
 

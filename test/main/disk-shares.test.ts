@@ -2,7 +2,7 @@ import t from 'tap'
 import { readConfig } from '../../config/read.js'
 import { diskShares, fittedToDisk, sayShares, sharesOf } from '../../src/main/disk-shares.js'
 import { sharedSegments } from '../../src/main/segments.js'
-import { SegmentMarks } from '../../src/store/segments/marks.js'
+import { SegmentMarks } from '../../src/store/segments/segment-marks.js'
 
 const mib = 2 ** 20
 const config = readConfig()

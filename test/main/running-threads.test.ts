@@ -1,5 +1,5 @@
 import t from 'tap'
-import { addressOf } from '../../src/actor/address.js'
+import { addressOf } from '../../src/actor/mailbox-address.js'
 import { generationBytes } from '../../src/catalog/generations.js'
 import { RunningThreads } from '../../src/main/running-threads.js'
 import { scratch } from '../scratch.js'

@@ -1,10 +1,10 @@
 import t, { type Test } from 'tap'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
-import { meterTable } from '../../src/actor/meters.js'
+import { meterTable } from '../../src/actor/meter-table.js'
 import { type Refusal, refuse } from '../../src/format/refusal.js'
 import { type BookOptions, type Changing, NameBook } from '../../src/names/book.js'
-import { NameMeters } from '../../src/names/meters.js'
 import { parseName } from '../../src/names/name.js'
+import { NameMeters } from '../../src/names/name-meters.js'
 import {
   isResolved,
   type Name,
@@ -14,7 +14,7 @@ import {
   type Resolver,
   type ResolverVerdict,
   type Trail,
-} from '../../src/names/protocol.js'
+} from '../../src/names/names-port.js'
 import { someId } from '../source/rig.js'
 import { HandClock } from './hand-clock.js'
 

@@ -2,7 +2,7 @@ import t from 'tap'
 import { idOfBytes } from '../../src/format/id.js'
 import { type HostPlace, Hosts } from '../../src/names/host.js'
 import { parseName } from '../../src/names/name.js'
-import { sandboxLabel, sandboxUrl } from '../../src/names/sandbox.js'
+import { sandboxLabel, sandboxUrl } from '../../src/names/sandbox-host.js'
 import { fc } from '../property.js'
 
 const roots = ['gw.example', 'deep.gw.example', 'other.example', 'localhost']

@@ -1,4 +1,4 @@
-import type { NameRecord } from '../../src/names/protocol.js'
+import type { NameRecord } from '../../src/names/names-port.js'
 import { type Upstream, upstream } from '../source/rig.js'
 
 /** A registry of names that speaks JSON-RPC, with the records of `has` by full name. */

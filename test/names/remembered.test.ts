@@ -3,7 +3,13 @@ import t, { type Test } from 'tap'
 import { silentLog } from '../../src/actor/log.js'
 import { refuse } from '../../src/format/refusal.js'
 import { parseName } from '../../src/names/name.js'
-import type { Name, NameRecord, ResolveContext, Resolver, ResolverVerdict } from '../../src/names/protocol.js'
+import type {
+  Name,
+  NameRecord,
+  ResolveContext,
+  Resolver,
+  ResolverVerdict,
+} from '../../src/names/names-port.js'
 import { RedisNames } from '../../src/names/redis-names.js'
 import { remembered } from '../../src/names/remembered.js'
 import { hasRedis, startRedis, until } from '../admission/redis-server.js'

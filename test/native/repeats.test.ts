@@ -3,7 +3,7 @@ import t from 'tap'
 import { lentKeyOf } from '../../native/ed25519/ed25519.js'
 import { answerNumbers, conditionsMax, count, number } from '../../native/server/repeats.js'
 import { openWire, servedBy } from '../../native/server/server.js'
-import { BucketTable } from '../../src/admission/table.js'
+import { BucketTable } from '../../src/admission/bucket-table.js'
 import { fc } from '../property.js'
 
 /** The table of repeated answers is given whatever JavaScript can hand it: each is an exception, the next right call works. */

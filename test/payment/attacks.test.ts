@@ -4,7 +4,7 @@ import { approvalFaults } from '../../src/payment/books/approval-faults.js'
 import { makeServiceToken } from '../../src/payment/calls/service-token.js'
 import type { CardEvent, CardProvider } from '../../src/payment/cards/card-provider.js'
 import type { SeenPayment } from '../../src/payment/chains/seen-payment.js'
-import { normalizedAddress } from '../../src/proof/address.js'
+import { normalizedAddress } from '../../src/proof/owner-address.js'
 import { type PaymentRig, paymentRig, secret } from './rig.js'
 import { testWallets } from './wallet-keys.js'
 

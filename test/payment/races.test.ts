@@ -5,8 +5,8 @@
  */
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
-import { balanceOf } from '../../src/ledger/account.js'
-import type { MoneyLedger } from '../../src/ledger/port.js'
+import { balanceOf } from '../../src/ledger/ledger-account.js'
+import type { MoneyLedger } from '../../src/ledger/ledger-port.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
 import { approvalFaults } from '../../src/payment/books/approval-faults.js'
 import { makeServiceToken } from '../../src/payment/calls/service-token.js'

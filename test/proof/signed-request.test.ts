@@ -2,7 +2,7 @@
 import t from 'tap'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { itemMessage } from '../../src/proof/item.js'
+import { itemMessage } from '../../src/proof/item-verifier.js'
 import {
   ed25519Signer,
   ethereumSigner,

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { silentLog } from '../../src/actor/log.js'
+import { AdminKey } from '../../src/routes/admin/admin-key.js'
 import { AdminRoute } from '../../src/routes/admin/admin-route.js'
-import { AdminKey } from '../../src/routes/admin/key.js'
 import { done, type Order } from '../../src/routes/admin/order.js'
 import { stage } from '../gateway/rig.js'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { localAddress } from '../../src/actor/address.js'
-import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js'
+import { localAddress } from '../../src/actor/mailbox-address.js'
+import type { CatalogReply, CatalogRequest } from '../../src/catalog/catalog-messages.js'
 import { idBytes, parseId } from '../../src/format/id.js'
 import { optimisticOrder } from '../../src/routes/admin/optimistic-order.js'
 import type { Told } from '../../src/routes/admin/order.js'

@@ -1,6 +1,6 @@
 import { Heartbeats, listenForHeartbeats } from '../../src/actor/heartbeats.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
-import { meterTable } from '../../src/actor/meters.js'
+import { meterTable } from '../../src/actor/meter-table.js'
 import { ownThread } from '../../src/actor/priority.js'
 import { Following, Tip } from '../../src/actor/shared.js'
 import { vocabularies } from '../../src/attest/vocabulary.js'

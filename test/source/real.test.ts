@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
-import { RemoteChain } from '../../src/chain/remote.js'
+import { RemoteChain } from '../../src/chain/remote-chain.js'
 import { Devnet } from '../../src/devnet/devnet.js'
 import { parseId } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'

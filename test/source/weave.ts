@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
-import { RemoteChain } from '../../src/chain/remote.js'
+import { RemoteChain } from '../../src/chain/remote-chain.js'
 import type { Devnet } from '../../src/devnet/devnet.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import type { Id } from '../../src/format/id.js'

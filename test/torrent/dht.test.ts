@@ -13,7 +13,7 @@ import { readConfig } from '../../config/read.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { BandFetch } from '../../src/bands/band-fetch.js'
-import type { PublicationDocument } from '../../src/bands/protocol.js'
+import type { PublicationDocument } from '../../src/bands/publication.js'
 import {
   type Bencodable,
   type BencodeDictionary,

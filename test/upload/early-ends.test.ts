@@ -1,7 +1,7 @@
 /** Uploads that end before their item is taken: nothing of them is held, or counted, any more. */
 import t, { type Test } from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
-import { textAnswer, type UploadAnswer } from '../../src/upload/calls/answers.js'
+import { textAnswer, type UploadAnswer } from '../../src/upload/calls/upload-answers.js'
 import { openUploadTables } from '../../src/upload/records/uploads.js'
 import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from './upload-rig.js'
 

@@ -9,7 +9,7 @@ import { idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { DurableLog } from '../../src/store/segments/durable-log.js'
 import type { LogPlace } from '../../src/store/segments/log-file.js'
-import { openIntake } from '../../src/upload/intake/intake.js'
+import { openIntake } from '../../src/upload/intake/open-intake.js'
 import { GatewayNews } from '../../src/upload/news/gateway-news.js'
 import { FreePools } from '../../src/upload/records/free-pools.js'
 import {

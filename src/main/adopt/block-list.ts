@@ -1,5 +1,5 @@
-import { moderationPath, type Subject } from '../../moderation/protocol.js'
-import { ModerationStore } from '../../moderation/store.js'
+import { moderationPath, type Subject } from '../../moderation/moderation-messages.js'
+import { ModerationStore } from '../../moderation/moderation-store.js'
 import { readSubject } from '../../moderation/subject.js'
 import { blockedOf, type PeerBlocked, PeerDatabase } from './peer-database.js'
 

@@ -1,7 +1,12 @@
-import { availableOf } from '../../ledger/account.js'
-import { type CommitOutcome, isRejected, type MoneyLedger, type RecordChange } from '../../ledger/port.js'
+import { availableOf } from '../../ledger/ledger-account.js'
+import {
+  type CommitOutcome,
+  isRejected,
+  type MoneyLedger,
+  type RecordChange,
+} from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
-import type { ApprovalView } from '../port.js'
+import type { ApprovalView } from '../credits-port.js'
 import type { Side } from './approval-index.js'
 import { type Approvals, approvalView } from './approvals.js'
 import { namesPage } from './pages.js'

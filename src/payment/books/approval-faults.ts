@@ -1,5 +1,5 @@
-import { availableOf } from '../../ledger/account.js'
-import type { LedgerReading } from '../../ledger/port.js'
+import { availableOf } from '../../ledger/ledger-account.js'
+import type { LedgerReading } from '../../ledger/ledger-port.js'
 import {
   type Approval,
   approvalAccount,

@@ -1,4 +1,4 @@
-import type { RecordChange } from '../../ledger/port.js'
+import type { RecordChange } from '../../ledger/ledger-port.js'
 
 /** What is kept of an approval. How much of it was used is said by its account. */
 export interface Approval {

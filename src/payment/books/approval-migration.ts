@@ -1,6 +1,11 @@
 import type { Log } from '../../actor/log.js'
-import { availableOf } from '../../ledger/account.js'
-import { isRejected, type LedgerRecord, type MoneyLedger, type RecordChange } from '../../ledger/port.js'
+import { availableOf } from '../../ledger/ledger-account.js'
+import {
+  isRejected,
+  type LedgerRecord,
+  type MoneyLedger,
+  type RecordChange,
+} from '../../ledger/ledger-port.js'
 import {
   type Approval,
   approvalAccount,

@@ -1,13 +1,13 @@
-import { availableOf } from '../../ledger/account.js'
+import { availableOf } from '../../ledger/ledger-account.js'
 import {
   type CommitOrder,
   isRejected,
   type LedgerRecord,
   type MoneyLedger,
   type RecordChange,
-} from '../../ledger/port.js'
+} from '../../ledger/ledger-port.js'
 import type { MoveOrder } from '../../ledger/transfer.js'
-import type { ApprovalView, ApproveOrder, Denied, RevokeOrder } from '../port.js'
+import type { ApprovalView, ApproveOrder, Denied, RevokeOrder } from '../credits-port.js'
 import {
   type Approval,
   approvalAccount,

@@ -1,6 +1,11 @@
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import { availableOf } from '../../ledger/account.js'
-import { type CommitOrder, isRejected, type MoneyLedger, type RecordChange } from '../../ledger/port.js'
+import { availableOf } from '../../ledger/ledger-account.js'
+import {
+  type CommitOrder,
+  isRejected,
+  type MoneyLedger,
+  type RecordChange,
+} from '../../ledger/ledger-port.js'
 import type { EndOrder, MoveOrder, TransferOrder } from '../../ledger/transfer.js'
 import {
   type Checked,
@@ -12,7 +17,7 @@ import {
   type ReserveOrder,
   type Unpaid,
   type UsdcFinished,
-} from '../port.js'
+} from '../credits-port.js'
 import { approvalAccount, leftChanged } from './approval-index.js'
 import type { Approvals, OpenApproval } from './approvals.js'
 import { accountOf, type Wallets } from './wallets.js'

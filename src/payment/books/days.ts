@@ -1,4 +1,4 @@
-import type { RecordChange } from '../../ledger/port.js'
+import type { RecordChange } from '../../ledger/ledger-port.js'
 
 /** What was credited on a day, so that it can be compared with the books of others: keys are `DAY|id`. */
 export const cardDayKind = 'card-day'

@@ -1,4 +1,4 @@
-import type { RecordChange } from '../../ledger/port.js'
+import type { RecordChange } from '../../ledger/ledger-port.js'
 
 /** Purchases of names that are paid and not carried out yet: keys are their nonces. */
 export const duePurchaseKind = 'name-pending'

@@ -1,4 +1,4 @@
-import { isRejected, type MoneyLedger } from '../../ledger/port.js'
+import { isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
 import type { MoveOrder } from '../../ledger/transfer.js'
 import { historyRecord } from './accounts.js'
 import { accountOf, addressKind, type Wallets } from './wallets.js'

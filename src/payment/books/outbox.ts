@@ -1,6 +1,6 @@
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { LedgerRecord, MoneyLedger, RecordChange } from '../../ledger/port.js'
+import type { LedgerRecord, MoneyLedger, RecordChange } from '../../ledger/ledger-port.js'
 import type { Gift } from './gifts.js'
 
 /** A letter in plain text. */

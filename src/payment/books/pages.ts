@@ -1,4 +1,4 @@
-import type { MoneyLedger } from '../../ledger/port.js'
+import type { MoneyLedger } from '../../ledger/ledger-port.js'
 
 /** A page of a list that lies under several names: what stands behind the name in each key, in order. */
 export interface NamesPage {

@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import { type CommitOrder, isRejected, type MoneyLedger } from '../../ledger/port.js'
+import { type CommitOrder, isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
 import type { EndOrder, MoveOrder } from '../../ledger/transfer.js'
-import { type CreditsPort, type UsdcFinished, usdcShare } from '../port.js'
+import { type CreditsPort, type UsdcFinished, usdcShare } from '../credits-port.js'
 import { holds, reservationKind as kind, paidPrefix, partId, type Reservation } from './credits.js'
 import { accountOf, type Wallets } from './wallets.js'
 

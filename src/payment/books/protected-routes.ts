@@ -1,8 +1,8 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { statusOf } from '../../http/status.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from '../calls/call.js'
-import { guardedBy } from '../calls/guarded.js'
-import { type CreditsPort, isDenied, type Payer } from '../port.js'
+import { guardedBy } from '../calls/token-guard.js'
+import { type CreditsPort, isDenied, type Payer } from '../credits-port.js'
 import { addressKind, spelled } from './wallets.js'
 
 /** The signature types by the names that services have for them. */

@@ -1,6 +1,6 @@
 import { decodeBase58 } from '../../format/base58.js'
 import { decodeBase64url } from '../../format/base64url.js'
-import type { MoneyLedger, RecordChange } from '../../ledger/port.js'
+import type { MoneyLedger, RecordChange } from '../../ledger/ledger-port.js'
 import { checksumAddress } from '../../proof/ethereum.js'
 import { sumKeys, sumKind } from './approval-index.js'
 

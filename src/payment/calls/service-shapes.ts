@@ -12,7 +12,7 @@ import {
   truth,
   wholeForm,
 } from '../../http/schemas.js'
-import { approvalForm } from './shapes.js'
+import { approvalForm } from './payment-shapes.js'
 
 /** What goes in and out where services and operators ask the payment service, for its description. */
 

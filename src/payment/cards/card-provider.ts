@@ -1,5 +1,5 @@
 import type { Refusal } from '../../format/refusal.js'
-import type { RecordChange } from '../../ledger/port.js'
+import type { RecordChange } from '../../ledger/ledger-port.js'
 import type { Currency } from '../prices/rates.js'
 
 /** A page, or a form in the client's own page, where a card is charged. */

@@ -1,6 +1,11 @@
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import { isRejected, type LedgerRecord, type MoneyLedger, type RecordChange } from '../../ledger/port.js'
+import {
+  isRejected,
+  type LedgerRecord,
+  type MoneyLedger,
+  type RecordChange,
+} from '../../ledger/ledger-port.js'
 import type { MoveOrder } from '../../ledger/transfer.js'
 import { historyRecord } from '../books/accounts.js'
 import { cardDayKind, dayRecord } from '../books/days.js'
@@ -8,7 +13,7 @@ import { duePurchase } from '../books/due-purchases.js'
 import { type Gift, giftAccount, giftKind } from '../books/gifts.js'
 import { giftMail } from '../books/outbox.js'
 import { accountOf, type Wallets } from '../books/wallets.js'
-import { type Denied, isDenied } from '../port.js'
+import { type Denied, isDenied } from '../credits-port.js'
 import type { Promotions } from '../prices/promotions.js'
 import { QuoteIds } from '../prices/quote-ids.js'
 import type { Quotes } from '../prices/quotes.js'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Refusal, refuse } from '../../format/refusal.js'
-import type { MoneyLedger, RecordChange } from '../../ledger/port.js'
+import type { MoneyLedger, RecordChange } from '../../ledger/ledger-port.js'
 import type {
   CardEvent,
   CardPage,

@@ -3,7 +3,7 @@ import { encodeBase64url } from '../../format/base64url.js'
 import { parseId } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Transaction } from '../../format/transaction.js'
-import { normalizedAddress } from '../../proof/address.js'
+import { normalizedAddress } from '../../proof/owner-address.js'
 import { type ChainReader, depthsOf, type NoPayment, type SeenPayment } from './seen-payment.js'
 
 const destinationTag = 'Turbo-Credit-Destination-Address'

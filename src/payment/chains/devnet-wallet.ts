@@ -1,8 +1,8 @@
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { decodeBase64url } from '../../format/base64url.js'
-import { normalizedAddress } from '../../proof/address.js'
 import { newRsaKey } from '../../proof/new-key.js'
+import { normalizedAddress } from '../../proof/owner-address.js'
 import { readSmall } from '../../store/folder.js'
 import { keptSecret } from '../../store/secret-file.js'
 

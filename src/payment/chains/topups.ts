@@ -1,11 +1,16 @@
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import { isRejected, type LedgerRecord, type MoneyLedger, type RecordChange } from '../../ledger/port.js'
+import {
+  isRejected,
+  type LedgerRecord,
+  type MoneyLedger,
+  type RecordChange,
+} from '../../ledger/ledger-port.js'
 import type { MoveOrder } from '../../ledger/transfer.js'
 import { historyRecord } from '../books/accounts.js'
 import { dayRecord, topUpDayKind } from '../books/days.js'
 import { accountOf, addressKind, spelled, type Wallets } from '../books/wallets.js'
-import { isDenied } from '../port.js'
+import { isDenied } from '../credits-port.js'
 import type { Quotes } from '../prices/quotes.js'
 import type { TokenWord } from '../prices/rates.js'
 import type { ChainReader, SeenPayment } from './seen-payment.js'

@@ -1,7 +1,7 @@
 import type { Clock } from '../../actor/clock.js'
 import { JsonPeer } from '../../admission/json-peer.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
-import type { FreeTier } from '../port.js'
+import type { FreeTier } from '../credits-port.js'
 
 const limitMs = 2000
 

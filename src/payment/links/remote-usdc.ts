@@ -1,6 +1,6 @@
 import type { Clock } from '../../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import { ordersPath } from '../port.js'
+import { ordersPath } from '../credits-port.js'
 import { type PaymentAnswer, ServiceLink, type ServiceLinkOptions } from './service-link.js'
 
 /** The way to the `UsdcPort` of a payment service elsewhere: `usdcBy` makes the port of its `ask`. */

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
-import { addressOf } from '../../actor/address.js'
 import type { Clock } from '../../actor/clock.js'
-import type { CreditsPort, UsdcPort } from '../port.js'
+import { addressOf } from '../../actor/mailbox-address.js'
+import type { CreditsPort, UsdcPort } from '../credits-port.js'
 import {
   type CreditsReply,
   type CreditsRequest,
@@ -9,7 +9,7 @@ import {
   RemoteCredits,
   RemoteUsdc,
   usdcBy,
-} from './protocol.js'
+} from './credits-messages.js'
 
 /** An uploader is told within a second that nobody can be asked. */
 const limitMs = 800

@@ -3,7 +3,7 @@ import { type RequestSigner, requestSigner } from '../../proof/signed-request.js
 import type { Wallets } from '../books/wallets.js'
 import { type Call, type ServiceAnswer, words } from '../calls/call.js'
 import type { Cards } from '../cards/cards.js'
-import { isDenied, type Payer } from '../port.js'
+import { isDenied, type Payer } from '../credits-port.js'
 import type { Quotes } from '../prices/quotes.js'
 import type { NamePurchase, NamePurchases } from './name-purchases.js'
 

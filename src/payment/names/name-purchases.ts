@@ -1,12 +1,17 @@
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import { isRejected, type LedgerRecord, type MoneyLedger, type RecordChange } from '../../ledger/port.js'
+import {
+  isRejected,
+  type LedgerRecord,
+  type MoneyLedger,
+  type RecordChange,
+} from '../../ledger/ledger-port.js'
 import type { ChangeAction, ChangeWish } from '../../names/change.js'
 import { isNoSale, type LeaseWish, type NoSale } from '../../names/lease.js'
 import type { LeaseDone } from '../../names/lease-registry.js'
 import type { LedgerCredits } from '../books/credits.js'
 import { duePurchaseKind } from '../books/due-purchases.js'
-import type { Denied, Payer } from '../port.js'
+import type { Denied, Payer } from '../credits-port.js'
 import type { Quotes } from '../prices/quotes.js'
 import { rateNumber, wincOfMicroUsd, wincOfToken } from '../prices/rates.js'
 import type { NameRegistry } from './name-registry.js'

@@ -2,7 +2,7 @@ import { sign } from 'node:crypto'
 import { decodeBase58, encodeBase58 } from '../../format/base58.js'
 import { sha256 } from '../../proof/digest.js'
 import { newEd25519Key } from '../../proof/new-key.js'
-import { verifySignature } from '../../proof/signature.js'
+import { verifySignature } from '../../proof/signature-verifiers.js'
 
 /**
  * A change of a name as the owner's wallet can sign it: a transaction of Solana (its documentation, "Transactions", version 0)

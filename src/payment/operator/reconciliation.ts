@@ -1,7 +1,7 @@
 import type { Log } from '../../actor/log.js'
 import type { Meters } from '../../actor/meter.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { MoneyLedger } from '../../ledger/port.js'
+import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import { cardDayKind, dayOf, topUpDayKind } from '../books/days.js'
 import type { CardTaken } from '../cards/card-provider.js'
 import type { Cards } from '../cards/cards.js'

@@ -1,5 +1,5 @@
 import type { Refusal } from '../../format/refusal.js'
-import type { MoneyLedger } from '../../ledger/port.js'
+import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import { type Asset, assets, type Currency, currencies, type Rates, readRate } from './rates.js'
 
 /** Says what tokens and currencies are worth. Refusals: `upstream` where nothing trustworthy is known now. */

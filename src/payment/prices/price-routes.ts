@@ -1,7 +1,7 @@
 import { isRefusal } from '../../format/refusal.js'
 import { requestSigner } from '../../proof/signed-request.js'
 import { type CallRoute, json, type ServiceAnswer, words } from '../calls/call.js'
-import { isDenied } from '../port.js'
+import { isDenied } from '../credits-port.js'
 import { countries } from './countries.js'
 import type { Prices } from './prices.js'
 import type { Quotes } from './quotes.js'

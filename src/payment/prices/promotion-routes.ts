@@ -1,5 +1,5 @@
 import { type CallRoute, json, words } from '../calls/call.js'
-import { guardedBy } from '../calls/guarded.js'
+import { guardedBy } from '../calls/token-guard.js'
 import type { Promotion, Promotions } from './promotions.js'
 
 const bodyMax = 4096

@@ -1,5 +1,5 @@
-import type { MoneyLedger, RecordChange } from '../../ledger/port.js'
-import type { Denied } from '../port.js'
+import type { MoneyLedger, RecordChange } from '../../ledger/ledger-port.js'
+import type { Denied } from '../credits-port.js'
 import { type Currency, fiatOfMicroUsd, type Rates } from './rates.js'
 import type { Adjustment } from './tariff.js'
 

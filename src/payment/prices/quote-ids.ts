@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { MoneyLedger } from '../../ledger/port.js'
+import type { MoneyLedger } from '../../ledger/ledger-port.js'
 
 const kind = 'card-quote-key'
 const key = 'key'

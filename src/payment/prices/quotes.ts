@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { Denied } from '../port.js'
+import type { Denied } from '../credits-port.js'
 import type { Oracle } from './oracle.js'
 import type { Promotions } from './promotions.js'
 import {

@@ -1,6 +1,6 @@
 import type { Log } from '../../actor/log.js'
 import type { Cashier } from '../../admission/settlement.js'
-import type { MoneyLedger } from '../../ledger/port.js'
+import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { AskedSettlement, SharedSettlements } from './shared-settlements.js'
 import { usdcTransferId } from './usdc-transfers.js'
 

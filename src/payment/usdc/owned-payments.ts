@@ -1,6 +1,6 @@
 import type { OwnerQuestion } from '../../admission/payment-owners.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
-import { isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/port.js'
+import { isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/ledger-port.js'
 
 const kind = 'x402-owner'
 const paymentShape = /^\d{1,20}:0x[0-9a-f]{40}:0x[0-9a-f]{64}$/

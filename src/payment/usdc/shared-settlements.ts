@@ -1,8 +1,8 @@
 import { BucketsUnreachable } from '../../admission/buckets.js'
 import type { ClaimState, SettlementClaims } from '../../admission/settlement-claims.js'
 import type { PaymentRecord } from '../../admission/settlement-ledger.js'
-import type { PaymentOrder } from '../../admission/settlement-protocol.js'
-import { isLedgerGone, isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/port.js'
+import type { PaymentOrder } from '../../admission/settlement-messages.js'
+import { isLedgerGone, isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/ledger-port.js'
 import { usdcTransferId } from './usdc-transfers.js'
 
 const kind = 'x402-asked'

@@ -1,5 +1,6 @@
 import type { Clock } from '../../actor/clock.js'
-import type { Quote } from '../../admission/offer.js'
+import { isDenial, type SettledPayment } from '../../admission/admission-port.js'
+import type { Quote } from '../../admission/payment-offer.js'
 import {
   isUnreadable,
   type Presented,
@@ -7,9 +8,8 @@ import {
   type ReadPayment,
   readPayment,
 } from '../../admission/presented.js'
-import { isDenial, type SettledPayment } from '../../admission/protocol.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { MoneyLedger } from '../../ledger/port.js'
+import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import { lesser, paidPrefix } from '../books/credits.js'
 import type { PaidItems } from '../books/paid-items.js'
@@ -22,7 +22,7 @@ import {
   type UsdcPaid,
   type UsdcPort,
   type UsdcWanted,
-} from '../port.js'
+} from '../credits-port.js'
 import type { Prices } from '../prices/prices.js'
 import type { Quotes } from '../prices/quotes.js'
 import { OfferedPrices } from './offered-prices.js'

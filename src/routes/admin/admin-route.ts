@@ -7,7 +7,7 @@ import type { Operation, Operations } from '../../http/operation.js'
 import { answerSmall, noStore, textType } from '../../http/small-answer.js'
 import { refusedAnswer } from '../../serving/refused-answer.js'
 import type { Route } from '../../serving/route.js'
-import type { AdminKey } from './key.js'
+import type { AdminKey } from './admin-key.js'
 import type { Order, Told } from './order.js'
 
 const bodyMaxBytes = 100_000

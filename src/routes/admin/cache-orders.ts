@@ -1,8 +1,8 @@
-import type { Address } from '../../actor/address.js'
+import type { Address } from '../../actor/mailbox-address.js'
 import type { LmdbCatalog } from '../../catalog/reader.js'
 import { type Id, parseId } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { SourceReply, SourceRequest } from '../../source/protocol.js'
+import type { SourceReply, SourceRequest } from '../../source/source-messages.js'
 import { done, malformedOrder, type Order, type OrderCall, type Told } from './order.js'
 
 export interface CacheOrderParts {

@@ -1,6 +1,6 @@
-import type { Address } from '../../actor/address.js'
+import type { Address } from '../../actor/mailbox-address.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { IngestReply, IngestRequest } from '../../ingest/protocol.js'
+import type { IngestReply, IngestRequest } from '../../ingest/ingest-messages.js'
 import type { ExportReply, ExportRequest } from '../../parquet/export-protocol.js'
 import { done, malformedOrder, type Order, type OrderCall, type Told } from './order.js'
 

@@ -1,6 +1,12 @@
 import type { Clock } from '../../actor/clock.js'
+import {
+  fineSeconds,
+  HistoryStore,
+  keptSeconds,
+  minuteSeconds,
+  rowSeconds,
+} from '../../history/history-store.js'
 import { diskForecast, historyReport, type LineWish, linesPage } from '../../history/report.js'
-import { fineSeconds, HistoryStore, keptSeconds, minuteSeconds, rowSeconds } from '../../history/store.js'
 import { isDiskError } from '../../store/disk-error.js'
 import { isDamage } from '../../store/lmdb.js'
 import { malformedOrder, type Order, type Told } from './order.js'

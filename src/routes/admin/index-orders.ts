@@ -1,6 +1,6 @@
+import type { CatalogRequest } from '../../catalog/catalog-messages.js'
 import type { ItemInput } from '../../catalog/index-protocol.js'
 import { packItems } from '../../catalog/pack.js'
-import type { CatalogRequest } from '../../catalog/protocol.js'
 import { idOfBytes } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { sha256 } from '../../proof/digest.js'

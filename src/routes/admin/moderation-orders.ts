@@ -1,7 +1,12 @@
-import type { Address } from '../../actor/address.js'
+import type { Address } from '../../actor/mailbox-address.js'
 import { isRefusal } from '../../format/refusal.js'
-import type { ModerationReply, ModerationRequest, Subject, SubjectKind } from '../../moderation/protocol.js'
-import type { ModerationStore } from '../../moderation/store.js'
+import type {
+  ModerationReply,
+  ModerationRequest,
+  Subject,
+  SubjectKind,
+} from '../../moderation/moderation-messages.js'
+import type { ModerationStore } from '../../moderation/moderation-store.js'
 import { readPossibleName, readSubject } from '../../moderation/subject.js'
 import { done, isTold, malformedOrder, type Order, type OrderCall, readBody, type Told } from './order.js'
 

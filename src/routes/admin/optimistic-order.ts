@@ -1,12 +1,12 @@
-import type { Address } from '../../actor/address.js'
+import type { Address } from '../../actor/mailbox-address.js'
+import type { CatalogReply, CatalogRequest } from '../../catalog/catalog-messages.js'
 import type { ChainIndex } from '../../catalog/index-reader.js'
 import { packTransactions } from '../../catalog/pack.js'
-import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
 import { idBytes } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { parseTransaction, type Transaction } from '../../format/transaction.js'
-import { pendingInput, transactionAttributes } from '../../ingest/rows.js'
-import { verifyTransaction } from '../../proof/transaction.js'
+import { pendingInput, transactionAttributes } from '../../ingest/chain-rows.js'
+import { verifyTransaction } from '../../proof/transaction-proof.js'
 import { done, malformedOrder, type Order, type OrderCall, type Told } from './order.js'
 
 export interface OptimisticOrderParts {

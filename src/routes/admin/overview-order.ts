@@ -1,7 +1,7 @@
 import type { Clock } from '../../actor/clock.js'
 import type { SampleRings } from '../../actor/sample-rings.js'
 import type { Readiness } from '../../actor/shared.js'
-import type { ModerationStore } from '../../moderation/store.js'
+import type { ModerationStore } from '../../moderation/moderation-store.js'
 import type { InfoParts } from '../about-gateway.js'
 import { aboutGateway } from '../about-gateway.js'
 import { healthOf } from '../health.js'

@@ -110,7 +110,7 @@ export function uploadOrders(desk: UploadsDeskLike): Order[] {
 }
 
 /** Loaded with the first correction: zod takes 6.7 MB of a thread that has not loaded it yet. */
-const shapes = () => import('./service-shapes.js')
+const shapes = () => import('./correction-shape.js')
 
 /** What the operator of the payment service may ask for. */
 export function creditOrders(desk: CreditsDeskLike): Order[] {

@@ -1,6 +1,6 @@
-import type { Address } from '../../actor/address.js'
 import { type Clock, pause, type Timer } from '../../actor/clock.js'
-import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
+import type { Address } from '../../actor/mailbox-address.js'
+import type { CatalogReply, CatalogRequest } from '../../catalog/catalog-messages.js'
 import { isRefusal } from '../../format/refusal.js'
 
 const attempts = 20

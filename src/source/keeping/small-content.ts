@@ -1,7 +1,7 @@
 import type { Clock } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import { WrittenChunks } from '../../chain/segment-chunks.js'
-import { SegmentMarks, type SharedSegments } from '../../store/segments/marks.js'
+import { SegmentMarks, type SharedSegments } from '../../store/segments/segment-marks.js'
 import { SegmentReader } from '../../store/segments/segment-reader.js'
 import { SegmentStore, segmentDefaults } from '../../store/segments/segment-store.js'
 import { SmallBlobs } from '../../store/segments/small-blobs.js'

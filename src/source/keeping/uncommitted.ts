@@ -1,5 +1,5 @@
 import type { Id } from '../../format/id.js'
-import type { Opening } from '../opening.js'
+import type { Opening } from '../transfer-start.js'
 
 /** Payloads that wait so: beyond, whoever brings one waits for its commit. Each takes some 2 KiB. */
 const waitingMax = 8192

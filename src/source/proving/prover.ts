@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { DataRootHasher } from '../../proof/data-root.js'
-import { ItemVerifier } from '../../proof/item.js'
+import { ItemVerifier } from '../../proof/item-verifier.js'
 import { codeOf, type FilePart, isMissing } from '../../store/blobs.js'
 
 /**

@@ -1,6 +1,6 @@
-import type { Address } from '../../actor/address.js'
 import type { Log } from '../../actor/log.js'
-import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
+import type { Address } from '../../actor/mailbox-address.js'
+import type { CatalogReply, CatalogRequest } from '../../catalog/catalog-messages.js'
 import type { LmdbCatalog } from '../../catalog/reader.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import type { Content } from '../../store/content.js'
-import type { ProgressListener } from './progress.js'
+import type { ProgressListener } from './progress-table.js'
 
 /** One buffer a thread: what `read` returns is valid until the next call on any content of the thread. */
 const scratch = Buffer.allocUnsafeSlow(256 * 1024)

@@ -1,18 +1,18 @@
-import type { Address } from '../../actor/address.js'
 import { BoundedMap } from '../../actor/bounded-map.js'
 import type { Clock, Timer } from '../../actor/clock.js'
+import type { Address } from '../../actor/mailbox-address.js'
 import type { Attributes } from '../../catalog/attributes.js'
-import type { Catalog } from '../../catalog/protocol.js'
+import type { Catalog } from '../../catalog/catalog-messages.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Writable } from '../../format/writable.js'
 import type { Content } from '../../store/content.js'
 import type { SegmentReader } from '../../store/segments/segment-reader.js'
 import type { Packed } from '../keeping/manifest-shelf.js'
-import type { ManifestFrom, SourceReply, SourceRequest } from '../protocol.js'
 import { stillUnknown } from '../refusals.js'
+import type { ManifestFrom, SourceReply, SourceRequest } from '../source-messages.js'
 import { GrowingContent } from './growing.js'
-import type { ProgressListener } from './progress.js'
+import type { ProgressListener } from './progress-table.js'
 
 /** Content from a source, with what is known of it. `content` must be closed exactly once. */
 export interface Opened {

@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import { isBoundById } from '../../proof/transaction.js'
+import { isBoundById } from '../../proof/transaction-proof.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
 import { ChunkedRoot, type ChunkedRootParts } from './chunked-root.js'
@@ -7,7 +7,7 @@ import type { Items, OpenRoot } from './items.js'
 import { learnedOfTransaction } from './learned.js'
 import type { RootHeights } from './root-heights.js'
 import type { RootLookup } from './root-lookup.js'
-import type { Transactions } from './transactions.js'
+import type { Transactions } from './transaction-headers.js'
 
 /** The data of transactions, chunk by chunk from nodes, each proven against the data root that the owner signed. */
 export class Chunks implements Source {

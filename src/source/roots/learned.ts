@@ -3,8 +3,8 @@ import type { ItemHeader } from '../../format/item.js'
 import { saidOfPayload } from '../../format/media-type.js'
 import type { Tag } from '../../format/tag.js'
 import type { Transaction } from '../../format/transaction.js'
-import { normalizedAddress } from '../../proof/address.js'
-import { ownerOf } from '../../proof/transaction.js'
+import { normalizedAddress } from '../../proof/owner-address.js'
+import { ownerOf } from '../../proof/transaction-proof.js'
 import type { Learned } from '../source.js'
 
 function learned(header: Header): Learned {

@@ -1,8 +1,8 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Found, Source, Wanted } from '../source.js'
 import type { BlobRoots } from './blob-roots.js'
+import type { LocationLimits } from './item-location.js'
 import { Items } from './items.js'
-import type { LocationLimits } from './locate.js'
 
 /** Data items out of bundles that are on disk: out of their root, or out of the bundle that holds them directly. */
 export class Parent implements Source {

@@ -1,7 +1,7 @@
 import { BoundedMap } from '../../actor/bounded-map.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import { ItemVerifier } from '../../proof/item.js'
+import { ItemVerifier } from '../../proof/item-verifier.js'
 import type { RootBytes } from './root-bytes.js'
 
 /** Verdicts that are kept: some 300 bytes each. */

@@ -3,12 +3,12 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Transaction } from '../../format/transaction.js'
 import { DataRootHasher } from '../../proof/data-root.js'
 import { equalBytes } from '../../proof/digest.js'
-import { isBoundById, verifyTransaction } from '../../proof/transaction.js'
+import { isBoundById, verifyTransaction } from '../../proof/transaction-proof.js'
 import { unknownEverywhere } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
 import { cut } from '../upstream/cut.js'
 import { learnedOfTransaction } from './learned.js'
-import type { Transactions } from './transactions.js'
+import type { Transactions } from './transaction-headers.js'
 
 /** Nodes give data in one piece up to this size only. */
 const dataMaxBytes = 12 * 1024 * 1024

@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../actor/bounded-map.js'
 import type { Clock } from '../../actor/clock.js'
-import type { Catalog } from '../../catalog/protocol.js'
+import type { Catalog } from '../../catalog/catalog-messages.js'
 import type { Id } from '../../format/id.js'
 
 /** When an id that no source knows is answered from memory. */

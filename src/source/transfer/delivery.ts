@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
-import type { Caller } from '../../actor/address.js'
-import type { SourceProgress } from '../protocol.js'
-import type { ProgressTable, SlotState } from '../reading/progress.js'
+import type { Caller } from '../../actor/mailbox-address.js'
+import type { ProgressTable, SlotState } from '../reading/progress-table.js'
+import type { SourceProgress } from '../source-messages.js'
 
 /** Free places of the progress table. Only the fetcher's thread takes and gives. */
 export class Slots {

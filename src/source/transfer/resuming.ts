@@ -1,6 +1,6 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { Window } from '../protocol.js'
 import type { Found } from '../source.js'
+import type { Window } from '../source-messages.js'
 import { leave } from './leave.js'
 
 /** A body that breaks so often without a byte in between is broken. */

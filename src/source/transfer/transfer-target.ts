@@ -2,8 +2,8 @@ import { type Attributes, attributesOf } from '../../catalog/attributes.js'
 import { merge } from '../../catalog/merge.js'
 import type { Id } from '../../format/id.js'
 import type { Writable } from '../../format/writable.js'
-import type { Opening } from '../opening.js'
 import type { Found, Wanted } from '../source.js'
+import type { Opening } from '../transfer-start.js'
 import type { FetchWish } from './fetch-parts.js'
 
 // Objects of a fetch are written out, field by field: to spread one into another costs V8 as much as the rest of a step.

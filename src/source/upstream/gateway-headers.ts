@@ -1,8 +1,8 @@
 import { decodeBase64url, encodeBase64url } from '../../format/base64url.js'
 import { type Id, parseId } from '../../format/id.js'
 import type { Writable } from '../../format/writable.js'
-import type { Hints, Provenance } from '../protocol.js'
 import type { Learned, Wanted } from '../source.js'
+import type { Hints, Provenance } from '../source-messages.js'
 
 /** Header lines as an HTTP client gives them: lower-case names; repeated lines as an array. */
 export type HeaderLines = Readonly<Record<string, string | string[] | undefined>>

@@ -1,9 +1,9 @@
 import type { Clock } from '../../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Writable } from '../../format/writable.js'
-import type { Window } from '../protocol.js'
 import { unknownEverywhere } from '../refusals.js'
 import type { Found, Wanted } from '../source.js'
+import type { Window } from '../source-messages.js'
 import { cut } from './cut.js'
 import {
   type HeaderLines,

@@ -1,4 +1,4 @@
-import type { Hints, Provenance } from '../protocol.js'
+import type { Hints, Provenance } from '../source-messages.js'
 
 /** What decides whom a request may be passed on to. */
 export interface TrailRules {

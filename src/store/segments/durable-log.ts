@@ -13,7 +13,7 @@ import {
   splitOf,
   sumOfMeta,
   writeRecordHead,
-} from './record.js'
+} from './segment-record.js'
 
 const pageBytes = 4096
 

@@ -2,7 +2,13 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { diskRefusal } from '../disk-error.js'
 import type { LogFile, LogPlace } from './log-file.js'
 import { HeldPieces, type PieceMemory } from './piece-memory.js'
-import { headOfRecordBytes, type RecordDigest, splitOf, sumOfMeta, writeRecordHead } from './record.js'
+import {
+  headOfRecordBytes,
+  type RecordDigest,
+  splitOf,
+  sumOfMeta,
+  writeRecordHead,
+} from './segment-record.js'
 
 /** What a draft needs of its log. */
 export interface DraftHome {

@@ -8,7 +8,7 @@ import {
   recordBytes,
   type SplitDigest,
   sumOfMeta,
-} from './record.js'
+} from './segment-record.js'
 
 /** An item that was found in the log at its start. The bytes are the item's own. */
 export interface LoggedItem {

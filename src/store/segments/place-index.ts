@@ -1,8 +1,8 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { type Environment, isDamage, openEnvironment, type Table } from '../lmdb.js'
 import { databaseFault } from '../lmdb-check.js'
-import type { SegmentMarks } from './marks.js'
 import { decodeNext, decodePlace, encodeNext, encodePlace, type SegmentPlace } from './place.js'
+import type { SegmentMarks } from './segment-marks.js'
 
 interface PlaceTables {
   readonly environment: Environment

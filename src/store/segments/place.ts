@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { headOfRecordBytes, recordSlotBytes } from './record.js'
+import { headOfRecordBytes, recordSlotBytes } from './segment-record.js'
 
 /** Where a payload lies in the segments. It never changes while the segment is there: no byte of a segment is written twice. */
 export interface SegmentPlace {

@@ -9,7 +9,7 @@ import {
   recordBytes,
   recordSlotBytes,
   sumOfMeta,
-} from './record.js'
+} from './segment-record.js'
 
 /** A record as it was read, found sound. The bytes are its own. */
 export interface SoundRecord {

@@ -3,11 +3,11 @@ import { type Refusal, refuse } from '../../format/refusal.js'
 import { diskRefusal } from '../disk-error.js'
 import type { Disk, OpenFile } from './disk.js'
 import { Ghosts } from './ghosts.js'
-import type { SegmentMarks } from './marks.js'
 import { type SegmentPlace, samePlace, segmentName } from './place.js'
 import type { HeldRecord } from './place-index.js'
 import { openSegment, readSound } from './recovery.js'
 import { bytesOfRecord, type NewRecord, SegmentFile } from './segment-file.js'
+import type { SegmentMarks } from './segment-marks.js'
 
 /** What the rings need of their store. */
 export interface RingParts {

@@ -1,6 +1,12 @@
 import type { Disk, OpenFile } from './disk.js'
 import { type SegmentPlace, segmentName } from './place.js'
-import { headOfRecordBytes, recordBytes, recordSlotBytes, sumOfMeta, writeRecordHead } from './record.js'
+import {
+  headOfRecordBytes,
+  recordBytes,
+  recordSlotBytes,
+  sumOfMeta,
+  writeRecordHead,
+} from './segment-record.js'
 
 /** What lies together is written in one call up to this size; above, copying would cost more than the second call. */
 const togetherMaxBytes = 65_536

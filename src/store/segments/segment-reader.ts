@@ -5,11 +5,11 @@ import type { Content } from '../content.js'
 import { FileResidence } from '../file-residence.js'
 import type { Lent } from '../lent.js'
 import { Ticks } from '../residence.js'
-import type { SegmentMarks } from './marks.js'
 import { payloadOffset, type SegmentPlace, segmentName } from './place.js'
 import { PlaceReader } from './place-index.js'
-import { headOfRecordBytes, readRecordHead, recordSlotBytes } from './record.js'
 import { isOfPlace, isSoundRecord } from './recovery.js'
+import type { SegmentMarks } from './segment-marks.js'
+import { headOfRecordBytes, readRecordHead, recordSlotBytes } from './segment-record.js'
 
 const tickMs = 250
 

@@ -3,13 +3,13 @@ import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { diskRefusal } from '../disk-error.js'
 import { type Disk, type OpenFile, systemDisk } from './disk.js'
-import type { SegmentMarks } from './marks.js'
 import { isContent, readSegmentName, type SegmentPlace, segmentName } from './place.js'
 import { PlaceWriter } from './place-index.js'
-import { headOfRecordBytes, readRecordHead, recordBytes, recordSlotBytes } from './record.js'
 import { openSegment, readTail } from './recovery.js'
 import { Rings } from './rings.js'
 import type { NewRecord } from './segment-file.js'
+import type { SegmentMarks } from './segment-marks.js'
+import { headOfRecordBytes, readRecordHead, recordBytes, recordSlotBytes } from './segment-record.js'
 
 export interface SegmentOptions {
   readonly folder: string

@@ -1,8 +1,8 @@
 import { isRefusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
-import type { CreditsPort } from '../../payment/port.js'
-import { textAnswer, type UploadAnswer } from './answers.js'
-import type { UploadRoute } from './service.js'
+import type { CreditsPort } from '../../payment/credits-port.js'
+import { textAnswer, type UploadAnswer } from './upload-answers.js'
+import type { UploadRoute } from './upload-service.js'
 
 /** Credits, as far as clients ask an upload service for them. */
 export type AskedCredits = Pick<CreditsPort, 'price' | 'check'>

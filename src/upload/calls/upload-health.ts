@@ -2,9 +2,9 @@ import type { Clock } from '../../actor/clock.js'
 import { isStopping, stoppingReason } from '../../actor/stopping.js'
 import { isRefusal, refuse } from '../../format/refusal.js'
 import { type Health, lifeOf } from '../../http/life.js'
-import type { CreditsPort } from '../../payment/port.js'
-import { jsonAnswer, type UploadAnswer } from './answers.js'
-import type { UploadRoute } from './service.js'
+import type { CreditsPort } from '../../payment/credits-port.js'
+import { jsonAnswer, type UploadAnswer } from './upload-answers.js'
+import type { UploadRoute } from './upload-service.js'
 
 export interface UploadHealthParts {
   readonly clock: Clock

@@ -1,8 +1,8 @@
 import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type RunningDigest, runningSha256, sha256 } from '../../proof/digest.js'
-import { ItemVerifier } from '../../proof/item.js'
-import type { RecordDigest } from '../../store/segments/record.js'
+import { ItemVerifier } from '../../proof/item-verifier.js'
+import type { RecordDigest } from '../../store/segments/segment-record.js'
 
 /** What clients and other services accept: 128 tags in 4096 bytes. */
 const tagLimits = { tagsMax: 128, tagBytesMax: 4096 }

@@ -2,9 +2,16 @@ import type { ItemHeader } from '../../format/item.js'
 import { bareType, unknownType } from '../../format/media-type.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
-import { normalizedAddress } from '../../proof/address.js'
+import { normalizedAddress } from '../../proof/owner-address.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
-import { answerOf, said, textAnswer, tooLarge, type UploadAnswer, unreadable } from '../calls/answers.js'
+import {
+  answerOf,
+  said,
+  textAnswer,
+  tooLarge,
+  type UploadAnswer,
+  unreadable,
+} from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { HeldRoom, Holder } from '../room/held-room.js'
 import type { Purchase } from '../selling/sales.js'

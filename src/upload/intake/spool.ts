@@ -2,7 +2,7 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import type { LogDraft } from '../../store/segments/log-draft.js'
 import type { LogPlace } from '../../store/segments/log-file.js'
-import type { RecordDigest } from '../../store/segments/record.js'
+import type { RecordDigest } from '../../store/segments/segment-record.js'
 
 /** The bytes of one item while it comes: in memory where it is small, else in the log as a draft. */
 export class Spool {

@@ -1,7 +1,7 @@
 import { verifiedBy } from '../../../native/ed25519/ed25519.js'
 import type { Refusal } from '../../format/refusal.js'
 import type { ItemJudge, SignedMessage } from '../../ingest/item-judge.js'
-import { verifyItemMessage } from '../../proof/item.js'
+import { verifyItemMessage } from '../../proof/item-verifier.js'
 
 /** More in one task would let the last of them wait for the first. */
 const batchMax = 32

@@ -1,10 +1,10 @@
-import type { Address } from '../../actor/address.js'
 import { pause } from '../../actor/clock.js'
-import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
+import type { Address } from '../../actor/mailbox-address.js'
+import type { CatalogReply, CatalogRequest } from '../../catalog/catalog-messages.js'
 import { type Id, idOfBytes } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
-import { packFound } from '../../ingest/rows.js'
+import { packFound } from '../../ingest/chain-rows.js'
 import { learnedOfItem } from '../../source/roots/learned.js'
 
 /** An item as the catalog is to know it. */
@@ -16,7 +16,7 @@ export interface AnnouncedItem {
   readonly digest: Uint8Array
 }
 
-/** Where an item lies that is in no bundle yet (query/transactions.ts shows it as null). */
+/** Where an item lies that is in no bundle yet (query/transaction-queries.ts shows it as null). */
 const nowhere = idOfBytes(new Uint8Array(32))
 /** Items of one message. */
 const batchMax = 256

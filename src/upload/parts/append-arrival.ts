@@ -1,6 +1,6 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
-import { answerOf, type UploadAnswer } from '../calls/answers.js'
+import { answerOf, type UploadAnswer } from '../calls/upload-answers.js'
 import { type DigestCheck, digestMismatch } from '../intake/sent-digests.js'
 import type { PartDraft, PartFiles } from './part-files.js'
 

@@ -1,6 +1,13 @@
 import { isRefusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
-import { answerOf, jsonAnswer, said, textAnswer, tooLarge, type UploadAnswer } from '../calls/answers.js'
+import {
+  answerOf,
+  jsonAnswer,
+  said,
+  textAnswer,
+  tooLarge,
+  type UploadAnswer,
+} from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord } from './multipart-records.js'

@@ -1,7 +1,7 @@
 import type { Clients } from '../../admission/clients.js'
 import { bareType, unknownType } from '../../format/media-type.js'
 import type { Reply, Request } from '../../http/exchange.js'
-import { jsonAnswer, said, textAnswer, tooLarge, type UploadAnswer } from '../calls/answers.js'
+import { jsonAnswer, said, textAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
 import { type Uploader, uploaderOf } from '../calls/uploader.js'
 import { DigestCheck, sentDigests, wholeDigestIn } from '../intake/sent-digests.js'
 import type { SingleUpload } from '../intake/single-upload.js'

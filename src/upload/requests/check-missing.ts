@@ -2,7 +2,7 @@ import { setImmediate as othersFirst } from 'node:timers/promises'
 import { FairSlots } from '../../actor/fair-slots.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
-import { answerOf, jsonAnswer, textAnswer, type UploadAnswer } from '../calls/answers.js'
+import { answerOf, jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploads } from '../records/uploads.js'
 
 const hashesMax = 10_000

@@ -7,7 +7,7 @@ import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
 import { codeOf } from '../../store/blobs.js'
 import { diskRefusal } from '../../store/disk-error.js'
 import { makeFolder } from '../../store/folder.js'
-import type { UploadAnswer } from '../calls/answers.js'
+import type { UploadAnswer } from '../calls/upload-answers.js'
 
 /** More lies in a file: so a hundred uploads at once take 25 MiB of memory. */
 const memoryMaxBytes = 262_144

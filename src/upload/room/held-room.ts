@@ -1,6 +1,6 @@
 import { networkOfAddress } from '../../format/ip.js'
 import { roomMinBytes } from '../../store/disk-full.js'
-import { textAnswer, type UploadAnswer } from '../calls/answers.js'
+import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { DiskRoom } from './disk-room.js'
 import { EvictionOrder, type Victim } from './evictable.js'
 

@@ -1,8 +1,8 @@
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import type { Refusal } from '../../format/refusal.js'
-import { nativeAddress, normalizedAddress } from '../../proof/address.js'
-import { jsonAnswer, type UploadAnswer } from '../calls/answers.js'
+import { nativeAddress, normalizedAddress } from '../../proof/owner-address.js'
+import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools, FreeTaker, Taken } from '../records/free-pools.js'
 

@@ -1,7 +1,7 @@
 import { type Id, idBytes } from '../../format/id.js'
 import { readJsonRow } from '../../store/json-row.js'
 import type { Environment, Table } from '../../store/lmdb.js'
-import type { UploadAnswer } from '../calls/answers.js'
+import type { UploadAnswer } from '../calls/upload-answers.js'
 import type { AcceptedItem } from '../records/uploads.js'
 
 /** What was paid for an item, for the receipts of it. */

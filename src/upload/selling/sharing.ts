@@ -1,8 +1,8 @@
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { tagValue } from '../../format/tag.js'
-import { type CreditsPort, isDenied } from '../../payment/port.js'
-import { paymentAway, textAnswer, type UploadAnswer } from '../calls/answers.js'
+import { type CreditsPort, isDenied } from '../../payment/credits-port.js'
+import { paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { payerOf } from './credit-charging.js'
 

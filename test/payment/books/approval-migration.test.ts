@@ -8,7 +8,7 @@ import {
   isRejected,
   type MoneyLedger,
   type RecordChange,
-} from '../../../src/ledger/port.js'
+} from '../../../src/ledger/ledger-port.js'
 import { PostgresLedger } from '../../../src/ledger/postgres.js'
 import { Accounts } from '../../../src/payment/books/accounts.js'
 import { approvalFaults } from '../../../src/payment/books/approval-faults.js'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { localAddress } from '../../../src/actor/address.js'
 import { type Clock, systemClock } from '../../../src/actor/clock.js'
+import { localAddress } from '../../../src/actor/mailbox-address.js'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
 import { Accounts } from '../../../src/payment/books/accounts.js'
@@ -9,13 +9,13 @@ import { approvalFaults } from '../../../src/payment/books/approval-faults.js'
 import { Approvals } from '../../../src/payment/books/approvals.js'
 import { LedgerCredits } from '../../../src/payment/books/credits.js'
 import { Wallets } from '../../../src/payment/books/wallets.js'
+import { type ApprovalView, type CreditsPort, isDenied } from '../../../src/payment/credits-port.js'
 import {
   type CreditsReply,
   type CreditsRequest,
   creditsAnswering,
   embeddedCredits,
-} from '../../../src/payment/links/protocol.js'
-import { type ApprovalView, type CreditsPort, isDenied } from '../../../src/payment/port.js'
+} from '../../../src/payment/links/credits-messages.js'
 
 const name = (at: number): string => Buffer.alloc(32, at).toString('base64url')
 const [alice, bob, carol, dave] = [name(1), name(2), name(3), name(4)] as [string, string, string, string]

@@ -1,7 +1,7 @@
 /** A process that shares, spends and takes back credits until it is killed. Says each step that was acknowledged, one a line. */
 import { systemClock } from '../../../src/actor/clock.js'
 import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
-import type { MoneyLedger } from '../../../src/ledger/port.js'
+import type { MoneyLedger } from '../../../src/ledger/ledger-port.js'
 import { PostgresLedger } from '../../../src/ledger/postgres.js'
 import { Approvals } from '../../../src/payment/books/approvals.js'
 import { LedgerCredits } from '../../../src/payment/books/credits.js'

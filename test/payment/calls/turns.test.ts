@@ -1,8 +1,8 @@
 /** Questions of strangers begin in turns: what other threads ask for uploads does not wait behind them. */
 import { MessageChannel } from 'node:worker_threads'
 import t from 'tap'
-import { addressOf, answer } from '../../../src/actor/address.js'
 import { systemClock } from '../../../src/actor/clock.js'
+import { addressOf, answer } from '../../../src/actor/mailbox-address.js'
 import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
 import { Turns } from '../../../src/payment/calls/turns.js'
 

@@ -1,7 +1,7 @@
 import t from 'tap'
-import { localAddress } from '../../../src/actor/address.js'
 import { type Clock, systemClock } from '../../../src/actor/clock.js'
-import type { CatalogReply, CatalogRequest } from '../../../src/catalog/protocol.js'
+import { localAddress } from '../../../src/actor/mailbox-address.js'
+import type { CatalogReply, CatalogRequest } from '../../../src/catalog/catalog-messages.js'
 import { refuse } from '../../../src/format/refusal.js'
 import { CommitBatch } from '../../../src/source/keeping/commit-batch.js'
 

@@ -1,10 +1,10 @@
 import t from 'tap'
-import type { Address } from '../../../src/actor/address.js'
+import type { Address } from '../../../src/actor/mailbox-address.js'
 import { isRefusal } from '../../../src/format/refusal.js'
-import type { SourceReply, SourceRequest } from '../../../src/source/protocol.js'
 import { Opener } from '../../../src/source/reading/opener.js'
-import { ProgressListener, ProgressTable, progressBytes } from '../../../src/source/reading/progress.js'
+import { ProgressListener, ProgressTable, progressBytes } from '../../../src/source/reading/progress-table.js'
 import { stillUnknown, unknownEverywhere } from '../../../src/source/refusals.js'
+import type { SourceReply, SourceRequest } from '../../../src/source/source-messages.js'
 import { HandClock } from '../../http/hand-clock.js'
 import { someId } from '../rig.js'
 

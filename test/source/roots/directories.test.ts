@@ -4,7 +4,7 @@ import { encodeBundle } from '../../../src/format/bundle.js'
 import { type Id, idOfBytes } from '../../../src/format/id.js'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { Directories, directoryItemsMax } from '../../../src/source/roots/directories.js'
-import { Locating } from '../../../src/source/roots/locate.js'
+import { Locating } from '../../../src/source/roots/item-location.js'
 import type { RootBytes } from '../../../src/source/roots/root-bytes.js'
 import { bundleItem, item, type MadeItem } from '../weave.js'
 

@@ -10,7 +10,7 @@ import {
 } from '../../../src/store/segments/durable-log.js'
 import type { LogPlace } from '../../../src/store/segments/log-file.js'
 import type { LoggedItem } from '../../../src/store/segments/log-scan.js'
-import { type RecordDigest, type SplitDigest, splitOf } from '../../../src/store/segments/record.js'
+import { type RecordDigest, type SplitDigest, splitOf } from '../../../src/store/segments/segment-record.js'
 import { random } from '../../property.js'
 import { scratch } from '../../scratch.js'
 import { LossyDisk } from './lossy-disk.js'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Clock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import type { Disk } from '../../../src/store/segments/disk.js'
-import { marksBytes, SegmentMarks } from '../../../src/store/segments/marks.js'
+import { marksBytes, SegmentMarks } from '../../../src/store/segments/segment-marks.js'
 import { SegmentReader } from '../../../src/store/segments/segment-reader.js'
 import { SegmentStore } from '../../../src/store/segments/segment-store.js'
 

@@ -1,0 +1,219 @@
+import { createHash } from 'node:crypto'
+import { Cluster, Redis } from 'ioredis'
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { BoundedCalls } from './bounded-calls.js'
+import type { Balance } from './bucket-table.js'
+import {
+  type BucketKind,
+  type BucketRules,
+  type Buckets,
+  BucketsUnreachable,
+  type Named,
+  readResourceName,
+  resourceName,
+  type Taking,
+  Ticket,
+} from './buckets.js'
+import type { Client, Clients } from './clients.js'
+import { type BucketCommands, bucketScripts } from './redis-scripts.js'
+import { RedisSettlementClaims, type RedisSettlementClaimsOptions } from './redis-settlement-claims.js'
+import type { SettlementClaims } from './settlement-claims.js'
+
+export interface RedisOptions {
+  readonly endpoint: string
+  readonly tls: boolean
+  readonly cluster: boolean
+  /** What answers do while Redis is slow or gone. */
+  readonly failure: 'open' | 'closed'
+  readonly timeoutMs: number
+}
+
+export interface RedisParts {
+  readonly redis: RedisOptions
+  readonly ip: BucketRules
+  readonly resource: BucketRules
+  readonly clients: Clients
+  readonly clock: Clock
+  readonly log: Pick<Log, 'warn' | 'info'>
+}
+
+/** The tag in braces puts all keys into one slot of a cluster: one script can use two keys only then. */
+const tag = 'sluice{limits}'
+/** As long as payments are remembered on disk. */
+const markSeconds = 366 * 86_400
+/** Longer than for takes, because a credit was paid for. */
+const creditTimeoutMs = 5000
+const reconnectMaxMs = 2000
+
+type Client2 = (Redis | Cluster) & BucketCommands
+
+/** Buckets in Redis, shared by every gateway that uses it: one script a take. Bounded waiting, then open or closed. */
+export class RedisBuckets implements Buckets {
+  readonly rules: Readonly<Record<BucketKind, BucketRules>>
+  readonly #redis: Client2
+  readonly #calls: BoundedCalls
+
+  constructor(private readonly parts: RedisParts) {
+    const { redis, clock, log } = parts
+    this.rules = { ip: parts.ip, resource: parts.resource }
+    this.#redis = connect(redis)
+    this.#calls = new BoundedCalls({ timeoutMs: redis.timeoutMs, callsMax: 16_384, restMs: 1000, clock, log })
+    // Every failed call tells by itself; without a listener the library would end the process.
+    this.#redis.on('error', (error: Error) => this.#calls.heard(error))
+  }
+
+  async take(client: Client, named: Named, tokens: number, only: boolean): Promise<Taking> {
+    const { ip, resource, redis } = this.parts
+    const keys = [ipKey(client.address), resourceKey(named)] as const
+    const run = (): Promise<number[]> =>
+      this.#redis.bucketTake(...keys, tokens, only ? 1 : 0, ...both(ip, resource))
+    const ticketOf = (found: readonly number[]): RedisTicket => {
+      const [, regular = 0, paid = 0, , resourcePaid = 0] = found
+      const giveBack = (counts: readonly number[]): void => this.#give(keys, counts)
+      return new RedisTicket(regular + paid, paid, resourcePaid, only || paid > 0, giveBack)
+    }
+    const found = await this.#calls.wait(this.#isUp, run, (late) => {
+      // The reply came after the answer was decided without it, so the tokens are given back.
+      if (late[0] === 1) ticketOf(late).give(tokens)
+    })
+    if (found === undefined) return redis.failure === 'open' ? new OpenTicket(0, 0) : { unavailable: true }
+    if (found[0] === 1) return ticketOf(found)
+    const [, short, seconds = -1] = found
+    return { short: short === 1 ? 'ip' : 'resource', retrySeconds: seconds < 0 ? undefined : seconds }
+  }
+
+  async credit(bucket: string, payment: string, tokens: number): Promise<'credited' | 'known'> {
+    const { clients, ip, resource } = this.parts
+    const named = readResourceName(bucket)
+    const client = clients.at(bucket)
+    if (named === undefined && client === undefined) throw new Error('there is no such bucket')
+    const key = named === undefined ? ipKey(client?.address ?? '') : resourceKey(named)
+    const rate = (named === undefined ? ip : resource).refillPerSecond
+    const mark = paidKey(payment)
+    const run = (): Promise<number> => this.#redis.bucketCredit(mark, key, tokens, rate, markSeconds)
+    const added = await this.#calls.wait(this.#isUp, run, undefined, creditTimeoutMs)
+    if (added === undefined) throw new BucketsUnreachable('Redis did not answer')
+    return added === 1 ? 'credited' : 'known'
+  }
+
+  /** The claims of the gateways that use this Redis. */
+  claims(options: RedisSettlementClaimsOptions): SettlementClaims {
+    const keysOf = (payment: string): { asked: string; paid: string } => {
+      return { asked: `${tag}:asked:${digest(payment)}`, paid: paidKey(payment) }
+    }
+    const wait = <T>(run: () => Promise<T>): Promise<T | undefined> =>
+      this.#calls.wait(this.#isUp, run, undefined, creditTimeoutMs)
+    return new RedisSettlementClaims(
+      { commands: this.#redis, keysOf, houseKey: `${tag}:house`, wait },
+      options,
+    )
+  }
+
+  async ofClient(client: Client): Promise<Balance | undefined> {
+    return this.#look(ipKey(client.address), this.parts.ip)
+  }
+
+  async ofResource(named: Named): Promise<Balance | undefined> {
+    return this.#look(resourceKey(named), this.parts.resource)
+  }
+
+  async close(): Promise<void> {
+    this.#redis.disconnect()
+  }
+
+  readonly #isUp = (): boolean => this.#redis.status === 'ready'
+
+  async #look(key: string, { capacity, refillPerSecond }: BucketRules): Promise<Balance | undefined> {
+    const run = (): Promise<number[]> => this.#redis.bucketLook(key, capacity, refillPerSecond)
+    const found = await this.#calls.wait(this.#isUp, run)
+    if (found === undefined) throw new BucketsUnreachable('Redis did not answer')
+    const [tokens, paidTokens] = found
+    return tokens === undefined || paidTokens === undefined ? undefined : { tokens, paidTokens }
+  }
+
+  /**
+   * Sent even while other calls are paused, because nobody waits for it. Not retried: giving back twice would create
+   * tokens.
+   */
+  #give(keys: readonly [string, string], counts: readonly number[]): void {
+    const { ip, resource } = this.parts
+    const rates = [ip.refillPerSecond, resource.refillPerSecond]
+    const given = this.#redis.bucketGive(...keys, ...counts, ...rates)
+    void given.catch((error: Error) => this.#calls.heard(error))
+  }
+}
+
+/** Let through because Redis did not answer. */
+class OpenTicket extends Ticket {
+  give(): void {
+    // Nothing was taken.
+  }
+}
+
+class RedisTicket extends Ticket {
+  constructor(
+    tokens: number,
+    paid: number,
+    resourcePaid: number,
+    private readonly alone: boolean,
+    private readonly giveBack: (counts: readonly number[]) => void,
+  ) {
+    super(tokens, paid, alone ? 0 : tokens, resourcePaid)
+  }
+
+  give(tokens: number): void {
+    const paid = Math.min(tokens, this.paid)
+    const back = Math.min(tokens, this.resourcePaid)
+    this.paid -= paid
+    this.resourcePaid -= back
+    this.giveBack([tokens - paid, paid, this.alone ? 0 : tokens - back, back])
+  }
+}
+
+function connect({ endpoint, tls, cluster, timeoutMs }: RedisOptions): Client2 {
+  const url = new URL(endpoint)
+  const port = url.port === '' ? 6379 : Number(url.port)
+  const password = url.password === '' ? {} : { password: decodeURIComponent(url.password) }
+  const username = url.username === '' ? {} : { username: decodeURIComponent(url.username) }
+  const secure = tls || url.protocol === 'rediss:' ? { tls: { servername: url.hostname } } : {}
+  const options = {
+    ...password,
+    ...username,
+    ...secure,
+    connectTimeout: Math.max(timeoutMs, 1000),
+    // A command is never sent twice, and none waits for a connection: callers decide about retries and waiting.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+  }
+  const pause = (times: number): number => Math.min(50 * 2 ** Math.min(times, 10), reconnectMaxMs)
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (cluster) {
+    const more = { enableOfflineQueue: false, scripts: bucketScripts, clusterRetryStrategy: pause }
+    return new Cluster([{ host, port }], { ...more, redisOptions: options }) as Client2
+  }
+  const db = Number(url.pathname.slice(1)) || 0
+  return new Redis({ ...options, host, port, db, scripts: bucketScripts, retryStrategy: pause }) as Client2
+}
+
+function both(ip: BucketRules, resource: BucketRules): readonly number[] {
+  return [ip.capacity, ip.refillPerSecond, resource.capacity, resource.refillPerSecond]
+}
+
+function ipKey(address: string): string {
+  return `${tag}:ip:${address}`
+}
+
+function paidKey(payment: string): string {
+  return `${tag}:paid:${digest(payment)}`
+}
+
+function resourceKey(named: Named): string {
+  const name = resourceName(named)
+  return `${tag}:resource:${name.length <= 128 ? name : digest(name)}`
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}

@@ -1,0 +1,277 @@
+import { setMaxListeners } from 'node:events'
+import { type Clock, pause } from '../actor/clock.js'
+import { FairSlots, gaveUp, type Release } from '../actor/fair-slots.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Transaction } from '../format/transaction.js'
+import type {
+  Block,
+  BlockHash,
+  ByteFlow,
+  Chain,
+  Chunk,
+  NodeInfo,
+  Posted,
+  TransactionOffset,
+  TransactionOptions,
+  TransactionStatus,
+} from './chain.js'
+import { ChunkManner } from './chunk-question.js'
+import { dataFlow } from './data-flow.js'
+import { wholeOf, winstonOf } from './json-fields.js'
+import { Node, type NodeAnswer, type NodeRequest } from './node.js'
+import { readAnchor, readBlock, readInfo, readOffset, readPending, readStatus } from './node-answers.js'
+import { NodeOrder } from './node-order.js'
+import { isPassing } from './passing.js'
+import { readTransaction } from './read-transaction.js'
+import type { ChainOptions } from './remote-chain-options.js'
+import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdict.js'
+
+/** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes. */
+const limit = { word: 1_000, record: 16 << 20 }
+
+/** Nodes refuse to give more data than this in one answer. */
+const wholeDataMax = 12 << 20
+
+/**
+ * Pause before nodes that all had a passing failure are asked again; doubles each time. Longer than it takes to
+ * notice a dropped connection.
+ */
+const againMs = 100
+
+/**
+ * Refusals from worst to most harmless: when no node could answer, the worst one is returned; so `unknown` is
+ * returned only where all nodes said so.
+ */
+const gravity: readonly Refusal['refused'][] = ['forged', 'too-large', 'upstream', 'late', 'unknown']
+
+type Read<T> = (answer: NodeAnswer, node: Node) => T | Refusal
+
+/** A `Chain` over the HTTP interface of several nodes. */
+export class RemoteChain implements Chain {
+  readonly #nodes: readonly Node[]
+  readonly #nodeOrder: NodeOrder<Node>
+  readonly #chunkManners = new Map<Node, ChunkManner>()
+  readonly #turns: FairSlots
+  readonly #options: ChainOptions
+  readonly #clock: Clock
+
+  /** Throws on an empty list of nodes or a malformed address. */
+  constructor(options: ChainOptions, clock: Clock) {
+    this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
+    this.#nodeOrder = new NodeOrder(this.#nodes, options)
+    this.#turns = new FairSlots({ max: options.callsMax, waitingMax: options.waitingMax })
+    this.#options = options
+    this.#clock = clock
+  }
+
+  /** Calls under way: 0 when everything was given back. */
+  get underWay(): number {
+    return this.#turns.taken
+  }
+
+  /** Aborts every call under way. */
+  async close(): Promise<void> {
+    await Promise.all(this.#nodes.map((node) => node.close()))
+  }
+
+  info(signal?: AbortSignal): Promise<NodeInfo | Refusal> {
+    return this.#get('/info', limit.word * 100, found(readInfo), signal)
+  }
+
+  height(signal?: AbortSignal): Promise<number | Refusal> {
+    return this.#get('/height', limit.word, found(wholeOf), signal)
+  }
+
+  blockByHeight(height: number, signal?: AbortSignal): Promise<Block | Refusal> {
+    const read = checked(readBlock, (block) => block.height === height)
+    return this.#get(`/block/height/${height}`, limit.record, read, signal)
+  }
+
+  blockByHash(hash: BlockHash, signal?: AbortSignal): Promise<Block | Refusal> {
+    const read = checked(readBlock, (block) => block.hash === hash)
+    return this.#get(`/block/hash/${hash}`, limit.record, read, signal)
+  }
+
+  currentBlock(signal?: AbortSignal): Promise<Block | Refusal> {
+    return this.#get('/block/current', limit.record, found(readBlock), signal)
+  }
+
+  transaction(id: Id, { signed = true, signal }: TransactionOptions = {}): Promise<Transaction | Refusal> {
+    const read: Read<Transaction> = (answer, node) =>
+      answer.status === 200
+        ? readTransaction(answer.body.toString('utf8'), id, signed, node.name)
+        : absenceRefusal(answer.status, node)
+    return this.#get(`/tx/${id}`, limit.record, read, signal)
+  }
+
+  pending(signal?: AbortSignal): Promise<readonly Id[] | Refusal> {
+    return this.#get('/tx/pending', limit.record, found(readPending), signal)
+  }
+
+  pendingTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal> {
+    const read: Read<Transaction> = (answer, node) =>
+      answer.status === 200
+        ? readTransaction(answer.body.toString('utf8'), id, true, node.name)
+        : absenceRefusal(answer.status, node)
+    return this.#get(`/unconfirmed_tx/${id}`, limit.record, read, signal)
+  }
+
+  transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal> {
+    const mined = found(readStatus)
+    const read: Read<TransactionStatus> = (answer, node) =>
+      answer.status === 202 ? { kind: 'pending' } : mined(answer, node)
+    return this.#get(`/tx/${id}/status`, limit.word, read, signal)
+  }
+
+  transactionOffset(id: Id, signal?: AbortSignal): Promise<TransactionOffset | Refusal> {
+    return this.#get(`/tx/${id}/offset`, limit.word, found(readOffset), signal)
+  }
+
+  chunk(
+    offset: number,
+    signal?: AbortSignal,
+    check?: (chunk: Chunk) => true | Refusal,
+  ): Promise<Chunk | Refusal> {
+    return this.#inTurn(async (node) => {
+      const parts = await this.#chunkManner(node).ask(node, offset, this.#clock.monotonic(), signal)
+      if (isRefusal(parts)) return parts
+      const chunk = { ...parts, node: node.name }
+      const held = check?.(chunk) ?? true
+      return held === true ? chunk : held
+    }, signal)
+  }
+
+  async transactionData(id: Id, sizeBytes: number, signal?: AbortSignal): Promise<ByteFlow | Refusal> {
+    if (sizeBytes > wholeDataMax) return refuse('too-large', 'self', 'nodes give so much data in chunks only')
+    const turn = await this.#turn(signal)
+    if (isRefusal(turn)) return turn
+    const question = { path: `/tx/${id}/data`, maxBytes: Math.ceil((sizeBytes * 4) / 3) }
+    const flow = await this.#rounds((node) => dataFlow(node, question, sizeBytes, turn, signal), signal)
+    if (isRefusal(flow)) turn()
+    return flow
+  }
+
+  anchor(signal?: AbortSignal): Promise<BlockHash | Refusal> {
+    return this.#get('/tx_anchor', limit.word, found(readAnchor), signal)
+  }
+
+  price(sizeBytes: number, target?: string, signal?: AbortSignal): Promise<bigint | Refusal> {
+    const path =
+      target === undefined ? `/price/${sizeBytes}` : `/price/${sizeBytes}/${encodeURIComponent(target)}`
+    return this.#get(path, limit.word, found(winstonOf), signal)
+  }
+
+  balance(address: string, signal?: AbortSignal): Promise<bigint | Refusal> {
+    const path = `/wallet/${encodeURIComponent(address)}/balance`
+    return this.#get(path, limit.word, found(winstonOf), signal)
+  }
+
+  postTransaction(transaction: object, signal?: AbortSignal): Promise<Posted | Refusal> {
+    const question = { path: '/tx', post: JSON.stringify(transaction), maxBytes: limit.word * 100 }
+    return this.#ask(question, readTransactionPosted, signal)
+  }
+
+  postChunk(chunk: object, signal?: AbortSignal): Promise<Posted | Refusal> {
+    const question = { path: '/chunk', post: JSON.stringify(chunk), maxBytes: limit.word * 100 }
+    return this.#ask(question, readChunkPosted, signal)
+  }
+
+  #chunkManner(node: Node): ChunkManner {
+    const known = this.#chunkManners.get(node)
+    const manner = known ?? new ChunkManner()
+    if (known === undefined) this.#chunkManners.set(node, manner)
+    return manner
+  }
+
+  #turn(signal: AbortSignal | undefined): Promise<Release | Refusal> {
+    // One signal may be used by many calls (a read-ahead of chunks), so that many listeners are no leak.
+    if (signal !== undefined) setMaxListeners(0, signal)
+    return this.#turns.wait('', signal)
+  }
+
+  #get<T>(path: string, maxBytes: number, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
+    return this.#ask({ path, maxBytes }, read, signal)
+  }
+
+  #ask<T>(question: NodeRequest, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
+    return this.#inTurn(async (node) => {
+      const answer = await node.ask(question, signal)
+      return isRefusal(answer) ? answer : read(answer, node)
+    }, signal)
+  }
+
+  async #inTurn<T>(
+    attempt: (node: Node) => Promise<T | Refusal>,
+    signal?: AbortSignal,
+  ): Promise<T | Refusal> {
+    const turn = await this.#turn(signal)
+    if (isRefusal(turn)) return turn
+    try {
+      return await this.#rounds(attempt, signal)
+    } finally {
+      turn()
+    }
+  }
+
+  /**
+   * Asks node after node until one answers. When all had a failure that may pass, it asks them once more after a
+   * pause. A node that is avoided now is not asked after another one has said "unknown".
+   */
+  async #rounds<T>(
+    attempt: (node: Node) => Promise<T | Refusal>,
+    signal: AbortSignal | undefined,
+  ): Promise<T | Refusal> {
+    let worst: Refusal | undefined
+    let left = this.#options.attemptsMax
+    for (let waitMs = againMs; left > 0; waitMs *= 2) {
+      for (const node of this.#nodeOrder.ranked(this.#clock.monotonic()).slice(0, left)) {
+        if (worst?.refused === 'unknown' && this.#nodeOrder.resting(node, this.#clock.monotonic()))
+          return worst
+        left -= 1
+        const outcome = await this.#try(node, attempt)
+        if (!isRefusal(outcome) || outcome === gaveUp || outcome.refused === 'malformed') return outcome
+        worst = worst === undefined || graver(outcome, worst) ? outcome : worst
+      }
+      if (worst === undefined || !isPassing(worst) || left <= 0) break
+      await pause(waitMs, signal)
+      if (signal?.aborted === true) return gaveUp
+    }
+    return worst ?? refuse('upstream', 'self', 'no node to ask')
+  }
+
+  async #try<T>(node: Node, attempt: (node: Node) => Promise<T | Refusal>): Promise<T | Refusal> {
+    node.underWay += 1
+    const outcome = await attempt(node).finally(() => {
+      node.underWay -= 1
+    })
+    if (!isRefusal(outcome) || outcome.refused === 'unknown') this.#nodeOrder.succeeded(node)
+    else if (outcome !== gaveUp && outcome.refused !== 'malformed') {
+      this.#nodeOrder.failed(node, this.#clock.monotonic())
+    }
+    return outcome
+  }
+}
+
+function graver(a: Refusal, b: Refusal): boolean {
+  return gravity.indexOf(a.refused) < gravity.indexOf(b.refused)
+}
+
+function found<T>(read: (text: string) => T | undefined): Read<T> {
+  return (answer, node) => {
+    if (answer.status !== 200) return absenceRefusal(answer.status, node)
+    return (
+      read(answer.body.toString('utf8')) ??
+      refuse('upstream', 'upstream', `${node.name} sent an answer that cannot be read`)
+    )
+  }
+}
+
+function checked<T>(read: (text: string) => T | undefined, agrees: (value: T) => boolean): Read<T> {
+  const plain = found(read)
+  return (answer, node) => {
+    const value = plain(answer, node)
+    if (isRefusal(value) || agrees(value)) return value
+    return refuse('forged', 'upstream', `${node.name} answers with something else`)
+  }
+}

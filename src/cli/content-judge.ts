@@ -1,0 +1,123 @@
+import { encodeBase64url } from '../format/base64url.js'
+import type { Id } from '../format/id.js'
+import { itemHeaderSizeMax, parseItemHeader } from '../format/item.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { parseTransactionText } from '../format/transaction.js'
+import { BundleVerifier } from '../proof/bundle-verifier.js'
+import { DataRootHasher } from '../proof/data-root.js'
+import { ItemVerifier } from '../proof/item-verifier.js'
+import { nativeAddress, normalizedAddress } from '../proof/owner-address.js'
+import { ownerOf, verifyTransaction } from '../proof/transaction-proof.js'
+import { isBundle } from '../source/roots/learned.js'
+
+/** Of whether the bytes are the owner's, where nothing says so more precisely. */
+export const contentFinding = 'content'
+
+/** Takes the payload as it arrives, and reports at the end who signed it. */
+export interface Judge {
+  update(bytes: Uint8Array): void
+  /** The findings, in order. To be called once. */
+  findings(): [string, string | Refusal][]
+}
+
+/** Judges a data item: its header is read out of the root that the gateway names, and must carry the id itself. */
+export async function judgeOfItem(
+  gateway: string,
+  id: Id,
+  place: { root: string; offset: number; headerSizeMax: number },
+): Promise<Judge | Refusal> {
+  if (place.headerSizeMax > itemHeaderSizeMax())
+    return refuse('forged', 'upstream', `no item has a header of ${place.headerSizeMax} bytes`)
+  const range = `bytes=${place.offset}-${place.offset + place.headerSizeMax - 1}`
+  const response = await fetch(`${gateway}/raw/${place.root}`, { headers: { range } })
+  if (response.status !== 206)
+    return refuse('upstream', 'upstream', `the root ${place.root} answered ${response.status}`)
+  const bytes = await bodyUpTo(response, place.headerSizeMax)
+  if (bytes === undefined) return refuse('forged', 'upstream', 'more bytes came than were asked for')
+  const header = parseItemHeader(bytes)
+  if (header === 'more') return refuse('forged', 'upstream', 'the item header is cut off')
+  if (isRefusal(header)) return header
+  if (header.id !== id)
+    return refuse('forged', 'upstream', `the root holds ${header.id} there, not this item`)
+  const verifier = new ItemVerifier(header)
+  const inner = isBundle(header.tags) ? new BundleVerifier() : undefined
+  return {
+    update: (bytes) => {
+      verifier.update(bytes)
+      inner?.update(bytes)
+    },
+    findings: () => {
+      const held = verifier.finish()
+      return [
+        ['item signature', held === true ? `type ${header.signatureType}, over header and payload` : held],
+        ['owner', ownerText(header.signatureType, header.owner)],
+        ['in', `transaction ${place.root}, byte ${place.offset}`],
+        ...itemFindings(inner),
+      ]
+    },
+  }
+}
+
+/** Undefined: the body is longer. What a server announces is not relied on. */
+async function bodyUpTo(response: Response, bytesMax: number): Promise<Uint8Array | undefined> {
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for await (const piece of response.body ?? []) {
+    size += piece.length
+    if (size > bytesMax) return undefined
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}
+
+/** Judges a transaction: its header comes from a base-layer node, and must carry the id and the data root itself. */
+export async function judgeOfTransaction(node: string, id: Id): Promise<Judge | Refusal> {
+  const response = await fetch(`${node}/tx/${id}`)
+  if (response.status !== 200) {
+    return refuse('unknown', 'upstream', `the node ${node} answered ${response.status} for this transaction`)
+  }
+  const tx = parseTransactionText(await response.text())
+  if (isRefusal(tx)) return tx
+  if (tx.id !== id) return refuse('forged', 'upstream', `the node answered with ${tx.id}`)
+  const held = verifyTransaction(tx)
+  const hasher = new DataRootHasher(tx.dataSize)
+  const inner = isBundle(tx.tags) ? new BundleVerifier() : undefined
+  return {
+    update: (bytes) => {
+      hasher.update(bytes)
+      inner?.update(bytes)
+    },
+    findings: () => {
+      const tree = hasher.finish()
+      const same = !isRefusal(tree) && Buffer.from(tx.dataRoot).equals(tree.root)
+      const unbound = refuse(
+        'unknown',
+        'upstream',
+        'a signature of format 1 does not say where the data begins and ends',
+      )
+      const differs = refuse('forged', 'upstream', 'the bytes have another data root than was signed')
+      return [
+        ['transaction signature', held === true ? `format ${tx.format}` : held],
+        ...(tx.format === 2
+          ? [['data root', same ? encodeBase64url(tx.dataRoot) : differs] as [string, string | Refusal]]
+          : [[contentFinding, unbound] as [string, string | Refusal]]),
+        ['owner', ownerText(1, ownerOf(tx))],
+        ...itemFindings(inner),
+      ]
+    },
+  }
+}
+
+/** The owner's address, and that of the owner's own network where it differs. */
+function ownerText(signatureType: number, owner: Uint8Array): string {
+  const [address, native] = [normalizedAddress(owner), nativeAddress(signatureType, owner)]
+  return native === address ? address : `${address}, ${native}`
+}
+
+/** For a bundle: whether every item in it is signed by its owner. */
+function itemFindings(inner: BundleVerifier | undefined): [string, string | Refusal][] {
+  if (inner === undefined) return []
+  const { items, sound, unsound, broken } = inner.finish()
+  const first = broken ?? unsound[0]?.refusal
+  return [['items', first ?? `${sound} of ${items}, each signed by its owner`]]
+}

@@ -1,0 +1,175 @@
+import type { Log } from '../actor/log.js'
+import type { Id } from '../format/id.js'
+import { isRefusal } from '../format/refusal.js'
+import { SegmentContent } from '../store/segments/segment-reader.js'
+import { segmentDefaults } from '../store/segments/segment-store.js'
+import type { SoundFiles } from '../store/sound-files.js'
+import type { StoredContent } from '../store/stored-content.js'
+import type { Entries } from './entries.js'
+import type { Entry } from './entry.js'
+import type { Blobs, Sources } from './gateway-parts.js'
+import type { ItemWindow } from './item-window.js'
+import { ItemWindows, type WindowParts } from './item-windows.js'
+
+/** Where the bytes of an id are, as far as is known on this machine without waiting. */
+export type Located =
+  /** On disk; `sound` where the file was checked. The content is closed by whoever got it. */
+  | {
+      readonly at: 'store'
+      readonly entry: Entry
+      readonly content: StoredContent | ItemWindow
+      readonly sound: boolean
+    }
+  /** On disk, but to be checked first: `check`, then locate again. Nothing is held. */
+  | { readonly at: 'unchecked'; readonly entry: Entry }
+  /** The catalog knows of it; the bytes are elsewhere. */
+  | { readonly at: 'catalog'; readonly entry: Entry }
+  | { readonly at: 'nowhere' }
+
+const nowhere: Located = { at: 'nowhere' }
+
+/** Finds ids among prepared entries, then in the catalog. It asks no source and never waits. */
+export class Locator {
+  #isToldUnreadable = false
+  readonly #windows: ItemWindows
+
+  /** `learning`: who is told what items in bundles have for digests. */
+  constructor(
+    private readonly entries: Entries,
+    private readonly blobs: Blobs,
+    private readonly source: Sources,
+    private readonly sound: SoundFiles,
+    private readonly log: Log,
+    private readonly checkWaitBytes: number,
+    learning: Pick<WindowParts, 'keeper' | 'clock' | 'catalog'>,
+  ) {
+    this.#windows = new ItemWindows({
+      ...learning,
+      entries,
+      source,
+      checkWaitBytes,
+      open: (entry) => this.#readable(entry),
+      isSound: (entry, content) => entry.isSound(content, sound),
+      check: (entry) => this.check(entry),
+    })
+  }
+
+  /** Tells what was learned last. */
+  close(): void {
+    this.#windows.close()
+  }
+
+  #readable(entry: Entry): StoredContent | undefined {
+    const content = entry.path === undefined ? undefined : this.#open(entry, entry.path)
+    return content === 'unreadable' ? undefined : content
+  }
+
+  /** `patient`: false where the caller has waited for a check already and takes the bytes unchecked. */
+  locate(id: Id, patient = true): Located {
+    const entry = this.entries.get(id)
+    if (entry === undefined) return nowhere
+    if (entry.path === undefined) return this.#inBundle(entry, patient)
+    const content = this.#open(entry, entry.path)
+    // The fetcher tries to open it again, and asks the sources where it cannot either.
+    if (content === 'unreadable') return { at: 'catalog', entry }
+    if (content === undefined) {
+      // The file was removed by hand, or after the catalog was read.
+      entry.path = undefined
+      return { at: 'catalog', entry }
+    }
+    if (entry.isSound(content, this.sound)) return { at: 'store', entry, content, sound: true }
+    if (
+      content.sizeBytes !== entry.attributes.size ||
+      (patient && content.sizeBytes <= this.checkWaitBytes)
+    ) {
+      content.close()
+      return { at: 'unchecked', entry }
+    }
+    void this.check(entry)
+    return { at: 'store', entry, content, sound: false }
+  }
+
+  /** Without bytes of its own in the store: they may lie in a bundle. */
+  #inBundle(entry: Entry, patient: boolean): Located {
+    const found = this.#windows.open(entry)
+    if (found === undefined || (found === 'unchecked' && !patient)) return { at: 'catalog', entry }
+    return found === 'unchecked' ? { at: 'unchecked', entry } : { at: 'store', ...found, sound: true }
+  }
+
+  /**
+   * A file that cannot be opened (no free descriptor, a failing disk) is no bug of a request: it is logged once, until
+   * opening works again.
+   */
+  #open(entry: Entry, path: string): StoredContent | undefined | 'unreadable' {
+    try {
+      const content = this.#openSmall(entry) ?? this.blobs.open(path, entry.attributes.size, entry.isPopular)
+      this.#isToldUnreadable = false
+      return content
+    } catch (error) {
+      if (!this.#isToldUnreadable)
+        this.log.error({ err: error, path }, 'a file of the cache cannot be opened')
+      this.#isToldUnreadable = true
+      return 'unreadable'
+    }
+  }
+
+  /** The place of a payload stays valid until the commit number of the segments changes. */
+  #openSmall(entry: Entry): SegmentContent | undefined {
+    const { segments } = this.blobs
+    const { digest, size } = entry.attributes
+    if (segments === undefined || digest === undefined || size > segmentDefaults.payloadMaxBytes)
+      return undefined
+    // The commit number is read first: a change between the two reads is then noticed at the next request.
+    const { commits, withdrawals } = segments.marks
+    if (entry.placeAt !== commits) {
+      entry.placeWithdrawals = withdrawals
+      entry.place = segments.find(digest)
+      entry.placeAt = commits
+    }
+    return entry.place === undefined ? undefined : segments.open(entry.place, digest)
+  }
+
+  /**
+   * Has the blob checked, once for all who wait. Resolves false where its bytes do not have its digest: it is removed then,
+   * and the catalog may know less than before. An unanswered check leaves the blob unchecked and resolves true. Never
+   * rejects.
+   */
+  async check(entry: Entry): Promise<boolean> {
+    const { digest, id } = entry.attributes
+    if (entry.path === undefined) await this.#windows.check(entry)
+    const content = this.#readable(entry)
+    if (digest === undefined || content === undefined) return true
+    if (content instanceof SegmentContent) {
+      const isSound = await content.verify()
+      content.close()
+      // A false one is removed by the writer of the segments.
+      if (isSound && content.sizeBytes === entry.attributes.size) return true
+    }
+    // The file's state is read first: a file that replaces it during the check was not checked.
+    const stamp = content instanceof SegmentContent ? undefined : content.stamp
+    const { sizeBytes } = content
+    if (stamp !== undefined) content.close()
+    entry.checking ??= this.source.check(id, digest)
+    const outcome = await entry.checking
+    entry.checking = undefined
+    if (isRefusal(outcome)) {
+      this.log.warn({ data: id, reason: outcome.message }, 'a blob could not be checked')
+      return sizeBytes === entry.attributes.size
+    }
+    if (outcome && sizeBytes === entry.attributes.size) {
+      if (stamp !== undefined) {
+        entry.sound = stamp
+        this.sound.add(digest, sizeBytes, stamp)
+      }
+      return true
+    }
+    // Small payloads lie in a segment: a path below blobs/ would name a file that is not there.
+    const where = stamp === undefined ? { segment: entry.place?.segment } : { path: entry.path }
+    const said = { data: id, digest: Buffer.from(digest).toString('base64url'), ...where }
+    if (outcome) this.log.error(said, 'a blob does not have the size on record; its content is fetched again')
+    // It was evicted, or the thread that checks it has said what is wrong with it.
+    else this.log.debug(said, 'a blob is gone or damaged; its content is fetched again')
+    this.entries.forget(id)
+    return false
+  }
+}

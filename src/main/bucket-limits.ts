@@ -1,0 +1,66 @@
+import { join } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../../config/read.js'
+import type { Part } from '../actor/supervise.js'
+import type { Secret } from '../admission/bucket-key.js'
+import { BucketTable } from '../admission/bucket-table.js'
+import type { AdmissionThread, BucketPlace } from '../admission/open-buckets.js'
+import { clientsOf } from '../threads/client-options.js'
+import type { EdgeGiven, EdgePorts } from '../threads/edge-given.js'
+import { folders } from '../threads/folders.js'
+
+/** Where buckets are, made once; undefined where nobody is limited. */
+function bucketPlace({ limits }: Config): BucketPlace | undefined {
+  if (!limits.enabled) return undefined
+  const ip = { capacity: limits.ipTokens, refillPerSecond: limits.ipRefill }
+  const resource = { capacity: limits.resourceTokens, refillPerSecond: limits.resourceRefill }
+  if (limits.type === 'redis') {
+    const { redisEndpoint: endpoint, redisTls: tls, redisCluster: cluster } = limits
+    const { redisFailure: failure, redisTimeoutMs: timeoutMs } = limits
+    return { kind: 'redis', ip, resource, redis: { endpoint, tls, cluster, failure, timeoutMs } }
+  }
+  const ipTable = { ...ip, slots: limits.bucketsMax }
+  const resourceTable = { ...resource, slots: limits.bucketsMax }
+  return {
+    kind: 'memory',
+    ip: ipTable,
+    resource: resourceTable,
+    ipMemory: new SharedArrayBuffer(BucketTable.bytes(ipTable)),
+    resourceMemory: new SharedArrayBuffer(BucketTable.bytes(resourceTable)),
+  }
+}
+
+/** What the thread of the keeper of buckets is started with. */
+function admissionThread(config: Config, place: BucketPlace): AdmissionThread {
+  return {
+    place,
+    clients: clientsOf(config),
+    keeper: { path: join(folders(config).root, 'admission'), saveEveryMs: 1000 },
+    logLevel: config.server.logLevel,
+  }
+}
+
+/** The threads of the program, as far as limits need them. */
+interface Threads {
+  said<Said>(name: string): Said
+  line(name: string): MessagePort
+  part(name: string, file: string, data: () => object): Part
+}
+
+/** The part that keeps the buckets, and how edge threads reach them; nothing of both where nobody is limited. */
+export function limitsOf(
+  config: Config,
+  threads: Threads,
+): {
+  readonly parts: Part[]
+  limits(): EdgeGiven['limits']
+  ports(): Pick<EdgePorts, 'admission'>
+} {
+  const place = bucketPlace(config)
+  if (place === undefined) return { parts: [], limits: () => undefined, ports: () => ({}) }
+  return {
+    parts: [threads.part('admission', 'admission', () => admissionThread(config, place))],
+    limits: () => ({ place, secret: threads.said<{ secret: Secret }>('admission').secret }),
+    ports: () => ({ admission: threads.line('admission') }),
+  }
+}

@@ -1,0 +1,67 @@
+import type { Config } from '../../config/read.js'
+import { runningServices, servicePorts } from '../../config/services.js'
+import type { Part } from '../actor/supervise.js'
+import type { PaymentGiven, PaymentReady } from '../threads/payment-given.js'
+import type { SharedMemory } from '../threads/shared-memory.js'
+import { settingsOf } from '../threads/thread-settings.js'
+import { cdpKey } from './payments-thread.js'
+import { found, urlOf } from './ports.js'
+import { privateSecret } from './private-secret.js'
+import { hasUploads } from './start-upload.js'
+
+/** The threads of the program, as far as this service needs them. */
+interface PaymentCrew {
+  said<Said>(name: string): Said
+  part(name: string, file: string, data: () => object): Part
+}
+
+/** The payment service where it runs: what finds its port and what starts its thread, and how it is reached. */
+export interface PaymentPlace {
+  readonly ports: Part[]
+  readonly parts: Part[]
+  urls(): Readonly<Record<string, string>>
+  /** Where it will listen: known before it does. */
+  address(): { readonly payment?: string }
+}
+
+export function paymentServiceOf(
+  config: Config,
+  shared: SharedMemory,
+  crew: PaymentCrew,
+  given: {
+    readonly host: string
+    readonly nodes: () => readonly string[]
+    readonly gateway: () => string
+    readonly adminKey: () => string
+  },
+): PaymentPlace {
+  const { server, services } = config
+  if (!runningServices(services, server.network).has('payment'))
+    return { ports: [], parts: [], urls: () => ({}), address: () => ({}) }
+  const { host, nodes, gateway, adminKey } = given
+  let port = servicePorts(services, server.port).payment
+  const data = (): PaymentGiven => {
+    const cdp = cdpKey(config)
+    return {
+      settings: settingsOf(config, 'payment'),
+      memory: shared,
+      serve: { host, port },
+      nodes: nodes(),
+      adminKey: adminKey(),
+      gateway: gateway(),
+      privateSecret: privateSecret(config),
+      isUploadHere: hasUploads(config),
+      ...(cdp === undefined ? {} : { cdp }),
+    }
+  }
+  return {
+    ports: [
+      found(host, port, 'PAYMENT_PORT', (free) => {
+        port = free
+      }),
+    ],
+    parts: [crew.part('payment', 'payment', data)],
+    address: () => ({ payment: urlOf(host, port) }),
+    urls: () => ({ payment: urlOf(host, crew.said<PaymentReady>('payment').port) }),
+  }
+}

@@ -1,0 +1,87 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../../config/read.js'
+import { runningServices, servicePorts } from '../../config/services.js'
+import type { Part } from '../actor/supervise.js'
+import { folders } from '../threads/folders.js'
+import type { SharedMemory } from '../threads/shared-memory.js'
+import { settingsOf } from '../threads/thread-settings.js'
+import type { UploadGiven, UploadReady } from '../threads/upload-given.js'
+import { found, urlOf } from './ports.js'
+import { privateSecret } from './private-secret.js'
+import { webhookOptions } from './webhook-options.js'
+
+/** The threads of the program, as far as this service needs them. */
+interface UploadCrew {
+  said<Said>(name: string): Said
+  line(name: string): MessagePort
+  part(name: string, file: string, data: () => object): Part
+}
+
+/** The upload service where it runs: what finds its port and what starts its thread, and how it is reached. */
+export interface UploadPlace {
+  readonly ports: Part[]
+  readonly parts: Part[]
+  urls(): Readonly<Record<string, string>>
+  /** Where it will listen: known before it does. */
+  address(): { readonly upload?: string }
+}
+
+/** Whether the upload service runs in this program. */
+export function hasUploads({ services, server }: Config): boolean {
+  return runningServices(services, server.network).has('upload')
+}
+
+export function uploadServiceOf(
+  config: Config,
+  shared: SharedMemory,
+  crew: UploadCrew,
+  given: {
+    readonly host: string
+    readonly nodes: () => readonly string[]
+    readonly gateway: () => string
+    readonly adminKey: () => string
+  },
+): UploadPlace {
+  const { server, services } = config
+  if (!hasUploads(config)) return { ports: [], parts: [], urls: () => ({}), address: () => ({}) }
+  const running = runningServices(services, server.network)
+  const { host, nodes, gateway, adminKey } = given
+  let port = servicePorts(services, server.port).upload
+  const data = (): UploadGiven => {
+    const webhooks = webhookOptions(config, folders(config).keys)
+    return {
+      settings: settingsOf(config, 'upload'),
+      memory: shared,
+      serve: { host, port },
+      nodes: nodes(),
+      adminKey: adminKey(),
+      gateway: gateway(),
+      ports: {
+        ...(running.has('gateway') ? { catalog: crew.line('catalog'), ingest: crew.line('ingest') } : {}),
+        ...(services.paymentUrl === undefined && running.has('payment')
+          ? { payment: crew.line('payment') }
+          : {}),
+      },
+      ...(services.paymentUrl === undefined
+        ? {}
+        : { paymentService: { url: services.paymentUrl, secret: privateSecret(config) } }),
+      ...(webhooks?.uploads === true ? { webhooks } : {}),
+      ...(isEmbedded(config) ? { mintAt: nodes()[0] ?? '' } : {}),
+    }
+  }
+  return {
+    ports: [
+      found(host, port, 'UPLOAD_PORT', (free) => {
+        port = free
+      }),
+    ],
+    parts: [crew.part('upload', 'upload', data)],
+    address: () => ({ upload: urlOf(host, port) }),
+    urls: () => ({ upload: urlOf(host, crew.said<UploadReady>('upload').port) }),
+  }
+}
+
+/** Whether the chain is one of this program, where coins cost nothing. */
+function isEmbedded({ server }: Config): boolean {
+  return server.network === 'devnet' && server.trustedNodeUrls === undefined
+}

@@ -1,0 +1,95 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import { type BookOptions, NameBook } from './book.js'
+import { type GuardOptions, guarded } from './guarded-resolver.js'
+import { JsonRpcRegistry } from './json-rpc-registry.js'
+import { LocalNames, LocalRegistry } from './local-registry.js'
+import { NameMeters } from './name-meters.js'
+import type { Names, Resolver } from './names-port.js'
+import type { RedisNames, RedisNamesOptions } from './redis-names.js'
+import { remembered } from './remembered.js'
+import { type TrustedGatewayOptions, TrustedNameGateway } from './trusted-gateway.js'
+
+/** What an edge thread is told about how names are resolved. */
+export interface NamesThread {
+  /** Folder of the local registry. */
+  readonly registryPath: string
+  /** Resolvers in the order they are asked; those without an address are skipped. */
+  readonly order: readonly Resolver['label'][]
+  readonly gateway?: TrustedGatewayOptions
+  readonly registryUrl?: string
+  readonly timeoutMs: number
+  /** For the last of the order: nobody is asked after it. */
+  readonly lastTimeoutMs: number
+  readonly guard: Omit<GuardOptions, 'timeoutMs'>
+  readonly book: BookOptions
+  /** Where names are remembered beyond this process; absent: nowhere. */
+  readonly memory?: RedisNamesOptions
+}
+
+export interface OpenNames {
+  readonly names: Names
+  /** Resolvers that are asked, in order: those of the operator's list that have an address. */
+  readonly asked: readonly Resolver['label'][]
+  /** The names of this machine for writing, opened with the first call. Absent: they are not asked. */
+  readonly registry?: () => LocalRegistry
+  close(): Promise<void>
+}
+
+/** Opens the resolvers and the memory in front of them, for one thread. */
+export async function openNames(
+  options: NamesThread,
+  clock: Clock,
+  meters: Meters,
+  log: Log,
+): Promise<OpenNames> {
+  const closing: (() => Promise<void>)[] = []
+  const opened = <Kind extends { close(): Promise<void> }>(one: Kind): Kind => {
+    closing.push(() => one.close())
+    return one
+  }
+  let local: LocalNames | undefined
+  const plain = options.order.flatMap((label): Resolver[] => {
+    if (label === 'local') {
+      local = opened(new LocalNames(options.registryPath, clock))
+      return [local]
+    }
+    if (label === 'gateway') {
+      return options.gateway === undefined ? [] : [opened(new TrustedNameGateway(options.gateway))]
+    }
+    const { registryUrl } = options
+    return registryUrl === undefined ? [] : [opened(new JsonRpcRegistry(registryUrl, connectionsMax))]
+  })
+  const memory = options.memory && opened(await redisNames(options.memory, log))
+  const resolvers = plain.map((resolver, index) => {
+    if (!resolver.remote) return resolver
+    const timeoutMs = index === plain.length - 1 ? options.lastTimeoutMs : options.timeoutMs
+    const patient = guarded(resolver, { ...options.guard, timeoutMs }, clock)
+    return memory === undefined ? patient : remembered(patient, memory, options.book, clock)
+  })
+  const book = new NameBook(resolvers, local, options.book, clock, new NameMeters(meters))
+  let registry: LocalRegistry | undefined
+  const opening = (): LocalRegistry => {
+    registry ??= opened(new LocalRegistry(options.registryPath, clock.now))
+    return registry
+  }
+  return {
+    names: book,
+    asked: resolvers.map(({ label }) => label),
+    ...(local === undefined ? {} : { registry: opening }),
+    async close() {
+      book.close()
+      await Promise.all(closing.map((close) => close()))
+    },
+  }
+}
+
+/** Loaded where there is a Redis: its client costs a thread 0.2 s. */
+async function redisNames(options: RedisNamesOptions, log: Log): Promise<RedisNames> {
+  const { RedisNames } = await import('./redis-names.js')
+  return new RedisNames(options, log)
+}
+
+/** Questions to one registry at once. */
+const connectionsMax = 16

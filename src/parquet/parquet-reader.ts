@@ -1,0 +1,212 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import * as zlib from 'node:zlib'
+import { gunzipSync } from 'node:zlib'
+import {
+  type AsyncBuffer,
+  type Compressors,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetRead,
+  type SchemaElement,
+} from 'hyparquet'
+import { type Refusal, refuse } from '../format/refusal.js'
+import type { Columns, ColumnType, Value } from './l1-layout.js'
+import { parquetSchemaOf } from './parquet-writer.js'
+
+/** Rows decoded at once. */
+const batchRows = 16_384
+/** A row group is read whole: more than this, unpacked, is refused. */
+const groupBytesMax = 1024 * 2 ** 20
+const footerBytesMax = 64 * 2 ** 20
+
+/** Node 20 has no Zstandard: a file that needs it is refused there with a clear reason. */
+const zstd = (
+  zlib as { zstdDecompressSync?: (bytes: Uint8Array, limits: { maxOutputLength: number }) => Uint8Array }
+).zstdDecompressSync
+const unpacked = { maxOutputLength: groupBytesMax }
+
+const compressors: Compressors = {
+  GZIP: (bytes) => gunzipSync(bytes, unpacked),
+  ...(zstd === undefined ? {} : { ZSTD: (bytes: Uint8Array) => zstd(bytes, unpacked) }),
+}
+
+/** An open Parquet file whose columns are the wanted ones. */
+export interface ParquetTable {
+  readonly rows: number
+  /** All rows in order, some thousand at a time. Throws `ParquetFault` where the bytes are not what they should be. */
+  batches(): AsyncGenerator<Value[][]>
+  close(): Promise<void>
+}
+
+/** The file contradicts its own metadata: an error of its writer. */
+export class ParquetFault extends Error {}
+
+/** Opens a Parquet file and checks its schema against `columns`: same names, order and types. */
+export async function openParquet(path: string, columns: Columns): Promise<ParquetTable | Refusal> {
+  const handle = await open(path, 'r').catch((error: unknown) => error as NodeJS.ErrnoException)
+  if (handle instanceof Error) return refuse('unknown', 'client', `${path}: ${handle.code ?? handle.message}`)
+  const bad = (why: string): Refusal => refuse('malformed', 'upstream', `${path}: ${why}`)
+  try {
+    const file = await asyncBuffer(handle)
+    const metadata = await parquetMetadataAsync(file)
+    const wrong = schemaFault(metadata, columns)
+    if (wrong !== undefined) {
+      await handle.close()
+      return bad(wrong)
+    }
+    const rows = Number(metadata.num_rows)
+    const plain = { ...metadata, schema: metadata.schema.map(withoutMeaning) }
+    return {
+      rows,
+      batches: () => batches(path, file, plain, columns),
+      close: () => handle.close(),
+    }
+  } catch (error) {
+    await handle.close()
+    return bad(String(error))
+  }
+}
+
+async function asyncBuffer(handle: FileHandle): Promise<AsyncBuffer> {
+  const { size } = await handle.stat()
+  return {
+    byteLength: size,
+    async slice(start, end = size) {
+      const length = Math.min(end, size) - start
+      if (length < 0 || length > groupBytesMax) throw new ParquetFault(`a stretch of ${length} bytes`)
+      const bytes = new Uint8Array(length)
+      let at = 0
+      while (at < length) {
+        const { bytesRead } = await handle.read(bytes, at, length - at, start + at)
+        if (bytesRead === 0) throw new ParquetFault('the file ends early')
+        at += bytesRead
+      }
+      return bytes.buffer
+    },
+  }
+}
+
+/** Logical types are removed, so that the reader returns values as they are stored, without rounding. */
+function withoutMeaning({
+  converted_type: _type,
+  logical_type: _logical,
+  ...element
+}: SchemaElement): SchemaElement {
+  return element
+}
+
+function schemaFault(metadata: FileMetaData, columns: Columns): string | undefined {
+  if (metadata.metadata_length > footerBytesMax) return 'its footer is too long'
+  const wanted = parquetSchemaOf(columns).slice(1)
+  const found = metadata.schema.slice(1)
+  if (found.length !== wanted.length) return `${found.length} columns where there should be ${wanted.length}`
+  for (const [at, element] of wanted.entries()) {
+    const there = found[at]
+    const same =
+      there?.name === element.name &&
+      there.type === element.type &&
+      there.converted_type === element.converted_type &&
+      there.precision === element.precision &&
+      (there.scale ?? 0) === (element.scale ?? 0) &&
+      there.repetition_type !== 'REPEATED' &&
+      there.num_children === undefined
+    if (!same) return `column ${at} is not ${element.name} ${columns[at]?.[1]}`
+  }
+  let rows = 0n
+  for (const group of metadata.row_groups) {
+    rows += group.num_rows
+    if (group.num_rows < 0n || group.total_byte_size > BigInt(groupBytesMax))
+      return 'a row group is too large'
+    const codecs = group.columns.map(({ meta_data: column }) => column?.codec ?? 'UNCOMPRESSED')
+    if (zstd === undefined && codecs.includes('ZSTD'))
+      return 'it needs Zstandard: use Node 22 or later to read it'
+  }
+  return rows === metadata.num_rows ? undefined : 'its row groups do not add up to its rows'
+}
+
+async function* batches(
+  path: string,
+  file: AsyncBuffer,
+  metadata: FileMetaData,
+  columns: Columns,
+): AsyncGenerator<Value[][]> {
+  let start = 0
+  for (const group of metadata.row_groups) {
+    const end = start + Number(group.num_rows)
+    while (start < end) {
+      const rowEnd = Math.min(start + batchRows, end)
+      let rows: unknown[][] = []
+      try {
+        await parquetRead({
+          file,
+          metadata,
+          compressors,
+          utf8: false,
+          rowStart: start,
+          rowEnd,
+          onComplete: (found) => {
+            rows = found as unknown[][]
+          },
+        })
+      } catch (error) {
+        throw new ParquetFault(`${path}: ${String(error)}`)
+      }
+      if (rows.length !== rowEnd - start) throw new ParquetFault(`${path}: rows are missing`)
+      yield rows.map((row) => columns.map(([name, type], at) => meaningOf(row[at], type, `${path}: ${name}`)))
+      start = rowEnd
+    }
+  }
+}
+
+const text = new TextDecoder('utf-8', { fatal: true })
+
+/** The value of a column out of what Parquet stores for it. */
+function meaningOf(stored: unknown, type: ColumnType, where: string): Value {
+  if (stored === null || stored === undefined) return null
+  switch (type) {
+    case 'BLOB':
+      if (stored instanceof Uint8Array) return stored
+      break
+    case 'VARCHAR':
+      if (stored instanceof Uint8Array) return textOf(stored, where)
+      break
+    case 'UBIGINT':
+      if (typeof stored === 'bigint') return BigInt.asUintN(64, stored)
+      break
+    case 'BIGINT':
+      if (typeof stored === 'bigint') return stored
+      break
+    case 'INTEGER':
+      if (typeof stored === 'number') return stored
+      break
+    case 'UINTEGER':
+      if (typeof stored === 'number') return stored >>> 0
+      break
+    case 'USMALLINT':
+      if (typeof stored === 'number' && stored >= 0 && stored <= 0xffff) return stored
+      break
+    case 'UTINYINT':
+      if (typeof stored === 'number' && stored >= 0 && stored <= 0xff) return stored
+      break
+    case 'BOOLEAN':
+      if (typeof stored === 'boolean') return stored
+      break
+    case 'DECIMAL(20,0)':
+      if (stored instanceof Uint8Array && stored.length <= 16) return signedOf(stored)
+      break
+  }
+  throw new ParquetFault(`${where} holds what is no ${type}`)
+}
+
+function textOf(bytes: Uint8Array, where: string): string {
+  try {
+    return text.decode(bytes)
+  } catch {
+    throw new ParquetFault(`${where} holds what is no UTF-8`)
+  }
+}
+
+function signedOf(bytes: Uint8Array): bigint {
+  const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+  return hex === '' ? 0n : BigInt.asIntN(bytes.length * 8, BigInt(`0x${hex}`))
+}

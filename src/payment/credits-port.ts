@@ -1,0 +1,233 @@
+import type { OwnerQuestion } from '../admission/payment-owners.js'
+import type { Refusal } from '../format/refusal.js'
+
+/**
+ * What the upload service asks the payment service. Every order is named by the id of its item and may be given again: it then
+ * has the answer of the first time. Amounts are winc as decimal text, because they are of any length.
+ */
+
+/** Who pays for an item. */
+export interface Payer {
+  /** Of the signer, as its own network writes it (proof/owner-address.ts, `nativeAddress`). */
+  readonly address: string
+  readonly signatureType: number
+  /** The address of the key in receipts (`normalizedAddress`): credits that were sent there belong to the same wallet. */
+  readonly alias?: string
+  /** Wallets whose approvals pay first, in this order. */
+  readonly paidBy: readonly string[]
+  /** `list-only`: the signer's own credits are not touched. Absent: they pay the rest. */
+  readonly directive?: 'list-or-signer' | 'list-only'
+}
+
+export interface ReserveOrder extends Payer {
+  readonly itemId: string
+  /** Of the whole signed item. */
+  readonly bytes: number
+}
+
+export interface CheckOrder extends Payer {
+  readonly bytes: number
+  /** Something may be held back for it already. */
+  readonly itemId?: string
+}
+
+/** Credits are held back for the item: `settle` or `refund` must come. */
+export interface Reserved {
+  readonly paid: true
+  readonly winc: string
+}
+
+/** The credits are not enough. Nothing was held back. */
+export interface Unpaid {
+  readonly paid: false
+  /** What it costs. */
+  readonly winc: string
+  /** Nobody has ever put credits there. */
+  readonly isUnknownWallet: boolean
+}
+
+export interface Checked {
+  readonly isEnough: boolean
+  readonly isUnknownWallet: boolean
+  /** What it costs. */
+  readonly winc: string
+  /** What the signer and the approvals of `paidBy` have together. */
+  readonly balance: string
+}
+
+export interface ApproveOrder {
+  /** Id of the item that says so: the name of the approval. */
+  readonly itemId: string
+  readonly payingAddress: string
+  readonly approvedAddress: string
+  readonly winc: string
+  readonly expiresInSeconds?: number
+}
+
+export interface RevokeOrder {
+  readonly itemId: string
+  readonly payingAddress: string
+  readonly approvedAddress: string
+}
+
+/** An approval as clients read it. */
+export interface ApprovalView {
+  readonly approvalDataItemId: string
+  readonly approvedAddress: string
+  readonly payingAddress: string
+  readonly approvedWincAmount: string
+  readonly usedWincAmount: string
+  /** ISO 8601. */
+  readonly creationDate: string
+  readonly expirationDate?: string
+  readonly inactiveReason?: 'expired' | 'used' | 'revoked'
+  readonly inactiveDate?: string
+  readonly revokeDataItemId?: string
+}
+
+/**
+ * What was wanted cannot be; `text` is for the client, word for word. `status`: 400, 402 or 404. Nothing has happened.
+ */
+export interface Denied {
+  readonly denied: true
+  readonly status: 400 | 402 | 404
+  readonly text: string
+}
+
+/**
+ * Credits, as the upload service sees them. None of these ever rejects. A refusal means that the payment service could not be
+ * asked or could not answer (`busy`, `late`, `upstream`): whether the order was carried out is then not known, and the same
+ * order must be given again, or `refund`.
+ */
+export interface CreditsPort {
+  /** Price of an item of so many bytes: affine, with an amount for each item. */
+  price(bytes: number): Promise<{ readonly winc: string } | Refusal>
+  /** Would it be enough? Holds nothing back. */
+  check(order: CheckOrder): Promise<Checked | Refusal>
+  /** Holds back what the item costs. Again for the same item: what was held back the first time, and no more. */
+  reserve(order: ReserveOrder): Promise<Reserved | Unpaid | Refusal>
+  /** The item was accepted: what was held back is spent; '0' where nothing is held back for it. */
+  settle(itemId: string): Promise<{ readonly winc: string } | Refusal>
+  /** The item was not accepted: gives back what was held back or spent for it, once, however often it is asked. */
+  refund(itemId: string): Promise<{ readonly winc: string } | Refusal>
+  approve(order: ApproveOrder): Promise<ApprovalView | Denied | Refusal>
+  /** Ends all approvals of the pair; the rest goes back. */
+  revoke(order: RevokeOrder): Promise<readonly ApprovalView[] | Denied | Refusal>
+}
+
+/** True where the client is to be told why not. */
+export function isDenied(value: object): value is Denied {
+  return 'denied' in value
+}
+
+/** An answer in the words of x402: an offer, or why a payment was not taken. */
+export interface UsdcAnswer {
+  readonly status: number
+  readonly json: unknown
+  /** Header lines, each with CRLF in front. */
+  readonly lines: string
+}
+
+/** What is to be paid in USDC for one item alone. */
+export interface UsdcWanted {
+  /** Of the whole signed item. */
+  readonly bytes: number
+  /** Absolute address of what is asked for. */
+  readonly resource: string
+  readonly mimeType: string
+}
+
+/** A payment in USDC for one item alone. */
+export interface UsdcOrder extends UsdcWanted {
+  /** Id of the item, or name of the upload: what the payment is good for, and nothing else. */
+  readonly itemId: string
+  /** Wallet that is credited with what was paid and not used; absent: the payer's own. */
+  readonly address?: string
+  /** Value of the header X-PAYMENT (version 1) or PAYMENT-SIGNATURE (2). */
+  readonly header: string
+  readonly version: 1 | 2
+  /** Address of the client that brought it, as limits go by. */
+  readonly asker: string
+  /** What is paid beyond the price becomes credits; else it is spent with it. */
+  readonly keepsRest?: true
+}
+
+/** The money is here, and held back for the item: `CreditsPort.settle` or `refund`, or `UsdcPort.finish`, must come. */
+export interface UsdcPaid {
+  readonly paid: true
+  /** Name of the payment. */
+  readonly payment: string
+  readonly transaction: string
+  /** 0x and 40 hexadecimal digits, lower case. */
+  readonly payer: string
+  readonly network: string
+  /** Held back for the item. */
+  readonly winc: string
+  /** What became credits at once. */
+  readonly creditedWinc: string
+  /** Header lines with the receipt of the payment. */
+  readonly lines: string
+}
+
+/**
+ * What became of a payment for an item. `unknown`: nothing has moved, and nobody has asked for it. `other`: it paid for something
+ * else. `open`: ask again.
+ */
+export type UsdcOutcome =
+  | UsdcPaid
+  | { readonly paid: false; readonly state: 'open' | 'unknown' | 'other' | 'failed' }
+
+export interface UsdcFinished {
+  readonly status: 'confirmed' | 'refunded' | 'fraud_penalty'
+  /** Spent. */
+  readonly winc: string
+  /** Given back as credits. */
+  readonly refundWinc: string
+}
+
+/** Of an announced size: as much more or less makes no difference. Percent. */
+const tolerance = 5n
+
+/** Whether something is larger than what was announced and paid for. */
+export function isBeyond(announced: number, actual: number): boolean {
+  return BigInt(actual) * 100n > BigInt(announced) * (100n + tolerance)
+}
+
+/** What so many bytes cost of what was paid for `announced` bytes. */
+export function usdcShare(paid: bigint, announced: number, actual: number): UsdcFinished {
+  const [wanted, real] = [BigInt(announced), BigInt(actual)]
+  const whole = { winc: String(paid), refundWinc: '0' }
+  if (isBeyond(announced, actual)) return { status: 'fraud_penalty', ...whole }
+  if (real * 100n >= wanted * (100n - tolerance)) return { status: 'confirmed', ...whole }
+  const share = (paid * real + wanted - 1n) / wanted
+  const spent = share < 1n ? 1n : share
+  return { status: 'refunded', winc: String(spent), refundWinc: String(paid - spent) }
+}
+
+/** Items that are paid for in USDC by x402. None of these ever rejects; a refusal `unknown`: no USDC is taken. */
+export interface UsdcPort {
+  /** The 402 for an item. `fault`: why a payment for it was not taken. */
+  offer(
+    wanted: UsdcWanted & { readonly fault?: { readonly error: string; readonly message: string } },
+  ): Promise<UsdcAnswer | Refusal>
+  /** Would it settle? Moves nothing. */
+  look(order: UsdcOrder): Promise<{ readonly good: true } | UsdcAnswer | Refusal>
+  /** Moves the money, once, however often it is asked. An answer of status 503: it may still move, ask for the outcome. */
+  pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal>
+  outcome(asked: { readonly payment: string; readonly itemId: string }): Promise<UsdcOutcome | Refusal>
+  /** The item had so many bytes: spends what they cost of what was paid, and credits the rest where that is much. */
+  finish(order: { readonly itemId: string; readonly bytes: number }): Promise<UsdcFinished | Refusal>
+  /** Who takes a payment, of all sellers with this wallet: `owner`, unless another one was named before. */
+  readonly own: OwnerQuestion
+  /** What so many bytes cost, in smallest units of USDC. */
+  units(bytes: number): Promise<{ readonly units: string; readonly network: string } | Refusal>
+}
+
+/** What the payment service asks the upload service: free bytes are counted there. */
+export interface FreeTier {
+  /** Bytes that a wallet may still upload for free; null: as many as it wants; 0: none. '' asks for nobody in particular. */
+  remaining(address: string): Promise<number | null | Refusal>
+}
+
+/** Where a payment service takes calls of `UsdcPort` as JSON, behind a token of services. */
+export const ordersPath = '/v1/x402/orders'

@@ -1,0 +1,260 @@
+import { Delivery } from '../gateway/deliver.js'
+import { Entries } from '../gateway/entries.js'
+import type { GatewayParts } from '../gateway/gateway-parts.js'
+import { createHeadWriter } from '../gateway/head.js'
+import { refusesWorker } from '../gateway/isolation.js'
+import { Locator } from '../gateway/locator.js'
+import { Manifests } from '../gateway/manifests.js'
+import { Repeating } from '../gateway/repeating.js'
+import { Touches } from '../gateway/touches.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { Described } from '../http/openapi.js'
+import { Router } from '../http/router.js'
+import { Hosts } from '../names/host.js'
+import { idLead, preflight } from '../serving/cors.js'
+import { docsRoutes } from '../serving/docs-routes.js'
+import { answerText, answerWrongMethod, type Family, type Flow, Ledger } from '../serving/flow.js'
+import { openFlow } from '../serving/open-flow.js'
+import { origins } from '../serving/origin.js'
+import type { Route } from '../serving/route.js'
+import { WatchedReply } from '../serving/watched-reply.js'
+import { SoundFiles } from '../store/sound-files.js'
+import { contentOperations, DataRoute, methodsOf, type Target, targetOf } from './data-route.js'
+import { DigestRoute } from './digest-route.js'
+import { gatewayParameters, gatewayService } from './gateway-parameters.js'
+import { HostRules, type Ruled } from './host-rules.js'
+import { indexRoutes } from './index-routes.js'
+import { ManifestRoute } from './manifest-route.js'
+import { NameRoute } from './name-route.js'
+import { TextRoute } from './text-route.js'
+
+/** The request handler of one edge thread. */
+export interface Gateway {
+  /** Answers. Ends the reply exactly once, now or later; content in memory is out when this returns. Throws on a bug
+   * that came after the head: the socket must be closed then. */
+  handle(request: Request, reply: Reply): void
+  /** Tells the keeper what was served last. Call it when no flow is left. */
+  close(): void
+}
+
+/** What answers by the host of a request, before its path counts. */
+interface ByHost {
+  readonly rules: HostRules
+  readonly route: NameRoute
+}
+
+class EdgeGateway implements Gateway {
+  readonly #ledger: Ledger
+  readonly #delivery: Delivery
+  readonly #data: DataRoute
+  readonly #digests: DigestRoute
+  readonly #router: Router<Route>
+  readonly #names: ByHost | undefined
+  readonly #touches: Touches
+  readonly #locator: Locator
+  readonly #manifests: Manifests
+  /** Beginnings of paths whose answers are never cached unless they say so themselves. */
+  readonly #uncached: readonly string[]
+  readonly #caching: string
+  readonly #admission: GatewayParts['admission']
+  /** One function for all requests: it reads the host where a page of failure is made. */
+  readonly #home: NonNullable<Request['home']>
+
+  constructor(parts: GatewayParts) {
+    const { catalog, blobs, source, tip, clock, log, options, admission, guard, vocabulary, finder } = parts
+    const ledger = new Ledger(parts.meters, log, clock, parts.resources)
+    const entries = new Entries(catalog, (digest) => blobs.path(digest), tip, options)
+    const locator = new Locator(
+      entries,
+      blobs,
+      source,
+      parts.sound ?? new SoundFiles(),
+      log,
+      options.checkWaitBytes,
+      { keeper: parts.keeper, clock, catalog },
+    )
+    const touches = new Touches(parts.keeper, clock)
+    const writer = createHeadWriter(parts)
+    const hopsName = `${vocabulary.gateway}Hops`
+    const absentName = `${vocabulary.gateway}Negative-Cache`
+    const { meters } = parts
+    const repeating = new Repeating({
+      catalog,
+      tip,
+      forkDepth: options.forkDepth,
+      guard,
+      meters,
+      admission,
+      log,
+    })
+    const own = { ledger, locator, writer, touches, repeating, hopsName, absentName }
+    const { clientOf } = parts
+    const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder, clientOf })
+    const packed = new Manifests(source, options.manifestsOpenMax, options.manifestsEachMax)
+    const manifests = new ManifestRoute(
+      ...([ledger, locator, delivery, packed] as const),
+      options.manifestMaxBytes,
+      parts.clientOf,
+    )
+    this.#manifests = packed
+    this.#ledger = ledger
+    this.#delivery = delivery
+    const texts = new TextRoute({ ledger, locator, admission, guard }, delivery)
+    this.#data = new DataRoute(ledger, locator, delivery, manifests, texts)
+    this.#digests = new DigestRoute({ ledger, catalog, locator, delivery, guard }, vocabulary.pathPrefix)
+    const { routes = [], offered } = parts
+    const protocol = parts.naming?.hosts.protocol ?? 'http'
+    this.#router = new Router(
+      [
+        ...routes,
+        ...(offered === undefined ? [] : indexRoutes({ ...parts, ...offered, ledger, protocol })),
+        ...docsRoutes(() => this.#operations, { ...gatewayService, release: options.release }),
+      ],
+      gatewayParameters,
+    )
+    this.#touches = touches
+    this.#locator = locator
+    this.#admission = admission
+    this.#names = this.#naming(parts)
+    this.#home = (request) => this.#names?.rules.homeOf(request) ?? { href: '/', hasSearch: true }
+    this.#uncached = ['admin', 'rate-limit', 'x402'].map((name) => `${vocabulary.pathPrefix}/${name}`)
+    this.#caching = `public, max-age=${options.cache.defaultSeconds}`
+  }
+
+  handle(request: Request, reply: Reply): void {
+    request.home = this.#home
+    if (request.method === 'OPTIONS') {
+      this.#passes(request, reply)
+      const flow = this.#open(request, reply, 'other')
+      preflight(request, reply, flow.lines)
+      this.#ledger.settle(flow, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
+      return
+    }
+    const target = targetOf(request.path)
+    const ruled = this.#names?.rules.rule(request, target)
+    if (ruled !== undefined) {
+      this.#byHost(request, reply, ruled)
+      return
+    }
+    if (target !== undefined) {
+      this.#content(request, reply, target)
+      return
+    }
+    const digest = this.#digests.textOf(request.path)
+    if (digest !== undefined) {
+      this.#byDigest(request, reply, digest)
+      return
+    }
+    this.#passes(request, reply)
+    const route = this.#router.find(request.path)
+    if (route !== undefined) this.#beside(this.#open(request, reply, route.family), route)
+    else {
+      const flow = this.#open(request, reply, 'other')
+      answerText(this.#ledger, flow, { status: 404, text: 'Not found' }, { fault: 'client' })
+    }
+  }
+
+  close(): void {
+    this.#touches.close()
+    this.#locator.close()
+    this.#manifests.close()
+  }
+
+  /** Everything that is answered by its path. */
+  get #operations(): readonly Described[] {
+    return [...contentOperations(), ...this.#digests.operations, ...this.#router.operations]
+  }
+
+  /** Requests that cost no tokens are limited in number as well. */
+  #passes(request: Request, reply: Reply): void {
+    if (this.#admission !== undefined) reply.hold(this.#admission.passes(request))
+  }
+
+  #naming({ naming, vocabulary, guard, options, clientOf }: GatewayParts): ByHost | undefined {
+    if (naming === undefined) return undefined
+    const { names, hosts, isPrepared } = naming
+    const own = { ledger: this.#ledger, delivery: this.#delivery, data: this.#data }
+    const hasRoute = (path: string): boolean => {
+      const route = this.#router.find(path)
+      return route !== undefined && route.yields !== true
+    }
+    return {
+      rules: new HostRules(new Hosts(hosts.rootHosts), hosts, vocabulary.pathPrefix, hasRoute),
+      route: new NameRoute({ ...own, names, hosts, vocabulary, guard, options, isPrepared, clientOf }),
+    }
+  }
+
+  #open(request: Request, reply: Reply, family: Family): Flow {
+    return openFlow(this.#ledger, request, reply, family, idLead)
+  }
+
+  #content(request: Request, reply: Reply, target: Target): void {
+    const flow = this.#open(request, reply, target.kind === 'raw' ? 'raw' : 'data')
+    flow.origin = this.#names?.rules.originOf(request, target.id) ?? origins.shared
+    if (refusesWorker(this.#ledger, flow)) return
+    this.#reading(flow, methodsOf(target.kind), () => this.#data.handle(flow, target))
+  }
+
+  #byDigest(request: Request, reply: Reply, digest: string): void {
+    const { rules } = this.#names ?? {}
+    const id = rules === undefined ? undefined : this.#digests.holderOf(digest)
+    const ruled = rules?.shown(request, id)
+    if (ruled !== undefined) {
+      this.#byHost(request, reply, ruled)
+      return
+    }
+    const flow = this.#open(request, reply, 'raw')
+    flow.origin = rules?.originOf(request, id) ?? origins.shared
+    if (refusesWorker(this.#ledger, flow)) return
+    this.#reading(flow, methodsOf('raw'), () => this.#digests.handle(flow, digest))
+  }
+
+  #byHost(request: Request, reply: Reply, ruled: Ruled): void {
+    const flow = this.#open(request, reply, 'data')
+    const isApex = ruled.kind === 'apex-id' || (ruled.kind === 'name' && ruled.isApex)
+    const route = isApex ? this.#router.find(request.path) : undefined
+    if (route?.yields === true) flow.instead = () => this.#beside(flow, route)
+    this.#reading(flow, methodsOf('data'), () => this.#names?.route.handle(flow, ruled))
+  }
+
+  #reading(flow: Flow, methods: readonly string[], act: () => void): void {
+    if (!methods.includes(flow.method)) {
+      answerWrongMethod(this.#ledger, flow, methods)
+      return
+    }
+    try {
+      act()
+    } catch (error) {
+      const over = flow.answered
+      this.#delivery.failed(flow, error)
+      // A part of the answer may have been sent: the server closes the socket when the handler throws.
+      if (over) throw error
+    }
+  }
+
+  #beside(flow: Flow, route: Route): void {
+    const { request, reply } = flow
+    const methods = this.#router.methodsOf(route)
+    if (!methods.includes(flow.method)) {
+      answerWrongMethod(this.#ledger, flow, methods)
+      return
+    }
+    const watched = new WatchedReply(reply, this.#cachingOf(flow), (status, sent) => {
+      flow.answered = true
+      this.#ledger.settle(flow, { status, ...sent, reason: route.path })
+    })
+    const run = async (): Promise<void> => route.handle(request, watched, flow.lines, flow)
+    this.#delivery.run(flow, run())
+  }
+
+  #cachingOf({ method, path }: Flow): string {
+    if (method !== 'GET' && method !== 'HEAD') return 'no-store'
+    const lower = path.toLowerCase()
+    return this.#uncached.some((start) => lower.startsWith(start)) ? 'no-store' : this.#caching
+  }
+}
+
+/** Builds the gateway of one edge thread. */
+export function createGateway(parts: GatewayParts): Gateway {
+  return new EdgeGateway(parts)
+}

@@ -1,0 +1,106 @@
+import { BoundedMap } from '../../actor/bounded-map.js'
+import type { Chain, TransactionOffset } from '../../chain/chain.js'
+import type { Id } from '../../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import type { Transaction } from '../../format/transaction.js'
+import { isBoundById, verifyTransaction } from '../../proof/transaction-proof.js'
+import { unknownEverywhere } from '../refusals.js'
+import type { Wanted } from '../source.js'
+import type { RootPlace } from './proven-chunks.js'
+
+/** What is asked of the chain here. */
+export type TransactionChain = Pick<Chain, 'transaction' | 'transactionOffset'>
+
+const nothing = new Uint8Array(0)
+
+/** Headers of transactions, each with its signature verified once, and where their data lies. Remembers a bounded number. */
+export class Transactions {
+  readonly #headers: BoundedMap<Id, Transaction>
+  readonly #places: BoundedMap<Id, RootPlace>
+  /** Wants of which nodes have said that there is no such transaction. */
+  readonly #unknown = new WeakMap<Wanted, Refusal>()
+
+  /** Each remembered header takes some 2 KiB. */
+  constructor(
+    private readonly chain: TransactionChain,
+    rememberedMax = 2000,
+  ) {
+    this.#headers = new BoundedMap(rememberedMax)
+    this.#places = new BoundedMap(rememberedMax)
+  }
+
+  /**
+   * The transaction `id`, true to its id and signature; `unknown` where the chain has no such transaction, as for every data
+   * item. Format 1 comes with its data, which the signature covers; where a node left it out, nothing is verified yet.
+   */
+  async header(id: Id, signal: AbortSignal): Promise<Transaction | Refusal> {
+    const known = this.#headers.get(id)
+    if (known !== undefined) return known
+    // Verified here, since a large format-1 header comes without the data that its signature covers.
+    const answer = await this.chain.transaction(id, { signed: false, signal })
+    if (isRefusal(answer)) return answer
+    const transaction = answer.format === 2 ? { ...answer, data: nothing } : answer
+    if (transaction.format === 1 && transaction.data.length < transaction.dataSize) return transaction
+    const held = transaction.id === id ? verifyTransaction(transaction) : mistaken(id)
+    if (held !== true) return held
+    if (transaction.format === 2) this.#headers.set(id, transaction)
+    return transaction
+  }
+
+  /**
+   * The header for a want that several sources see, one after the other: nodes are asked once where they know no such
+   * transaction, which is so for every data item.
+   */
+  async headerFor(wanted: Wanted, signal: AbortSignal): Promise<Transaction | Refusal> {
+    const said = this.#unknown.get(wanted)
+    if (said !== undefined) return said
+    const answer = await this.header(wanted.id, signal)
+    if (isRefusal(answer) && answer.refused === 'unknown') this.#unknown.set(wanted, answer)
+    return answer
+  }
+
+  /**
+   * Where the data of `id` lies, with the data root that its owner signed. `unknown` also for transactions without a signed
+   * data root (format 1): their data cannot be proven chunk by chunk.
+   */
+  async place(id: Id, signal: AbortSignal): Promise<RootPlace | Refusal> {
+    const known = this.#places.get(id)
+    if (known !== undefined) return known
+    const header = await this.header(id, signal)
+    if (isRefusal(header)) return header
+    if (header.format !== 2 || header.dataRoot.length !== 32 || header.dataSize === 0)
+      return unknownEverywhere()
+    const offset = await this.chain.transactionOffset(id, signal)
+    if (isRefusal(offset)) return offset
+    return this.#placeOf(header, offset)
+  }
+
+  #placeOf(header: Transaction, offset: TransactionOffset): RootPlace | Refusal {
+    if (offset.size !== header.dataSize) {
+      return refuse(
+        'forged',
+        'upstream',
+        `a node places ${offset.size} bytes of ${header.id}, not ${header.dataSize}`,
+      )
+    }
+    const { id, dataRoot, dataSize } = header
+    const place = {
+      id,
+      isBound: isBoundById(header),
+      dataRoot,
+      sizeBytes: dataSize,
+      weaveStart: offset.start,
+    }
+    this.#places.set(id, place)
+    return place
+  }
+
+  /** Forgets where data lies: a fork may have moved it. */
+  forget(id: Id): void {
+    this.#places.delete(id)
+  }
+}
+
+function mistaken(id: Id): Refusal {
+  return refuse('forged', 'upstream', `a node answered with another transaction than ${id}`)
+}

@@ -1,0 +1,113 @@
+import { systemClock } from '../actor/clock.js'
+import type { OpenThread } from '../actor/run-thread.js'
+import type { GatewayParts } from '../gateway/gateway-parts.js'
+import { socketUsage } from '../http/listen.js'
+import { openNames } from '../names/open-names.js'
+import { createGateway, type Gateway } from '../routes/edge-handler.js'
+import { paceOf } from './client-options.js'
+import { openEdgeAdmission } from './edge-admission.js'
+import { openEdgeContent } from './edge-content.js'
+import type { EdgeGiven } from './edge-given.js'
+import { type EdgeListeners, type EdgeMessage, edgeListeners } from './edge-listeners.js'
+import { type EdgeParts, type EdgeRoutes, edgeRoutes } from './edge-routes.js'
+import { edgeTools } from './edge-tools.js'
+import { gatewayOptions } from './gateway-options.js'
+import { hostOptions, isSeeding, namesOptions, siteName } from './host-names.js'
+
+/** An edge thread: sockets, and everything that a request needs but the fetching of what is not here. */
+export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
+  const { settings, memory, serve, ports } = given
+  const tools = edgeTools(given)
+  const { log, meters } = tools
+  const content = await openEdgeContent(given, tools)
+  const admission = await openEdgeAdmission(given, tools)
+  const naming = await openNames(namesOptions(settings), systemClock, meters, log)
+  const { localOnlyClient } = admission
+  const parts: EdgeParts = {
+    given,
+    tools,
+    content,
+    admission,
+    naming,
+    options: {
+      ...gatewayOptions(settings, memory.descriptors?.manifestsMax),
+      ...(localOnlyClient === undefined ? {} : { localOnlyClient }),
+    },
+    hosts: hostOptions(settings, serve.port),
+  }
+  const routes = edgeRoutes(parts)
+  const gateway = createGateway(gatewayParts(parts, routes))
+  const listeners = listenersOf(parts, gateway, routes)
+  await listeners.listening
+  return {
+    ready: { port: listeners.port },
+    log,
+    endsItself: true,
+    told: (message) => listeners.told(message as EdgeMessage),
+    async close() {
+      await listeners.close(settings.server.drainMs)
+      gateway.close()
+      await routes.close()
+      await naming.close()
+      await admission.close()
+      await content.close()
+      for (const port of Object.values(ports).flat()) port.close()
+    },
+  }
+}
+
+function gatewayParts(
+  { tools, content, admission, naming, hosts, options, given }: EdgeParts,
+  { routes }: EdgeRoutes,
+): GatewayParts {
+  const { signer, vocabulary, tip, meters, log, clock, resources, readiness } = tools
+  const { gate, clientOf } = admission
+  const { names } = naming
+  const site = isSeeding(given.settings) ? siteName : undefined
+  return {
+    ...content.parts,
+    ...(signer === undefined ? {} : { signer }),
+    vocabulary,
+    tip,
+    meters,
+    log,
+    clock,
+    clientOf,
+    resources,
+    ...(gate === undefined ? {} : { admission: gate }),
+    routes,
+    ...(hosts === undefined
+      ? {}
+      : { naming: { names, hosts, isPrepared: ({ full }) => full === site && !readiness.has('site') } }),
+    options,
+  }
+}
+
+function listenersOf(parts: EdgeParts, gateway: Gateway, { console }: EdgeRoutes): EdgeListeners {
+  const { given, tools, admission } = parts
+  const { settings, memory, serve } = given
+  const { gate, clientOf } = admission
+  const { signer } = tools
+  return edgeListeners({
+    gateway,
+    ...tools,
+    serve: { ...paceOf(settings), ...connectionsOf(given), ...serve, clientOf },
+    repeated: {
+      maxBytes: settings.answers.repeatedMaxBytes,
+      limits: gate?.lend(),
+      signing: signer?.lent,
+      group: new Int32Array(memory.generations),
+    },
+    ...(given.tls === undefined ? {} : { tls: given.tls }),
+    ...(given.console === undefined ? {} : { operator: { place: given.console, routes: console } }),
+  })
+}
+
+/** The addon counts the sockets of all threads; threads of its fallback know nothing of each other, so each has its part. */
+function connectionsOf({ settings, memory }: EdgeGiven): { readonly connectionsMax?: number } {
+  const { descriptors } = memory
+  if (descriptors === undefined) return {}
+  const { socketsMax } = descriptors
+  const own = socketUsage() === undefined ? Math.floor(socketsMax / settings.server.edgeThreads) : socketsMax
+  return { connectionsMax: Math.max(1, Math.min(own, 16_384)) }
+}

@@ -1,0 +1,224 @@
+import { systemClock } from '../actor/clock.js'
+import { createLog } from '../actor/log.js'
+import { answer } from '../actor/mailbox-address.js'
+import { Meters } from '../actor/meter.js'
+import { meterTable } from '../actor/meter-table.js'
+import type { OpenThread } from '../actor/run-thread.js'
+import { Clients } from '../admission/clients.js'
+import { RemoteChain } from '../chain/remote-chain.js'
+import type { Request } from '../http/exchange.js'
+import { type Server, serve } from '../http/listen.js'
+import { shaped } from '../http/openapi.js'
+import type { MoneyLedger } from '../ledger/ledger-port.js'
+import { openLedger } from '../ledger/open.js'
+import { moveApprovals } from '../payment/books/approval-migration.js'
+import { SmtpMailer } from '../payment/books/smtp-mailer.js'
+import { Wallets } from '../payment/books/wallets.js'
+import { paymentParameters } from '../payment/calls/payment-parameters.js'
+import { paymentShapes, usdcShapes } from '../payment/calls/payment-shapes.js'
+import { orderShapes, serviceShapes } from '../payment/calls/service-shapes.js'
+import type { CardProvider } from '../payment/cards/card-provider.js'
+import { LocalCards } from '../payment/cards/local-cards.js'
+import { noCards } from '../payment/cards/no-cards.js'
+import { StripeCards } from '../payment/cards/stripe-cards.js'
+import { devnetWallet } from '../payment/chains/devnet-wallet.js'
+import { chainReaders } from '../payment/chains/readers.js'
+import {
+  type CreditsReply,
+  type CreditsRequest,
+  creditsAnswering,
+} from '../payment/links/credits-messages.js'
+import { RemoteFreeTier } from '../payment/links/remote-free-tier.js'
+import { LocalNameRegistry } from '../payment/names/name-registry.js'
+import { nameShapes } from '../payment/names/name-shapes.js'
+import { CreditsDesk, statementCsv } from '../payment/operator/credits-desk.js'
+import { PaymentService, type PaymentServiceParts } from '../payment/payment-service.js'
+import { HttpOracle } from '../payment/prices/http-oracle.js'
+import { fixedOracle, ledgerMemory, type Oracle } from '../payment/prices/oracle.js'
+import { AdminKey } from '../routes/admin/admin-key.js'
+import { AdminRoute } from '../routes/admin/admin-route.js'
+import { creditOrders } from '../routes/admin/service-orders.js'
+import { serviceMetricsRoutes } from '../routes/service-metrics.js'
+import { serviceHost } from '../serving/service-host.js'
+import { FreePools } from '../upload/records/free-pools.js'
+import { openUploadTables } from '../upload/records/uploads.js'
+import { chainOptions } from './chain-options.js'
+import { clientsOf, paceOf } from './client-options.js'
+import type { PaymentGiven, PaymentReady } from './payment-given.js'
+import {
+  connectionsMax,
+  devnetWalletPath,
+  ledgerPlace,
+  mailOptions,
+  oracleUrls,
+  serviceOptions,
+  soldNames,
+  stripeOptions,
+  x402Options,
+} from './payment-options.js'
+import { readerOptions } from './topup-options.js'
+import { freeRules, uploadFolders } from './upload-options.js'
+
+/** Stripe keeps events for a month; those of three days are told again by it. */
+const catchUpMs = 3 * 24 * 3600_000
+
+/** The payment service: the one writer of the ledger, and the sockets of its port. */
+export async function openPayment(given: PaymentGiven): Promise<OpenThread> {
+  const { settings, memory, nodes } = given
+  const { server } = settings
+  const log = createLog(server.logLevel, 'payment')
+  const meters = new Meters(meterTable, memory.meters, memory.rows.payment)
+  const ledger = await openLedger(ledgerPlace(settings), systemClock)
+  // Before anybody spends.
+  await moveApprovals(ledger, new Wallets(ledger), log)
+  const chain = new RemoteChain(chainOptions(nodes, settings), systemClock)
+  const urls = oracleUrls(settings)
+  // Prices change by some percent an hour: a minute is new enough, and ten are too old to sell by.
+  const asked = { urls, askEveryMs: 60_000, staleMs: 600_000, limitMs: 10_000 }
+  const oracle =
+    urls.length === 0 ? fixedOracle() : new HttpOracle(asked, systemClock, log, ledgerMemory(ledger))
+  const walletPath = devnetWalletPath(settings)
+  const made = walletPath === undefined ? {} : { arweave: await devnetWallet(walletPath) }
+  const free = openFreeTier(given)
+  const clients = new Clients(clientsOf(settings), { low: 0, high: 0 })
+  const clientOf = (request: Request): string => clients.of(request).address
+  const base = (): string => `http://${given.serve.host}:${listener.port}`
+  const service = new PaymentService({
+    ...soldThings(given, meters),
+    ...free.parts,
+    ledger,
+    oracle,
+    networkPrice: (bytes) => chain.price(bytes),
+    readers: chainReaders(readerOptions(settings), chain, systemClock),
+    cards: cardsOf(given, ledger, base),
+    meters,
+    clientOf,
+    clock: systemClock,
+    log,
+    options: serviceOptions(given, made),
+  })
+  await service.promotions.count()
+  const desk = deskOf(service, { ledger, oracle, meters })
+  const tools = { log, meters, clientOf }
+  const listener = listen(given, service, desk, tools)
+  const answering = creditsAnswering(service.credits, service.usdc)
+  await listener.listening
+  const missed = service.catchUp(systemClock.now() - catchUpMs)
+  void missed.catch((error: unknown) =>
+    log.error({ err: error }, 'missed events of card payments could not be fetched'),
+  )
+  return {
+    ready: { port: listener.port } satisfies PaymentReady,
+    connect: (port) => answer<CreditsRequest, CreditsReply>(port, answering),
+    async close() {
+      await listener.close(server.drainMs)
+      desk.close()
+      await service.close()
+      await free.close()
+      oracle.close()
+      await chain.close()
+    },
+  }
+}
+
+/** Who counts what is free: the tables of the upload service of this program, or a service elsewhere. */
+function openFreeTier({ settings, isUploadHere }: PaymentGiven): {
+  readonly parts: Pick<PaymentServiceParts, 'free'>
+  close(): Promise<void>
+} {
+  const { uploadUrl } = settings.services
+  const tables = isUploadHere ? openUploadTables(uploadFolders(settings).tables) : undefined
+  const pools = tables && new FreePools(tables, freeRules(settings))
+  const elsewhere = uploadUrl === undefined ? undefined : new RemoteFreeTier(uploadUrl, systemClock)
+  const free = elsewhere ?? (pools && { remaining: async (address: string) => pools.leftNow(address) })
+  return {
+    parts: free === undefined ? {} : { free },
+    async close() {
+      await tables?.close()
+      await elsewhere?.close()
+    },
+  }
+}
+
+/** Names, letters and payments in USDC, as far as there are any. */
+function soldThings(
+  given: PaymentGiven,
+  meters: Meters,
+): Pick<PaymentServiceParts, 'names' | 'mailer' | 'x402'> {
+  const names = soldNames(given.settings)
+  const mail = mailOptions(given.settings)
+  const x402 = x402Options(given)
+  return {
+    ...(names === undefined ? {} : { names: new LocalNameRegistry(names, systemClock.now) }),
+    ...(mail === undefined ? {} : { mailer: new SmtpMailer(mail) }),
+    ...(x402 === undefined ? {} : { x402: { options: x402, meters } }),
+  }
+}
+
+/** Card payments: by the provider; on devnet by a page on this machine at `base`. */
+function cardsOf({ settings }: PaymentGiven, ledger: MoneyLedger, base: () => string): CardProvider {
+  const stripe = stripeOptions(settings)
+  if (stripe !== undefined) return new StripeCards(stripe)
+  return settings.server.network === 'devnet' ? new LocalCards(ledger, base) : noCards
+}
+
+/** What the operator sees and corrects. */
+function deskOf(
+  service: PaymentService,
+  parts: { readonly ledger: MoneyLedger; readonly oracle: Oracle; readonly meters: Meters },
+): CreditsDesk {
+  return new CreditsDesk({
+    ...parts,
+    clock: systemClock,
+    reconciler: service.reconciler,
+    balanceOf: (address) => service.balanceOf(address),
+  })
+}
+
+/** The listener of the service. */
+function listen(
+  { settings, serve: place, adminKey, memory }: PaymentGiven,
+  service: PaymentService,
+  desk: CreditsDesk,
+  {
+    log,
+    meters,
+    clientOf,
+  }: Pick<PaymentServiceParts, 'log'> & {
+    readonly meters: Meters
+    readonly clientOf: (request: Request) => string
+  },
+): Server {
+  const { release } = settings.server
+  const operated = creditOrders({
+    overview: () => desk.overview(),
+    account: (address) => desk.account(address),
+    statement: async (address) => statementCsv(await desk.statement(address)),
+    correct: (correction) => desk.correct(correction),
+  })
+  const host = serviceHost({
+    routes: [
+      ...shaped(service.routes, {
+        ...paymentShapes,
+        ...serviceShapes,
+        ...(soldNames(settings) === undefined ? {} : nameShapes),
+        ...(service.usdc === undefined ? {} : { ...usdcShapes, ...orderShapes }),
+      }),
+      ...serviceMetricsRoutes(['/metrics'], meters, release),
+      new AdminRoute('', new AdminKey(adminKey), operated, log, clientOf),
+    ],
+    service: {
+      title: 'Sluice payments',
+      description: 'Credits for permanent storage: balances, prices, top-ups.',
+      release,
+      parameters: paymentParameters,
+      securitySchemes: { service: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
+    },
+    family: 'payment',
+    meters,
+    log,
+    clock: systemClock,
+  })
+  const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
+  return serve(host, { ...paceOf(settings), ...connectionsMax(memory), ...place, clientOf, onThrow })
+}

@@ -1,0 +1,302 @@
+import { join } from 'node:path'
+import { systemClock } from '../actor/clock.js'
+import { createLog, type Log } from '../actor/log.js'
+import { type Address, addressOf, answer } from '../actor/mailbox-address.js'
+import { Meters } from '../actor/meter.js'
+import { meterTable } from '../actor/meter-table.js'
+import type { OpenThread } from '../actor/run-thread.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
+import { Generations } from '../catalog/generations.js'
+import { ChainIndex } from '../catalog/index-reader.js'
+import { IndexedCatalog } from '../catalog/indexed.js'
+import { settled } from '../catalog/merge.js'
+import { openCatalogTables } from '../catalog/tables.js'
+import { RemoteChain } from '../chain/remote-chain.js'
+import { Evidence } from '../ingest/evidence.js'
+import { Verifier } from '../ingest/verifier.js'
+import { priorities } from '../ingest/waiting.js'
+import { cachedEvent } from '../ingest/webhook-events.js'
+import { Webhooks } from '../ingest/webhooks.js'
+import { SievedBlockList } from '../moderation/list.js'
+import { ModerationStore } from '../moderation/moderation-store.js'
+import { Sieve } from '../moderation/sieve.js'
+import { insist } from '../source/keeping/commit-batch.js'
+import { Evictor } from '../source/keeping/evictor.js'
+import type { Kept } from '../source/keeping/keeping.js'
+import { Pins } from '../source/keeping/pins.js'
+import { openSmallContent, type SmallContent } from '../source/keeping/small-content.js'
+import { PooledProver } from '../source/proving/pooled-prover.js'
+import { ProgressTable } from '../source/reading/progress-table.js'
+import { BlobRoots } from '../source/roots/blob-roots.js'
+import { type ChainSources, chainSources } from '../source/roots/chain-sources.js'
+import { Parent } from '../source/roots/parent.js'
+import { RootHeights } from '../source/roots/root-heights.js'
+import { GatewayRoots } from '../source/roots/root-lookup.js'
+import type { Source } from '../source/source.js'
+import { sourceDefaults } from '../source/source-defaults.js'
+import type { SourceProgress, SourceReply, SourceRequest } from '../source/source-messages.js'
+import { Absences } from '../source/transfer/absences.js'
+import { assemble } from '../source/upstream/assemble.js'
+import { NetworkPeers } from '../source/upstream/network-peers.js'
+import { PeerWeights } from '../source/upstream/peer-weights.js'
+import { TrustedGateways } from '../source/upstream/trusted-gateways.js'
+import { BlobStore } from '../store/blobs.js'
+import { SoundFiles } from '../store/sound-files.js'
+import { IntakeSource } from '../upload/intake/intake-source.js'
+import { PendingMarks } from '../upload/records/pending-marks.js'
+import { chainOptions } from './chain-options.js'
+import { type Fetching, openFetching } from './fetching.js'
+import { folders } from './folders.js'
+import type { SourceGiven } from './source-given.js'
+import {
+  evictionOptions,
+  manifestOptions,
+  peerOptions,
+  rawOptions,
+  rootLookupOptions,
+  verifierOptions,
+} from './source-options.js'
+import { uploadFolders } from './upload-options.js'
+
+/** The store of this machine, as the fetcher writes and reads it. */
+interface SourceStore {
+  readonly log: Log
+  readonly catalog: IndexedCatalog
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  readonly blocks: ModerationStore
+  readonly pins: Pins
+  readonly small: SmallContent | undefined
+  readonly store: BlobStore
+  readonly roots: BlobRoots
+}
+
+/** The thread of the fetcher: every transfer from a source, the blobs on disk, and their proof. */
+export async function openSource(given: SourceGiven): Promise<OpenThread> {
+  const { settings, memory } = given
+  const log = createLog(settings.server.logLevel, 'source')
+  const meters = new Meters(meterTable, memory.meters, memory.rows.source)
+  let onEvicted: (digests: readonly Uint8Array[]) => void = () => undefined
+  const here = await openStore(given, log, (digests) => onEvicted(digests))
+  const { store, catalog, pins, small, roots } = here
+  const sources = openSources(given, here)
+  const pool = new PooledProver(Math.max(1, settings.server.edgeThreads >> 1), log)
+  const webhooks = webhooksOf(given, meters, log)
+  const onKept = ({ attributes, digest, hints, wishHints, named }: Kept): void => {
+    const priority = named ? priorities.named : priorities.asked
+    if (!settled(attributes))
+      verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints, priority)
+    webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
+  }
+  const fetching = await fetchingOf(given, here, sources, { pool, meters, onKept })
+  const { fetcher, keeping, manifests } = fetching
+  onEvicted = (gone) => void keeping.forget(gone)
+  const verifier = verifierOf(given, here, sources, { pool, fetching })
+  const segmentBytes = (): number => small?.store.fileBytes ?? 0
+  const eviction = evictionOptions(settings)
+  const evictor = new Evictor(store, catalog, keeping, log, systemClock, eviction, segmentBytes, pins)
+  evictor.start()
+  void manifests
+    .takeOver((digest) => catalog.blobSize(digest) !== undefined)
+    .catch((error: unknown) => log.error({ err: error }, 'packed manifests of before could not be listed'))
+  verifier?.start()
+  void webhooks?.run()
+  return {
+    connect(port) {
+      const caller = answer<SourceRequest, SourceReply, SourceProgress>(
+        port,
+        (message, from) => fetcher.handle(message, from),
+        () => [],
+        true,
+      )
+      port.on('close', () => fetcher.forget(caller))
+    },
+    async close() {
+      await fetcher.stop()
+      await store.close()
+      roots.close()
+      // Every reader has left and released its slot. What is left is a leak.
+      if (fetcher.held > 0)
+        log.error({ held: fetcher.held }, 'transfers were still open when the thread ended')
+      await Promise.all([evictor.stop(), verifier?.stop()])
+      await small?.close()
+      await pins.close()
+      await webhooks?.stop()
+      await Promise.all([sources.close(), pool.close()])
+      await sources.uploads?.close()
+      await catalog.close()
+      await here.blocks.close()
+    },
+  }
+}
+
+async function openStore(
+  { settings, memory, ports }: SourceGiven,
+  log: Log,
+  onEvicted: (digests: readonly Uint8Array[]) => void,
+): Promise<SourceStore> {
+  const places = folders(settings)
+  const generations = new Generations(memory.generations)
+  const index = new ChainIndex(openCatalogTables(places.catalog).environment, generations)
+  const catalog = new IndexedCatalog(places.catalog, generations, index)
+  const keeper = addressOf<CatalogRequest, CatalogReply>(ports.catalog, sourceDefaults.keeperMailboxMax)
+  const blocks = new ModerationStore(places.moderation)
+  const pins = new Pins(places.pins)
+  const isPinned = (digest: Uint8Array): boolean => pins.has(digest)
+  const small = memory.segments && openSmallContent(memory.segments, onEvicted, systemClock, log, isPinned)
+  // Drafts that are opened ahead: as many as a page load needs at the same time.
+  const store = new BlobStore(places.blobs, 8, small?.blobs)
+  const swept = await store.prepare()
+  if (swept > 0) log.warn({ swept }, 'half-written files of a killed process were removed')
+  const roots = new BlobRoots(catalog, store, systemClock)
+  return { log, catalog, keeper, blocks, pins, small, store, roots }
+}
+
+interface SourceLines {
+  /** All that the settings name, to be put in order. */
+  readonly built: readonly Source[]
+  /** Asked for proven bytes where cached ones proved wrong. */
+  readonly background: Source
+  readonly fromChain: ChainSources
+  readonly heights: RootHeights
+  readonly uploads: IntakeSource | undefined
+  /** Ends the connections to gateways and nodes. */
+  close(): Promise<void>
+}
+
+/** Everything that content can come from. */
+function openSources(given: SourceGiven, { small, roots: blobRoots }: SourceStore): SourceLines {
+  const { settings, memory, nodes } = given
+  const { location } = sourceDefaults
+  const { retrieval } = settings
+  const raw = { ...rawOptions(settings, memory), gateways: given.gateways }
+  const gateways = new TrustedGateways(raw, systemClock)
+  const chain = new RemoteChain(chainOptions(nodes, settings), systemClock)
+  const lookup = rootLookupOptions(settings)
+  const roots = lookup && new GatewayRoots(lookup, systemClock)
+  const heights = new RootHeights(chain, systemClock)
+  const chunks = {
+    ...sourceDefaults.chunks,
+    concurrencyMax: retrieval.chunkReadAhead,
+    memoryMaxBytes: settings.chunks.memoryMaxBytes,
+  }
+  const fromChain = chainSources(chain, chunks, location, roots, heights, small?.chunks)
+  const known = peerOptions(settings, memory)
+  const peers = known && new NetworkPeers(known, systemClock, new PeerWeights(memory.peerWeights))
+  const uploads = given.hasUploads ? uploadsOf(given) : undefined
+  const built = [
+    ...(uploads === undefined ? [] : [uploads]),
+    new Parent(blobRoots, location),
+    gateways,
+    ...(peers === undefined ? [] : [peers]),
+    ...fromChain.sources,
+  ]
+  return {
+    built,
+    background: assemble('background', retrieval.backgroundOrder, built),
+    fromChain,
+    heights,
+    uploads,
+    async close() {
+      await Promise.all([gateways.close(), peers?.close(), roots?.close(), chain.close()])
+    },
+  }
+}
+
+function uploadsOf({ settings, memory }: SourceGiven): IntakeSource {
+  const { tables, log } = uploadFolders(settings)
+  return new IntakeSource(tables, log, new PendingMarks(memory.pendingItems))
+}
+
+function webhooksOf({ settings, webhooks }: SourceGiven, meters: Meters, log: Log): Webhooks | undefined {
+  const folder = join(folders(settings).root, 'webhooks-cached')
+  return webhooks && new Webhooks(folder, webhooks, { meters, clock: systemClock, log })
+}
+
+function fetchingOf(
+  given: SourceGiven,
+  { log, catalog, keeper, store, small, roots, blocks, pins }: SourceStore,
+  sources: SourceLines,
+  {
+    pool,
+    meters,
+    onKept,
+  }: {
+    readonly pool: PooledProver
+    readonly meters: Meters
+    readonly onKept: (kept: Kept) => void
+  },
+): Promise<Fetching> {
+  const { settings, memory } = given
+  const { retrieval, absence, answers } = settings
+  const { joinBytes, wholeForWindowMaxBytes, fetch } = sourceDefaults
+  const order = ['uploads', 'parent', ...retrieval.onDemandOrder]
+  return openFetching({
+    source: assemble('on-demand', order, sources.built),
+    progress: new ProgressTable(memory.progress),
+    store,
+    small: small?.blobs,
+    catalog,
+    keeper,
+    roots,
+    prover: pool,
+    packer: pool,
+    manifestsPath: folders(settings).manifests,
+    manifests: manifestOptions(settings),
+    sound: new SoundFiles(memory.sound),
+    forbidden: new SievedBlockList(new Sieve(memory.sieve), blocks, log),
+    meters,
+    log,
+    fetch: { ...fetch, wholeFirstMaxBytes: answers.digestBufferMaxBytes },
+    rules: {
+      fetchesMax: retrieval.fetchesMax,
+      joinBytes,
+      wholeForWindowMaxBytes,
+      trail: rawOptions(settings, memory),
+      proving: sources.background,
+      pins,
+      ...(absence.enabled ? { absences: new Absences(absence, catalog, systemClock) } : {}),
+    },
+    onKept,
+  })
+}
+
+/** Proves what was cached, where the operator wants it. */
+function verifierOf(
+  given: SourceGiven,
+  { log, catalog, keeper, store }: SourceStore,
+  sources: SourceLines,
+  { pool, fetching }: { readonly pool: PooledProver; readonly fetching: Fetching },
+): Verifier | undefined {
+  const options = verifierOptions(given.settings)
+  if (options === undefined) return undefined
+  const { transactions, chunks, directories } = sources.fromChain
+  const evidence = new Evidence({
+    store,
+    prover: pool,
+    transactions,
+    openRoot: chunks.openRoot,
+    chunks,
+    directories,
+    limits: sourceDefaults.location,
+  })
+  return new Verifier(
+    {
+      catalog,
+      keeper,
+      heights: sources.heights,
+      evidence,
+      async replace({ id, place }, digest) {
+        await fetching.keeping.drop(digest)
+        await insist(keeper, { kind: 'distrust', id })
+        await fetching.fetcher.bring(
+          id,
+          place === undefined ? {} : { rootId: place.rootId },
+          sources.background,
+        )
+      },
+      clock: systemClock,
+      log,
+    },
+    options,
+  )
+}

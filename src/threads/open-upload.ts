@@ -1,0 +1,262 @@
+import { systemClock } from '../actor/clock.js'
+import { createLog } from '../actor/log.js'
+import { addressOf } from '../actor/mailbox-address.js'
+import type { OpenThread } from '../actor/run-thread.js'
+import { Clients } from '../admission/clients.js'
+import { Broadcast } from '../chain/broadcast.js'
+import { getHead } from '../devnet/get-head.js'
+import { serve } from '../http/listen.js'
+import { shaped } from '../http/openapi.js'
+import type { IngestReply, IngestRequest } from '../ingest/ingest-messages.js'
+import { permanentEvent } from '../ingest/webhook-events.js'
+import { normalizedAddress } from '../proof/owner-address.js'
+import { AdminKey } from '../routes/admin/admin-key.js'
+import { AdminRoute } from '../routes/admin/admin-route.js'
+import { uploadOrders } from '../routes/admin/service-orders.js'
+import { serviceMetricsRoutes } from '../routes/service-metrics.js'
+import { serviceHost } from '../serving/service-host.js'
+import { Bundles } from '../upload/bundling/bundle-records.js'
+import { Bundler } from '../upload/bundling/bundler.js'
+import { servicePage } from '../upload/calls/service-page.js'
+import { uploadPage } from '../upload/calls/upload-page.js'
+import { hostedUploads, serviceInfo, uploadParameters } from '../upload/calls/upload-service.js'
+import { uploadShapes } from '../upload/calls/upload-shapes.js'
+import { keptItem } from '../upload/news/kept-items.js'
+import { Sandbox } from '../upload/news/upload-sandbox.js'
+import { uploadSecret } from '../upload/parts/paid-parts.js'
+import { itemKey } from '../upload/records/item-key.js'
+import { DiskRoom } from '../upload/room/disk-room.js'
+import { UploadsDesk } from '../upload/uploads-desk.js'
+import { chainOptions } from './chain-options.js'
+import { clientsOf, paceOf } from './client-options.js'
+import { itemKeyPath } from './key-paths.js'
+import {
+  gatewaysOf,
+  openUploadAccepting,
+  type UploadAccepting,
+  uploadMailboxMax,
+} from './upload-accepting.js'
+import type { UploadGiven, UploadReady } from './upload-given.js'
+import { bundlingRules, freeRules, itemMaxBytes, sandboxRules, uploadFolders } from './upload-options.js'
+import { openUploadRecords, type UploadRecords, type UploadTools, uploadTools } from './upload-records.js'
+import { type UploadTaking, uploadTaking } from './upload-taking.js'
+
+/** What the parts of the upload service stand on. */
+interface UploadParts {
+  readonly given: UploadGiven
+  readonly tools: UploadTools
+  readonly records: UploadRecords
+  readonly accepting: UploadAccepting
+  readonly room: DiskRoom
+  readonly clients: Clients
+  /** Of the service's wallet. */
+  readonly address: string
+}
+
+/** The upload service: its sockets, the log of accepted items, and what becomes of them. */
+export async function openUpload(given: UploadGiven): Promise<OpenThread> {
+  const { settings, mintAt } = given
+  const { server, uploads: rules } = settings
+  const log = createLog(server.logLevel, 'upload')
+  const tools = await uploadTools(given, log)
+  const records = await openUploadRecords(given, tools)
+  const accepting = openUploadAccepting(given, tools, records)
+  const { acceptor, announcer, selling, height, credits } = accepting
+  const { closing } = tools
+  const logFolder = uploadFolders(settings).log
+  const freeMinBytes = rules.diskMinBytes ?? given.memory.disk.freeMinBytes
+  await height.start(server.network === 'devnet' ? 1000 : 15_000)
+  for (const item of records.lost) {
+    const announced = keptItem(logFolder, item)
+    if (announced !== undefined) void announcer.announce(announced)
+  }
+  const parts: UploadParts = {
+    given,
+    tools,
+    records,
+    accepting,
+    room: new DiskRoom(logFolder, freeMinBytes, systemClock),
+    // Its keys name no bucket: any secret will do.
+    clients: new Clients(clientsOf(settings), { low: 0, high: 0 }),
+    address: normalizedAddress(Buffer.from(tools.modulus, 'base64url')),
+  }
+  const taking = openTaking(parts)
+  // The first price is asked of a node: no uploader waits for that.
+  void credits?.price(1)
+  // A chain of this program alone: what is spent there is worth nothing.
+  if (mintAt !== undefined) await getHead(`${mintAt}/mint/${parts.address}/${10n ** 18n}`)
+  const bundling = openBundling(parts, taking)
+  bundling.start()
+  const telling = startTelling(records, acceptor)
+  void selling.drive((sale) => acceptor.resume(sale), closing.signal)
+  const listener = listen(parts, taking, bundling.desk)
+  await listener.listening
+  return {
+    ready: { port: listener.port } satisfies UploadReady,
+    log,
+    async close() {
+      await listener.close(server.drainMs)
+      // Before what is waited for: a disk that is full would be waited for, too.
+      closing.abort()
+      await taking.open.close()
+      await bundling.close()
+      await records.webhooks?.stop()
+      await telling
+      await records.intake.close()
+      await accepting.closePayment()
+      await accepting.close()
+      await records.uploads.environment.close()
+    },
+  }
+}
+
+/** Starts to tell webhooks and a gateway elsewhere; resolves when the gateway is told nothing more. */
+async function startTelling(
+  { webhooks, receiptNews, news }: UploadRecords,
+  acceptor: UploadAccepting['acceptor'],
+): Promise<void> {
+  void webhooks?.run()
+  void receiptNews?.catchUp((item) => acceptor.receipt(item))
+  await news?.run()
+}
+
+/** What pages and `/info` show. */
+function shownOf({ given: { settings, gateway } }: UploadParts) {
+  const { itemMaxBytes: freeItemBytes, walletBytes: freeWalletBytes } = freeRules(settings)
+  return { gateway, itemMaxBytes: itemMaxBytes(settings), freeItemBytes, freeWalletBytes }
+}
+
+function openTaking(parts: UploadParts): UploadTaking {
+  const { given, tools, records, accepting, room, clients, address } = parts
+  const { settings } = given
+  const { uploads: rules, server } = settings
+  const { uploads, pools, sales, intake } = records
+  const { acceptor, credits, usdc, height } = accepting
+  const shown = shownOf(parts)
+  const sandbox = sandboxRules(settings)
+  const info = { ...shown, free: freeRules(settings), ...(sandbox === undefined ? {} : { sandbox }) }
+  return uploadTaking({
+    uploads,
+    pools,
+    sales,
+    acceptor,
+    log: intake,
+    ...(credits === undefined ? {} : { credits }),
+    ...(usdc === undefined ? {} : { usdc }),
+    full: (bytes = 0) => room.full(bytes),
+    disk: room,
+    itemMaxBytes: shown.itemMaxBytes,
+    blockedOwners: rules.blockedOwners,
+    partsFolder: uploadFolders(settings).parts,
+    partsMaxBytes: rules.partsMaxBytes,
+    secret: uploadSecret(uploads),
+    signer: itemKey(itemKeyPath(settings)),
+    protocol: server.network === 'devnet' ? 'http' : 'https',
+    clients,
+    height: () => height.known,
+    startedMs: systemClock.now(),
+    page: servicePage({ ...shown, address, release: server.release }),
+    uploadPage: uploadPage(shown),
+    info: () => serviceInfo(info, address, gatewaysOf(given)),
+    clock: systemClock,
+    say: tools.log,
+  })
+}
+
+interface Bundling {
+  readonly desk: UploadsDesk
+  start(): void
+  close(): Promise<void>
+}
+
+/** Puts accepted items into bundles, and sees them into blocks; in a sandbox, removes them after some days. */
+function openBundling(parts: UploadParts, { open }: UploadTaking): Bundling {
+  const { given, tools, records, accepting, address } = parts
+  const { settings, nodes, ports } = given
+  const { log, meters, modulus } = tools
+  const { uploads, pools, news, webhooks, intake } = records
+  const { chain, signing, announcer } = accepting
+  const height = (): number | undefined => accepting.height.known
+  const sandbox = sandboxRules(settings)
+  const rules = { successesMin: 2, concurrency: 2, abortMs: 5000, responseMs: 30_000, perNodeMax: 16 }
+  const broadcast = new Broadcast(chainOptions(nodes, settings), rules, systemClock)
+  const ingest = ports.ingest && addressOf<IngestRequest, IngestReply>(ports.ingest, uploadMailboxMax)
+  const bundles = new Bundles(uploads.environment, uploads)
+  const bundler = new Bundler({
+    meters,
+    isIdle: sandbox !== undefined,
+    onPermanent: ({ id, items }, at) => {
+      for (let from = 0; from < items.length && webhooks !== undefined; from += 1000)
+        webhooks.announce(items.slice(from, from + 1000).map((item) => permanentEvent(item, id, at)))
+    },
+    uploads,
+    bundles,
+    log: intake,
+    logFolder: uploadFolders(settings).log,
+    chain,
+    broadcast,
+    signing,
+    owner: Buffer.from(modulus, 'base64url'),
+    address,
+    height,
+    onMined: (id) => {
+      void ingest?.tell({ kind: 'queue-bundle', id })
+      news?.addBundle(id)
+    },
+    clock: systemClock,
+    say: log,
+    rules: bundlingRules(settings),
+  })
+  const { partsMaxBytes } = settings.uploads
+  const lines = { bundler, open, pools, chain, address, meters, clock: systemClock, height, partsMaxBytes }
+  const desk = new UploadsDesk({ uploads, bundles, ...lines })
+  const told = news === undefined ? {} : { news }
+  const removing =
+    sandbox && new Sandbox({ uploads, log: intake, announcer, clock: systemClock, ...sandbox, ...told })
+  return {
+    desk,
+    start: () => {
+      if (removing === undefined) bundler.start()
+    },
+    async close() {
+      desk.close()
+      removing?.close()
+      await bundler.close()
+      await broadcast.close()
+    },
+  }
+}
+
+/** The listener of the service. */
+function listen({ given, tools, clients }: UploadParts, { routes }: UploadTaking, desk: UploadsDesk) {
+  const { settings, adminKey } = given
+  const { release } = settings.server
+  const { log, meters } = tools
+  const host = serviceHost({
+    routes: [
+      ...shaped(hostedUploads(routes), uploadShapes),
+      ...serviceMetricsRoutes(['/metrics', '/bundler_metrics', '/v1/bundler_metrics'], meters, release),
+      new AdminRoute(
+        '',
+        new AdminKey(adminKey),
+        uploadOrders(desk),
+        log,
+        (asked) => clients.of(asked).address,
+      ),
+    ],
+    service: {
+      title: 'Sluice uploads',
+      description: 'Signed data items in, signed receipts out.',
+      release,
+      parameters: uploadParameters,
+      securitySchemes: { admin: { type: 'http', scheme: 'bearer' } },
+    },
+    family: 'upload',
+    meters,
+    log,
+    clock: systemClock,
+  })
+  const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
+  const clientOf = (request: Parameters<Clients['of']>[0]): string => clients.of(request).address
+  return serve(host, { ...paceOf(settings), ...given.serve, clientOf, onThrow })
+}

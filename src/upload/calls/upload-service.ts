@@ -1,0 +1,173 @@
+import { type Id, parseId } from '../../format/id.js'
+import type { Reply, Request } from '../../http/exchange.js'
+import type { PathParameters } from '../../http/openapi.js'
+import type { Operation, Operations } from '../../http/operation.js'
+import { answerSmall, textType } from '../../http/small-answer.js'
+import type { Route } from '../../serving/route.js'
+import type { FreeRules } from '../records/free-pools.js'
+import { receiptVersion } from '../records/receipt.js'
+import { diskAnswer, said, type UploadAnswer } from './upload-answers.js'
+
+type Method = 'GET' | 'POST' | 'PATCH' | 'HEAD' | 'DELETE'
+
+/** One kind of request that the service answers. */
+export interface UploadRoute extends Omit<Operation, 'methods'> {
+  /** GET where absent. */
+  readonly method?: Method
+  /** Lines of answers to OPTIONS, each with CRLF in front. */
+  readonly optionLines?: string
+  /**
+   * Answers. `words`: what stands in place of the names in braces of its path. Reads the body before it first waits. `reply`: for
+   * interim answers alone.
+   */
+  act(
+    request: Request,
+    words: Readonly<Record<string, string>>,
+    reply: Pick<Reply, 'inform'>,
+  ): UploadAnswer | Promise<UploadAnswer>
+}
+
+/** What `/info` says: the address of the service's wallet, where its items are served, and its limits, in bytes. */
+export function serviceInfo(
+  given: {
+    readonly gateway: string
+    readonly free: FreeRules
+    readonly itemMaxBytes: number
+    readonly sandbox?: { readonly keepMs: number }
+  },
+  address: string,
+  gateways: readonly string[],
+): object {
+  const { gateway, free, itemMaxBytes, sandbox } = given
+  return {
+    version: receiptVersion,
+    addresses: { arweave: address },
+    gateway,
+    gateways,
+    freeUploadLimitBytes: free.itemMaxBytes,
+    freeTier: { lifetimeBytes: free.walletBytes, ipBytes: free.rangeBytes, maxItemBytes: free.itemMaxBytes },
+    limits: { maxItemBytes: itemMaxBytes },
+    ...(sandbox === undefined ? {} : { sandbox: { keepSeconds: sandbox.keepMs / 1000 } }),
+  }
+}
+
+/** Below which all paths are answered, too. */
+const version = '/v1'
+
+/** Routes for a host (serving/service-host.ts), each at the root and below /v1. Paths that begin alike are one route there. */
+export function hostedUploads(routes: readonly UploadRoute[]): Route[] {
+  const groups = new Map<string, UploadRoute[]>()
+  for (const route of routes) {
+    const versioned = { ...route, path: route.path === '/' ? version : version + route.path }
+    for (const one of [route, versioned]) {
+      const brace = one.path.indexOf('{')
+      const prefix = brace < 0 ? one.path : one.path.slice(0, brace)
+      groups.set(prefix, [...(groups.get(prefix) ?? []), one])
+    }
+  }
+  // With a slash at its end a path may fall to the group below it.
+  const above = (path: string): UploadRoute[] => groups.get(path.replace(/\/$/, '')) ?? []
+  return [...groups].map(([path, members]) => ({
+    family: 'upload',
+    path,
+    methods: [...new Set([...members, ...above(path)].flatMap(methodsOf))],
+    optionLines: members.map(({ optionLines = '' }) => optionLines).join(''),
+    about: members.map(({ act: _, method: __, optionLines: ___, ...about }, at) => ({
+      ...about,
+      methods: methodsOf(members[at] as UploadRoute),
+    })) as unknown as Operations,
+    handle: (request, reply, lines) => handle([...members, ...above(path)], request, reply, lines),
+  }))
+}
+
+function methodsOf({ method = 'GET' }: UploadRoute): string[] {
+  return method === 'GET' ? ['GET', 'HEAD'] : [method]
+}
+
+async function handle(
+  members: readonly UploadRoute[],
+  request: Request,
+  reply: Reply,
+  lines: string,
+): Promise<void> {
+  const segments = request.path.split('/')
+  if (segments.length > 2 && segments.at(-1) === '') segments.pop()
+  const matching = members.flatMap((route) => {
+    const words = match(route.path.split('/'), segments)
+    return words === undefined ? [] : [{ route, words }]
+  })
+  const found = matching.find(({ route }) => methodsOf(route).includes(request.method))
+  const answer =
+    found === undefined
+      ? matching.length === 0
+        ? said.notHere
+        : { status: 405, text: 'Method Not Allowed' }
+      : await acted(found.route, request, found.words, reply)
+  send(request, reply, lines, answer)
+}
+
+/** A disk that is full is nobody's bug: nothing was promised yet where it is met here. */
+async function acted(
+  route: UploadRoute,
+  request: Request,
+  words: Readonly<Record<string, string>>,
+  reply: Reply,
+): Promise<UploadAnswer> {
+  try {
+    return await route.act(request, words, reply)
+  } catch (error) {
+    return diskAnswer(error)
+  }
+}
+
+function match(shape: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
+  if (shape.length !== segments.length) return undefined
+  const words: Record<string, string> = {}
+  for (const [at, wanted] of shape.entries()) {
+    const given = segments[at] ?? ''
+    if (wanted.startsWith('{')) words[wanted.slice(1, -1)] = given
+    else if (wanted !== given.toLowerCase()) return undefined
+  }
+  return words
+}
+
+function send(request: Request, reply: Reply, first: string, answer: UploadAnswer): void {
+  const { status, json, text = '', lines = '' } = answer
+  if (status === 204) {
+    reply.endEmpty({ status, block: first + lines })
+    return
+  }
+  const { type } = answer
+  const written = json === undefined ? { type: type ?? textType, body: text } : { json }
+  answerSmall(request, reply, first, { status, lines, ...(type === undefined ? {} : { type }), ...written })
+}
+
+/** The id in a path; undefined where there is none. */
+export function idIn(words: Readonly<Record<string, string>>): Id | undefined {
+  return parseId(words.id ?? '')
+}
+
+const anId = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
+
+/** What may stand in braces in a path of the upload service, and in the query. */
+export const uploadParameters: PathParameters = {
+  id: { description: 'Id of a data item', example: anId },
+  uploadId: {
+    description: 'Name of an upload in parts',
+    example: '00000000-0000-4000-8000-000000000000',
+  },
+  offset: { description: 'Where the part begins in the item, in bytes', example: '0' },
+  chunkSize: { description: 'Bytes of all parts but the last, from 5 MiB to 500 MiB', example: '5242880' },
+  totalBytes: { description: 'Bytes of the whole item, where it is paid for in USDC', example: '1000' },
+  address: {
+    description: 'A wallet: whose credits are told, or that gets back what is not used',
+    example: anId,
+  },
+  signatureType: { description: 'How that wallet signs: a number', example: '1' },
+  byteCount: { description: 'Bytes of the whole signed item', example: '107520' },
+  network: { description: 'A chain, which decides nothing', example: 'base' },
+  tags: { description: 'How many tags the item will have', example: '2' },
+  contentType: { description: 'Type of the data', example: 'text/plain' },
+  script: { description: 'Name of a file of the upload page', example: 'page.js' },
+  token: { description: 'A currency, which decides nothing but for kyve', example: 'arweave' },
+}

@@ -1,0 +1,142 @@
+import type { Clients } from '../../admission/clients.js'
+import type { Request } from '../../http/exchange.js'
+import type { HtmlPage } from '../../http/page.js'
+import { htmlType, publicShortly, takesPages } from '../../http/small-answer.js'
+import { checksumAddress } from '../../proof/ethereum.js'
+import { type AskedCredits, askedCreditsRoutes } from '../calls/asked-credits.js'
+import { jsonAnswer, said, type UploadAnswer } from '../calls/upload-answers.js'
+import { healthRoutes, type UploadHealth } from '../calls/upload-health.js'
+import { idIn, type UploadRoute } from '../calls/upload-service.js'
+import { uploaderOf } from '../calls/uploader.js'
+import type { SingleUpload } from '../intake/single-upload.js'
+import type { FreePools } from '../records/free-pools.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import { MissingContents } from './check-missing.js'
+
+export interface UploadRoutesParts {
+  readonly uploads: Uploads
+  readonly single: SingleUpload
+  readonly clients: Clients
+  /** What `/info` says. */
+  readonly info: () => object
+  /** What browsers see at `/`. */
+  readonly page: HtmlPage
+  /** Absent: nobody is paid here. */
+  readonly credits?: AskedCredits
+  readonly health: UploadHealth
+  /** What wallets may upload for free. */
+  readonly pools: Pick<FreePools, 'left' | 'leftOfRange'>
+}
+
+/** The routes of single uploads and of what became of them. */
+export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
+  const { uploads, single, clients, info, page, credits, health, pools } = parts
+  const post = (request: Request, token: string | undefined): Promise<UploadAnswer> =>
+    single.take(request, uploaderOf(request, clients, token))
+  const missing = new MissingContents(uploads)
+  const about = (): UploadAnswer => jsonAnswer(200, info(), publicShortly)
+  const front = (request: Request): UploadAnswer => {
+    const varying = `${publicShortly}\r\nVary: Accept`
+    if (!takesPages(request)) return jsonAnswer(200, info(), varying)
+    return { status: 200, text: page.html, type: htmlType, lines: page.lines + varying }
+  }
+  const takes = {
+    method: 'POST',
+    summary: 'Takes a signed data item, and answers with a receipt',
+    statuses: [200, 202, 400, 402, 403, 408, 413],
+  } as const
+  const tells = { summary: 'The service, and what it takes', statuses: [200], act: about }
+  return [
+    { ...tells, path: '/', act: front },
+    { ...tells, path: '/info' },
+    ...healthRoutes(health),
+    ...askedCreditsRoutes(credits),
+    {
+      path: '/account/free',
+      summary: 'How many bytes a wallet, and who asks, may still upload for free; null: any number',
+      statuses: [200],
+      query: ['address'],
+      act: (request) => jsonAnswer(200, freeFor(pools, request, clients)),
+    },
+    {
+      method: 'POST',
+      path: '/check-missing',
+      summary: 'Which contents an owner has not uploaded here, by their SHA-256',
+      statuses: [200, 400, 413, 503],
+      act: (request) => missing.check(request, clients.of(request).address),
+    },
+    { ...takes, path: '/tx', act: (request) => post(request, undefined) },
+    { ...takes, path: '/tx/{token}', act: (request, { token }) => post(request, token) },
+    {
+      path: '/tx/{id}/status',
+      summary: 'Where an item is on its way to be permanent',
+      statuses: [200, 404],
+      act: (_, words) => told(uploads, words, statusOf),
+    },
+    {
+      path: '/tx/{id}/offsets',
+      summary: 'Where an item lies in the transaction that carries it',
+      statuses: [200, 404],
+      act: (_, words) => told(uploads, words, offsetsOf),
+    },
+  ]
+}
+
+/** What is left for a wallet, and for the address range that asks: an item is free where both suffice. Null: any number. */
+function freeFor(
+  pools: UploadRoutesParts['pools'],
+  request: Request,
+  clients: Clients,
+): { readonly bytesRemaining: number | null; readonly rangeBytesRemaining: number | null } {
+  const address = new URLSearchParams(request.query).get('address') ?? ''
+  const isHex = /^0x[0-9a-f]{40}$/i.test(address)
+  const bytesRemaining = pools.left(isHex ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address)
+  const { range } = uploaderOf(request, clients, undefined)
+  return { bytesRemaining, rangeBytesRemaining: bytesRemaining === null ? null : pools.leftOfRange(range) }
+}
+
+function told(
+  uploads: Uploads,
+  words: Readonly<Record<string, string>>,
+  say: (item: AcceptedItem) => object | undefined,
+): UploadAnswer {
+  const id = idIn(words)
+  const item = id === undefined ? undefined : uploads.find(id)
+  const value = item === undefined ? undefined : say(item)
+  if (item === undefined || value === undefined) return said.unknownItem
+  const seconds = item.permanent === undefined ? 15 : 86_400
+  return jsonAnswer(200, value, `\r\nCache-Control: public, max-age=${seconds}`)
+}
+
+/** Where an item is on its way, in the words of clients. */
+function statusOf(item: AcceptedItem): object {
+  const { bundle, permanent, reason, winc } = item
+  const [status, info] =
+    reason !== undefined
+      ? ['FAILED', 'failed']
+      : permanent !== undefined
+        ? ['FINALIZED', 'permanent']
+        : ['CONFIRMED', bundle === undefined ? 'new' : 'pending']
+  return {
+    status,
+    info,
+    winc,
+    ...(bundle === undefined ? {} : { bundleId: bundle }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(bundle === undefined ? {} : placeOf(item)),
+  }
+}
+
+function offsetsOf(item: AcceptedItem): object | undefined {
+  return item.bundle === undefined ? undefined : { rootBundleId: item.bundle, ...placeOf(item) }
+}
+
+function placeOf({ place, headerSize, offset, contentType }: AcceptedItem): object {
+  return {
+    ...(offset === undefined ? {} : { startOffsetInRootBundle: offset }),
+    rawContentLength: place.sizeBytes,
+    ...(contentType === undefined ? {} : { payloadContentType: contentType }),
+    payloadDataStart: headerSize,
+    payloadContentLength: place.sizeBytes - headerSize,
+  }
+}

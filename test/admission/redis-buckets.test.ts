@@ -1,0 +1,195 @@
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { type BucketRules, Ticket } from '../../src/admission/buckets.js'
+import { Clients } from '../../src/admission/clients.js'
+import { RedisBuckets, type RedisOptions } from '../../src/admission/redis-buckets.js'
+import { clientAt, conform, named } from '../conformance/buckets.js'
+import { suspend } from '../suspend.js'
+import { dataFolder, silent, someClients } from './house.js'
+import { freePort, hasRedis, type RedisServer, startRedis, until } from './redis-server.js'
+
+const clients = new Clients(someClients, { low: 1, high: 2 })
+const client = clientAt(clients, '203.0.113.1')
+const steady = { capacity: 100, refillPerSecond: 0 }
+
+function bucketsAt(
+  port: number,
+  more: Partial<RedisOptions> = {},
+  ip: BucketRules = steady,
+  resource = ip,
+): RedisBuckets {
+  const redis: RedisOptions = {
+    endpoint: `redis://127.0.0.1:${port}`,
+    tls: false,
+    cluster: false,
+    failure: 'closed',
+    timeoutMs: 30_000,
+    ...more,
+  }
+  return new RedisBuckets({ redis, ip, resource, clients, clock: systemClock, log: silent })
+}
+
+/** Connected: asked for something harmless until it is answered. */
+async function up(buckets: RedisBuckets): Promise<RedisBuckets> {
+  await until(() =>
+    buckets.ofClient(client).then(
+      () => true,
+      () => false,
+    ),
+  )
+  return buckets
+}
+
+async function running(t: { teardown(act: () => Promise<void>): void }): Promise<RedisServer> {
+  const server = await startRedis(dataFolder())
+  t.teardown(() => server.stop())
+  return server
+}
+
+const absent = hasRedis ? {} : { skip: 'redis-server is not installed' }
+
+t.test('buckets in Redis', absent, async (t) => {
+  const server = await running(t)
+  const tool = new Redis(server.port)
+  t.teardown(async () => tool.disconnect())
+  await conform(
+    t,
+    async (rules) => {
+      await tool.flushall()
+      let buckets = await up(bucketsAt(server.port, {}, rules.ip, rules.resource))
+      return {
+        clients,
+        get buckets() {
+          return buckets
+        },
+        async restart() {
+          // What is given back is not waited for: a question behind it is.
+          await buckets.ofClient(client)
+          await buckets.close()
+          buckets = await up(bucketsAt(server.port, {}, rules.ip, rules.resource))
+        },
+        close: () => buckets.close(),
+      }
+    },
+    { numRuns: 60, refills: false },
+  )
+})
+
+t.test(
+  'a cluster takes a take in one step, and only buckets with paid tokens stay for ever',
+  absent,
+  async (t) => {
+    const server = await startRedis(dataFolder(), undefined, [
+      '--cluster-enabled',
+      'yes',
+      '--cluster-announce-ip',
+      '127.0.0.1',
+      '--cluster-port',
+      String(await freePort()),
+    ])
+    t.teardown(() => server.stop())
+    const tool = new Redis(server.port)
+    t.teardown(async () => tool.disconnect())
+    await tool.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
+    await until(async () => String(await tool.cluster('INFO')).includes('cluster_state:ok'))
+    const buckets = await up(
+      bucketsAt(server.port, { cluster: true }, { capacity: 100, refillPerSecond: 10 }),
+    )
+    t.teardown(() => buckets.close())
+    t.match(await buckets.take(client, named('/x'), 10, false), { tokens: 10 })
+    t.equal(await buckets.credit('2001:db8::1', 'payer:nonce', 5), 'credited')
+    const keys = await tool.keys('*')
+    t.equal(keys.length, 4)
+    const slots = await Promise.all(keys.map((key) => tool.cluster('KEYSLOT', key)))
+    t.equal(new Set(slots).size, 1, 'all in one slot: else no cluster of several nodes would run the script')
+    for (const key of keys) {
+      const ms = await tool.pttl(key)
+      if (key.includes('2001:db8')) t.equal(ms, -1, 'paid tokens do not expire')
+      else t.ok(ms > 0, `${key} goes by itself`)
+    }
+  },
+)
+
+t.test('buckets in Redis refill up to full', absent, async (t) => {
+  const server = await running(t)
+  const buckets = await up(bucketsAt(server.port, {}, { capacity: 1000, refillPerSecond: 1000 }))
+  t.teardown(() => buckets.close())
+  const began = systemClock.monotonic()
+  await buckets.take(client, named('/x'), 1000, true)
+  await pause(300)
+  const held = await buckets.ofClient(client)
+  const gone = systemClock.monotonic() - began
+  t.ok(
+    held !== undefined && held.tokens >= 290 && held.tokens <= gone + 1,
+    `${held?.tokens} after ${gone} ms`,
+  )
+  await pause(900)
+  t.same(await buckets.ofClient(client), { tokens: 1000, paidTokens: 0 })
+})
+
+t.test('what was paid survives kill -9 of Redis', absent, async (t) => {
+  const folder = dataFolder()
+  const first = await startRedis(folder)
+  const buckets = await up(bucketsAt(first.port))
+  t.teardown(() => buckets.close())
+  await buckets.credit('203.0.113.1', 'payer:nonce', 77)
+  first.process.kill('SIGKILL')
+  await first.stop()
+  const second = await startRedis(folder, first.port)
+  t.teardown(() => second.stop())
+  await up(buckets)
+  t.match(await buckets.ofClient(client), { paidTokens: 77 }, 'and the connection came back by itself')
+  t.equal(await buckets.credit('203.0.113.1', 'payer:nonce', 77), 'known')
+})
+
+t.test(
+  'Redis is gone: open lets through, closed does not, and a payment is not called safe',
+  absent,
+  async (t) => {
+    const port = await freePort()
+    const [open, closed] = [bucketsAt(port, { failure: 'open' }), bucketsAt(port)]
+    t.teardown(() => Promise.all([open.close(), closed.close()]).then(() => undefined))
+    const began = systemClock.monotonic()
+    t.ok((await open.take(client, named('/x'), 5, false)) instanceof Ticket)
+    t.same(await closed.take(client, named('/x'), 5, false), { unavailable: true })
+    t.ok(systemClock.monotonic() - began < 25_000, 'nobody waits for who is not there')
+    await t.rejects(open.credit('203.0.113.1', 'payer:nonce', 5))
+    await t.rejects(closed.ofClient(client))
+    const server = await startRedis(dataFolder(), port)
+    t.teardown(() => server.stop())
+    await up(closed)
+    t.match(
+      await closed.take(client, named('/x'), 5, false),
+      { tokens: 5 },
+      'and it goes on when Redis comes',
+    )
+  },
+)
+
+t.test(
+  'Redis hangs: each answer waits so long and no longer, soon none waits, and late takes are given back',
+  absent,
+  async (t) => {
+    const server = await running(t)
+    const buckets = await up(bucketsAt(server.port, { timeoutMs: 3000 }))
+    t.teardown(() => buckets.close())
+    await suspend(server.process)
+    const began = systemClock.monotonic()
+    const all = await Promise.all(
+      Array.from({ length: 5 }, () => buckets.take(client, named('/x'), 10, false)),
+    )
+    const waited = systemClock.monotonic() - began
+    t.same(all, new Array(5).fill({ unavailable: true }))
+    t.ok(waited >= 2950 && waited < 14_000, `${waited} ms, and not five times that`)
+    const again = systemClock.monotonic()
+    t.same(await buckets.take(client, named('/x'), 10, false), { unavailable: true })
+    t.ok(systemClock.monotonic() - again < 2900, 'after five failures nobody waits for a while')
+    server.process.kill('SIGCONT')
+    const tool = new Redis(server.port)
+    t.teardown(async () => tool.disconnect())
+    await up(buckets)
+    await until(async () => (await buckets.ofClient(client))?.tokens === 100)
+    t.match(await buckets.ofClient(client), { tokens: 100 }, 'whoever was not served was not charged')
+  },
+)
