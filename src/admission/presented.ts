@@ -9,7 +9,7 @@ export interface Presented {
   /** In the words of its version: short name, or CAIP-2. */
   readonly network: string
   /** Protocol 2: what the client says it accepted. */
-  readonly accepted?: Accepted
+  readonly accepted?: AcceptedTerms
   readonly authorization: Authorization
   /** 0x and pairs of hexadecimal digits; of any length. */
   readonly signature: string
@@ -17,7 +17,7 @@ export interface Presented {
   readonly identifier?: string
 }
 
-export interface Accepted {
+export interface AcceptedTerms {
   readonly amount: string
   readonly asset: string
   readonly payTo: string
@@ -152,7 +152,7 @@ function readAuthorization(given: Fields | undefined): Authorization | undefined
   return { from, to, value, validAfter, validBefore, nonce }
 }
 
-function readAccepted(given: Fields): Accepted | undefined {
+function readAccepted(given: Fields): AcceptedTerms | undefined {
   const amount = shaped(given.amount, numberShape)
   const asset = shaped(given.asset, addressShape)
   const payTo = shaped(given.payTo, addressShape)

@@ -75,7 +75,7 @@ function newestFirst(one: LocalIndex, other: LocalIndex): number {
 }
 
 /** A partition that is open, or known to be broken. */
-interface Opened {
+interface OpenBand {
   readonly file: CdbFile | undefined
   /** Path of the index that it is of. */
   readonly index: string
@@ -92,7 +92,7 @@ export class LocalBands {
   broken = 0
   readonly #search = new CdbSearch()
   /** In order of last use. */
-  readonly #open = new Map<string, Opened>()
+  readonly #open = new Map<string, OpenBand>()
   #looks = 0
   #indexes: readonly LocalIndex[] = []
   #lookAgain = Number.NEGATIVE_INFINITY
@@ -157,7 +157,7 @@ export class LocalBands {
   }
 
   /** Once a look a file that is open is compared with what lies at its path. */
-  #stillThere(path: string, opened: Opened): Opened | undefined {
+  #stillThere(path: string, opened: OpenBand): OpenBand | undefined {
     const { file } = opened
     if (file === undefined || !isThere(path, file)) {
       this.#letGo(path, opened)
@@ -188,7 +188,7 @@ export class LocalBands {
     return kept
   }
 
-  #letGo(path: string, { file }: Opened): void {
+  #letGo(path: string, { file }: OpenBand): void {
     this.#open.delete(path)
     if (file !== undefined) closeCdb(file)
   }

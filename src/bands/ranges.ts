@@ -3,7 +3,7 @@ import { expected } from '../format/bug.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Asks, type Question, Upstream } from '../http/upstream.js'
-import type { Opened } from '../source/reading/opener.js'
+import type { OpenedContent } from '../source/reading/transfer-client.js'
 import type { Hints, Provenance, Window } from '../source/source-messages.js'
 import { leave } from '../source/transfer/leave.js'
 
@@ -113,7 +113,7 @@ export interface ContentSource {
     readonly hints: Hints
     readonly provenance: Provenance
     readonly window?: Window
-  }): Promise<Opened | Refusal>
+  }): Promise<OpenedContent | Refusal>
 }
 
 const ourselves: Provenance = { hops: 0, via: [], forward: true }

@@ -1,7 +1,9 @@
 import type { Admission, Denial, Domain, Grant } from '../admission/admission-port.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall, type SmallAnswer } from '../http/small-answer.js'
-import { answerFlow, answerGone, type Flow, type Ledger } from '../serving/flow.js'
+import { answerExchange, answerGone } from '../serving/exchange-answers.js'
+import type { Exchange } from '../serving/request-exchange.js'
+import type { RequestLog } from '../serving/request-log.js'
 
 /** The grant of a gateway without limits. */
 export const unlimited: Grant = {
@@ -12,9 +14,9 @@ export const unlimited: Grant = {
 }
 
 /** Takes tokens for the planned answer. Without a promise where the buckets are in memory. */
-export function admitFlow(
+export function admitExchange(
   admission: Admission | undefined,
-  { request, naming, firstTokenTaken }: Flow,
+  { request, naming, firstTokenTaken }: Exchange,
   bytes: number,
   contentType: string,
 ): Grant | Denial | Promise<Grant | Denial> {
@@ -25,32 +27,32 @@ export function admitFlow(
 }
 
 /**
- * Takes the first token before a source is asked, once a flow. False: the flow was answered, because it was denied or the
+ * Takes the first token before a source is asked, once an exchange. False: the exchange was answered, because it was denied or the
  * client left.
  */
-export async function precheckFlow(
+export async function precheckExchange(
   admission: Admission | undefined,
-  ledger: Ledger,
-  flow: Flow,
+  requestLog: RequestLog,
+  exchange: Exchange,
 ): Promise<boolean> {
-  if (admission === undefined || flow.firstTokenTaken) return true
-  const outcome = await admission.precheck(flow.request, flow.naming?.name)
-  if (typeof outcome === 'boolean') flow.firstTokenTaken = outcome
-  if (flow.reply.aborted) answerGone(ledger, flow)
+  if (admission === undefined || exchange.firstTokenTaken) return true
+  const outcome = await admission.precheck(exchange.request, exchange.naming?.name)
+  if (typeof outcome === 'boolean') exchange.firstTokenTaken = outcome
+  if (exchange.reply.aborted) answerGone(requestLog, exchange)
   else if (typeof outcome === 'boolean') return true
-  else answerDenied(ledger, flow, outcome)
+  else answerDenied(requestLog, exchange, outcome)
   return false
 }
 
-/** Answers a flow that was denied, and settles it. */
+/** Answers an exchange that was denied, and settles it. */
 export function answerDenied(
-  ledger: Ledger,
-  flow: Flow,
+  requestLog: RequestLog,
+  exchange: Exchange,
   { status, contentType, lines, body, reason, holdMs = 0 }: Denial,
 ): void {
-  flow.reply.hold(holdMs)
+  exchange.reply.hold(holdMs)
   const answer = deniedAnswer({ status, contentType, lines, body, reason })
-  answerFlow(ledger, flow, answer, { reason, fault: 'client' })
+  answerExchange(requestLog, exchange, answer, { reason, fault: 'client' })
 }
 
 /** A payment offer (402) is read by wallets and has a page of its own, so it is sent unchanged. */
@@ -60,7 +62,7 @@ function deniedAnswer({ status, contentType, lines, body, reason }: Denial): Sma
 }
 
 /**
- * The same for routes without flows: takes tokens for `bytes`, then calls `send`, which tells how many bytes went out. Where
+ * The same for routes without exchanges: takes tokens for `bytes`, then calls `send`, which tells how many bytes went out. Where
  * it is denied, the answer is sent here.
  */
 export async function admitted(

@@ -4,12 +4,13 @@ import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { FramedHead } from '../http/exchange.js'
-import { answerFailed, answerGone, answerRefusal, answerText, type Flow } from '../serving/flow.js'
-import type { Opened } from '../source/reading/opener.js'
+import { answerFailed, answerGone, answerRefusal, answerText } from '../serving/exchange-answers.js'
+import type { Exchange } from '../serving/request-exchange.js'
+import type { OpenedContent } from '../source/reading/transfer-client.js'
 import type { Window } from '../source/source-messages.js'
 import type { Content } from '../store/content.js'
 import type { StoredContent } from '../store/stored-content.js'
-import { admitFlow, answerDenied, precheckFlow } from './admit.js'
+import { admitExchange, answerDenied, precheckExchange } from './admit.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
 import { type Entry, isStable, lateBoundary } from './entry.js'
@@ -36,77 +37,77 @@ export class Delivery {
   }
 
   /** Answers with the content of `id`, located before. What is in memory is sent before this returns. */
-  serve(flow: Flow, id: Id, found: Located, intercept?: Intercept): void {
-    if (this.turnsAway(flow, id, found)) return
-    if (found.at === 'store') this.#fromStore(flow, found)
-    else if (found.at !== 'catalog' || !this.#fromCatalog(flow, found.entry)) {
-      this.run(flow, this.#later(flow, id, found, intercept))
+  serve(exchange: Exchange, id: Id, found: Located, intercept?: Intercept): void {
+    if (this.turnsAway(exchange, id, found)) return
+    if (found.at === 'store') this.#fromStore(exchange, found)
+    else if (found.at !== 'catalog' || !this.#fromCatalog(exchange, found.entry)) {
+      this.run(exchange, this.#later(exchange, id, found, intercept))
     }
   }
 
-  /** True where the content is blocked: the flow is answered with 451 and the content closed. */
-  turnsAway(flow: Flow, id: Id, found: Located): boolean {
+  /** True where the content is blocked: the exchange is answered with 451 and the content closed. */
+  turnsAway(exchange: Exchange, id: Id, found: Located): boolean {
     const { guard } = this.parts
     if (guard === undefined) return false
     if (found.at === 'nowhere' ? !guard.blocksId(id) : !guard.blocks(found.entry)) return false
     if (found.at === 'store') found.content.close()
-    answerText(this.parts.ledger, flow, guard.answer(`ID: ${id}`), { fault: 'client' })
+    answerText(this.parts.requestLog, exchange, guard.answer(`ID: ${id}`), { fault: 'client' })
     return true
   }
 
-  /** The answer to this flow rests on content beside its own: that of a manifest, which is spared when there is no room. */
-  uses(flow: Flow, { entry, content }: Extract<Located, { at: 'store' }>): void {
+  /** The answer to this exchange rests on content beside its own: that of a manifest, which is spared when there is no room. */
+  uses(exchange: Exchange, { entry, content }: Extract<Located, { at: 'store' }>): void {
     const { touches, repeating } = this.parts
     touches.touch(entry, content)
-    repeating.rest(flow, entry)
+    repeating.rest(exchange, entry)
   }
 
   /** Answers with a refusal. */
-  refuse(flow: Flow, refusal: Refusal): void {
+  refuse(exchange: Exchange, refusal: Refusal): void {
     const memory = refusal.remembered === true ? `\r\n${this.parts.absentName}: hit` : ''
-    const caching = absentCaching(flow.request, this.parts.options, this.#notFound)
-    answerRefusal(this.parts.ledger, flow, refusal, caching + memory)
+    const caching = absentCaching(exchange.request, this.parts.options, this.#notFound)
+    answerRefusal(this.parts.requestLog, exchange, refusal, caching + memory)
   }
 
   /** Answers 404 that caches keep for a short time only, because the content may be published later. */
-  unknown(flow: Flow, message: string): void {
-    if (flow.instead !== undefined) flow.instead()
-    else this.refuse(flow, { refused: 'unknown', fault: 'client', message })
+  unknown(exchange: Exchange, message: string): void {
+    if (exchange.instead !== undefined) exchange.instead()
+    else this.refuse(exchange, { refused: 'unknown', fault: 'client', message })
   }
 
   /**
-   * Runs the rest of a flow without a caller that waits. A bug in it is logged, and answered 500 while the client is there.
+   * Runs the rest of an exchange without a caller that waits. A bug in it is logged, and answered 500 while the client is there.
    */
-  run(flow: Flow, rest: Promise<void>): void {
-    void rest.catch((error: unknown) => this.failed(flow, error))
+  run(exchange: Exchange, rest: Promise<void>): void {
+    void rest.catch((error: unknown) => this.failed(exchange, error))
   }
 
   /** Answers 500 after a bug, and logs it. */
-  failed(flow: Flow, error: unknown): void {
-    answerFailed(this.parts.ledger, flow, error)
+  failed(exchange: Exchange, error: unknown): void {
+    answerFailed(this.parts.requestLog, exchange, error)
   }
 
   /** Has a blob checked, or brings the content from a source. */
-  async #later(flow: Flow, id: Id, found: Located, intercept: Intercept | undefined): Promise<void> {
+  async #later(exchange: Exchange, id: Id, found: Located, intercept: Intercept | undefined): Promise<void> {
     let now = found
     // Two tries: after a false blob was dropped, a correct one may have been stored meanwhile.
     for (let tries = 0; now.at === 'unchecked' && tries < 2; tries += 1) {
       await this.parts.locator.check(now.entry)
-      if (flow.reply.aborted) return answerGone(this.parts.ledger, flow)
+      if (exchange.reply.aborted) return answerGone(this.parts.requestLog, exchange)
       now = this.parts.locator.locate(id, false)
     }
-    if (now !== found && this.turnsAway(flow, id, now)) return
-    if (now.at === 'store') return this.#fromStore(flow, now)
-    if (now.at === 'catalog' && this.#fromCatalog(flow, now.entry)) return
+    if (now !== found && this.turnsAway(exchange, id, now)) return
+    if (now.at === 'store') return this.#fromStore(exchange, now)
+    if (now.at === 'catalog' && this.#fromCatalog(exchange, now.entry)) return
     const entry = now.at === 'nowhere' ? undefined : now.entry
-    const window = entry === undefined ? undefined : this.#windowOf(flow, entry)
-    let opened = await this.bring(flow, id, window, entry)
+    const window = entry === undefined ? undefined : this.#windowOf(exchange, entry)
+    let opened = await this.bring(exchange, id, window, entry)
     if (opened === undefined || intercept?.(opened)) return
-    if (this.#fromSource(flow, opened, entry)) return
+    if (this.#fromSource(exchange, opened, entry)) return
     // The size at the source differs from that in the catalog: open the whole content, and plan again.
-    opened = await this.bring(flow, id, undefined, entry)
-    if (opened !== undefined && !this.#fromSource(flow, opened, entry)) {
-      this.refuse(flow, {
+    opened = await this.bring(exchange, id, undefined, entry)
+    if (opened !== undefined && !this.#fromSource(exchange, opened, entry)) {
+      this.refuse(exchange, {
         refused: 'upstream',
         fault: 'upstream',
         message: 'a source opened less than the content',
@@ -114,27 +115,32 @@ export class Delivery {
     }
   }
 
-  /** Opens `id` at a source. Undefined: the flow was answered, because it was refused or the client left. */
-  async bring(flow: Flow, id: Id, window: Window | undefined, entry?: Entry): Promise<Opened | undefined> {
-    const { source, ledger, options, guard, admission, finder, clientOf } = this.parts
-    if (!(await precheckFlow(admission, ledger, flow))) return undefined
-    const provenance = readProvenance(flow.request, options)
-    const named = flow.naming !== undefined
-    const client = clientOf(flow.request)
+  /** Opens `id` at a source. Undefined: the exchange was answered, because it was refused or the client left. */
+  async bring(
+    exchange: Exchange,
+    id: Id,
+    window: Window | undefined,
+    entry?: Entry,
+  ): Promise<OpenedContent | undefined> {
+    const { source, requestLog, options, guard, admission, finder, clientOf } = this.parts
+    if (!(await precheckExchange(admission, requestLog, exchange))) return undefined
+    const provenance = readProvenance(exchange.request, options)
+    const named = exchange.naming !== undefined
+    const client = clientOf(exchange.request)
     // Bands are asked only where the catalog knows nothing.
     const opened = await openGuided(
       id,
-      readHints(flow.request),
+      readHints(exchange.request),
       entry?.attributes.place === undefined ? finder : undefined,
       (hints) => {
         const wanted = { id, hints, provenance, named, client }
         return source.open(window === undefined ? wanted : { ...wanted, window })
       },
-      () => flow.reply.aborted,
+      () => exchange.reply.aborted,
     )
-    if (flow.reply.aborted) {
+    if (exchange.reply.aborted) {
       if (!isRefusal(opened)) opened.content.close()
-      answerGone(ledger, flow)
+      answerGone(requestLog, exchange)
       return undefined
     }
     const isBlocked = isRefusal(opened)
@@ -145,66 +151,69 @@ export class Delivery {
       opened.content.close()
     }
     if (isBlocked && guard !== undefined) {
-      answerText(ledger, flow, guard.answer(`ID: ${id}`), { fault: 'client' })
-    } else if (isRefusal(opened)) this.refuse(flow, opened)
+      answerText(requestLog, exchange, guard.answer(`ID: ${id}`), { fault: 'client' })
+    } else if (isRefusal(opened)) this.refuse(exchange, opened)
     return undefined
   }
 
-  #fromStore(flow: Flow, found: Extract<Located, { at: 'store' }>): void {
+  #fromStore(exchange: Exchange, found: Extract<Located, { at: 'store' }>): void {
     const { entry, content } = found
-    const planned = decide(flow, knownOf(flow, entry))
+    const planned = decide(exchange, knownOf(exchange, entry))
     if (planned.variant === 'refused') {
       content.close()
-      this.#refusePlan(flow, planned)
+      this.#refusePlan(exchange, planned)
       return
     }
-    const outcome = admitFlow(this.parts.admission, flow, planned.bytes, entry.contentType)
+    const outcome = admitExchange(this.parts.admission, exchange, planned.bytes, entry.contentType)
     // No closure where the outcome is no promise: this runs for every request.
-    if (!(outcome instanceof Promise)) this.#sendStored(flow, found, planned, outcome)
+    if (!(outcome instanceof Promise)) this.#sendStored(exchange, found, planned, outcome)
     else
       this.run(
-        flow,
-        outcome.then((later) => this.#sendStored(flow, found, planned, later)),
+        exchange,
+        outcome.then((later) => this.#sendStored(exchange, found, planned, later)),
       )
   }
 
   #sendStored(
-    flow: Flow,
+    exchange: Exchange,
     { entry, content, sound }: Extract<Located, { at: 'store' }>,
     planned: Planned,
     outcome: Grant | Denial,
   ): void {
-    const grant = this.#granted(flow, outcome, content)
+    const grant = this.#granted(exchange, outcome, content)
     if (grant === undefined) return
-    const { ledger, touches, guard } = this.parts
+    const { requestLog, touches, guard } = this.parts
     touches.touch(entry, content)
-    ledger.cached(true)
-    const head = this.#headOf(flow, entry, planned, true, sound, grant, content)
+    requestLog.cached(true)
+    const head = this.#headOf(exchange, entry, planned, true, sound, grant, content)
     const watched = guard?.watched(content, entry.attributes, planned.bytes) ?? content
-    send(this.parts.ledger, flow, head, planned, watched, grant, { reason: 'hit', source: 'cache' })
+    send(this.parts.requestLog, exchange, head, planned, watched, grant, { reason: 'hit', source: 'cache' })
   }
 
   /** Answers what needs no byte of the content, where size, type and digest are known. False: it does need some. */
-  #fromCatalog(flow: Flow, entry: Entry): boolean {
+  #fromCatalog(exchange: Exchange, entry: Entry): boolean {
     const { digest, contentType, header } = entry.attributes
     if (digest === undefined || (contentType === undefined && header === undefined)) return false
-    const decided = decide(flow, knownOf(flow, entry))
-    if (decided.variant === 'refused') this.#refusePlan(flow, decided)
+    const decided = decide(exchange, knownOf(exchange, entry))
+    if (decided.variant === 'refused') this.#refusePlan(exchange, decided)
     else if (decided.bytes > 0) return false
     else {
       const go = (outcome: Grant | Denial): void => {
-        const grant = this.#granted(flow, outcome, undefined)
+        const grant = this.#granted(exchange, outcome, undefined)
         if (grant === undefined) return
-        const head = this.#headOf(flow, entry, decided, false, false, grant)
-        send(this.parts.ledger, flow, head, decided, undefined, grant, { reason: 'known', source: 'catalog' })
+        const head = this.#headOf(exchange, entry, decided, false, false, grant)
+        send(this.parts.requestLog, exchange, head, decided, undefined, grant, {
+          reason: 'known',
+          source: 'catalog',
+        })
       }
-      this.#when(flow, admitFlow(this.parts.admission, flow, 0, entry.contentType), go)
+      this.#when(exchange, admitExchange(this.parts.admission, exchange, 0, entry.contentType), go)
     }
     return true
   }
 
-  /** False: what was opened does not hold what the plan needs. It is closed then, and the flow still open. */
-  #fromSource(flow: Flow, opened: Opened, entry: Entry | undefined): boolean {
+  /** False: what was opened does not hold what the plan needs. It is closed then, and the exchange still open. */
+  #fromSource(exchange: Exchange, opened: OpenedContent, entry: Entry | undefined): boolean {
     // The size differs, so the entry of the index is not about this content.
     const before = entry?.attributes.size === opened.attributes.size ? entry.attributes : undefined
     const attributes: Attributes =
@@ -213,8 +222,8 @@ export class Delivery {
     // While bytes still arrive only a verified digest is stated: the fetcher aborts transfers that differ from it.
     const digest = hashed || before?.verified === true ? attributes.digest : undefined
     const boundary = lateBoundary()
-    const { naming } = flow
-    const decided = decide(flow, {
+    const { naming } = exchange
+    const decided = decide(exchange, {
       sizeBytes: attributes.size,
       contentType: typeOf(attributes),
       entityTag: digest === undefined ? undefined : entityTag(digest, naming?.resolvedId),
@@ -222,7 +231,7 @@ export class Delivery {
     })
     if (decided.variant === 'refused') {
       opened.content.close()
-      this.#refusePlan(flow, decided)
+      this.#refusePlan(exchange, decided)
       return true
     }
     if (!decided.pieces.every((piece) => isInside(piece, opened))) {
@@ -230,25 +239,25 @@ export class Delivery {
       return false
     }
     const go = (outcome: Grant | Denial): void => {
-      const grant = this.#granted(flow, outcome, opened.content)
+      const grant = this.#granted(exchange, outcome, opened.content)
       if (grant !== undefined)
-        this.#sendOpened(flow, opened, decided, grant, { attributes, digest, hashed, boundary })
+        this.#sendOpened(exchange, opened, decided, grant, { attributes, digest, hashed, boundary })
     }
-    this.#when(flow, admitFlow(this.parts.admission, flow, decided.bytes, typeOf(attributes)), go)
+    this.#when(exchange, admitExchange(this.parts.admission, exchange, decided.bytes, typeOf(attributes)), go)
     return true
   }
 
   #sendOpened(
-    flow: Flow,
-    opened: Opened,
+    exchange: Exchange,
+    opened: OpenedContent,
     decided: Planned,
     grant: Grant,
     known: Pick<Facts, 'attributes' | 'digest' | 'hashed'> & { boundary: () => string },
   ): void {
-    const { ledger, writer, tip, options, clock } = this.parts
+    const { requestLog, writer, tip, options, clock } = this.parts
     const { attributes, digest, hashed, boundary } = known
-    const { naming } = flow
-    ledger.cached(false)
+    const { naming } = exchange
+    requestLog.cached(false)
     const stable = isStable(attributes.height, tip, options.forkDepth)
     const { trusted } = opened
     // Written out, in the order of an entry's: objects of one shape are what V8 reads fastest.
@@ -260,24 +269,27 @@ export class Delivery {
       stable,
       digest,
       hashed,
-      fallback: flow.fallback,
+      fallback: exchange.fallback,
       naming,
     }
     const prepared = writer.prepare(facts, decided.variant, boundary)
     const seconds = Math.floor(clock.now() / 1000)
-    const { method, path } = flow
+    const { method, path } = exchange
     const block = writer.signed(prepared, { status: decided.status, method, path }, seconds)
-    const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? flow.hops}`
-    const own = isolationLines(flow, typeOf(attributes))
+    const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? exchange.hops}`
+    const own = isolationLines(exchange, typeOf(attributes))
     const lines = decided.lines + own + hops + grant.lines
-    const head = { status: decided.status, block: `${flow.lines}\r\n${block}${lines}` }
+    const head = { status: decided.status, block: `${exchange.lines}\r\n${block}${lines}` }
     const content = this.parts.guard?.watched(opened.content, attributes, decided.bytes) ?? opened.content
-    send(this.parts.ledger, flow, head, decided, content, grant, { reason: 'miss', source: opened.source })
+    send(this.parts.requestLog, exchange, head, decided, content, grant, {
+      reason: 'miss',
+      source: opened.source,
+    })
   }
 
   /** The smallest window that holds all ranges asked for; undefined where it is the whole content. */
-  #windowOf(flow: Flow, entry: Entry): Window | undefined {
-    const decided = decide(flow, knownOf(flow, entry))
+  #windowOf(exchange: Exchange, entry: Entry): Window | undefined {
+    const decided = decide(exchange, knownOf(exchange, entry))
     if (decided.variant !== 'part' && decided.variant !== 'parts') return undefined
     const windows = decided.pieces.filter((piece) => 'start' in piece)
     if (windows.length === 0) return undefined
@@ -285,24 +297,28 @@ export class Delivery {
     return { start, end: Math.max(...windows.map((piece) => piece.end)) - 1 }
   }
 
-  #refusePlan(flow: Flow, { status, text, lines }: Extract<Plan, { variant: 'refused' }>): void {
-    answerText(this.parts.ledger, flow, { status, text, lines }, { fault: 'client' })
+  #refusePlan(exchange: Exchange, { status, text, lines }: Extract<Plan, { variant: 'refused' }>): void {
+    answerText(this.parts.requestLog, exchange, { status, text, lines }, { fault: 'client' })
   }
 
-  #when(flow: Flow, outcome: ReturnType<typeof admitFlow>, send: (outcome: Grant | Denial) => void): void {
-    if (outcome instanceof Promise) this.run(flow, outcome.then(send))
+  #when(
+    exchange: Exchange,
+    outcome: ReturnType<typeof admitExchange>,
+    send: (outcome: Grant | Denial) => void,
+  ): void {
+    if (outcome instanceof Promise) this.run(exchange, outcome.then(send))
     else send(outcome)
   }
 
-  /** Undefined: the flow was answered, because it was denied or the client left meanwhile; the content is closed. */
-  #granted(flow: Flow, outcome: Grant | Denial, content: Content | undefined): Grant | undefined {
+  /** Undefined: the exchange was answered, because it was denied or the client left meanwhile; the content is closed. */
+  #granted(exchange: Exchange, outcome: Grant | Denial, content: Content | undefined): Grant | undefined {
     const denied = isDenial(outcome)
-    if (!denied && !flow.reply.aborted) return outcome
+    if (!denied && !exchange.reply.aborted) return outcome
     content?.close()
-    if (denied) answerDenied(this.parts.ledger, flow, outcome)
+    if (denied) answerDenied(this.parts.requestLog, exchange, outcome)
     else {
       outcome.settle(0)
-      answerGone(this.parts.ledger, flow)
+      answerGone(this.parts.requestLog, exchange)
     }
     return undefined
   }
@@ -317,7 +333,7 @@ export class Delivery {
   }
 
   #headOf(
-    flow: Flow,
+    exchange: Exchange,
     entry: Entry,
     planned: Planned,
     cached: boolean,
@@ -327,17 +343,17 @@ export class Delivery {
   ): FramedHead {
     const { variant, status, lines } = planned
     const seconds = Math.floor(this.parts.clock.now() / 1000)
-    const own = isolationLines(flow, entry.contentType)
+    const own = isolationLines(exchange, entry.contentType)
     // Most answers have no hops, so the line for none is part of the frame.
-    const isFirst = flow.hops === 0
+    const isFirst = exchange.hops === 0
     const tail = isFirst ? this.#tailOf(own) : own
-    const hops = isFirst ? '' : `\r\n${this.parts.hopsName}: ${flow.hops}`
-    const { fallback, naming, method, path } = flow
+    const hops = isFirst ? '' : `\r\n${this.parts.hopsName}: ${exchange.hops}`
+    const { fallback, naming, method, path } = exchange
     const answer = { variant, cached, sound, fallback, naming, tail }
     const timed = entry.frame(answer, method, path, seconds, this.parts.writer)
     if (content !== undefined && sound && hops === '' && grant.lines === '')
-      this.parts.repeating.offer(flow, entry, content, planned, timed)
+      this.parts.repeating.offer(exchange, entry, content, planned, timed)
     const { frame } = timed
-    return { status, frame, id: flow.requestId, lines: lines + hops + grant.lines }
+    return { status, frame, id: exchange.requestId, lines: lines + hops + grant.lines }
   }
 }

@@ -1,9 +1,9 @@
 import type { Clock } from '../actor/clock.js'
 import type { Tip } from '../actor/shared.js'
 import type { Admission } from '../admission/admission-port.js'
-import type { Ledger } from '../serving/flow.js'
 import type { ClientOf } from '../serving/in-slot.js'
-import type { Opened } from '../source/reading/opener.js'
+import type { RequestLog } from '../serving/request-log.js'
+import type { OpenedContent } from '../source/reading/transfer-client.js'
 import type { Finder, Sources } from './gateway-parts.js'
 import type { GatewayOptions } from './gateway-rules.js'
 import type { Guard } from './guard.js'
@@ -14,7 +14,7 @@ import type { Touches } from './touches.js'
 
 /** What the steps of one answer with content are made of. */
 export interface DeliveryParts {
-  readonly ledger: Ledger
+  readonly requestLog: RequestLog
   readonly locator: Locator
   readonly writer: HeadWriter
   readonly source: Sources
@@ -33,5 +33,5 @@ export interface DeliveryParts {
   readonly absentName: string
 }
 
-/** Gets content that a source opened, before it is sent. True: it took over the content and will answer the flow. */
-export type Intercept = (opened: Opened) => boolean
+/** Gets content that a source opened, before it is sent. True: it took over the content and will answer the exchange. */
+export type Intercept = (opened: OpenedContent) => boolean

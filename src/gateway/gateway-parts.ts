@@ -15,7 +15,7 @@ import type { Name, Names } from '../names/names-port.js'
 import type { ClientOf } from '../serving/in-slot.js'
 import type { Route } from '../serving/route.js'
 import type { Packed } from '../source/keeping/manifest-shelf.js'
-import type { Opened } from '../source/reading/opener.js'
+import type { OpenedContent } from '../source/reading/transfer-client.js'
 import type { Hints, ManifestFrom, Provenance, Window } from '../source/source-messages.js'
 import type { FileContent } from '../store/mapped.js'
 import type { SegmentReader } from '../store/segments/segment-reader.js'
@@ -42,7 +42,7 @@ export interface Sources {
     readonly provenance: Provenance
     /** Inclusive. */
     readonly window?: Window
-  }): Promise<Opened | Refusal>
+  }): Promise<OpenedContent | Refusal>
   /**
    * Whether the blob on disk has its digest. A false one is removed, and what the catalog says of it is no longer trusted,
    * when this resolves.

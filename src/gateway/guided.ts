@@ -1,6 +1,6 @@
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import type { Opened } from '../source/reading/opener.js'
+import type { OpenedContent } from '../source/reading/transfer-client.js'
 import { weightier } from '../source/refusals.js'
 import type { Hints } from '../source/source-messages.js'
 import type { Finder } from './gateway-parts.js'
@@ -14,9 +14,9 @@ export async function openGuided(
   id: Id,
   said: Hints,
   finder: Finder | undefined,
-  open: (hints: Hints) => Promise<Opened | Refusal>,
+  open: (hints: Hints) => Promise<OpenedContent | Refusal>,
   isOver: () => boolean,
-): Promise<Opened | Refusal> {
+): Promise<OpenedContent | Refusal> {
   const isExact = said.itemOffset !== undefined
   const first = isExact ? said : ((await finder?.find(id)) ?? said)
   const opened = await open(first)

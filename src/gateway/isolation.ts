@@ -1,20 +1,27 @@
 import type { Request } from '../http/exchange.js'
 import { takesPages } from '../http/small-answer.js'
-import { answerText, type Flow, type Ledger } from '../serving/flow.js'
+import { answerText } from '../serving/exchange-answers.js'
+import type { Exchange } from '../serving/request-exchange.js'
+import type { RequestLog } from '../serving/request-log.js'
 
 /** The header lines for an answer with content of this type; `type` is written by strangers. */
-export function isolationLines({ origin }: Flow, type: string): string {
+export function isolationLines({ origin }: Exchange, type: string): string {
   // Browsers show no PDF in a sandbox, and their viewers isolate its scripts. A type with parameters is not trusted: browsers
   // may read it as a list whose last type counts.
   return type === 'application/pdf' ? origin.varies : origin.sandboxed
 }
 
 /** Refuses scripts of service workers on a shared origin, because one could answer for every address there. True: refused. */
-export function refusesWorker(ledger: Ledger, flow: Flow): boolean {
-  if (!flow.origin.isShared || flow.request.header('service-worker') === undefined) return false
+export function refusesWorker(requestLog: RequestLog, exchange: Exchange): boolean {
+  if (!exchange.origin.isShared || exchange.request.header('service-worker') === undefined) return false
   const text =
     'Service workers are for hosts of their own: ask for this content by its own host, or by a name'
-  answerText(ledger, flow, { status: 403, text, lines: '\r\nCache-Control: no-store' }, { fault: 'client' })
+  answerText(
+    requestLog,
+    exchange,
+    { status: 403, text, lines: '\r\nCache-Control: no-store' },
+    { fault: 'client' },
+  )
   return true
 }
 

@@ -1,18 +1,18 @@
 import type { Piece } from '../http/exchange.js'
-import type { Opened } from '../source/reading/opener.js'
+import type { OpenedContent } from '../source/reading/transfer-client.js'
 
 /**
  * True where the whole body is here and was hashed: the fetcher shows the last byte only after it compared the digest. The
  * digest in the attributes alone is no proof, because it may come from the index; nor is a copy in the store that was not
  * checked.
  */
-export function isHashed({ attributes, content, window, source }: Opened): boolean {
+export function isHashed({ attributes, content, window, source }: OpenedContent): boolean {
   const { digest, size } = attributes
   if (digest === undefined || source === 'cache' || window.start > 0 || window.end < size) return false
   return size === 0 || content.read(size - 1, size) !== undefined
 }
 
 /** True where what was opened can give this piece. */
-export function isInside(piece: Piece, { window }: Opened): boolean {
+export function isInside(piece: Piece, { window }: OpenedContent): boolean {
   return 'bytes' in piece || (piece.start >= window.start && piece.end <= window.end)
 }

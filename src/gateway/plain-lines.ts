@@ -1,6 +1,6 @@
 /**
  * Header lines that change no answer with content that is in the store, by id: no step of one reads them (`plan.ts`, `hints.ts`,
- * `isolation.ts`, `open-flow.ts`, routes/host-rules.ts). A request that has any other line is answered step by step. Whoever
+ * `isolation.ts`, `open-exchange.ts`, routes/host-rules.ts). A request that has any other line is answered step by step. Whoever
  * lets a step read one of these has to take it off this list; test/gateway/repeating.test.ts asks with each of them.
  *
  * A line with values says when a browser is about to show a document, which `/raw` redirects to a host of its own: with

@@ -6,7 +6,7 @@ import type { Admission } from '../admission/admission-port.js'
 import type { Catalog } from '../catalog/catalog-messages.js'
 import type { AnswerPrice, CountPlaces, RepeatOptions } from '../http/repeater.js'
 import type { Bounded } from '../names/name-marks.js'
-import { type Family, type Flow, families } from '../serving/flow.js'
+import { type Exchange, type Family, families } from '../serving/request-exchange.js'
 import type { StoredContent } from '../store/stored-content.js'
 import { AskedLately } from './asked-lately.js'
 import type { Entry, TimedFrame } from './entry.js'
@@ -25,7 +25,7 @@ const bodyMaxBytes = 1024 * 1024
  * Whether few paths lead to this content: `/{id}` and `/raw/{id}`, the root of a name, what a manifest has. Everything else that
  * leads to it, whoever asks may choose: it would push out of the table what is asked for again.
  */
-function isOwnPath({ family, path, naming, fallback }: Flow): boolean {
+function isOwnPath({ family, path, naming, fallback }: Exchange): boolean {
   if (family === 'manifest') {
     // Of the paths without a name `/{id}/` alone: frames are redirected where a browser is about to show them.
     const isBelowId = naming === undefined && path[44] === '/'
@@ -42,7 +42,7 @@ function isUsualSpelling(path: string): boolean {
 
 /** An answer, and what it was made of. */
 type Offered = readonly [
-  flow: Flow,
+  flow: Exchange,
   entry: Entry,
   content: StoredContent | ItemWindow,
   planned: Planned,
@@ -88,11 +88,11 @@ export class Repeating {
     this.#failures = parts.meters.of('answers_not_offered_total')
   }
 
-  /** The answer to this flow rests on what is known of this entry, too. */
-  rest(flow: Flow, entry: Entry): void {
-    if (flow.rests === undefined || flow.reply.repeater === undefined) return
+  /** The answer to this exchange rests on what is known of this entry, too. */
+  rest(exchange: Exchange, entry: Entry): void {
+    if (exchange.rests === undefined || exchange.reply.repeater === undefined) return
     const known = this.#known(entry)
-    flow.rests = known && [...flow.rests, ...known]
+    exchange.rests = known && [...exchange.rests, ...known]
   }
 
   /**
@@ -110,22 +110,22 @@ export class Repeating {
     }
   }
 
-  #offer(...[flow, entry, content, planned, frame]: Offered): void {
-    const { repeater } = flow.reply
-    if (repeater === undefined || flow.rests === undefined) return
-    const { method, path, family, request, naming } = flow
+  #offer(...[exchange, entry, content, planned, frame]: Offered): void {
+    const { repeater } = exchange.reply
+    if (repeater === undefined || exchange.rests === undefined) return
+    const { method, path, family, request, naming } = exchange
     const { variant } = planned
     if ((method !== 'GET' && method !== 'HEAD') || variant === 'parts') return
     if (method === 'HEAD' && variant === 'part') return
     // Answers of their own: behind other gateways, to any other path of the same content.
-    if (flow.hops !== 0 || request.query !== '' || !isOwnPath(flow)) return
+    if (exchange.hops !== 0 || request.query !== '' || !isOwnPath(exchange)) return
     const { size } = entry.attributes
     if (size === 0 || (method === 'GET' && variant === 'whole' && size > bodyMaxBytes)) return
     const host = request.header('host') ?? ''
     if (!repeater.hasRoom && !this.#asked.isSecond(method, host, path, variant)) return
     const lent = content.lend?.(entry.placeWithdrawals)
     const basis = this.#basisOf(entry, content)
-    const price = this.#priceOf(flow)
+    const price = this.#priceOf(exchange)
     if (lent === undefined || basis === undefined || price === undefined) return
     repeater.offer({
       variant,
@@ -142,7 +142,7 @@ export class Repeating {
       body: lent,
       offset: lent.offset,
       conditions: [
-        ...flow.rests,
+        ...exchange.rests,
         ...basis,
         ...lent.conditions.map(([cell, value]) => [cell, value, value] as const),
       ],
@@ -152,7 +152,7 @@ export class Repeating {
     })
   }
 
-  #priceOf({ request, naming }: Flow): AnswerPrice | undefined {
+  #priceOf({ request, naming }: Exchange): AnswerPrice | undefined {
     const { admission } = this.parts
     return admission === undefined ? 'none' : admission.price?.(request, naming?.name)
   }

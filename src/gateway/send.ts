@@ -1,7 +1,8 @@
 import type { Grant } from '../admission/admission-port.js'
 import type { Head, Sent } from '../http/exchange.js'
-import type { Ending, Flow, Ledger } from '../serving/flow.js'
 import { forPayer } from '../serving/receipts.js'
+import type { Ending, Exchange } from '../serving/request-exchange.js'
+import type { RequestLog } from '../serving/request-log.js'
 import type { Content } from '../store/content.js'
 import type { Entry } from './entry.js'
 import { type Known, type Plan, plan, readAsked, unconditional } from './plan.js'
@@ -13,55 +14,55 @@ type Why = Pick<Ending, 'reason' | 'source'>
 
 /** Sends what was planned, closes the content, and settles when the last byte is out. */
 export function send(
-  ledger: Ledger,
-  flow: Flow,
+  requestLog: RequestLog,
+  exchange: Exchange,
   told: Head,
   planned: Planned,
   content: Content | undefined,
   grant: Grant,
   why: Why,
 ): void {
-  const { reply } = flow
+  const { reply } = exchange
   const head = forPayer(told)
   const { pieces, bytes, contentLength } = planned
-  flow.answered = true
+  exchange.answered = true
   if (content === undefined || bytes === 0) {
     content?.close()
-    if (flow.method === 'HEAD' || planned.variant === 'unchanged') reply.endEmpty(head, contentLength)
+    if (exchange.method === 'HEAD' || planned.variant === 'unchanged') reply.endEmpty(head, contentLength)
     else reply.end(head)
-    settle(ledger, flow, planned, { outcome: 'whole', bytes: 0 }, grant, why)
+    settle(requestLog, exchange, planned, { outcome: 'whole', bytes: 0 }, grant, why)
     return
   }
   // No promise where the bytes are in memory and the socket takes them all.
   const sent = reply.stream(head, pieces, content)
   if (!(sent instanceof Promise)) {
-    settle(ledger, flow, planned, sent, grant, why)
+    settle(requestLog, exchange, planned, sent, grant, why)
     return
   }
-  void sent.then((ended) => settle(ledger, flow, planned, ended, grant, why))
+  void sent.then((ended) => settle(requestLog, exchange, planned, ended, grant, why))
 }
 
 function settle(
-  ledger: Ledger,
-  flow: Flow,
+  requestLog: RequestLog,
+  exchange: Exchange,
   { status }: Planned,
   { bytes, outcome }: Sent,
   grant: Grant,
   why: Why,
 ): void {
   grant.settle(bytes)
-  ledger.settle(flow, { status, bytes, outcome, reason: why.reason, source: why.source ?? '' })
+  requestLog.settle(exchange, { status, bytes, outcome, reason: why.reason, source: why.source ?? '' })
 }
 
-/** What is known of an entry's content, as the answer to this flow would show it. */
-export function knownOf({ naming }: Flow, entry: Entry): Known {
+/** What is known of an entry's content, as the answer to this exchange would show it. */
+export function knownOf({ naming }: Exchange, entry: Entry): Known {
   const { attributes, contentType } = entry
   const boundary = (): string => entry.boundary()
   return { sizeBytes: attributes.size, contentType, entityTag: entry.tagFor(naming), boundary }
 }
 
 /** The plan of an answer. The page for unknown names has status 404, and is always sent whole. */
-export function decide({ request, naming }: Flow, known: Known): Plan {
+export function decide({ request, naming }: Exchange, known: Known): Plan {
   const status = naming?.status
   if (status === undefined) return plan(readAsked(request), known)
   const decided = plan(unconditional(request), known)

@@ -17,9 +17,9 @@ const getSeconds = 30
 
 /**
  * Answers requests to the query address: POST and GET as in "GraphQL over HTTP", batches as a JSON list, and a
- * page for browsers. Knows no sockets.
+ * page for browsers. Takes and gives values: the route reads the socket.
  */
-export class QueryHttp {
+export class GraphqlOverHttp {
   readonly #answerer: Answerer
   readonly #limits: AnswererParts['limits']
 

@@ -7,7 +7,7 @@ import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Chain } from '../chain/chain.js'
 import type { RemoteChain } from '../chain/remote-chain.js'
 import type { ChainOptions } from '../chain/remote-chain-options.js'
-import { QueryHttp } from './graphql-over-http.js'
+import { GraphqlOverHttp } from './graphql-over-http.js'
 import { LearnedHeaders } from './learned-headers.js'
 import { MinedHeaders } from './mined-headers.js'
 import type { QueryLimits } from './query-limits.js'
@@ -37,7 +37,7 @@ export function openQueries(
 ): { readonly scheduler: QueryScheduler; close(): Promise<void> } {
   const chain = new LateChain(nodes, clock)
   const waiting = meters.of('graphql_queries_waiting')
-  const answers = new QueryHttp({
+  const answers = new GraphqlOverHttp({
     index,
     clock,
     limits,

@@ -14,7 +14,8 @@ import { frameOf } from '../http/frame.js'
 import { ownOrigin } from '../http/own-origin.js'
 import { answerSmall, noStore } from '../http/small-answer.js'
 import { idLead } from '../serving/cors.js'
-import type { Flow, Ledger } from '../serving/flow.js'
+import type { Exchange } from '../serving/request-exchange.js'
+import type { RequestLog } from '../serving/request-log.js'
 import { type StatementParts, Statements } from '../serving/statements.js'
 import type { Content } from '../store/content.js'
 import { isSameFile, stampOf } from '../store/file-stamp.js'
@@ -23,7 +24,7 @@ import { PrefixedContent } from '../store/prefixed.js'
 import { torrentHeadMaxBytes, withTracker } from '../torrent/named-tracker.js'
 
 export interface IndexParts extends Offered, StatementParts {
-  readonly ledger: Ledger
+  readonly requestLog: RequestLog
   readonly admission?: Admission | undefined
   readonly guard?: Guard | undefined
   /** By which clients ask. */
@@ -36,8 +37,8 @@ export interface Ask {
   readonly reply: Reply
   /** First lines of every block. */
   readonly first: string
-  /** Answers with bytes of files are settled through the flow, and not by `reply`. */
-  readonly flow: Flow
+  /** Answers with bytes of files are settled through the exchange, and not by `reply`. */
+  readonly exchange: Exchange
 }
 
 /** Headers of a body. */
@@ -127,32 +128,32 @@ export class BandBytes {
 
   /** Plans, takes tokens, and sends; the content is closed in every case. */
   #send(ask: Ask, content: Content, about: About): void | Promise<void> {
-    const { request, flow } = ask
+    const { request, exchange } = ask
     const decided = planned(request, content.sizeBytes, about)
     if (decided === undefined || decided.variant === 'refused') {
       content.close()
       return decided === undefined ? answerMalformed(ask, "Malformed 'range' header") : refused(ask, decided)
     }
-    const { ledger } = this.parts
+    const { requestLog } = this.parts
     const admission = about.isFree ? undefined : this.parts.admission
     const charge = { request, bytes: decided.bytes, contentType: about.type, domain: 'index' as const }
     const go = (outcome: Grant | Denial): void => {
       if (isDenial(outcome)) {
         content.close()
-        answerDenied(ledger, flow, outcome)
+        answerDenied(requestLog, exchange, outcome)
         return
       }
-      const frame = this.#frameOf(flow, decided, about)
+      const frame = this.#frameOf(exchange, decided, about)
       const lines = decided.lines + outcome.lines
-      const head = { status: decided.status, frame, id: flow.requestId, lines }
-      send(ledger, flow, head, decided, content, outcome, { reason: 'band' })
+      const head = { status: decided.status, frame, id: exchange.requestId, lines }
+      send(requestLog, exchange, head, decided, content, outcome, { reason: 'band' })
     }
     const outcome = admission?.admit(charge) ?? unlimited
     return outcome instanceof Promise ? outcome.then(go) : go(outcome)
   }
 
   /** The head of such an answer without the request's id and the lines of this answer alone; signed once a second. */
-  #frameOf({ request, method, path }: Flow, { variant, status }: Planned, about: About): Frame {
+  #frameOf({ request, method, path }: Exchange, { variant, status }: Planned, about: About): Frame {
     const seconds = Math.floor(this.parts.clock.now() / 1000)
     if (seconds !== this.#second || this.#frames.size >= framesMax) {
       this.#second = seconds

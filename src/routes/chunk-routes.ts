@@ -10,13 +10,13 @@ import type { Id } from '../format/id.js'
 import { isRefusal, refuse } from '../format/refusal.js'
 import { admitted } from '../gateway/admit.js'
 import { answerBlocked, logRefusal } from '../gateway/blocked-answer.js'
-import { noContent } from '../gateway/flow-content.js'
 import type { Guard } from '../gateway/guard.js'
+import { noContent } from '../gateway/relayed-body.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
 import { answerSmall, jsonType, noStore, textType } from '../http/small-answer.js'
 import { sha256 } from '../proof/digest.js'
-import { type ClientOf, type Exchange, inSlot } from '../serving/in-slot.js'
+import { type ClientOf, inSlot, type SlotRequest } from '../serving/in-slot.js'
 import { refusedAnswer } from '../serving/refused-answer.js'
 import type { Route } from '../serving/route.js'
 import { isUnchanged, type StatementParts, Statements } from '../serving/statements.js'
@@ -162,7 +162,7 @@ export class ChunkRoute implements Route {
    * Header lines for the answer where the chunk may go out; undefined: it may not, and that is answered. While something is
    * blocked, a chunk whose transaction is unknown is not served, because it might belong to blocked content.
    */
-  async #cleared(asked: Exchange, found: FoundChunk): Promise<string | undefined> {
+  async #cleared(asked: SlotRequest, found: FoundChunk): Promise<string | undefined> {
     const { guard, learner } = this.parts.blocking ?? {}
     if (guard === undefined || learner === undefined || !guard.isOn) return ''
     const { request, reply, first } = asked
@@ -191,7 +191,7 @@ export class ChunkRoute implements Route {
    * answered.
    */
   async #learned(
-    asked: Exchange,
+    asked: SlotRequest,
     learner: DigestLearner,
     id: Id,
     bytes: number,

@@ -3,8 +3,9 @@ import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { Router } from '../http/router.js'
-import { answerFailed, answerText, answerWrongMethod, Ledger } from '../serving/flow.js'
-import { openFlow } from '../serving/open-flow.js'
+import { answerFailed, answerText, answerWrongMethod } from '../serving/exchange-answers.js'
+import { openExchange } from '../serving/open-exchange.js'
+import { RequestLog } from '../serving/request-log.js'
 import type { Route } from '../serving/route.js'
 import { WatchedReply } from '../serving/watched-reply.js'
 import { gatewayParameters } from './gateway-parameters.js'
@@ -25,7 +26,7 @@ export interface ConsoleDoorParts {
  */
 export function consoleDoor(parts: ConsoleDoorParts): (request: Request, reply: Reply) => void {
   const { routes, content, meters, log, clock } = parts
-  const ledger = new Ledger(meters, log, clock)
+  const requestLog = new RequestLog(meters, log, clock)
   const router = new Router(routes, gatewayParameters)
   return (request, reply) => {
     const route = router.find(request.path)
@@ -33,21 +34,21 @@ export function consoleDoor(parts: ConsoleDoorParts): (request: Request, reply: 
       content(request, reply)
       return
     }
-    const flow = openFlow(ledger, request, reply, 'info', 'X-Request-Id: ')
+    const exchange = openExchange(requestLog, request, reply, 'info', 'X-Request-Id: ')
     if (route === undefined) {
-      answerText(ledger, flow, { status: 404, text: 'Not found' }, { fault: 'client' })
+      answerText(requestLog, exchange, { status: 404, text: 'Not found' }, { fault: 'client' })
       return
     }
     const methods = router.methodsOf(route)
-    if (!methods.includes(flow.method)) {
-      answerWrongMethod(ledger, flow, methods)
+    if (!methods.includes(exchange.method)) {
+      answerWrongMethod(requestLog, exchange, methods)
       return
     }
     const watched = new WatchedReply(reply, 'no-store', (status, sent) => {
-      flow.answered = true
-      ledger.settle(flow, { status, ...sent, reason: route.path })
+      exchange.answered = true
+      requestLog.settle(exchange, { status, ...sent, reason: route.path })
     })
-    const run = async (): Promise<void> => route.handle(request, watched, flow.lines, flow)
-    void run().catch((error: unknown) => answerFailed(ledger, flow, error))
+    const run = async (): Promise<void> => route.handle(request, watched, exchange.lines, exchange)
+    void run().catch((error: unknown) => answerFailed(requestLog, exchange, error))
   }
 }

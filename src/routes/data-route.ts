@@ -3,7 +3,9 @@ import type { Delivery } from '../gateway/deliver.js'
 import type { Locator } from '../gateway/locator.js'
 import type { Described } from '../http/openapi.js'
 import type { Operations } from '../http/operation.js'
-import { answerText, type Flow, type Ledger } from '../serving/flow.js'
+import { answerText } from '../serving/exchange-answers.js'
+import type { Exchange } from '../serving/request-exchange.js'
+import type { RequestLog } from '../serving/request-log.js'
 import type { ManifestAsk, ManifestRoute } from './manifest-route.js'
 import type { TextRoute } from './text-route.js'
 
@@ -119,28 +121,33 @@ export function methodsOf(kind: Target['kind']): readonly string[] {
 /** Answers everything that names content by id. */
 export class DataRoute {
   constructor(
-    private readonly ledger: Ledger,
+    private readonly requestLog: RequestLog,
     private readonly locator: Locator,
     private readonly delivery: Delivery,
     private readonly manifests: ManifestRoute,
     private readonly texts: TextRoute,
   ) {}
 
-  handle(flow: Flow, target: Target): void {
+  handle(exchange: Exchange, target: Target): void {
     const { id } = target
     if (id === undefined) {
-      answerText(this.ledger, flow, { status: 400, text: `Invalid ID: ${target.text}` }, { fault: 'client' })
+      answerText(
+        this.requestLog,
+        exchange,
+        { status: 400, text: `Invalid ID: ${target.text}` },
+        { fault: 'client' },
+      )
       return
     }
     if (target.kind === 'text') {
-      this.texts.handle(flow, id)
+      this.texts.handle(exchange, id)
       return
     }
     if (target.kind === 'raw') {
-      this.delivery.serve(flow, id, this.locator.locate(id))
+      this.delivery.serve(exchange, id, this.locator.locate(id))
       return
     }
-    this.#resolved(flow, {
+    this.#resolved(exchange, {
       id,
       rest: target.rest,
       redirect: target.kind === 'data' && target.rest === undefined,
@@ -148,18 +155,18 @@ export class DataRoute {
   }
 
   /** Answers with `id`, or with a path of its manifest, where the root of the host is that content. */
-  below(flow: Flow, id: Id, rest: string): void {
-    this.#resolved(flow, { id, rest, redirect: false })
+  below(exchange: Exchange, id: Id, rest: string): void {
+    this.#resolved(exchange, { id, rest, redirect: false })
   }
 
   /** Content, or what a manifest says stands at the path. Other content is served whatever the path behind its id is. */
-  #resolved(flow: Flow, ask: ManifestAsk): void {
+  #resolved(exchange: Exchange, ask: ManifestAsk): void {
     const { id } = ask
     const found = this.locator.locate(id)
     if (found.at !== 'nowhere' && this.manifests.isManifest(found.entry.contentType)) {
-      this.manifests.handle(flow, ask, found)
+      this.manifests.handle(exchange, ask, found)
       return
     }
-    this.delivery.serve(flow, id, found, (opened) => this.manifests.take(flow, ask, opened))
+    this.delivery.serve(exchange, id, found, (opened) => this.manifests.take(exchange, ask, opened))
   }
 }

@@ -4,8 +4,10 @@ import type { Delivery } from '../gateway/deliver.js'
 import type { Guard } from '../gateway/guard.js'
 import type { Located, Locator } from '../gateway/locator.js'
 import type { Described } from '../http/openapi.js'
-import { answerGone, answerText, type Flow, type Ledger } from '../serving/flow.js'
+import { answerGone, answerText } from '../serving/exchange-answers.js'
 import type { Naming } from '../serving/naming.js'
+import type { Exchange } from '../serving/request-exchange.js'
+import type { RequestLog } from '../serving/request-log.js'
 
 /** A digest always means the same bytes, whatever happens to the block of their transaction. */
 const forever: Naming = { lines: [], block: '', caching: { stable: true } }
@@ -18,7 +20,7 @@ export class DigestRoute {
 
   constructor(
     private readonly parts: {
-      readonly ledger: Ledger
+      readonly requestLog: RequestLog
       readonly catalog: Pick<Catalog, 'holder'>
       readonly locator: Locator
       readonly delivery: Delivery
@@ -51,34 +53,35 @@ export class DigestRoute {
     return spelled === undefined ? undefined : this.parts.catalog.holder(idBytes(spelled))
   }
 
-  handle(flow: Flow, text: string): void {
-    const { ledger, catalog, delivery, guard } = this.parts
+  handle(exchange: Exchange, text: string): void {
+    const { requestLog, catalog, delivery, guard } = this.parts
     // A digest is spelled as ids are: 32 bytes of canonical base64url.
     const spelled = parseId(text)
     if (spelled === undefined) {
-      answerText(ledger, flow, { status: 400, text: `Invalid digest: ${text}` }, { fault: 'client' })
+      answerText(requestLog, exchange, { status: 400, text: `Invalid digest: ${text}` }, { fault: 'client' })
       return
     }
     const digest = idBytes(spelled)
     if (guard?.blocksDigest(digest) === true) {
-      answerText(ledger, flow, guard.answer(`digest: ${spelled}`), { fault: 'client' })
+      answerText(requestLog, exchange, guard.answer(`digest: ${spelled}`), { fault: 'client' })
       return
     }
     const id = catalog.holder(digest)
     const found = id === undefined ? undefined : this.#locate(id, digest)
-    if (id === undefined || found === undefined) delivery.unknown(flow, 'no content with this digest is here')
-    else if (found.at === 'store' && found.sound) this.#serve(flow, id, found)
-    else delivery.run(flow, this.#checked(flow, id, digest, found))
+    if (id === undefined || found === undefined)
+      delivery.unknown(exchange, 'no content with this digest is here')
+    else if (found.at === 'store' && found.sound) this.#serve(exchange, id, found)
+    else delivery.run(exchange, this.#checked(exchange, id, digest, found))
   }
 
   /** A client that asks by digest relies on it, so the file is checked before it is served, whatever its size. */
-  async #checked(flow: Flow, id: Id, digest: Uint8Array, unsure: Located): Promise<void> {
+  async #checked(exchange: Exchange, id: Id, digest: Uint8Array, unsure: Located): Promise<void> {
     if (unsure.at === 'store') unsure.content.close()
     if (unsure.at === 'store' || unsure.at === 'unchecked') await this.parts.locator.check(unsure.entry)
-    if (flow.reply.aborted) return answerGone(this.parts.ledger, flow)
+    if (exchange.reply.aborted) return answerGone(this.parts.requestLog, exchange)
     const found = this.#locate(id, digest)
-    if (found?.at === 'store') this.#serve(flow, id, found)
-    else this.parts.delivery.unknown(flow, 'content with this digest is no longer here')
+    if (found?.at === 'store') this.#serve(exchange, id, found)
+    else this.parts.delivery.unknown(exchange, 'content with this digest is no longer here')
   }
 
   /** Undefined where the id means other bytes by now. */
@@ -91,8 +94,8 @@ export class DigestRoute {
     return undefined
   }
 
-  #serve(flow: Flow, id: Id, found: Located): void {
-    flow.naming = forever
-    this.parts.delivery.serve(flow, id, found)
+  #serve(exchange: Exchange, id: Id, found: Located): void {
+    exchange.naming = forever
+    this.parts.delivery.serve(exchange, id, found)
   }
 }

@@ -13,9 +13,11 @@ import { Router } from '../http/router.js'
 import { Hosts } from '../names/host.js'
 import { idLead, preflight } from '../serving/cors.js'
 import { docsRoutes } from '../serving/docs-routes.js'
-import { answerText, answerWrongMethod, type Family, type Flow, Ledger } from '../serving/flow.js'
-import { openFlow } from '../serving/open-flow.js'
+import { answerText, answerWrongMethod } from '../serving/exchange-answers.js'
+import { openExchange } from '../serving/open-exchange.js'
 import { origins } from '../serving/origin.js'
+import type { Exchange, Family } from '../serving/request-exchange.js'
+import { RequestLog } from '../serving/request-log.js'
 import type { Route } from '../serving/route.js'
 import { WatchedReply } from '../serving/watched-reply.js'
 import { SoundFiles } from '../store/sound-files.js'
@@ -29,11 +31,11 @@ import { NameRoute } from './name-route.js'
 import { TextRoute } from './text-route.js'
 
 /** The request handler of one edge thread. */
-export interface Gateway {
+export interface RequestHandler {
   /** Answers. Ends the reply exactly once, now or later; content in memory is out when this returns. Throws on a bug
    * that came after the head: the socket must be closed then. */
   handle(request: Request, reply: Reply): void
-  /** Tells the keeper what was served last. Call it when no flow is left. */
+  /** Tells the keeper what was served last. Call it when no exchange is left. */
   close(): void
 }
 
@@ -43,8 +45,8 @@ interface ByHost {
   readonly route: NameRoute
 }
 
-class EdgeGateway implements Gateway {
-  readonly #ledger: Ledger
+class EdgeHandler implements RequestHandler {
+  readonly #requestLog: RequestLog
   readonly #delivery: Delivery
   readonly #data: DataRoute
   readonly #digests: DigestRoute
@@ -62,7 +64,7 @@ class EdgeGateway implements Gateway {
 
   constructor(parts: GatewayParts) {
     const { catalog, blobs, source, tip, clock, log, options, admission, guard, vocabulary, finder } = parts
-    const ledger = new Ledger(parts.meters, log, clock, parts.resources)
+    const requestLog = new RequestLog(parts.meters, log, clock, parts.resources)
     const entries = new Entries(catalog, (digest) => blobs.path(digest), tip, options)
     const locator = new Locator(
       entries,
@@ -87,27 +89,27 @@ class EdgeGateway implements Gateway {
       admission,
       log,
     })
-    const own = { ledger, locator, writer, touches, repeating, hopsName, absentName }
+    const own = { requestLog, locator, writer, touches, repeating, hopsName, absentName }
     const { clientOf } = parts
     const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder, clientOf })
     const packed = new Manifests(source, options.manifestsOpenMax, options.manifestsEachMax)
     const manifests = new ManifestRoute(
-      ...([ledger, locator, delivery, packed] as const),
+      ...([requestLog, locator, delivery, packed] as const),
       options.manifestMaxBytes,
       parts.clientOf,
     )
     this.#manifests = packed
-    this.#ledger = ledger
+    this.#requestLog = requestLog
     this.#delivery = delivery
-    const texts = new TextRoute({ ledger, locator, admission, guard }, delivery)
-    this.#data = new DataRoute(ledger, locator, delivery, manifests, texts)
-    this.#digests = new DigestRoute({ ledger, catalog, locator, delivery, guard }, vocabulary.pathPrefix)
+    const texts = new TextRoute({ requestLog, locator, admission, guard }, delivery)
+    this.#data = new DataRoute(requestLog, locator, delivery, manifests, texts)
+    this.#digests = new DigestRoute({ requestLog, catalog, locator, delivery, guard }, vocabulary.pathPrefix)
     const { routes = [], offered } = parts
     const protocol = parts.naming?.hosts.protocol ?? 'http'
     this.#router = new Router(
       [
         ...routes,
-        ...(offered === undefined ? [] : indexRoutes({ ...parts, ...offered, ledger, protocol })),
+        ...(offered === undefined ? [] : indexRoutes({ ...parts, ...offered, requestLog, protocol })),
         ...docsRoutes(() => this.#operations, { ...gatewayService, release: options.release }),
       ],
       gatewayParameters,
@@ -125,9 +127,9 @@ class EdgeGateway implements Gateway {
     request.home = this.#home
     if (request.method === 'OPTIONS') {
       this.#passes(request, reply)
-      const flow = this.#open(request, reply, 'other')
-      preflight(request, reply, flow.lines)
-      this.#ledger.settle(flow, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
+      const exchange = this.#open(request, reply, 'other')
+      preflight(request, reply, exchange.lines)
+      this.#requestLog.settle(exchange, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
       return
     }
     const target = targetOf(request.path)
@@ -149,8 +151,8 @@ class EdgeGateway implements Gateway {
     const route = this.#router.find(request.path)
     if (route !== undefined) this.#beside(this.#open(request, reply, route.family), route)
     else {
-      const flow = this.#open(request, reply, 'other')
-      answerText(this.#ledger, flow, { status: 404, text: 'Not found' }, { fault: 'client' })
+      const exchange = this.#open(request, reply, 'other')
+      answerText(this.#requestLog, exchange, { status: 404, text: 'Not found' }, { fault: 'client' })
     }
   }
 
@@ -173,7 +175,7 @@ class EdgeGateway implements Gateway {
   #naming({ naming, vocabulary, guard, options, clientOf }: GatewayParts): ByHost | undefined {
     if (naming === undefined) return undefined
     const { names, hosts, isPrepared } = naming
-    const own = { ledger: this.#ledger, delivery: this.#delivery, data: this.#data }
+    const own = { requestLog: this.#requestLog, delivery: this.#delivery, data: this.#data }
     const hasRoute = (path: string): boolean => {
       const route = this.#router.find(path)
       return route !== undefined && route.yields !== true
@@ -184,15 +186,15 @@ class EdgeGateway implements Gateway {
     }
   }
 
-  #open(request: Request, reply: Reply, family: Family): Flow {
-    return openFlow(this.#ledger, request, reply, family, idLead)
+  #open(request: Request, reply: Reply, family: Family): Exchange {
+    return openExchange(this.#requestLog, request, reply, family, idLead)
   }
 
   #content(request: Request, reply: Reply, target: Target): void {
-    const flow = this.#open(request, reply, target.kind === 'raw' ? 'raw' : 'data')
-    flow.origin = this.#names?.rules.originOf(request, target.id) ?? origins.shared
-    if (refusesWorker(this.#ledger, flow)) return
-    this.#reading(flow, methodsOf(target.kind), () => this.#data.handle(flow, target))
+    const exchange = this.#open(request, reply, target.kind === 'raw' ? 'raw' : 'data')
+    exchange.origin = this.#names?.rules.originOf(request, target.id) ?? origins.shared
+    if (refusesWorker(this.#requestLog, exchange)) return
+    this.#reading(exchange, methodsOf(target.kind), () => this.#data.handle(exchange, target))
   }
 
   #byDigest(request: Request, reply: Reply, digest: string): void {
@@ -203,51 +205,51 @@ class EdgeGateway implements Gateway {
       this.#byHost(request, reply, ruled)
       return
     }
-    const flow = this.#open(request, reply, 'raw')
-    flow.origin = rules?.originOf(request, id) ?? origins.shared
-    if (refusesWorker(this.#ledger, flow)) return
-    this.#reading(flow, methodsOf('raw'), () => this.#digests.handle(flow, digest))
+    const exchange = this.#open(request, reply, 'raw')
+    exchange.origin = rules?.originOf(request, id) ?? origins.shared
+    if (refusesWorker(this.#requestLog, exchange)) return
+    this.#reading(exchange, methodsOf('raw'), () => this.#digests.handle(exchange, digest))
   }
 
   #byHost(request: Request, reply: Reply, ruled: Ruled): void {
-    const flow = this.#open(request, reply, 'data')
+    const exchange = this.#open(request, reply, 'data')
     const isApex = ruled.kind === 'apex-id' || (ruled.kind === 'name' && ruled.isApex)
     const route = isApex ? this.#router.find(request.path) : undefined
-    if (route?.yields === true) flow.instead = () => this.#beside(flow, route)
-    this.#reading(flow, methodsOf('data'), () => this.#names?.route.handle(flow, ruled))
+    if (route?.yields === true) exchange.instead = () => this.#beside(exchange, route)
+    this.#reading(exchange, methodsOf('data'), () => this.#names?.route.handle(exchange, ruled))
   }
 
-  #reading(flow: Flow, methods: readonly string[], act: () => void): void {
-    if (!methods.includes(flow.method)) {
-      answerWrongMethod(this.#ledger, flow, methods)
+  #reading(exchange: Exchange, methods: readonly string[], act: () => void): void {
+    if (!methods.includes(exchange.method)) {
+      answerWrongMethod(this.#requestLog, exchange, methods)
       return
     }
     try {
       act()
     } catch (error) {
-      const over = flow.answered
-      this.#delivery.failed(flow, error)
+      const over = exchange.answered
+      this.#delivery.failed(exchange, error)
       // A part of the answer may have been sent: the server closes the socket when the handler throws.
       if (over) throw error
     }
   }
 
-  #beside(flow: Flow, route: Route): void {
-    const { request, reply } = flow
+  #beside(exchange: Exchange, route: Route): void {
+    const { request, reply } = exchange
     const methods = this.#router.methodsOf(route)
-    if (!methods.includes(flow.method)) {
-      answerWrongMethod(this.#ledger, flow, methods)
+    if (!methods.includes(exchange.method)) {
+      answerWrongMethod(this.#requestLog, exchange, methods)
       return
     }
-    const watched = new WatchedReply(reply, this.#cachingOf(flow), (status, sent) => {
-      flow.answered = true
-      this.#ledger.settle(flow, { status, ...sent, reason: route.path })
+    const watched = new WatchedReply(reply, this.#cachingOf(exchange), (status, sent) => {
+      exchange.answered = true
+      this.#requestLog.settle(exchange, { status, ...sent, reason: route.path })
     })
-    const run = async (): Promise<void> => route.handle(request, watched, flow.lines, flow)
-    this.#delivery.run(flow, run())
+    const run = async (): Promise<void> => route.handle(request, watched, exchange.lines, exchange)
+    this.#delivery.run(exchange, run())
   }
 
-  #cachingOf({ method, path }: Flow): string {
+  #cachingOf({ method, path }: Exchange): string {
     if (method !== 'GET' && method !== 'HEAD') return 'no-store'
     const lower = path.toLowerCase()
     return this.#uncached.some((start) => lower.startsWith(start)) ? 'no-store' : this.#caching
@@ -255,6 +257,6 @@ class EdgeGateway implements Gateway {
 }
 
 /** Builds the gateway of one edge thread. */
-export function createGateway(parts: GatewayParts): Gateway {
-  return new EdgeGateway(parts)
+export function createEdgeHandler(parts: GatewayParts): RequestHandler {
+  return new EdgeHandler(parts)
 }

@@ -33,15 +33,15 @@ export function indexRoutes(parts: IndexParts): Route[] {
           statuses: documentStatuses,
         },
       ],
-      handle: (request, reply, first, flow) => routes.document({ request, reply, first, flow }),
+      handle: (request, reply, first, exchange) => routes.document({ request, reply, first, exchange }),
     },
     {
       family: 'other',
       path: `${path}/`,
       methods,
       about: belowAbout(`${path}/`),
-      handle(request, reply, first, flow) {
-        const ask = { request, reply, first, flow }
+      handle(request, reply, first, exchange) {
+        const ask = { request, reply, first, exchange }
         return routes.below(ask, request.path.slice(path.length + 1).split('/'))
       },
     },

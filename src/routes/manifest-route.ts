@@ -7,9 +7,11 @@ import type { Delivery } from '../gateway/deliver.js'
 import { typeOf } from '../gateway/head.js'
 import type { Located, Locator } from '../gateway/locator.js'
 import { type Manifests, manifestType } from '../gateway/manifests.js'
-import { answerGone, answerText, type Flow, type Ledger } from '../serving/flow.js'
+import { answerGone, answerText } from '../serving/exchange-answers.js'
 import type { ClientOf } from '../serving/in-slot.js'
-import type { Opened } from '../source/reading/opener.js'
+import type { Exchange } from '../serving/request-exchange.js'
+import type { RequestLog } from '../serving/request-log.js'
+import type { OpenedContent } from '../source/reading/transfer-client.js'
 
 /** A path below a manifest. */
 export interface ManifestAsk {
@@ -28,7 +30,7 @@ const tooLarge = refuse('too-large', 'client', 'Manifest too large to resolve')
 /** Answers paths below manifests: with the content that stands there. */
 export class ManifestRoute {
   constructor(
-    private readonly ledger: Ledger,
+    private readonly requestLog: RequestLog,
     private readonly locator: Locator,
     private readonly delivery: Delivery,
     private readonly manifests: Manifests,
@@ -41,135 +43,145 @@ export class ManifestRoute {
   }
 
   /** The manifest is known here. Where this thread looked into it before, the answer is out on return. */
-  handle(flow: Flow, ask: ManifestAsk, found: Held): void {
-    flow.family = 'manifest'
-    if (this.delivery.turnsAway(flow, ask.id, found)) return
+  handle(exchange: Exchange, ask: ManifestAsk, found: Held): void {
+    exchange.family = 'manifest'
+    if (this.delivery.turnsAway(exchange, ask.id, found)) return
     const { attributes } = found.entry
     if (attributes.size > this.manifestMaxBytes) {
       if (found.at === 'store') found.content.close()
-      this.delivery.refuse(flow, tooLarge)
+      this.delivery.refuse(exchange, tooLarge)
       return
     }
     const path = decode(ask.rest ?? '')
     if (typeof path !== 'string') {
       if (found.at === 'store') found.content.close()
-      this.#malformed(flow, path)
+      this.#malformed(exchange, path)
       return
     }
     const { digest } = attributes
     if (found.at !== 'store' || !found.sound || digest === undefined) {
-      flow.rests = undefined
-      this.delivery.run(flow, this.#later(flow, ask, path, found))
+      exchange.rests = undefined
+      this.delivery.run(exchange, this.#later(exchange, ask, path, found))
       return
     }
-    this.delivery.uses(flow, found)
+    this.delivery.uses(exchange, found)
     found.content.close()
     const known = this.manifests.known(digest, path)
-    if (known === 'unknown') this.delivery.run(flow, this.#packed(flow, ask, path, digest))
-    else this.#resolve(flow, ask, known)
+    if (known === 'unknown') this.delivery.run(exchange, this.#packed(exchange, ask, path, digest))
+    else this.#resolve(exchange, ask, known)
   }
 
-  /** Content of unknown type that a source opened: takes over the content and the flow where it is a manifest. */
-  take(flow: Flow, ask: ManifestAsk, opened: Opened): boolean {
+  /** Content of unknown type that a source opened: takes over the content and the exchange where it is a manifest. */
+  take(exchange: Exchange, ask: ManifestAsk, opened: OpenedContent): boolean {
     if (!this.isManifest(typeOf(opened.attributes))) return false
-    flow.family = 'manifest'
-    flow.rests = undefined
+    exchange.family = 'manifest'
+    exchange.rests = undefined
     const path = decode(ask.rest ?? '')
-    if (typeof path === 'string') this.delivery.run(flow, this.#fromOpened(flow, ask, path, opened))
+    if (typeof path === 'string') this.delivery.run(exchange, this.#fromOpened(exchange, ask, path, opened))
     else {
       opened.content.close()
-      this.#malformed(flow, path)
+      this.#malformed(exchange, path)
     }
     return true
   }
 
-  async #later(flow: Flow, ask: ManifestAsk, path: string, found: Held): Promise<void> {
+  async #later(exchange: Exchange, ask: ManifestAsk, path: string, found: Held): Promise<void> {
     let now: Located = found
     if (now.at === 'unchecked') {
       await this.locator.check(now.entry)
-      if (flow.reply.aborted) return answerGone(this.ledger, flow)
+      if (exchange.reply.aborted) return answerGone(this.requestLog, exchange)
       now = this.locator.locate(ask.id, false)
     }
     if (now.at === 'store') {
       now.content.close()
       const { digest } = now.entry.attributes
       // Bytes that could not be checked are not used: the source is asked, as if they were not here.
-      if (now.sound && digest !== undefined) return this.#packed(flow, ask, path, digest)
+      if (now.sound && digest !== undefined) return this.#packed(exchange, ask, path, digest)
     }
-    return this.#brought(flow, ask, path)
+    return this.#brought(exchange, ask, path)
   }
 
   /** The text lies in the store. */
-  async #packed(flow: Flow, ask: ManifestAsk, path: string, digest: Uint8Array): Promise<void> {
+  async #packed(exchange: Exchange, ask: ManifestAsk, path: string, digest: Uint8Array): Promise<void> {
     const found = await this.manifests.resolve(
       encodeBase64url(digest),
       { digest },
       path,
-      this.clientOf(flow.request),
+      this.clientOf(exchange.request),
     )
-    if (flow.reply.aborted) return answerGone(this.ledger, flow)
+    if (exchange.reply.aborted) return answerGone(this.requestLog, exchange)
     // Evicted between our look and the pool's: it is fetched again.
-    if (isRefusal(found) && found.refused === 'upstream') return this.#brought(flow, ask, path)
-    this.#resolve(flow, ask, found)
+    if (isRefusal(found) && found.refused === 'upstream') return this.#brought(exchange, ask, path)
+    this.#resolve(exchange, ask, found)
   }
 
-  async #brought(flow: Flow, ask: ManifestAsk, path: string): Promise<void> {
-    const opened = await this.delivery.bring(flow, ask.id, undefined)
-    if (opened !== undefined) await this.#fromOpened(flow, ask, path, opened)
+  async #brought(exchange: Exchange, ask: ManifestAsk, path: string): Promise<void> {
+    const opened = await this.delivery.bring(exchange, ask.id, undefined)
+    if (opened !== undefined) await this.#fromOpened(exchange, ask, path, opened)
   }
 
-  async #fromOpened(flow: Flow, ask: ManifestAsk, path: string, opened: Opened): Promise<void> {
+  async #fromOpened(
+    exchange: Exchange,
+    ask: ManifestAsk,
+    path: string,
+    opened: OpenedContent,
+  ): Promise<void> {
     const { attributes, content, window, text } = opened
     const { size } = attributes
     try {
       if (size > this.manifestMaxBytes) {
-        this.delivery.refuse(flow, tooLarge)
+        this.delivery.refuse(exchange, tooLarge)
         return
       }
       if (window.start === 0 && window.end >= size) {
         // The last byte becomes ready only when all bytes are here and were checked.
         const isWhole = size === 0 || (await content.ready(size - 1, size))
         const found = isWhole
-          ? await this.manifests.resolve(ask.id, text, path, this.clientOf(flow.request))
+          ? await this.manifests.resolve(ask.id, text, path, this.clientOf(exchange.request))
           : broken
-        if (flow.reply.aborted) return answerGone(this.ledger, flow)
-        this.#resolve(flow, ask, found)
+        if (exchange.reply.aborted) return answerGone(this.requestLog, exchange)
+        this.#resolve(exchange, ask, found)
         return
       }
     } finally {
       content.close()
     }
     // A range was requested and opened before it was known that this is a manifest.
-    return this.#brought(flow, ask, path)
+    return this.#brought(exchange, ask, path)
   }
 
-  #resolve(flow: Flow, ask: ManifestAsk, target: Resolved | Refusal | 'absent'): void {
+  #resolve(exchange: Exchange, ask: ManifestAsk, target: Resolved | Refusal | 'absent'): void {
     if (isRefusal(target)) {
-      this.delivery.refuse(flow, target)
+      this.delivery.refuse(exchange, target)
       return
     }
     if (target === 'absent') {
-      this.delivery.unknown(flow, 'the manifest has no such path')
+      this.delivery.unknown(exchange, 'the manifest has no such path')
       return
     }
     if (ask.redirect) {
-      this.#redirect(flow, ask)
+      this.#redirect(exchange, ask)
       return
     }
-    flow.fallback = target.fallback
-    this.delivery.serve(flow, target.id, this.locator.locate(target.id))
+    exchange.fallback = target.fallback
+    this.delivery.serve(exchange, target.id, this.locator.locate(target.id))
   }
 
-  #malformed(flow: Flow, { message }: Refusal): void {
-    answerText(this.ledger, flow, { status: 400, text: message }, { fault: 'client' })
+  #malformed(exchange: Exchange, { message }: Refusal): void {
+    answerText(this.requestLog, exchange, { status: 400, text: message }, { fault: 'client' })
   }
 
-  #redirect(flow: Flow, { id }: ManifestAsk): void {
-    const { query } = flow.request
+  #redirect(exchange: Exchange, { id }: ManifestAsk): void {
+    const { query } = exchange.request
     const place = `/${id}/${query === '' ? '' : `?${query.replace(/[^\x21-\x7e]/g, '')}`}`
     const lines = `\r\nLocation: ${place}`
     const text = `Moved permanently. Redirecting to ${place}`
-    answerText(this.ledger, flow, { status: 301, text, lines }, { reason: 'to the manifest with a slash' })
+    answerText(
+      this.requestLog,
+      exchange,
+      { status: 301, text, lines },
+      { reason: 'to the manifest with a slash' },
+    )
   }
 }
 

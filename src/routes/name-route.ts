@@ -7,17 +7,19 @@ import type { Guard } from '../gateway/guard.js'
 import { absentCaching, readTrail } from '../gateway/hints.js'
 import { textType } from '../http/small-answer.js'
 import { isResolved, type Name, type Names, type Outcome, type Resolution } from '../names/names-port.js'
-import { answerFlow, answerGone, answerText, type Flow, type Ledger } from '../serving/flow.js'
+import { answerExchange, answerGone, answerText } from '../serving/exchange-answers.js'
 import type { ClientOf } from '../serving/in-slot.js'
 import { type Naming, namingOf, unnamed } from '../serving/naming.js'
 import { origins } from '../serving/origin.js'
+import type { Exchange } from '../serving/request-exchange.js'
+import type { RequestLog } from '../serving/request-log.js'
 import type { DataRoute } from './data-route.js'
 import type { Ruled } from './host-rules.js'
 
 export interface NameRouteParts {
   readonly names: Names
   readonly guard: Guard | undefined
-  readonly ledger: Ledger
+  readonly requestLog: RequestLog
   readonly delivery: Delivery
   readonly data: DataRoute
   readonly vocabulary: Vocabulary
@@ -45,42 +47,47 @@ export class NameRoute {
     )
   }
 
-  handle(flow: Flow, ruled: Ruled): void {
-    const { ledger, hosts } = this.parts
-    if (ruled.kind !== 'apex-id') flow.rests = undefined
+  handle(exchange: Exchange, ruled: Ruled): void {
+    const { requestLog, hosts } = this.parts
+    if (ruled.kind !== 'apex-id') exchange.rests = undefined
     if (ruled.kind === 'redirect') {
-      flow.origin = ruled.origin
+      exchange.origin = ruled.origin
       const lines = `\r\nLocation: ${ruled.location}`
-      answerText(ledger, flow, { status: 302, text: 'Found', lines }, { reason: 'to the host of the id' })
+      answerText(
+        requestLog,
+        exchange,
+        { status: 302, text: 'Found', lines },
+        { reason: 'to the host of the id' },
+      )
     } else if (ruled.kind === 'apex-id') {
-      flow.naming = this.#apexNaming
-      if (hosts.apexId !== undefined) this.parts.data.below(flow, hosts.apexId, flow.path.slice(1))
+      exchange.naming = this.#apexNaming
+      if (hosts.apexId !== undefined) this.parts.data.below(exchange, hosts.apexId, exchange.path.slice(1))
     } else if (ruled.name === 'malformed') {
-      this.#stranger(flow, undefined, false)
-    } else this.#named(flow, ruled.name, ruled.isApex)
+      this.#stranger(exchange, undefined, false)
+    } else this.#named(exchange, ruled.name, ruled.isApex)
   }
 
   /** Blocked names are not resolved: they stay blocked whatever they point to. */
-  #named(flow: Flow, name: Name, isApex: boolean): void {
-    const { guard, names, delivery, ledger } = this.parts
+  #named(exchange: Exchange, name: Name, isApex: boolean): void {
+    const { guard, names, delivery, requestLog } = this.parts
     const clearAt = guard?.version ?? 0
     if (guard?.blocksName(name.full) === true) {
-      answerText(ledger, flow, guard.answer(`name: ${name.full}`), { fault: 'client' })
+      answerText(requestLog, exchange, guard.answer(`name: ${name.full}`), { fault: 'client' })
       return
     }
     const known = names.known(name)
     if (known !== undefined) {
-      if (isResolved(known)) flow.rests = this.#restsOf(flow, name, clearAt)
-      this.#answer(flow, name, isApex, known)
+      if (isResolved(known)) exchange.rests = this.#restsOf(exchange, name, clearAt)
+      this.#answer(exchange, name, isApex, known)
     } else
       delivery.run(
-        flow,
-        this.#later(flow, name, (outcome) => this.#answer(flow, name, isApex, outcome)),
+        exchange,
+        this.#later(exchange, name, (outcome) => this.#answer(exchange, name, isApex, outcome)),
       )
   }
 
   /** That the name still means the same, and is not blocked: as of `clearAt` it is not. */
-  #restsOf({ reply }: Flow, name: Name, clearAt: number): Flow['rests'] {
+  #restsOf({ reply }: Exchange, name: Name, clearAt: number): Exchange['rests'] {
     const { names, guard } = this.parts
     const means = reply.repeater === undefined ? undefined : names.watch?.(name)
     if (means === undefined || guard === undefined) return means
@@ -88,79 +95,87 @@ export class NameRoute {
     return versionCell === undefined ? undefined : [...means, [versionCell, clearAt, clearAt]]
   }
 
-  async #later(flow: Flow, name: Name, act: (outcome: Outcome) => void): Promise<void> {
-    const { names, ledger, options, clientOf } = this.parts
-    const { request } = flow
+  async #later(exchange: Exchange, name: Name, act: (outcome: Outcome) => void): Promise<void> {
+    const { names, requestLog, options, clientOf } = this.parts
+    const { request } = exchange
     const outcome = await names.resolve(name, readTrail(request, options), clientOf(request))
-    if (flow.reply.aborted) answerGone(ledger, flow)
+    if (exchange.reply.aborted) answerGone(requestLog, exchange)
     else act(outcome)
   }
 
-  #answer(flow: Flow, name: Name, isApex: boolean, outcome: Outcome): void {
-    if (isResolved(outcome)) this.#resolved(flow, outcome)
-    else if (outcome === 'blocked') this.#blocked(flow, name)
-    else if (outcome !== 'absent') this.parts.delivery.refuse(flow, outcome)
-    else if (this.parts.isPrepared?.(name) === true) this.#prepared(flow)
-    else this.#stranger(flow, name, isApex)
+  #answer(exchange: Exchange, name: Name, isApex: boolean, outcome: Outcome): void {
+    if (isResolved(outcome)) this.#resolved(exchange, outcome)
+    else if (outcome === 'blocked') this.#blocked(exchange, name)
+    else if (outcome !== 'absent') this.parts.delivery.refuse(exchange, outcome)
+    else if (this.parts.isPrepared?.(name) === true) this.#prepared(exchange)
+    else this.#stranger(exchange, name, isApex)
   }
 
-  #resolved(flow: Flow, resolution: Resolution): void {
-    const { ledger, vocabulary, hosts, data } = this.parts
+  #resolved(exchange: Exchange, resolution: Resolution): void {
+    const { requestLog, vocabulary, hosts, data } = this.parts
     let naming = this.#namings.get(resolution)
     if (naming === undefined) {
       naming = namingOf(resolution, vocabulary)
       this.#namings.set(resolution, naming)
     }
-    flow.naming = naming
+    exchange.naming = naming
     const { undernameLimit, recordIndex } = resolution
     const isOver = undernameLimit !== undefined && recordIndex !== undefined && recordIndex > undernameLimit
     if (isOver && hosts.enforceUndernameLimit) {
       const lines = '\r\nCache-Control: no-store'
-      answerText(ledger, flow, { status: 402, text: overLimit, lines }, { fault: 'client' })
+      answerText(requestLog, exchange, { status: 402, text: overLimit, lines }, { fault: 'client' })
       return
     }
-    data.below(flow, resolution.id, flow.path.slice(1))
+    data.below(exchange, resolution.id, exchange.path.slice(1))
   }
 
   /** A program that starts has not given the name its meaning yet. Browsers ask again by themselves (HTML, "Refresh"). */
-  #prepared(flow: Flow): void {
+  #prepared(exchange: Exchange): void {
     const lines = '\r\nCache-Control: no-store\r\nRetry-After: 2\r\nRefresh: 2'
     const body = 'This site is being put onto the chain of this machine'
     const answer = { status: 503, type: textType, lines, body, code: 'SLC_STARTING' } as const
-    answerFlow(this.parts.ledger, flow, answer, { fault: 'self', reason: 'the site is being prepared' })
+    answerExchange(this.parts.requestLog, exchange, answer, {
+      fault: 'self',
+      reason: 'the site is being prepared',
+    })
   }
 
-  #blocked(flow: Flow, name: Name): void {
-    const { ledger, options } = this.parts
+  #blocked(exchange: Exchange, name: Name): void {
+    const { requestLog, options } = this.parts
     const text = `Requested content blocked by this node's content policy. Blocked name: ${name.full}`
     const lines = `\r\nCache-Control: public, max-age=${options.cache.blockedSeconds}, immutable`
-    answerText(ledger, flow, { status: 451, text, lines }, { fault: 'client', reason: 'the name is blocked' })
+    answerText(
+      requestLog,
+      exchange,
+      { status: 451, text, lines },
+      { fault: 'client', reason: 'the name is blocked' },
+    )
   }
 
   /** The name is unknown: answers with the operator's page for that, and with what the page loads. */
-  #stranger(flow: Flow, name: Name | undefined, isApex: boolean): void {
-    const { ledger, delivery, data, hosts, names, guard } = this.parts
-    const isRoot = flow.path === '/'
-    if (!isRoot) flow.origin = origins.referred
-    if (!isRoot && !comesFromHere(flow)) {
+  #stranger(exchange: Exchange, name: Name | undefined, isApex: boolean): void {
+    const { requestLog, delivery, data, hosts, names, guard } = this.parts
+    const isRoot = exchange.path === '/'
+    if (!isRoot) exchange.origin = origins.referred
+    if (!isRoot && !comesFromHere(exchange)) {
       answerText(
-        ledger,
-        flow,
+        requestLog,
+        exchange,
         { status: 302, text: 'Found', lines: '\r\nLocation: /' },
         { reason: 'no such name' },
       )
       return
     }
-    const nothing = (): void => delivery.unknown(flow, 'no such name')
+    const nothing = (): void => delivery.unknown(exchange, 'no such name')
     if (isApex || (name !== undefined && name.record !== '@')) {
       nothing()
       return
     }
-    const page = this.#strangers.get(absentCaching(flow.request, this.parts.options, this.#soonStale))
-    flow.naming = isRoot ? page?.root : page?.part
+    const page = this.#strangers.get(absentCaching(exchange.request, this.parts.options, this.#soonStale))
+    exchange.naming = isRoot ? page?.root : page?.part
     const { notFoundId, notFoundName } = hosts
     if (notFoundId !== undefined) {
-      data.below(flow, notFoundId, flow.path.slice(1))
+      data.below(exchange, notFoundId, exchange.path.slice(1))
       return
     }
     const { full } = notFoundName ?? {}
@@ -170,17 +185,17 @@ export class NameRoute {
     }
     // Without name headers, so that clients do not take the page for what the name means.
     const show = (outcome: Outcome): void =>
-      isResolved(outcome) ? data.below(flow, outcome.id, flow.path.slice(1)) : nothing()
+      isResolved(outcome) ? data.below(exchange, outcome.id, exchange.path.slice(1)) : nothing()
     const known = names.known(notFoundName)
     if (known !== undefined) show(known)
-    else delivery.run(flow, this.#later(flow, notFoundName, show))
+    else delivery.run(exchange, this.#later(exchange, notFoundName, show))
   }
 }
 
 const overLimit = 'ArNS undername limit exceeded. Purchase additional undernames to continue.'
 
 /** True where a page of this very host asks. */
-function comesFromHere({ request }: Flow): boolean {
+function comesFromHere({ request }: Exchange): boolean {
   const referer = request.header('referer')
   if (referer === undefined || !URL.canParse(referer)) return false
   return new URL(referer).host === request.header('host')?.toLowerCase()

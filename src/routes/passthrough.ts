@@ -7,12 +7,12 @@ import { parseId } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { admitted } from '../gateway/admit.js'
 import { answerBlocked, answerBlockedAs, logRefusal } from '../gateway/blocked-answer.js'
-import { FlowContent, noContent } from '../gateway/flow-content.js'
 import type { Guard } from '../gateway/guard.js'
+import { noContent, RelayedBody } from '../gateway/relayed-body.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operation, Operations } from '../http/operation.js'
 import { answerSmall, jsonType, noStore, textType } from '../http/small-answer.js'
-import { type ClientOf, type Exchange, inSlot } from '../serving/in-slot.js'
+import { type ClientOf, inSlot, type SlotRequest } from '../serving/in-slot.js'
 import { refusedAnswer } from '../serving/refused-answer.js'
 import type { Route } from '../serving/route.js'
 import { type KeptAnswer, KeptAnswers } from './kept-answers.js'
@@ -216,7 +216,11 @@ class Passage {
   /**
    * Sends an answer from memory after its content was checked against the block list; answers that hold content are metered.
    */
-  async #send(asked: Exchange, rule: Rule, answer: KeptAnswer & { readonly lines: string }): Promise<void> {
+  async #send(
+    asked: SlotRequest,
+    rule: Rule,
+    answer: KeptAnswer & { readonly lines: string },
+  ): Promise<void> {
     const { request, reply, first } = asked
     const { guard, admission } = this.parts
     const spans = rule.holdsContent === true ? contentSpans(answer.body) : []
@@ -276,7 +280,7 @@ class Passage {
   async #large(
     { answer, begun }: Extract<Opened, { kind: 'large' }>,
     rule: Rule,
-    asked: Exchange,
+    asked: SlotRequest,
   ): Promise<void> {
     const { request, reply, first } = asked
     const { status, sizeBytes } = answer
@@ -301,7 +305,7 @@ class Passage {
           return 0
         }
         isTaken = true
-        const flow = new FlowContent(answer, sizeBytes)
+        const flow = new RelayedBody(answer, sizeBytes)
         return (await reply.stream(head, [{ start: 0, end: sizeBytes }], flow)).bytes
       })
     })
@@ -313,7 +317,7 @@ class Passage {
     answer: RelayedAnswer,
     begun: readonly Buffer[],
     rule: Rule,
-    asked: Exchange,
+    asked: SlotRequest,
     said: Omit<KeptAnswer, 'body'> & { readonly lines: string },
   ): Promise<void> {
     const { request, reply, first } = asked

@@ -1,13 +1,14 @@
 import { isDenial } from '../admission/admission-port.js'
 import type { Id } from '../format/id.js'
-import { admitFlow, answerDenied } from '../gateway/admit.js'
+import { admitExchange, answerDenied } from '../gateway/admit.js'
 import type { Delivery } from '../gateway/deliver.js'
 import type { DeliveryParts } from '../gateway/delivery-parts.js'
 import type { Located } from '../gateway/locator.js'
 import type { Planned } from '../gateway/send.js'
 import { send } from '../gateway/send.js'
 import { textType } from '../http/small-answer.js'
-import { answerGone, type Flow } from '../serving/flow.js'
+import { answerGone } from '../serving/exchange-answers.js'
+import type { Exchange } from '../serving/request-exchange.js'
 import type { Content } from '../store/content.js'
 import { Base64urlContent } from './base64url-content.js'
 
@@ -20,63 +21,64 @@ const lines = '\r\nCache-Control: public, max-age=30\r\nX-Content-Type-Options: 
  */
 export class TextRoute {
   constructor(
-    private readonly parts: Pick<DeliveryParts, 'ledger' | 'locator' | 'admission' | 'guard'>,
+    private readonly parts: Pick<DeliveryParts, 'requestLog' | 'locator' | 'admission' | 'guard'>,
     private readonly delivery: Delivery,
   ) {}
 
-  handle(flow: Flow, id: Id): void {
+  handle(exchange: Exchange, id: Id): void {
     const found = this.parts.locator.locate(id)
-    if (!this.delivery.turnsAway(flow, id, found)) this.delivery.run(flow, this.#answer(flow, id, found))
+    if (!this.delivery.turnsAway(exchange, id, found))
+      this.delivery.run(exchange, this.#answer(exchange, id, found))
   }
 
-  async #answer(flow: Flow, id: Id, found: Located): Promise<void> {
-    const { locator, ledger, guard } = this.parts
+  async #answer(exchange: Exchange, id: Id, found: Located): Promise<void> {
+    const { locator, requestLog, guard } = this.parts
     let now = found
     if (now.at === 'unchecked') {
       await locator.check(now.entry)
-      if (flow.reply.aborted) return answerGone(ledger, flow)
+      if (exchange.reply.aborted) return answerGone(requestLog, exchange)
       now = locator.locate(id, false)
-      if (this.delivery.turnsAway(flow, id, now)) return
+      if (this.delivery.turnsAway(exchange, id, now)) return
     }
     if (now.at === 'store') {
       const { content, entry } = now
       const watched = guard?.watched(content, entry.attributes, content.sizeBytes) ?? content
-      return this.#send(flow, watched, true)
+      return this.#send(exchange, watched, true)
     }
     const opened = await this.delivery.bring(
-      flow,
+      exchange,
       id,
       undefined,
       now.at === 'nowhere' ? undefined : now.entry,
     )
     if (opened === undefined) return
     const { content, attributes } = opened
-    return this.#send(flow, guard?.watched(content, attributes, attributes.size) ?? content, false)
+    return this.#send(exchange, guard?.watched(content, attributes, attributes.size) ?? content, false)
   }
 
-  async #send(flow: Flow, content: Content, isHit: boolean): Promise<void> {
-    const { ledger, admission } = this.parts
+  async #send(exchange: Exchange, content: Content, isHit: boolean): Promise<void> {
+    const { requestLog, admission } = this.parts
     const encoded = new Base64urlContent(content)
-    const planned = plannedText(flow, encoded.sizeBytes)
-    const outcome = await admitFlow(admission, flow, planned.bytes, textType)
+    const planned = plannedText(exchange, encoded.sizeBytes)
+    const outcome = await admitExchange(admission, exchange, planned.bytes, textType)
     if (isDenial(outcome)) {
       content.close()
-      return answerDenied(ledger, flow, outcome)
+      return answerDenied(requestLog, exchange, outcome)
     }
-    if (flow.reply.aborted) {
+    if (exchange.reply.aborted) {
       content.close()
       outcome.settle(0)
-      return answerGone(ledger, flow)
+      return answerGone(requestLog, exchange)
     }
-    ledger.cached(isHit)
+    requestLog.cached(isHit)
     const cache = `\r\nX-Cache: ${isHit ? 'HIT' : 'MISS'}`
-    const block = `${flow.lines}\r\nContent-Type: ${textType}${lines}${cache}${flow.origin.varies}${outcome.lines}`
+    const block = `${exchange.lines}\r\nContent-Type: ${textType}${lines}${cache}${exchange.origin.varies}${outcome.lines}`
     const why = { reason: isHit ? 'hit, as text' : 'miss, as text' }
-    send(ledger, flow, { status: 200, block }, planned, encoded, outcome, why)
+    send(requestLog, exchange, { status: 200, block }, planned, encoded, outcome, why)
   }
 }
 
-function plannedText({ method }: Flow, sizeBytes: number): Planned {
+function plannedText({ method }: Exchange, sizeBytes: number): Planned {
   const all = { variant: 'whole', status: 200, lines: '', contentLength: sizeBytes } as const
   if (method === 'HEAD' || sizeBytes === 0) return { ...all, pieces: [], bytes: 0 }
   return { ...all, pieces: [{ start: 0, end: sizeBytes }], bytes: sizeBytes }

@@ -8,7 +8,7 @@ import { refusedAnswer } from './refused-answer.js'
 export type ClientOf = (request: Request) => string
 
 /** A request and its reply. */
-export interface Exchange {
+export interface SlotRequest {
   readonly request: Request
   readonly reply: Reply
   /** Header lines that go first. */
@@ -19,7 +19,7 @@ export interface Exchange {
 export async function inSlot(
   slots: FairSlots,
   client: string,
-  { request, reply, first }: Exchange,
+  { request, reply, first }: SlotRequest,
   act: () => Promise<void>,
 ): Promise<void> {
   const leave = slots.take(client)

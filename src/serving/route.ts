@@ -1,6 +1,6 @@
 import type { Reply, Request } from '../http/exchange.js'
 import type { Routed } from '../http/router.js'
-import type { Flow } from './flow.js'
+import type { Exchange } from './request-exchange.js'
 
 /** A route beside content: info, health, metrics, chain passthrough. */
 export interface Route extends Routed {
@@ -11,7 +11,7 @@ export interface Route extends Routed {
   readonly optionLines?: string
   /**
    * Answers. `lines` (request id and CORS) go first into the block of whatever head it sends. Ends the reply exactly once,
-   * now or later. A route that answers with content ends the reply of the flow instead, and settles it.
+   * now or later. A route that answers with content ends the reply of the exchange instead, and settles it.
    */
-  handle(request: Request, reply: Reply, lines: string, flow: Flow): void | Promise<void>
+  handle(request: Request, reply: Reply, lines: string, exchange: Exchange): void | Promise<void>
 }

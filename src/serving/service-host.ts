@@ -6,8 +6,10 @@ import type { DescribedService } from '../http/openapi.js'
 import { Router } from '../http/router.js'
 import { idLead, preflight } from './cors.js'
 import { docsRoutes } from './docs-routes.js'
-import { answerFailed, answerText, answerWrongMethod, type Family, Ledger } from './flow.js'
-import { openFlow } from './open-flow.js'
+import { answerFailed, answerText, answerWrongMethod } from './exchange-answers.js'
+import { openExchange } from './open-exchange.js'
+import type { Family } from './request-exchange.js'
+import { RequestLog } from './request-log.js'
 import type { Route } from './route.js'
 import { WatchedReply } from './watched-reply.js'
 
@@ -31,33 +33,33 @@ export interface ServiceHostParts {
  */
 export function serviceHost(parts: ServiceHostParts): (request: Request, reply: Reply) => void {
   const { service, family, meters, log, clock } = parts
-  const ledger = new Ledger(meters, log, clock)
+  const requestLog = new RequestLog(meters, log, clock)
   const router: Router<Route> = new Router<Route>(
     [...parts.routes, ...docsRoutes(() => router.operations, service, ['', '/v1'])],
     service.parameters,
   )
   return (request, reply) => {
-    const flow = openFlow(ledger, request, reply, family, idLead)
+    const exchange = openExchange(requestLog, request, reply, family, idLead)
     const route = router.find(request.path)
     if (request.method === 'OPTIONS') {
-      preflight(request, reply, flow.lines + (route?.optionLines ?? ''))
-      ledger.settle(flow, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
+      preflight(request, reply, exchange.lines + (route?.optionLines ?? ''))
+      requestLog.settle(exchange, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
       return
     }
     if (route === undefined) {
-      answerText(ledger, flow, { status: 404, text: 'Not found' }, { fault: 'client' })
+      answerText(requestLog, exchange, { status: 404, text: 'Not found' }, { fault: 'client' })
       return
     }
     const methods = router.methodsOf(route)
-    if (!methods.includes(flow.method)) {
-      answerWrongMethod(ledger, flow, methods)
+    if (!methods.includes(exchange.method)) {
+      answerWrongMethod(requestLog, exchange, methods)
       return
     }
     const watched = new WatchedReply(reply, 'no-store', (status, sent) => {
-      flow.answered = true
-      ledger.settle(flow, { status, ...sent, reason: route.path })
+      exchange.answered = true
+      requestLog.settle(exchange, { status, ...sent, reason: route.path })
     })
-    const run = async (): Promise<void> => route.handle(request, watched, flow.lines, flow)
-    void run().catch((error: unknown) => answerFailed(ledger, flow, error))
+    const run = async (): Promise<void> => route.handle(request, watched, exchange.lines, exchange)
+    void run().catch((error: unknown) => answerFailed(requestLog, exchange, error))
   }
 }

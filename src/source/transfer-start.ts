@@ -2,7 +2,7 @@ import type { Attributes } from '../catalog/attributes.js'
 import type { SegmentPlace } from '../store/segments/place.js'
 
 /** What readers are told. */
-export interface Opening {
+export interface TransferStart {
   readonly attributes: Attributes
   readonly path: string
   /** Where in the file the payload's first byte lies, or that of the window. */

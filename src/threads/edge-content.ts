@@ -12,8 +12,8 @@ import { Guard } from '../gateway/guard.js'
 import { SievedBlockList } from '../moderation/list.js'
 import { ModerationStore } from '../moderation/moderation-store.js'
 import { Sieve } from '../moderation/sieve.js'
-import { Opener } from '../source/reading/opener.js'
 import { ProgressListener, ProgressTable } from '../source/reading/progress-table.js'
+import { TransferClient } from '../source/reading/transfer-client.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../source/source-messages.js'
 import { BlobFiles } from '../store/blob-files.js'
 import { blobPath } from '../store/blobs.js'
@@ -33,7 +33,7 @@ export interface EdgeContent {
     GatewayParts,
     'blobs' | 'catalog' | 'finder' | 'guard' | 'keeper' | 'offered' | 'sound'
   > & {
-    readonly source: Opener
+    readonly source: TransferClient
   }
   readonly catalog: IndexedCatalog
   readonly index: ChainIndex
@@ -69,7 +69,7 @@ export async function openEdgeContent(given: EdgeGiven, tools: EdgeTools): Promi
   const blocks = new ModerationStore(places.moderation)
   const list = new SievedBlockList(new Sieve(memory.sieve), blocks, log)
   const guard = new Guard(list, catalog, settings.answers.blockedMaxAge)
-  const source = new Opener(fetcher, progress, systemClock, catalog, store.small)
+  const source = new TransferClient(fetcher, progress, systemClock, catalog, store.small)
   const bands = await openBands(settings, source, tools)
   return {
     parts: {
@@ -143,7 +143,7 @@ interface EdgeBands extends Pick<EdgeContent, 'finder' | 'offers'> {
 /** Bands of others, to find items in, and those of this gateway, to give away. */
 async function openBands(
   settings: EdgeGiven['settings'],
-  content: Opener,
+  content: TransferClient,
   { log, meters }: EdgeTools,
 ): Promise<EdgeBands> {
   const { finder: finding, remote, http, root, published } = bandsReading(settings)

@@ -3,7 +3,7 @@ import type { OpenThread } from '../actor/run-thread.js'
 import type { GatewayParts } from '../gateway/gateway-parts.js'
 import { socketUsage } from '../http/listen.js'
 import { openNames } from '../names/open-names.js'
-import { createGateway, type Gateway } from '../routes/edge-handler.js'
+import { createEdgeHandler, type RequestHandler } from '../routes/edge-handler.js'
 import { paceOf } from './client-options.js'
 import { openEdgeAdmission } from './edge-admission.js'
 import { openEdgeContent } from './edge-content.js'
@@ -36,7 +36,7 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
     hosts: hostOptions(settings, serve.port),
   }
   const routes = edgeRoutes(parts)
-  const gateway = createGateway(gatewayParts(parts, routes))
+  const gateway = createEdgeHandler(gatewayParts(parts, routes))
   const listeners = listenersOf(parts, gateway, routes)
   await listeners.listening
   return {
@@ -83,7 +83,7 @@ function gatewayParts(
   }
 }
 
-function listenersOf(parts: EdgeParts, gateway: Gateway, { console }: EdgeRoutes): EdgeListeners {
+function listenersOf(parts: EdgeParts, gateway: RequestHandler, { console }: EdgeRoutes): EdgeListeners {
   const { given, tools, admission } = parts
   const { settings, memory, serve } = given
   const { gate, clientOf } = admission

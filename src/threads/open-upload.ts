@@ -61,7 +61,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const tools = await uploadTools(given, log)
   const records = await openUploadRecords(given, tools)
   const accepting = openUploadAccepting(given, tools, records)
-  const { acceptor, announcer, selling, height, credits } = accepting
+  const { intake, announcer, selling, height, credits } = accepting
   const { closing } = tools
   const logFolder = uploadFolders(settings).log
   const freeMinBytes = rules.diskMinBytes ?? given.memory.disk.freeMinBytes
@@ -87,8 +87,8 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   if (mintAt !== undefined) await getHead(`${mintAt}/mint/${parts.address}/${10n ** 18n}`)
   const bundling = openBundling(parts, taking)
   bundling.start()
-  const telling = startTelling(records, acceptor)
-  void selling.drive((sale) => acceptor.resume(sale), closing.signal)
+  const telling = startTelling(records, intake)
+  void selling.drive((sale) => intake.resume(sale), closing.signal)
   const listener = listen(parts, taking, bundling.desk)
   await listener.listening
   return {
@@ -113,10 +113,10 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
 /** Starts to tell webhooks and a gateway elsewhere; resolves when the gateway is told nothing more. */
 async function startTelling(
   { webhooks, receiptNews, news }: UploadRecords,
-  acceptor: UploadAccepting['acceptor'],
+  intake: UploadAccepting['intake'],
 ): Promise<void> {
   void webhooks?.run()
-  void receiptNews?.catchUp((item) => acceptor.receipt(item))
+  void receiptNews?.catchUp((item) => intake.receipt(item))
   await news?.run()
 }
 
@@ -131,7 +131,7 @@ function openTaking(parts: UploadParts): UploadTaking {
   const { settings } = given
   const { uploads: rules, server } = settings
   const { uploads, pools, sales, intake } = records
-  const { acceptor, credits, usdc, height } = accepting
+  const { credits, usdc, height } = accepting
   const shown = shownOf(parts)
   const sandbox = sandboxRules(settings)
   const info = { ...shown, free: freeRules(settings), ...(sandbox === undefined ? {} : { sandbox }) }
@@ -139,7 +139,7 @@ function openTaking(parts: UploadParts): UploadTaking {
     uploads,
     pools,
     sales,
-    acceptor,
+    intake: accepting.intake,
     log: intake,
     ...(credits === undefined ? {} : { credits }),
     ...(usdc === undefined ? {} : { usdc }),

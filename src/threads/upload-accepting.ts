@@ -4,9 +4,9 @@ import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.j
 import { RemoteChain } from '../chain/remote-chain.js'
 import { ItemJudge } from '../ingest/item-judge.js'
 import { paymentServiceLine, type ServiceLine } from '../payment/links/service-line.js'
-import { Acceptor } from '../upload/intake/acceptor.js'
 import { Height } from '../upload/intake/height.js'
 import { InnerItems } from '../upload/intake/inner-items.js'
+import { ItemIntake } from '../upload/intake/item-intake.js'
 import { PooledSigning } from '../upload/intake/signing.js'
 import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
@@ -30,7 +30,7 @@ export function gatewaysOf({ gateway }: Pick<UploadGiven, 'gateway'>): readonly 
 
 /** Decides which items are accepted, and keeps what it stands on. */
 export interface UploadAccepting extends Pick<ServiceLine, 'credits' | 'usdc'> {
-  readonly acceptor: Acceptor
+  readonly intake: ItemIntake
   readonly announcer: ItemAnnouncer
   readonly selling: ItemSelling
   readonly signing: PooledSigning
@@ -67,7 +67,7 @@ export function openUploadAccepting(
   const verdicts = new Verdicts(judge, proofThreads + 1)
   const inner = innerItems(given, tools, records, { verdicts, announcer })
   const gateways = gatewaysOf(given)
-  const acceptor = new Acceptor({
+  const itemIntake = new ItemIntake({
     ...(records.receiptNews === undefined ? {} : { receiptNews: records.receiptNews }),
     ...(records.news === undefined ? {} : { news: records.news }),
     onAccepted: accepted(tools, inner),
@@ -96,7 +96,7 @@ export function openUploadAccepting(
   return {
     ...bought,
     ...(credits === undefined ? {} : { credits }),
-    acceptor,
+    intake: itemIntake,
     announcer,
     selling,
     signing,
@@ -105,7 +105,7 @@ export function openUploadAccepting(
     closePayment: () => payment.close(),
     async close() {
       await inner.stopped()
-      await acceptor.stopped()
+      await itemIntake.stopped()
       await Promise.all([chain.close(), judge.close(), signing.close()])
     },
   }
@@ -142,7 +142,7 @@ function innerItems(
 function accepted(
   { meters }: UploadTools,
   inner: InnerItems,
-): NonNullable<ConstructorParameters<typeof Acceptor>[0]['onAccepted']> {
+): NonNullable<ConstructorParameters<typeof ItemIntake>[0]['onAccepted']> {
   const count = meters.of('upload_items_accepted_total')
   const bytes = meters.of('upload_item_bytes_total')
   return (items) => {

@@ -9,7 +9,7 @@ import type { UploadAnswer } from '../upload/calls/upload-answers.js'
 import { UploadHealth } from '../upload/calls/upload-health.js'
 import { pageScripts } from '../upload/calls/upload-page.js'
 import type { UploadRoute } from '../upload/calls/upload-service.js'
-import type { Acceptor } from '../upload/intake/acceptor.js'
+import type { ItemIntake } from '../upload/intake/item-intake.js'
 import { SingleUpload } from '../upload/intake/single-upload.js'
 import { Multipart } from '../upload/parts/multipart.js'
 import { MultipartRecords } from '../upload/parts/multipart-records.js'
@@ -33,7 +33,7 @@ export interface UploadTakingParts {
   readonly uploads: Uploads
   readonly pools: FreePools
   readonly sales: Sales
-  readonly acceptor: Acceptor
+  readonly intake: ItemIntake
   readonly log: DurableLog
   /** Absent: nobody is paid here. */
   readonly credits?: CreditsPort
@@ -74,11 +74,11 @@ export interface UploadTaking {
 
 /** Every way in which items come, as routes: at once, in parts, resumable, unsigned, paid for by USDC. */
 export function uploadTaking(parts: UploadTakingParts): UploadTaking {
-  const { uploads, pools, sales, acceptor, log, credits, usdc, full, disk, itemMaxBytes } = parts
+  const { uploads, pools, sales, intake, log, credits, usdc, full, disk, itemMaxBytes } = parts
   const { clients, clock, say, partsFolder, partsMaxBytes } = parts
   const blockedOwners = new Set(parts.blockedOwners)
   const arriving = new HeldRoom({ ...sharesOfRequests, disk })
-  const taking = { acceptor, log, itemMaxBytes, blockedOwners, full, arriving }
+  const taking = { intake, log, itemMaxBytes, blockedOwners, full, arriving }
   const single = new SingleUpload(taking)
   const bought = usdc === undefined ? {} : { usdc }
   const payments = new UsdcUploads({ sales, single, protocol: parts.protocol, ...bought })

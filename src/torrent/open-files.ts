@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 const openFile = promisify(open)
 const closeFile = promisify(close)
 
-interface Opened {
+interface OpenFile {
   readonly descriptor: Promise<number>
   users: number
 }
@@ -12,7 +12,7 @@ interface Opened {
 /** Reads parts of files, and keeps the files that were read last open. */
 export class OpenFiles {
   /** In order of use. */
-  readonly #files = new Map<string, Opened>()
+  readonly #files = new Map<string, OpenFile>()
 
   /** At most `openMax` files stay open when nobody reads them. */
   constructor(private readonly openMax: number) {}
@@ -49,7 +49,7 @@ export class OpenFiles {
     }
   }
 
-  #close(path: string, file: Opened): void {
+  #close(path: string, file: OpenFile): void {
     this.#files.delete(path)
     file.descriptor.then((descriptor) => closeFile(descriptor)).catch(() => 'was never open')
   }

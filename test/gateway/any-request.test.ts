@@ -14,7 +14,7 @@ import { tagOf } from '../../src/format/tag.js'
 import { gatewayDefaults } from '../../src/gateway/gateway-parts.js'
 import type { Head, Piece, Reply, Request } from '../../src/http/exchange.js'
 import { writeHead } from '../../src/http/frame.js'
-import { createGateway } from '../../src/routes/edge-handler.js'
+import { createEdgeHandler } from '../../src/routes/edge-handler.js'
 import { stampOf } from '../../src/store/file-stamp.js'
 import type { FileContent } from '../../src/store/mapped.js'
 import { fc } from '../property.js'
@@ -71,7 +71,7 @@ function contentOf(path: string): FileContent | undefined {
 }
 
 const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-const gateway = createGateway({
+const gateway = createEdgeHandler({
   catalog: {
     attributes: attributesOf,
     blobSize: () => 1,

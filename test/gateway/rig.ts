@@ -13,7 +13,7 @@ import type { Id } from '../../src/format/id.js'
 import { type GatewayParts, gatewayDefaults, type Sources } from '../../src/gateway/gateway-parts.js'
 import type { GatewayOptions } from '../../src/gateway/gateway-rules.js'
 import type { RepeatLimits } from '../../src/http/repeater.js'
-import { createGateway } from '../../src/routes/edge-handler.js'
+import { createEdgeHandler } from '../../src/routes/edge-handler.js'
 import type { ClientOf } from '../../src/serving/in-slot.js'
 import type { Route } from '../../src/serving/route.js'
 import type { ManifestPacker } from '../../src/source/keeping/manifest-packer.js'
@@ -119,8 +119,8 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const key = loadSigningKey({ keyFile: `${below.path}/key.pem` })
   const own = createSigner(key, { bindRequest: true })
-  const source = edge.opener
-  const gateway = createGateway({
+  const source = edge.transfers
+  const gateway = createEdgeHandler({
     catalog: below.catalog,
     keeper: below.keeper,
     source,

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import t from 'tap'
 import type { Sources } from '../../src/gateway/gateway-parts.js'
-import type { Opened } from '../../src/source/reading/opener.js'
+import type { OpenedContent } from '../../src/source/reading/transfer-client.js'
 import { eventually } from '../eventually.js'
 import { someId } from '../source/rig.js'
 import { contentOnly, stage } from './rig.js'
@@ -192,7 +192,7 @@ t.test('a client that leaves in the middle of the body leaves no flow and no con
 t.test('what a source opens for a client that left is closed', async (t) => {
   const body = Buffer.from('too late')
   let [asked, closed] = [0, 0]
-  let open: (opened: Opened) => void = () => undefined
+  let open: (opened: OpenedContent) => void = () => undefined
   const source: Sources = {
     open: () => {
       asked += 1

@@ -7,7 +7,7 @@ import { type Id, parseId } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { Verifier, type VerifierParts } from '../../src/ingest/verifier.js'
 import { priorities } from '../../src/ingest/waiting.js'
-import type { Opened } from '../../src/source/reading/opener.js'
+import type { OpenedContent } from '../../src/source/reading/transfer-client.js'
 import { signed } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
 import { HandClock } from '../names/hand-clock.js'
@@ -15,8 +15,8 @@ import { drain, sha256, trail, upstream } from '../source/rig.js'
 import { type Threads, threads } from '../source/threads.js'
 import { bundleItem, bundleTags, item, weave } from '../source/weave.js'
 
-async function get(house: Threads, id: Id, hints = {}): Promise<{ opened: Opened; bytes: Buffer }> {
-  const opened = await house.opener.open({ id, hints, provenance: trail })
+async function get(house: Threads, id: Id, hints = {}): Promise<{ opened: OpenedContent; bytes: Buffer }> {
+  const opened = await house.transfers.open({ id, hints, provenance: trail })
   if (isRefusal(opened)) throw new Error(`${opened.refused}: ${opened.message}`)
   const bytes = await drain(opened.content, 0, opened.content.sizeBytes)
   opened.content.close()
@@ -134,8 +134,8 @@ t.test('cached content is checked against the chain', async (t) => {
     const id = await post(body)
     await get(house, id)
     await eventually(() => house.catalog.blobSize(sha256(body)))
-    t.equal(await house.opener.check(id, sha256(body)), true)
-    t.equal(await house.opener.check(id, randomBytes(32)), false)
+    t.equal(await house.transfers.check(id, sha256(body)), true)
+    t.equal(await house.transfers.check(id, randomBytes(32)), false)
   })
   await house.stop()
 })

@@ -2,7 +2,7 @@ import { systemClock } from '../../src/actor/clock.js'
 import type { Stopwatch } from '../../src/catalog/effort.js'
 import type { IndexRequest } from '../../src/catalog/index-protocol.js'
 import { serve } from '../../src/http/listen.js'
-import { QueryHttp } from '../../src/query/graphql-over-http.js'
+import { GraphqlOverHttp } from '../../src/query/graphql-over-http.js'
 import { type HeaderSource, noHeaders } from '../../src/query/headers.js'
 import { createQueryHandler } from '../../src/query/query-handler.js'
 import { type QueryLimits, queryLimits } from '../../src/query/query-limits.js'
@@ -28,7 +28,7 @@ export async function openRig(
   const thrown: unknown[] = []
   const all = { ...queryLimits, timeMs: 60_000, wallMs: 60_000, ...limits }
   const parts = { index: house.index, headers, clock: systemClock, limits: all }
-  const answers = new QueryHttp(work === undefined ? parts : { ...parts, work })
+  const answers = new GraphqlOverHttp(work === undefined ? parts : { ...parts, work })
   const handle = createQueryHandler({
     threads: {
       ask: async (asked) => answers.answer(asked),

@@ -5,8 +5,8 @@ import { systemClock } from '../../src/actor/clock.js'
 import type { Address } from '../../src/actor/mailbox-address.js'
 import type { Id } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { Opener } from '../../src/source/reading/opener.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/reading/progress-table.js'
+import { TransferClient } from '../../src/source/reading/transfer-client.js'
 import type { SourceReply, SourceRequest } from '../../src/source/source-messages.js'
 import { marksBytes } from '../../src/store/segments/segment-marks.js'
 import { SegmentContent } from '../../src/store/segments/segment-reader.js'
@@ -36,7 +36,7 @@ t.test('small payloads of a gateway are read in their segment, and nothing is le
     freeMinBytes: 0,
   }
   // More payloads than there are places in the progress table: a reader that was not forgotten would show.
-  const { opener, catalog, stop } = await threads(t, {
+  const { transfers, catalog, stop } = await threads(t, {
     gateways: [server.url],
     nodes: ['http://127.0.0.1:9'],
     segments,
@@ -44,7 +44,7 @@ t.test('small payloads of a gateway are read in their segment, and nothing is le
     environment: { FETCHES_MAX: '32' },
   })
   const read = async (id: Id, body: Buffer): Promise<void> => {
-    const opened = await opener.open({ id, hints: {}, provenance: trail })
+    const opened = await transfers.open({ id, hints: {}, provenance: trail })
     if (isRefusal(opened)) throw new Error(opened.message)
     t.ok(opened.content instanceof SegmentContent)
     t.same(opened.text, { digest: sha256(body) })
@@ -53,7 +53,7 @@ t.test('small payloads of a gateway are read in their segment, and nothing is le
     opened.content.close()
   }
   const readAgain = async (id: Id, body: Buffer): Promise<void> => {
-    const opened = await opener.open({ id, hints: {}, provenance: trail })
+    const opened = await transfers.open({ id, hints: {}, provenance: trail })
     if (isRefusal(opened)) throw new Error(opened.message)
     t.ok((await drain(opened.content, 0, body.length)).equals(body))
     opened.content.close()
@@ -99,8 +99,8 @@ t.test('a payload whose segment is gone is refused, not served in part', async (
     },
   ]
   for (const open of failing) {
-    const opener = new Opener(fetcher, listener, systemClock, undefined, { open })
-    const refused = await opener.open({ id, hints: {}, provenance: trail })
+    const transfers = new TransferClient(fetcher, listener, systemClock, undefined, { open })
+    const refused = await transfers.open({ id, hints: {}, provenance: trail })
     t.ok(isRefusal(refused) && refused.refused === 'busy' && refused.fault === 'self')
   }
   t.same(

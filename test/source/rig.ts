@@ -20,8 +20,8 @@ import type { Keeping, Kept } from '../../src/source/keeping/keeping.js'
 import { InlinePacker, type ManifestPacker } from '../../src/source/keeping/manifest-packer.js'
 import type { ManifestOptions, ManifestShelf } from '../../src/source/keeping/manifest-shelf.js'
 import { InlineProver } from '../../src/source/proving/prover.js'
-import { Opener } from '../../src/source/reading/opener.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/reading/progress-table.js'
+import { TransferClient } from '../../src/source/reading/transfer-client.js'
 import { BlobRoots } from '../../src/source/roots/blob-roots.js'
 import type { Source } from '../../src/source/source.js'
 import type { SourceProgress, SourceReply, SourceRequest, Window } from '../../src/source/source-messages.js'
@@ -73,7 +73,7 @@ export interface Edge {
     more?: Partial<Extract<SourceRequest, { kind: 'open' }>>,
   ): Promise<Opened | Refusal>
   /** What the gateway asks. */
-  readonly opener: Opener
+  readonly transfers: TransferClient
   grow(opened: Opened): Content
   port: MessagePort
 }
@@ -188,10 +188,10 @@ export async function rig(options: RigOptions): Promise<Rig> {
       )
       port2.on('close', () => fetcher.forget(caller))
       const address = addressOf<SourceRequest, SourceReply, SourceProgress>(port1, 1024, listener.hear)
-      const opener = new Opener(address, listener, systemClock)
+      const transfers = new TransferClient(address, listener, systemClock)
       return {
         address,
-        opener,
+        transfers,
         port: port1,
         async open(id, window, more) {
           const reply = await address.ask({
@@ -207,7 +207,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
           if (reply.kind !== 'opened') throw new Error(reply.kind)
           return reply
         },
-        grow: (opened) => opener.grow(opened),
+        grow: (opened) => transfers.grow(opened),
       }
     },
     drafts: () => readdir(join(path, 'blobs', 'tmp')),

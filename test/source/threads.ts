@@ -6,8 +6,8 @@ import { startThread } from '../../src/actor/thread.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { Sieve } from '../../src/moderation/sieve.js'
-import { Opener } from '../../src/source/reading/opener.js'
 import { ProgressListener, ProgressTable } from '../../src/source/reading/progress-table.js'
+import { TransferClient } from '../../src/source/reading/transfer-client.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../../src/source/source-messages.js'
 import { SegmentMarks, type SharedSegments } from '../../src/store/segments/segment-marks.js'
 import { SegmentReader } from '../../src/store/segments/segment-reader.js'
@@ -20,7 +20,7 @@ import { threadSettings } from '../thread-settings.js'
 export interface Threads {
   readonly path: string
   readonly catalog: LmdbCatalog
-  readonly opener: Opener
+  readonly transfers: TransferClient
   stop(): Promise<void>
 }
 
@@ -75,5 +75,10 @@ export async function threads(
     await rm(path, { recursive: true, force: true })
   }
   t.teardown(stop)
-  return { path, catalog, opener: new Opener(address, listener, systemClock, catalog, reader), stop }
+  return {
+    path,
+    catalog,
+    transfers: new TransferClient(address, listener, systemClock, catalog, reader),
+    stop,
+  }
 }

@@ -9,8 +9,8 @@ import type { CreditsPort } from '../../src/payment/credits-port.js'
 import { normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
-import { Acceptor } from '../../src/upload/intake/acceptor.js'
 import { Height } from '../../src/upload/intake/height.js'
+import { ItemIntake } from '../../src/upload/intake/item-intake.js'
 import { ItemReader } from '../../src/upload/intake/item-reader.js'
 import { ItemAnnouncer } from '../../src/upload/news/item-announcer.js'
 import { ReceiptNews } from '../../src/upload/news/receipt-news.js'
@@ -162,11 +162,11 @@ t.test('a chain that answers slowly is asked one question at a time', async (t) 
 })
 
 /** The service on a disk. All items are free. */
-function serviceOn(disk: FailingDisk, closing: AbortSignal): Acceptor {
+function serviceOn(disk: FailingDisk, closing: AbortSignal): ItemIntake {
   const uploads = new Uploads(disk.environment)
   const { environment } = uploads
   const pools = new FreePools(environment, allFree)
-  return new Acceptor({
+  return new ItemIntake({
     uploads,
     closing,
     clock: systemClock,
@@ -186,22 +186,22 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal): Acceptor {
   })
 }
 
-function send(acceptor: Acceptor, item: Uint8Array): Promise<UploadAnswer> {
+function send(intake: ItemIntake, item: Uint8Array): Promise<UploadAnswer> {
   const reader = new ItemReader()
   reader.push(item)
   const read = reader.finish()
   if (isRefusal(read)) throw new Error('the item of this test is none')
   const spooled = { keep: async () => ({ file: 1, offset: 0, sizeBytes: item.length }) }
-  return acceptor.accept(read, spooled, uploader)
+  return intake.accept(read, spooled, uploader)
 }
 
 t.test('an item of which the log says all has its receipt though the tables take nothing', async (t) => {
   const disk = diskOf(t)
   const closing = new AbortController()
-  const acceptor = serviceOn(disk, closing.signal)
+  const intake = serviceOn(disk, closing.signal)
   disk.isFull = true
-  t.match(await send(acceptor, item), { status: 200, json: { id: header.id } })
-  t.match(await send(acceptor, item), { status: 202, json: { id: header.id } }, 'and is known')
+  t.match(await send(intake, item), { status: 200, json: { id: header.id } })
+  t.match(await send(intake, item), { status: 202, json: { id: header.id } }, 'and is known')
   await eventually(() => disk.undone > 0)
   disk.isFull = false
   const { uploads, pools } = tablesOf(disk)
@@ -209,7 +209,7 @@ t.test('an item of which the log says all has its receipt though the tables take
   t.strictSame([...uploads.oldest(9)], [header.id])
   t.equal(pools.left(normalizedAddress(header.owner)), 1e6 - item.length, 'its free bytes are counted, once')
   closing.abort()
-  await acceptor.stopped()
+  await intake.stopped()
 })
 
 /** As another thread reads them. */

@@ -14,7 +14,7 @@ import { DurableLog, durableLogDefaults } from '../../src/store/segments/durable
 import { uploadTaking } from '../../src/threads/upload-taking.js'
 import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
 import type { UploadRoute } from '../../src/upload/calls/upload-service.js'
-import { Acceptor } from '../../src/upload/intake/acceptor.js'
+import { ItemIntake } from '../../src/upload/intake/item-intake.js'
 import { ItemAnnouncer } from '../../src/upload/news/item-announcer.js'
 import type { MultipartRecords } from '../../src/upload/parts/multipart-records.js'
 import type { OpenUploads } from '../../src/upload/parts/open-uploads.js'
@@ -91,7 +91,7 @@ export async function uploadRig(
     data: async () => new Uint8Array(512),
     isBehind: false,
   }
-  const acceptor = new Acceptor({
+  const intake = new ItemIntake({
     uploads,
     closing: closing.signal,
     clock: systemClock,
@@ -113,7 +113,7 @@ export async function uploadRig(
     uploads,
     pools,
     sales,
-    acceptor,
+    intake,
     log,
     credits,
     usdc,
@@ -138,7 +138,7 @@ export async function uploadRig(
   t.teardown(async () => {
     closing.abort()
     await taking.open.close()
-    await acceptor.stopped()
+    await intake.stopped()
     await log.close()
   })
   return { ...taking, uploads, pools, asked }

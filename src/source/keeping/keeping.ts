@@ -7,7 +7,7 @@ import type { CatalogReply, CatalogRequest } from '../../catalog/catalog-message
 import type { BlobDraft, BlobStore, FileIdentity } from '../../store/blobs.js'
 import type { SmallBlobs } from '../../store/segments/small-blobs.js'
 import type { Hints } from '../source-messages.js'
-import type { Opening } from '../transfer-start.js'
+import type { TransferStart } from '../transfer-start.js'
 import { CommitBatch, insist } from './commit-batch.js'
 import { Uncommitted } from './uncommitted.js'
 
@@ -27,7 +27,7 @@ export interface Kept {
 /** A payload in a segment, and what its readers are told until the catalog knows it. */
 interface SmallKept {
   readonly kept: Kept
-  readonly opening: Opening
+  readonly opening: TransferStart
 }
 
 /** Payloads that the catalog hears of by one commit. */
@@ -128,7 +128,7 @@ export class Keeping {
    * record without bytes is found out by who asks for them, and bytes without a record go with their segment. A promise is
    * returned where so many wait that whoever brings one more should wait, too. Never rejects for the disk's sake.
    */
-  keepSmall(kept: Kept, opening: Opening): Promise<void> | undefined {
+  keepSmall(kept: Kept, opening: TransferStart): Promise<void> | undefined {
     this.uncommitted.note(opening)
     const key = keyOf(kept.digest)
     let over: Promise<void>
@@ -146,7 +146,7 @@ export class Keeping {
    * Says it with the next commit, and resolves when that is over. Payloads of one commit share what waits for it: promises of
    * their own would live until then, and be copied by each collection of young garbage.
    */
-  #commitSmall(kept: Kept, opening: Opening): Promise<void> {
+  #commitSmall(kept: Kept, opening: TransferStart): Promise<void> {
     const { attributes, digest } = kept
     const outcome = this.#batch.add([
       { kind: 'kept', digest, sizeBytes: attributes.size, isSmall: true },

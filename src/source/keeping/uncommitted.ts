@@ -1,5 +1,5 @@
 import type { Id } from '../../format/id.js'
-import type { Opening } from '../transfer-start.js'
+import type { TransferStart } from '../transfer-start.js'
 
 /** Payloads that wait so: beyond, whoever brings one waits for its commit. Each takes some 2 KiB. */
 const waitingMax = 8192
@@ -9,9 +9,9 @@ const waitingMax = 8192
  * once, and until then who asks for one is answered from here. Nothing of it outlives the process, nor does the payload's record.
  */
 export class Uncommitted {
-  readonly #openings = new Map<Id, Opening>()
+  readonly #openings = new Map<Id, TransferStart>()
 
-  get(id: Id): Opening | undefined {
+  get(id: Id): TransferStart | undefined {
     return this.#openings.get(id)
   }
 
@@ -20,12 +20,12 @@ export class Uncommitted {
     return this.#openings.size > waitingMax
   }
 
-  note(opening: Opening): void {
+  note(opening: TransferStart): void {
     this.#openings.set(opening.attributes.id, opening)
   }
 
   /** The catalog has heard of it, or never will. */
-  forget(opening: Opening): void {
+  forget(opening: TransferStart): void {
     const { id } = opening.attributes
     if (this.#openings.get(id) === opening) this.#openings.delete(id)
   }

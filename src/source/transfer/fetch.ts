@@ -6,7 +6,7 @@ import type { SmallBlobs } from '../../store/segments/small-blobs.js'
 import type { Kept } from '../keeping/keeping.js'
 import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier } from '../refusals.js'
 import type { Found } from '../source.js'
-import type { Opening } from '../transfer-start.js'
+import type { TransferStart } from '../transfer-start.js'
 import type { FileDelivery } from './delivery.js'
 import { openablePath } from './delivery.js'
 import { TransferDraft } from './draft-room.js'
@@ -35,11 +35,11 @@ interface Whole extends TransferTarget {
 /** One payload (or window) on its way into a file, for any number of readers. Ends by itself; see `run`. */
 export class Fetch {
   /** What readers are told, or why there is nothing to tell. */
-  readonly opening: Promise<Opening | Refusal>
+  readonly opening: Promise<TransferStart | Refusal>
   #stopped = false
   #attempt: AbortController | undefined
-  #resolve: (opening: Opening | Refusal) => void = () => undefined
-  #told: Opening | undefined
+  #resolve: (opening: TransferStart | Refusal) => void = () => undefined
+  #told: TransferStart | undefined
   /** What the catalog said when nobody was asked yet, as long as that counts. */
   #known: Attributes | undefined
   #isKnownRead = false
@@ -59,7 +59,7 @@ export class Fetch {
   }
 
   /** What was told, as it stands now. */
-  get told(): Opening | undefined {
+  get told(): TransferStart | undefined {
     return this.#told
   }
 
@@ -321,7 +321,7 @@ export class Fetch {
   }
 
   /** Readers see all of it. */
-  #show(whole: Whole, where: Pick<Opening, 'path' | 'offset' | 'place'>): Opening {
+  #show(whole: Whole, where: Pick<TransferStart, 'path' | 'offset' | 'place'>): TransferStart {
     this.parts.suspects.clear(this.wish.id)
     this.delivery.move(whole.fileBytes, 'whole')
     const opening = openingOf(whole, whole.attributes, where)
@@ -363,7 +363,7 @@ export class Fetch {
     return undefined
   }
 
-  #tell(opening: Opening): void {
+  #tell(opening: TransferStart): void {
     this.#told = opening
     this.#resolve(opening)
   }

@@ -9,7 +9,7 @@ import type { ProgressTable } from '../reading/progress-table.js'
 import { stillUnknown } from '../refusals.js'
 import type { Source } from '../source.js'
 import type { Hints, ManifestFrom, SourceProgress, SourceReply, SourceRequest } from '../source-messages.js'
-import type { Opening } from '../transfer-start.js'
+import type { TransferStart } from '../transfer-start.js'
 import { hintsKey, type TrailRules, trailKey } from '../upstream/trail.js'
 import type { Absences } from './absences.js'
 import { FileDelivery, Slots } from './delivery.js'
@@ -223,7 +223,7 @@ export class Fetcher {
   }
 
   /** Remembers how a question ended, for the next one about the same id. What failed for a client's words is its own affair. */
-  #recall(request: Open, opening: Opening | Refusal, generation: number): void {
+  #recall(request: Open, opening: TransferStart | Refusal, generation: number): void {
     const { absences } = this.options
     const { id } = request
     if (!isRefusal(opening)) absences?.note(id, 'found')
@@ -343,13 +343,13 @@ function key({ id, window }: Open, words: string, separate: boolean): string {
   return `${id} ${part} ${words}`
 }
 
-function placedOf({ attributes, place, source, trusted, hops }: Opening): SourceReply | undefined {
+function placedOf({ attributes, place, source, trusted, hops }: TransferStart): SourceReply | undefined {
   const { digest } = attributes
   if (place === undefined || digest === undefined) return undefined
   const reply = { kind: 'placed', attributes, digest, place, source, trusted } as const
   return hops === undefined ? reply : { ...reply, hops }
 }
 
-function opened(reader: number, fetch: Fetch, { place: _, ...opening }: Opening): SourceReply {
+function opened(reader: number, fetch: Fetch, { place: _, ...opening }: TransferStart): SourceReply {
   return { kind: 'opened', reader, slot: fetch.delivery.slot, ...opening }
 }

@@ -3,7 +3,7 @@ import { merge } from '../../catalog/merge.js'
 import type { Id } from '../../format/id.js'
 import type { Writable } from '../../format/writable.js'
 import type { Found, Wanted } from '../source.js'
-import type { Opening } from '../transfer-start.js'
+import type { TransferStart } from '../transfer-start.js'
 import type { FetchWish } from './fetch-parts.js'
 
 // Objects of a fetch are written out, field by field: to spread one into another costs V8 as much as the rest of a step.
@@ -47,10 +47,10 @@ export function attributesFound(
 export function openingOf(
   { found, base, fileBytes }: TransferTarget,
   attributes: Attributes,
-  { path, offset, place }: Pick<Opening, 'path' | 'offset' | 'place'>,
-): Opening {
+  { path, offset, place }: Pick<TransferStart, 'path' | 'offset' | 'place'>,
+): TransferStart {
   const { name: source, trusted, hops } = found
-  const opening: Writable<Opening> = {
+  const opening: Writable<TransferStart> = {
     attributes,
     path,
     offset,

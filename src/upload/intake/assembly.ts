@@ -6,7 +6,7 @@ import { codeOf } from '../../store/blobs.js'
 import { diskRefusal } from '../../store/disk-error.js'
 import { answerOf, said, tooLarge, type UploadAnswer, unreadable } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { TakeTerms } from './acceptor.js'
+import type { TakeTerms } from './item-intake.js'
 import { ItemReader, type ReadItem } from './item-reader.js'
 import type { SingleUploadParts } from './single-upload.js'
 import { Spool } from './spool.js'
@@ -39,10 +39,10 @@ export class Assembly {
     this.#reader = new ItemReader(how.digest !== undefined)
     const { sizeBytes, charge, purchase } = how
     if (sizeBytes !== undefined && charge === undefined && purchase === undefined)
-      this.#foresee = (header) => this.parts.acceptor.foresee(header, sizeBytes, uploader)
+      this.#foresee = (header) => this.parts.intake.foresee(header, sizeBytes, uploader)
     try {
       const item = await this.#read(pieces, onRead)
-      if (!('status' in item)) return await this.parts.acceptor.accept(item, this.#spool, uploader, how)
+      if (!('status' in item)) return await this.parts.intake.accept(item, this.#spool, uploader, how)
       // Whoever was charged for it before its bytes were here has nothing of it.
       await charge?.giveBack()
       return item

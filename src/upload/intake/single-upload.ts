@@ -15,13 +15,13 @@ import {
 import type { Uploader } from '../calls/uploader.js'
 import type { HeldRoom, Holder } from '../room/held-room.js'
 import type { Purchase } from '../selling/sales.js'
-import type { Acceptor } from './acceptor.js'
+import type { ItemIntake } from './item-intake.js'
 import { ItemReader } from './item-reader.js'
 import { wholeDigestIn } from './sent-digests.js'
 import { Spool } from './spool.js'
 
 export interface SingleUploadParts {
-  readonly acceptor: Acceptor
+  readonly intake: ItemIntake
   readonly log: DurableLog
   /** Larger items are refused. */
   readonly itemMaxBytes: number
@@ -179,7 +179,7 @@ class Arrival implements BodySink {
     if (this.#declared !== undefined || this.terms.purchase !== undefined || header === undefined) return
     if (sizeBytes <= this.#askAtBytes) return
     this.#askAtBytes = sizeBytes * 2
-    this.#hold(this.parts.acceptor.foresee(header, sizeBytes, this.uploader))
+    this.#hold(this.parts.intake.foresee(header, sizeBytes, this.uploader))
   }
 
   /** What the item's header decides. False: it is decided. */
@@ -196,7 +196,7 @@ class Arrival implements BodySink {
       this.#end(said.forbidden)
       return false
     }
-    if (declared > foreseenMinBytes) this.#hold(this.parts.acceptor.foresee(header, declared, this.uploader))
+    if (declared > foreseenMinBytes) this.#hold(this.parts.intake.foresee(header, declared, this.uploader))
     return true
   }
 
@@ -216,7 +216,7 @@ class Arrival implements BodySink {
     this.#isOver = true
     if (this.#holder !== undefined) this.parts.arriving.setBusy(this.#holder, true)
     const { purchase } = this.terms
-    void this.parts.acceptor
+    void this.parts.intake
       .accept(item, this.#spool, this.uploader, {
         digest: this.#digest,
         ...(purchase === undefined ? {} : { purchase }),

@@ -4,8 +4,8 @@ import { FairSlots } from '../../actor/fair-slots.js'
 import type { Log } from '../../actor/log.js'
 import { diskAnswer, jsonAnswer, said, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { Acceptor } from '../intake/acceptor.js'
 import { Assembly } from '../intake/assembly.js'
+import type { ItemIntake } from '../intake/item-intake.js'
 import type { SingleUploadParts } from '../intake/single-upload.js'
 import type { Uploads } from '../records/uploads.js'
 import type { HeldRoom, Holder } from '../room/held-room.js'
@@ -24,7 +24,7 @@ const failedMax = 10_000
 const assembliesMax = 2
 
 export interface OpenUploadsParts extends SingleUploadParts {
-  readonly acceptor: Acceptor
+  readonly intake: ItemIntake
   readonly uploads: Uploads
   readonly records: MultipartRecords
   readonly files: PartFiles
@@ -276,7 +276,7 @@ export class OpenUploads {
   async receipt({ itemId }: MultipartRecord): Promise<UploadAnswer> {
     const item = itemId === undefined ? undefined : this.parts.uploads.find(itemId)
     if (item === undefined) return said.unknownItem
-    return jsonAnswer(200, await this.parts.acceptor.receipt(item))
+    return jsonAnswer(200, await this.parts.intake.receipt(item))
   }
 
   #isExpired({ id, createdMs }: MultipartRecord): boolean {

@@ -61,9 +61,9 @@ interface Scene {
 
 function sceneOf(t: Test, environment: Environment, clock = new DayClock(), folder = t.testdir()): Scene {
   const records = new MultipartRecords(environment, systemClock)
-  const acceptor = { accept: never, receipt: never } as unknown as OpenUploadsParts['acceptor']
+  const intake = { accept: never, receipt: never } as unknown as OpenUploadsParts['intake']
   const open = new OpenUploads({
-    acceptor,
+    intake,
     log: { draft: never } as unknown as OpenUploadsParts['log'],
     itemMaxBytes: 1e9,
     blockedOwners: new Set(),

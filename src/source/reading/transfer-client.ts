@@ -15,7 +15,7 @@ import { GrowingContent } from './growing.js'
 import type { ProgressListener } from './progress-table.js'
 
 /** Content from a source, with what is known of it. `content` must be closed exactly once. */
-export interface Opened {
+export interface OpenedContent {
   readonly attributes: Attributes
   readonly content: Content
   /** Payload bytes that `content` can give, `end` exclusive: all of them but for windows. */
@@ -48,7 +48,7 @@ interface Absent {
 }
 
 /** The edge threads' way to bytes that are not in the store: asks the fetcher and opens the file that grows. */
-export class Opener {
+export class TransferClient {
   readonly #unclosed = new Set<number>()
   /** What the fetcher answered from its memory: so that a known absence costs no message. */
   readonly #absent = new BoundedMap<Id, Absent>(absentMax)
@@ -79,7 +79,7 @@ export class Opener {
    * Resolves as soon as size and type are known; small payloads come whole and with a digest. Refusals: `unknown` only
    * where every source said so, else `upstream`, `late`, `forged`, `busy`, `unsatisfiable`. Never rejects.
    */
-  async open(wanted: Omit<Open, 'kind'>): Promise<Opened | Refusal> {
+  async open(wanted: Omit<Open, 'kind'>): Promise<OpenedContent | Refusal> {
     const { id, hints } = wanted
     // Who knows where to look is not answered from memory.
     const absent = hints.rootId === undefined ? this.#absenceOf(id) : undefined
@@ -121,7 +121,7 @@ export class Opener {
     return question
   }
 
-  #placed({ attributes, digest, place, source, trusted, hops }: PlacedReply): Opened | Refusal {
+  #placed({ attributes, digest, place, source, trusted, hops }: PlacedReply): OpenedContent | Refusal {
     let content: Content | undefined
     try {
       content = this.segments?.open(place, digest, true)

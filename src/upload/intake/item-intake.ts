@@ -20,8 +20,8 @@ import { keepUnsettled } from '../selling/credit-charging.js'
 import type { Purchase, Sale } from '../selling/sales.js'
 import { type ItemSelling, saleFacts, saleWords } from '../selling/selling.js'
 import type { Sharing } from '../selling/sharing.js'
-import { Acceptance, type AcceptanceParts } from './acceptance.js'
 import type { ReadItem } from './item-reader.js'
+import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { digestMismatch } from './sent-digests.js'
 import type { Signing } from './signing.js'
 import type { Verdicts } from './verdicts.js'
@@ -32,7 +32,7 @@ export interface Spooled {
   keep(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal>
 }
 
-export interface AcceptorParts extends AcceptanceParts {
+export interface ItemIntakeParts extends ItemTableParts {
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: no credits are kept, and none can be shared. */
@@ -77,18 +77,18 @@ const over = (): void => undefined
 /** An item is permanent within so many blocks, or the service has broken its word. */
 const deadlineBlocks = 200
 /** Decides about items that were read to their end: signature, money, disk, catalog, receipt, in this order. */
-export class Acceptor {
+export class ItemIntake {
   /** By id: what two who send the same item at once both wait for. */
   readonly #underWay = new Map<string, Promise<UploadAnswer>>()
-  readonly #acceptance: Acceptance
+  readonly #tables: ItemTableWriter
 
-  constructor(private readonly parts: AcceptorParts) {
-    this.#acceptance = new Acceptance(parts)
+  constructor(private readonly parts: ItemIntakeParts) {
+    this.#tables = new ItemTableWriter(parts)
   }
 
   /** After `closing`: resolves when nothing is written any more. */
   stopped(): Promise<void> {
-    return this.#acceptance.stopped()
+    return this.#tables.stopped()
   }
 
   /** Why an item of so many bytes could not be paid for, before they come; undefined: nothing speaks against it. */
@@ -316,10 +316,7 @@ export class Acceptor {
       if (isKept && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
       return isKept
     }
-    const [signature, isKept] = await Promise.all([
-      signed,
-      this.#acceptance.keep(accepted, charge).then(told),
-    ])
+    const [signature, isKept] = await Promise.all([signed, this.#tables.keep(accepted, charge).then(told)])
     if (!isKept) return ending
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     charging.settle(accepted.id, charge)

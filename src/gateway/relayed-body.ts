@@ -16,7 +16,7 @@ export const noContent: Content = {
  * A node's answer as content: read once, forwards, with one piece in memory; the next is read from the node when the client
  * took it.
  */
-export class FlowContent implements Content {
+export class RelayedBody implements Content {
   #piece: Uint8Array = nothing
   /** Where the piece starts. */
   #at = 0

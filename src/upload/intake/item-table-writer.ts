@@ -7,7 +7,7 @@ import type { ReceiptNews } from '../news/receipt-news.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { Charged } from '../selling/charging.js'
 
-export interface AcceptanceParts {
+export interface ItemTableParts {
   readonly uploads: Uploads
   /** Absent: no gateway elsewhere is told. */
   readonly news?: Pick<GatewayNews, 'addItem' | 'wake'>
@@ -36,13 +36,13 @@ interface Waiting {
 }
 
 /** Writes down in the tables what was accepted, all that comes together in one transaction. */
-export class Acceptance {
+export class ItemTableWriter {
   readonly #waiting = new Map<Id, Waiting>()
   #writing: Promise<void> | undefined
   /** When the last transaction was over, of the monotonic clock. */
   #writtenMs = Number.NEGATIVE_INFINITY
 
-  constructor(private readonly parts: AcceptanceParts) {
+  constructor(private readonly parts: ItemTableParts) {
     parts.uploads.pending.writtenBy((items) => this.#write(items))
   }
 

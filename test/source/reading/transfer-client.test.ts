@@ -1,8 +1,8 @@
 import t from 'tap'
 import type { Address } from '../../../src/actor/mailbox-address.js'
 import { isRefusal } from '../../../src/format/refusal.js'
-import { Opener } from '../../../src/source/reading/opener.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../../src/source/reading/progress-table.js'
+import { TransferClient } from '../../../src/source/reading/transfer-client.js'
 import { stillUnknown, unknownEverywhere } from '../../../src/source/refusals.js'
 import type { SourceReply, SourceRequest } from '../../../src/source/source-messages.js'
 import { HandClock } from '../../http/hand-clock.js'
@@ -21,11 +21,15 @@ function opener(refusal = stillUnknown(60_000)) {
     tell: () => true,
   }
   const listener = new ProgressListener(new ProgressTable(new SharedArrayBuffer(progressBytes(1))))
-  return { on, clock, opener: new Opener(fetcher, listener, clock, { generation: () => on.generation }) }
+  return {
+    on,
+    clock,
+    transfers: new TransferClient(fetcher, listener, clock, { generation: () => on.generation }),
+  }
 }
 
 t.test('what the fetcher remembers as absent costs no second message', async (t) => {
-  const { on, clock, opener: edge } = opener()
+  const { on, clock, transfers: edge } = opener()
   const id = someId()
   const ask = (hints = {}) => edge.open({ id, hints, provenance })
   for (let at = 0; at < 5; at += 1) {
@@ -48,7 +52,7 @@ t.test('what the fetcher remembers as absent costs no second message', async (t)
 })
 
 t.test('an absence that is not remembered is asked for again', async (t) => {
-  const { on, opener: edge } = opener(unknownEverywhere())
+  const { on, transfers: edge } = opener(unknownEverywhere())
   const id = someId()
   for (let at = 0; at < 3; at += 1) await edge.open({ id, hints: {}, provenance })
   t.equal(on.asked, 3)

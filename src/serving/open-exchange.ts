@@ -1,16 +1,23 @@
 import type { Reply, Request } from '../http/exchange.js'
-import type { Family, Flow, Ledger } from './flow.js'
 import { readHops } from './hops.js'
 import { origins } from './origin.js'
+import type { Exchange, Family } from './request-exchange.js'
 import { requestId } from './request-id.js'
+import type { RequestLog } from './request-log.js'
 
-const nothing: NonNullable<Flow['rests']> = []
+const nothing: NonNullable<Exchange['rests']> = []
 
 /**
- * The flow of a request that just came. `lead`: what stands before its id in every head. The object is written out, because
+ * The exchange of a request that just came. `lead`: what stands before its id in every head. The object is written out, because
  * this runs for every request and spreading would take most of its time.
  */
-export function openFlow(ledger: Ledger, request: Request, reply: Reply, family: Family, lead: string): Flow {
+export function openExchange(
+  requestLog: RequestLog,
+  request: Request,
+  reply: Reply,
+  family: Family,
+  lead: string,
+): Exchange {
   const id = requestId(request)
   return {
     request,
@@ -20,7 +27,7 @@ export function openFlow(ledger: Ledger, request: Request, reply: Reply, family:
     path: request.path,
     requestId: id,
     lines: lead + id,
-    startedMs: ledger.begin(),
+    startedMs: requestLog.begin(),
     hops: readHops(request),
     fallback: false,
     naming: undefined,

@@ -1,0 +1,58 @@
+import type { Refusal } from '../format/refusal.js'
+import type { FailureCode } from '../http/error-codes.js'
+import type { Reply, Request, Sent } from '../http/exchange.js'
+import type { Bounded } from '../names/name-marks.js'
+import type { Naming } from './naming.js'
+import type { Origin } from './origin.js'
+
+export type Family = 'data' | 'raw' | 'manifest' | 'info' | 'other' | 'upload' | 'payment'
+
+/** One request on its way through the steps. */
+export interface Exchange {
+  readonly request: Request
+  readonly reply: Reply
+  /** Read while the handler ran. */
+  readonly method: string
+  readonly path: string
+  readonly requestId: string
+  /** CORS and request id: first in every block. */
+  readonly lines: string
+  readonly startedMs: number
+  readonly hops: number
+  family: Family
+  /** A manifest chose this content for a path that it does not have. */
+  fallback: boolean
+  /** The name that the content was asked by, once it is resolved. */
+  naming: Naming | undefined
+  /** The first token of this exchange was taken before the network was asked. */
+  firstTokenTaken: boolean
+  /**
+   * What was decided before the content was located rests on these numbers: with others a server does not repeat the answer.
+   * Undefined: it rests on what cannot be watched.
+   */
+  rests: readonly Bounded[] | undefined
+  /** Whether the content shares its origin with other content: see isolation.ts. */
+  origin: Origin
+  /** Answers in place of a 404. */
+  instead: (() => void) | undefined
+  /** The reply was ended, or is being streamed: nobody else may end it. */
+  answered: boolean
+  /** Counted and logged. */
+  settled: boolean
+}
+
+/** How an exchange ended, for the log and the meters. */
+export interface Ending {
+  readonly status: number
+  readonly bytes: number
+  /** In a few words why this status: `hit`, `miss`, `unchanged`, or the refusal's message. */
+  readonly reason: string
+  readonly outcome: Sent['outcome']
+  /** `self`: the operator has to act. `upstream`: another server failed. */
+  readonly fault?: Refusal['fault']
+  readonly source?: string
+  /** Of a failure; absent: as the status says. */
+  readonly code?: FailureCode
+}
+
+export const families: readonly Family[] = ['data', 'raw', 'manifest', 'info', 'other', 'upload', 'payment']
