@@ -27,8 +27,8 @@ export function admitExchange(
 }
 
 /**
- * Takes the first token before a source is asked, once an exchange. False: the exchange was answered, because it was denied or the
- * client left.
+ * Takes the first token before a source is asked, once an exchange. False: the exchange was answered, because it was denied or
+ * the client left.
  */
 export async function precheckExchange(
   admission: Admission | undefined,
