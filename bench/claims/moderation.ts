@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
+import { FilteredBlockList } from '../../src/moderation/list.js'
 import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
 import { ModerationStore } from '../../src/moderation/moderation-store.js'
-import { Sieve } from '../../src/moderation/sieve.js'
 import { countFromCommandLine } from '../kit/counts.js'
 import { say } from '../kit/say.js'
 
@@ -45,13 +45,13 @@ for (let left = entries; left > 0; left -= 5000) {
 }
 say(`${entries} ids written in ${Math.round(systemClock.monotonic() - since)} ms, each commit on the disk`)
 since = systemClock.monotonic()
-const sieve = new Sieve()
-const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
+const filter = new BlockFilter()
+const keeper = new ModerationKeeper(store, filter, systemClock, silentLog)
 say(`taken over at the start in ${Math.round(systemClock.monotonic() - since)} ms`)
-const list = new SievedBlockList(sieve, store, silentLog)
-const empty = new Sieve()
+const list = new FilteredBlockList(filter, store, silentLog)
+const empty = new BlockFilter()
 empty.fill()
-const nothing = new SievedBlockList(empty, store, silentLog)
+const nothing = new FilteredBlockList(empty, store, silentLog)
 
 const strangers = Array.from({ length: 100_000 }, someId)
 const digests = strangers.map((id) => Buffer.from(id, 'base64url'))
@@ -63,7 +63,7 @@ say(
 say(`a digest:                  ${cost(digests.length, (at) => list.blocksDigest(digests[at]!))}`)
 say(`a name:                    ${cost(digests.length, (at) => list.blocksName(`name-${at}`))}`)
 say(`an id that is blocked:     ${cost(blocked.length, (at) => list.blocksId(blocked[at]!))}`)
-const through = strangers.filter((id) => sieve.mayHoldId(id)).length
+const through = strangers.filter((id) => filter.mayHoldId(id)).length
 say(`looked up for nothing:     ${through} of ${strangers.length}`)
 await keeper.close()
 rmSync(path, { recursive: true })

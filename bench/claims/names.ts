@@ -63,7 +63,7 @@ async function lookups(count: number): Promise<void> {
   const { absentMs, failedMs, refreshMs, flightsMax, guard } = namesDefaults
   const plain = { askedAtOnce: 1, preferred: [], preferredBases: new Set<string>() }
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-  const book = {
+  const cache = {
     absentMs,
     failedMs,
     refreshMs,
@@ -75,7 +75,7 @@ async function lookups(count: number): Promise<void> {
   }
   const before = heapBytes()
   const open = await openNames(
-    { registryPath: folder, order: ['local'], timeoutMs: 1, lastTimeoutMs: 1, guard, book },
+    { registryPath: folder, order: ['local'], timeoutMs: 1, lastTimeoutMs: 1, guard, cache },
     systemClock,
     meters,
     silentLog,

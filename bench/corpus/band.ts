@@ -42,7 +42,7 @@ export async function benchBand(): Promise<BandFile> {
   return { folder: source, name: partition, sizeBytes: bytes.length, gatewayPath }
 }
 
-/** Puts the band on the shelf of a gateway, which must not run. */
+/** Puts the band on the store of a gateway, which must not run. */
 export async function shelveBand(dataPath: string): Promise<void> {
   const folder = join(dataPath, 'bands', 'own', 'root-tx-index')
   mkdirSync(folder, { recursive: true, mode: 0o700 })

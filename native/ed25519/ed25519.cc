@@ -25,7 +25,7 @@ using sha2::Sha512;
 constexpr size_t kKey = 32;
 constexpr size_t kSignature = 64;
 constexpr size_t kSeed = 32;
-static_assert(sizeof(ed25519::Secret) == lent_key::kSecret, "it is lent as it is");
+static_assert(sizeof(ed25519::Secret) == lent_key::kSecret, "it is given as it is");
 
 // Made at the first use.
 const Curve& curve() {

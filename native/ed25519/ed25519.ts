@@ -1,15 +1,15 @@
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { loadAddon } from '../addon.js'
 
-declare const lentBrand: unique symbol
+declare const borrowedBrand: unique symbol
 /** A private key for the server, which signs what it repeats by itself: see native/lent-key.h. */
-export type LentKey = { readonly [lentBrand]: true }
+export type BorrowedKey = { readonly [borrowedBrand]: true }
 
 interface Addon {
   verify(key: Uint8Array, signature: Uint8Array, message: Uint8Array): boolean
   expand(seed: Uint8Array, secret: Uint8Array): void
   sign(secret: Uint8Array, message: Uint8Array, signature: Uint8Array): void
-  lend(secret: Uint8Array): LentKey
+  lend(secret: Uint8Array): BorrowedKey
 }
 
 const addon = loadAddon<Addon>('ed25519')
@@ -69,10 +69,10 @@ function secretOf({ expand }: Addon, privateKey: KeyObject): Buffer {
 }
 
 /** The same key for the server. Undefined without the addon. */
-export function lentKeyOf(privateKey: KeyObject): LentKey | undefined {
+export function borrowedKeyOf(privateKey: KeyObject): BorrowedKey | undefined {
   if (addon === undefined) return undefined
   const secret = secretOf(addon, privateKey)
-  const lent = addon.lend(secret)
+  const borrowed = addon.lend(secret)
   secret.fill(0)
-  return lent
+  return borrowed
 }

@@ -1,4 +1,4 @@
-import type { LentKey } from '../ed25519/ed25519.js'
+import type { BorrowedKey } from '../ed25519/ed25519.js'
 
 /**
  * The table of answers that the server repeats without JavaScript (ready.h). The twin has none: there every request is
@@ -30,7 +30,7 @@ export interface RepeatTable {
    * From now on heads whose time is over are signed anew with this key, for so many seconds, and answers to GET are given to
    * HEAD, too.
    */
-  signs(key: LentKey, reuseSeconds: number): void
+  signs(key: BorrowedKey, reuseSeconds: number): void
   /**
    * From now on answers may have a price. `ip`, `resource`: memory of the tables of buckets; `rules`: as in `rule`; `trusted`,
    * `exempt`: ranges of addresses, four words and the number of bits each; `places` in `meters`: answers that were judged, tokens

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { loadAddon } from '../addon.js'
-import type { LentKey } from '../ed25519/ed25519.js'
+import type { BorrowedKey } from '../ed25519/ed25519.js'
 import { type FilePlaces, filePlaces } from '../mapped/mapped.js'
 import type { RepeatTable } from './repeats.js'
 import { openTwinWire } from './twin.js'
@@ -55,7 +55,7 @@ interface Addon {
   ): number
   repeatClose(door: Door, region: number): boolean
   repeatShare(door: Door, group: Int32Array): void
-  repeatSigns(door: Door, key: LentKey, reuseSeconds: number): void
+  repeatSigns(door: Door, key: BorrowedKey, reuseSeconds: number): void
   repeatLimits(
     door: Door,
     ip: Int32Array,

@@ -4,7 +4,7 @@ import type { Clock, Timer } from './clock.js'
 import { ownIdleThreads } from './idle-share.js'
 
 /** A thread of policy `idle` that somebody may wait for. */
-export interface Hand {
+export interface BoostedThread {
   readonly thread: number
   /** Whether somebody waits for it now. */
   isWanted(): boolean
@@ -36,13 +36,13 @@ interface Watched {
  * share of its nice value, and then becomes idle again. Only for threads that can leave SCHED_IDLE (`mayComeBack`).
  */
 export class PriorityBoost {
-  readonly #hands: readonly (readonly [Hand, Watched])[]
+  readonly #hands: readonly (readonly [BoostedThread, Watched])[]
 
   constructor(
-    hands: readonly Hand[],
+    threads: readonly BoostedThread[],
     private readonly control: ThreadControl,
   ) {
-    this.#hands = hands.map((hand) => [hand, { before: undefined, fedLooks: 0 }])
+    this.#hands = threads.map((hand) => [hand, { before: undefined, fedLooks: 0 }])
   }
 
   /** Looks ten times a second, until the timer is cancelled. */
@@ -58,12 +58,12 @@ export class PriorityBoost {
     }
   }
 
-  #fed({ thread }: Hand, watched: Watched): void {
+  #fed({ thread }: BoostedThread, watched: Watched): void {
     watched.fedLooks -= 1
     if (watched.fedLooks === 0) this.control.put(thread, 'idle')
   }
 
-  #wanted({ thread }: Hand, watched: Watched): void {
+  #wanted({ thread }: BoostedThread, watched: Watched): void {
     const { before } = watched
     const ran = this.control.ranNs(thread)
     watched.before = ran

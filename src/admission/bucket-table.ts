@@ -1,4 +1,4 @@
-import type { LentBuckets } from '../http/repeater.js'
+import type { BorrowedBuckets } from '../http/repeater.js'
 import type { Key } from './bucket-key.js'
 import { Locks } from './locks.js'
 
@@ -87,7 +87,7 @@ export class BucketTable {
   }
 
   /** All of the table, for a server that takes regular tokens by itself (native/server/buckets.h). */
-  get lent(): LentBuckets {
+  get borrowed(): BorrowedBuckets {
     return { ...this.options, words: this.words, blocks: this.blocks }
   }
 

@@ -70,7 +70,7 @@ export class Clients {
   }
 
   /** The same rules for a server that finds clients by itself (native/server/limits.h). */
-  get lent(): Pick<RepeatLimits, 'secret' | 'ipv6PrefixBits' | 'trusted' | 'exempt'> {
+  get borrowed(): Pick<RepeatLimits, 'secret' | 'ipv6PrefixBits' | 'trusted' | 'exempt'> {
     const { ipv6PrefixBits } = this.options
     return { secret: this.secret, ipv6PrefixBits, trusted: this.#trusted, exempt: this.#exempt }
   }

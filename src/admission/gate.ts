@@ -110,15 +110,15 @@ export class Gate implements Admission {
   /** What a server needs to take tokens by itself, just as `admit` does. Undefined: the buckets are not in shared memory. */
   lend(): RepeatLimits | undefined {
     const { buckets, clients, meters } = this.parts
-    const lent = buckets.lend?.()
-    if (lent === undefined) return undefined
+    const borrowed = buckets.lend?.()
+    if (borrowed === undefined) return undefined
     const domain = 'data' satisfies Domain
     const taken = (bucket: BucketKind): number =>
       meters.placeOf(consumedName, { bucket_type: bucket, token_type: 'regular', domain }).at
     const requests = meters.placeOf('rate_limit_requests_total', { domain })
     return {
-      ...lent,
-      ...clients.lent,
+      ...borrowed,
+      ...clients.borrowed,
       meters: requests.cells,
       requests: requests.at,
       ipTokens: taken('ip'),

@@ -54,7 +54,7 @@ export class MemoryBuckets implements Buckets {
 
   lend(): ReturnType<NonNullable<Buckets['lend']>> {
     const { ip, resource } = this.parts
-    return { ip: ip.lent, resource: resource.lent }
+    return { ip: ip.borrowed, resource: resource.borrowed }
   }
 
   keyOf(named: Named): Key {

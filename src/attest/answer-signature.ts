@@ -1,4 +1,4 @@
-import { type LentKey, lentKeyOf } from '../../native/ed25519/ed25519.js'
+import { type BorrowedKey, borrowedKeyOf } from '../../native/ed25519/ed25519.js'
 import { Recent } from '../catalog/recent.js'
 import type { SigningKey } from './keys.js'
 import type { Line } from './line.js'
@@ -26,7 +26,7 @@ export interface Signer {
   /** The same, always anew: for who keeps them. */
   fresh(statement: Statement, seconds: number): string
   /** For a server that signs what it sends again by itself. Absent: there is no addon. */
-  readonly lent?: { readonly key: LentKey; readonly reuseSeconds: number } | undefined
+  readonly borrowed?: { readonly key: BorrowedKey; readonly reuseSeconds: number } | undefined
 }
 
 /** Signatures remembered at least; at most twice as many. Each takes about 1.5 KiB. */
@@ -57,7 +57,7 @@ export function createSigner(
     const { base, parameters } = signatureBase(statement, seconds, key.keyId, bindRequest)
     return linesOf(parameters, key.sign(Buffer.from(base)))
   }
-  const lent = lentKeyOf(key.privateKey)
+  const borrowed = borrowedKeyOf(key.privateKey)
   return {
     key,
     reuseSeconds,
@@ -70,7 +70,7 @@ export function createSigner(
       remembered.set(base, { lines, seconds })
       return lines
     },
-    lent: lent && { key: lent, reuseSeconds },
+    borrowed: borrowed && { key: borrowed, reuseSeconds },
   }
 }
 

@@ -217,7 +217,7 @@ function matching(torrent: Torrent | Refusal, { torrent: named, files }: Band): 
 }
 
 /**
- * Folder in which a band is fetched: on the same file system as the shelves, so that it can be renamed, and not
+ * Folder in which a band is fetched: on the same file system as the bands in place, so that it can be renamed, and not
  * emptied at start, so that it can be resumed.
  */
 export function fetchPlace(bandsPath: string, index: string, id: string): string {

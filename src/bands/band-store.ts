@@ -6,12 +6,12 @@ import { isEntryName } from '../format/entry-name.js'
 import { isMissing } from '../store/blobs.js'
 import { synced } from '../store/synced.js'
 import { isIndexName } from './index-names.js'
-import type { ShelfName, StoredBand } from './publication.js'
+import type { BandGroup, StoredBand } from './publication.js'
 
 /** Folder of a band below `root` (`DATA_PATH/bands`). Throws a RangeError on names that are no path segments. */
-export function bandFolder(root: string, shelf: ShelfName, index: string, id: string): string {
+export function bandFolder(root: string, group: BandGroup, index: string, id: string): string {
   if (!isIndexName(index) || !isEntryName(id)) throw new RangeError(`not a band's name: ${index}/${id}`)
-  return join(root, shelf, index, id)
+  return join(root, group, index, id)
 }
 
 /**
@@ -63,11 +63,11 @@ export class BandStore {
    * Renames a finished draft to its place, after its bytes are flushed to disk. False where a band of this name
    * exists already: that one stays, and the draft is removed.
    */
-  async place(draft: string, shelf: ShelfName, index: string, id: string): Promise<boolean> {
-    const folder = bandFolder(this.root, shelf, index, id)
+  async place(draft: string, group: BandGroup, index: string, id: string): Promise<boolean> {
+    const folder = bandFolder(this.root, group, index, id)
     for (const name of await readdir(draft)) await synced(join(draft, name))
     await synced(draft)
-    const above = join(this.root, shelf, index)
+    const above = join(this.root, group, index)
     const made = await mkdir(above, { recursive: true, mode: 0o700 })
     try {
       await rename(draft, folder)
@@ -78,7 +78,7 @@ export class BandStore {
       return false
     }
     await synced(above)
-    if (made !== undefined) await synced(join(this.root, shelf))
+    if (made !== undefined) await synced(join(this.root, group))
     return true
   }
 
@@ -87,22 +87,22 @@ export class BandStore {
   }
 
   /** Every band in place, by index and id. Other files are ignored. */
-  async list(shelf: ShelfName): Promise<StoredBand[]> {
+  async list(group: BandGroup): Promise<StoredBand[]> {
     const found: StoredBand[] = []
-    for (const index of await folders(join(this.root, shelf))) {
+    for (const index of await folders(join(this.root, group))) {
       if (!isIndexName(index)) continue
-      for (const id of await folders(join(this.root, shelf, index))) {
-        if (isEntryName(id)) found.push({ shelf, index, id, folder: bandFolder(this.root, shelf, index, id) })
+      for (const id of await folders(join(this.root, group, index))) {
+        if (isEntryName(id)) found.push({ group, index, id, folder: bandFolder(this.root, group, index, id) })
       }
     }
     return found
   }
 
   /** Removes a band: first it is renamed to a draft, so that it is gone at once, then its files are deleted. */
-  async remove({ shelf, index, id }: StoredBand): Promise<void> {
+  async remove({ group, index, id }: StoredBand): Promise<void> {
     const aside = await this.draft()
     try {
-      await rename(bandFolder(this.root, shelf, index, id), join(aside, 'band'))
+      await rename(bandFolder(this.root, group, index, id), join(aside, 'band'))
     } catch (error) {
       if (!isMissing(error)) throw error
     }

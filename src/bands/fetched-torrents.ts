@@ -48,11 +48,11 @@ export class FetchedTorrents {
     fetched: ReadonlyMap<string, Fetched>,
     listings: readonly Listing[],
   ): SeededTorrent[] {
-    return placed.flatMap(({ shelf, index, id, folder }) => {
+    return placed.flatMap(({ group, index, id, folder }) => {
       const known = fetched.get(bandKey(index, id))
       const infohashV1 = known?.torrent
       // A band that no publisher lists is removed soon: it is not offered any more.
-      if (shelf !== 'installed' || infohashV1 === undefined || known?.goneMs !== undefined) return []
+      if (group !== 'installed' || infohashV1 === undefined || known?.goneMs !== undefined) return []
       const lists = ({ indexes }: Listing): boolean =>
         indexes.some(({ bands }) => bands.some(({ torrent }) => torrent?.infohashV1 === infohashV1))
       const trackers = listings.filter(lists).map(({ url }) => trackerOf(url))

@@ -24,7 +24,7 @@ export class L1Builder {
 
   constructor(
     private readonly index: ChainIndex,
-    private readonly shelf: BandStore,
+    private readonly bandStore: BandStore,
     private readonly clock: Clock,
     private readonly schedule: L1Schedule,
   ) {}
@@ -43,7 +43,7 @@ export class L1Builder {
     const [lowest] = this.index.blocks(0, pendingHeight - 1, false, 1)
     const top = (this.index.topHeight() ?? -1) - this.schedule.forkDepth - 1
     if (lowest === undefined) return undefined
-    const there = await this.#shelved()
+    const there = await this.#stored()
     let count = 0
     let refusal: Refusal | undefined
     for (const [from, to] of l1Ranges(lowest.height, top)) {
@@ -64,14 +64,14 @@ export class L1Builder {
     return refusal
   }
 
-  #isDue(from: number, to: number, inside: readonly L1Shelved[]): boolean {
+  #isDue(from: number, to: number, inside: readonly StoredL1Band[]): boolean {
     const { everyMs } = this.schedule
     if (inside.some(({ band: { heightRange } }) => heightRange[0] === from && heightRange[1] === to))
       return false
     const refusedMs = this.#refusedMs.get(from)
     if (refusedMs !== undefined && this.clock.monotonic() - refusedMs < everyMs) return false
     const isCutShort = (to + 1) % gridBlocks.part !== 0
-    const isYoung = ({ band }: L1Shelved): boolean =>
+    const isYoung = ({ band }: StoredL1Band): boolean =>
       isWithin(this.clock.now(), Date.parse(band.createdAt), everyMs)
     return !isCutShort || !inside.some(isYoung)
   }
@@ -79,32 +79,32 @@ export class L1Builder {
   async #build(
     from: number,
     to: number,
-    inside: readonly L1Shelved[],
+    inside: readonly StoredL1Band[],
     signal: AbortSignal | undefined,
   ): ReturnType<typeof buildL1> {
-    const draft = await this.shelf.draft()
+    const draft = await this.bandStore.draft()
     const { publisher, signatures } = this.schedule
     const order = { from, to, publisher, signatures, supersedes: inside.map(({ id }) => id) }
     try {
       const made = await buildL1(this.index, draft, order, this.clock, signal)
-      if (!isRefusal(made)) await this.shelf.place(draft, 'own', l1Kind.index, made.id)
+      if (!isRefusal(made)) await this.bandStore.place(draft, 'own', l1Kind.index, made.id)
       return made
     } finally {
-      await this.shelf.discard(draft)
+      await this.bandStore.discard(draft)
     }
   }
 
-  async #shelved(): Promise<L1Shelved[]> {
+  async #stored(): Promise<StoredL1Band[]> {
     const found = []
-    for (const shelved of await this.shelf.list('own')) {
-      if (shelved.index !== l1Kind.index) continue
-      const band = await readL1Band(shelved.folder)
-      if (!isRefusal(band)) found.push({ ...shelved, band })
+    for (const stored of await this.bandStore.list('own')) {
+      if (stored.index !== l1Kind.index) continue
+      const band = await readL1Band(stored.folder)
+      if (!isRefusal(band)) found.push({ ...stored, band })
     }
     return found
   }
 }
 
-interface L1Shelved extends StoredBand {
+interface StoredL1Band extends StoredBand {
   readonly band: L1Band
 }

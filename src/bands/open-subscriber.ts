@@ -17,7 +17,7 @@ export function openSubscriber(
     readonly dispatcher: Dispatcher
     readonly dht?: Dht | undefined
     readonly peerId: Buffer
-    readonly shelf: BandStore
+    readonly bandStore: BandStore
     readonly log: Log
     readonly wants?: SubscriberParts['wants']
   },
@@ -36,7 +36,7 @@ export function openSubscriber(
     dht: parts.dht,
     clock: systemClock,
     peerId: parts.peerId,
-    shelf: parts.shelf,
+    bandStore: parts.bandStore,
     log: parts.log,
     wants: parts.wants,
     keys: registry === undefined ? pinned : new RegisteredKeys(registry, pinned, http, systemClock),

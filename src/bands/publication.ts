@@ -15,7 +15,7 @@ import type { Refusal } from '../format/refusal.js'
  *
  * Only the thread of `workers/bands.ts` and the command line write here (band-store.ts); edge threads read.
  */
-export type ShelfName = 'own' | 'installed'
+export type BandGroup = 'own' | 'installed'
 
 /** Kinds of bands and the usual names of their indexes. */
 export const rootTxKind = { kind: 'cdb64-root-tx', index: 'root-tx-index' } as const
@@ -125,7 +125,7 @@ export type Measure = (folder: string, names: readonly string[]) => Promise<Meas
 
 /** A band in place. */
 export interface StoredBand {
-  readonly shelf: ShelfName
+  readonly group: BandGroup
   readonly index: string
   readonly id: string
   readonly folder: string

@@ -55,7 +55,7 @@ export class Publisher {
   readonly #replacedAt = new Map<string, number>()
 
   constructor(
-    private readonly shelf: BandStore,
+    private readonly bandStore: BandStore,
     private readonly kinds: readonly BandKind[],
     measure: Measure,
     private readonly key: SigningKey,
@@ -63,7 +63,7 @@ export class Publisher {
     private readonly log: Log,
     private readonly options: PublishOptions,
   ) {
-    this.#measurements = new Measurements(join(shelf.root, 'measured'), measure, options.torrentsPath)
+    this.#measurements = new Measurements(join(bandStore.root, 'measured'), measure, options.torrentsPath)
   }
 
   /** What is offered since the last `publish`. */
@@ -72,7 +72,7 @@ export class Publisher {
   }
 
   /**
-   * Looks at the shelf and replaces the document where bands came or went, or half of its time is over. Resolves with the
+   * Looks at the stored bands and replaces the document where bands came or went, or half of its time is over. Resolves with the
    * sequence of the document; 0 where there is none, as long as there was never a band. Rejects where the disk refuses.
    */
   async publish(): Promise<number> {
@@ -121,7 +121,7 @@ export class Publisher {
       domain,
     )
     await replaceFile(
-      join(this.shelf.root, offerName),
+      join(this.bandStore.root, offerName),
       JSON.stringify({ document: document.toString(), files }),
     )
     this.#offered = offered
@@ -131,7 +131,7 @@ export class Publisher {
 
   async #current(): Promise<Offer | undefined> {
     try {
-      const stored = readStoredOffer(await readFile(join(this.shelf.root, offerName), 'utf8'))
+      const stored = readStoredOffer(await readFile(join(this.bandStore.root, offerName), 'utf8'))
       return stored === undefined ? undefined : indexOffer(stored)
     } catch (error) {
       if (isMissing(error)) return undefined
@@ -154,29 +154,29 @@ export class Publisher {
   /** Every band of our own that is what its kind says, measured. */
   async #scan(): Promise<Found[]> {
     const found: Found[] = []
-    for (const shelved of await this.shelf.list('own')) {
-      const kind = this.kinds.find(({ index }) => index === shelved.index)
+    for (const stored of await this.bandStore.list('own')) {
+      const kind = this.kinds.find(({ index }) => index === stored.index)
       if (kind === undefined) continue
-      const account = await kind.describe(shelved.folder)
+      const account = await kind.describe(stored.folder)
       if (isRefusal(account)) {
         this.log.warn(
-          { band: shelved.id, reason: account.message },
+          { band: stored.id, reason: account.message },
           'a folder holds no valid band: it is not published',
         )
         continue
       }
-      const { files, stamps, torrent } = await this.#measurements.of(shelved, account.files)
+      const { files, stamps, torrent } = await this.#measurements.of(stored, account.files)
       const { heightRange, records, metadata, supersedes } = account
       const band: Band = {
-        id: shelved.id,
+        id: stored.id,
         files,
-        http: { baseUrl: `${this.options.pathPrefix}/indexes/${shelved.index}/${shelved.id}/` },
+        http: { baseUrl: `${this.options.pathPrefix}/indexes/${stored.index}/${stored.id}/` },
         ...(heightRange === undefined ? {} : { heightRange }),
         ...(records === undefined ? {} : { records }),
         ...(torrent === undefined ? {} : { torrent: this.#named(torrent) }),
         ...(metadata === undefined ? {} : { metadata }),
       }
-      found.push({ ...shelved, kind: kind.kind, band, supersedes, stamps })
+      found.push({ ...stored, kind: kind.kind, band, supersedes, stamps })
     }
     return found
   }
@@ -199,11 +199,11 @@ export class Publisher {
    */
   async #expose({ folder, band }: Found, stamps: StoredOffer['files']): Promise<void> {
     for (const { name, sha256 } of band.files) {
-      const path = bandBlobPath(this.shelf.root, sha256)
+      const path = bandBlobPath(this.bandStore.root, sha256)
       const [from, to] = await Promise.all([inodeOf(join(folder, name)), inodeOf(path)])
       // Two bands may hold the same bytes: the one whose stamp is published stands for both.
       if (from === to || String(from) !== stamps[sha256]?.inode) continue
-      const draft = join(this.shelf.root, 'tmp', randomBytes(12).toString('hex'))
+      const draft = join(this.bandStore.root, 'tmp', randomBytes(12).toString('hex'))
       await link(join(folder, name), draft)
       await rename(draft, path)
     }
@@ -214,7 +214,7 @@ export class Publisher {
    * directed to them any more.
    */
   async #sweep(offer: Offer | undefined): Promise<void> {
-    const folder = join(this.shelf.root, 'blobs')
+    const folder = join(this.bandStore.root, 'blobs')
     await mkdir(folder, { recursive: true, mode: 0o700 })
     for (const name of await readdir(folder)) {
       if (offer?.byDigest.has(name) !== true) await rm(join(folder, name), { force: true })
@@ -229,7 +229,7 @@ export class Publisher {
       const since = this.#replacedAt.get(name) ?? now
       this.#replacedAt.set(name, since)
       if (now - since < this.options.graceMs) continue
-      await this.shelf.remove(band)
+      await this.bandStore.remove(band)
       await this.#measurements.forget(band)
       this.#replacedAt.delete(name)
       this.log.info({ band: band.id }, 'a band that another replaced was removed')

@@ -44,7 +44,7 @@ export class RootBuilder {
   readonly #tried = new Map<string, number>()
 
   constructor(
-    private readonly shelf: BandStore,
+    private readonly bandStore: BandStore,
     private readonly index: ChainIndex,
     private readonly clock: Clock,
     private readonly log: Log,
@@ -59,17 +59,17 @@ export class RootBuilder {
     const [first] = this.index.blocks(0, Number.MAX_SAFE_INTEGER, false, 1)
     const tip = this.index.topHeight()
     if (first === undefined || tip === undefined) return []
-    const shelved = (await this.shelf.list('own')).filter(({ index }) => index === rootTxKind.index)
-    const present = shelved.flatMap(({ id }) => parseRootBandId(id) ?? [])
+    const stored = (await this.bandStore.list('own')).filter(({ index }) => index === rootTxKind.index)
+    const present = stored.flatMap(({ id }) => parseRootBandId(id) ?? [])
     const { recentEveryMs, deltaEveryMs, historyBlocks, forkDepth } = this.options
     const due = {
-      recent: force || (await this.#isDue('r', present, shelved, recentEveryMs)),
-      delta: force || (await this.#isDue('d', present, shelved, deltaEveryMs)),
+      recent: force || (await this.#isDue('r', present, stored, recentEveryMs)),
+      delta: force || (await this.#isDue('d', present, stored, deltaEveryMs)),
     }
     const heights = { start: first.height, stable: tip - forkDepth, tip }
     const built: string[] = []
     for (const band of planRootBands(present, heights, due, historyBlocks)) {
-      const id = await this.#build(band, tip, shelved)
+      const id = await this.#build(band, tip, stored)
       if (id !== undefined) built.push(id)
     }
     return built
@@ -78,14 +78,14 @@ export class RootBuilder {
   async #isDue(
     role: 'r' | 'd',
     present: readonly RootBandName[],
-    shelved: readonly StoredBand[],
+    stored: readonly StoredBand[],
     everyMs: number,
   ): Promise<boolean> {
     const now = this.clock.now()
     const triedMs = this.#tried.get(role)
     if (triedMs !== undefined && this.clock.monotonic() - triedMs < everyMs) return false
     for (const { id } of present.filter((band) => band.role === role)) {
-      const folder = shelved.find((band) => band.id === id)?.folder
+      const folder = stored.find((band) => band.id === id)?.folder
       if (folder !== undefined && isWithin(now, await createdAt(folder), everyMs)) return false
     }
     return true
@@ -95,11 +95,11 @@ export class RootBuilder {
   async #build(
     { role, range, supersedes }: PlannedBand,
     tip: number,
-    shelved: readonly StoredBand[],
+    stored: readonly StoredBand[],
   ): Promise<string | undefined> {
     const started = this.clock.monotonic()
     this.#tried.set(role, started)
-    const draft = await this.shelf.draft()
+    const draft = await this.bandStore.draft()
     const writer = new RootIndexWriter(draft)
     try {
       await this.#feed(writer, range[0], range[1] ?? tip)
@@ -108,21 +108,21 @@ export class RootBuilder {
       const { records, contentDigest } = await writer.finish(createdAt, metadata)
       const idWith = (said: Readonly<Record<string, unknown>>): string =>
         rootBandId(role, range, this.#tag, bandIdDigest(contentDigest, said))
-      const before = shelved.filter((band) => supersedes.includes(band.id))
+      const before = stored.filter((band) => supersedes.includes(band.id))
       for (const { id, folder } of before) {
         // The id depends on what the band supersedes too: the same records under a new id would be fetched again for nothing.
         if (idWith((await manifestOf(folder))?.metadata ?? {}) !== id) continue
-        await this.shelf.discard(draft)
+        await this.bandStore.discard(draft)
         return undefined
       }
       const id = idWith(metadata)
-      if (!(await this.shelf.place(draft, 'own', rootTxKind.index, id))) return undefined
+      if (!(await this.bandStore.place(draft, 'own', rootTxKind.index, id))) return undefined
       const ms = Math.round(this.clock.monotonic() - started)
       this.log.info({ band: id, records, ms }, 'a band was built')
       return id
     } catch (error) {
       writer.close()
-      await this.shelf.discard(draft)
+      await this.bandStore.discard(draft)
       throw error
     } finally {
       this.#paths = new Map()

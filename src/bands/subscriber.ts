@@ -29,7 +29,7 @@ export interface SubscriberOptions {
 
 export interface SubscriberParts extends BandFetchParts {
   readonly keys: PublisherKeys
-  readonly shelf: BandStore
+  readonly bandStore: BandStore
   /** What is fetched: bands of other kinds are skipped. */
   readonly kinds: readonly BandKind[]
   /** Bands that are not wanted count as not listed; undefined: all are. */
@@ -63,18 +63,18 @@ export class Subscriber {
     private readonly parts: SubscriberParts,
     private readonly state: SubscriptionState,
   ) {
-    this.#torrents = new FetchedTorrents(parts.shelf.root)
-    this.#begun = new BegunBands(parts.shelf.root, parts.log)
+    this.#torrents = new FetchedTorrents(parts.bandStore.root)
+    this.#begun = new BegunBands(parts.bandStore.root, parts.log)
     const { subscriptions, domains } = options
     this.#listings = new Listings(subscriptions, { ...parts, state, domains }, this.#end.signal)
   }
 
   /** Reads what is known from before. Rejects where that is unreadable. */
   static async open(options: SubscriberOptions, parts: SubscriberParts): Promise<Subscriber> {
-    const state = await SubscriptionState.open(parts.shelf.root)
+    const state = await SubscriptionState.open(parts.bandStore.root)
     const subscriber = new Subscriber(options, parts, state)
     await subscriber.#listings.recall()
-    subscriber.#offer(await parts.shelf.list('installed'))
+    subscriber.#offer(await parts.bandStore.list('installed'))
     return subscriber
   }
 
@@ -118,7 +118,7 @@ export class Subscriber {
     const begun = [...this.#jobs].flatMap(([key, fetch]) => {
       const { begun, wanted, torrentPath } = fetch
       if (begun === undefined) return []
-      const placed = bandFolder(this.parts.shelf.root, 'installed', wanted.index, wanted.band.id)
+      const placed = bandFolder(this.parts.bandStore.root, 'installed', wanted.index, wanted.band.id)
       // It stays offered, by the same torrent, when it is in place.
       const path = (name: string): string => join(this.#jobs.get(key) === fetch ? fetch.folder : placed, name)
       return [{ ...begun, torrentPath, path, trackers: [trackerOf(wanted.url)] }]
@@ -143,8 +143,8 @@ export class Subscriber {
 
   async #plan(): Promise<void> {
     if (this.#end.signal.aborted) return
-    const { shelf, clock, kinds, log } = this.parts
-    const placed = [...(await shelf.list('own')), ...(await shelf.list('installed'))]
+    const { bandStore, clock, kinds, log } = this.parts
+    const placed = [...(await bandStore.list('own')), ...(await bandStore.list('installed'))]
     const plan = planBands(this.#listings.current, kinds, placed, this.state.fetched, (key, url) =>
       this.#rests(key, url),
     )
@@ -154,7 +154,7 @@ export class Subscriber {
       if (fetched === undefined) continue
       if (fetched.goneMs === undefined) this.state.fetched.set(gone.key, { ...fetched, goneMs: clock.now() })
       else if (!isWithin(clock.now(), fetched.goneMs, this.options.graceMs)) {
-        await shelf.remove(gone.shelved)
+        await bandStore.remove(gone.stored)
         this.state.fetched.delete(gone.key)
         log.info({ band: gone.key }, 'a band was removed: no publisher lists it any more')
       }
@@ -217,8 +217,8 @@ export class Subscriber {
   }
 
   #fetch(wanted: WantedBand, key: string, begunBytes: number): void {
-    const { shelf, log } = this.parts
-    const place = fetchPlace(shelf.root, wanted.index, wanted.band.id)
+    const { bandStore, log } = this.parts
+    const place = fetchPlace(bandStore.root, wanted.index, wanted.band.id)
     const fetch = new BandFetch(wanted, place, this.parts)
     log.info({ band: key, publisher: wanted.url, bytes: bandBytes(wanted.band) }, 'fetching a band')
     this.#jobs.set(key, fetch)
@@ -242,7 +242,7 @@ export class Subscriber {
   /** Fetches, checks, puts in place. */
   async #bring(fetch: BandFetch, key: string, place: string, begunBytes: number): Promise<void> {
     const { wanted } = fetch
-    const { shelf, log, kinds } = this.parts
+    const { bandStore, log, kinds } = this.parts
     try {
       const refusal = (await fetch.run()) ?? (await this.#check(kinds, fetch))
       if (this.#end.signal.aborted) return
@@ -260,8 +260,8 @@ export class Subscriber {
         const isKept = torrent !== undefined && (await this.#torrents.keep(fetch.torrentPath, torrent))
         this.state.fetched.set(key, isKept ? { ...fetched, torrent } : fetched)
         await this.state.save()
-        await shelf.place(fetch.folder, 'installed', index, band.id)
-        this.#offer(await shelf.list('installed'))
+        await bandStore.place(fetch.folder, 'installed', index, band.id)
+        this.#offer(await bandStore.list('installed'))
         await rm(place, { recursive: true, force: true })
       })
       log.info({ band: key }, 'a band was installed')

@@ -18,7 +18,7 @@ export interface BandPlan {
   /** Fetched before, in place, and listed. */
   readonly kept: readonly { readonly key: string; readonly digest: string; readonly sizeBytes: number }[]
   /** Fetched before, in place, and not listed any more while all that is listed is here. */
-  readonly gone: readonly { readonly key: string; readonly shelved: StoredBand }[]
+  readonly gone: readonly { readonly key: string; readonly stored: StoredBand }[]
   /** Every band that is listed. */
   readonly listed: ReadonlySet<string>
 }
@@ -39,7 +39,7 @@ export function planBands(
   fetched: ReadonlyMap<string, Fetched>,
   rests: (key: string, url: string) => boolean = () => false,
 ): BandPlan {
-  const here = new Map(placed.map((shelved) => [bandKey(shelved.index, shelved.id), shelved]))
+  const here = new Map(placed.map((stored) => [bandKey(stored.index, stored.id), stored]))
   const listed = new Set<string>()
   const missing = new Map<string, WantedBand>()
   const kept = new Map<string, { key: string; digest: string; sizeBytes: number }>()
@@ -58,15 +58,15 @@ export function planBands(
         const before = missing.get(key)
         const isBetter = before === undefined || (rests(key, before.url) && !rests(key, url))
         if (!isHere && !isOld && isBetter) missing.set(key, { url, index: name, kind, band })
-        if (isHere && here.get(key)?.shelf === 'installed' && !kept.has(key)) {
+        if (isHere && here.get(key)?.group === 'installed' && !kept.has(key)) {
           kept.set(key, { key, digest: bandTorrentName(band.files), sizeBytes: bandBytes(band) })
         }
       }
     }
   }
-  const gone = [...here].flatMap(([key, shelved]) => {
-    const isOurs = shelved.shelf === 'installed' && fetched.has(key)
-    return isOurs && !listed.has(key) && whole.get(shelved.index) === true ? [{ key, shelved }] : []
+  const gone = [...here].flatMap(([key, stored]) => {
+    const isOurs = stored.group === 'installed' && fetched.has(key)
+    return isOurs && !listed.has(key) && whole.get(stored.index) === true ? [{ key, stored }] : []
   })
   return { missing: [...missing.values()], kept: [...kept.values()], gone, listed }
 }

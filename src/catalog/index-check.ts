@@ -1,12 +1,20 @@
 import { createHash } from 'node:crypto'
 import { decodeBlock } from './block-record.js'
+import {
+  Dictionary,
+  numberBytes,
+  numberOf,
+  tagStart,
+  tagWord,
+  type WordKind,
+  wordKind,
+} from './dictionary.js'
 import { findRow } from './ids.js'
 import { type IndexTables, refreshRuns, weaveKey } from './index-tables.js'
 import { blockRows, prefixOf } from './postings.js'
 import { decodeRow, type Row } from './row.js'
 import { compareRowKeys, heightStart, rowKey, rowKeyBytes } from './row-key.js'
 import { pendingKey, rowPrefixes } from './row-writer.js'
-import { numberBytes, numberOf, tagStart, tagWord, type WordKind, Words, wordKind } from './words.js'
 
 /** What a check found. No problems: every entry of every table has its counterpart in the others. */
 export interface CheckReport {
@@ -164,7 +172,7 @@ class Check {
 
   #words(): number {
     let [words, tags] = [0, 0]
-    const known = new Words(this.tables)
+    const known = new Dictionary(this.tables)
     for (const { key, value } of this.tables.numbers.span({})) {
       words += 1
       const kind = value[0] as WordKind

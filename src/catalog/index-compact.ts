@@ -1,12 +1,12 @@
 import type { Table } from '../store/lmdb.js'
 import { RunWriter } from '../store/run-writer.js'
+import { numberBytes, numberOf, type WordKind, wordKey, wordKind } from './dictionary.js'
 import { placeOf } from './ids.js'
 import { type IndexTables, idRuns, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
 import { blockKey, blockRows, prefixOf } from './postings.js'
 import { decodeRow } from './row.js'
 import { rowKeyBytes } from './row-key.js'
 import { spillLimits } from './spill.js'
-import { numberBytes, numberOf, type WordKind, wordKey, wordKind } from './words.js'
 
 /** What compacting did. */
 export interface CompactReport {

@@ -1,5 +1,6 @@
 import { type Environment, isDamage } from '../store/lmdb.js'
 import { type BlockRecord, decodeBlock, heightKey } from './block-record.js'
+import { Dictionary, numberBytes, wordKind } from './dictionary.js'
 import type { Effort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRow } from './ids.js'
@@ -9,7 +10,6 @@ import { decodeRow, type Row } from './row.js'
 import { compareRowKeys, heightEnd, heightOf, heightStart, pendingHeight, rowKey } from './row-key.js'
 import { BlockScan, beside } from './scan.js'
 import { boundsOf, type Selection, Selector } from './selection.js'
-import { numberBytes, Words, wordKind } from './words.js'
 
 /** Bundles in bundles that are followed; nothing real comes near. */
 const nestingMax = 64
@@ -38,7 +38,7 @@ export interface PageRequest {
 
 /** The index as any thread reads it: synchronous, straight from the memory map. Never fetches. */
 export class ChainIndex {
-  readonly words: Words
+  readonly dictionary: Dictionary
   readonly #tables: IndexTables
   readonly #selector: Selector
   #seen = Number.NaN
@@ -49,8 +49,8 @@ export class ChainIndex {
     private readonly generations: Generations,
   ) {
     this.#tables = openIndexTables(environment)
-    this.words = new Words(this.#tables)
-    this.#selector = new Selector(this.#tables, this.words)
+    this.dictionary = new Dictionary(this.#tables)
+    this.#selector = new Selector(this.#tables, this.dictionary)
   }
 
   /** Sees the latest commit from here on: once per question, so that one answer comes from one state. */
@@ -191,7 +191,7 @@ export class ChainIndex {
   pathOf(row: Row): Row[] | undefined {
     const path: Row[] = []
     for (let at: Row = row; at.place !== undefined; ) {
-      const parent = this.row(this.words.bytes(at.place.parent))
+      const parent = this.row(this.dictionary.bytes(at.place.parent))
       if (parent === undefined || path.length === nestingMax) return undefined
       path.unshift(parent)
       at = parent
@@ -210,7 +210,7 @@ export class ChainIndex {
 
   /** The public key of an address (32 bytes), if it is known. */
   keyOf(address: Uint8Array): Uint8Array | undefined {
-    const number = this.words.number(wordKind.address, address)
+    const number = this.dictionary.number(wordKind.address, address)
     return number === undefined ? undefined : this.ownerKey(number)
   }
 

@@ -22,7 +22,7 @@ export interface IndexTables {
    * order.
    */
   readonly postings: Table
-  /** Kind and bytes of a word -> its number. Of the last words only: the others are in the runs (words.ts). */
+  /** Kind and bytes of a word -> its number. Of the last words only: the others are in the runs (dictionary.ts). */
   readonly words: Table
   /** Number of a word (5 bytes) -> its kind and bytes. */
   readonly numbers: Table

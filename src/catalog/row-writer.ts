@@ -1,5 +1,7 @@
 import { present } from '../store/lmdb.js'
 import type { RunWriter } from '../store/run-writer.js'
+import { numberBytes, wordKind } from './dictionary.js'
+import { DictionaryWriter } from './dictionary-writer.js'
 import { IdWriter } from './ids.js'
 import { type IndexTables, weaveKey } from './index-tables.js'
 import { wordRole } from './pack.js'
@@ -11,8 +13,6 @@ import { decodeRow, encodeRow, type Row, type RowBody } from './row.js'
 import { compareRowKeys, heightOf, isItemKey, rowKeyBytes } from './row-key.js'
 import type { SpillLimits } from './spill.js'
 import { VarWriter } from './varbytes.js'
-import { WordGiver } from './word-giver.js'
-import { numberBytes, wordKind } from './words.js'
 
 /** A row and where it stands. */
 export interface KeyedRow {
@@ -67,7 +67,7 @@ export function pendingKey(seenSeconds: number, key: Uint8Array): Buffer {
 /** Puts single rows into all tables, and takes them out again: only the keeper, inside its transaction. */
 export class RowWriter {
   readonly #ids: IdWriter
-  readonly #words: WordGiver
+  readonly #dictionary: DictionaryWriter
   readonly #postings: PostingWriter
   readonly #record = new VarWriter()
   readonly #owners = new Recent<number, true>(ownersMax)
@@ -81,7 +81,7 @@ export class RowWriter {
     limits: SpillLimits,
   ) {
     this.#ids = new IdWriter(tables, limits)
-    this.#words = new WordGiver(tables, limits)
+    this.#dictionary = new DictionaryWriter(tables, limits)
     this.#postings = new PostingWriter(tables.postings)
   }
 
@@ -129,25 +129,25 @@ export class RowWriter {
 
   /** Keeps the public key of an address (one character per byte), whether or not a row of it is there yet. */
   keepOwner(address: string, key: Uint8Array): void {
-    this.#keepOwner(this.#words.give(wordKind.address, address), key)
+    this.#keepOwner(this.#dictionary.give(wordKind.address, address), key)
   }
 
   /** Between messages: a transaction may hold more than should lie in memory, or be sorted at once. */
   relieve(): void {
-    if (Math.max(this.#ids.runs.pending, this.#words.pending) >= pendingMax) this.settle()
+    if (Math.max(this.#ids.runs.pending, this.#dictionary.pending) >= pendingMax) this.settle()
   }
 
   /** Writes what was collected: before every commit. */
   settle(): void {
     this.#postings.flush()
-    this.#words.settle()
+    this.#dictionary.settle()
     this.#ids.settle()
     this.#isLastKnown = false
   }
 
   /** The files of the index that are merged now and then. */
   get runs(): readonly RunWriter[] {
-    return [this.#ids.runs, ...this.#words.runs]
+    return [this.#ids.runs, ...this.#dictionary.runs]
   }
 
   /** Two transactions cannot end at the same place: the first that said so is believed. */
@@ -239,9 +239,11 @@ export class RowWriter {
     if (word.number !== 0) return word.number
     const { role } = word
     word.number =
-      role === wordRole.tag ? this.#words.tag(word.text) : this.#words.give(roleWords[role], word.text)
+      role === wordRole.tag
+        ? this.#dictionary.tag(word.text)
+        : this.#dictionary.give(roleWords[role], word.text)
     // Under a new word nothing was ever posted.
-    if (this.#words.isNew) {
+    if (this.#dictionary.isNew) {
       word.list = this.#postings.list(postingPrefix(roleKinds[role], word.number), true)
     }
     if (word.key.length > 0) this.#keepOwner(word.number, word.key)

@@ -4,7 +4,7 @@ import { VarReader, type VarWriter } from './varbytes.js'
 
 /**
  * What the index keeps of a transaction or data item. Owner, recipient, tags and bundle are numbers of words
- * (words.ts).
+ * (dictionary.ts).
  *
  * Record: `version u8, flags u8, first seen u32, id from byte 9 on (23 bytes), size, owner, recipient,
  * anchor, tags`, then what the flags announce, in the order below. Integers are LEB128, but for `first seen`,

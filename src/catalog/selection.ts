@@ -1,3 +1,4 @@
+import { type Dictionary, type WordKind, wordKind } from './dictionary.js'
 import type { Effort } from './effort.js'
 import { findRow } from './ids.js'
 import type { IndexTables } from './index-tables.js'
@@ -21,7 +22,6 @@ import {
 } from './row-key.js'
 import { BlockScan, type Blocks, listed, type Scan, UnionScan } from './scan.js'
 import { type Looks, TagStarts } from './tag-starts.js'
-import { type WordKind, type Words, wordKind } from './words.js'
 
 /** Which rows are wanted: all conditions hold at once, any of the values of one condition will do. */
 export interface Selection {
@@ -95,7 +95,7 @@ interface Gathered {
 export class Selector {
   constructor(
     private readonly tables: IndexTables,
-    private readonly words: Words,
+    private readonly dictionary: Dictionary,
   ) {}
 
   /** The scan of all rows of `wanted`, not yet at its first row. */
@@ -173,13 +173,13 @@ export class Selector {
 
   #numbers(kind: WordKind, words: readonly Uint8Array[], effort: Effort): (number | undefined)[] {
     effort.charge(words.length * lookUpSteps)
-    return words.map((word) => this.words.number(kind, word))
+    return words.map((word) => this.dictionary.number(kind, word))
   }
 
   /** The condition that a row has one of these tags. */
   #tagged(tag: TagSelection, scanning: Scanning): Condition {
     scanning.effort.charge(tag.values.length * lookUpSteps)
-    const found = tag.values.map((value) => this.words.tag(tag.name, value))
+    const found = tag.values.map((value) => this.dictionary.tag(tag.name, value))
     return this.#tagList(found, scanning)
   }
 
@@ -191,7 +191,7 @@ export class Selector {
   #starting({ name, values }: TagSelection, scanning: Scanning, gathered: Gathered): void {
     const { effort, read } = scanning
     const { looks } = gathered
-    const starts = new TagStarts(this.tables, this.words, name, values)
+    const starts = new TagStarts(this.tables, this.dictionary, name, values)
     const before = looks.left
     const found = effort.spent ? undefined : starts.numbers(looks)
     effort.charge(lookUpSteps + (before - looks.left) / keysPerStep)

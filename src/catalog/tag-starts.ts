@@ -1,5 +1,5 @@
+import { type Dictionary, inKey, inRecord, numberOf, tagStart, tagWord, wordKind } from './dictionary.js'
 import type { IndexTables } from './index-tables.js'
-import { inKey, inRecord, numberOf, tagStart, tagWord, type Words, wordKind } from './words.js'
 
 /** How many tags may still be looked at. */
 export interface Looks {
@@ -15,17 +15,17 @@ export class TagStarts {
 
   constructor(
     private readonly tables: IndexTables,
-    private readonly words: Words,
+    private readonly dictionary: Dictionary,
     name: Uint8Array,
     starts: readonly Uint8Array[],
   ) {
-    this.#name = words.number(wordKind.name, name)
+    this.#name = dictionary.number(wordKind.name, name)
     this.#starts = withoutLonger(starts)
   }
 
   /** Whether a tag (its number) is one of them. */
   has(tag: number): boolean {
-    const bytes = this.words.bytes(tag)
+    const bytes = this.dictionary.bytes(tag)
     if (numberOf(bytes.subarray(0, 5)) !== this.#name) return false
     const value = bytes.subarray(5)
     // Of all that come before the value, only the last can be its start: between a text and what begins with it lies only

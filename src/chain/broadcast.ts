@@ -91,8 +91,8 @@ export class Broadcast {
         if (isClear()) tell()
       }
     }
-    const hands = Array.from({ length: this.options.concurrency }, hand)
-    await Promise.race([clear, Promise.all(hands)])
+    const threads = Array.from({ length: this.options.concurrency }, hand)
+    await Promise.race([clear, Promise.all(threads)])
     const successCount = successes()
     const enough = successCount >= this.#successesMin
     return { successCount, failureCount: results.length - successCount, enough, results: [...results] }

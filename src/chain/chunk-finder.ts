@@ -29,8 +29,8 @@ export interface ChunkFinderOptions {
   /** Searches for a block at once; the others wait. */
   readonly searchesMax: number
   /** Bytes of proven chunks kept in memory; posted chunks have a bound of their own. */
-  readonly shelfBytes: number
-  readonly postedShelfBytes: number
+  readonly fetchedCacheBytes: number
+  readonly postedCacheBytes: number
 }
 
 export type FinderChain = Pick<
@@ -75,8 +75,8 @@ export class ChunkFinder {
     this.#reported = new ReportedPlaces(chain)
     this.#paths = new TxPaths(index, clock)
     this.#names = new SpanNames({ chain, clock, reported: this.#reported, spans: this.#spans }, options)
-    this.#fetched = new ChunkCache(options.shelfBytes)
-    this.#posted = new ChunkCache(options.postedShelfBytes)
+    this.#fetched = new ChunkCache(options.fetchedCacheBytes)
+    this.#posted = new ChunkCache(options.postedCacheBytes)
     this.#searches = new FairSlots({ max: options.searchesMax, waitingMax: options.flightsMax })
     this.#slots = FairSlots.shared(options.flightsMax)
   }
@@ -129,7 +129,7 @@ export class ChunkFinder {
   #here(offset: number): FoundChunk | undefined {
     const known = this.#known(offset)
     const span = known === undefined ? undefined : this.#paths.known(known)
-    return span === undefined ? undefined : this.#onShelf(span, offset)
+    return span === undefined ? undefined : this.#inMemory(span, offset)
   }
 
   /** A chunk with the proof for its block, if that can be had in time. */
@@ -161,7 +161,7 @@ export class ChunkFinder {
     }
   }
 
-  #onShelf(span: WeaveSpan, offset: number): FoundChunk | undefined {
+  #inMemory(span: WeaveSpan, offset: number): FoundChunk | undefined {
     const { dataRoot, sizeBytes, start } = span
     const wanted = [dataRoot, sizeBytes, offset - start, rulesetAt(offset)] as const
     const proven = this.#fetched.find(...wanted) ?? this.#posted.find(...wanted)
@@ -171,14 +171,14 @@ export class ChunkFinder {
   async #bring(offset: number, client: string, signal: AbortSignal): Promise<Brought | Refusal> {
     const known = this.#known(offset) ?? (await this.#computed(offset, signal))
     if (known !== undefined) {
-      const found = this.#onShelf(known, offset) ?? (await this.#bySpan(known, offset, signal))
+      const found = this.#inMemory(known, offset) ?? (await this.#bySpan(known, offset, signal))
       if (!isRefusal(found) || found.refused !== 'forged') return found
       // A fork may have moved it, so the chain is asked again.
       this.#spans.forget(known)
     }
     const heard = known === undefined ? await this.#reported.span(offset, signal) : undefined
     if (heard !== undefined) {
-      const found = this.#onShelf(heard, offset) ?? (await this.#bySpan(heard, offset, signal))
+      const found = this.#inMemory(heard, offset) ?? (await this.#bySpan(heard, offset, signal))
       if (!isRefusal(found)) this.#spans.remember(heard)
       if (!isRefusal(found) || found.refused !== 'forged') return found
       this.#reported.forget(heard)

@@ -95,9 +95,9 @@ export async function listBands(words: readonly string[]): Promise<number> {
   if (asksForHelp(words)) return 0
   const config = configured()
   if (typeof config === 'number') return config
-  const shelf = new BandStore(join(resolve(config.server.dataPath), 'bands'))
+  const bandStore = new BandStore(join(resolve(config.server.dataPath), 'bands'))
   for (const name of ['own', 'installed'] as const) {
-    for (const { index, id, folder } of await shelf.list(name)) {
+    for (const { index, id, folder } of await bandStore.list(name)) {
       const kind = [rootTxBands, l1Bands].find((one) => one.index === index)
       const account = await kind?.describe(folder)
       const about =

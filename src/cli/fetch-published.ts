@@ -17,11 +17,17 @@ export async function fetchPublished(
   wants?: (band: Band) => boolean,
 ): Promise<boolean> {
   const dispatcher = new Agent({ connections: swarmDefaults.connectionsMax })
-  const shelf = new BandStore(bandsPath)
+  const bandStore = new BandStore(bandsPath)
   try {
-    await shelf.prepare()
+    await bandStore.prepare()
     const log = createLog('info', 'bands')
-    const subscriber = await openSubscriber(given, { dispatcher, peerId: randomBytes(20), shelf, log, wants })
+    const subscriber = await openSubscriber(given, {
+      dispatcher,
+      peerId: randomBytes(20),
+      bandStore,
+      log,
+      wants,
+    })
     await subscriber.poll()
     await subscriber.settled()
     await subscriber.stop()

@@ -1,5 +1,5 @@
+import type { Borrowed } from '../store/borrowed.js'
 import type { Content } from '../store/content.js'
-import type { Lent } from '../store/lent.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { Entry } from './entry.js'
 
@@ -24,9 +24,9 @@ export class ItemWindow implements Content {
   }
 
   /** As in `StoredContent`: it lies where the bundle does, for as long as what is known of the bundle stays the same. */
-  lend(): Lent | undefined {
-    const lent = this.whole.lend?.(this.root.placeWithdrawals)
-    return lent && { ...lent, offset: lent.offset + this.start }
+  lend(): Borrowed | undefined {
+    const borrowed = this.whole.lend?.(this.root.placeWithdrawals)
+    return borrowed && { ...borrowed, offset: borrowed.offset + this.start }
   }
 
   #check(start: number, end: number): void {

@@ -123,10 +123,10 @@ export class Repeating {
     if (size === 0 || (method === 'GET' && variant === 'whole' && size > bodyMaxBytes)) return
     const host = request.header('host') ?? ''
     if (!repeater.hasRoom && !this.#asked.isSecond(method, host, path, variant)) return
-    const lent = content.lend?.(entry.placeWithdrawals)
+    const borrowed = content.lend?.(entry.placeWithdrawals)
     const basis = this.#basisOf(entry, content)
     const price = this.#priceOf(exchange)
-    if (lent === undefined || basis === undefined || price === undefined) return
+    if (borrowed === undefined || basis === undefined || price === undefined) return
     repeater.offer({
       variant,
       method,
@@ -139,14 +139,14 @@ export class Repeating {
       fromSeconds: frame.fromSeconds,
       untilSeconds: frame.untilSeconds,
       sizeBytes: size,
-      body: lent,
-      offset: lent.offset,
+      body: borrowed,
+      offset: borrowed.offset,
       conditions: [
         ...exchange.rests,
         ...basis,
-        ...lent.conditions.map(([cell, value]) => [cell, value, value] as const),
+        ...borrowed.conditions.map(([cell, value]) => [cell, value, value] as const),
       ],
-      asked: lent.asked,
+      asked: borrowed.asked,
       tally: this.#countsOf(family, variant === 'unchanged' ? '3xx' : '2xx', naming?.name !== undefined),
       price,
     })

@@ -1,4 +1,4 @@
-import type { LentKey } from '../../native/ed25519/ed25519.js'
+import type { BorrowedKey } from '../../native/ed25519/ed25519.js'
 import {
   answerNumbers,
   answerPrice,
@@ -36,13 +36,13 @@ export interface RepeatOptions {
 
 /** With what the server signs answers anew that are the same but for the second, or for HEAD in place of GET. */
 export interface RepeatSigning {
-  readonly key: LentKey
+  readonly key: BorrowedKey
   /** So old may a signature be when it goes out. */
   readonly reuseSeconds: number
 }
 
 /** One kind of buckets in memory that all threads share (src/admission/bucket-table.ts). */
-export interface LentBuckets {
+export interface BorrowedBuckets {
   /** All of the table. Shared memory. */
   readonly words: Int32Array
   readonly blocks: number
@@ -53,8 +53,8 @@ export interface LentBuckets {
 
 /** What the server needs to take the tokens of an answer by itself. */
 export interface RepeatLimits {
-  readonly ip: LentBuckets
-  readonly resource: LentBuckets
+  readonly ip: BorrowedBuckets
+  readonly resource: BorrowedBuckets
   /** The key of the hash by which buckets of clients are placed. */
   readonly secret: SipSecret
   /** IPv6 clients with the same first bits share a bucket. */

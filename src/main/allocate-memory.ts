@@ -4,7 +4,7 @@ import { meterTable } from '../actor/meter-table.js'
 import { SampleRings } from '../actor/sample-rings.js'
 import { Following, Readiness, Tip } from '../actor/shared.js'
 import { generationBytes } from '../catalog/generations.js'
-import { Sieve } from '../moderation/sieve.js'
+import { BlockFilter } from '../moderation/block-filter.js'
 import { progressBytes } from '../source/reading/progress-table.js'
 import { PeerWeights } from '../source/upstream/peer-weights.js'
 import { soundBytes } from '../store/sound-files.js'
@@ -41,7 +41,7 @@ export function sharedMemory(config: Config, descriptors?: Descriptors): SharedM
     tip: new Tip().memory,
     following: new Following().memory,
     readiness: new Readiness().memory,
-    sieve: new SharedArrayBuffer(Sieve.bytes),
+    filter: new SharedArrayBuffer(BlockFilter.bytes),
     resources: new SharedArrayBuffer(SampleRings.bytesFor(server.edgeThreads)),
     limited: new SharedArrayBuffer(SampleRings.bytesFor(server.edgeThreads)),
     pendingItems: new SharedArrayBuffer(PendingMarks.bytes),

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
-import { type Hand, ownThreadControl, PriorityBoost } from '../actor/priority-boost.js'
+import { type BoostedThread, ownThreadControl, PriorityBoost } from '../actor/priority-boost.js'
 import type { Part } from '../actor/supervise.js'
 import { LeftTables } from '../query/lines.js'
 import type { QueryLineAbout } from '../query/query-messages.js'
@@ -40,7 +40,7 @@ export function queryThreads(
     nodes: nodes(),
   })
   const tables = names.map(() => new LeftTables(config.queries))
-  const hands = (): Hand[] =>
+  const boosted = (): BoostedThread[] =>
     names.flatMap((name, at) => {
       const { thread: number } = starter.said<QueryReady>(name)
       const isWanted = (): boolean => tables[at]?.areUnderWay === true
@@ -50,7 +50,7 @@ export function queryThreads(
     boost: {
       name: 'boost',
       start: async () => {
-        const timer = new PriorityBoost(hands(), ownThreadControl).keep(systemClock)
+        const timer = new PriorityBoost(boosted(), ownThreadControl).keep(systemClock)
         return { stop: async () => timer.cancel() }
       },
     },

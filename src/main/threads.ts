@@ -26,9 +26,9 @@ export function catalogThread(config: Config, shared: SharedMemory): CatalogThre
   }
 }
 
-export function moderationThread(config: Config, { sieve, generations }: SharedMemory): ModerationThread {
+export function moderationThread(config: Config, { filter, generations }: SharedMemory): ModerationThread {
   const { moderation: path, catalog: catalogPath } = folders(config)
-  return { path, catalogPath, generations, sieve, logLevel: config.server.logLevel }
+  return { path, catalogPath, generations, filter, logLevel: config.server.logLevel }
 }
 
 /** Reads or makes the signing key. Throws an error that names the setting at fault. */

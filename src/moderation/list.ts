@@ -1,67 +1,69 @@
 import type { Log } from '../actor/log.js'
 import type { Cell } from '../actor/shared.js'
 import { type Id, idBytes } from '../format/id.js'
+import type { BlockFilter } from './block-filter.js'
 import type { BlockList, SubjectKind } from './moderation-messages.js'
-import type { Sieve } from './sieve.js'
 
-/** The exact look-up for what the sieve cannot rule out. */
+/** The exact look-up for what the filter cannot rule out. */
 export interface Lookup {
   /** Throws where the list cannot be read. */
   has(kind: SubjectKind, key: Uint8Array): boolean
 }
 
-/** The block list of one thread: the shared sieve in front, the list on disk behind it. */
-export class SievedBlockList implements BlockList {
+/** The block list of one thread: the shared filter in front, the list on disk behind it. */
+export class FilteredBlockList implements BlockList {
   #isReadable = true
 
   constructor(
-    private readonly sieve: Sieve,
+    private readonly filter: BlockFilter,
     private readonly lookup: Lookup,
     private readonly log: Log,
   ) {}
 
   get version(): number {
-    return this.sieve.version
+    return this.filter.version
   }
 
   get versionCell(): Cell {
-    return this.sieve.versionCell
+    return this.filter.versionCell
   }
 
   get isReadable(): boolean {
-    return this.#isReadable && this.sieve.isFilled
+    return this.#isReadable && this.filter.isFilled
   }
 
   get mayBlockContent(): boolean {
-    return this.sieve.holdsContents || !this.isReadable
+    return this.filter.holdsContents || !this.isReadable
   }
 
   get mayBlockHashes(): boolean {
-    return this.sieve.holdsHashes || !this.isReadable
+    return this.filter.holdsHashes || !this.isReadable
   }
 
   mayBlockSize(sizeBytes: number): boolean {
-    return !this.isReadable || this.sieve.mayHoldSize(sizeBytes)
+    return !this.isReadable || this.filter.mayHoldSize(sizeBytes)
   }
 
   blocksId(id: Id, chain: readonly Id[] = []): boolean {
-    if (!this.sieve.isFilled) return true
-    if (this.sieve.version === 0) return false
+    if (!this.filter.isFilled) return true
+    if (this.filter.version === 0) return false
     return this.#blocks(id) || chain.some((one) => this.#blocks(one))
   }
 
   blocksDigest(digest: Uint8Array): boolean {
-    if (!this.sieve.isFilled) return true
-    return this.sieve.version !== 0 && this.sieve.mayHold(digest) && this.#has('hash', digest)
+    if (!this.filter.isFilled) return true
+    return this.filter.version !== 0 && this.filter.mayHold(digest) && this.#has('hash', digest)
   }
 
   blocksName(label: string): boolean {
-    if (!this.sieve.isFilled) return true
-    return this.sieve.version !== 0 && this.sieve.mayHoldName(label) && this.#has('name', Buffer.from(label))
+    if (!this.filter.isFilled) return true
+    return (
+      this.filter.version !== 0 && this.filter.mayHoldName(label) && this.#has('name', Buffer.from(label))
+    )
   }
 
   #blocks(id: Id): boolean {
-    return this.sieve.mayHoldId(id) && this.#has('id', idBytes(id))
+    return this.filter.mayHoldId(id) && this.#has('id', idBytes(id))
   }
 
   #has(kind: SubjectKind, key: Uint8Array): boolean {

@@ -3,9 +3,9 @@ import type { Log } from '../actor/log.js'
 import { expected } from '../format/bug.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { diskRefusal, isDiskError } from '../store/disk-error.js'
+import type { BlockFilter } from './block-filter.js'
 import type { ModerationReply, ModerationRequest } from './moderation-messages.js'
 import type { ModerationStore } from './moderation-store.js'
-import type { Sieve } from './sieve.js'
 
 /**
  * Interval at which the list is read for changes, because other processes write it too. A look without changes takes
@@ -16,15 +16,15 @@ const lookEachMs = 250
 /** Entries read at once; a list of a million is loaded within a second or two. */
 const batch = 10_000
 
-/** Keeps the shared sieve up to date with the list on disk, and writes the operator's changes to the list. */
+/** Keeps the shared filter up to date with the list on disk, and writes the operator's changes to the list. */
 export class ModerationKeeper {
   #seen = 0
   readonly #timer: Timer
 
-  /** Fills the sieve from disk before it returns. Throws where the list cannot be read: nothing may be served then. */
+  /** Fills the filter from disk before it returns. Throws where the list cannot be read: nothing may be served then. */
   constructor(
     private readonly store: ModerationStore,
-    private readonly sieve: Sieve,
+    private readonly filter: BlockFilter,
     private readonly clock: Clock,
     private readonly log: Log,
     /**
@@ -34,7 +34,7 @@ export class ModerationKeeper {
     private readonly blobSize: (digest: Uint8Array) => number | undefined = () => undefined,
   ) {
     this.#takeOver()
-    sieve.fill()
+    filter.fill()
     this.#timer = clock.every(lookEachMs, () => this.#takeOver())
   }
 
@@ -65,15 +65,15 @@ export class ModerationKeeper {
     await this.store.close()
   }
 
-  /** Adds to the sieve what came since the last look, whoever wrote it. */
+  /** Adds to the filter what came since the last look, whoever wrote it. */
   #takeOver(): void {
     for (;;) {
       const found = this.store.since(this.#seen, batch)
       const measured: [Uint8Array, number][] = []
       for (const { sequence, kind, key } of found) {
-        if (kind === 'name') this.sieve.addName(Buffer.from(key).toString('utf8'))
-        else if (kind === 'id') this.sieve.addId(key)
-        else this.sieve.addHash(key, this.#sizeOf(key, measured))
+        if (kind === 'name') this.filter.addName(Buffer.from(key).toString('utf8'))
+        else if (kind === 'id') this.filter.addId(key)
+        else this.filter.addHash(key, this.#sizeOf(key, measured))
         this.#seen = sequence
       }
       if (measured.length > 0) this.#keep(measured)

@@ -8,7 +8,7 @@ export interface ModerationThread {
   /** Folder of the catalog, and its `generationBytes`: sizes of blocked content are known there. */
   readonly catalogPath: string
   readonly generations: SharedArrayBuffer
-  /** Memory of the `Sieve`, shared with every reader. */
-  readonly sieve: SharedArrayBuffer
+  /** Memory of the `BlockFilter`, shared with every reader. */
+  readonly filter: SharedArrayBuffer
   readonly logLevel: string
 }

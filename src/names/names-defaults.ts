@@ -1,9 +1,9 @@
-import type { BookOptions } from './book.js'
+import type { NameCacheOptions } from './name-cache.js'
 import type { NamesThread } from './open-names.js'
 
 /** Values that are no settings. */
 export const namesDefaults: Pick<NamesThread, 'guard'> &
-  Pick<BookOptions, 'absentMs' | 'failedMs' | 'refreshMs' | 'flightsMax'> = {
+  Pick<NameCacheOptions, 'absentMs' | 'failedMs' | 'refreshMs' | 'flightsMax'> = {
   guard: { failuresMax: 5, restMs: 1000, restMaxMs: 30_000 },
   absentMs: 30_000,
   failedMs: 1000,

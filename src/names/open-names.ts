@@ -1,10 +1,10 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
-import { type BookOptions, NameBook } from './book.js'
 import { type GuardOptions, guarded } from './guarded-resolver.js'
 import { JsonRpcRegistry } from './json-rpc-registry.js'
 import { LocalNames, LocalRegistry } from './local-registry.js'
+import { NameCache, type NameCacheOptions } from './name-cache.js'
 import { NameMeters } from './name-meters.js'
 import type { Names, Resolver } from './names-port.js'
 import type { RedisNames, RedisNamesOptions } from './redis-names.js'
@@ -23,7 +23,7 @@ export interface NamesThread {
   /** For the last of the order: nobody is asked after it. */
   readonly lastTimeoutMs: number
   readonly guard: Omit<GuardOptions, 'timeoutMs'>
-  readonly book: BookOptions
+  readonly cache: NameCacheOptions
   /** Where names are remembered beyond this process; absent: nowhere. */
   readonly memory?: RedisNamesOptions
 }
@@ -66,20 +66,20 @@ export async function openNames(
     if (!resolver.remote) return resolver
     const timeoutMs = index === plain.length - 1 ? options.lastTimeoutMs : options.timeoutMs
     const patient = guarded(resolver, { ...options.guard, timeoutMs }, clock)
-    return memory === undefined ? patient : remembered(patient, memory, options.book, clock)
+    return memory === undefined ? patient : remembered(patient, memory, options.cache, clock)
   })
-  const book = new NameBook(resolvers, local, options.book, clock, new NameMeters(meters))
+  const cache = new NameCache(resolvers, local, options.cache, clock, new NameMeters(meters))
   let registry: LocalRegistry | undefined
   const opening = (): LocalRegistry => {
     registry ??= opened(new LocalRegistry(options.registryPath, clock.now))
     return registry
   }
   return {
-    names: book,
+    names: cache,
     asked: resolvers.map(({ label }) => label),
     ...(local === undefined ? {} : { registry: opening }),
     async close() {
-      book.close()
+      cache.close()
       await Promise.all(closing.map((close) => close()))
     },
   }

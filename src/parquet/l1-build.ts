@@ -168,11 +168,11 @@ class L1Tables {
   }
 
   #addTransaction(row: IndexRow, height: number): void {
-    const { words } = this.index
+    const { dictionary } = this.index
     const { transfer } = row
     if (transfer === undefined) throw new Error('a transaction of the index has no transfer')
-    const owner = words.bytes(row.owner)
-    const target = row.recipient === 0 ? empty : words.bytes(row.recipient)
+    const owner = dictionary.bytes(row.owner)
+    const target = row.recipient === 0 ? empty : dictionary.bytes(row.recipient)
     const id = Buffer.from(row.id)
     this.#files.block_transactions.push([BigInt(height), row.index, id])
     this.#files.transactions.push([
@@ -199,17 +199,17 @@ class L1Tables {
 
   /** Value of the first tag with this name, in whatever letters it is written. */
   #tagText(row: IndexRow, name: string): string | null {
-    const { words } = this.index
-    const tag = row.tags.find((one) => isNamed(words.name(one), name))
-    return tag === undefined ? null : words.value(tag).toString('utf8')
+    const { dictionary } = this.index
+    const tag = row.tags.find((one) => isNamed(dictionary.name(one), name))
+    return tag === undefined ? null : dictionary.value(tag).toString('utf8')
   }
 
   #addTags(rows: readonly IndexRow[], height: number): void {
-    const { words } = this.index
+    const { dictionary } = this.index
     const tagged = rows.filter(({ tags }) => tags.length > 0)
     for (const { id, tags } of tagged.sort((one, other) => Buffer.compare(one.id, other.id))) {
       for (const [at, tag] of tags.entries()) {
-        this.#files.tags.push([BigInt(height), id, at, words.name(tag), words.value(tag), false])
+        this.#files.tags.push([BigInt(height), id, at, dictionary.name(tag), dictionary.value(tag), false])
       }
     }
   }

@@ -104,13 +104,13 @@ export class Lookups {
 
   /** Postings by tag become one record a tag, which are sorted by the hashes of name and value. */
   *#tagRows(): Generator<ParquetRow> {
-    const { words } = this.index
+    const { dictionary } = this.index
     const byHash = new RecordSort(this.folder, 'hashes', hashedBytes)
     try {
       for (const { tag, txs, first, last } of groups(this.#tags.sort.sorted())) {
         const entry = byHash.record
-        entry.writeBigUInt64BE(sha256of64(words.name(tag)))
-        entry.writeBigUInt64BE(sha256of64(words.value(tag)), 8)
+        entry.writeBigUInt64BE(sha256of64(dictionary.name(tag)))
+        entry.writeBigUInt64BE(sha256of64(dictionary.value(tag)), 8)
         entry.writeUIntBE(tag, 16, 5)
         entry.writeUIntBE(txs, 21, 6)
         entry.writeUInt32BE(first, 27)
@@ -133,7 +133,7 @@ export class Lookups {
 
   /** Rows of tags with the same hashes, by their names and values. */
   #tagRowsOf(entries: readonly Buffer[]): ParquetRow[] {
-    const { words } = this.index
+    const { dictionary } = this.index
     const rows = entries.map((entry) => {
       const tag = entry.readUIntBE(16, 5)
       const counts = [
@@ -141,7 +141,7 @@ export class Lookups {
         BigInt(entry.readUInt32BE(27)),
         BigInt(entry.readUInt32BE(31)),
       ]
-      return { entry, name: words.name(tag), value: words.value(tag), counts }
+      return { entry, name: dictionary.name(tag), value: dictionary.value(tag), counts }
     })
     rows.sort((one, other) => one.name.compare(other.name) || one.value.compare(other.value))
     return rows.map(({ entry, name, value, counts }) => {

@@ -1,5 +1,5 @@
+import type { Dictionary } from '../catalog/dictionary.js'
 import { Recent } from '../catalog/recent.js'
-import type { Words } from '../catalog/words.js'
 import { quoted } from './json-text.js'
 
 /** A tag, each part as JSON. */
@@ -22,13 +22,13 @@ export class Texts {
   readonly #tags = new Recent<number, TagText>(knownMax)
   readonly #ids = new Recent<number, string>(knownMax)
 
-  constructor(private readonly words: Words) {}
+  constructor(private readonly dictionary: Dictionary) {}
 
   tag(number: number): TagText {
     const known = this.#tags.get(number)
     if (known !== undefined) return known
-    const name = JSON.stringify(this.words.name(number).toString('utf8'))
-    const value = JSON.stringify(this.words.value(number).toString('utf8'))
+    const name = JSON.stringify(this.dictionary.name(number).toString('utf8'))
+    const value = JSON.stringify(this.dictionary.value(number).toString('utf8'))
     const both = `{"name":${name},"value":${value}}`
     const tag = { name, value, both, isContentType: name.toLowerCase() === '"content-type"' }
     if (both.length <= knownCharsMax) this.#tags.set(number, tag)
@@ -39,7 +39,7 @@ export class Texts {
   id(number: number): string {
     const known = this.#ids.get(number)
     if (known !== undefined) return known
-    const text = quoted(this.words.bytes(number).toString('base64url'))
+    const text = quoted(this.dictionary.bytes(number).toString('base64url'))
     if (text.length <= knownCharsMax) this.#ids.set(number, text)
     return text
   }

@@ -3,10 +3,10 @@ import { mappedBy, openMapped, SmallFacts, smallReads } from '../../native/mappe
 import type { MappedFile } from '../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Cell } from '../actor/shared.js'
+import type { Borrowed } from './borrowed.js'
 import type { Content } from './content.js'
 import { FileResidence, windowBytes } from './file-residence.js'
 import { type FileState, isSameFile, stampOf } from './file-stamp.js'
-import type { Lent } from './lent.js'
 import { Ticks } from './residence.js'
 
 export interface MappedOptions {
@@ -22,7 +22,7 @@ export interface MappedOptions {
 export interface FileContent extends Content {
   readonly stamp: FileState
   /** The same bytes for a server that sends them by itself. Undefined: not in one piece of memory. Absent: not mapped. */
-  lend?(): Lent | undefined
+  lend?(): Borrowed | undefined
 }
 
 /** More in one write gains nothing, and less is still warm in the cache when the socket copies it. */
@@ -106,7 +106,7 @@ class Entry implements FileContent {
     this.#believed.cells[this.#believed.at] = believed
   }
 
-  lend(): Lent | undefined {
+  lend(): Borrowed | undefined {
     // The twin has one buffer for all files.
     if (mappedBy === 'twin') return undefined
     const memory = this.#file.view(0, this.sizeBytes)

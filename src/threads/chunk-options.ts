@@ -3,7 +3,7 @@ import type { Settings } from './thread-settings.js'
 
 /** How edge threads find chunks and pass on what is posted to them. */
 export function chunkOptions({ chunks, limits }: Settings<'chunks' | 'limits'>): NodeRouteParts['chunks'] {
-  const postedShelfBytes = Math.floor(chunks.memoryMaxBytes / 4)
+  const postedCacheBytes = Math.floor(chunks.memoryMaxBytes / 4)
   return {
     finder: {
       deadlineMs: chunks.serveDeadlineMs,
@@ -11,8 +11,8 @@ export function chunkOptions({ chunks, limits }: Settings<'chunks' | 'limits'>):
       nameMs: Math.min(1500, chunks.serveDeadlineMs / 2),
       flightsMax: 256,
       searchesMax: chunks.searchesMax,
-      shelfBytes: chunks.memoryMaxBytes - postedShelfBytes,
-      postedShelfBytes,
+      fetchedCacheBytes: chunks.memoryMaxBytes - postedCacheBytes,
+      postedCacheBytes,
     },
     broadcast: {
       successesMin: chunks.postSuccessesMin,

@@ -9,9 +9,9 @@ import { IndexedCatalog } from '../catalog/indexed.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import type { GatewayParts } from '../gateway/gateway-parts.js'
 import { Guard } from '../gateway/guard.js'
-import { SievedBlockList } from '../moderation/list.js'
+import { BlockFilter } from '../moderation/block-filter.js'
+import { FilteredBlockList } from '../moderation/list.js'
 import { ModerationStore } from '../moderation/moderation-store.js'
-import { Sieve } from '../moderation/sieve.js'
 import { ProgressListener, ProgressTable } from '../source/reading/progress-table.js'
 import { TransferClient } from '../source/reading/transfer-client.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../source/source-messages.js'
@@ -67,7 +67,7 @@ export async function openEdgeContent(given: EdgeGiven, tools: EdgeTools): Promi
   )
   const store = openStore(given)
   const blocks = new ModerationStore(places.moderation)
-  const list = new SievedBlockList(new Sieve(memory.sieve), blocks, log)
+  const list = new FilteredBlockList(new BlockFilter(memory.filter), blocks, log)
   const guard = new Guard(list, catalog, settings.answers.blockedMaxAge)
   const source = new TransferClient(fetcher, progress, systemClock, catalog, store.small)
   const bands = await openBands(settings, source, tools)

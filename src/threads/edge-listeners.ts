@@ -4,11 +4,11 @@ import type { CertificatePair } from '../certificates/pair.js'
 import { repeatOptions } from '../gateway/repeating.js'
 import { type Handler, type ServeOptions, type Server, serve } from '../http/listen.js'
 import type { RepeatOptions } from '../http/repeater.js'
-import { type ConsoleDoorParts, consoleDoor } from '../routes/console-door.js'
+import { type ConsoleHandlerParts, consoleHandler } from '../routes/console-handler.js'
 import type { Route } from '../serving/route.js'
 import type { EdgeGiven } from './edge-given.js'
 
-export interface EdgeListening extends Pick<ConsoleDoorParts, 'meters' | 'clock'> {
+export interface EdgeListening extends Pick<ConsoleHandlerParts, 'meters' | 'clock'> {
   readonly gateway: { readonly handle: Handler }
   readonly log: Log
   /** Hears of requests that the listener answered by itself. */
@@ -54,7 +54,7 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
   const { clientOf: _, ...plain } = options
   const beside =
     operator &&
-    serve(consoleDoor({ content, meters, log, clock, routes: operator.routes }), {
+    serve(consoleHandler({ content, meters, log, clock, routes: operator.routes }), {
       ...plain,
       ...operator.place,
     })

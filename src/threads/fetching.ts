@@ -6,8 +6,8 @@ import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.j
 import type { LmdbCatalog } from '../catalog/reader.js'
 import { fetchMeters } from '../source/fetch-meters.js'
 import { Keeping, type Kept } from '../source/keeping/keeping.js'
+import { ManifestCache, type ManifestOptions } from '../source/keeping/manifest-cache.js'
 import type { ManifestPacker } from '../source/keeping/manifest-packer.js'
-import { type ManifestOptions, ManifestShelf } from '../source/keeping/manifest-shelf.js'
 import type { SmallContent } from '../source/keeping/small-content.js'
 import type { BlobProver } from '../source/proving/prover.js'
 import { Soundness } from '../source/proving/soundness.js'
@@ -55,13 +55,13 @@ export interface Fetching {
   readonly fetcher: Fetcher
   readonly keeping: Keeping
   readonly soundness: Soundness
-  readonly manifests: ManifestShelf
+  readonly manifests: ManifestCache
 }
 
 /** The fetcher, with all that keeps and checks what it brings. */
 export async function openFetching(parts: FetchingParts): Promise<Fetching> {
   const { store, small, catalog, keeper, roots, prover, log, onKept } = parts
-  const manifests = new ManifestShelf(new BlobStore(parts.manifestsPath), parts.packer, log, parts.manifests)
+  const manifests = new ManifestCache(new BlobStore(parts.manifestsPath), parts.packer, log, parts.manifests)
   await manifests.prepare()
   const kept = (one: Kept, identity: FileIdentity | undefined): void => {
     if (identity !== undefined) soundness.believe(one.digest, identity)

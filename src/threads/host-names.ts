@@ -56,7 +56,7 @@ export function namesOptions(config: Settings<'names' | 'server'>): NamesThread 
     ...(names.memory === 'node'
       ? {}
       : { memory: { url: names.redisUrl, tls: names.redisTls, timeoutMs: redisMs, keptMs: staleMs } }),
-    book: {
+    cache: {
       absentMs,
       failedMs,
       refreshMs,

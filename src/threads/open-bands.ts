@@ -37,12 +37,12 @@ export async function openBands({ settings, memory }: BandsGiven): Promise<OpenT
   const index = new ChainIndex(environment, new Generations(options.generations))
   const key = loadSigningKey(options.signing)
   const publisher = options.publisher ?? key.solanaAddress
-  const shelf = new BandStore(options.root)
-  await shelf.prepare()
-  const builder = new RootBuilder(shelf, index, systemClock, log, { ...options.build, publisher })
-  const publishing = publisherOf(options, shelf, key, log)
+  const bandStore = new BandStore(options.root)
+  await bandStore.prepare()
+  const builder = new RootBuilder(bandStore, index, systemClock, log, { ...options.build, publisher })
+  const publishing = publisherOf(options, bandStore, key, log)
   const stopping = new AbortController()
-  const l1 = options.l1 && new L1Builder(index, shelf, systemClock, { ...options.l1, publisher })
+  const l1 = options.l1 && new L1Builder(index, bandStore, systemClock, { ...options.l1, publisher })
   const rounds = new PeriodicSteps(
     [
       () => builder.build(false),
@@ -63,14 +63,14 @@ export async function openBands({ settings, memory }: BandsGiven): Promise<OpenT
   }
 }
 
-function publisherOf(options: BandsThread, shelf: BandStore, key: SigningKey, log: Log): Publisher {
+function publisherOf(options: BandsThread, bandStore: BandStore, key: SigningKey, log: Log): Publisher {
   const { root, publish, trackers, ownTracker } = options
   const torrentsPath = join(root, 'torrents')
   const { pathPrefix } = publish
   const measure =
     trackers === undefined ? measureDigests : measureTorrent({ torrentsPath, pathPrefix, trackers })
   const own = ownTracker === undefined ? [] : [ownTracker]
-  return new Publisher(shelf, [rootTxBands, l1Bands], measure, key, systemClock, log, {
+  return new Publisher(bandStore, [rootTxBands, l1Bands], measure, key, systemClock, log, {
     ...publish,
     publisher: options.publisher ?? key.solanaAddress,
     ...(trackers === undefined ? {} : { torrentsPath, trackers: [...own, ...trackers] }),

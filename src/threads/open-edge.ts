@@ -95,7 +95,7 @@ function listenersOf(parts: EdgeParts, gateway: RequestHandler, { console }: Edg
     repeated: {
       maxBytes: settings.answers.repeatedMaxBytes,
       limits: gate?.lend(),
-      signing: signer?.lent,
+      signing: signer?.borrowed,
       group: new Int32Array(memory.generations),
     },
     ...(given.tls === undefined ? {} : { tls: given.tls }),

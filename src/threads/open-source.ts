@@ -17,9 +17,9 @@ import { Verifier } from '../ingest/verifier.js'
 import { priorities } from '../ingest/waiting.js'
 import { cachedEvent } from '../ingest/webhook-events.js'
 import { Webhooks } from '../ingest/webhooks.js'
-import { SievedBlockList } from '../moderation/list.js'
+import { BlockFilter } from '../moderation/block-filter.js'
+import { FilteredBlockList } from '../moderation/list.js'
 import { ModerationStore } from '../moderation/moderation-store.js'
-import { Sieve } from '../moderation/sieve.js'
 import { insist } from '../source/keeping/commit-batch.js'
 import { Evictor } from '../source/keeping/evictor.js'
 import type { Kept } from '../source/keeping/keeping.js'
@@ -243,7 +243,7 @@ function fetchingOf(
     manifestsPath: folders(settings).manifests,
     manifests: manifestOptions(settings),
     sound: new SoundFiles(memory.sound),
-    forbidden: new SievedBlockList(new Sieve(memory.sieve), blocks, log),
+    forbidden: new FilteredBlockList(new BlockFilter(memory.filter), blocks, log),
     meters,
     log,
     fetch: { ...fetch, wholeFirstMaxBytes: answers.digestBufferMaxBytes },

@@ -33,9 +33,9 @@ export async function openSwarm(given: SwarmGiven): Promise<OpenThread> {
       ? undefined
       : await Dht.open(rules.dhtNodes, { ...dhtDefaults, ...place }, systemClock, meters)
   if (dht?.families.length === 0) log.warn(place, 'no UDP port for the DHT: it is not asked')
-  const shelf = new BandStore(path)
+  const bandStore = new BandStore(path)
   // Where bands are built, that thread makes the folders and clears away drafts.
-  if (!bands.publish) await shelf.prepare()
+  if (!bands.publish) await bandStore.prepare()
   let subscriber: Subscriber | undefined
   const offers = new OfferReader(path, systemClock)
   const offered = (): SeededTorrent[] => [
@@ -49,7 +49,7 @@ export async function openSwarm(given: SwarmGiven): Promise<OpenThread> {
   subscriber =
     rules.subscriptions.length === 0
       ? undefined
-      : await openSubscriber(subscriberOptions(settings), { dispatcher, dht, peerId, shelf, log })
+      : await openSubscriber(subscriberOptions(settings), { dispatcher, dht, peerId, bandStore, log })
   subscriber?.start((error) => endThread(log, error, 'bands cannot be kept: ending'))
   return {
     ready: { port },

@@ -26,8 +26,8 @@ export interface SharedMemory {
   readonly tip: SharedArrayBuffer
   readonly following: SharedArrayBuffer
   readonly readiness: SharedArrayBuffer
-  /** Of the `Sieve` in front of the block list. */
-  readonly sieve: SharedArrayBuffer
+  /** Of the `BlockFilter` in front of the block list. */
+  readonly filter: SharedArrayBuffer
   /** Of `SampleRings`: recent requests, and clients that were refused. */
   readonly resources: SharedArrayBuffer
   readonly limited: SharedArrayBuffer

@@ -1,6 +1,6 @@
 import { gatewayDefaults } from '../gateway/gateway-parts.js'
 import type { EvictionOptions } from '../source/keeping/evictor.js'
-import type { ManifestOptions } from '../source/keeping/manifest-shelf.js'
+import type { ManifestOptions } from '../source/keeping/manifest-cache.js'
 import type { RootLookupOptions } from '../source/roots/root-lookup.js'
 import { sourceDefaults, type VerifierOptions } from '../source/source-defaults.js'
 import type { PeerOptions } from '../source/upstream/network-peers.js'

@@ -80,9 +80,9 @@ async function limited(rules: Rules, isRepeating: boolean, clients = about) {
     variant: RepeatedAnswer['variant'],
     file: NonNullable<ReturnType<typeof files.open>>,
   ): void => {
-    const lent = file.lend?.()
+    const borrowed = file.lend?.()
     const price = gate.price(request, nameOf(request))
-    if (lent === undefined || price === undefined) throw new Error('not lent')
+    if (borrowed === undefined || price === undefined) throw new Error('not borrowed')
     server.repeater?.offer({
       variant,
       method: request.method === 'HEAD' ? 'HEAD' : 'GET',
@@ -96,9 +96,9 @@ async function limited(rules: Rules, isRepeating: boolean, clients = about) {
       fromSeconds: 0,
       untilSeconds: Number.POSITIVE_INFINITY,
       sizeBytes,
-      body: lent,
+      body: borrowed,
       offset: 0,
-      conditions: lent.conditions.map(([cell, value]) => [cell, value, value] as const),
+      conditions: borrowed.conditions.map(([cell, value]) => [cell, value, value] as const),
       tally,
       price,
     })
@@ -363,13 +363,13 @@ t.test(
     const capacity = 2_000_000
     const rules = { ip: { capacity, refillPerSecond: 0 }, resource: { capacity, refillPerSecond: 0 } }
     const own = await limited(rules, true)
-    const lent = own.house.buckets.lend?.()
-    if (lent === undefined) throw new Error('not lent')
+    const borrowed = own.house.buckets.lend?.()
+    if (borrowed === undefined) throw new Error('not borrowed')
     const takers = [1, 2].map((seed) => {
       const order: TakerOrder = {
         options: { slots: 1024, capacity, refillPerSecond: 0 },
-        ip: lent.ip.words.buffer as SharedArrayBuffer,
-        resource: lent.resource.words.buffer as SharedArrayBuffer,
+        ip: borrowed.ip.words.buffer as SharedArrayBuffer,
+        resource: borrowed.resource.words.buffer as SharedArrayBuffer,
         secret: own.house.keeper.secret,
         addresses: ['203.0.113.1'],
         paths: ['/a'],
@@ -403,7 +403,7 @@ t.test(
     const rules = { ip: { capacity, refillPerSecond: 0 }, resource: { capacity, refillPerSecond: 0 } }
     const own = await limited(rules, true)
     const { ip } = own.house.buckets.lend?.() ?? {}
-    if (ip === undefined) throw new Error('not lent')
+    if (ip === undefined) throw new Error('not borrowed')
     const headers = { host: 'gateway.test', 'x-forwarded-for': '203.0.113.1' }
     const ask = () => own.ask('/a', 'HEAD', headers)
     const client = clientAt(own.house.clients, '203.0.113.1')

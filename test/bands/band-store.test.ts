@@ -31,7 +31,7 @@ t.test('drafts of a process that runs stay; those of one that is gone are remove
   writeFileSync(join(root, 'tmp', 'file'), '')
   await new BandStore(root).prepare()
   t.ok(existsSync(join(draft, 'half')), 'of another process')
-  t.ok(existsSync(kept), 'of another shelf of this one')
+  t.ok(existsSync(kept), 'of another store of this one')
   t.equal(readdirSync(join(root, 'tmp')).length, 2)
   const ended = once(child, 'exit')
   child.kill('SIGKILL')
@@ -42,17 +42,17 @@ t.test('drafts of a process that runs stay; those of one that is gone are remove
 })
 
 t.test('a draft is put in place once, and a second one of its name is dropped', async (t) => {
-  const shelf = new BandStore(t.testdir())
-  await shelf.prepare()
-  const [one, two] = [await shelf.draft(), await shelf.draft()]
+  const bandStore = new BandStore(t.testdir())
+  await bandStore.prepare()
+  const [one, two] = [await bandStore.draft(), await bandStore.draft()]
   t.not(one, two)
   writeFileSync(join(one, 'a'), 'one')
   writeFileSync(join(two, 'a'), 'two')
-  t.equal(await shelf.place(one, 'own', 'x', 'band'), true)
-  t.equal(await shelf.place(two, 'own', 'x', 'band'), false)
+  t.equal(await bandStore.place(one, 'own', 'x', 'band'), true)
+  t.equal(await bandStore.place(two, 'own', 'x', 'band'), false)
   t.notOk(existsSync(two))
   t.same(
-    (await shelf.list('own')).map(({ id }) => id),
+    (await bandStore.list('own')).map(({ id }) => id),
     ['band'],
   )
 })

@@ -107,14 +107,14 @@ t.test('sources are read as the settings of the network write them', async (t) =
 })
 
 t.test('bands on this machine answer at once, and new ones are found', async (t) => {
-  const { shelf } = await house(t)
-  await shelveBand(shelf, 'one', span(0, 50))
-  const { finder, find, count } = finderOf(t, [], nowhere, [join(shelf.root, 'own', 'root-tx-index')])
+  const { bandStore } = await house(t)
+  await shelveBand(bandStore, 'one', span(0, 50))
+  const { finder, find, count } = finderOf(t, [], nowhere, [join(bandStore.root, 'own', 'root-tx-index')])
   const found = finder.find(idOfBytes(idFor(7)))
   t.notOk(found instanceof Promise)
   t.strictSame(found, { rootId: idOfBytes(idFor('root 0')), itemOffset: 7000, itemSize: 900 })
   t.equal(await find(60), undefined)
-  await shelveBand(shelf, 'two', span(50, 70))
+  await shelveBand(bandStore, 'two', span(50, 70))
   t.equal(count('absent'), 1)
   t.equal((await eventually(() => find(60))).itemOffset, 60_000)
   t.equal(count('local'), 2)
@@ -123,10 +123,10 @@ t.test('bands on this machine answer at once, and new ones are found', async (t)
 t.test(
   'an index far away: the manifest and a header once, two ranges an item, none where they are remembered',
   async (t) => {
-    const { shelf } = await house(t)
+    const { bandStore } = await house(t)
     const alike = span(0, 20_000).filter((number) => idFor(number)[0] === 7)
     const [one = 0, other = 0] = alike
-    const folder = await shelveBand(shelf, 'far', alike)
+    const folder = await shelveBand(bandStore, 'far', alike)
     const { url, asked } = await web(t, folder)
     const { find, count } = finderOf(t, [`${url}/manifest.json`])
     t.equal((await find(one))?.itemOffset, one * 1000)
@@ -141,8 +141,8 @@ t.test(
 )
 
 t.test('one file far away, and one that is content of the chain', async (t) => {
-  const { shelf } = await house(t)
-  const folder = await shelveBand(shelf, 'far', span(0, 60))
+  const { bandStore } = await house(t)
+  const folder = await shelveBand(bandStore, 'far', span(0, 60))
   const name = `${idFor(5).subarray(0, 1).toString('hex')}.cdb`
   const { url } = await web(t, folder)
   const bytes = readFileSync(join(folder, name))
@@ -179,8 +179,8 @@ t.test('one file far away, and one that is content of the chain', async (t) => {
 })
 
 t.test('servers with wrong answers are not used, and not asked for a while', async (t) => {
-  const { shelf } = await house(t)
-  const folder = await shelveBand(shelf, 'far', span(0, 60))
+  const { bandStore } = await house(t)
+  const folder = await shelveBand(bandStore, 'far', span(0, 60))
   const deeds: Record<string, Serving> = {
     'a redirect': (_, response) => Boolean(response.writeHead(302, { location: '/elsewhere' }).end()),
     'the whole for a range': (_, response) => Boolean(response.writeHead(200).end('x'.repeat(5000))),
@@ -218,8 +218,8 @@ t.test('servers with wrong answers are not used, and not asked for a while', asy
 })
 
 t.test('an index with a very slow manifest delays only the first request', async (t) => {
-  const { shelf } = await house(t)
-  const folder = await shelveBand(shelf, 'far', span(0, 60))
+  const { bandStore } = await house(t)
+  const folder = await shelveBand(bandStore, 'far', span(0, 60))
   const { url, asked } = await web(t, folder, (request, response) => {
     if (request.url !== '/manifest.json') return false
     response.writeHead(200, { 'content-length': 4096 })
@@ -255,8 +255,8 @@ function contentOf(bytes: Buffer): ContentSource {
 }
 
 t.test('a manifest from elsewhere may not send us to machines in our own network', async (t) => {
-  const { shelf } = await house(t)
-  const folder = await shelveBand(shelf, 'far', span(0, 50))
+  const { bandStore } = await house(t)
+  const folder = await shelveBand(bandStore, 'far', span(0, 50))
   const { url, asked } = await web(t, folder)
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as {
     partitions: { prefix: string; location: object }[]
@@ -271,8 +271,8 @@ t.test('a manifest from elsewhere may not send us to machines in our own network
 })
 
 t.test('a manifest of others may not send us to files of its own choosing on this machine', async (t) => {
-  const { shelf } = await house(t)
-  const folder = await shelveBand(shelf, 'far', span(0, 50))
+  const { bandStore } = await house(t)
+  const folder = await shelveBand(bandStore, 'far', span(0, 50))
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as {
     partitions: { location: object }[]
   }

@@ -11,8 +11,8 @@ import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { plainKind } from './publisher-rig.js'
 
 const [url = '', keyId = '', folder = ''] = process.argv.slice(2)
-const shelf = new BandStore(folder)
-await shelf.prepare()
+const bandStore = new BandStore(folder)
+await bandStore.prepare()
 const subscriber = await Subscriber.open(
   {
     subscriptions: [{ url, keyId }],
@@ -28,7 +28,7 @@ const subscriber = await Subscriber.open(
     peerId: randomBytes(20),
     download: { ...downloadDefaults, webAfterMs: 60_000, line: connectionDefaults },
     trackers: [],
-    shelf,
+    bandStore,
     kinds: [plainKind],
     keys: new PinnedKeys(),
     log: silentLog,

@@ -15,15 +15,15 @@ const chain = [...madeChain(5100, 1)]
 async function stage(t: Test, top: number) {
   const house = l1House(t)
   await settle(house, chain.slice(0, top + 1))
-  const shelf = new BandStore(folder(t))
-  await shelf.prepare()
+  const bandStore = new BandStore(folder(t))
+  await bandStore.prepare()
   const clock = new HandClock()
-  const own = join(shelf.root, 'own', 'parquet-l1')
+  const own = join(bandStore.root, 'own', 'parquet-l1')
   return {
     house,
-    shelf,
+    bandStore,
     clock,
-    builder: new L1Builder(house.index, shelf, clock, schedule),
+    builder: new L1Builder(house.index, bandStore, clock, schedule),
     /** Heights of the bands in place. */
     ranges: async () => {
       const bands = await Promise.all(
@@ -65,7 +65,7 @@ t.test('the band that is cut short is made anew when it is old enough, not with 
 t.test(
   'a whole part is built at once, one band a time, and takes the place of what lies in it',
   async (t) => {
-    const { house, shelf, builder, ranges } = await stage(t, 30)
+    const { house, bandStore, builder, ranges } = await stage(t, 30)
     const built: string[] = []
     const build = () => builder.build(1, (id) => built.push(id))
     await build()
@@ -75,13 +75,13 @@ t.test(
       [0, 20],
       [0, 4999],
     ])
-    const whole = await readL1Band(join(shelf.root, 'own', 'parquet-l1', built[1] ?? ''))
+    const whole = await readL1Band(join(bandStore.root, 'own', 'parquet-l1', built[1] ?? ''))
     t.match(whole, { supersedes: [built[0]] })
     await build()
     t.match(built[2], /^l1-h5000-5090-/)
     await build()
     t.equal(built.length, 3)
-    t.same(readdirSync(join(shelf.root, 'tmp')), [], 'no draft is left behind')
+    t.same(readdirSync(join(bandStore.root, 'tmp')), [], 'no draft is left behind')
   },
 )
 
@@ -104,12 +104,12 @@ t.test('a range that cannot be built does not stop later ones, and is tried agai
 })
 
 t.test('stopping does not wait for a band to be built', async (t) => {
-  const { house, builder, ranges, shelf } = await stage(t, -1)
+  const { house, builder, ranges, bandStore } = await stage(t, -1)
   await settle(house, chain)
   const stopping = new AbortController()
   const building = builder.build(1, () => undefined, stopping.signal)
   stopping.abort()
   await t.rejects(building, { name: 'AbortError' })
   t.same(await ranges(), [])
-  t.same(readdirSync(join(shelf.root, 'tmp')), [])
+  t.same(readdirSync(join(bandStore.root, 'tmp')), [])
 })

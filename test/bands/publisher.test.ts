@@ -15,8 +15,8 @@ function turned(): Clock & { at: number } {
   return clock
 }
 
-function offerOf(shelf: BandStore): Offer {
-  const stored = readStoredOffer(readFileSync(join(shelf.root, 'offer.json'), 'utf8'))
+function offerOf(bandStore: BandStore): Offer {
+  const stored = readStoredOffer(readFileSync(join(bandStore.root, 'offer.json'), 'utf8'))
   const offer = stored === undefined ? undefined : indexOffer(stored)
   if (offer === undefined) throw new Error('no offer')
   return offer
@@ -26,85 +26,88 @@ const bandsOf = (offer: Offer): string[] =>
   offer.document.indexes.flatMap(({ bands }) => bands.map(({ id }) => id))
 
 t.test('nothing is published where there was never a band', async (t) => {
-  const { publisher, shelf } = await house(t)
+  const { publisher, bandStore } = await house(t)
   t.equal(await publisher.publish(), 0)
-  t.notOk(existsSync(join(shelf.root, 'offer.json')))
+  t.notOk(existsSync(join(bandStore.root, 'offer.json')))
 })
 
 t.test(
   'the document changes when bands do, or half of its time is over, and knows the one before',
   async (t) => {
     const clock = turned()
-    const { publisher, shelf, open } = await house(t, {}, clock)
-    await shelveBand(shelf, 'one', [1, 2])
+    const { publisher, bandStore, open } = await house(t, {}, clock)
+    await shelveBand(bandStore, 'one', [1, 2])
     const first = await publisher.publish()
-    const before = offerOf(shelf)
+    const before = offerOf(bandStore)
     t.equal(before.document.previousManifestSha256, null)
     clock.at += 1000
     t.equal(await publisher.publish(), first, 'nothing new')
     t.equal(await open().publish(), first, 'nor for another process')
-    await shelveBand(shelf, 'two', [3])
+    await shelveBand(bandStore, 'two', [3])
     const second = await publisher.publish()
     t.ok(second > first)
-    const after = offerOf(shelf)
+    const after = offerOf(bandStore)
     t.equal(after.document.previousManifestSha256, before.sha256)
     t.strictSame(bandsOf(after), ['one', 'two'])
     clock.at += 43_201_000
     t.ok((await publisher.publish()) > second, 'renewed at half of its time')
-    t.equal(offerOf(shelf).expiresMs, clock.at + 86_400_000)
+    t.equal(offerOf(bandStore).expiresMs, clock.at + 86_400_000)
   },
 )
 
 t.test('a replaced band is not offered any more, and is removed after the grace time', async (t) => {
   const clock = turned()
-  const { publisher, shelf } = await house(t, { graceMs: 60_000 }, clock)
-  const folder = await shelveBand(shelf, 'old', [1, 2])
+  const { publisher, bandStore } = await house(t, { graceMs: 60_000 }, clock)
+  const folder = await shelveBand(bandStore, 'old', [1, 2])
   await publisher.publish()
-  const [file] = offerOf(shelf).document.indexes[0]?.bands[0]?.files ?? []
-  await shelveBand(shelf, 'new', [4], { heightRange: [0, null], supersedes: ['old'] })
+  const [file] = offerOf(bandStore).document.indexes[0]?.bands[0]?.files ?? []
+  await shelveBand(bandStore, 'new', [4], { heightRange: [0, null], supersedes: ['old'] })
   await publisher.publish()
-  t.strictSame(bandsOf(offerOf(shelf)), ['new'])
+  t.strictSame(bandsOf(offerOf(bandStore)), ['new'])
   t.ok(existsSync(folder))
-  t.ok(existsSync(bandBlobPath(shelf.root, file?.sha256 ?? '')), 'one round later nobody asks for its files')
+  t.ok(
+    existsSync(bandBlobPath(bandStore.root, file?.sha256 ?? '')),
+    'one round later nobody asks for its files',
+  )
   clock.at += 61_000
   await publisher.publish()
   t.notOk(existsSync(folder))
-  t.notOk(existsSync(bandBlobPath(shelf.root, file?.sha256 ?? '')))
-  t.strictSame(readdirSync(join(shelf.root, 'tmp')), [])
+  t.notOk(existsSync(bandBlobPath(bandStore.root, file?.sha256 ?? '')))
+  t.strictSame(readdirSync(join(bandStore.root, 'tmp')), [])
 })
 
 t.test('foreign files among the bands, and a lost state, do not stop the publisher', async (t) => {
   const clock = turned()
-  const { publisher, shelf, open } = await house(t, {}, clock)
-  await shelveBand(shelf, 'good', [1])
-  const bad = await shelveBand(shelf, 'bad', [2])
+  const { publisher, bandStore, open } = await house(t, {}, clock)
+  await shelveBand(bandStore, 'good', [1])
+  const bad = await shelveBand(bandStore, 'bad', [2])
   writeFileSync(join(bad, 'more'), 'x')
   const first = await publisher.publish()
-  t.strictSame(bandsOf(offerOf(shelf)), ['good'])
+  t.strictSame(bandsOf(offerOf(bandStore)), ['good'])
   for (const text of ['{', '[]', '{"document":"x","files":{}}']) {
-    writeFileSync(join(shelf.root, 'offer.json'), text)
+    writeFileSync(join(bandStore.root, 'offer.json'), text)
     clock.at += 1000
     t.ok((await open().publish()) > first, 'no rollback for those who follow')
   }
-  for (const name of readdirSync(join(shelf.root, 'measured', 'root-tx-index'))) {
-    writeFileSync(join(shelf.root, 'measured', 'root-tx-index', name), 'rubbish')
+  for (const name of readdirSync(join(bandStore.root, 'measured', 'root-tx-index'))) {
+    writeFileSync(join(bandStore.root, 'measured', 'root-tx-index', name), 'rubbish')
   }
-  rmSync(join(shelf.root, 'blobs'), { recursive: true })
+  rmSync(join(bandStore.root, 'blobs'), { recursive: true })
   await open().publish()
-  const offer = offerOf(shelf)
+  const offer = offerOf(bandStore)
   for (const { sha256, size } of offer.byDigest.values()) {
-    t.equal(readFileSync(bandBlobPath(shelf.root, sha256)).length, size)
+    t.equal(readFileSync(bandBlobPath(bandStore.root, sha256)).length, size)
   }
 })
 
 t.test('a document that was signed before the clock was set back is signed anew', async (t) => {
   const clock = turned()
-  const { publisher, shelf } = await house(t, {}, clock)
-  await shelveBand(shelf, 'one', [1, 2])
+  const { publisher, bandStore } = await house(t, {}, clock)
+  await shelveBand(bandStore, 'one', [1, 2])
   const first = await publisher.publish()
   clock.at -= 400 * 86_400_000
   t.ok((await publisher.publish()) > first)
-  t.equal(offerOf(shelf).expiresMs, clock.at + 86_400_000)
+  t.equal(offerOf(bandStore).expiresMs, clock.at + 86_400_000)
 })
 
 t.test('the tracker that magnets name: by the host that is set', async (t) => {

@@ -22,29 +22,29 @@ export const placeFor = (number: number): RootRecord => ({
   itemSize: 900,
 })
 
-/** Puts a band with these numbers on the shelf. */
+/** Puts a band with these numbers on the store. */
 export async function shelveBand(
-  shelf: BandStore,
+  bandStore: BandStore,
   id: string,
   numbers: readonly number[],
   metadata: Readonly<Record<string, unknown>> = { heightRange: [0, null] },
 ): Promise<string> {
-  const draft = await shelf.draft()
+  const draft = await bandStore.draft()
   const writer = new RootIndexWriter(draft)
   for (const number of numbers) writer.add(idFor(number), placeFor(number), number)
   await writer.finish('2031-02-03T04:05:06.000Z', metadata)
-  await shelf.place(draft, 'own', 'root-tx-index', id)
-  return join(shelf.root, 'own', 'root-tx-index', id)
+  await bandStore.place(draft, 'own', 'root-tx-index', id)
+  return join(bandStore.root, 'own', 'root-tx-index', id)
 }
 
 export const span = (from: number, to: number): number[] =>
   Array.from({ length: to - from }, (_, at) => from + at)
 
-/** A shelf and a publisher on it, in a folder of the test's own. */
+/** A store and a publisher on it, in a folder of the test's own. */
 export async function house(t: Test, given: Partial<PublishOptions> = {}, clock: Clock = systemClock) {
   const root = t.testdir()
-  const shelf = new BandStore(join(root, 'bands'))
-  await shelf.prepare()
+  const bandStore = new BandStore(join(root, 'bands'))
+  await bandStore.prepare()
   const key = loadSigningKey({ keyFile: join(root, 'key.pem') })
   const options: PublishOptions = {
     publisher: key.solanaAddress,
@@ -55,6 +55,6 @@ export async function house(t: Test, given: Partial<PublishOptions> = {}, clock:
     ...given,
   }
   const open = (): Publisher =>
-    new Publisher(shelf, [rootTxBands], measureDigests, key, clock, silentLog, options)
-  return { root, shelf, key, open, publisher: open() }
+    new Publisher(bandStore, [rootTxBands], measureDigests, key, clock, silentLog, options)
+  return { root, bandStore, key, open, publisher: open() }
 }

@@ -16,9 +16,9 @@ import { eventually } from '../eventually.js'
 import { house, idFor, placeFor, shelveBand, span } from './root-band-rig.js'
 
 t.test('the same records give the same files, whatever order they came in', async (t) => {
-  const { shelf } = await house(t)
-  const one = await shelveBand(shelf, 'one', span(0, 400))
-  const other = await shelveBand(shelf, 'other', span(0, 400).reverse())
+  const { bandStore } = await house(t)
+  const one = await shelveBand(bandStore, 'one', span(0, 400))
+  const other = await shelveBand(bandStore, 'other', span(0, 400).reverse())
   for (const name of readdirSync(one)) {
     t.ok(readFileSync(join(one, name)).equals(readFileSync(join(other, name))), name)
   }
@@ -30,8 +30,8 @@ t.test('the same records give the same files, whatever order they came in', asyn
 })
 
 t.test('a band with anything wrong in it is refused', async (t) => {
-  const { shelf, root } = await house(t)
-  const good = await shelveBand(shelf, 'good', span(0, 300))
+  const { bandStore, root } = await house(t)
+  const good = await shelveBand(bandStore, 'good', span(0, 300))
   const bad = join(root, 'bad')
   const refused = async (why: string, act: () => void): Promise<void> => {
     rmSync(bad, { recursive: true, force: true })
@@ -146,7 +146,7 @@ t.test(
       ])
       for (const [input, path] of inputs) items.push({ input, root, path })
     }
-    const { shelf } = await house(t)
+    const { bandStore } = await house(t)
     const options = {
       publisher: 'somebody',
       historyBlocks: 20,
@@ -154,7 +154,7 @@ t.test(
       deltaEveryMs: 3_600_000,
       forkDepth: 5,
     }
-    const builder = new RootBuilder(shelf, index, systemClock, silentLog, options)
+    const builder = new RootBuilder(bandStore, index, systemClock, silentLog, options)
     const built = await builder.build(false)
     t.strictSame(
       built.map((id) => parseRootBandId(id)?.range),
@@ -167,7 +167,7 @@ t.test(
       ],
     )
     t.strictSame(await builder.build(false), [])
-    const bands = new LocalBands([join(shelf.root, 'own', 'root-tx-index')], systemClock, 1000)
+    const bands = new LocalBands([join(bandStore.root, 'own', 'root-tx-index')], systemClock, 1000)
     t.teardown(() => bands.close())
     for (const { input, path } of items) {
       const { rootItemOffset, headerSize, size, id } = input
@@ -179,22 +179,22 @@ t.test(
       })
     }
     t.equal(bands.find(idFor('nobody')), undefined)
-    for (const { folder } of await shelf.list('own')) t.equal(await rootTxBands.check(folder), undefined)
+    for (const { folder } of await bandStore.list('own')) t.equal(await rootTxBands.check(folder), undefined)
     t.strictSame(await builder.build(true), [], 'the same records are no new band, whoever asks')
   },
 )
 
 t.test('the newest band that has an item is used', async (t) => {
-  const { shelf } = await house(t)
-  await shelveBand(shelf, 'old', [1, 2, 3], { heightRange: [0, 10] })
-  const draft = await shelf.draft()
+  const { bandStore } = await house(t)
+  await shelveBand(bandStore, 'old', [1, 2, 3], { heightRange: [0, 10] })
+  const draft = await bandStore.draft()
   const { RootIndexWriter } = await import('../../src/bands/root-writer.js')
   const writer = new RootIndexWriter(draft)
   writer.add(idFor(2), placeFor(99), 5)
   writer.add(idFor(3), { path: [idFor('r')], itemOffset: 5, dataOffset: 5 }, 9)
   await writer.finish('now', { heightRange: [5, null] })
-  await shelf.place(draft, 'installed', 'root-tx-index', 'new')
-  const paths = ['own', 'installed'].map((name) => join(shelf.root, name, 'root-tx-index'))
+  await bandStore.place(draft, 'installed', 'root-tx-index', 'new')
+  const paths = ['own', 'installed'].map((name) => join(bandStore.root, name, 'root-tx-index'))
   const bands = new LocalBands(paths, systemClock, undefined)
   t.teardown(() => bands.close())
   t.equal(bands.find(idFor(1))?.itemOffset, 1000)
@@ -208,9 +208,9 @@ async function untilNothingMapped(): Promise<void> {
 }
 
 t.test('a file that is replaced is found anew, and one that went away is let go', async (t) => {
-  const { root, shelf } = await house(t)
-  const folder = await shelveBand(shelf, 'band', [1])
-  const newer = await shelveBand(shelf, 'newer', [1, 2])
+  const { root, bandStore } = await house(t)
+  const folder = await shelveBand(bandStore, 'band', [1])
+  const newer = await shelveBand(bandStore, 'newer', [1, 2])
   for (const mapped of [false, true]) {
     const place = join(root, `place-${mapped}`)
     cpSync(folder, join(place, 'band'), { recursive: true })
@@ -233,13 +233,13 @@ t.test('a file that is replaced is found anew, and one that went away is let go'
 })
 
 t.test('a band is never overwritten', async (t) => {
-  const { shelf } = await house(t)
-  const folder = await shelveBand(shelf, 'band', [1])
+  const { bandStore } = await house(t)
+  const folder = await shelveBand(bandStore, 'band', [1])
   const before = readFileSync(join(folder, 'manifest.json'), 'utf8')
-  const again = await shelf.draft()
+  const again = await bandStore.draft()
   writeFileSync(join(again, 'manifest.json'), 'other')
-  t.equal(await shelf.place(again, 'own', 'root-tx-index', 'band'), false)
+  t.equal(await bandStore.place(again, 'own', 'root-tx-index', 'band'), false)
   t.equal(readFileSync(join(folder, 'manifest.json'), 'utf8'), before)
-  t.strictSame(readdirSync(join(shelf.root, 'tmp')), [])
-  await t.rejects(shelf.place(await shelf.draft(), 'own', 'root-tx-index', '../x'), RangeError)
+  t.strictSame(readdirSync(join(bandStore.root, 'tmp')), [])
+  await t.rejects(bandStore.place(await bandStore.draft(), 'own', 'root-tx-index', '../x'), RangeError)
 })

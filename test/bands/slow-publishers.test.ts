@@ -33,8 +33,8 @@ async function stage(t: Test, timeoutMs: number, options: Partial<SubscriberOpti
   const subscriptions = await Promise.all(
     publishers.map(async (one) => ({ url: await one.listen(), keyId: one.signing.keyId })),
   )
-  const shelf = new BandStore(join(outer, 'bands'))
-  await shelf.prepare()
+  const bandStore = new BandStore(join(outer, 'bands'))
+  await bandStore.prepare()
   const dispatcher = new Agent()
   const subscriber = await Subscriber.open(
     {
@@ -51,7 +51,7 @@ async function stage(t: Test, timeoutMs: number, options: Partial<SubscriberOpti
       clock: systemClock,
       peerId: randomBytes(20),
       trackers: [],
-      shelf,
+      bandStore,
       log: silentLog,
       download: { ...downloadDefaults, line: connectionDefaults },
       kinds: [plainKind],
@@ -72,7 +72,7 @@ async function stage(t: Test, timeoutMs: number, options: Partial<SubscriberOpti
   return {
     publishers,
     subscriber,
-    installed: async () => (await shelf.list('installed')).map(({ id }) => id).sort(),
+    installed: async () => (await bandStore.list('installed')).map(({ id }) => id).sort(),
     diskBytes: () => ['installed', 'fetching'].reduce((sum, name) => sum + below(folder(name)), 0),
     fetching: () => readdirSync(join(folder('fetching'), plainKind.index)),
   }

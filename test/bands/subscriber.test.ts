@@ -31,15 +31,15 @@ async function stage(
   const outer = t.testdir()
   const publisher = new TestPublisher()
   const url = await publisher.listen()
-  const shelf = new BandStore(join(outer, 'bands'))
-  await shelf.prepare()
+  const bandStore = new BandStore(join(outer, 'bands'))
+  await bandStore.prepare()
   const dispatcher = new Agent()
   t.teardown(async () => {
     publisher.close()
     await dispatcher.destroy()
   })
   const open = async ({
-    place = shelf,
+    place = bandStore,
     keys = new PinnedKeys(),
     options: more = {},
   }: {
@@ -64,7 +64,7 @@ async function stage(
         peerId: randomBytes(20),
         download: { ...downloadDefaults, webAfterMs, line: connectionDefaults },
         trackers,
-        shelf: place,
+        bandStore: place,
         kinds: [plainKind],
         keys,
         log: silentLog,
@@ -73,9 +73,9 @@ async function stage(
     t.teardown(() => subscriber.stop())
     return subscriber
   }
-  const installed = async (): Promise<string[]> => (await shelf.list('installed')).map(({ id }) => id)
+  const installed = async (): Promise<string[]> => (await bandStore.list('installed')).map(({ id }) => id)
   const folder = (id: string): string => join(outer, 'bands', 'installed', 'plain-index', id)
-  return { outer, publisher, url, shelf, open, installed, folder, dispatcher }
+  return { outer, publisher, url, bandStore, open, installed, folder, dispatcher }
 }
 
 async function turn(subscriber: Subscriber): Promise<void> {
@@ -282,7 +282,7 @@ async function seededOn(
 t.test(
   'fetched bands are seeded until no publisher lists them, and announced to the publishers',
   async (t) => {
-    const { outer, publisher, url, open, dispatcher, shelf } = await stage(t)
+    const { outer, publisher, url, open, dispatcher, bandStore } = await stage(t)
     const one = await plantBand(join(outer, 'one'), { a: randomBytes(700_000), b: randomBytes(20) })
     const listed = { id: 'one', files: one.files, torrent: one.torrent }
     publisher.publish([listed, { id: 'plain', files: { a: randomBytes(10) } }])
@@ -307,7 +307,7 @@ t.test(
     await turn(follower)
     await turn(follower)
     t.same(
-      (await shelf.list('installed')).map(({ id }) => id),
+      (await bandStore.list('installed')).map(({ id }) => id),
       ['two'],
     )
     t.same(readdirSync(join(outer, 'bands', 'subscribed', 'torrents')), [])

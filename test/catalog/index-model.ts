@@ -1,5 +1,6 @@
 import { systemClock } from '../../src/actor/clock.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
+import { Dictionary } from '../../src/catalog/dictionary.js'
 import { Effort } from '../../src/catalog/effort.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { findRow } from '../../src/catalog/ids.js'
@@ -18,7 +19,6 @@ import { heightOf, isItemKey } from '../../src/catalog/row-key.js'
 import type { Selection } from '../../src/catalog/selection.js'
 import type { SpillLimits } from '../../src/catalog/spill.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
-import { Words } from '../../src/catalog/words.js'
 import { type Id, idBytes } from '../../src/format/id.js'
 import type { Environment } from '../../src/store/lmdb.js'
 import { scratch } from '../scratch.js'
@@ -181,10 +181,10 @@ export const itemsMessage = (rootId: Id, items: readonly ItemInput[], optimistic
  * order of arrival of what is in no block.
  */
 export function dump(tables: IndexTables): string[] {
-  const words = new Words(tables)
-  const text = (number: number): string => (number === 0 ? '' : words.bytes(number).toString('hex'))
+  const dictionary = new Dictionary(tables)
+  const text = (number: number): string => (number === 0 ? '' : dictionary.bytes(number).toString('hex'))
   const tag = (number: number): string =>
-    `${words.name(number).toString('hex')}=${words.value(number).toString('hex')}`
+    `${dictionary.name(number).toString('hex')}=${dictionary.value(number).toString('hex')}`
   const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
   const key = (bytes: Uint8Array): string =>
     heightOf(bytes) === undefined ? `pending ${isItemKey(bytes)} ${hex(bytes.subarray(7))}` : hex(bytes)

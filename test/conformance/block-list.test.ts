@@ -1,13 +1,13 @@
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
+import { FilteredBlockList } from '../../src/moderation/list.js'
 import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
 import { ModerationStore } from '../../src/moderation/moderation-store.js'
-import { Sieve } from '../../src/moderation/sieve.js'
 import { conform } from './block-list.js'
 
-t.test('the sieve with the list on disk behind it', async (t) => {
+t.test('the filter with the list on disk behind it', async (t) => {
   const path = t.testdir()
   const open: (() => Promise<void>)[] = []
   let folders = 0
@@ -15,14 +15,14 @@ t.test('the sieve with the list on disk behind it', async (t) => {
     folders += 1
     const writing = new ModerationStore(`${path}/${folders}`)
     const reading = new ModerationStore(`${path}/${folders}`)
-    const sieve = new Sieve()
-    const keeper = new ModerationKeeper(writing, sieve, systemClock, silentLog)
+    const filter = new BlockFilter()
+    const keeper = new ModerationKeeper(writing, filter, systemClock, silentLog)
     open.push(async () => {
       await keeper.close()
       await reading.close()
     })
     return {
-      list: new SievedBlockList(new Sieve(sieve.memory), reading, silentLog),
+      list: new FilteredBlockList(new BlockFilter(filter.memory), reading, silentLog),
       block: (subject) => {
         keeper.handle({ kind: 'block', subject, ground: { source: 'test', notes: '' }, by: 'test' })
       },

@@ -64,12 +64,12 @@ export async function conformPayloads(t: Test, open: (t: Test) => Promise<Payloa
     await store.close()
   })
 
-  await t.test('a digest that was lent and changed afterwards changes nothing', async (t) => {
+  await t.test('a digest that was borrowed and changed afterwards changes nothing', async (t) => {
     const store = await open(t)
     const bytes = payload(700, 9)
-    const lent = digestOf(bytes)
-    await store.put(lent, bytes)
-    lent.fill(0)
+    const borrowed = digestOf(bytes)
+    await store.put(borrowed, bytes)
+    borrowed.fill(0)
     t.ok(bytes.equals((await store.get(digestOf(bytes))) ?? Buffer.alloc(0)))
     await store.close()
   })

@@ -119,9 +119,9 @@ async function anotherGateway(t: Test, one: Publisher): Promise<void> {
   const { dataPath, gateway, node, payer, items, said } = one
   const band = bandOf(said)
   if (band === undefined) throw new Error('no band')
-  const shelf = join(folder, 'two', 'bands')
-  const installed = join(shelf, 'installed', 'root-tx-index')
-  const fetching = join(shelf, 'fetching', 'root-tx-index')
+  const group = join(folder, 'two', 'bands')
+  const installed = join(group, 'installed', 'root-tx-index')
+  const fetching = join(group, 'fetching', 'root-tx-index')
 
   for (let index = 0; index < kills; index += 1) {
     const running = await subscriber(t, node, gateway, said)

@@ -7,11 +7,11 @@ import { servedBy } from '../../native/server/server.js'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Guard } from '../../src/gateway/guard.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
+import { FilteredBlockList } from '../../src/moderation/list.js'
 import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
 import type { SubjectKind } from '../../src/moderation/moderation-messages.js'
 import { ModerationStore } from '../../src/moderation/moderation-store.js'
-import { Sieve } from '../../src/moderation/sieve.js'
 import { eventually } from '../eventually.js'
 import { someId } from '../source/rig.js'
 import { type Stage, type StageOptions, stage } from './rig.js'
@@ -26,9 +26,9 @@ interface Scene {
 
 async function scene(t: Test, more: StageOptions = {}): Promise<Scene> {
   const store = new ModerationStore(`${t.testdir()}/list`)
-  const sieve = new Sieve()
-  const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
-  const list = new SievedBlockList(sieve, store, silentLog)
+  const filter = new BlockFilter()
+  const keeper = new ModerationKeeper(store, filter, systemClock, silentLog)
+  const list = new FilteredBlockList(filter, store, silentLog)
   const guard = new Guard(list, { attributes: () => undefined }, 100)
   const on = await stage({ ...more, parts: { guard }, forbidden: list })
   t.teardown(async () => {
@@ -232,7 +232,7 @@ t.test('of a connection full of answers one goes out whole when its content is b
 })
 
 t.test('an unreadable list is answered 503, which caches do not keep', async (t) => {
-  const list = new SievedBlockList(new Sieve(), { has: () => false }, silentLog)
+  const list = new FilteredBlockList(new BlockFilter(), { has: () => false }, silentLog)
   const on = await stage({ parts: { guard: new Guard(list, { attributes: () => undefined }, 100) } })
   t.teardown(() => on.close())
   const id = someId()

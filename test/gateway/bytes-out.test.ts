@@ -8,11 +8,11 @@ import type { Id } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import type { HostOptions } from '../../src/gateway/gateway-parts.js'
 import { Guard } from '../../src/gateway/guard.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
+import { FilteredBlockList } from '../../src/moderation/list.js'
 import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
 import type { SubjectKind } from '../../src/moderation/moderation-messages.js'
 import { ModerationStore } from '../../src/moderation/moderation-store.js'
-import { Sieve } from '../../src/moderation/sieve.js'
 import type { Names } from '../../src/names/names-port.js'
 import { eventually } from '../eventually.js'
 import { type NodeStage, nodeStage, twisted } from '../routes/node-rig.js'
@@ -122,12 +122,12 @@ async function scene(t: Test, admission?: Admission, learnMaxBytes = 2 ** 26): P
     return true
   })
   const store = new ModerationStore(`${t.testdir()}/list`)
-  const sieve = new Sieve()
-  const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog, (digest) =>
+  const filter = new BlockFilter()
+  const keeper = new ModerationKeeper(store, filter, systemClock, silentLog, (digest) =>
     on.rig.catalog.blobSize(digest),
   )
   t.teardown(() => keeper.close())
-  const list = new SievedBlockList(sieve, store, silentLog)
+  const list = new FilteredBlockList(filter, store, silentLog)
   const guard = new Guard(list, { attributes: (id) => on.rig.catalog.attributes(id) }, 100)
   const names: Names = {
     known: (name) =>

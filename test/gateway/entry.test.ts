@@ -17,31 +17,31 @@ import { sha256, someId } from '../source/rig.js'
 const whole = { variant: 'whole', cached: true, sound: true, fallback: false } as const
 
 /** A catalog that counts how often it is read. */
-function shelf() {
+function store() {
   const known = new Map<Id, Attributes>()
-  const shelf = {
+  const store = {
     known,
     reads: 0,
     moved: 0,
     blobs: new Set<string>(),
     catalog: {
       attributes: (id: Id) => {
-        shelf.reads += 1
+        store.reads += 1
         return known.get(id)
       },
       blobSize: (digest: Uint8Array) =>
-        shelf.blobs.has(Buffer.from(digest).toString('hex')) ? 1 : undefined,
-      generation: () => shelf.moved,
+        store.blobs.has(Buffer.from(digest).toString('hex')) ? 1 : undefined,
+      generation: () => store.moved,
     },
     put(): Id {
       const id = someId()
       const digest = sha256(Buffer.from(id))
       known.set(id, { id, size: 1, digest, verified: true, trusted: true })
-      shelf.blobs.add(digest.toString('hex'))
+      store.blobs.add(digest.toString('hex'))
       return id
     },
   }
-  return shelf
+  return store
 }
 
 /** Without heads, an entry of these tests takes some 800 bytes. */
@@ -49,7 +49,7 @@ const bounds = { entriesMaxBytes: 3600, forkDepth: 18 }
 const pathOf = (digest: Uint8Array): string => Buffer.from(digest).toString('hex')
 
 t.test('an entry is read once, until the catalog says that something changed', async (t) => {
-  const on = shelf()
+  const on = store()
   const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
   const id = on.put()
   const first = entries.get(id)
@@ -67,7 +67,7 @@ t.test('an entry is read once, until the catalog says that something changed', a
 t.test(
   'a check of the file stays valid when attributes of the id change, but not with another digest',
   async (t) => {
-    const on = shelf()
+    const on = store()
     const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
     const id = on.put()
     const sound = stampOf(1n, 2n)
@@ -83,7 +83,7 @@ t.test(
 )
 
 t.test('a blob that is stored without a change in the catalog is noticed', async (t) => {
-  const on = shelf()
+  const on = store()
   const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
   const id = on.put()
   const { blobs } = on
@@ -94,7 +94,7 @@ t.test('a blob that is stored without a change in the catalog is noticed', async
 })
 
 t.test('the least used entries are dropped first, and unknown ids take no room', async (t) => {
-  const on = shelf()
+  const on = store()
   const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
   const ids = [on.put(), on.put(), on.put(), on.put()]
   for (const id of ids) entries.get(id)
@@ -110,7 +110,7 @@ t.test('the least used entries are dropped first, and unknown ids take no room',
 })
 
 t.test('a head is prepared once and signed once a second for each path', async (t) => {
-  const on = shelf()
+  const on = store()
   const entry = new Entries(on.catalog, pathOf, new Tip(), bounds).get(on.put())
   if (entry === undefined) throw new Error('no entry')
   let [prepared, signed] = [0, 0]
@@ -145,7 +145,7 @@ t.test('a head is prepared once and signed once a second for each path', async (
 })
 
 t.test('a signature is sent until it is too old', async (t) => {
-  const on = shelf()
+  const on = store()
   const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
   const entry = entries.get(on.put())
   if (entry === undefined) throw new Error('no entry')

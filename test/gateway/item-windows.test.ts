@@ -4,10 +4,10 @@ import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Guard } from '../../src/gateway/guard.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
+import { FilteredBlockList } from '../../src/moderation/list.js'
 import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
 import { ModerationStore } from '../../src/moderation/moderation-store.js'
-import { Sieve } from '../../src/moderation/sieve.js'
 import { ethereumSigner } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
 import { sha256, someId } from '../source/rig.js'
@@ -169,9 +169,9 @@ t.test('what is blocked by its hash is blocked in its bundle too, from the first
   const items = [itemOf(randomBytes(3000)), itemOf(randomBytes(3000)), itemOf(randomBytes(90_000))]
   const [open, ...blocked] = items
   const store = new ModerationStore(`${t.testdir()}/list`)
-  const sieve = new Sieve()
-  const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
-  const list = new SievedBlockList(sieve, store, silentLog)
+  const filter = new BlockFilter()
+  const keeper = new ModerationKeeper(store, filter, systemClock, silentLog)
+  const list = new FilteredBlockList(filter, store, silentLog)
   const guard = new Guard(list, { attributes: () => undefined }, 100)
   const on = await stage({ parts: { guard }, forbidden: list })
   t.teardown(async () => {

@@ -8,10 +8,10 @@ import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal, refuse } from '../../src/format/refusal.js'
 import { tagOf } from '../../src/format/tag.js'
 import { Guard } from '../../src/gateway/guard.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
+import { FilteredBlockList } from '../../src/moderation/list.js'
 import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
 import { ModerationStore } from '../../src/moderation/moderation-store.js'
-import { Sieve } from '../../src/moderation/sieve.js'
 import { ethereumSigner, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
 import { bundled, ed25519, isServed, itemOf, opened } from './bundled.js'
@@ -167,9 +167,9 @@ t.test(
 
 t.test('items of a blocked bundle are blocked', async (t) => {
   const store = new ModerationStore(`${t.testdir()}/list`)
-  const sieve = new Sieve()
-  const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
-  const list = new SievedBlockList(sieve, store, silentLog)
+  const filter = new BlockFilter()
+  const keeper = new ModerationKeeper(store, filter, systemClock, silentLog)
+  const list = new FilteredBlockList(filter, store, silentLog)
   const guard = new Guard(list, { attributes: () => undefined }, 100)
   const on = await stage({ parts: { guard }, forbidden: list })
   t.teardown(async () => {

@@ -52,7 +52,7 @@ async function siting(t: Test, overrideTtlSeconds?: number) {
       timeoutMs: 30_000,
       lastTimeoutMs: 30_000,
       guard,
-      book: {
+      cache: {
         absentMs,
         failedMs,
         refreshMs,

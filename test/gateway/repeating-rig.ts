@@ -8,8 +8,8 @@ import { loadSigningKey } from '../../src/attest/keys.js'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { Guard } from '../../src/gateway/guard.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
-import { Sieve } from '../../src/moderation/sieve.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
+import { FilteredBlockList } from '../../src/moderation/list.js'
 import { marksBytes, SegmentMarks } from '../../src/store/segments/segment-marks.js'
 import { SegmentReader } from '../../src/store/segments/segment-reader.js'
 import { SegmentStore } from '../../src/store/segments/segment-store.js'
@@ -43,13 +43,13 @@ export async function repeating(
   const kept = { isPinned: () => false, onEvicted: () => undefined }
   const store = SegmentStore.open({ ...rules, ...kept }, marks, systemClock, silentLog)
   const reader = new SegmentReader(folder, marks, systemClock)
-  const sieve = new Sieve()
+  const filter = new BlockFilter()
   const listed = new Set<string>()
   const lookup = {
     has: (kind: string, key: Uint8Array) => listed.has(`${kind} ${Buffer.from(key).toString('hex')}`),
   }
-  const list = new SievedBlockList(sieve, lookup, silentLog)
-  sieve.fill()
+  const list = new FilteredBlockList(filter, lookup, silentLog)
+  filter.fill()
   const none = { attributes: () => undefined }
   const key = loadSigningKey({ keyFile: `${folder}/key.pem` })
   const signer = createSigner(key, { bindRequest: more.bindRequest ?? true, reuseSeconds })
@@ -63,9 +63,9 @@ export async function repeating(
     marks,
     block(kind: 'id' | 'hash' | 'name', bytes: Uint8Array) {
       listed.add(`${kind} ${Buffer.from(bytes).toString('hex')}`)
-      if (kind === 'id') sieve.addId(bytes)
-      else if (kind === 'name') sieve.addName(Buffer.from(bytes).toString())
-      else sieve.addHash(bytes, undefined)
+      if (kind === 'id') filter.addId(bytes)
+      else if (kind === 'name') filter.addName(Buffer.from(bytes).toString())
+      else filter.addHash(bytes, undefined)
     },
     async put(body: Buffer, more: Partial<Attributes> = {}) {
       const digest = sha256(body)

@@ -152,7 +152,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     await listeners.listening
     return listeners
   }
-  const signing = (given.parts?.signer ?? own).lent
+  const signing = (given.parts?.signer ?? own).borrowed
   const group = given.isShared === true ? new Int32Array(new SharedArrayBuffer(4)) : undefined
   const repeated = { maxBytes: 2 ** 24, limits: given.limits, signing, group }
   const server = await listening(repeated)

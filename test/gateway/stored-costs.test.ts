@@ -22,9 +22,9 @@ import { type Id, idOfBytes } from '../../src/format/id.js'
 import { tagOf } from '../../src/format/tag.js'
 import { gatewayDefaults } from '../../src/gateway/gateway-parts.js'
 import { Guard } from '../../src/gateway/guard.js'
-import { NameBook } from '../../src/names/book.js'
 import { LocalNames, LocalRegistry } from '../../src/names/local-registry.js'
 import { parseName } from '../../src/names/name.js'
+import { NameCache } from '../../src/names/name-cache.js'
 import { NameMeters } from '../../src/names/name-meters.js'
 import { nameOrderText } from '../../src/names/name-order.js'
 import { namesDefaults } from '../../src/names/names-defaults.js'
@@ -78,7 +78,7 @@ function openNames(reads: Reads) {
   const registry = new LocalRegistry(path, undefined, reads.open)
   const local = new LocalNames(path, systemClock, reads.open)
   const { absentMs, failedMs, refreshMs, flightsMax } = namesDefaults
-  const book = new NameBook(
+  const cache = new NameCache(
     [local],
     local,
     {
@@ -97,10 +97,10 @@ function openNames(reads: Reads) {
     new NameMeters(new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)),
   )
   const close = async (): Promise<void> => {
-    book.close()
+    cache.close()
     await Promise.all([registry.close(), local.close()])
   }
-  return { registry, book, close }
+  return { registry, cache, close }
 }
 
 /** What is there in both cases. */
@@ -154,7 +154,7 @@ async function storeItems({ rig: { keeper } }: Stage, count: number): Promise<vo
 
 async function costs(count: number): Promise<Map<string, number>> {
   const reads = new Reads()
-  const { registry, book, close } = openNames(reads)
+  const { registry, cache, close } = openNames(reads)
   let catalog: IndexedCatalog | undefined
   const opened = (): IndexedCatalog => {
     if (catalog === undefined) throw new Error('not open yet')
@@ -174,7 +174,7 @@ async function costs(count: number): Promise<Map<string, number>> {
     parts: { catalog: lazily },
     routes: [
       offsetsRoute({ ...saying, catalog: lazily, guard }),
-      resolverRoute({ ...saying, names: book, clientOf, self: gatewayDefaults, notFound: 'no-store' }),
+      resolverRoute({ ...saying, names: cache, clientOf, self: gatewayDefaults, notFound: 'no-store' }),
       setNameRoute({
         pathPrefix: '/gateway',
         rootHosts: ['localhost'],

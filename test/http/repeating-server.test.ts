@@ -56,8 +56,8 @@ function serving(sizeBytes: number, { maxBytes = 2 ** 22, stallMs = 10_000, conn
   )
   function open(which: number, path = '/a') {
     const file = files.open(`${folder}/${which}`)
-    const lent = file?.lend?.()
-    if (file === undefined || lent === undefined) throw new Error('not mapped')
+    const borrowed = file?.lend?.()
+    if (file === undefined || borrowed === undefined) throw new Error('not mapped')
     server.repeater?.offer({
       variant: 'whole',
       method: 'GET',
@@ -71,9 +71,9 @@ function serving(sizeBytes: number, { maxBytes = 2 ** 22, stallMs = 10_000, conn
       fromSeconds: 0,
       untilSeconds: Number.POSITIVE_INFINITY,
       sizeBytes,
-      body: lent,
+      body: borrowed,
       offset: 0,
-      conditions: lent.conditions.map(([cell, value]) => [cell, value, value] as const),
+      conditions: borrowed.conditions.map(([cell, value]) => [cell, value, value] as const),
       tally,
       price: 'none',
     })

@@ -4,53 +4,53 @@ import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
+import { FilteredBlockList } from '../../src/moderation/list.js'
 import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
 import type { Subject } from '../../src/moderation/moderation-messages.js'
 import { ModerationStore } from '../../src/moderation/moderation-store.js'
-import { Sieve } from '../../src/moderation/sieve.js'
 import { fc } from '../property.js'
 
 const someSubject = (): Subject => ({ kind: 'id', key: idOfBytes(randomBytes(32)) })
 const ground = { source: 'a list', notes: 'why' }
 
-t.test('the sieve has no false negatives', async () => {
-  const sieve = new Sieve()
+t.test('the filter has no false negatives', async () => {
+  const filter = new BlockFilter()
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.string(), (bytes, name) => {
-      sieve.addId(bytes)
-      sieve.addName(name)
-      return sieve.mayHold(bytes) && sieve.mayHoldId(idOfBytes(bytes)) && sieve.mayHoldName(name)
+      filter.addId(bytes)
+      filter.addName(name)
+      return filter.mayHold(bytes) && filter.mayHoldId(idOfBytes(bytes)) && filter.mayHoldName(name)
     }),
     { numRuns: 2000 },
   )
 })
 
-t.test('the sieve has few false positives', async (t) => {
-  const sieve = new Sieve()
-  for (let count = 0; count < 100_000; count += 1) sieve.addId(randomBytes(32))
+t.test('the filter has few false positives', async (t) => {
+  const filter = new BlockFilter()
+  for (let count = 0; count < 100_000; count += 1) filter.addId(randomBytes(32))
   let through = 0
   for (let count = 0; count < 20_000; count += 1) {
-    if (sieve.mayHoldId(idOfBytes(randomBytes(32)))) through += 1
-    if (sieve.mayHoldName(`name-${count}`)) through += 1
+    if (filter.mayHoldId(idOfBytes(randomBytes(32)))) through += 1
+    if (filter.mayHoldName(`name-${count}`)) through += 1
   }
   t.ok(through < 40, `${through} of 40,000`)
 })
 
 t.test('a list that was not read yet, or cannot be read, blocks everything', async (t) => {
-  const empty = new SievedBlockList(new Sieve(), { has: () => false }, silentLog)
+  const empty = new FilteredBlockList(new BlockFilter(), { has: () => false }, silentLog)
   t.ok(empty.blocksId(idOfBytes(randomBytes(32))))
   t.ok(empty.blocksDigest(randomBytes(32)))
   t.ok(empty.blocksName('name'))
   t.notOk(empty.isReadable)
 
-  const sieve = new Sieve()
+  const filter = new BlockFilter()
   const id = randomBytes(32)
-  sieve.addId(id)
-  sieve.fill()
+  filter.addId(id)
+  filter.fill()
   let isBroken = true
-  const list = new SievedBlockList(
-    sieve,
+  const list = new FilteredBlockList(
+    filter,
     {
       has: () => {
         if (isBroken) throw new Error('the disk is gone')
@@ -71,33 +71,33 @@ t.test('the size of what is blocked by its hash is kept, and forgotten with it',
   const ground = { source: 'test', notes: '' }
   const [sized, unsized] = [randomBytes(32), randomBytes(32)]
   const here = new Map([[sized.toString('hex'), 1234]])
-  const open = (): { keeper: ModerationKeeper; sieve: Sieve } => {
-    const sieve = new Sieve()
+  const open = (): { keeper: ModerationKeeper; filter: BlockFilter } => {
+    const filter = new BlockFilter()
     const blobSize = (digest: Uint8Array): number | undefined => here.get(Buffer.from(digest).toString('hex'))
     const list = new ModerationStore(path)
-    return { keeper: new ModerationKeeper(list, sieve, systemClock, silentLog, blobSize), sieve }
+    return { keeper: new ModerationKeeper(list, filter, systemClock, silentLog, blobSize), filter }
   }
   const subjectOf = (hash: Buffer): Subject => ({ kind: 'hash', key: hash.toString('base64url') })
   const first = open()
-  t.notOk(first.sieve.mayHoldSize(1234))
+  t.notOk(first.filter.mayHoldSize(1234))
   first.keeper.handle({ kind: 'block', subject: subjectOf(sized), ground, by: 'test' })
-  t.ok(first.sieve.mayHold(sized))
-  t.ok(first.sieve.mayHoldSize(1234))
-  t.notOk(first.sieve.mayHoldSize(1235))
+  t.ok(first.filter.mayHold(sized))
+  t.ok(first.filter.mayHoldSize(1234))
+  t.notOk(first.filter.mayHoldSize(1235))
   await first.keeper.close()
   here.clear()
   const second = open()
-  t.notOk(second.sieve.mayHoldSize(1235), 'though the content is gone by now')
+  t.notOk(second.filter.mayHoldSize(1235), 'though the content is gone by now')
   second.keeper.handle({ kind: 'block', subject: subjectOf(unsized), ground, by: 'test' })
-  t.ok(second.sieve.mayHoldSize(1235), 'one of unknown size may have any')
+  t.ok(second.filter.mayHoldSize(1235), 'one of unknown size may have any')
   for (const hash of [sized, unsized]) {
     second.keeper.handle({ kind: 'release', subject: subjectOf(hash), by: 'test' })
   }
   await second.keeper.close()
   const third = open()
-  t.notOk(third.sieve.mayHoldSize(1234))
+  t.notOk(third.filter.mayHoldSize(1234))
   third.keeper.handle({ kind: 'block', subject: subjectOf(sized), ground, by: 'test' })
-  t.ok(third.sieve.mayHoldSize(1235), 'what was released is not remembered')
+  t.ok(third.filter.mayHoldSize(1235), 'what was released is not remembered')
   await third.keeper.close()
 })
 
@@ -142,11 +142,11 @@ t.test(
   async (t) => {
     const path = `${t.testdir()}/list`
     const [mine, others] = [new ModerationStore(path), new ModerationStore(path)]
-    const sieve = new Sieve()
+    const filter = new BlockFilter()
     const earlier = Array.from({ length: 25_000 }, someSubject)
     others.block(earlier, ground, 1)
-    const keeper = new ModerationKeeper(mine, sieve, systemClock, silentLog)
-    const list = new SievedBlockList(sieve, mine, silentLog)
+    const keeper = new ModerationKeeper(mine, filter, systemClock, silentLog)
+    const list = new FilteredBlockList(filter, mine, silentLog)
     const blocks = ({ key }: Subject): boolean => list.blocksId(key as never)
     t.ok(earlier.every(blocks), 'all that was there at the start')
     const [one, two] = [someSubject(), someSubject()]

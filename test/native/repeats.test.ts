@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import { lentKeyOf } from '../../native/ed25519/ed25519.js'
+import { borrowedKeyOf } from '../../native/ed25519/ed25519.js'
 import { answerNumbers, conditionsMax, count, number } from '../../native/server/repeats.js'
 import { openWire, servedBy } from '../../native/server/server.js'
 import { BucketTable } from '../../src/admission/bucket-table.js'
@@ -99,9 +99,9 @@ t.test('numbers that describe no answer are refused', { skip }, async (t) => {
   wire.destroy()
 })
 
-t.test('only what was lent signs, and only shared memory makes a group', { skip }, async (t) => {
+t.test('only a borrowed key signs, and only shared memory makes a group', { skip }, async (t) => {
   const { wire, table, cells, meters, memory, pages, ticks } = opened()
-  const key = lentKeyOf(generateKeyPairSync('ed25519').privateKey)
+  const key = borrowedKeyOf(generateKeyPairSync('ed25519').privateKey)
   if (key === undefined) throw new Error('no addon')
   for (const wrong of [{}, undefined, 1, new Uint8Array(96)])
     t.throws(() => table.signs(wrong as never, 1), TypeError)

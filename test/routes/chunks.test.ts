@@ -7,11 +7,11 @@ import { type Admission, receiptLine } from '../../src/admission/admission-port.
 import { isRefusal } from '../../src/format/refusal.js'
 import { Guard } from '../../src/gateway/guard.js'
 import type { Request } from '../../src/http/exchange.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
+import { FilteredBlockList } from '../../src/moderation/list.js'
 import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
 import type { SubjectKind } from '../../src/moderation/moderation-messages.js'
 import { ModerationStore } from '../../src/moderation/moderation-store.js'
-import { Sieve } from '../../src/moderation/sieve.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
 import { eventually } from '../eventually.js'
 import { type Answered, freshened } from '../gateway/rig.js'
@@ -304,7 +304,7 @@ t.test('whatever one character of an answer becomes, the true bytes are served o
     return true
   })
   // Nothing is kept: each run proves anew.
-  const gateway = await nodeStage(t, [liar.url], { finder: { shelfBytes: 0, postedShelfBytes: 0 } })
+  const gateway = await nodeStage(t, [liar.url], { finder: { fetchedCacheBytes: 0, postedCacheBytes: 0 } })
   // Half of the changes hit the proofs behind the chunk.
   const proofs = truth.indexOf('"data_path"')
   const place = fc.oneof(fc.nat(truth.length - 1), fc.integer({ min: proofs, max: truth.length - 1 }))
@@ -332,10 +332,10 @@ t.test(
       return hides
     })
     const store = new ModerationStore(`${t.testdir()}/list`)
-    const sieve = new Sieve()
-    const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
+    const filter = new BlockFilter()
+    const keeper = new ModerationKeeper(store, filter, systemClock, silentLog)
     t.teardown(() => keeper.close())
-    const list = new SievedBlockList(sieve, store, silentLog)
+    const list = new FilteredBlockList(filter, store, silentLog)
     const guard = new Guard(list, { attributes: () => undefined }, 100)
     const block = (kind: SubjectKind, key: string): void => {
       keeper.handle({

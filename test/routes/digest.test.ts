@@ -5,10 +5,10 @@ import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import type { Admission, Charge } from '../../src/admission/admission-port.js'
 import { Guard } from '../../src/gateway/guard.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
+import { FilteredBlockList } from '../../src/moderation/list.js'
 import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
 import { ModerationStore } from '../../src/moderation/moderation-store.js'
-import { Sieve } from '../../src/moderation/sieve.js'
 import { verifiedByFirst } from '../attest/verifiers.js'
 import { eventually } from '../eventually.js'
 import { names, type Stage, type StageOptions, stage } from '../gateway/rig.js'
@@ -117,10 +117,14 @@ t.test('a file with a false digest is not served, however large it is', async (t
 
 t.test('a blocked digest is 451, and so is one whose id is blocked', async (t) => {
   const store = new ModerationStore(`${t.testdir()}/list`)
-  const sieve = new Sieve()
-  const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
+  const filter = new BlockFilter()
+  const keeper = new ModerationKeeper(store, filter, systemClock, silentLog)
   t.teardown(() => keeper.close())
-  const guard = new Guard(new SievedBlockList(sieve, store, silentLog), { attributes: () => undefined }, 100)
+  const guard = new Guard(
+    new FilteredBlockList(filter, store, silentLog),
+    { attributes: () => undefined },
+    100,
+  )
   const on = await open(t, { parts: { guard } })
   const ground = { source: 'test', notes: '' }
   const [one, two] = [randomBytes(3000), randomBytes(3000)]

@@ -32,9 +32,9 @@ function impatient() {
 
 async function open(t: Test, admission?: Admission, guard?: Guard) {
   const built = await house(t)
-  const folder = await shelveBand(built.shelf, 'd-h0-tip-11aa22bb-0123456789ab', span(0, 40))
+  const folder = await shelveBand(built.bandStore, 'd-h0-tip-11aa22bb-0123456789ab', span(0, 40))
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 28, filesMax: 600, believeMs: 0 }, systemClock)
-  const offers = new OfferReader(built.shelf.root, impatient())
+  const offers = new OfferReader(built.bandStore.root, impatient())
   const gateway = await stage({
     parts: {
       signer: createSigner(built.key, { bindRequest: true }),
@@ -162,7 +162,7 @@ t.test('every form of range', async (t) => {
 })
 
 t.test('every range of a file is its own, until the file is no longer offered', async (t) => {
-  const { gateway, publisher, folder, shelf } = await open(t)
+  const { gateway, publisher, folder, bandStore } = await open(t)
   await publisher.publish()
   const name = readdirSync(folder)[0] ?? ''
   const bytes = readFileSync(join(folder, name))
@@ -183,7 +183,7 @@ t.test('every range of a file is its own, until the file is no longer offered', 
   t.equal(gateway.meters.total('contiguous_data_cache_hit_total'), 0, 'a band is no cached content')
   const path = `${base}/blob/${sha256}`
   t.equal((await ask(path)).status, 200)
-  rmSync(join(shelf.root, 'own'), { recursive: true })
+  rmSync(join(bandStore.root, 'own'), { recursive: true })
   await publisher.publish()
   t.equal((await ask(path)).status, 404)
 })
@@ -237,12 +237,12 @@ t.test('pads of the torrent are zeros', async (t) => {
 })
 
 t.test('a changed file is not sent until it is published again', async (t) => {
-  const { gateway, publisher, folder, shelf } = await open(t)
+  const { gateway, publisher, folder, bandStore } = await open(t)
   await publisher.publish()
   const name = readdirSync(folder)[0] ?? ''
   const bytes = readFileSync(join(folder, name))
   const sha256 = createHash('sha256').update(bytes).digest('hex')
-  const blob = bandBlobPath(shelf.root, sha256)
+  const blob = bandBlobPath(bandStore.root, sha256)
   renameSync(blob, `${blob}.away`)
   const gone = await gateway.ask(`${base}/blob/${sha256}`)
   t.strictSame(

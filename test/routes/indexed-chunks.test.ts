@@ -17,10 +17,10 @@ import { parseTransaction, type Transaction } from '../../src/format/transaction
 import { Guard } from '../../src/gateway/guard.js'
 import { blockInput, transactionInput } from '../../src/ingest/chain-rows.js'
 import { Supply } from '../../src/ingest/supply.js'
-import { SievedBlockList } from '../../src/moderation/list.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
+import { FilteredBlockList } from '../../src/moderation/list.js'
 import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
 import { ModerationStore } from '../../src/moderation/moderation-store.js'
-import { Sieve } from '../../src/moderation/sieve.js'
 import { provenTree } from '../../src/proof/block-tree.js'
 import { dataTree } from '../../src/proof/data-root.js'
 import { transactionDataRoot } from '../../src/proof/transaction-proof.js'
@@ -92,12 +92,12 @@ async function indexOf(t: Test, { chain, devnet }: Weave, rootless: boolean): Pr
 /** A guard of an operator who blocks something else: chunks must have names now. */
 function wary(t: Test): Guard {
   const store = new ModerationStore(join(folder(t), 'list'))
-  const sieve = new Sieve()
-  const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
+  const filter = new BlockFilter()
+  const keeper = new ModerationKeeper(store, filter, systemClock, silentLog)
   t.teardown(() => keeper.close())
   const subject = { kind: 'id', key: randomBytes(32).toString('base64url') } as const
   keeper.handle({ kind: 'block', subject, ground: { source: 'test', notes: '' }, by: 'test' })
-  return new Guard(new SievedBlockList(sieve, store, silentLog), { attributes: () => undefined }, 100)
+  return new Guard(new FilteredBlockList(filter, store, silentLog), { attributes: () => undefined }, 100)
 }
 
 async function startOf({ chain }: Weave, id: Id): Promise<number> {

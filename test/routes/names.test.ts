@@ -100,7 +100,7 @@ async function scene(
       lastTimeoutMs: 30_000,
       guard,
       gateway: { url: `${resolving.url}/__NAME__`, release: 'r', connectionsMax: 8 },
-      book: {
+      cache: {
         absentMs,
         failedMs,
         refreshMs,

@@ -17,8 +17,8 @@ import { type Id, idOfBytes } from '../../src/format/id.js'
 import type { ManifestLimits } from '../../src/format/manifest.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import type { Keeping, Kept } from '../../src/source/keeping/keeping.js'
+import type { ManifestCache, ManifestOptions } from '../../src/source/keeping/manifest-cache.js'
 import { InlinePacker, type ManifestPacker } from '../../src/source/keeping/manifest-packer.js'
-import type { ManifestOptions, ManifestShelf } from '../../src/source/keeping/manifest-shelf.js'
 import { InlineProver } from '../../src/source/proving/prover.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/reading/progress-table.js'
 import { TransferClient } from '../../src/source/reading/transfer-client.js'
@@ -85,7 +85,7 @@ export interface Rig {
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly store: BlobStore
   readonly keeping: Keeping
-  readonly manifests: ManifestShelf
+  readonly manifests: ManifestCache
   readonly fetcher: Fetcher
   readonly kept: Kept[]
   edge(): Edge

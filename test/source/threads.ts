@@ -5,7 +5,7 @@ import { addressOf } from '../../src/actor/mailbox-address.js'
 import { startThread } from '../../src/actor/thread.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { LmdbCatalog } from '../../src/catalog/reader.js'
-import { Sieve } from '../../src/moderation/sieve.js'
+import { BlockFilter } from '../../src/moderation/block-filter.js'
 import { ProgressListener, ProgressTable } from '../../src/source/reading/progress-table.js'
 import { TransferClient } from '../../src/source/reading/transfer-client.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../../src/source/source-messages.js'
@@ -41,10 +41,10 @@ export async function threads(
     ...given.environment,
   })
   const { catalog: catalogPath } = folders(config)
-  const { generations, progress, sieve } = memory
+  const { generations, progress, filter } = memory
   const keeperData = { keeper: { path: catalogPath, touchEveryMs: 0 }, generations, logLevel: 'silent' }
   const keeper = await startThread('catalog', 'catalog', keeperData)
-  new Sieve(sieve).fill()
+  new BlockFilter(filter).fill()
   const { segments: _, ...shared } = memory
   const { segments } = given
   const source = await startThread('source', 'source', {

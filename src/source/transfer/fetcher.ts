@@ -1,7 +1,7 @@
 import type { Caller } from '../../actor/mailbox-address.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Reason, type Refusal, refuse } from '../../format/refusal.js'
-import type { ManifestShelf, ManifestText } from '../keeping/manifest-shelf.js'
+import type { ManifestCache, ManifestText } from '../keeping/manifest-cache.js'
 import type { Pins } from '../keeping/pins.js'
 import type { Soundness } from '../proving/soundness.js'
 import type { Windows } from '../proving/windows.js'
@@ -31,7 +31,7 @@ export interface FetcherOptions {
   /** Absent: nothing can be pinned. */
   readonly pins?: Pick<Pins, 'set' | 'count'>
   /** The packed forms of manifests. */
-  readonly manifests: ManifestShelf
+  readonly manifests: ManifestCache
   /** Brings proven bytes only. Absent: nothing is brought by order. */
   readonly proving?: Source
   /** Absent: no item is judged where it lies in a bundle. */

@@ -1,9 +1,9 @@
 import { mappedBy, openWritten } from '../../../native/mapped/mapped.js'
 import type { MappedFile } from '../../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../../actor/clock.js'
+import type { Borrowed } from '../borrowed.js'
 import type { Content } from '../content.js'
 import { FileResidence } from '../file-residence.js'
-import type { Lent } from '../lent.js'
 import { Ticks } from '../residence.js'
 import { payloadOffset, type SegmentPlace, segmentName } from './place.js'
 import { PlaceReader } from './place-index.js'
@@ -83,7 +83,7 @@ export class SegmentContent implements Content {
    * The same bytes for a server that sends them by itself. `withdrawals`: of the marks, before the place was looked up.
    * Undefined: not in one piece of memory.
    */
-  lend(withdrawals: number): Lent | undefined {
+  lend(withdrawals: number): Borrowed | undefined {
     // The twin has one buffer for all files.
     if (mappedBy === 'twin') return undefined
     const { file, cell, segment, residence } = this.mapped

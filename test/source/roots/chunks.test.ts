@@ -93,20 +93,20 @@ t.test('chunks', async (t) => {
     const mined = await chain.transaction(id)
     if (isRefusal(mined)) throw new Error(mined.message)
     const made = signTransactionEcdsa(mined, Buffer.alloc(32, 7))
-    const lent = changed(chain, {
+    const changedChain = changed(chain, {
       transaction: async () => made,
       transactionOffset: async () => chain.transactionOffset(id),
     })
     for (const [source, proven] of [
       [sourcesOf(chain)[0], true],
-      [sourcesOf(lent)[0], false],
+      [sourcesOf(changedChain)[0], false],
     ] as const) {
       const found = await source.open(wantedOf(proven ? id : made.id), never)
       if (isRefusal(found)) throw new Error(found.message)
       t.equal(found.proven, proven)
       t.same(await taken(found), body)
     }
-    const { chunks } = chainSources(lent, { aheadMax: 4, concurrencyMax: 8 }, location)
+    const { chunks } = chainSources(changedChain, { aheadMax: 4, concurrencyMax: 8 }, location)
     const root = await chunks.openRoot(made.id, never)
     if (isRefusal(root)) throw new Error(root.message)
     t.equal(root.proven, false)

@@ -40,14 +40,14 @@ t.test('a file gets the bytes in their order, however they are cut, and tells ho
         const writer = new FileWriter(handle, { isHashed: true, isLasting, onWritten, pace: paceOf(stepsMs) })
         const all = randomBytes(lengths.reduce((sum, length) => sum + length, 0))
         // Whoever gives bytes uses their memory again.
-        const lent = Buffer.alloc(700_000)
+        const borrowed = Buffer.alloc(700_000)
         let given = 0
         for (const length of lengths) {
-          all.copy(lent, 0, given, given + length)
+          all.copy(borrowed, 0, given, given + length)
           given += length
-          const piece = lent.subarray(0, length)
+          const piece = borrowed.subarray(0, length)
           await writer.write(isLasting ? Buffer.from(piece) : piece)
-          lent.fill(0)
+          borrowed.fill(0)
           if (writer.taken !== given) return false
         }
         await writer.drain()

@@ -3,9 +3,9 @@ import { ChunkCache } from '../../src/chain/chunk-cache.js'
 import { SegmentChunks, WrittenChunks } from '../../src/chain/segment-chunks.js'
 import { scratch } from '../scratch.js'
 import { SegmentRig } from '../store/segments/rig.js'
-import { type ChunkShelf, conformChunkShelf } from './chunk-shelf.js'
+import { type AnyChunkCache, conformChunkCache } from './any-chunk-cache.js'
 
-function inMemory(maxBytes: number): ChunkShelf {
+function inMemory(maxBytes: number): AnyChunkCache {
   const cache = new ChunkCache(maxBytes)
   return {
     put: (chunk) => cache.put(chunk),
@@ -16,7 +16,7 @@ function inMemory(maxBytes: number): ChunkShelf {
 }
 
 /** `isOther`: read by another thread than the writer's, by what the writer has committed. */
-function inSegments(maxBytes: number, isOther: boolean): ChunkShelf {
+function inSegments(maxBytes: number, isOther: boolean): AnyChunkCache {
   const rig = new SegmentRig(scratch('chunks'), {
     segmentBytes: 2 ** 19,
     maxBytes,
@@ -35,8 +35,8 @@ function inSegments(maxBytes: number, isOther: boolean): ChunkShelf {
   }
 }
 
-t.test('in memory', (t) => conformChunkShelf(t, inMemory))
-t.test('in segments', (t) => conformChunkShelf(t, (maxBytes) => inSegments(maxBytes, false)))
+t.test('in memory', (t) => conformChunkCache(t, inMemory))
+t.test('in segments', (t) => conformChunkCache(t, (maxBytes) => inSegments(maxBytes, false)))
 t.test('in segments, read by another thread', (t) =>
-  conformChunkShelf(t, (maxBytes) => inSegments(maxBytes, true)),
+  conformChunkCache(t, (maxBytes) => inSegments(maxBytes, true)),
 )

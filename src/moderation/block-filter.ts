@@ -20,16 +20,16 @@ const anyHash = 2
 /** A hash of content whose size is not known. */
 const anyUnsized = 4
 
-export class Sieve {
+export class BlockFilter {
   readonly #cells: Int32Array
 
   /** 32 MiB of addresses; memory pages are used as entries are added. */
   static readonly bytes: number = (head + words) * 4
 
-  /** `memory` of `Sieve.bytes` bytes, the same on every thread. */
-  constructor(readonly memory: SharedArrayBuffer = new SharedArrayBuffer(Sieve.bytes)) {
+  /** `memory` of `BlockFilter.bytes` bytes, the same on every thread. */
+  constructor(readonly memory: SharedArrayBuffer = new SharedArrayBuffer(BlockFilter.bytes)) {
     this.#cells = new Int32Array(memory)
-    if (this.#cells.length !== head + words) throw new RangeError('the sieve has another size')
+    if (this.#cells.length !== head + words) throw new RangeError('the filter has another size')
   }
 
   /** Additions so far, modulo 2^32. */

@@ -16,7 +16,7 @@ import {
   type Outcome,
 } from './names-port.js'
 
-export interface BookOptions {
+export interface NameCacheOptions {
   /** Replaces the TTL of records. */
   readonly overrideTtlSeconds?: number
   /** A name that was resolved may be answered for so long while resolvers are slow or fail. */
@@ -82,7 +82,7 @@ const enough = refuse('busy', 'client', 'too many names are being resolved for o
 const circle = refuse('upstream', 'client', 'this name may only be asked for on other machines')
 
 /** Remembers what names mean, for one thread, and asks resolvers in order for what it does not know. */
-export class NameBook implements Names {
+export class NameCache implements Names {
   readonly #found: BoundedMap<string, Found>
   readonly #lacking: BoundedMap<string, Lacking>
   readonly #flights = new Map<string, Promise<Outcome>>()
@@ -102,7 +102,7 @@ export class NameBook implements Names {
   constructor(
     private readonly resolvers: readonly Resolver[],
     private readonly local: Changing | undefined,
-    private readonly options: BookOptions,
+    private readonly options: NameCacheOptions,
     private readonly clock: Clock,
     private readonly meters: NameMeters,
   ) {

@@ -2,8 +2,8 @@ import t, { type Test } from 'tap'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meter-table.js'
 import { type Refusal, refuse } from '../../src/format/refusal.js'
-import { type BookOptions, type Changing, NameBook } from '../../src/names/book.js'
 import { parseName } from '../../src/names/name.js'
+import { type Changing, NameCache, type NameCacheOptions } from '../../src/names/name-cache.js'
 import { NameMeters } from '../../src/names/name-meters.js'
 import {
   isResolved,
@@ -18,7 +18,7 @@ import {
 import { someId } from '../source/rig.js'
 import { HandClock } from './hand-clock.js'
 
-const options: BookOptions = {
+const options: NameCacheOptions = {
   staleMs: 86_400_000,
   namesMax: 100,
   absentMs: 30_000,
@@ -87,38 +87,38 @@ interface Scene {
   readonly first: Scripted
   readonly last: Scripted
   readonly local: Local
-  readonly book: NameBook
+  readonly cache: NameCache
   readonly meters: Meters
   /** What becomes of a name now, whether at once or later; time turns by `ms`. */
   ask(name: string, ms?: number, trail?: Trail): Promise<Outcome | 'waits'>
 }
 
-function scene(t: Test, more: Partial<BookOptions> = {}): Scene {
+function scene(t: Test, more: Partial<NameCacheOptions> = {}): Scene {
   const clock = new HandClock()
   const [first, last] = [new Scripted(clock), new Scripted(clock, 'on-demand')]
   const local = new Local(clock)
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-  const book = new NameBook(
+  const cache = new NameCache(
     [local, first, last],
     local,
     { ...options, ...more },
     clock,
     new NameMeters(meters),
   )
-  t.teardown(() => book.close())
+  t.teardown(() => cache.close())
   return {
     clock,
     first,
     last,
     local,
-    book,
+    cache,
     meters,
     async ask(text, ms = 0, trail = open) {
       const name = named(text)
-      const known = book.known(name)
+      const known = cache.known(name)
       if (known !== undefined) return known
       let outcome: Outcome | 'waits' = 'waits'
-      void book.resolve(name, trail, `who asks for ${text}`).then((one) => {
+      void cache.resolve(name, trail, `who asks for ${text}`).then((one) => {
         outcome = one
       })
       await clock.turn(ms)
@@ -132,14 +132,14 @@ const idOf = (outcome: Outcome | 'waits'): string =>
   outcome !== 'waits' && isResolved(outcome) ? outcome.id : JSON.stringify(outcome)
 
 t.test('a name is asked for once and then known for its TTL', async (t) => {
-  const { first, ask, clock, book } = scene(t)
+  const { first, ask, clock, cache } = scene(t)
   const found = record()
   first.says = found
   const outcome = await ask('site')
   t.match(outcome, { ...found, name: { full: 'site' }, resolvedAtMs: 1_000_000 })
-  t.equal(book.known(named('site')), outcome, 'the very same object')
+  t.equal(cache.known(named('site')), outcome, 'the very same object')
   await clock.turn(869_000)
-  t.equal(book.known(named('site')), outcome)
+  t.equal(cache.known(named('site')), outcome)
   t.equal(first.asked.length, 1)
 })
 
@@ -156,7 +156,7 @@ t.test('the resolvers are asked in order, and the first that knows decides', asy
 })
 
 t.test('a name that is refreshed in the background is answered at once meanwhile', async (t) => {
-  const { first, ask, clock, book } = scene(t)
+  const { first, ask, clock, cache } = scene(t)
   first.says = record()
   const old = first.says.id
   await ask('site')
@@ -167,7 +167,7 @@ t.test('a name that is refreshed in the background is answered at once meanwhile
   t.equal(idOf(await ask('site')), old)
   t.equal(first.asked.length, 2, 'once for all who come meanwhile')
   await clock.turn(5000)
-  t.equal(idOf(book.known(named('site')) ?? 'absent'), first.says.id)
+  t.equal(idOf(cache.known(named('site')) ?? 'absent'), first.says.id)
 })
 
 t.test(
@@ -246,10 +246,10 @@ t.test('a known name is dropped only after two answers that it does not exist', 
 })
 
 t.test('concurrent requests for one name share one resolution', async (t) => {
-  const { first, book, clock } = scene(t)
+  const { first, cache, clock } = scene(t)
   first.says = record()
   first.delayMs = 100
-  const all = Promise.all(Array.from({ length: 50 }, () => book.resolve(named('site'), open, 'any')))
+  const all = Promise.all(Array.from({ length: 50 }, () => cache.resolve(named('site'), open, 'any')))
   await clock.turn(100)
   t.equal(new Set(await all).size, 1)
   t.equal(first.asked.length, 1)
@@ -263,15 +263,15 @@ t.test('more names at once than allowed are refused, not queued', async (t) => {
 })
 
 t.test('memory is bounded: known names and unknown ones do not push each other out', async (t) => {
-  const { first, ask, book } = scene(t, { namesMax: 3 })
+  const { first, ask, cache } = scene(t, { namesMax: 3 })
   first.says = record()
   for (const name of ['a', 'b', 'c']) await ask(name)
   first.says = 'absent'
   for (let at = 0; at < 20; at += 1) await ask(`no${at}`)
-  for (const name of ['a', 'b', 'c']) t.ok(book.known(named(name)), name)
+  for (const name of ['a', 'b', 'c']) t.ok(cache.known(named(name)), name)
   first.says = record()
   await ask('d')
-  t.equal(book.known(named('a')), undefined, 'the oldest went')
+  t.equal(cache.known(named('a')), undefined, 'the oldest went')
 })
 
 t.test('a change of local names takes effect at the next request', async (t) => {
@@ -300,12 +300,12 @@ t.test('names from resolvers before the local registry are not affected by its c
   const clock = new HandClock()
   const [first, local] = [new Scripted(clock), new Local(clock)]
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-  const book = new NameBook([first, local], local, options, clock, new NameMeters(meters))
+  const cache = new NameCache([first, local], local, options, clock, new NameMeters(meters))
   const theirs = record()
   first.says = theirs
-  await book.resolve(named('site'), open, 'any')
+  await cache.resolve(named('site'), open, 'any')
   local.change('site', record())
-  t.equal(idOf(book.known(named('site')) ?? 'absent'), theirs.id)
+  t.equal(idOf(cache.known(named('site')) ?? 'absent'), theirs.id)
 })
 
 t.test('a request that must not be forwarded is answered from this machine, or refused', async (t) => {
@@ -330,14 +330,14 @@ t.test('the trail of a request is passed on', async (t) => {
 })
 
 t.test('an answer to a request with a trail is used for that trail only', async (t) => {
-  const { first, last, ask, book, clock } = scene(t)
+  const { first, last, ask, cache, clock } = scene(t)
   const trails: Trail[] = [
     { forward: true, hops: 1, via: [] },
     { forward: true, hops: 2, via: ['a.example'] },
   ]
   const gone = 'gone'
   for (const trail of trails) t.equal(await ask(gone, 0, trail), 'absent')
-  t.equal(book.known(named(gone)), undefined, 'no client can make a name absent')
+  t.equal(cache.known(named(gone)), undefined, 'no client can make a name absent')
   first.says = record()
   t.equal(idOf(await ask(gone)), first.says.id)
   await clock.turn(1_000_000)
@@ -345,10 +345,10 @@ t.test('an answer to a request with a trail is used for that trail only', async 
   const [one, other] = trails as [Trail, Trail]
   first.delayMs = 50
   const asked = first.asked.length
-  void book.resolve(named('site'), one, 'any')
-  void book.resolve(named('site'), one, 'any')
-  void book.resolve(named('site'), other, 'another')
-  void book.resolve(named('site'), open, 'any')
+  void cache.resolve(named('site'), one, 'any')
+  void cache.resolve(named('site'), one, 'any')
+  void cache.resolve(named('site'), other, 'another')
+  void cache.resolve(named('site'), open, 'any')
   await clock.turn(0)
   t.same(
     first.asked.slice(asked).map(({ hops }) => hops),
@@ -356,12 +356,12 @@ t.test('an answer to a request with a trail is used for that trail only', async 
     'who waits for an answer asked the same',
   )
   await clock.turn(100)
-  t.equal(book.known(named('site')), 'absent', 'the question without a trail counts')
+  t.equal(cache.known(named('site')), 'absent', 'the question without a trail counts')
   last.says = record()
   t.equal(idOf(await ask('other', 100, one)), last.says.id)
   await clock.turn(100)
   t.match(
-    book.known(named('other')),
+    cache.known(named('other')),
     { id: last.says.id },
     'what is there was asked for again, without the trail',
   )
@@ -369,30 +369,30 @@ t.test('an answer to a request with a trail is used for that trail only', async 
 })
 
 t.test('requests with trails do not use up the places of those without', async (t) => {
-  const { first, book, clock } = scene(t)
+  const { first, cache, clock } = scene(t)
   first.delayMs = 1000
   const outcomes: Outcome[] = []
   for (let at = 0; at < 6; at += 1) {
     const trail = { forward: true, hops: 1, via: [`h${at}.example`] }
-    void book.resolve(named('site'), trail, `client ${at}`).then((outcome) => outcomes.push(outcome))
+    void cache.resolve(named('site'), trail, `client ${at}`).then((outcome) => outcomes.push(outcome))
   }
   await clock.turn(1)
   t.match(
     outcomes,
     Array.from({ length: 4 }, () => ({ refused: 'busy' })),
   )
-  void book.resolve(named('site'), open, 'any')
+  void cache.resolve(named('site'), open, 'any')
   await clock.turn(1)
   t.match(first.asked.at(-1), { hops: 0 }, 'asked all the same')
   await clock.turn(5000)
 })
 
 t.test('the operator can set the TTL of names', async (t) => {
-  const { first, ask, clock, book } = scene(t, { overrideTtlSeconds: 5 })
+  const { first, ask, clock, cache } = scene(t, { overrideTtlSeconds: 5 })
   first.says = record(900)
   t.match(await ask('site'), { ttlSeconds: 900 }, 'what clients are told stays')
   await clock.turn(5000)
-  t.equal(book.known(named('site')), undefined)
+  t.equal(cache.known(named('site')), undefined)
 })
 
 t.test(
@@ -413,48 +413,48 @@ t.test(
 
 t.test('preferred names are resolved before the first request, and kept fresh', async (t) => {
   const [site] = [named('site')]
-  const { first, clock, book, ask } = scene(t, { preferred: [site], preferredBases: new Set(['docs']) })
+  const { first, clock, cache, ask } = scene(t, { preferred: [site], preferredBases: new Set(['docs']) })
   first.says = record(900)
   await clock.turn(0)
-  t.equal(idOf(book.known(site) ?? 'waits'), first.says.id)
+  t.equal(idOf(cache.known(site) ?? 'waits'), first.says.id)
   const old = first.says.id
   first.says = record(900)
   await clock.turn(869_000)
-  t.equal(idOf(book.known(site) ?? 'waits'), old)
+  t.equal(idOf(cache.known(site) ?? 'waits'), old)
   await clock.turn(2000)
-  t.equal(idOf(book.known(site) ?? 'waits'), first.says.id, 'asked again 30 seconds before its end')
+  t.equal(idOf(cache.known(site) ?? 'waits'), first.says.id, 'asked again 30 seconds before its end')
   first.says = failure
   await clock.turn(900_000)
   first.says = record(900)
   await clock.turn(31_000)
-  t.equal(idOf(book.known(site) ?? 'waits'), first.says.id, 'and after a failure')
+  t.equal(idOf(cache.known(site) ?? 'waits'), first.says.id, 'and after a failure')
 
-  t.equal(book.known(named('new_docs')), undefined, 'not before somebody asked')
+  t.equal(cache.known(named('new_docs')), undefined, 'not before somebody asked')
   await ask('new_docs')
   const asked = first.asked.length
   await clock.turn(3_600_000)
   t.ok(first.asked.length > asked + 6, 'then as often as it lives')
-  t.ok(book.known(named('new_docs')) !== undefined)
+  t.ok(cache.known(named('new_docs')) !== undefined)
 })
 
 t.test('a record from memory keeps its age', async (t) => {
-  const { first, clock, ask, book } = scene(t)
+  const { first, clock, ask, cache } = scene(t)
   first.says = { ...record(900), resolvedAtMs: clock.now() - 600_000 }
   t.match(await ask('site'), { ttlSeconds: 900, resolvedAtMs: clock.now() - 600_000 })
   await clock.turn(299_000)
-  t.ok(book.known(named('site')))
+  t.ok(cache.known(named('site')))
   await clock.turn(2000)
   first.says = { ...record(900), resolvedAtMs: clock.now() - 5_000_000 }
   t.equal(idOf(await ask('site')), first.says.id, 'what is over was all there was')
-  t.ok(book.known(named('site')), 'nobody is asked again at once')
+  t.ok(cache.known(named('site')), 'nobody is asked again at once')
   await clock.turn(1001)
-  t.equal(book.known(named('site')), undefined)
+  t.equal(cache.known(named('site')), undefined)
 })
 
 t.test(
   'a clock that is set back makes no name live longer, and one that is set forward asks once',
   async (t) => {
-    const { first, clock, ask, book } = scene(t, { preferredBases: new Set(['site']), staleMs: 3_600_000 })
+    const { first, clock, ask, cache } = scene(t, { preferredBases: new Set(['site']), staleMs: 3_600_000 })
     first.says = { ...record(900), resolvedAtMs: clock.now() }
     clock.setMs = -400 * 86_400_000
     t.equal(idOf(await ask('site')), first.says.id)
@@ -467,26 +467,26 @@ t.test(
     clock.setMs = 400 * 86_400_000
     first.says = record(900)
     t.equal(idOf(await ask('other')), first.says.id)
-    t.ok(book.known(named('other')), 'what was resolved is fresh')
+    t.ok(cache.known(named('other')), 'what was resolved is fresh')
     t.ok(first.asked.length <= asked + 2)
   },
 )
 
 t.test('one client that asks for many names leaves places for others', async (t) => {
-  const { first, book, clock } = scene(t)
+  const { first, cache, clock } = scene(t)
   first.delayMs = 1000
   const outcomes: Outcome[] = []
   for (let at = 0; at < 9; at += 1)
-    void book.resolve(named(`site${at}`), open, 'one').then((outcome) => outcomes.push(outcome))
+    void cache.resolve(named(`site${at}`), open, 'one').then((outcome) => outcomes.push(outcome))
   await clock.turn(1)
   t.equal(outcomes.length, 7, 'half of four at once')
   t.match(outcomes[0], { refused: 'busy', fault: 'client' })
-  void book.resolve(named('site0'), open, 'one')
-  void book.resolve(named('other'), open, 'another')
+  void cache.resolve(named('site0'), open, 'one')
+  void cache.resolve(named('other'), open, 'another')
   await clock.turn(1)
   t.equal(first.asked.length, 3, 'a name that is asked for already takes no place')
   await clock.turn(5000)
-  void book.resolve(named('site9'), open, 'one')
+  void cache.resolve(named('site9'), open, 'one')
   await clock.turn(1)
   t.equal(first.asked.length, 4, 'what has ended gives its place back')
   await clock.turn(5000)

@@ -1,9 +1,4 @@
 import { RunWriter } from '../store/run-writer.js'
-import { type IndexTables, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
-import { tagTexts } from './packed-rows.js'
-import { Recent } from './recent.js'
-import { Spill, type SpillLimits } from './spill.js'
-import { WordHash } from './word-hash.js'
 import {
   findWord,
   numberBytes,
@@ -13,7 +8,12 @@ import {
   type WordKind,
   wordKind,
   wordTableKey,
-} from './words.js'
+} from './dictionary.js'
+import { type IndexTables, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
+import { tagTexts } from './packed-rows.js'
+import { Recent } from './recent.js'
+import { Spill, type SpillLimits } from './spill.js'
+import { TermHash } from './term-hash.js'
 
 /** Words of each kind that the keeper keeps at hand, about 200 bytes each, twice as many at most. */
 const givenMax = 50_000
@@ -22,7 +22,7 @@ const lastKey = Buffer.from('last word')
 /**
  * Gives numbers out: only the keeper, inside its transaction. Words come as texts of one character per byte.
  */
-export class WordGiver {
+export class DictionaryWriter {
   readonly #recent = {
     [wordKind.name]: new Recent<string, number>(givenMax),
     [wordKind.tag]: new Recent<string, number>(givenMax),
@@ -33,7 +33,7 @@ export class WordGiver {
   isNew = false
   #last: number
   #settled: number
-  readonly #hash: WordHash
+  readonly #hash: TermHash
   readonly #found: RunWriter
   readonly #ordered: RunWriter
   readonly #spill: Spill<{ readonly number: number; readonly whole: Buffer }>
@@ -47,7 +47,7 @@ export class WordGiver {
     const last = tables.indexMeta.get(lastKey)
     this.#last = last === undefined ? 0 : numberOf(last)
     this.#settled = this.#last
-    this.#hash = new WordHash(tables.wordKey)
+    this.#hash = new TermHash(tables.wordKey)
     this.#found = new RunWriter(tables.runs.words, ledgerOf(tables, wordRuns), limits)
     this.#ordered = new RunWriter(tables.runs.tags, ledgerOf(tables, tagRuns), limits)
     this.#spill = new Spill(tables.words, limits, this.runs, {

@@ -3,7 +3,7 @@ import { halfSipHash, type SipSecret } from '../format/half-sip-hash.js'
 const sipHash = halfSipHash({ block: 2, end: 4 })
 
 /** HalfSipHash-2-4 of bytes, with 64 bits of output, by a key that only this index knows. */
-export class WordHash {
+export class TermHash {
   readonly #secret: SipSecret
   #words = new Int32Array(256)
   readonly #outcome = new Int32Array(2)

@@ -4,15 +4,15 @@ import t, { type Test } from 'tap'
 import { silentLog } from '../../../src/actor/log.js'
 import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
 import {
+  ManifestCache,
+  type ManifestOptions,
+  type Packed,
+} from '../../../src/source/keeping/manifest-cache.js'
+import {
   InlinePacker,
   type ManifestPacker,
   type PackingTask,
 } from '../../../src/source/keeping/manifest-packer.js'
-import {
-  type ManifestOptions,
-  ManifestShelf,
-  type Packed,
-} from '../../../src/source/keeping/manifest-shelf.js'
 import { BlobStore, blobPath } from '../../../src/store/blobs.js'
 import { PackedFile } from '../../../src/store/packed-file.js'
 import { manifestLimits, sha256, someId } from '../rig.js'
@@ -36,7 +36,7 @@ class CountingPacker implements ManifestPacker {
 
 interface House {
   readonly folder: string
-  readonly shelf: ManifestShelf
+  readonly manifestCache: ManifestCache
   readonly packer: CountingPacker
   /** Another process on the same folder. */
   again(more?: Partial<ManifestOptions>): Promise<House>
@@ -47,12 +47,17 @@ interface House {
 async function house(t: Test, folder = t.testdir(), more: Partial<ManifestOptions> = {}): Promise<House> {
   const packer = new CountingPacker()
   const options = { limits: manifestLimits, cacheMaxBytes: 2 ** 20, flightsMax: 4, ...more }
-  const shelf = new ManifestShelf(new BlobStore(join(folder, 'manifests')), packer, silentLog, options)
-  await shelf.prepare()
-  await shelf.takeOver(() => true)
+  const manifestCache = new ManifestCache(
+    new BlobStore(join(folder, 'manifests')),
+    packer,
+    silentLog,
+    options,
+  )
+  await manifestCache.prepare()
+  await manifestCache.takeOver(() => true)
   return {
     folder,
-    shelf,
+    manifestCache,
     packer,
     again: (other = {}) => house(t, folder, other),
     write(text) {
@@ -83,29 +88,32 @@ function said({ path }: Packed, wanted: string): unknown {
 }
 
 t.test('a text is parsed once, for all who ask at once and for all who ask later', async (t) => {
-  const { shelf, packer, write } = await house(t)
+  const { manifestCache, packer, write } = await house(t)
   const text = write(textOf('a'))
-  const all = await Promise.all(Array.from({ length: 50 }, () => shelf.bring(text)))
+  const all = await Promise.all(Array.from({ length: 50 }, () => manifestCache.bring(text)))
   t.ok(all.every((one) => sure(one).path === sure(all[0] as Packed).path))
-  t.equal(said(sure(await shelf.bring(text)), 'a'), id)
+  t.equal(said(sure(await manifestCache.bring(text)), 'a'), id)
   t.equal(packer.packed, 1)
-  t.equal(sure(await shelf.bring({ ...text, digest: undefined })).digest.toString(), text.digest.toString())
+  t.equal(
+    sure(await manifestCache.bring({ ...text, digest: undefined })).digest.toString(),
+    text.digest.toString(),
+  )
 })
 
 t.test('the next process reads what is there once, and parses nothing', async (t) => {
   const before = await house(t)
   const text = before.write(textOf('a'))
-  await before.shelf.bring(text)
-  const { shelf, packer } = await before.again()
-  t.equal(shelf.bytes, before.shelf.bytes)
-  for (let time = 0; time < 3; time += 1) t.equal(said(sure(await shelf.bring(text)), 'a'), id)
+  await before.manifestCache.bring(text)
+  const { manifestCache, packer } = await before.again()
+  t.equal(manifestCache.bytes, before.manifestCache.bytes)
+  for (let time = 0; time < 3; time += 1) t.equal(said(sure(await manifestCache.bring(text)), 'a'), id)
   t.strictSame([packer.packed, packer.checked], [0, 1])
 })
 
 t.test('a packed form that is damaged, truncated, or made under other limits is made again', async (t) => {
   const first = await house(t)
   const text = first.write(textOf('a'))
-  const { path } = sure(await first.shelf.bring(text))
+  const { path } = sure(await first.manifestCache.bring(text))
   const sound = readFileSync(path)
   const damages: Buffer[] = [sound.subarray(0, -1), sound.subarray(0, 10), Buffer.alloc(0)]
   for (const at of [3, 20, 75, 180, sound.length - 1]) {
@@ -115,15 +123,15 @@ t.test('a packed form that is damaged, truncated, or made under other limits is 
   }
   for (const damaged of damages) {
     writeFileSync(path, damaged)
-    const { shelf, packer } = await first.again()
-    t.equal(said(sure(await shelf.bring(text)), 'a'), id)
+    const { manifestCache, packer } = await first.again()
+    t.equal(said(sure(await manifestCache.bring(text)), 'a'), id)
     t.equal(packer.packed, 1)
     t.same(readFileSync(path), sound)
   }
-  const { shelf, packer } = await first.again({ limits: { ...manifestLimits, pathsMax: 5 } })
-  await shelf.bring(text)
+  const { manifestCache, packer } = await first.again({ limits: { ...manifestLimits, pathsMax: 5 } })
+  await manifestCache.bring(text)
   t.equal(packer.packed, 1)
-  await shelf.bring(text, true)
+  await manifestCache.bring(text, true)
   t.equal(packer.packed, 2, 'who finds it damaged has it made again')
 })
 
@@ -131,9 +139,9 @@ t.test('half written files of a killed process are removed, and never read', asy
   const first = await house(t)
   const text = first.write(textOf('a'))
   writeFileSync(join(first.folder, 'manifests', 'tmp', 'half'), 'SLMANIF1')
-  const { shelf, packer } = await first.again()
+  const { manifestCache, packer } = await first.again()
   t.notOk(existsSync(join(first.folder, 'manifests', 'tmp', 'half')))
-  t.equal(said(sure(await shelf.bring(text)), 'a'), id)
+  t.equal(said(sure(await manifestCache.bring(text)), 'a'), id)
   t.equal(packer.packed, 1)
 })
 
@@ -143,15 +151,15 @@ t.test(
     const first = await house(t)
     const texts = ['a', 'b', 'c', 'd'].map((path) => first.write(textOf(path)))
     const forms: Packed[] = []
-    for (const text of texts) forms.push(sure(await first.shelf.bring(text)))
+    for (const text of texts) forms.push(sure(await first.manifestCache.bring(text)))
     t.ok(statSync(forms[0]?.path ?? '').size < 4096)
     // A file takes whole blocks of the disk: millions of small forms are no small thing.
     const each = 4096
-    t.equal(first.shelf.bytes, 4 * each)
-    await first.shelf.drop(texts[3]?.digest ?? new Uint8Array())
+    t.equal(first.manifestCache.bytes, 4 * each)
+    await first.manifestCache.drop(texts[3]?.digest ?? new Uint8Array())
     t.notOk(existsSync(forms[3]?.path ?? ''))
     const kept = Buffer.from(texts[0]?.digest ?? []).toString('hex')
-    const next = new ManifestShelf(
+    const next = new ManifestCache(
       new BlobStore(join(first.folder, 'manifests')),
       new InlinePacker(),
       silentLog,
@@ -168,24 +176,26 @@ t.test(
 )
 
 t.test('a text that is gone or has changed is refused, and no form is written', async (t) => {
-  const { shelf, folder, write } = await house(t)
+  const { manifestCache, folder, write } = await house(t)
   const text = write(textOf('a'))
   writeFileSync(text.path, textOf('b'))
-  t.match(await shelf.bring(text), { refused: 'upstream' })
-  t.match(await shelf.bring({ path: join(folder, 'nowhere'), digest: text.digest }), { refused: 'upstream' })
+  t.match(await manifestCache.bring(text), { refused: 'upstream' })
+  t.match(await manifestCache.bring({ path: join(folder, 'nowhere'), digest: text.digest }), {
+    refused: 'upstream',
+  })
   t.notOk(existsSync(blobPath(join(folder, 'manifests'), text.digest)))
-  t.equal(shelf.bytes, 0)
+  t.equal(manifestCache.bytes, 0)
 })
 
 t.test('a malformed manifest is parsed once; one too many at once is refused as busy', async (t) => {
-  const { shelf, packer, write } = await house(t)
+  const { manifestCache, packer, write } = await house(t)
   const broken = write('{"paths":')
   for (let time = 0; time < 3; time += 1) {
-    t.equal(said(sure(await shelf.bring(broken)), 'a'), 'manifest: not a JSON object')
+    t.equal(said(sure(await manifestCache.bring(broken)), 'a'), 'manifest: not a JSON object')
   }
   t.equal(packer.packed, 1)
   const outcomes = await Promise.all(
-    ['1', '2', '3', '4', '5'].map((path) => shelf.bring(write(textOf(path)))),
+    ['1', '2', '3', '4', '5'].map((path) => manifestCache.bring(write(textOf(path)))),
   )
   t.equal(outcomes.filter((one) => isRefusal(one) && one.refused === 'busy').length, 1)
 })

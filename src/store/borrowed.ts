@@ -2,7 +2,7 @@ import type { Cell } from '../actor/shared.js'
 import type { Residence } from './residence.js'
 
 /** Memory with a payload in it, for a server that sends from it by itself. */
-export interface Lent {
+export interface Borrowed {
   /** One for each file, to know it again. */
   readonly owner: object
   /** All of the file. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Look } from '../store/runs.js'
 import type { IndexTables } from './index-tables.js'
 import { Recent } from './recent.js'
-import { WordHash } from './word-hash.js'
+import { TermHash } from './term-hash.js'
 
 /**
  * Every tag name, tag, address and bundle id is stored once and has a number. Numbers are given out in order
@@ -78,7 +78,7 @@ interface Finder {
 export function findWord(
   tables: IndexTables,
   runs: Finder,
-  hash: WordHash,
+  hash: TermHash,
   whole: Buffer,
 ): number | undefined {
   let found: number | undefined
@@ -116,14 +116,14 @@ export function tagStart(
 }
 
 /** Looks words up: any thread. */
-export class Words {
+export class Dictionary {
   readonly #bytes = new Recent<number, Buffer>(readMax)
   /** Kind and bytes of words that were asked for: a word keeps its number for ever. */
   readonly #found = new Recent<string, number>(foundMax)
-  readonly #hash: WordHash
+  readonly #hash: TermHash
 
   constructor(private readonly tables: IndexTables) {
-    this.#hash = new WordHash(tables.wordKey)
+    this.#hash = new TermHash(tables.wordKey)
   }
 
   /** The number of a word, if it was ever given one. */

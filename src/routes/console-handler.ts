@@ -10,7 +10,7 @@ import type { Route } from '../serving/route.js'
 import { WatchedReply } from '../serving/watched-reply.js'
 import { gatewayParameters } from './gateway-parameters.js'
 
-export interface ConsoleDoorParts {
+export interface ConsoleHandlerParts {
   /** Routes of the console: the page, and what it requests. */
   readonly routes: readonly Route[]
   /** Answers HEAD for content, as on the public port. */
@@ -24,7 +24,7 @@ export interface ConsoleDoorParts {
  * The handler of the console's port. It serves no content, so that no script of others shares its origin, and no answer
  * allows other origins to read it. The console asks about content by HEAD.
  */
-export function consoleDoor(parts: ConsoleDoorParts): (request: Request, reply: Reply) => void {
+export function consoleHandler(parts: ConsoleHandlerParts): (request: Request, reply: Reply) => void {
   const { routes, content, meters, log, clock } = parts
   const requestLog = new RequestLog(meters, log, clock)
   const router = new Router(routes, gatewayParameters)

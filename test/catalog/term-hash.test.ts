@@ -1,5 +1,5 @@
 import t from 'tap'
-import { WordHash } from '../../src/catalog/word-hash.js'
+import { TermHash } from '../../src/catalog/term-hash.js'
 
 /** The authors' vectors of HalfSipHash-2-4 with 64 bits: key 0 to 7, texts of so many bytes 0, 1, 2 and so on. */
 const vectors = [
@@ -14,7 +14,7 @@ const vectors = [
 ]
 
 t.test('words are hashed as the authors of the hash do, however long the one before was', async (t) => {
-  const hash = new WordHash(Uint8Array.from({ length: 8 }, (_, at) => at))
+  const hash = new TermHash(Uint8Array.from({ length: 8 }, (_, at) => at))
   for (const [length, expected] of vectors.entries()) {
     hash.take(Uint8Array.from({ length }, (_, at) => at))
     const said = Buffer.alloc(8)

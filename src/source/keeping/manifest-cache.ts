@@ -29,7 +29,7 @@ export interface ManifestText extends FilePart {
 /** What a file takes on disk at least, and more than what is known of it takes in memory: many small forms are bounded, too. */
 const blockBytes = 4096
 
-interface Shelved {
+interface CachedManifest {
   /** In whole blocks. */
   sizeBytes: number
   /** Read whole since this process started, or written by it: edge threads may look into it. */
@@ -41,9 +41,9 @@ interface Shelved {
  * renamed. What an earlier process left is read whole before it is used, and made again where it is damaged. Forms go with their
  * content, and the longest unused where they are too many bytes.
  */
-export class ManifestShelf {
+export class ManifestCache {
   /** In the order of use, as far as this thread hears of it. */
-  readonly #shelved = new Map<string, Shelved>()
+  readonly #cached = new Map<string, CachedManifest>()
   readonly #flights = new Map<string, Promise<Packed | Refusal>>()
   #bytes = 0
 
@@ -72,8 +72,8 @@ export class ManifestShelf {
     for (let first = 0; first < 256; first += 1) {
       for await (const { digest, sizeBytes } of this.store.list(first)) {
         const name = nameOf(digest)
-        if (this.#shelved.has(name) || this.#flights.has(name)) continue
-        if (isHeld(digest)) this.#shelve(name, { sizeBytes: inBlocks(sizeBytes), isChecked: false })
+        if (this.#cached.has(name) || this.#flights.has(name)) continue
+        if (isHeld(digest)) this.#remember(name, { sizeBytes: inBlocks(sizeBytes), isChecked: false })
         else await this.store.remove(digest)
       }
     }
@@ -86,9 +86,9 @@ export class ManifestShelf {
    */
   bring(text: ManifestText, again = false): Promise<Packed | Refusal> {
     const name = text.digest === undefined ? undefined : nameOf(text.digest)
-    const known = name === undefined ? undefined : this.#shelved.get(name)
+    const known = name === undefined ? undefined : this.#cached.get(name)
     if (name !== undefined && text.digest !== undefined && known?.isChecked === true && !again) {
-      this.#shelve(name, known)
+      this.#remember(name, known)
       return Promise.resolve({ digest: text.digest, path: blobPath(this.store.folder, text.digest) })
     }
     const flightName = name ?? `${text.path} ${text.offset ?? 0}`
@@ -110,7 +110,7 @@ export class ManifestShelf {
   /** The content is about to go: its packed form, too. */
   async drop(digest: Uint8Array): Promise<void> {
     const name = nameOf(digest)
-    const known = this.#shelved.get(name)
+    const known = this.#cached.get(name)
     if (known === undefined) return
     this.#forget(name, known)
     await this.store.remove(digest)
@@ -118,7 +118,7 @@ export class ManifestShelf {
 
   async #make({ digest, ...from }: ManifestText, again: boolean): Promise<Packed | Refusal> {
     const { limits } = this.options
-    const known = digest === undefined ? undefined : this.#shelved.get(nameOf(digest))
+    const known = digest === undefined ? undefined : this.#cached.get(nameOf(digest))
     if (digest !== undefined && known !== undefined && !again) {
       const place = blobPath(this.store.folder, digest)
       const isIntact = await this.packer.check({ path: place, digest, limits })
@@ -142,7 +142,7 @@ export class ManifestShelf {
           : refuse('upstream', 'upstream', 'the text of the manifest was removed or replaced meanwhile')
       }
       await this.store.keep(draft, outcome.digest)
-      this.#shelve(nameOf(outcome.digest), { sizeBytes: inBlocks(outcome.sizeBytes), isChecked: true })
+      this.#remember(nameOf(outcome.digest), { sizeBytes: inBlocks(outcome.sizeBytes), isChecked: true })
       await this.#trim()
       return { digest: outcome.digest, path: blobPath(this.store.folder, outcome.digest) }
     } catch (error) {
@@ -153,21 +153,21 @@ export class ManifestShelf {
     }
   }
 
-  #shelve(name: string, shelved: Shelved): void {
-    const before = this.#shelved.get(name)
+  #remember(name: string, cached: CachedManifest): void {
+    const before = this.#cached.get(name)
     if (before !== undefined) this.#forget(name, before)
-    this.#shelved.set(name, shelved)
-    this.#bytes += shelved.sizeBytes
+    this.#cached.set(name, cached)
+    this.#bytes += cached.sizeBytes
   }
 
-  #forget(name: string, { sizeBytes }: Shelved): void {
-    this.#shelved.delete(name)
+  #forget(name: string, { sizeBytes }: CachedManifest): void {
+    this.#cached.delete(name)
     this.#bytes -= sizeBytes
   }
 
   async #trim(): Promise<void> {
-    while (this.#bytes > this.options.cacheMaxBytes && this.#shelved.size > 1) {
-      const [oldest] = this.#shelved.keys()
+    while (this.#bytes > this.options.cacheMaxBytes && this.#cached.size > 1) {
+      const [oldest] = this.#cached.keys()
       if (oldest === undefined) return
       await this.drop(Buffer.from(oldest, 'base64url'))
     }
