@@ -23,6 +23,15 @@ export interface ReserveOrder extends Payer {
   readonly itemId: string
   /** Of the whole signed item. */
   readonly bytes: number
+  /** Name of this one order, by which it can be withdrawn: no other order ever has it. */
+  readonly ticket?: string
+}
+
+/** Of an order to reserve whose outcome may not be known. */
+export interface WithdrawOrder {
+  readonly itemId: string
+  /** Of the order that is withdrawn. */
+  readonly ticket: string
 }
 
 export interface CheckOrder extends Payer {
@@ -97,7 +106,7 @@ export interface Denied {
 /**
  * Credits, as the upload service sees them. None of these ever rejects. A refusal means that the payment service could not be
  * asked or could not answer (`busy`, `late`, `upstream`): whether the order was carried out is then not known, and the same
- * order must be given again, or `refund`.
+ * order must be given again, or `withdraw`.
  */
 export interface CreditsPort {
   /** Price of an item of so many bytes: affine, with an amount for each item. */
@@ -110,6 +119,11 @@ export interface CreditsPort {
   settle(itemId: string): Promise<{ readonly winc: string } | Refusal>
   /** The item was not accepted: gives back what was held back or spent for it, once, however often it is asked. */
   refund(itemId: string): Promise<{ readonly winc: string } | Refusal>
+  /**
+   * An order to reserve is void: what it held back is given back, and where it comes only after this it holds nothing back. What
+   * another order holds back for the item stays.
+   */
+  withdraw(order: WithdrawOrder): Promise<{ readonly winc: string } | Refusal>
   approve(order: ApproveOrder): Promise<ApprovalView | Denied | Refusal>
   /** Ends all approvals of the pair; the rest goes back. */
   revoke(order: RevokeOrder): Promise<readonly ApprovalView[] | Denied | Refusal>

@@ -367,6 +367,10 @@ t.test('protected routes, as other services know them and by our own client', as
   t.equal((await rig.ledger.account('revenue'))?.creditsPending, 3_200_100n, 'held back only')
   t.strictSame(await remote.settle('other'), { winc: '3200100' })
   t.strictSame(await remote.refund('other'), { winc: '3200100' })
+  const named = { itemId: 'named', ticket: 'a ticket of 16 letters'.replaceAll(' ', '-') }
+  t.match(await remote.reserve({ ...named, bytes: 1000, ...payer }), { paid: true })
+  t.strictSame(await remote.withdraw(named), { winc: '3200100' })
+  t.ok(isRefusal(await remote.reserve({ ...named, bytes: 1000, ...payer })), 'delivered once more')
   const poor = wallets[3]?.address ?? ''
   t.strictSame(await remote.reserve({ itemId: 'poor', bytes: 1000, ...payer, address: poor }), {
     paid: false,

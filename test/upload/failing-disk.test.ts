@@ -55,6 +55,7 @@ function endlessCredits(): { readonly asked: string[]; readonly credits: Credits
       reserve: told('reserve', { paid: true as const, winc: '5' }),
       settle: told('settle', { winc: '5' }),
       refund: told('refund', { winc: '5' }),
+      withdraw: told('withdraw', { winc: '5' }),
       approve: told('approve', { denied: true as const, status: 400 as const, text: 'no' }),
       revoke: told('revoke', []),
     },
@@ -80,13 +81,13 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
   t.ok(await endsWithin(charged.giveBack(), 800), 'and what was held back can be given back')
   disk.isFull = false
   t.match(await charging.charge(header, item.length, uploader), { winc: '5' })
-  t.strictSame(asked, ['reserve', 'refund', 'reserve'])
+  t.strictSame(asked, ['reserve', 'withdraw', 'reserve'])
   closing.abort()
   const next = new AbortController()
   t.teardown(() => next.abort())
   new CreditCharging(pools, credits, disk.environment, systemClock, next.signal)
   await eventually(() => asked.length === 4)
-  t.equal(asked.at(-1), 'refund', 'word of the second time was not lost')
+  t.equal(asked.at(-1), 'withdraw', 'word of the second time was not lost')
 })
 
 const itemOf = (at: number): AcceptedItem => ({

@@ -74,6 +74,7 @@ export async function uploadRig(
     ),
     settle: tell('settle', { winc: '5' }),
     refund: tell('refund', { winc: '5' }),
+    withdraw: tell('withdraw', { winc: '5' }),
     approve: tell('approve', refuse('busy', 'self', 'not here')),
     revoke: tell('revoke', []),
   } as CreditsPort

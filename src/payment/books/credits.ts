@@ -16,35 +16,24 @@ import {
   type Reserved,
   type ReserveOrder,
   type Unpaid,
-  type UsdcFinished,
+  type WithdrawOrder,
 } from '../credits-port.js'
 import { approvalAccount, leftChanged } from './approval-index.js'
 import type { Approvals, OpenApproval } from './approvals.js'
+import {
+  carriedOver,
+  holds,
+  reservationKind as kind,
+  nothingHeld,
+  type Purpose,
+  paidPrefix,
+  partId,
+  type Reservation,
+  revenue,
+  totalOf,
+  withdrawnBy,
+} from './reservation.js'
 import { accountOf, type Wallets } from './wallets.js'
-
-/** Accounts of payments for one item alone; behind it the name of the payment. */
-export const paidPrefix = 'x402:'
-
-/** Where spent credits go. */
-export const revenue = 'revenue'
-
-/** What was held back for an item. */
-export interface Reservation {
-  /** From 0; one more after each refund, so that an item that comes again is charged again. */
-  readonly attempt: number
-  readonly address: string
-  readonly bytes: number
-  /** In the order in which they were taken. */
-  readonly parts: readonly { readonly account: string; readonly winc: string }[]
-  readonly refunded?: true
-  /** How it ended where it was paid for alone (`PaidItems`). */
-  readonly finished?: UsdcFinished
-  /** What it pays for; absent: an upload. */
-  readonly purpose?: Purpose
-}
-
-/** What credits are held back for. */
-export type Purpose = 'upload' | 'arns_purchase'
 
 /** Credits to be held back under a name, for whatever they pay. */
 export interface HoldOrder extends Payer {
@@ -52,25 +41,17 @@ export interface HoldOrder extends Payer {
   readonly bytes: number
   readonly purpose: Purpose
   readonly winc: () => Promise<bigint | Refusal>
+  readonly ticket?: string
   /** Written in the same commit. */
   readonly records?: readonly RecordChange[]
 }
 
-export const reservationKind = 'reservation'
-const kind = reservationKind
 /** Decisions that others made wrong meanwhile are made again so often. */
 const attemptsMax = 100
 /** Approvals that pay for one item: what it costs to plan and write grows with them, and others wait meanwhile. */
 const partsMax = 100
 /** Wallets whose approvals are looked at. */
 const payersMax = 64
-
-export const partId = (
-  what: 'reserve' | 'settle' | 'refund',
-  itemId: string,
-  attempt: number,
-  part: number,
-): string => `${what}:${itemId}:${attempt}:${part}`
 
 export interface CreditsParts {
   readonly ledger: MoneyLedger
@@ -147,11 +128,13 @@ export class LedgerCredits implements CreditsPort {
   }
 
   async #hold(order: HoldOrder): Promise<Reserved | Unpaid | Refusal> {
-    const { itemId, bytes, purpose } = order
+    const { itemId, bytes, purpose, ticket } = order
     const signer = await this.#signer(order)
     for (let tries = 0; tries < attemptsMax; tries += 1) {
       const stored = await this.#ledger.record(kind, itemId)
       const before = stored === undefined ? undefined : (JSON.parse(stored.value) as Reservation)
+      if (ticket !== undefined && before?.withdrawn?.includes(ticket) === true)
+        return refuse('late', 'client', `item ${itemId}: this order was withdrawn`)
       const isHeld = before !== undefined && before.refunded !== true
       if (isHeld && !isBeyond(before.bytes, bytes)) return { paid: true, winc: totalOf(before) }
       const winc = await order.winc()
@@ -168,7 +151,8 @@ export class LedgerCredits implements CreditsPort {
       const plan = await this.#plan(order, signer, winc)
       if (plan === undefined) return this.#unpaid(signer, winc)
       const attempt = before === undefined ? 0 : before.attempt + 1
-      const facts = { attempt, address: signer, bytes, parts: plan.parts }
+      const named = ticket === undefined ? {} : { ticket }
+      const facts = { attempt, address: signer, bytes, parts: plan.parts, ...named, ...carriedOver(before) }
       const reservation: Reservation = purpose === 'upload' ? facts : { ...facts, purpose }
       const value = JSON.stringify(reservation)
       const record = { kind, key: itemId, value, expected: stored?.version ?? 0 }
@@ -226,6 +210,29 @@ export class LedgerCredits implements CreditsPort {
       if (!isRejected(outcome)) return { winc: totalOf(found.reservation) }
     }
     return refuse('busy', 'self', `item ${itemId} could not be refunded`)
+  }
+
+  withdraw({ itemId, ticket }: WithdrawOrder): Promise<{ readonly winc: string } | Refusal> {
+    return this.#inTurn(itemId, () => this.#withdraw(itemId, ticket))
+  }
+
+  /** By the same record as the reservation: whichever is written first, by any process, the other one sees it. */
+  async #withdraw(itemId: string, ticket: string): Promise<{ readonly winc: string } | Refusal> {
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const found = await this.#reservation(itemId)
+      const { reservation: before = nothingHeld, version = 0 } = found ?? {}
+      const isHeld = before.refunded !== true && (before.ticket === undefined || before.ticket === ticket)
+      if (before.withdrawn?.includes(ticket) === true)
+        return { winc: before.ticket === ticket ? totalOf(before) : '0' }
+      const reservation = withdrawnBy(before, ticket)
+      const value = JSON.stringify(reservation)
+      const order = isHeld
+        ? await this.#refunding(itemId, { reservation, version })
+        : { transfers: [], records: [{ kind, key: itemId, value, expected: version }] }
+      const outcome = await this.#ledger.commit(order)
+      if (!isRejected(outcome)) return { winc: isHeld ? totalOf(before) : '0' }
+    }
+    return refuse('busy', 'self', `item ${itemId} could not be withdrawn`)
   }
 
   approve = (order: Parameters<CreditsPort['approve']>[0]): ReturnType<CreditsPort['approve']> =>
@@ -336,19 +343,6 @@ export class LedgerCredits implements CreditsPort {
   }
 }
 
-/** The transfers that hold it back. */
-export function holds(itemId: string, { attempt, parts, purpose = 'upload' }: Reservation): MoveOrder[] {
-  return parts.map(({ account, winc }, part) => ({
-    id: partId('reserve', itemId, attempt, part),
-    kind: 'pending',
-    debit: account,
-    credit: revenue,
-    amount: BigInt(winc),
-    reason: account.startsWith('approval:') ? `approved_${purpose}` : purpose,
-    reference: itemId,
-  }))
-}
-
 /** Whether what is held back is for so many bytes, or as much as they cost. */
 function covers(held: Reservation, bytes: number, winc: bigint): boolean {
   return !isBeyond(held.bytes, bytes) || BigInt(totalOf(held)) >= winc
@@ -361,10 +355,6 @@ export function lesser(one: bigint, other: bigint): bigint {
 
 function totalLeft(list: readonly OpenApproval[]): bigint {
   return list.reduce((sum, { left }) => sum + left, 0n)
-}
-
-function totalOf({ parts }: Reservation): string {
-  return String(parts.reduce((sum, { winc }) => sum + BigInt(winc), 0n))
 }
 
 function brokenReservation(itemId: string, why: string): Refusal {

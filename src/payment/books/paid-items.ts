@@ -2,7 +2,14 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type CommitOrder, isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
 import type { EndOrder, MoveOrder } from '../../ledger/transfer.js'
 import { type CreditsPort, type UsdcFinished, usdcShare } from '../credits-port.js'
-import { holds, reservationKind as kind, paidPrefix, partId, type Reservation } from './credits.js'
+import {
+  carriedOver,
+  holds,
+  reservationKind as kind,
+  paidPrefix,
+  partId,
+  type Reservation,
+} from './reservation.js'
 import { accountOf, type Wallets } from './wallets.js'
 
 /** Money that comes in for one item alone. */
@@ -65,6 +72,7 @@ export class PaidItems {
       address: wallet,
       bytes,
       parts: [{ account, winc: String(held) }],
+      ...carriedOver(before),
     }
     const record = { kind, key: itemId, value: JSON.stringify(reservation), expected: stored?.version ?? 0 }
     const transfers = [coming, ...holds(itemId, reservation), ...resting]

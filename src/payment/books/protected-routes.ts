@@ -18,6 +18,7 @@ const typeNames: Readonly<Record<string, number>> = {
 }
 
 const itemShape = /^[A-Za-z0-9_-]{1,128}$/
+const ticketShape = /^[A-Za-z0-9_-]{16,64}$/
 
 /** Whether there is such a wallet, or it has had the item: who spends only what others share need not have credits of its own. */
 export type IsKnownWallet = (address: string, itemId?: string) => Promise<boolean>
@@ -65,7 +66,7 @@ export function protectedRoutes(
     ofWallet(
       'reserve-balance',
       'Holds back what an item costs',
-      [...paying, 'dataItemId', 'settle'],
+      [...paying, 'dataItemId', 'settle', 'ticket'],
       (call) => reserveAnswer(credits, call),
     ),
     ofWallet('settle-balance', 'Spends what was held back for an item', ['dataItemId'], async ({ query }) => {
@@ -77,14 +78,16 @@ export function protectedRoutes(
     ofWallet(
       'refund-balance',
       'Gives back what an item has cost',
-      ['dataItemId', 'winstonCredits'],
+      ['dataItemId', 'winstonCredits', 'ticket'],
       async ({ path: [, address = ''], query }) => {
         const itemId = query.get('dataItemId') ?? ''
         if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
         // Our own services name the item only: it says whose credits they were.
         const isNamed = addressKind(address) !== undefined
         if (isNamed && !(await isKnown(address, itemId))) return words(404, 'User not found')
-        return plain(await credits.refund(itemId))
+        const ticket = query.get('ticket')
+        if (ticket === null) return plain(await credits.refund(itemId))
+        return ticketShape.test(ticket) ? plain(await credits.withdraw({ itemId, ticket })) : wrongTicket
       },
     ),
     ...sharingRoutes(credits, isKnown, guarded),
@@ -115,6 +118,8 @@ function sharingRoutes(
     },
   ]
 }
+
+const wrongTicket = words(400, 'Invalid ticket')
 
 function byteCount(query: URLSearchParams): number | undefined {
   const text = query.get('byteCount') ?? ''
@@ -163,7 +168,9 @@ async function reserveAnswer(credits: CreditsPort, call: Call): Promise<ServiceA
   if ('status' in payer) return payer
   if (bytes === undefined) return words(400, 'Invalid byte count')
   if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
-  const reserved = await credits.reserve({ ...payer, bytes, itemId })
+  const ticket = call.query.get('ticket')
+  if (ticket !== null && !ticketShape.test(ticket)) return wrongTicket
+  const reserved = await credits.reserve({ ...payer, bytes, itemId, ...(ticket === null ? {} : { ticket }) })
   if (isRefusal(reserved)) return refused(reserved)
   if (!reserved.paid) return words(402, 'Insufficient balance')
   // Callers that do not know of settling have paid with this answer.

@@ -27,6 +27,7 @@ export const paymentParameters: PathParameters = {
   paymentDirective: { description: 'list-only, or list-or-signer', example: 'list-or-signer' },
   alias: { description: 'The other address of the same key', example: anId },
   dataItemId: { description: 'Id of a data item', example: anId },
+  ticket: { description: 'Name of one order, by which it can be withdrawn', example: 'Qm9va2VkIG9uY2UhISE' },
   settle: { description: 'later: held back only, until settle-balance', example: 'later' },
   winstonCredits: { description: winc, example: '1' },
   winc: { description: winc, example: '1' },

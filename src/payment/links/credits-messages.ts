@@ -35,6 +35,7 @@ const creditsCalls: Calls<CreditsPort> = {
   reserve: true,
   settle: true,
   refund: true,
+  withdraw: true,
   approve: true,
   revoke: true,
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import type { ApprovalView, Checked, CreditsPort, Denied, Payer } from '../credits-port.js'
+import type { ApprovalView, Checked, CreditsPort, Denied, Payer, WithdrawOrder } from '../credits-port.js'
 import { type PaymentAnswer, ServiceLink, type ServiceLinkOptions } from './service-link.js'
 
 /** The payment service of another machine, by its protected routes. */
@@ -35,9 +35,16 @@ export class RemoteCredits implements CreditsPort {
   async reserve({
     itemId,
     bytes,
+    ticket,
     ...payer
   }: Parameters<CreditsPort['reserve']>[0]): ReturnType<CreditsPort['reserve']> {
-    const query = { ...queryOf(payer), byteCount: String(bytes), dataItemId: itemId, settle: 'later' }
+    const query = {
+      ...queryOf(payer),
+      byteCount: String(bytes),
+      dataItemId: itemId,
+      settle: 'later',
+      ...ticketOf(ticket),
+    }
     const told = await this.#ask(`reserve-balance/${pathOf(payer)}`, query)
     if (isRefusal(told)) return told
     if (told.status === 402 || told.status === 404) return this.#unpaid({ ...payer, bytes })
@@ -51,6 +58,10 @@ export class RemoteCredits implements CreditsPort {
 
   async refund(itemId: string): Promise<{ readonly winc: string } | Refusal> {
     return wincOf(await this.#ask('refund-balance/any/any', { dataItemId: itemId }))
+  }
+
+  async withdraw({ itemId, ticket }: WithdrawOrder): Promise<{ readonly winc: string } | Refusal> {
+    return wincOf(await this.#ask('refund-balance/any/any', { dataItemId: itemId, ticket }))
   }
 
   async approve(order: Parameters<CreditsPort['approve']>[0]): Promise<ApprovalView | Denied | Refusal> {
@@ -105,6 +116,10 @@ function queryOf({ paidBy, directive, alias }: Payer): Record<string, string | r
     ...(directive === undefined ? {} : { paymentDirective: directive }),
     ...(alias === undefined ? {} : { alias }),
   }
+}
+
+function ticketOf(ticket: string | undefined): { readonly ticket?: string } {
+  return ticket === undefined ? {} : { ticket }
 }
 
 function isWinc(value: unknown): value is string {

@@ -11,8 +11,9 @@ import {
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
-import { lesser, paidPrefix } from '../books/credits.js'
+import { lesser } from '../books/credits.js'
 import type { PaidItems } from '../books/paid-items.js'
+import { paidPrefix } from '../books/reservation.js'
 import {
   isDenied,
   type UsdcAnswer,

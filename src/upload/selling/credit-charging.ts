@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { type Clock, pause } from '../../actor/clock.js'
 import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
@@ -29,8 +30,9 @@ const kyveType = 101
 const wordsMax = 1000
 
 const none = new Uint8Array(0)
-/** Stands for an item whose credits may be held back, and that is not accepted yet. */
+/** Begins the word of an item whose credits may be held back, and that is not accepted yet. The ticket of its order follows. */
 const held = Uint8Array.of(1)
+const ticketBytes = 16
 
 /** Items whose credits are held back and neither spent nor given back. */
 function unsettledIn(environment: Environment): Table {
@@ -47,7 +49,7 @@ export class CreditCharging implements Charging {
   /** Written before credits are held back: a kill at any moment leaves word of what is to be spent or given back. */
   readonly #unsettled: Table
   /** Word of those that come in one turn is written in one transaction. An answer: it was not written. */
-  readonly #words: GroupCommit<{ readonly id: Id; readonly isHeld: boolean }, UploadAnswer | undefined>
+  readonly #words: GroupCommit<{ readonly id: Id; readonly ticket?: Uint8Array }, UploadAnswer | undefined>
   /** Settled or given back, and still to be removed: the disk was full, and the next transaction that it takes does it. */
   readonly #over = new Set<Id>()
   /** Items whose credits are still to be given back: one that comes again waits for it, or it would lose what it pays anew. */
@@ -64,11 +66,12 @@ export class CreditCharging implements Charging {
     this.#words = new GroupCommit(async (words) => {
       // What is not forgotten is settled, or given back, once more by the next process.
       if (closing.aborted) return words.map(({ id }) => paymentAway(id))
-      for (const { id, isHeld } of words) if (!isHeld) this.#over.add(id)
+      for (const { id, ticket } of words) if (ticket === undefined) this.#over.add(id)
       const write = (): void =>
         environment.write(() => {
           for (const id of this.#over) this.#unsettled.remove(idBytes(id))
-          for (const { id, isHeld } of words) if (isHeld) this.#unsettled.put(idBytes(id), held)
+          for (const { id, ticket } of words)
+            if (ticket !== undefined) this.#unsettled.put(idBytes(id), Buffer.concat([held, ticket]))
         })
       const refusal = tryWrite(write)
       if (refusal === undefined) this.#over.clear()
@@ -77,7 +80,7 @@ export class CreditCharging implements Charging {
     // What an earlier process left.
     for (const { key, value } of this.#unsettled.from(undefined, Number.MAX_SAFE_INTEGER)) {
       if (value.length === 0) void this.#settle(idOfBytes(key))
-      else void this.#refund(idOfBytes(key))
+      else void this.#refund(idOfBytes(key), value.subarray(held.length))
     }
   }
 
@@ -85,15 +88,17 @@ export class CreditCharging implements Charging {
     const free = freeCharge(this.pools, header, bytes, uploader)
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
-    const order = { ...payerOf(header, uploader), itemId: header.id, bytes }
+    const ticket = randomBytes(ticketBytes)
+    const named = { itemId: header.id, ticket: ticket.toString('base64url') }
+    const order = { ...payerOf(header, uploader), ...named, bytes }
     // Nothing is held back yet: where the disk does not take word of it, nobody needs to wait for the disk.
-    const unwritten = await this.#words.add({ id: header.id, isHeld: true })
+    const unwritten = await this.#words.add({ id: header.id, ticket })
     if (unwritten !== undefined) return unwritten
     const reserving = this.credits.reserve(order)
     const reserved = await this.#inTime(reserving)
     if (isRefusal(reserved)) {
       // It may have been carried out all the same, or be carried out later.
-      void this.#refund(header.id, reserving)
+      void this.#refund(header.id, ticket)
       return paymentAway(header.id)
     }
     if (!reserved.paid) {
@@ -107,7 +112,7 @@ export class CreditCharging implements Charging {
         if (reserved.winc === '0') this.#unsettled.remove(idBytes(id))
         else keepUnsettled(this.environment, id)
       },
-      giveBack: () => this.#refund(header.id),
+      giveBack: () => this.#refund(header.id, ticket),
     }
   }
 
@@ -136,12 +141,13 @@ export class CreditCharging implements Charging {
     }
   }
 
-  /** `reserving`: what may still hold the credits back. Given back before that, they would stay held back. */
-  async #refund(id: Id, reserving?: Promise<unknown>): Promise<void> {
+  /** The order that may have held the credits back may also still be under way: it is withdrawn by its name. */
+  async #refund(id: Id, ticket: Uint8Array): Promise<void> {
     this.#refunding.add(id)
-    await reserving
+    const order = { itemId: id, ticket: Buffer.from(ticket).toString('base64url') }
     while (!this.closing.aborted) {
-      const refunded = await this.credits.refund(id)
+      // Releases before tickets wrote none.
+      const refunded = await (ticket.length === 0 ? this.credits.refund(id) : this.credits.withdraw(order))
       if (this.closing.aborted) return
       if (!isRefusal(refunded)) {
         await this.#forget(id)
@@ -153,7 +159,7 @@ export class CreditCharging implements Charging {
   }
 
   async #forget(id: Id): Promise<void> {
-    await this.#words.add({ id, isHeld: false })
+    await this.#words.add({ id })
   }
 
   #inTime<T>(answer: Promise<T | Refusal>): Promise<T | Refusal> {

@@ -16,6 +16,7 @@ import {
   creditsAnswering,
   embeddedCredits,
 } from '../../../src/payment/links/credits-messages.js'
+import { random } from '../../property.js'
 
 const name = (at: number): string => Buffer.alloc(32, at).toString('base64url')
 const [alice, bob, carol, dave] = [name(1), name(2), name(3), name(4)] as [string, string, string, string]
@@ -30,15 +31,18 @@ interface Rig {
   share(id: string, from: string, to: string, winc: string, seconds?: number): Promise<ApprovalView>
 }
 
-/** One byte costs one winc. */
-function rig(folder: string): Rig {
+/** One byte costs one winc. `other`: the credits of another payment service with the same ledger. */
+function rig(
+  folder: string,
+  price: (bytes: number) => Promise<bigint> = async (bytes) => BigInt(bytes),
+): Rig & { readonly other: CreditsPort } {
   let nowMs = 1_000_000
   const clock: Clock = { ...systemClock, now: () => nowMs, monotonic: () => nowMs }
   const ledger = new EmbeddedLedger({ path: folder, clock })
   const wallets = new Wallets(ledger)
   const approvals = new Approvals(ledger, wallets, clock.now)
   const accounts = new Accounts(ledger, wallets, approvals, clock.now)
-  const own = new LedgerCredits({ ledger, wallets, approvals, price: async (bytes) => BigInt(bytes) })
+  const own = new LedgerCredits({ ledger, wallets, approvals, price })
   // Through messages, as the upload service has it.
   const credits = embeddedCredits(
     localAddress<CreditsRequest, CreditsReply>(creditsAnswering(own, undefined)),
@@ -48,6 +52,7 @@ function rig(folder: string): Rig {
     ledger,
     accounts,
     credits,
+    other: new LedgerCredits({ ledger, wallets, approvals, price: async (bytes) => BigInt(bytes) }),
     turn: (ms) => {
       nowMs += ms
     },
@@ -68,6 +73,8 @@ function rig(folder: string): Rig {
     },
   }
 }
+
+const below = (end: number): number => Math.floor(random() * end)
 
 const by = (address: string, ...paidBy: string[]) => ({ address, signatureType: 1, paidBy })
 
@@ -285,4 +292,57 @@ t.test('one key has one wallet, whatever address it was paid by', async (t) => {
   t.strictSame(await has(dave), ['3', '3', '3'])
   t.strictSame((await ledger.check(approvalFaults)).faults, [])
   await ledger.close()
+})
+
+t.test(
+  'an order that was withdrawn holds nothing back, by whichever service and however late it comes',
+  async (t) => {
+    let go: () => void = () => undefined
+    const slow = new Promise<void>((resolve) => {
+      go = resolve
+    })
+    const price = async (bytes: number): Promise<bigint> => slow.then(() => BigInt(bytes))
+    const { credits, other, give, has, ledger, share } = rig(t.testdir(), price)
+    t.teardown(() => ledger.close())
+    await give(alice, 100n)
+    await share('a1', alice, bob, '10')
+    const order = { itemId: 'i1', bytes: 30, ...by(bob, alice), ticket: 'first' }
+    await give(bob, 50n)
+    const late = credits.reserve(order)
+    t.strictSame(await other.withdraw({ itemId: 'i1', ticket: 'first' }), { winc: '0' })
+    go()
+    t.match(await late, { refused: 'late' })
+    t.match(await other.reserve(order), { refused: 'late' }, 'nor does it when it is delivered once more')
+    t.strictSame(await has(bob), ['50', '50', '60'])
+    const second = { ...order, ticket: 'second' }
+    t.strictSame(await other.reserve(second), { paid: true, winc: '30' })
+    t.match(await credits.reserve(order), { refused: 'late' })
+    t.strictSame(await credits.withdraw({ itemId: 'i1', ticket: 'third' }), { winc: '0' }, 'another order')
+    t.strictSame(await has(bob), ['30', '30', '30'], 'what it holds back stays')
+    for (const one of [credits, other])
+      t.strictSame(await one.withdraw({ itemId: 'i1', ticket: 'second' }), { winc: '30' })
+    t.strictSame(await has(bob), ['50', '50', '60'])
+    t.match(await credits.reserve(second), { refused: 'late' })
+    t.strictSame(await credits.reserve({ ...order, ticket: 'fourth' }), { paid: true, winc: '30' })
+    t.strictSame(await credits.settle('i1'), { winc: '30' })
+    t.strictSame((await ledger.check(approvalFaults)).faults, [])
+  },
+)
+
+t.test('whatever comes first of an order and its withdrawal, nothing stays held back', async (t) => {
+  const { credits, other, give, has, ledger } = rig(t.testdir())
+  t.teardown(() => ledger.close())
+  await give(alice, 1000n)
+  const services = [credits, other]
+  for (let round = 0; round < 100; round += 1) {
+    const itemId = `i${below(5)}`
+    const ticket = `t${round}`
+    const order = { itemId, bytes: 1 + below(40), ...by(alice), ticket }
+    const one = (): CreditsPort => services[below(2)] ?? credits
+    const calls: (() => Promise<unknown>)[] = [() => one().reserve(order), () => one().reserve(order)]
+    calls.splice(below(3), 0, () => one().withdraw({ itemId, ticket }))
+    await Promise.all(calls.map((call) => call()))
+    t.equal((await has(alice))[0], '1000')
+  }
+  t.strictSame((await ledger.check(approvalFaults)).faults, [])
 })

@@ -1,0 +1,71 @@
+import type { MoveOrder } from '../../ledger/transfer.js'
+import type { UsdcFinished } from '../credits-port.js'
+
+/** Accounts of payments for one item alone; behind it the name of the payment. */
+export const paidPrefix = 'x402:'
+
+/** Where spent credits go. */
+export const revenue = 'revenue'
+
+/** What was held back for an item. */
+export interface Reservation {
+  /** From 0; one more after each refund, so that an item that comes again is charged again. */
+  readonly attempt: number
+  readonly address: string
+  readonly bytes: number
+  /** In the order in which they were taken. */
+  readonly parts: readonly { readonly account: string; readonly winc: string }[]
+  readonly refunded?: true
+  /** How it ended where it was paid for alone (`PaidItems`). */
+  readonly finished?: UsdcFinished
+  /** What it pays for; absent: an upload. */
+  readonly purpose?: Purpose
+  /** Name of the order that has it held back. */
+  readonly ticket?: string
+  /** Names of orders that were withdrawn, the youngest last: one that comes now holds nothing back. */
+  readonly withdrawn?: readonly string[]
+}
+
+/** Stands for an item that only withdrawn orders are known of. */
+export const nothingHeld: Reservation = { attempt: -1, address: '', bytes: 0, parts: [], refunded: true }
+/** Orders of one item that are known to be withdrawn: the next one is given only when the one before is over. */
+const withdrawnMax = 16
+
+/** The same when an order is withdrawn. */
+export function withdrawnBy(before: Reservation, ticket: string): Reservation {
+  return { ...before, withdrawn: [...(before.withdrawn ?? []), ticket].slice(-withdrawnMax) }
+}
+
+/** What the reservation after this one says as well. */
+export function carriedOver(before: Reservation | undefined): Pick<Reservation, 'withdrawn'> {
+  return before?.withdrawn === undefined ? {} : { withdrawn: before.withdrawn }
+}
+
+/** What credits are held back for. */
+export type Purpose = 'upload' | 'arns_purchase'
+
+export const reservationKind = 'reservation'
+export const partId = (
+  what: 'reserve' | 'settle' | 'refund',
+  itemId: string,
+  attempt: number,
+  part: number,
+): string => `${what}:${itemId}:${attempt}:${part}`
+
+/** The transfers that hold it back. */
+export function holds(itemId: string, { attempt, parts, purpose = 'upload' }: Reservation): MoveOrder[] {
+  return parts.map(({ account, winc }, part) => ({
+    id: partId('reserve', itemId, attempt, part),
+    kind: 'pending',
+    debit: account,
+    credit: revenue,
+    amount: BigInt(winc),
+    reason: account.startsWith('approval:') ? `approved_${purpose}` : purpose,
+    reference: itemId,
+  }))
+}
+
+/** Decimal winc. */
+export function totalOf({ parts }: Reservation): string {
+  return String(parts.reduce((sum, { winc }) => sum + BigInt(winc), 0n))
+}
