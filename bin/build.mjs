@@ -45,7 +45,10 @@ async function bundlePages() {
   await build({
     entryPoints: [`${root}src/upload/page/page.js`],
     outdir: `${root}dist/pages/upload`,
-    alias: { 'sluice/client': `${root}dist/src/client/index.js` },
+    alias: {
+      'sluice/client': `${root}dist/src/client/index.js`,
+      'sluice/client/folder-rule': `${root}dist/src/client/folder-rule.js`,
+    },
     bundle: true,
     splitting: true,
     minify: true,

@@ -51,7 +51,10 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
   const { urls } = await run(t, `${folder}/data`, { DEVNET_SEED: 'false' })
   const address = `${urls.upload}/upload`
   t.match(await (await fetch(address)).json(), { protocol: 'draft-ietf-httpbis-resumable-upload' })
-  mkdirSync(`${folder}/site/css`, { recursive: true })
+  for (const name of ['css', '.git']) mkdirSync(`${folder}/site/${name}`, { recursive: true })
+  for (const name of ['.env', '.git/config', '.git/HEAD', 'draft.txt', 'Thumbs.db'])
+    writeFileSync(`${folder}/site/${name}`, 'not for everybody')
+  writeFileSync(`${folder}/site/.sluiceignore`, 'draft*')
   writeFileSync(`${folder}/site/index.html`, '<h1>a page</h1>')
   writeFileSync(`${folder}/site/css/style.css`, 'h1 { color: red }')
   const opened = await openBrowser(t)
@@ -105,10 +108,24 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
 
   await page.setInputFiles('#folder', `${folder}/site`)
   await page.locator('#what', { hasText: 'Folder site/ 2 files' }).waitFor()
+  const leftOut = await page.locator('#leftnames li').allTextContents()
+  t.strictSame(leftOut.sort(), [
+    '.env: hidden, because its name begins with a dot',
+    '.git/: hidden, because its name begins with a dot',
+    'Thumbs.db: hidden, because a file manager made it',
+    'draft.txt: by .sluiceignore',
+  ])
+  await picture(page, 'upload-left-out')
+  await page.check('#hidden')
+  await page.locator('#what', { hasText: 'Folder site/ 6 files' }).waitFor()
+  await page.uncheck('#hidden')
+  await page.locator('#what', { hasText: 'Folder site/ 2 files' }).waitFor()
   await sent(page, 3)
   const site = (await page.getAttribute('#list li:first-child a', 'href')) ?? ''
   t.equal(await (await fetch(site)).text(), '<h1>a page</h1>')
   t.equal(await (await fetch(`${site}css/style.css`)).text(), 'h1 { color: red }')
+  const manifest = (await (await fetch(site.replace(/([\w-]{43})\/$/, 'raw/$1'))).json()) as { paths: object }
+  t.strictSame(Object.keys(manifest.paths).sort(), ['css/style.css', 'index.html'])
 
   writeFileSync(`${folder}/dropped.txt`, 'let go over the page')
   await dropped(page, '#drop', [`${folder}/dropped.txt`])
@@ -119,6 +136,13 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
   t.equal(await (await fetch(fallen)).text(), 'let go over the page')
   await dropped(page, '#drop', [`${folder}/site`])
   await page.locator('#what', { hasText: 'Folder site/ 2 files' }).waitFor()
+  await page.click('#clear')
+  await page.setInputFiles('#files', [{ name: '.env', mimeType: 'text/plain', buffer: Buffer.from('x') }])
+  await page.locator('#leftnames', { hasText: '.env' }).waitFor()
+  t.equal(await page.isDisabled('#go'), true, 'nothing is left to upload')
+  await page.check('#hidden')
+  await page.locator('#what', { hasText: '1 file' }).waitFor()
+  await page.locator('#go:not([disabled])').waitFor()
   await page.click('#clear')
 
   await page.reload()

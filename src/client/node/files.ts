@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { ClientError } from '../errors.js'
 import type { FolderFile } from '../folder.js'
+import { folderRule, ignoreFile } from '../folder-rule.js'
 import { typeOfName } from '../media-type.js'
 import type { PayloadSource } from '../payload.js'
 
@@ -57,19 +58,12 @@ export interface FolderReading {
   readonly never?: readonly string[]
 }
 
-/** A file of patterns as `.gitignore` has them: what they match is left out. It is itself never read as content. */
-const ignoreFile = '.sluiceignore'
-
-/** True for paths that the patterns of the folder match; those of folders end with a slash. */
-async function ignoredIn(folder: string): Promise<(path: string) => boolean> {
-  const patterns = await readFile(join(folder, ignoreFile), 'utf8').catch((error: NodeJS.ErrnoException) => {
+/** What the folder's own file of patterns says; undefined where it has none. */
+async function patternsIn(folder: string): Promise<string | undefined> {
+  return readFile(join(folder, ignoreFile), 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error
   })
-  if (patterns === undefined) return () => false
-  const { default: ignore } = await import('ignore')
-  const rules = ignore({ allowRelativePaths: true }).add(patterns)
-  return (path) => rules.ignores(path)
 }
 
 function fileNumber({ dev, ino }: Stats): string {
@@ -88,7 +82,7 @@ async function numbersOf(paths: readonly string[]): Promise<ReadonlySet<string>>
 export async function readFolder(folder: string, options: FolderReading = {}): Promise<ReadFolder> {
   const files: FolderFile[] = []
   const leftOut: string[] = []
-  const isIgnored = await ignoredIn(folder)
+  const rule = await folderRule(await patternsIn(folder), options.includeHidden)
   const never = await numbersOf(options.never ?? [])
   const walk = async (below: string): Promise<void> => {
     const names = (await readable(readdir(join(folder, below)), below)).sort()
@@ -96,24 +90,19 @@ export async function readFolder(folder: string, options: FolderReading = {}): P
     for (let at = 0; at < names.length; at += lookedAtOnce) {
       const paths = names
         .slice(at, at + lookedAtOnce)
-        .filter((name) => !isHidden(below, name))
+        .filter((name) => below !== '' || name !== ignoreFile)
         .map((name) => (below === '' ? name : `${below}/${name}`))
       const found = await Promise.all(paths.map(lookedAt))
       for (const [index, path] of paths.entries()) await take(path, found[index])
     }
   }
-  const isHidden = (below: string, name: string): boolean => {
-    if (below === '' && name === ignoreFile) return true
-    if (!name.startsWith('.') || options.includeHidden === true || name === '.well-known') return false
-    leftOut.push(`${below === '' ? name : `${below}/${name}`}: hidden, because its name begins with a dot`)
-    return true
-  }
   // Where a name's bytes are no UTF-8, neither it nor a manifest can say them.
   const lookedAt = async (path: string): Promise<Stats | undefined> =>
     path.includes('\ufffd') ? undefined : readable(lstat(join(folder, path)), path)
   const take = async (path: string, found: Stats | undefined): Promise<void> => {
+    const why = found === undefined ? undefined : rule(found.isDirectory() ? `${path}/` : path)
     if (found === undefined) leftOut.push(`${path}: its name is no Unicode`)
-    else if (isIgnored(found.isDirectory() ? `${path}/` : path)) leftOut.push(`${path}: by ${ignoreFile}`)
+    else if (why !== undefined) leftOut.push(`${path}: ${why}`)
     else if (found.isDirectory()) await walk(path)
     else if (!found.isFile())
       leftOut.push(`${path}: ${found.isSymbolicLink() ? 'a symbolic link' : 'no plain file'}`)

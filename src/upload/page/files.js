@@ -1,4 +1,5 @@
 /** What people choose or drop, as files with paths. */
+import { folderRule, ignoreFile, leftOutBy } from 'sluice/client/folder-rule'
 
 /** Files of a chooser: those of a folder bring their path in it. */
 export function chosenFiles(list) {
@@ -39,4 +40,27 @@ export function commonFolder(files) {
   const at = first === undefined ? -1 : first.path.indexOf('/')
   const folder = at < 0 ? '' : first.path.slice(0, at + 1)
   return folder !== '' && files.every(({ path }) => path.startsWith(folder)) ? folder : ''
+}
+
+/**
+ * Files that are uploaded, and what is left out by the rule of the commands: hidden files and what the folder's own
+ * `.sluiceignore` names. `leftOut`: lines for people. `hidden`: how many files are hidden, included or not. `folder`: of
+ * `commonFolder`.
+ */
+export async function sorted(files, folder, includeHidden) {
+  const own = folder === '' ? undefined : files.find(({ path }) => path === `${folder}${ignoreFile}`)
+  const patterns = await own?.file.text()
+  const [rule, strict] = [await folderRule(patterns, includeHidden), await folderRule(undefined)]
+  const taken = []
+  const reasons = new Map()
+  let hidden = 0
+  for (const one of files) {
+    if (one === own) continue
+    const path = one.path.slice(folder.length)
+    if (leftOutBy(strict, path) !== undefined) hidden += 1
+    const left = leftOutBy(rule, path)
+    if (left === undefined) taken.push(one)
+    else reasons.set(left.path, left.why)
+  }
+  return { taken, leftOut: [...reasons].map(([path, why]) => `${path}: ${why}`), hidden }
 }

@@ -1,10 +1,12 @@
 /** The page of people who upload in a browser. It asks this service alone, and no key ever leaves it. */
 import { SluiceClient, uploadFolder, webStore } from 'sluice/client'
-import { chosenFiles, commonFolder, droppedFiles } from './files.js'
+import { chosenFiles, commonFolder, droppedFiles, sorted } from './files.js'
 import { forgetKey, keepKey, keptKey, newKey, signerOfText, wallets } from './keys.js'
 import { button, byId, bytes, credits, element, save, shortened } from './view.js'
 
 const info = fetch('/info').then((answer) => answer.json())
+/** All that was chosen; `chosen` without what is left out of it. */
+let offered = []
 let chosen = []
 let signer
 let wallet
@@ -100,27 +102,36 @@ async function useWallet(name, open) {
 
 function choose(files) {
   if (isBusy) return
-  const wanted = files.filter(({ path }) => !/(^|\/)(\.DS_Store|Thumbs\.db)$/.test(path))
-  chosen = wanted
+  offered = files
+  byId('hidden').checked = false
   void showChosen()
 }
 
 async function showChosen() {
-  const place = byId('chosen')
-  place.hidden = chosen.length === 0
-  if (chosen.length === 0) return
-  const folder = commonFolder(chosen)
-  const total = chosen.reduce((sum, { file }) => sum + file.size, 0)
-  const what = chosen.length === 1 ? '1 file' : `${chosen.length} files`
-  byId('what').textContent =
-    folder === '' ? `${what}, ${bytes(total)}` : `Folder ${folder} ${what}, ${bytes(total)}`
-  const shown = chosen.slice(0, 8).map(({ path, file }) => element('li', {}, `${path}, ${bytes(file.size)}`))
-  if (chosen.length > 8) shown.push(element('li', { class: 'quiet' }, `and ${chosen.length - 8} more`))
-  byId('names').replaceChildren(...shown)
-  byId('cost').textContent = 'Asking what it costs…'
-  const asked = chosen
-  const cost = await costOf(asked).catch((error) => told(error))
-  if (chosen === asked) byId('cost').textContent = cost
+  const all = offered
+  const folder = commonFolder(all)
+  const { taken, leftOut, hidden } = await sorted(all, folder, byId('hidden').checked)
+  if (offered !== all) return
+  chosen = taken
+  byId('chosen').hidden = all.length === 0
+  byId('go').disabled = isBusy || taken.length === 0
+  const total = taken.reduce((sum, { file }) => sum + file.size, 0)
+  const what = `${taken.length === 1 ? '1 file' : `${taken.length} files`}, ${bytes(total)}`
+  byId('what').textContent = folder === '' ? what : `Folder ${folder} ${what}`
+  byId('names').replaceChildren(...shortList(taken.map(({ path, file }) => `${path}, ${bytes(file.size)}`)))
+  byId('left').hidden = leftOut.length === 0
+  byId('leftnames').replaceChildren(...shortList(leftOut))
+  byId('hiddenrow').hidden = hidden === 0
+  byId('cost').textContent = taken.length === 0 ? 'Nothing to upload.' : 'Asking what it costs…'
+  if (taken.length === 0) return
+  const cost = await costOf(taken).catch((error) => told(error))
+  if (chosen === taken) byId('cost').textContent = cost
+}
+
+function shortList(lines) {
+  const shown = lines.slice(0, 8).map((line) => element('li', {}, line))
+  if (lines.length > 8) shown.push(element('li', { class: 'quiet' }, `and ${lines.length - 8} more`))
+  return shown
 }
 
 /** Bytes that an item has besides its payload, at most, with the tags of this page. */
@@ -163,9 +174,10 @@ async function upload() {
       resume: webStore(localStorage),
     })
     const files = chosen
+    const folder = commonFolder(offered)
+    offered = []
     chosen = []
     byId('chosen').hidden = true
-    const folder = commonFolder(files)
     if (folder !== '') await sendFolder(client, gateway, folder, files)
     else for (const { path, file } of files) await sendFile(client, gateway, path, file)
   } catch (error) {
@@ -306,6 +318,7 @@ for (const name of ['files', 'folder'])
   })
 byId('go').addEventListener('click', () => void upload())
 byId('clear').addEventListener('click', () => choose([]))
+byId('hidden').addEventListener('change', () => void showChosen())
 addEventListener('beforeunload', (event) => {
   if (isBusy) event.preventDefault()
 })
