@@ -36,13 +36,14 @@ try {
   await bundleClientCommands(join(folder, 'package/bin/sluice-client.js'))
   cpSync(join(root, 'LICENSE'), join(folder, 'package/LICENSE'))
   cpSync(join(root, 'src/client/README.md'), join(folder, 'package/README.md'))
-  const { version, license, dependencies } = manifest
+  const { version, license, repository, dependencies } = manifest
   const entry = (path) => ({ types: `./lib/${path}.d.ts`, default: `./lib/${path}.js` })
   const own = {
     name: 'sluice-client',
     version,
     description: 'Upload, deploy, fetch and verify on permanent storage.',
     license,
+    ...(repository === undefined ? {} : { repository }),
     type: 'module',
     sideEffects: ['./lib/fetch/service-worker.js'],
     engines: { node: '>=20.19' },

@@ -1,11 +1,16 @@
-// Makes a release, up to the step that cannot be taken back: npm run release -- VERSION [--out FOLDER] [--nodes 20,22,24]
+// Makes a release, up to the step that cannot be taken back:
+//
+//   npm run release -- VERSION [--out FOLDER] [--nodes 20,22,24] [--repository URL]
+//
+// --nodes       majors, whose binaries come from the registry, or paths of binaries
+// --repository  the public repository, written into both packages as `repository`: npm's provenance names it and needs it
 //
 // Builds both packages (sluice, sluice-client), installs each tarball into an empty folder and starts it with each version of Node,
 // gives the changelog's section "Unreleased" the version and the date, sets the version in package.json, writes SHA256SUMS, and says
 // what is left to do by hand. It publishes nothing. What it changed in the checkout is shown by git diff.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +18,11 @@ import { parseArgs } from 'node:util'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { values, positionals } = parseArgs({
-  options: { out: { type: 'string', default: 'release' }, nodes: { type: 'string', default: '20,22,24' } },
+  options: {
+    out: { type: 'string', default: 'release' },
+    nodes: { type: 'string', default: '20,22,24' },
+    repository: { type: 'string' },
+  },
   allowPositionals: true,
 })
 const [version] = positionals
@@ -37,6 +46,10 @@ const say = (line) => process.stdout.write(`${line}\n`)
 if (version === undefined || !/^\d+\.\d+\.\d+(-[\w.-]+)?$/.test(version))
   fail('give a version, such as 1.2.3')
 if (run('git', ['status', '--porcelain']) !== '') fail('the checkout has changes: commit them first')
+if (values.repository !== undefined && !/^https:\/\/[^/]+\/.+/.test(values.repository))
+  fail('--repository wants the https address of the public repository')
+for (const node of values.nodes.split(','))
+  if (node.includes('/') ? !existsSync(node) : !/^\d+$/.test(node)) fail(`--nodes: there is no Node ${node}`)
 
 /** The changelog with its section "Unreleased" as that of this version. */
 function releasedChangelog(text, date) {
@@ -51,8 +64,9 @@ function pack(out) {
   return [join(out, packed.filename), run(process.execPath, ['bin/pack-client.mjs', out]).trim()]
 }
 
-/** A binary of Node: this one, or the package of the registry that holds it. */
+/** A binary of Node: the file that was named, this one, or the package of the registry that holds it. */
 function nodeOf(major, folder) {
+  if (major.includes('/')) return resolve(major)
   if (process.versions.node.startsWith(`${major}.`)) return process.execPath
   const name = `node-${process.platform}-${process.arch}`
   run('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', `${name}@${major}`])
@@ -123,6 +137,8 @@ writeFileSync(
   releasedChangelog(readFileSync(changelog, 'utf8'), new Date().toISOString().slice(0, 10)),
 )
 run('npm', ['version', '--no-git-tag-version', '--allow-same-version', version])
+if (values.repository !== undefined)
+  run('npm', ['pkg', 'set', 'repository.type=git', `repository.url=git+${values.repository}`])
 say(`Building ${version}`)
 run('npm', ['run', '--silent', 'build'], { show: true })
 const tarballs = pack(out)
@@ -145,6 +161,20 @@ writeFileSync(
 )
 say(`\nIn ${out}: ${[...tarballs.map((path) => basename(path)), 'SHA256SUMS'].join(', ')}`)
 say(`integrity of ${basename(tarballs[1])}: sha512-${hashed(tarballs[1], 'sha512', 'base64')}`)
+
+/** How both are published, with npm's proof of who built them from which sources, or why without it. */
+function publishing() {
+  const { repository } = JSON.parse(readFileSync(manifest, 'utf8'))
+  const lines = (words) => tarballs.map((path) => `  npm publish ${path} ${words}`).join('\n')
+  if (repository === undefined)
+    return `  Without provenance, because package.json names no repository (--repository URL): npm proves only packages that the CI
+  of a public repository built.
+${lines('--access public --provenance=false')}`
+  return `  With provenance only in the CI of ${repository.url} (GitHub Actions with "id-token: write", or GitLab); elsewhere npm
+  refuses, and --provenance=false publishes without it.
+${lines('--access public --provenance')}`
+}
+
 say(`\nLeft to do by hand, after a look at git diff (${basename(manifest)}, ${basename(changelog)}):
   git commit -am "Release ${version}" && git tag v${version} && git push --follow-tags
-${tarballs.map((path) => `  npm publish ${path} --provenance --access public`).join('\n')}`)
+${publishing()}`)
