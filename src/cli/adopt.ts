@@ -18,7 +18,7 @@ import { grouped, Progress } from './progress-line.js'
 const help = `sluice adopt: moves over from the network's reference gateway (ar-io-node)
 
 Usage: sluice adopt ENVFILE [--write FILE]
-       sluice adopt ENVFILE --data FOLDER [--only blocks|content]
+       sluice adopt ENVFILE --data FOLDER [--only blocks|content|index]
 
 Reads the .env of the other gateway and says of each variable what becomes of it: same (the same name and meaning here), not
 needed, not there (what it does cannot be done here), unknown. Values are not shown.
@@ -27,11 +27,15 @@ needed, not there (what it does cannot be done here), unknown. Values are not sh
   --data FOLDER  the other gateway's data folder: brings its block list (sqlite/moderation.db) and its cached content
                  (contiguous/, with sqlite/data.db) into DATA_PATH. The variables SQLITE_DATA_PATH and CONTIGUOUS_DATA_PATH of
                  ENVFILE go over it. Stop the other gateway first: its databases are read as they are on disk, from
-                 a copy in DATA_PATH
-  --only WHAT    one of the two
+                 a copy in DATA_PATH. Its Parquet exports (datasets/default, or LOCAL_DATASETS_PATH/default) go into the
+                 index, where there are some
+  --parquet FOLDER  an export elsewhere: the folder that holds blocks/, transactions/ and tags/
+  --only WHAT    one of them
 
 Cached content is hashed on its way, and what the other gateway said of it is not believed: it counts as verified once it was
-proven here. Killed at any moment, a second run goes on. Bands and node answers are imported by sluice import.
+proven here. Nor is what its exports say: they hold no signatures, so items count as unchecked. Exports need their base
+transactions (skipL1Transactions false), unless the index has these blocks. Killed at any moment, a second run goes on. Bands and
+node answers are imported by sluice import.
 
 Exit codes: 0 done, 1 something is wrong with the settings or was left, 2 wrong arguments.
 
@@ -41,7 +45,7 @@ Examples:
   DATA_PATH=/srv/sluice sluice adopt ~/ar-io-node/.env --data ~/ar-io-node/data
 `
 
-const parts = ['blocks', 'content'] as const
+const parts = ['blocks', 'content', 'index'] as const
 type Part = (typeof parts)[number]
 
 /** Moves over from the reference gateway. */
@@ -52,6 +56,7 @@ export async function adopt(words: readonly string[]): Promise<number> {
       help: { type: 'boolean' },
       write: { type: 'string' },
       data: { type: 'string' },
+      parquet: { type: 'string' },
       only: { type: 'string' },
     },
     allowPositionals: true,
@@ -64,9 +69,10 @@ export async function adopt(words: readonly string[]): Promise<number> {
   if (file === undefined || others.length > 0) return wrong('give the .env of the other gateway')
   if (!existsSync(file)) return wrong(`there is no ${file}`)
   const only = parts.find((part) => part === values.only)
-  if (values.only !== undefined && only === undefined) return wrong('--only wants blocks or content')
+  if (values.only !== undefined && only === undefined) return wrong('--only wants blocks, content or index')
   const { values: environment, faults } = readEnvironmentFile(readFileSync(file, 'utf8'))
-  if (values.data !== undefined) return adoptData(environment, resolve(values.data), only)
+  const { data, parquet } = values
+  if (data !== undefined || parquet !== undefined) return adoptData(environment, { data, parquet }, only)
   const { settings, wrong: faulty, ignored } = adoptSettings(environment)
   report(settings)
   for (const { setting, why } of ignored) say(`  no effect    ${setting}: ${why}`)
@@ -107,26 +113,57 @@ function report(settings: readonly PeerSetting[]): void {
     )
 }
 
+/** Folders of the other gateway, as they were given. */
+interface Given {
+  readonly data: string | undefined
+  readonly parquet: string | undefined
+}
+
 async function adoptData(
   environment: ReadonlyMap<string, string>,
-  data: string,
+  given: Given,
   only: Part | undefined,
 ): Promise<number> {
   const config = readConfig()
   if (Array.isArray(config)) return wrong(config.join('\n  '))
-  const sqlite = resolve(environment.get('SQLITE_DATA_PATH') || join(data, 'sqlite'))
-  const contiguous = resolve(environment.get('CONTIGUOUS_DATA_PATH') || join(data, 'contiguous'))
   const { PeerDatabaseFault } = await import('../main/adopt/peer-database.js')
+  const isWanted = (part: Part): boolean => only === undefined || only === part
+  const data = given.data === undefined ? undefined : resolve(given.data)
+  const base = exportFolder(environment, given)
+  if (only === 'index' && base === undefined)
+    return wrong('there is no Parquet export: give --parquet FOLDER')
+  if (only !== undefined && only !== 'index' && data === undefined)
+    return wrong(`--only ${only} wants --data`)
   try {
     let isWhole = true
-    if (only !== 'content') isWhole = (await blocks(config, join(sqlite, 'moderation.db'))) && isWhole
-    if (only !== 'blocks') isWhole = (await content(config, join(sqlite, 'data.db'), contiguous)) && isWhole
+    if (data !== undefined) {
+      const sqlite = resolve(environment.get('SQLITE_DATA_PATH') || join(data, 'sqlite'))
+      const contiguous = resolve(environment.get('CONTIGUOUS_DATA_PATH') || join(data, 'contiguous'))
+      if (isWanted('blocks')) isWhole = (await blocks(config, join(sqlite, 'moderation.db'))) && isWhole
+      if (isWanted('content'))
+        isWhole = (await content(config, join(sqlite, 'data.db'), contiguous)) && isWhole
+    }
+    if (isWanted('index') && base !== undefined) {
+      const { adoptExport } = await import('./adopt-export.js')
+      isWhole = (await adoptExport(config, base)) && isWhole
+    }
     return isWhole ? exitCode.done : exitCode.failed
   } catch (error) {
     if (!(error instanceof PeerDatabaseFault) && !(error instanceof UnusableData)) throw error
     process.stderr.write(`sluice adopt: ${error.message}\n`)
     return exitCode.failed
   }
+}
+
+/** The folder of the other gateway's Parquet tables; undefined where it has none. */
+function exportFolder(
+  environment: ReadonlyMap<string, string>,
+  { data, parquet }: Given,
+): string | undefined {
+  if (parquet !== undefined) return resolve(parquet)
+  if (data === undefined) return undefined
+  const folder = resolve(environment.get('LOCAL_DATASETS_PATH') || join(data, 'datasets'), 'default')
+  return existsSync(join(folder, 'blocks')) ? folder : undefined
 }
 
 async function blocks(config: Config, file: string): Promise<boolean> {

@@ -1,6 +1,6 @@
 /** What of a folder is uploaded: the same for the commands and for the upload page in a browser. */
 
-/** A file of patterns as `.gitignore` has them, in the folder itself: what they match is left out. It is never read as content. */
+/** Patterns as `.gitignore` has them, in the folder itself: what they match is left out. It is never uploaded. */
 export const ignoreFile = '.sluiceignore'
 
 /** Why what lies at a path is left out; undefined: it is uploaded. Paths of folders end with a slash. */
@@ -18,8 +18,8 @@ function whyHidden(path: string): string | undefined {
 }
 
 /**
- * The rule of a folder. `patterns`: the text of its `.sluiceignore`. `includeHidden`: `.git` and `.env` are uploaded, too. A walk asks
- * it of each folder before what lies in it.
+ * The rule of a folder. `patterns`: the text of its `.sluiceignore`. `includeHidden`: `.git` and `.env` are uploaded, too. A walk
+ * asks it of each folder before what lies in it.
  */
 export async function folderRule(patterns: string | undefined, includeHidden = false): Promise<FolderRule> {
   const rules = patterns === undefined ? undefined : (await import('ignore')).default(lenient).add(patterns)

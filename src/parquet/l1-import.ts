@@ -11,6 +11,7 @@ import type { Tag } from '../format/tag.js'
 import type { L1Band } from './l1-band.js'
 import { type TableName, tableColumns, tableFile, type Value } from './l1-layout.js'
 import { openParquet, ParquetFault, type ParquetTable } from './parquet-reader.js'
+import { bytesIn, Cursor, numberIn } from './table-cursor.js'
 
 /** One message to the keeper holds so many blocks or transactions, then it is sent. */
 const batchMax = { blocks: 200, transactions: 4000, owners: 4000 }
@@ -125,42 +126,6 @@ async function importBlocks(
   return undefined
 }
 
-/** The rows of a table, one by one. */
-class Cursor {
-  readonly #batches: AsyncGenerator<Value[][]>
-  #rows: Value[][] = []
-  #at = 0
-
-  constructor(table: ParquetTable) {
-    this.#batches = table.batches()
-  }
-
-  async next(): Promise<Value[] | undefined> {
-    if (this.#at === this.#rows.length && !(await this.#load())) return undefined
-    this.#at += 1
-    return this.#rows[this.#at - 1]
-  }
-
-  /** The rows that have `height` in this column and come next. */
-  async at(height: bigint, column: number): Promise<Value[][]> {
-    const found: Value[][] = []
-    for (;;) {
-      if (this.#at === this.#rows.length && !(await this.#load())) return found
-      const row = this.#rows[this.#at]
-      if (row === undefined || row[column] !== height) return found
-      found.push(row)
-      this.#at += 1
-    }
-  }
-
-  async #load(): Promise<boolean> {
-    const step = await this.#batches.next()
-    this.#rows = step.done === true ? [] : step.value
-    this.#at = 0
-    return this.#rows.length > 0
-  }
-}
-
 /** Blocks with their transactions, and these with their tags, out of three tables in the order of heights. */
 class Joined {
   constructor(
@@ -190,17 +155,6 @@ class Joined {
     if (block.transactionCount !== rows.length) throw new ParquetFault(`block ${height} lacks transactions`)
     return { block, transactions }
   }
-}
-
-function bytesIn(value: Value | undefined): Uint8Array {
-  if (value instanceof Uint8Array) return value
-  throw new ParquetFault('bytes are missing')
-}
-
-function numberIn(value: Value | undefined): number {
-  const number = Number(value)
-  if (value !== null && Number.isSafeInteger(number) && number >= 0) return number
-  throw new ParquetFault('a number is missing, or beyond 2^53')
 }
 
 const empty = new Uint8Array(0)

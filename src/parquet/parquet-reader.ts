@@ -41,15 +41,34 @@ export interface ParquetTable {
 /** The file contradicts its own metadata: an error of its writer. */
 export class ParquetFault extends Error {}
 
+/** How the rows of a file are read. */
+export interface TableReading {
+  /** What is wrong with its schema; undefined: nothing. */
+  fault(metadata: FileMetaData): string | undefined
+  /** Names of the columns that are read, in this order, or undefined for all in the order of the file; asked after `fault`. */
+  columns(metadata: FileMetaData): string[] | undefined
+  /** The values of a row out of what Parquet stores for them. Throws `ParquetFault`. */
+  row(stored: readonly unknown[], path: string): Value[]
+}
+
 /** Opens a Parquet file and checks its schema against `columns`: same names, order and types. */
-export async function openParquet(path: string, columns: Columns): Promise<ParquetTable | Refusal> {
+export function openParquet(path: string, columns: Columns): Promise<ParquetTable | Refusal> {
+  return openTable(path, {
+    fault: (metadata) => schemaFault(metadata, columns),
+    columns: () => undefined,
+    row: (stored, from) => columns.map(([name, type], at) => meaningOf(stored[at], type, `${from}: ${name}`)),
+  })
+}
+
+/** Opens a Parquet file. */
+export async function openTable(path: string, reading: TableReading): Promise<ParquetTable | Refusal> {
   const handle = await open(path, 'r').catch((error: unknown) => error as NodeJS.ErrnoException)
   if (handle instanceof Error) return refuse('unknown', 'client', `${path}: ${handle.code ?? handle.message}`)
   const bad = (why: string): Refusal => refuse('malformed', 'upstream', `${path}: ${why}`)
   try {
     const file = await asyncBuffer(handle)
     const metadata = await parquetMetadataAsync(file)
-    const wrong = schemaFault(metadata, columns)
+    const wrong = fileFault(metadata) ?? reading.fault(metadata)
     if (wrong !== undefined) {
       await handle.close()
       return bad(wrong)
@@ -58,7 +77,7 @@ export async function openParquet(path: string, columns: Columns): Promise<Parqu
     const plain = { ...metadata, schema: metadata.schema.map(withoutMeaning) }
     return {
       rows,
-      batches: () => batches(path, file, plain, columns),
+      batches: () => batches(path, file, plain, reading),
       close: () => handle.close(),
     }
   } catch (error) {
@@ -96,7 +115,6 @@ function withoutMeaning({
 }
 
 function schemaFault(metadata: FileMetaData, columns: Columns): string | undefined {
-  if (metadata.metadata_length > footerBytesMax) return 'its footer is too long'
   const wanted = parquetSchemaOf(columns).slice(1)
   const found = metadata.schema.slice(1)
   if (found.length !== wanted.length) return `${found.length} columns where there should be ${wanted.length}`
@@ -112,6 +130,12 @@ function schemaFault(metadata: FileMetaData, columns: Columns): string | undefin
       there.num_children === undefined
     if (!same) return `column ${at} is not ${element.name} ${columns[at]?.[1]}`
   }
+  return undefined
+}
+
+/** What is wrong with the file whatever its columns are. */
+function fileFault(metadata: FileMetaData): string | undefined {
+  if (metadata.metadata_length > footerBytesMax) return 'its footer is too long'
   let rows = 0n
   for (const group of metadata.row_groups) {
     rows += group.num_rows
@@ -128,8 +152,10 @@ async function* batches(
   path: string,
   file: AsyncBuffer,
   metadata: FileMetaData,
-  columns: Columns,
+  reading: TableReading,
 ): AsyncGenerator<Value[][]> {
+  const columns = reading.columns(metadata)
+  const chosen = columns === undefined ? {} : { columns }
   let start = 0
   for (const group of metadata.row_groups) {
     const end = start + Number(group.num_rows)
@@ -144,6 +170,7 @@ async function* batches(
           utf8: false,
           rowStart: start,
           rowEnd,
+          ...chosen,
           onComplete: (found) => {
             rows = found as unknown[][]
           },
@@ -152,7 +179,7 @@ async function* batches(
         throw new ParquetFault(`${path}: ${String(error)}`)
       }
       if (rows.length !== rowEnd - start) throw new ParquetFault(`${path}: rows are missing`)
-      yield rows.map((row) => columns.map(([name, type], at) => meaningOf(row[at], type, `${path}: ${name}`)))
+      yield rows.map((row) => reading.row(row, path))
       start = rowEnd
     }
   }

@@ -6,9 +6,14 @@ import { fileURLToPath } from 'node:url'
 import sqlite from 'node-sqlite3-wasm'
 import t from 'tap'
 import { readConfig } from '../../config/read.js'
+import { Generations } from '../../src/catalog/generations.js'
+import { ChainIndex } from '../../src/catalog/index-reader.js'
+import { openCatalogTables } from '../../src/catalog/tables.js'
 import { encodeBase64url } from '../../src/format/base64url.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { run, sluice } from '../flow/running.js'
+import { rig, whole } from '../parquet/export-rig.js'
+import { asPeerWrites } from '../parquet/peer-export.js'
 
 t.setTimeout(300_000)
 
@@ -175,6 +180,33 @@ t.test('its cache is served, its block list holds, and nothing of it counts as v
   const busy = await sluice([...words, '--only', 'content'], environment)
   t.equal(busy.code, 1, 'a program that runs has its folder to itself')
   await stop()
+})
+
+t.test('its Parquet exports are in the index, and a second run goes on behind them', async (t) => {
+  const { exporter, root } = await rig(t)
+  await whole(exporter)
+  await exporter.stop()
+  const folder = t.testdir({ peer: {}, env: '' })
+  const base = join(folder, 'peer/datasets/default')
+  const runs = [0, 60].map((from) => ({ from, to: from + 59, run: '20250101T120000_41' }))
+  await asPeerWrites(join(root, 'all'), base, runs.slice(0, 1))
+  const environment = { DATA_PATH: join(folder, 'data') }
+  const words = ['adopt', join(folder, 'env'), '--data', join(folder, 'peer'), '--only', 'index']
+  const first = await sluice(words, environment)
+  t.equal(first.code, 0, first.err)
+  t.match(first.out, /export: 60 blocks, \d+ rows, to block 59/)
+  await asPeerWrites(join(root, 'all'), base, runs.slice(1))
+  const second = await sluice(words, environment)
+  t.equal(second.code, 0, second.err)
+  t.match(second.out, /export: 60 blocks, \d+ rows, to block 119/, 'what was taken is not read again')
+  const generations = new Generations()
+  const { environment: opened } = openCatalogTables(join(folder, 'data/catalog'))
+  const index = new ChainIndex(opened, generations)
+  t.equal(index.topHeight(), 119)
+  await opened.close()
+  const none = await sluice(['adopt', join(folder, 'env'), '--data', folder, '--only', 'index'], environment)
+  t.equal(none.code, 2)
+  t.match(none.err, /no Parquet export/)
 })
 
 t.test('what is no such database is named, and nothing is begun', async (t) => {

@@ -71,6 +71,7 @@ export function* madeChain(top: number, transactionsMax = 7, seed = 5): Generato
   for (let height = 0; height <= top; height += 1) {
     const id = dice.bytes(48).toString('base64url')
     const count = height % 5 === 3 ? 0 : dice.below(transactionsMax + 1)
+    const before = weave
     const transactions = Array.from({ length: count }, (_, index) => {
       const made = transactionOf(dice, index, weave)
       weave = made.weaveEnd > 0 ? made.weaveEnd : weave
@@ -79,7 +80,7 @@ export function* madeChain(top: number, transactionsMax = 7, seed = 5): Generato
     const header = packBlockHeader({
       nonce: dice.bytes(16),
       hash: dice.bytes(48),
-      blockSize: '0',
+      blockSize: String(weave - before),
       difficulty: '115792089039110416381168389782714091630053560834545856346499935466490404274176',
       lastRetarget: String(1_600_000_000 + height),
       rewardAddress: dice.bytes(32),

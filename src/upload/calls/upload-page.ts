@@ -28,8 +28,8 @@ ${sizeInWords(itemMaxBytes)} each.${free}</p></section>
 <noscript><section>This page needs scripts of its own.</section></noscript>
 <section id="chosen" hidden><h2 id="what"></h2><ul id="names"></ul>
 <div id="left" hidden><p>Left out:</p><ul id="leftnames"></ul></div>
-<p id="hiddenrow" hidden><label><input type="checkbox" id="hidden"> <span>Upload hidden files, too. They can hold passwords, and everybody
-can read them for ever.</span></label></p>
+<p id="hiddenrow" hidden><label><input type="checkbox" id="hidden"> <span>Upload hidden files, too. They can hold passwords,
+and everybody can read them for ever.</span></label></p>
 <p id="cost" class="quiet" role="status"></p>
 <p class="row"><button type="button" class="main" id="go">Upload</button>
 <button type="button" id="clear">Choose others</button></p></section>
