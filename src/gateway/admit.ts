@@ -4,6 +4,7 @@ import { answerSmall, type SmallAnswer } from '../http/small-answer.js'
 import { answerExchange, answerGone } from '../serving/exchange-answers.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { RequestLog } from '../serving/request-log.js'
+import { enter } from './steps.js'
 
 /** The grant of a gateway without limits. */
 export const unlimited: Grant = {
@@ -16,11 +17,13 @@ export const unlimited: Grant = {
 /** Takes tokens for the planned answer. Without a promise where the buckets are in memory. */
 export function admitExchange(
   admission: Admission | undefined,
-  { request, naming, firstTokenTaken }: Exchange,
+  exchange: Exchange,
   bytes: number,
   contentType: string,
 ): Grant | Denial | Promise<Grant | Denial> {
+  enter(exchange, 'admit')
   if (admission === undefined) return unlimited
+  const { request, naming, firstTokenTaken } = exchange
   const name = naming?.name
   if (name === undefined) return admission.admit({ request, bytes, contentType, firstTokenTaken })
   return admission.admit({ request, bytes, contentType, firstTokenTaken, name })

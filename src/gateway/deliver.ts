@@ -23,6 +23,7 @@ import type { Located } from './locator.js'
 import { isHashed, isInside } from './opened-pieces.js'
 import type { Plan } from './plan.js'
 import { decide, knownOf, type Planned, send } from './send.js'
+import { enter } from './steps.js'
 
 /** The steps of one answer with content: plan, admit, attest, stream, settle. */
 export class Delivery {
@@ -48,6 +49,7 @@ export class Delivery {
   /** True where the content is blocked: the exchange is answered with 451 and the content closed. */
   turnsAway(exchange: Exchange, id: Id, found: Located): boolean {
     const { guard } = this.parts
+    enter(exchange, 'guard')
     if (guard === undefined) return false
     if (found.at === 'nowhere' ? !guard.blocksId(id) : !guard.blocks(found.entry)) return false
     if (found.at === 'store') found.content.close()
@@ -92,8 +94,10 @@ export class Delivery {
     let now = found
     // Two tries: after a false blob was dropped, a correct one may have been stored meanwhile.
     for (let tries = 0; now.at === 'unchecked' && tries < 2; tries += 1) {
+      enter(exchange, 'check')
       await this.parts.locator.check(now.entry)
       if (exchange.reply.aborted) return answerGone(this.parts.requestLog, exchange)
+      enter(exchange, 'locate')
       now = this.parts.locator.locate(id, false)
     }
     if (now !== found && this.turnsAway(exchange, id, now)) return
@@ -123,6 +127,7 @@ export class Delivery {
     entry?: Entry,
   ): Promise<OpenedContent | undefined> {
     const { source, requestLog, options, guard, admission, finder, clientOf } = this.parts
+    enter(exchange, 'bring')
     if (!(await precheckExchange(admission, requestLog, exchange))) return undefined
     const provenance = readProvenance(exchange.request, options)
     const named = exchange.naming !== undefined
@@ -157,6 +162,7 @@ export class Delivery {
   }
 
   #fromStore(exchange: Exchange, found: Extract<Located, { at: 'store' }>): void {
+    enter(exchange, 'plan')
     const { entry, content } = found
     const planned = decide(exchange, knownOf(exchange, entry))
     if (planned.variant === 'refused') {
@@ -194,6 +200,7 @@ export class Delivery {
   #fromCatalog(exchange: Exchange, entry: Entry): boolean {
     const { digest, contentType, header } = entry.attributes
     if (digest === undefined || (contentType === undefined && header === undefined)) return false
+    enter(exchange, 'plan')
     const decided = decide(exchange, knownOf(exchange, entry))
     if (decided.variant === 'refused') this.#refusePlan(exchange, decided)
     else if (decided.bytes > 0) return false
@@ -223,6 +230,7 @@ export class Delivery {
     const digest = hashed || before?.verified === true ? attributes.digest : undefined
     const boundary = lateBoundary()
     const { naming } = exchange
+    enter(exchange, 'plan')
     const decided = decide(exchange, {
       sizeBytes: attributes.size,
       contentType: typeOf(attributes),
@@ -257,6 +265,7 @@ export class Delivery {
     const { requestLog, writer, tip, options, clock } = this.parts
     const { attributes, digest, hashed, boundary } = known
     const { naming } = exchange
+    enter(exchange, 'head')
     requestLog.cached(false)
     const stable = isStable(attributes.height, tip, options.forkDepth)
     const { trusted } = opened
@@ -341,6 +350,7 @@ export class Delivery {
     grant: Grant,
     content?: StoredContent | ItemWindow,
   ): FramedHead {
+    enter(exchange, 'head')
     const { variant, status, lines } = planned
     const seconds = Math.floor(this.parts.clock.now() / 1000)
     const own = isolationLines(exchange, entry.contentType)

@@ -6,6 +6,7 @@ import type { RequestLog } from '../serving/request-log.js'
 import type { Content } from '../store/content.js'
 import type { Entry } from './entry.js'
 import { type Known, type Plan, plan, readAsked, unconditional } from './plan.js'
+import { enter } from './steps.js'
 
 /** A plan that is an answer with content, or says that there is nothing new. */
 export type Planned = Exclude<Plan, { variant: 'refused' }>
@@ -22,6 +23,7 @@ export function send(
   grant: Grant,
   why: Why,
 ): void {
+  enter(exchange, 'send')
   const { reply } = exchange
   const head = forPayer(told)
   const { pieces, bytes, contentLength } = planned

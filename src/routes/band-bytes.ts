@@ -9,6 +9,7 @@ import type { Offered } from '../gateway/gateway-parts.js'
 import type { Guard } from '../gateway/guard.js'
 import { type Plan, plan, readAsked } from '../gateway/plan.js'
 import { type Planned, send } from '../gateway/send.js'
+import { enter } from '../gateway/steps.js'
 import type { Frame, Reply, Request } from '../http/exchange.js'
 import { frameOf } from '../http/frame.js'
 import { ownOrigin } from '../http/own-origin.js'
@@ -129,6 +130,7 @@ export class BandBytes {
   /** Plans, takes tokens, and sends; the content is closed in every case. */
   #send(ask: Ask, content: Content, about: About): void | Promise<void> {
     const { request, exchange } = ask
+    enter(exchange, 'plan')
     const decided = planned(request, content.sizeBytes, about)
     if (decided === undefined || decided.variant === 'refused') {
       content.close()
@@ -143,11 +145,13 @@ export class BandBytes {
         answerDenied(requestLog, exchange, outcome)
         return
       }
+      enter(exchange, 'head')
       const frame = this.#frameOf(exchange, decided, about)
       const lines = decided.lines + outcome.lines
       const head = { status: decided.status, frame, id: exchange.requestId, lines }
       send(requestLog, exchange, head, decided, content, outcome, { reason: 'band' })
     }
+    enter(exchange, 'admit')
     const outcome = admission?.admit(charge) ?? unlimited
     return outcome instanceof Promise ? outcome.then(go) : go(outcome)
   }

@@ -3,6 +3,7 @@ import { type Id, idBytes, parseId } from '../format/id.js'
 import type { Delivery } from '../gateway/deliver.js'
 import type { Guard } from '../gateway/guard.js'
 import type { Located, Locator } from '../gateway/locator.js'
+import { enter } from '../gateway/steps.js'
 import type { Described } from '../http/openapi.js'
 import { answerGone, answerText } from '../serving/exchange-answers.js'
 import type { Naming } from '../serving/naming.js'
@@ -67,7 +68,7 @@ export class DigestRoute {
       return
     }
     const id = catalog.holder(digest)
-    const found = id === undefined ? undefined : this.#locate(id, digest)
+    const found = id === undefined ? undefined : this.#locate(exchange, id, digest)
     if (id === undefined || found === undefined)
       delivery.unknown(exchange, 'no content with this digest is here')
     else if (found.at === 'store' && found.sound) this.#serve(exchange, id, found)
@@ -77,15 +78,19 @@ export class DigestRoute {
   /** A client that asks by digest relies on it, so the file is checked before it is served, whatever its size. */
   async #checked(exchange: Exchange, id: Id, digest: Uint8Array, unsure: Located): Promise<void> {
     if (unsure.at === 'store') unsure.content.close()
-    if (unsure.at === 'store' || unsure.at === 'unchecked') await this.parts.locator.check(unsure.entry)
+    if (unsure.at === 'store' || unsure.at === 'unchecked') {
+      enter(exchange, 'check')
+      await this.parts.locator.check(unsure.entry)
+    }
     if (exchange.reply.aborted) return answerGone(this.parts.requestLog, exchange)
-    const found = this.#locate(id, digest)
+    const found = this.#locate(exchange, id, digest)
     if (found?.at === 'store') this.#serve(exchange, id, found)
     else this.parts.delivery.unknown(exchange, 'content with this digest is no longer here')
   }
 
   /** Undefined where the id means other bytes by now. */
-  #locate(id: Id, digest: Uint8Array): Located | undefined {
+  #locate(exchange: Exchange, id: Id, digest: Uint8Array): Located | undefined {
+    enter(exchange, 'locate')
     const found = this.parts.locator.locate(id, false)
     if (found.at === 'nowhere') return undefined
     const known = found.entry.attributes.digest

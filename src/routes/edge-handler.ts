@@ -6,6 +6,7 @@ import { refusesWorker } from '../gateway/isolation.js'
 import { Locator } from '../gateway/locator.js'
 import { Manifests } from '../gateway/manifests.js'
 import { Repeating } from '../gateway/repeating.js'
+import { enter } from '../gateway/steps.js'
 import { Touches } from '../gateway/touches.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Described } from '../http/openapi.js'
@@ -187,7 +188,9 @@ class EdgeHandler implements RequestHandler {
   }
 
   #open(request: Request, reply: Reply, family: Family): Exchange {
-    return openExchange(this.#requestLog, request, reply, family, idLead)
+    const exchange = openExchange(this.#requestLog, request, reply, family, idLead)
+    enter(exchange, 'route')
+    return exchange
   }
 
   #content(request: Request, reply: Reply, target: Target): void {

@@ -7,6 +7,7 @@ import type { Delivery } from '../gateway/deliver.js'
 import { typeOf } from '../gateway/head.js'
 import type { Located, Locator } from '../gateway/locator.js'
 import { type Manifests, manifestType } from '../gateway/manifests.js'
+import { enter } from '../gateway/steps.js'
 import { answerGone, answerText } from '../serving/exchange-answers.js'
 import type { ClientOf } from '../serving/in-slot.js'
 import type { Exchange } from '../serving/request-exchange.js'
@@ -46,6 +47,7 @@ export class ManifestRoute {
   handle(exchange: Exchange, ask: ManifestAsk, found: Held): void {
     exchange.family = 'manifest'
     if (this.delivery.turnsAway(exchange, ask.id, found)) return
+    enter(exchange, 'manifest')
     const { attributes } = found.entry
     if (attributes.size > this.manifestMaxBytes) {
       if (found.at === 'store') found.content.close()
@@ -74,6 +76,7 @@ export class ManifestRoute {
   /** Content of unknown type that a source opened: takes over the content and the exchange where it is a manifest. */
   take(exchange: Exchange, ask: ManifestAsk, opened: OpenedContent): boolean {
     if (!this.isManifest(typeOf(opened.attributes))) return false
+    enter(exchange, 'manifest')
     exchange.family = 'manifest'
     exchange.rests = undefined
     const path = decode(ask.rest ?? '')
@@ -88,8 +91,10 @@ export class ManifestRoute {
   async #later(exchange: Exchange, ask: ManifestAsk, path: string, found: Held): Promise<void> {
     let now: Located = found
     if (now.at === 'unchecked') {
+      enter(exchange, 'check')
       await this.locator.check(now.entry)
       if (exchange.reply.aborted) return answerGone(this.requestLog, exchange)
+      enter(exchange, 'locate')
       now = this.locator.locate(ask.id, false)
     }
     if (now.at === 'store') {
@@ -164,6 +169,7 @@ export class ManifestRoute {
       return
     }
     exchange.fallback = target.fallback
+    enter(exchange, 'locate')
     this.delivery.serve(exchange, target.id, this.locator.locate(target.id))
   }
 

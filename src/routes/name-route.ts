@@ -5,6 +5,7 @@ import type { HostOptions } from '../gateway/gateway-parts.js'
 import type { GatewayOptions } from '../gateway/gateway-rules.js'
 import type { Guard } from '../gateway/guard.js'
 import { absentCaching, readTrail } from '../gateway/hints.js'
+import { enter } from '../gateway/steps.js'
 import { textType } from '../http/small-answer.js'
 import { isResolved, type Name, type Names, type Outcome, type Resolution } from '../names/names-port.js'
 import { answerExchange, answerGone, answerText } from '../serving/exchange-answers.js'
@@ -48,6 +49,7 @@ export class NameRoute {
   }
 
   handle(exchange: Exchange, ruled: Ruled): void {
+    enter(exchange, 'name')
     const { requestLog, hosts } = this.parts
     if (ruled.kind !== 'apex-id') exchange.rests = undefined
     if (ruled.kind === 'redirect') {

@@ -6,6 +6,7 @@ import type { DeliveryParts } from '../gateway/delivery-parts.js'
 import type { Located } from '../gateway/locator.js'
 import type { Planned } from '../gateway/send.js'
 import { send } from '../gateway/send.js'
+import { enter } from '../gateway/steps.js'
 import { textType } from '../http/small-answer.js'
 import { answerGone } from '../serving/exchange-answers.js'
 import type { Exchange } from '../serving/request-exchange.js'
@@ -26,6 +27,7 @@ export class TextRoute {
   ) {}
 
   handle(exchange: Exchange, id: Id): void {
+    enter(exchange, 'locate')
     const found = this.parts.locator.locate(id)
     if (!this.delivery.turnsAway(exchange, id, found))
       this.delivery.run(exchange, this.#answer(exchange, id, found))
@@ -35,8 +37,10 @@ export class TextRoute {
     const { locator, requestLog, guard } = this.parts
     let now = found
     if (now.at === 'unchecked') {
+      enter(exchange, 'check')
       await locator.check(now.entry)
       if (exchange.reply.aborted) return answerGone(requestLog, exchange)
+      enter(exchange, 'locate')
       now = locator.locate(id, false)
       if (this.delivery.turnsAway(exchange, id, now)) return
     }
@@ -59,6 +63,7 @@ export class TextRoute {
   async #send(exchange: Exchange, content: Content, isHit: boolean): Promise<void> {
     const { requestLog, admission } = this.parts
     const encoded = new Base64urlContent(content)
+    enter(exchange, 'plan')
     const planned = plannedText(exchange, encoded.sizeBytes)
     const outcome = await admitExchange(admission, exchange, planned.bytes, textType)
     if (isDenial(outcome)) {
@@ -70,6 +75,7 @@ export class TextRoute {
       outcome.settle(0)
       return answerGone(requestLog, exchange)
     }
+    enter(exchange, 'head')
     requestLog.cached(isHit)
     const cache = `\r\nX-Cache: ${isHit ? 'HIT' : 'MISS'}`
     const block = `${exchange.lines}\r\nContent-Type: ${textType}${lines}${cache}${exchange.origin.varies}${outcome.lines}`

@@ -22,6 +22,7 @@ import { blobPath } from '../../src/store/blobs.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { edgeListeners } from '../../src/threads/edge-listeners.js'
 import { gateways, type Rig, rig, sha256, upstream } from '../source/rig.js'
+import { watchSteps } from './watched-steps.js'
 
 /** What the upstream gateway has, by id. `breakAt`: its connection dies after so many bytes; `holdAt`: it falls silent. */
 export interface Upstream {
@@ -137,6 +138,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     ...given.parts,
   })
   const thrown: unknown[] = []
+  const watched = watchSteps()
   const resources = new SampleRings(new SharedArrayBuffer(SampleRings.bytesFor(1)), 0)
   const listening = async (repeated: Parameters<typeof edgeListeners>[0]['repeated']) => {
     const onThrow = (error: unknown): unknown => thrown.push(error)
@@ -187,7 +189,9 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
       files.close()
       await below.close()
       await up.close()
+      watched.close()
       if (thrown.length > 0) throw thrown[0]
+      if (watched.wrong.length > 0) throw new Error(watched.wrong.join(', '))
     },
   }
 }
