@@ -1,7 +1,8 @@
 /**
  * What Redis does with buckets, each in one step. A bucket is a hash: `l` thousandths of tokens that it lacks, `t` the
  * millisecond when that was so, `p` paid tokens; numbers stay whole and below 2^53. Buckets without paid tokens expire when they
- * are full; those with some never do. Time is that of Redis: gateways need not agree on it.
+ * are full; those with some never do. Time is that of Redis: gateways need not agree on it. Where its clock was ahead, the next
+ * look at a bucket corrects `t`: one that is empty is not written to otherwise, and would not refill until that time.
  */
 const prelude = `
 local function whole(x) return string.format('%.0f', x) end
@@ -9,7 +10,9 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local function read(key, rate)
   local h = redis.call('HMGET', key, 'l', 't', 'p')
-  local gone = math.max(0, now - (tonumber(h[2]) or now))
+  local at = tonumber(h[2]) or now
+  if at > now then redis.call('HSET', key, 't', whole(now)) end
+  local gone = math.max(0, now - at)
   return math.max(0, (tonumber(h[1]) or 0) - gone * rate), tonumber(h[3]) or 0, h[2] ~= false
 end
 local function write(key, lacking, paid, rate)

@@ -128,6 +128,19 @@ t.test('buckets in Redis refill up to full', absent, async (t) => {
   t.same(await buckets.ofClient(client), { tokens: 1000, paidTokens: 0 })
 })
 
+t.test('an empty bucket of Redis refills after the clock was ahead', absent, async (t) => {
+  const server = await running(t)
+  const tool = new Redis(server.port)
+  t.teardown(async () => tool.disconnect())
+  const buckets = await up(bucketsAt(server.port, {}, { capacity: 100, refillPerSecond: 100 }))
+  t.teardown(() => buckets.close())
+  t.match(await buckets.take(client, named('/x'), 100, false), { tokens: 100 })
+  const ahead = Date.now() + 365 * 86_400_000
+  for (const key of await tool.keys('*')) await tool.hset(key, 't', ahead)
+  t.match(await buckets.take(client, named('/x'), 100, false), { short: 'ip' })
+  await until(async () => (await buckets.take(client, named('/x'), 1, false)) instanceof Ticket)
+})
+
 t.test('what was paid survives kill -9 of Redis', absent, async (t) => {
   const folder = dataFolder()
   const first = await startRedis(folder)
