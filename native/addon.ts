@@ -3,10 +3,10 @@ import { createRequire } from 'node:module'
 
 /** All addons, and what the program does without each. */
 const addons = {
-  server: 'requests are answered by its slower TypeScript twin',
-  mapped: 'files are read by its slower TypeScript twin',
+  server: 'requests are answered by its slower TypeScript fallback',
+  mapped: 'files are read by its slower TypeScript fallback',
   client: 'other gateways are asked by undici, which takes more time',
-  digest: 'digests are made by its slower TypeScript twin',
+  digest: 'digests are made by its slower TypeScript fallback',
   ed25519: 'Ed25519 signatures are checked and made by node:crypto, which takes twice the time',
   secp256k1: 'signatures of Ethereum wallets are checked by noble, which takes twenty times as long',
   crash: 'a start after a crash looks at the upper pages of each database only',
@@ -24,7 +24,7 @@ export interface MissingAddon {
 
 /** Builds with sanitizers are loaded where Node was started so; then a missing addon is an error. */
 const sanitized = process.execArgv.includes('--conditions=sanitized')
-/** With this condition no addon is loaded: for tests of the whole program with the twins. */
+/** With this condition no addon is loaded: for tests of the whole program with the fallbacks. */
 const without = process.execArgv.includes('--conditions=twin')
 const place = `${process.platform}-${process.arch}`
 

@@ -7,7 +7,7 @@
 // Debian's musl-gcc has no C++ library. --clean removes them again, since a checkout must not load what is older than its sources.
 // With --missing (at install): only where no addon that the package brought loads here.
 //
-// Without a compiler, or where it fails, nothing fails here: each addon has a TypeScript twin. One line says which addon, why, and
+// Without a compiler, or where it fails, nothing fails here: each addon has a TypeScript fallback. One line says which addon, why, and
 // what to do; the same line lies beside the addon (<platform>-<arch>.failed), for the program to say it at its start.
 // With --strict (the project's own CI) warnings are errors, and so is an addon that was not built. Nowhere else: a later compiler
 // that warns of more must not cost anybody the addon.
@@ -39,12 +39,12 @@ const without = {
   client: 'undici takes over, which takes more time',
   crash: 'a start after a crash looks at the upper pages of each database only',
   database: 'a disk that refuses a write to a database may end the program',
-  digest: 'its slower TypeScript twin takes over',
+  digest: 'its slower TypeScript fallback takes over',
   ed25519: 'node:crypto takes over, which takes twice the time',
-  mapped: 'its slower TypeScript twin takes over',
+  mapped: 'its slower TypeScript fallback takes over',
   schedule: 'threads of the background are nice only',
-  secp256k1: 'its slower TypeScript twin takes over',
-  server: 'its slower TypeScript twin takes over',
+  secp256k1: 'its slower TypeScript fallback takes over',
+  server: 'its slower TypeScript fallback takes over',
 }
 
 /**

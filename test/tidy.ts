@@ -209,6 +209,29 @@ t.test('a file says what it holds without its folder', async (t) => {
   )
 })
 
+t.test('retired words do not come back', async (t) => {
+  // Each had a word of the field beside it (docs/glossary.md). In names they are parts between capitals, in comments whole words.
+  const retired: readonly [word: string, instead: string, where: RegExp][] = [
+    ['shelf', 'cache, or store', /./],
+    ['shelves', 'caches, or stores', /./],
+    ['sieve', 'filter', /./],
+    ['lent', 'borrowed', /./],
+    ['acceptor', 'intake', /./],
+    ['twin', 'fallback', /^(?!native\/(server|client)\/|native\/addon\.ts|src\/http\/)/],
+  ]
+  // A header in C++ still has the old name.
+  const without = (text: string): string => text.replaceAll('lent-key.h', '')
+  const wrong: string[] = []
+  for (const { path, text } of program) {
+    for (const [word, instead, where] of retired) {
+      const capital = `${word[0]?.toUpperCase()}${word.slice(1)}`
+      const used = new RegExp(`(?<![A-Za-z])${word}(?![a-z])|(?<![A-Z])${capital}(?![a-z])`)
+      if (where.test(path) && used.test(without(text))) wrong.push(`${path}: ${word}, say ${instead}`)
+    }
+  }
+  t.strictSame(wrong, [])
+})
+
 t.test('the configuration knows nothing of the program', async (t) => {
   const wrong = program
     .filter(({ path }) => path.startsWith('config/'))

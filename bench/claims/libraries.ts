@@ -202,10 +202,11 @@ async function typedData(): Promise<void> {
   const bytes = Buffer.from(signed.slice(2), 'hex')
   const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
   const high = (order - BigInt(`0x${bytes.subarray(32, 64).toString('hex')}`)).toString(16).padStart(64, '0')
-  const twin = `0x${bytes.subarray(0, 32).toString('hex')}${high}${bytes[64] === 27 ? '1c' : '1b'}` as const
-  const other = await recoverAddress({ hash: theirs(), signature: twin })
-  const own = signerOf(digest, Buffer.from(twin.slice(2), 'hex'))
-  say(`  the twin of a signature (high s), which the contract refuses: ours ${own}, viem ${other}`)
+  const highSigned =
+    `0x${bytes.subarray(0, 32).toString('hex')}${high}${bytes[64] === 27 ? '1c' : '1b'}` as const
+  const other = await recoverAddress({ hash: theirs(), signature: highSigned })
+  const own = signerOf(digest, Buffer.from(highSigned.slice(2), 'hex'))
+  say(`  the second form of a signature (high s), which the contract refuses: ours ${own}, viem ${other}`)
 }
 
 /** Payments as a client sends them, each wrong in one place. */

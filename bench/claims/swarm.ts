@@ -12,8 +12,8 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 import { digestedBy, openPass } from '../../native/digest/digest.js'
+import { FallbackPass } from '../../native/digest/digest-fallback.js'
 import type { DigestPass } from '../../native/digest/digest-pass.js'
-import { TwinPass } from '../../native/digest/twin.js'
 import { hashBandFile } from '../../src/torrent/hash.js'
 import { blockBytes, defaultPieceBytes, hybridTorrent, torrentBytes } from '../../src/torrent/torrent.js'
 import { countFromCommandLine } from '../kit/counts.js'
@@ -54,7 +54,7 @@ async function hashing(folder: string): Promise<void> {
   const cut = { blockBytes, pieceBytes: defaultPieceBytes }
   const ways: [name: string, act: () => unknown][] = [
     ['the three digests alone through node:crypto', () => bare(bytes)],
-    ['through the twin', () => fed(new TwinPass(cut), bytes)],
+    ['through the fallback', () => fed(new FallbackPass(cut), bytes)],
     [`through the ${digestedBy}`, () => fed(openPass(cut), bytes)],
     ['the whole pass, reading a file', () => hashBandFile(folder, 'data')],
   ]

@@ -15,7 +15,7 @@ export interface Machine {
   readonly kernel: string
   readonly node: string
   readonly nginx: string
-  /** Which variants of native parts ran: the addons, or their slower twins. */
+  /** Which variants of native parts ran: the addons, or their slower fallbacks. */
   readonly files: string
   readonly sockets: string
 }

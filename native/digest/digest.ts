@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { loadAddon } from '../addon.js'
+import { FallbackPass, fallbackBlocks } from './digest-fallback.js'
 import type { Cut, DigestPass, Digests } from './digest-pass.js'
-import { TwinPass, twinBlocks } from './twin.js'
 
 interface Addon {
   able(): boolean
@@ -16,8 +16,10 @@ interface Addon {
 const built = loadAddon<Addon>('digest')
 const addon = built?.able() === true ? built : undefined
 
-/** Which way is taken here: the addon, or its slower twin where it was not built or the processor has no instructions for SHA. */
-export const digestedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'
+/**
+ * Which way is taken here: the addon, or its slower fallback where it was not built or the processor has no instructions for SHA.
+ */
+export const digestedBy: 'addon' | 'fallback' = addon === undefined ? 'fallback' : 'addon'
 
 class AddonPass implements DigestPass {
   readonly #addon: Addon
@@ -64,7 +66,7 @@ export function openAddonPass(cut: Cut): DigestPass | undefined {
 
 /** Begins a pass. Throws a RangeError where the cut is none. */
 export function openPass(cut: Cut): DigestPass {
-  return openAddonPass(cut) ?? new TwinPass(cut)
+  return openAddonPass(cut) ?? new FallbackPass(cut)
 }
 
 /**
@@ -72,7 +74,7 @@ export function openPass(cut: Cut): DigestPass {
  * above one of a hash tree. Throws a RangeError on other sizes.
  */
 export function hashBlocks(bytes: Uint8Array, blockBytes: number): Buffer {
-  if (addon === undefined) return twinBlocks(bytes, blockBytes)
+  if (addon === undefined) return fallbackBlocks(bytes, blockBytes)
   const digests = Buffer.allocUnsafe(Math.ceil(bytes.length / blockBytes) * 32)
   addon.blocks(bytes, blockBytes, digests)
   return digests

@@ -15,7 +15,7 @@ interface Addon {
 const addon = loadAddon<Addon>('ed25519')
 
 /** Which way is taken here: the addon, or node:crypto where it was not built. */
-export const verifiedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'
+export const verifiedBy: 'addon' | 'fallback' = addon === undefined ? 'fallback' : 'addon'
 
 const keyBytes = 32
 const signatureBytes = 64
@@ -29,12 +29,16 @@ const secretBytes = 96
  */
 export function verifyEd25519(key: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   if (key.length !== keyBytes || signature.length !== signatureBytes) return false
-  if (addon === undefined) return verifyEd25519ByTwin(key, message, signature)
+  if (addon === undefined) return verifyEd25519ByFallback(key, message, signature)
   return addon.verify(key, signature, message)
 }
 
 /** The same by node:crypto. */
-export function verifyEd25519ByTwin(key: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
+export function verifyEd25519ByFallback(
+  key: Uint8Array,
+  message: Uint8Array,
+  signature: Uint8Array,
+): boolean {
   const jwk = { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(key).toString('base64url') }
   return verify(null, message, createPublicKey({ key: jwk, format: 'jwk' }), signature)
 }
@@ -44,8 +48,8 @@ export type SignEd25519 = (message: Uint8Array) => Buffer
 
 /** A signer with this private key. Throws where the addon would sign otherwise than node:crypto does. */
 export function ed25519SignerOf(privateKey: KeyObject): SignEd25519 {
-  const byTwin: SignEd25519 = (message) => sign(null, message, privateKey)
-  if (addon === undefined) return byTwin
+  const byFallback: SignEd25519 = (message) => sign(null, message, privateKey)
+  if (addon === undefined) return byFallback
   const { sign: signInto } = addon
   const secret = secretOf(addon, privateKey)
   const signed: SignEd25519 = (message) => {
@@ -54,7 +58,7 @@ export function ed25519SignerOf(privateKey: KeyObject): SignEd25519 {
     return signature
   }
   const probe = Buffer.from('a key signs this once, to be compared')
-  if (!signed(probe).equals(byTwin(probe)))
+  if (!signed(probe).equals(byFallback(probe)))
     throw new Error('native/ed25519 does not sign as node:crypto does')
   return signed
 }

@@ -11,7 +11,7 @@ export interface MappedFile {
   settle(start: number, end: number, fill: boolean): boolean
   /**
    * Bytes from `start`, at most up to `end`, at least one. Ask `settle` first, or the thread may wait for the disk. The view
-   * is valid until the next call (of any file: the twin has one buffer).
+   * is valid until the next call (of any file: the fallback has one buffer).
    */
   view(start: number, end: number): Uint8Array
   /**

@@ -1,8 +1,8 @@
 import { ftruncateSync } from 'node:fs'
 import { getSystemErrorName } from 'node:util'
 import { loadAddon } from '../addon.js'
+import { openFallback } from './mapped-fallback.js'
 import type { MappedFile } from './mapped-file.js'
-import { openTwin } from './twin.js'
 
 declare const handleBrand: unique symbol
 type Handle = { readonly [handleBrand]: true }
@@ -38,8 +38,8 @@ const windowBytes = 2 ** 30
 
 const addon = loadAddon<Addon>('mapped')
 
-/** Which way files are read here: through the addon, or through its slower twin where the addon was not built. */
-export const mappedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'
+/** Which way files are read here: through the addon, or through its slower fallback where the addon was not built. */
+export const mappedBy: 'addon' | 'fallback' = addon === undefined ? 'fallback' : 'addon'
 
 class AddonFile implements MappedFile {
   readonly sizeBytes: number
@@ -97,7 +97,8 @@ export function openAddon(path: string): MappedFile | undefined {
 }
 
 /** The file at `path`, or undefined where there is none. Throws on any other failure of the disk. */
-export const openMapped: (path: string) => MappedFile | undefined = addon === undefined ? openTwin : openAddon
+export const openMapped: (path: string) => MappedFile | undefined =
+  addon === undefined ? openFallback : openAddon
 
 /**
  * The same for a file that is still being written to, and whose size stays: its time changes, and yet all threads share one
@@ -105,7 +106,7 @@ export const openMapped: (path: string) => MappedFile | undefined = addon === un
  */
 export const openWritten: (path: string) => MappedFile | undefined =
   addon === undefined
-    ? openTwin
+    ? openFallback
     : (path) => {
         const opened = addon.openWritten(path)
         return opened === undefined ? undefined : new AddonFile(addon, opened)

@@ -1,10 +1,10 @@
 import { loadAddon } from '../addon.js'
 import {
-  isSecp256k1KeyByTwin,
-  recoverSecp256k1ByTwin,
-  signSecp256k1ByTwin,
-  verifySecp256k1ByTwin,
-} from './twin.js'
+  isSecp256k1KeyByFallback,
+  recoverSecp256k1ByFallback,
+  signSecp256k1ByFallback,
+  verifySecp256k1ByFallback,
+} from './secp256k1-fallback.js'
 
 interface Addon {
   isKey(key: Uint8Array): boolean
@@ -15,8 +15,8 @@ interface Addon {
 
 const addon = loadAddon<Addon>('secp256k1')
 
-/** Which way is taken here: the addon, or its slower twin where it was not built. */
-export const secp256k1By: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'
+/** Which way is taken here: the addon, or its slower fallback where it was not built. */
+export const secp256k1By: 'addon' | 'fallback' = addon === undefined ? 'fallback' : 'addon'
 
 const keyBytes = 65
 const signatureBytes = 64
@@ -26,7 +26,7 @@ const secretBytes = 32
 /** Whether this is a key: 65 bytes, 4 and both coordinates (SEC 1, 2.3.3), a point of the curve. */
 export function isSecp256k1Key(key: Uint8Array): boolean {
   if (key.length !== keyBytes) return false
-  return addon === undefined ? isSecp256k1KeyByTwin(key) : addon.isKey(key)
+  return addon === undefined ? isSecp256k1KeyByFallback(key) : addon.isKey(key)
 }
 
 /**
@@ -37,7 +37,7 @@ export function verifySecp256k1(key: Uint8Array, digest: Uint8Array, signature: 
   if (key.length !== keyBytes || digest.length !== digestBytes || signature.length !== signatureBytes)
     return false
   return addon === undefined
-    ? verifySecp256k1ByTwin(key, digest, signature)
+    ? verifySecp256k1ByFallback(key, digest, signature)
     : addon.verify(key, signature, digest)
 }
 
@@ -52,7 +52,7 @@ export function recoverSecp256k1(
 ): Uint8Array | undefined {
   const fits = digest.length === digestBytes && signature.length === signatureBytes
   if (!fits || !(recovery === 0 || recovery === 1 || recovery === 2 || recovery === 3)) return undefined
-  if (addon === undefined) return recoverSecp256k1ByTwin(digest, signature, recovery)
+  if (addon === undefined) return recoverSecp256k1ByFallback(digest, signature, recovery)
   const key = new Uint8Array(keyBytes)
   return addon.recover(signature, recovery, digest, key) ? key : undefined
 }
@@ -78,11 +78,11 @@ export function addonSigner(secret: Uint8Array): SignSecp256k1 | undefined {
 
 /** A signer with this secret. Throws where it is none, and where the addon would sign otherwise than noble does. */
 export function secp256k1SignerOf(secret: Uint8Array): SignSecp256k1 {
-  const byTwin: SignSecp256k1 = (digest) => signSecp256k1ByTwin(secret, digest)
+  const byFallback: SignSecp256k1 = (digest) => signSecp256k1ByFallback(secret, digest)
   const probe = new Uint8Array(digestBytes).fill(7)
-  const expected = byTwin(probe)
+  const expected = byFallback(probe)
   const signed = addonSigner(secret)
-  if (signed === undefined) return byTwin
+  if (signed === undefined) return byFallback
   if (Buffer.compare(signed(probe), expected) === 0) return signed
   throw new Error('native/secp256k1 does not sign as noble does')
 }

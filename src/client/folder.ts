@@ -131,12 +131,13 @@ class FolderUpload {
       throw new ClientError('invalid-input', 'the folder has no files', 'give at least one file')
     if (new Set(files.map(({ path }) => path)).size < files.length)
       throw new ClientError('invalid-input', 'two files have one path', 'give each file a path of its own')
-    const [first, twins] = withoutTwins(await this.#missing(await this.#entries()))
+    const [first, duplicates] = withoutDuplicates(await this.#missing(await this.#entries()))
     const [bundled, single] = this.#sorted(first)
-    await this.#plan(bundled, single, twins.length)
+    await this.#plan(bundled, single, duplicates.length)
     await inParallel(bundled, bundlesAtOnce, (group) => this.#uploadBundle(group))
     await inParallel(single, this.options.maxConcurrentUploads ?? 5, (entry) => this.#uploadOne(entry))
-    for (const [entry, twin] of twins) this.#reused(entry, this.#results.get(twin.file.path)?.id ?? '')
+    for (const [entry, original] of duplicates)
+      this.#reused(entry, this.#results.get(original.file.path)?.id ?? '')
     const ids = new Map(files.map(({ path }) => [path, this.#results.get(path)?.id ?? '']))
     const manifest = choice === false ? undefined : manifestOf(ids, choice)
     const manifestResponse = manifest === undefined ? undefined : await this.#uploadManifest(manifest)
@@ -204,7 +205,7 @@ class FolderUpload {
   }
 
   /** Tells what will be sent. */
-  async #plan(bundled: readonly Entry[][], single: readonly Entry[], twins: number): Promise<void> {
+  async #plan(bundled: readonly Entry[][], single: readonly Entry[], duplicates: number): Promise<void> {
     const { files, manifest: choice = {}, onPlan, manifestDataItemOpts = {} } = this.options
     if (onPlan === undefined) return
     const planned = ({ file, key }: Entry) => ({ bytes: file.source.size, tags: key.tags })
@@ -223,7 +224,7 @@ class FolderUpload {
     this.#maxWinc = await onPlan({
       itemBytes: sizes,
       files: uploaded,
-      reusedFiles: files.length - uploaded - twins,
+      reusedFiles: files.length - uploaded - duplicates,
     })
   }
 
@@ -376,14 +377,14 @@ class FolderUpload {
 }
 
 /** Files of the same bytes and tags go once: the first of each kind, and the others with theirs. */
-function withoutTwins(entries: readonly Entry[]): readonly [Entry[], (readonly [Entry, Entry])[]] {
+function withoutDuplicates(entries: readonly Entry[]): readonly [Entry[], (readonly [Entry, Entry])[]] {
   const first = new Map<string, Entry>()
-  const twins: (readonly [Entry, Entry])[] = []
+  const duplicates: (readonly [Entry, Entry])[] = []
   for (const entry of entries) {
     const text = keyText(entry.key)
     const known = first.get(text)
     if (known === undefined) first.set(text, entry)
-    else twins.push([entry, known])
+    else duplicates.push([entry, known])
   }
-  return [[...first.values()], twins]
+  return [[...first.values()], duplicates]
 }

@@ -1,6 +1,6 @@
 import { constants, createPrivateKey, type JsonWebKey, type KeyObject, sign } from 'node:crypto'
 import { secp256k1SignerOf } from '../../native/secp256k1/secp256k1.js'
-import { nobleSecp256k1, signSecp256k1ByTwin } from '../../native/secp256k1/twin.js'
+import { nobleSecp256k1, signSecp256k1ByFallback } from '../../native/secp256k1/secp256k1-fallback.js'
 import { encodeTags } from '../format/avro-tags.js'
 import { idOfBytes } from '../format/id.js'
 import { encodeItem } from '../format/item.js'
@@ -94,7 +94,7 @@ export function signTransactionEcdsa(
   secret: Uint8Array,
 ): Transaction {
   const unsigned = { ...tx, owner: new Uint8Array(0) }
-  const signature = Buffer.from(signSecp256k1ByTwin(secret, sha256(signatureData(unsigned))))
+  const signature = Buffer.from(signSecp256k1ByFallback(secret, sha256(signatureData(unsigned))))
   return { ...unsigned, signature, id: idOfBytes(sha256(signature)) }
 }
 

@@ -107,8 +107,8 @@ class Entry implements FileContent {
   }
 
   lend(): Borrowed | undefined {
-    // The twin has one buffer for all files.
-    if (mappedBy === 'twin') return undefined
+    // The fallback has one buffer for all files.
+    if (mappedBy === 'fallback') return undefined
     const memory = this.#file.view(0, this.sizeBytes)
     if (this.retired || memory.length < this.sizeBytes) return undefined
     return {

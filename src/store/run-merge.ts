@@ -89,8 +89,8 @@ export class Merge {
       }
       const at = file.at(this.#next[least] as number)
       this.#next[least] = (this.#next[least] as number) + 1
-      const isTwin = this.draft.records > 0 && compare(file.words, at, this.#last, 0, file.width) === 0
-      if (isTwin || !this.keep(file.words, at)) continue
+      const isDuplicate = this.draft.records > 0 && compare(file.words, at, this.#last, 0, file.width) === 0
+      if (isDuplicate || !this.keep(file.words, at)) continue
       for (let word = 0; word < file.width; word += 1) this.#last[word] = file.words[at + word] as number
       this.draft.copy(file.words, at)
     }

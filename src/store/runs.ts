@@ -43,7 +43,7 @@ export function runPath(folder: string, shape: RunShape, number: number): string
   return join(folder, `${shape.name}-${number}`)
 }
 
-/** What the addon maps at once, and what its twin reads at once. */
+/** What the addon maps at once, and what its fallback reads at once. */
 const windowBytes = mappedBy === 'addon' ? 2 ** 30 : 2 ** 14
 
 /** One file, as this thread sees it. */

@@ -267,7 +267,7 @@ t.test('a layer that knows a file is used, one that throws is skipped and report
   t.equal(gone.folderIndexSummary.reusedFiles, 0)
 })
 
-t.test('a folder of 100,000 files, most of them there already, twins among them', async (t) => {
+t.test('a folder of 100,000 files, most of them there already, duplicates among them', async (t) => {
   const { url, items } = await service(t)
   const { keyText } = await import('../../src/client/folder-index.js')
   const id = (at: number): string => `${String(at).padStart(42, 'x')}A`

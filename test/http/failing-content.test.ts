@@ -3,7 +3,7 @@ import { closeSync, openSync, readSync, truncateSync, writeFileSync } from 'node
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { openTwin } from '../../native/mapped/twin.js'
+import { openFallback } from '../../native/mapped/mapped-fallback.js'
 import type { Sent } from '../../src/http/exchange.js'
 import { type Server, serve } from '../../src/http/listen.js'
 import type { Content } from '../../src/store/content.js'
@@ -94,7 +94,7 @@ type Given = () => Omit<Content, 'close' | 'sizeBytes'> & { close?: () => void }
 
 /** A file as it is read beside the twin: where one of them was not built, none was. */
 function plain(t: Test, path: string): Given {
-  const file = openTwin(path)
+  const file = openFallback(path)
   if (file === undefined) throw new Error('it was just written')
   t.teardown(() => file.close())
   return () => ({

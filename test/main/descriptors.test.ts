@@ -37,7 +37,7 @@ t.test('what the program needs comes first, and all of it stays below the limit'
 
 t.test('more connections than descriptors end nothing, and each is served when there is room', async (t) => {
   if (servedBy === 'twin') {
-    t.comment('the twin closes what it has no room for')
+    t.comment('the fallback closes what it has no room for')
     return
   }
   const child = spawn('sh', ['-c', 'ulimit -n 256 && exec "$0" "$1" start', process.execPath, program], {

@@ -1,16 +1,18 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { digestedBy, hashBlocks, nativeDeepHashing, openAddonPass } from '../../native/digest/digest.js'
+import { FallbackPass, fallbackBlocks } from '../../native/digest/digest-fallback.js'
 import type { Cut, DigestPass, Digests } from '../../native/digest/digest-pass.js'
-import { TwinPass, twinBlocks } from '../../native/digest/twin.js'
 import { fc } from '../property.js'
 
 const doors: [name: string, open: (cut: Cut) => DigestPass, blocks: typeof hashBlocks][] = [
-  ['the twin', (cut) => new TwinPass(cut), twinBlocks],
+  ['the fallback', (cut) => new FallbackPass(cut), fallbackBlocks],
 ]
 if (digestedBy === 'addon') doors.push(['the addon', (cut) => openAddonPass(cut)!, hashBlocks])
 else
-  t.comment('the addon was not built, or this processor has no instructions for it: only its twin is tested')
+  t.comment(
+    'the addon was not built, or this processor has no instructions for it: only its fallback is tested',
+  )
 
 function digest(algorithm: string, ...parts: readonly Uint8Array[]): Buffer {
   const hash = createHash(algorithm)

@@ -2,17 +2,19 @@ import { closeSync, fstatSync, ftruncateSync, openSync, writeFileSync, writeSync
 import { join } from 'node:path'
 import t from 'tap'
 import { allocate, mappedBy, mappedNow, openAddon, openWritten } from '../../native/mapped/mapped.js'
+import { openFallback } from '../../native/mapped/mapped-fallback.js'
 import type { MappedFile } from '../../native/mapped/mapped-file.js'
-import { openTwin } from '../../native/mapped/twin.js'
 import { eventually } from '../eventually.js'
 import { fc } from '../property.js'
 import { scratch } from '../scratch.js'
 
 const folder = scratch('mapped')
 
-const doors: [name: string, open: (path: string) => MappedFile | undefined][] = [['the twin', openTwin]]
+const doors: [name: string, open: (path: string) => MappedFile | undefined][] = [
+  ['the fallback', openFallback],
+]
 if (mappedBy === 'addon') doors.push(['the addon', openAddon])
-else t.comment('the addon was not built: only its twin is tested')
+else t.comment('the addon was not built: only its fallback is tested')
 
 /** Memory goes when the loop has turned after the last view. */
 async function untilMapped(count: number): Promise<void> {
@@ -72,7 +74,7 @@ for (const [name, open] of doors) {
 }
 
 for (const [name, open] of [
-  ['the twin', openTwin],
+  ['the fallback', openFallback],
   [mappedBy, openWritten],
 ] as const) {
   t.test(`${name} shows what is written while it is mapped, and copies it`, async (t) => {
@@ -88,7 +90,7 @@ for (const [name, open] of [
     const other = open(path)
     t.ok(file.copy(500_000, into) && into.every((byte) => byte === 9))
     t.equal(other?.sizeBytes, 1_000_000)
-    if (open !== openTwin && mappedBy === 'addon')
+    if (open !== openFallback && mappedBy === 'addon')
       t.equal(mappedNow().count, 1, 'one mapping, though its time has changed')
     t.equal((await readAll(file, 499_999, 500_001))[1], 9)
     t.throws(() => file.copy(999_999, into))
@@ -110,7 +112,7 @@ t.test('room that the disk does not have is the error of the system', async (t) 
 
 t.test(
   'the addon shares one mapping, gives it back, and leaves no view behind',
-  { skip: mappedBy === 'twin' },
+  { skip: mappedBy === 'fallback' },
   async (t) => {
     await untilMapped(0)
     const path = join(folder, 'shared')

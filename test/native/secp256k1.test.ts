@@ -10,11 +10,11 @@ import {
   verifySecp256k1,
 } from '../../native/secp256k1/secp256k1.js'
 import {
-  isSecp256k1KeyByTwin,
-  recoverSecp256k1ByTwin,
-  signSecp256k1ByTwin,
-  verifySecp256k1ByTwin,
-} from '../../native/secp256k1/twin.js'
+  isSecp256k1KeyByFallback,
+  recoverSecp256k1ByFallback,
+  signSecp256k1ByFallback,
+  verifySecp256k1ByFallback,
+} from '../../native/secp256k1/secp256k1-fallback.js'
 import { random } from '../property.js'
 
 const { Point } = secp256k1
@@ -32,13 +32,13 @@ const signatureOf = (r: bigint, s: bigint): Buffer => Buffer.concat([bytesOf(r),
 /** What both ways say, which must be the same. */
 function isAccepted(key: Uint8Array, digest: Uint8Array, signature: Uint8Array): boolean {
   const said = verifySecp256k1(key, digest, signature)
-  if (said === verifySecp256k1ByTwin(key, digest, signature)) return said
+  if (said === verifySecp256k1ByFallback(key, digest, signature)) return said
   throw new Error(`${secp256k1By} says ${said} of ${[key, digest, signature].map(hex).join(' ')}`)
 }
 
 function keyOf(digest: Uint8Array, signature: Uint8Array, recovery: number): Uint8Array | undefined {
   const found = recoverSecp256k1(digest, signature, recovery)
-  const theirs = recoverSecp256k1ByTwin(digest, signature, recovery)
+  const theirs = recoverSecp256k1ByFallback(digest, signature, recovery)
   if (hex(found ?? []) === hex(theirs ?? [])) return found
   throw new Error(`${secp256k1By} finds ${hex(found ?? [])} for ${hex(digest)} ${hex(signature)} ${recovery}`)
 }
@@ -140,7 +140,8 @@ t.test('keys', async (t) => {
     key.subarray(1),
     new Uint8Array(0),
   ]
-  for (const each of [key, ...others]) t.equal(isSecp256k1Key(each), isSecp256k1KeyByTwin(each), hex(each))
+  for (const each of [key, ...others])
+    t.equal(isSecp256k1Key(each), isSecp256k1KeyByFallback(each), hex(each))
   t.equal(isSecp256k1Key(others[0] ?? key), true, 'the opposite point')
 })
 
@@ -163,7 +164,7 @@ t.test('signatures are those of noble, byte by byte', async (t) => {
     const key = secp256k1.getPublicKey(secret, false)
     for (const digest of digests) {
       const signature = sign(digest)
-      const expected = hex(signSecp256k1ByTwin(secret, digest))
+      const expected = hex(signSecp256k1ByFallback(secret, digest))
       if (hex(signature) !== expected) t.fail(`${hex(secret)} signs ${hex(digest)}: ${hex(signature)}`)
       const recovery = signature[64] ?? 4
       const found = recoverSecp256k1(digest, signature.subarray(0, 64), recovery)
@@ -180,7 +181,7 @@ t.test('signatures are those of noble, byte by byte', async (t) => {
 t.test('the secret is kept as it was given', async (t) => {
   const secret = bytesOf(77n)
   const sign = addonSigner(secret)
-  t.equal(sign === undefined, secp256k1By === 'twin')
+  t.equal(sign === undefined, secp256k1By === 'fallback')
   const first = sign?.(bytesOf(1n))
   secret.fill(9)
   t.strictSame(sign?.(bytesOf(1n)), first)

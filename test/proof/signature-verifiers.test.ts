@@ -107,8 +107,8 @@ t.test('type 7: the owner may be spelled in any case, the recovery byte must be 
   t.equal(verifySignature(7, { ...signed, signature: v }), false, 'the other point is another address')
   const { r, s } = secp256k1.Signature.fromBytes(signed.signature.subarray(0, 64), 'compact')
   const high = new secp256k1.Signature(r, secp256k1.Point.Fn.ORDER - s).toBytes('compact')
-  const twin = Buffer.concat([high, Buffer.from([28 + 27 - (signed.signature[64] ?? 0)])])
-  t.equal(verifySignature(7, { ...signed, signature: twin }), false, 'the twin with a high s')
+  const highSigned = Buffer.concat([high, Buffer.from([28 + 27 - (signed.signature[64] ?? 0)])])
+  t.equal(verifySignature(7, { ...signed, signature: highSigned }), false, 'the second form with a high s')
   t.equal(verifySignature(7, { ...signed, signature: new Uint8Array(65) }), false)
 })
 

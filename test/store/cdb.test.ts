@@ -100,7 +100,7 @@ async function untilNothingMapped(): Promise<void> {
   await eventually(() => mappedNow().count === 0)
 }
 
-const addonOnly = { skip: mappedBy === 'twin' ? 'needs the addon' : false }
+const addonOnly = { skip: mappedBy === 'fallback' ? 'needs the addon' : false }
 
 t.test('reading in place gives the same as reading, in sound and in damaged files', addonOnly, async (t) => {
   const folder = t.testdir()

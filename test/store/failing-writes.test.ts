@@ -10,8 +10,8 @@ import { scratch } from '../scratch.js'
 
 const child = fileURLToPath(new URL('failing-writes-child.js', import.meta.url))
 // Without the addon LMDB's own message may damage memory.
-const isTwin = process.execArgv.includes('--conditions=twin')
-const skip = isTwin && 'the addon is not loaded'
+const isFallback = process.execArgv.includes('--conditions=twin')
+const skip = isFallback && 'the addon is not loaded'
 
 /** In memory, where it can be had: what is tested is the refusal, and a real flush takes its time. */
 function folderOf(t: Test): string {

@@ -84,8 +84,8 @@ export class SegmentContent implements Content {
    * Undefined: not in one piece of memory.
    */
   lend(withdrawals: number): Borrowed | undefined {
-    // The twin has one buffer for all files.
-    if (mappedBy === 'twin') return undefined
+    // The fallback has one buffer for all files.
+    if (mappedBy === 'fallback') return undefined
     const { file, cell, segment, residence } = this.mapped
     const { marks } = this.reader
     const memory = file.view(0, file.sizeBytes)

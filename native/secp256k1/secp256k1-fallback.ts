@@ -25,22 +25,26 @@ function unlessNone<Result>(act: () => Result): Result | undefined {
 }
 
 /** Whether this is a point of the curve, uncompressed: 65 bytes. */
-export function isSecp256k1KeyByTwin(key: Uint8Array): boolean {
+export function isSecp256k1KeyByFallback(key: Uint8Array): boolean {
   if (key.length !== 65 || key[0] !== 4) return false
   return unlessNone(() => nobleSecp256k1().Point.fromBytes(key)) !== undefined
 }
 
 /** As `verifySecp256k1`. */
-export function verifySecp256k1ByTwin(key: Uint8Array, digest: Uint8Array, signature: Uint8Array): boolean {
+export function verifySecp256k1ByFallback(
+  key: Uint8Array,
+  digest: Uint8Array,
+  signature: Uint8Array,
+): boolean {
   const options = { prehash: false, lowS: true }
   return (
-    isSecp256k1KeyByTwin(key) &&
+    isSecp256k1KeyByFallback(key) &&
     unlessNone(() => nobleSecp256k1().verify(signature, digest, key, options)) === true
   )
 }
 
 /** As `recoverSecp256k1`. */
-export function recoverSecp256k1ByTwin(
+export function recoverSecp256k1ByFallback(
   digest: Uint8Array,
   signature: Uint8Array,
   recovery: number,
@@ -53,7 +57,7 @@ export function recoverSecp256k1ByTwin(
 }
 
 /** As a signer of `secp256k1SignerOf`. */
-export function signSecp256k1ByTwin(secret: Uint8Array, digest: Uint8Array): Uint8Array {
+export function signSecp256k1ByFallback(secret: Uint8Array, digest: Uint8Array): Uint8Array {
   const signed = nobleSecp256k1().sign(digest, secret, { prehash: false, format: 'recovered' })
   const signature = new Uint8Array(signed.length)
   signature.set(signed.subarray(1))

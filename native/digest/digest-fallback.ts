@@ -2,7 +2,7 @@ import { createHash, type Hash, hash } from 'node:crypto'
 import type { Cut, DigestPass, Digests } from './digest-pass.js'
 
 /** Each digest by itself, through node:crypto. What lies whole in the given bytes is hashed in one call. */
-export class TwinPass implements DigestPass {
+export class FallbackPass implements DigestPass {
   readonly #whole = createHash('sha256')
   readonly #blocks: Parts
   readonly #pieces: Parts
@@ -70,7 +70,7 @@ class Parts {
 }
 
 /** SHA-256 of each block; the last one may be shorter. */
-export function twinBlocks(bytes: Uint8Array, blockBytes: number): Buffer {
+export function fallbackBlocks(bytes: Uint8Array, blockBytes: number): Buffer {
   if (!(blockBytes > 0 && blockBytes % 64 === 0)) throw new RangeError('blocks are of whole chunks')
   const digests = Buffer.allocUnsafe(Math.ceil(bytes.length / blockBytes) * 32)
   for (let at = 0, to = 0; at < bytes.length; at += blockBytes, to += 32) {

@@ -16,7 +16,7 @@ const readLater = promisify(read)
  * Plain reads into one reused buffer. Without the addon it is not known whether a page is in memory, so a piece counts as
  * such once it was fetched: the first reader of a piece goes through the pool, the later ones trust the page cache.
  */
-class TwinFile implements MappedFile {
+class FallbackFile implements MappedFile {
   readonly sizeBytes: number
   readonly inode: bigint
   readonly modifiedNs: bigint
@@ -115,7 +115,7 @@ class TwinFile implements MappedFile {
 }
 
 /** The file at `path` through plain reads; undefined where there is no such file. Throws on other failures of the disk. */
-export function openTwin(path: string): MappedFile | undefined {
+export function openFallback(path: string): MappedFile | undefined {
   let fd: number
   try {
     fd = openSync(path, 'r')
@@ -124,7 +124,7 @@ export function openTwin(path: string): MappedFile | undefined {
     throw error
   }
   const found = fstatSync(fd, { bigint: true })
-  if (found.isFile()) return new TwinFile(path, fd, found)
+  if (found.isFile()) return new FallbackFile(path, fd, found)
   closeSync(fd)
   throw new Error(`${path} is not a regular file`)
 }
