@@ -221,7 +221,7 @@ export class LedgerCredits implements CreditsPort {
     for (let tries = 0; tries < attemptsMax; tries += 1) {
       const found = await this.#reservation(itemId)
       const { reservation: before = nothingHeld, version = 0 } = found ?? {}
-      const isHeld = before.refunded !== true && (before.ticket === undefined || before.ticket === ticket)
+      const isHeld = before.refunded !== true && (await this.#isWithdrawnWith(itemId, before, ticket))
       if (before.withdrawn?.includes(ticket) === true)
         return { winc: before.ticket === ticket ? totalOf(before) : '0' }
       const reservation = withdrawnBy(before, ticket)
@@ -233,6 +233,17 @@ export class LedgerCredits implements CreditsPort {
       if (!isRejected(outcome)) return { winc: isHeld ? totalOf(before) : '0' }
     }
     return refuse('busy', 'self', `item ${itemId} could not be withdrawn`)
+  }
+
+  /**
+   * Whether what is held back goes with this order: its own, and what no order with a name holds back (a payment for the item,
+   * say), unless that was spent: another service has the item then.
+   */
+  async #isWithdrawnWith(itemId: string, held: Reservation, ticket: string): Promise<boolean> {
+    if (held.ticket !== undefined) return held.ticket === ticket
+    const pending = held.parts.map((_, part) => partId('reserve', itemId, held.attempt, part))
+    const ends = await Promise.all(pending.map((one) => this.#ledger.ending(one)))
+    return ends.every((end) => end === undefined)
   }
 
   approve = (order: Parameters<CreditsPort['approve']>[0]): ReturnType<CreditsPort['approve']> =>

@@ -329,6 +329,22 @@ t.test(
   },
 )
 
+t.test('an order takes back what nobody by name holds back, and nothing that was spent', async (t) => {
+  const { credits, give, has, ledger } = rig(t.testdir())
+  t.teardown(() => ledger.close())
+  await give(alice, 100n)
+  for (const itemId of ['held', 'spent'])
+    t.match(await credits.reserve({ itemId, bytes: 20, ...by(alice) }), { paid: true })
+  await credits.settle('spent')
+  for (const itemId of ['held', 'spent']) {
+    const order = { itemId, bytes: 20, ...by(alice), ticket: 'other' }
+    t.strictSame(await credits.reserve(order), { paid: true, winc: '20' }, 'paid for already')
+    t.strictSame(await credits.withdraw(order), { winc: itemId === 'held' ? '20' : '0' })
+  }
+  t.strictSame(await has(alice), ['80', '80', '80'])
+  t.equal((await ledger.account('revenue'))?.creditsPosted, 20n)
+})
+
 t.test('whatever comes first of an order and its withdrawal, nothing stays held back', async (t) => {
   const { credits, other, give, has, ledger } = rig(t.testdir())
   t.teardown(() => ledger.close())
