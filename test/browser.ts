@@ -19,8 +19,8 @@ const flags = [
 export const withoutBrowser = existsSync(executablePath) ? false : 'no Chromium here'
 
 /** Starts Chromium, closed at the test's end. */
-export async function openBrowser(t: Test): Promise<Browser> {
-  const browser = await chromium.launch({ executablePath, args: flags })
+export async function openBrowser(t: Test, more: readonly string[] = []): Promise<Browser> {
+  const browser = await chromium.launch({ executablePath, args: [...flags, ...more] })
   t.teardown(() => browser.close())
   return browser
 }

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { scratch } from '../scratch.js'
+import { stranger } from './stranger.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
@@ -71,7 +72,7 @@ async function started(child: ChildProcess): Promise<Record<string, string>> {
 }
 
 /** `npx sluice start` in a group of its own: npx starts a shell, which starts the program. */
-function start(t: Test, folder: string): ChildProcess {
+function start(t: Test, folder: string, settings: Readonly<Record<string, string>>): ChildProcess {
   const child = spawn('npx', ['--no-install', 'sluice', 'start'], {
     cwd: folder,
     detached: true,
@@ -83,6 +84,7 @@ function start(t: Test, folder: string): ChildProcess {
       DATA_PATH: join(folder, 'data'),
       DEVNET_SEED: 'false',
       EDGE_THREADS: '1',
+      ...settings,
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -94,7 +96,7 @@ function start(t: Test, folder: string): ChildProcess {
 
 t.setTimeout(1_200_000)
 t.test(
-  'what npm packs installs into an empty folder, and starts there',
+  'what npm packs installs into an empty folder, starts there, and serves what a stranger deploys',
   { timeout: 1_200_000 },
   async (t) => {
     const sources = copyOfSources()
@@ -138,12 +140,20 @@ t.test(
 
     const help = npm(folder, ['exec', '--no', '--', 'sluice', '--help'])
     t.match(help.out, 'Usage: sluice COMMAND')
-    const child = start(t, folder)
+    const visitor = await stranger(t, folder)
+    const granted = spawnSync('npx', ['--no-install', 'sluice', 'names', 'grant', 'site', visitor.address], {
+      cwd: folder,
+      env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', DATA_PATH: join(folder, 'data') },
+      encoding: 'utf8',
+    })
+    t.equal(granted.status, 0, granted.stderr)
+    const child = start(t, folder, visitor.settings)
     const urls = await started(child)
     const info = await fetch(new URL('/gateway/info', urls.gateway))
     t.equal(info.status, 200)
     t.equal((await fetch(new URL('/', urls.gateway), { headers: { accept: 'text/html' } })).status, 200)
     t.equal((await fetch(new URL('/gateway/console', urls.console ?? urls.gateway))).status, 200)
+    await visitor.deploys(urls)
     const exited = once(child, 'exit')
     process.kill(-child.pid!, 'SIGTERM')
     await exited

@@ -85,6 +85,7 @@ async function operatorsWork(t: Test, running: Running): Promise<void> {
   await page.reload()
   await page.waitForSelector('.tile')
   await page.waitForSelector('#charts canvas')
+  await page.waitForSelector('.chart[aria-label*="changes: "]')
   await page.locator('#changes', { hasText: `PUT unblock-data {"id":"${id}` }).waitFor()
   const missing = await askAt(gateway, `/raw/${someId()}`)
   const requestId = missing.headers['x-request-id'] ?? ''
@@ -114,6 +115,15 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
     const text = await answer.text()
     return { status: answer.status, body: text.startsWith('{') ? JSON.parse(text) : text }
   }
+  const endMs = 1_700_000_000_000
+  t.match(await order('GET', `history?minutes=5&endMs=${endMs}`), {
+    status: 200,
+    body: { fromMs: endMs - 300_000, stepMs: 60_000, covered: [0, 0, 0, 0, 0] },
+  })
+  t.match(await order('GET', `history?minutes=5&endMs=${Date.now() * 2}`), {
+    body: { covered: { length: 30 } },
+  })
+  t.match(await order('GET', 'history?endMs=soon'), { status: 400, body: /endMs must be a time/ })
   const base64url = (bytes: number): string => randomBytes(bytes).toString('base64url')
   const text = (word: string): string => Buffer.from(word).toString('base64url')
   const [id, stranger] = [base64url(32), base64url(32)]

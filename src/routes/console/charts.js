@@ -34,20 +34,22 @@ export class Chart {
     return this.#figure
   }
 
-  /** `times` in seconds; `lines` are {name, values}, a value that is null leaves a gap. */
-  show(times, lines) {
-    this.#last = { times, lines }
+  /** `times` and `marks` in seconds; `lines` are {name, values}, a value that is null leaves a gap. */
+  show(times, lines, marks = []) {
+    this.#last = { times, lines, marks }
     this.#draw(false)
   }
 
   #draw(isAnew) {
     if (this.#last === undefined) return
-    const { times, lines } = this.#last
+    const { times, lines, marks } = this.#last
     const latest = lines.map(({ name, values }) => {
       const known = values.filter((value) => value !== null)
       return known.length === 0 ? `${name}: nothing` : `${name}: at most ${this.spell(Math.max(...known))}`
     })
-    this.#figure.setAttribute('aria-label', `${this.title}. ${latest.join('; ')}`)
+    const marked = marks.filter((at) => at >= times[0] && at <= times.at(-1)).length
+    const changes = marked === 0 ? '' : `; changes: ${marked}`
+    this.#figure.setAttribute('aria-label', `${this.title}. ${latest.join('; ')}${changes}`)
     const names = lines.map(({ name }) => name).join('\n')
     const data = [times, ...lines.map(({ values }) => values)]
     if (!isAnew && names === this.#shown) {
@@ -70,6 +72,7 @@ export class Chart {
     return {
       width: this.#width(),
       height,
+      hooks: { drawAxes: [(plot) => this.#mark(plot)] },
       cursor: { sync: { key: 'console' }, points: { size: 5 } },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
       axes: [
@@ -88,6 +91,24 @@ export class Chart {
         })),
       ],
     }
+  }
+
+  /** A dashed line where something was changed. */
+  #mark(plot) {
+    const { ctx, bbox } = plot
+    ctx.save()
+    ctx.strokeStyle = color('--warn')
+    ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio])
+    ctx.lineWidth = devicePixelRatio
+    ctx.beginPath()
+    for (const at of this.#last.marks) {
+      const x = Math.round(plot.valToPos(at, 'x', true))
+      if (x < bbox.left || x > bbox.left + bbox.width) continue
+      ctx.moveTo(x, bbox.top)
+      ctx.lineTo(x, bbox.top + bbox.height)
+    }
+    ctx.stroke()
+    ctx.restore()
   }
 
   #width() {

@@ -27,14 +27,17 @@ let minutes = 15
 let route = ''
 let timer
 let report
+/** Seconds at which something was changed. */
+let changes = []
 
 /** Reads the stretch that is chosen and what changed, and again after a while. */
 export async function showHistory() {
   clearTimeout(timer)
   if (!isIn() || document.hidden) return
   try {
-    const [read] = await Promise.all([ask(`history?minutes=${minutes}`), showChanges()])
+    const [read, changed] = await Promise.all([ask(`history?minutes=${minutes}`), showChanges()])
     report = read
+    changes = changed
     if (byId('charts').childElementCount === 0)
       fill(
         byId('charts'),
@@ -52,7 +55,7 @@ export async function showHistory() {
 function draw() {
   const times = timesOf(report)
   const line = (name, values) => ({ name, values })
-  const show = (chart, ...lines) => charts[chart].show(times, lines)
+  const show = (chart, ...lines) => charts[chart].show(times, lines, changes)
   const requests = (status) => rates(report, 'http_requests_total', `status="${status}"`)
   const redirected = requests('3xx')
   show(

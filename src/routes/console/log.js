@@ -73,7 +73,7 @@ function about(line) {
   ])
 }
 
-/** What an operator, a setting or a start changed, the newest first. */
+/** What an operator, a setting or a start changed, the newest first. Resolves with the seconds at which it was. */
 export async function showChanges() {
   try {
     const page = await ask(`log?kind=changes&limit=${pageSize}`)
@@ -83,8 +83,10 @@ export async function showChanges() {
       cell(change.by ?? ''),
     ])
     fill(byId('changes'), [table(['Time', 'What', 'By'], rows, 'Nothing has changed.', 'log stacks')])
+    return page.lines.map(({ time }) => new Date(time).getTime() / 1000)
   } catch (error) {
     if (isIn()) fill(byId('changes'), [element('p', { class: 'said bad' }, error.message)])
+    return []
   }
 }
 
