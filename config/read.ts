@@ -110,6 +110,7 @@ const families = new RegExp(
     'GRAPHQL',
     'TLS',
     'ADMIN_ON',
+    'HTTP_REDIRECT',
   ].join('|')})_`,
 )
 
@@ -210,7 +211,13 @@ function contradictions(config: Config): string[] {
     ...(given.network === 'devnet' ? { DEVNET_PORT: given.devnetPort } : {}),
   }
   wrong.push(...servicePortFaults(config.services, given.network, given.port, taken))
-  wrong.push(...tlsFaults(config.tls, taken))
+  wrong.push(
+    ...tlsFaults(config.tls, {
+      taken,
+      isDevnet: given.network === 'devnet',
+      rootHosts: config.names.rootHosts,
+    }),
+  )
   wrong.push(...topUpFaults(config.topUps))
   wrong.push(...uploadFaults(config.uploads))
   const { subscriptions, registry } = config.swarm
@@ -265,6 +272,19 @@ export function userBaseFolders(
 export function trustedNodes(surroundings: Environment = process.env): readonly string[] | undefined {
   const { trustedNodeUrls } = server
   return valuesOf({ trustedNodeUrls }, surroundings, [], new Set()).trustedNodeUrls
+}
+
+/** What `sluice start --https` sets: HTTPS beside the gateway, without a certificate of the operator's one made here. */
+export function httpsSettings(
+  surroundings: Readonly<Record<string, string | undefined>> = process.env,
+): Readonly<Record<string, string>> {
+  const { PORT, TLS_PORT, TLS_SELF_SIGNED } = surroundings
+  const sources = ['TLS_CERT_FILE', 'TLS_CERTS_PATH', 'TLS_ACME']
+  const hasCertificate = sources.some((name) => surroundings[name] !== undefined)
+  return {
+    ...(TLS_PORT === undefined ? { TLS_PORT: PORT === '0' ? '0' : '3443' } : {}),
+    ...(hasCertificate || TLS_SELF_SIGNED !== undefined ? {} : { TLS_SELF_SIGNED: 'true' }),
+  }
 }
 
 /**

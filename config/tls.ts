@@ -1,4 +1,9 @@
-import { choice, flag, maybeText, maybeWhole } from './setting.js'
+import { choice, custom, flag, list, maybeText, maybeWhole, readUrl, secret } from './setting.js'
+
+/** Let's Encrypt (RFC 8555 section 7.1.1). */
+const usualDirectory = 'https://acme-v02.api.letsencrypt.org/directory'
+
+const dnsName = /^(?:\*\.)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/
 
 /** HTTPS of the gateway. */
 export const tls = {
@@ -7,6 +12,12 @@ export const tls = {
     min: 0,
     max: 65_535,
     why: 'Where the gateway listens for HTTPS, beside PORT; 0: any free port. Unset: it does not.',
+  }),
+  listenAddress: maybeText({
+    env: 'TLS_LISTEN_ADDRESS',
+    allowed: 'an IPv4 or IPv6 address of this machine',
+    shape: /^[0-9a-fA-F.:]+$/,
+    why: 'Address of TLS_PORT and HTTP_REDIRECT_PORT. Unset: that of PORT.',
   }),
   certFile: maybeText({
     env: 'TLS_CERT_FILE',
@@ -17,6 +28,70 @@ export const tls = {
     env: 'TLS_KEY_FILE',
     allowed: 'a file',
     why: 'Private key (PEM) of TLS_CERT_FILE, ECDSA P-256 or RSA.',
+  }),
+  certsPath: maybeText({
+    env: 'TLS_CERTS_PATH',
+    allowed: 'a folder',
+    why:
+      'More certificates, chosen by the name that a client requests: NAME/fullchain.pem with privkey.pem, NAME.crt with ' +
+      'NAME.key, or NAME.pem with both. Changed files are used within seconds.',
+  }),
+  selfSigned: flag({
+    env: 'TLS_SELF_SIGNED',
+    default: false,
+    why: 'Makes a certificate for localhost and the names below it, which browsers warn of. On devnet only.',
+  }),
+  redirectPort: maybeWhole({
+    env: 'HTTP_REDIRECT_PORT',
+    min: 0,
+    max: 65_535,
+    why: 'Where every request is sent on to TLS_PORT (308), and where ACME servers find their challenges: 80 for the public.',
+  }),
+  acme: flag({
+    env: 'TLS_ACME',
+    default: false,
+    why: 'Gets a certificate from an ACME server by itself, and renews it from a third of its lifetime on.',
+  }),
+  acmeEmail: maybeText({
+    env: 'TLS_ACME_EMAIL',
+    allowed: 'an e-mail address',
+    shape: /^[^\s@,]+@[^\s@,]+$/,
+    why: 'Address for the ACME account.',
+  }),
+  acmeDirectory: custom({
+    env: 'TLS_ACME_DIRECTORY_URL',
+    allowed: 'an https address',
+    defaultText: usualDirectory,
+    default: usualDirectory,
+    read: readUrl,
+    why: 'Directory of the ACME server. Its terms of service are agreed to.',
+  }),
+  acmeNames: list({
+    env: 'TLS_ACME_NAMES',
+    default: [],
+    shape: dnsName,
+    allowed: 'DNS names in lower case, comma between',
+    why: 'Names of the certificate, at most 100. Unset: the hosts of ARNS_ROOT_HOST, and with TLS_DNS_HOOK all names below.',
+  }),
+  acmeKeyId: maybeText({
+    env: 'TLS_ACME_EAB_KEY_ID',
+    allowed: 'a key id',
+    why: 'External account binding, where the ACME server wants one.',
+  }),
+  acmeHmacKey: secret(
+    maybeText({
+      env: 'TLS_ACME_EAB_HMAC_KEY',
+      allowed: 'base64url',
+      shape: /^[A-Za-z0-9_-]{16,}$/,
+      why: 'Key of the external account binding.',
+    }),
+  ),
+  dnsHook: maybeText({
+    env: 'TLS_DNS_HOOK',
+    allowed: 'a program',
+    why:
+      'Called with add or remove, a name and a value: sets the TXT record of a dns-01 challenge, without which no ' +
+      'certificate for all names below a host is issued.',
   }),
   unknownName: choice({
     env: 'TLS_UNKNOWN_NAME',
@@ -36,19 +111,83 @@ export interface GivenTls {
   readonly port: number | undefined
   readonly certFile: string | undefined
   readonly keyFile: string | undefined
+  readonly certsPath: string | undefined
+  readonly selfSigned: boolean
+  readonly redirectPort: number | undefined
+  readonly acme: boolean
+  readonly acmeNames: readonly string[]
+  readonly acmeKeyId: string | undefined
+  readonly acmeHmacKey: string | undefined
+  readonly dnsHook: string | undefined
 }
 
-/** What contradicts itself. `taken`: ports of the other listeners, by their settings. */
-export function tlsFaults(given: GivenTls, taken: Readonly<Record<string, number>>): string[] {
-  const { port, certFile, keyFile } = given
+export interface TlsSurroundings {
+  /** Ports of the other listeners, by their settings. */
+  readonly taken: Readonly<Record<string, number>>
+  readonly isDevnet: boolean
+  readonly rootHosts: readonly string[]
+}
+
+/** The names that a certificate is requested for. */
+export function acmeNamesOf(
+  { acmeNames, dnsHook }: Pick<GivenTls, 'acmeNames' | 'dnsHook'>,
+  rootHosts: readonly string[],
+): readonly string[] {
+  if (acmeNames.length > 0) return acmeNames
+  const hosts = rootHosts.map((host) => host.toLowerCase())
+  return dnsHook === undefined ? hosts : hosts.flatMap((host) => [host, `*.${host}`])
+}
+
+/** What contradicts itself. */
+export function tlsFaults(given: GivenTls, surroundings: TlsSurroundings): string[] {
+  const { port, certFile, keyFile, certsPath, selfSigned, acme, redirectPort } = given
+  const { taken, isDevnet } = surroundings
   const wrong: string[] = []
   if ((certFile === undefined) !== (keyFile === undefined))
     wrong.push('TLS_CERT_FILE and TLS_KEY_FILE need each other')
-  if (port !== undefined && certFile === undefined)
-    wrong.push('TLS_PORT: needs a certificate, TLS_CERT_FILE and TLS_KEY_FILE')
-  if (port === undefined && certFile !== undefined) wrong.push('TLS_CERT_FILE: needs TLS_PORT')
-  for (const [name, at] of Object.entries(taken)) {
-    if (port !== undefined && port !== 0 && at === port) wrong.push(`TLS_PORT and ${name} must differ`)
+  if (selfSigned && !isDevnet) wrong.push('TLS_SELF_SIGNED: only on devnet')
+  const sources = {
+    TLS_CERT_FILE: certFile,
+    TLS_CERTS_PATH: certsPath,
+    TLS_ACME: acme,
+    TLS_SELF_SIGNED: selfSigned,
   }
+  const named = Object.entries(sources).flatMap(([name, one]) =>
+    one === undefined || one === false ? [] : [name],
+  )
+  if (port !== undefined && named.length === 0)
+    wrong.push(`TLS_PORT: needs a certificate, by one of ${Object.keys(sources).join(', ')}`)
+  if (port === undefined) {
+    if (redirectPort !== undefined) named.push('HTTP_REDIRECT_PORT')
+    wrong.push(...named.map((name) => `${name}: needs TLS_PORT`))
+  }
+  if (acme) wrong.push(...acmeFaults(given, surroundings))
+  const own = { TLS_PORT: port, HTTP_REDIRECT_PORT: redirectPort }
+  const others: readonly (readonly [string, number | undefined])[] = [
+    ...Object.entries(taken),
+    ['TLS_PORT', port],
+  ]
+  for (const [name, at] of Object.entries(own))
+    for (const [other, otherPort] of others)
+      if (other !== name && at !== undefined && at !== 0 && at === otherPort)
+        wrong.push(`${name} and ${other} must differ`)
+  return wrong
+}
+
+function acmeFaults(given: GivenTls, { rootHosts }: TlsSurroundings): string[] {
+  const { acmeKeyId, acmeHmacKey, dnsHook, redirectPort } = given
+  const wrong: string[] = []
+  const names = acmeNamesOf(given, rootHosts)
+  if (names.length === 0) wrong.push('TLS_ACME: needs ARNS_ROOT_HOST or TLS_ACME_NAMES')
+  if (names.length > 100) wrong.push('TLS_ACME_NAMES: more than 100 names')
+  const bad = names.filter((name) => !dnsName.test(name))
+  if (bad.length > 0) wrong.push(`TLS_ACME: no ACME server gives a certificate for ${bad.join(' ')}`)
+  const wild = names.filter((name) => name.startsWith('*.'))
+  if (wild.length > 0 && dnsHook === undefined)
+    wrong.push(`TLS_ACME_NAMES: ${wild.join(' ')} needs TLS_DNS_HOOK`)
+  if (dnsHook === undefined && redirectPort === undefined)
+    wrong.push('TLS_ACME: needs HTTP_REDIRECT_PORT, reached by the public at port 80, or TLS_DNS_HOOK')
+  if ((acmeKeyId === undefined) !== (acmeHmacKey === undefined))
+    wrong.push('TLS_ACME_EAB_KEY_ID and TLS_ACME_EAB_HMAC_KEY need each other')
   return wrong
 }

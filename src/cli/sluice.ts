@@ -16,6 +16,7 @@ const commands: Commands = {
   moderation: async () => (await import('./moderation-command.js')).moderationCommand,
   ledger: async () => (await import('./ledger.js')).ledgerCommand,
   rotate: async () => (await import('./rotate.js')).rotate,
+  tls: async () => (await import('./tls.js')).tlsCommand,
   promotion: async () => (await import('./promotion.js')).promotionCommand,
   uploads: async () => (await import('./uploads-command.js')).uploadsCommand,
   ...clientCommands,
@@ -38,6 +39,7 @@ Usage: sluice COMMAND [--help]
   adopt      moves over from the network's reference gateway: settings, block list, cached content
   ledger     checks the accounts of the payment service
   rotate     replaces a key: admin, signing, ledger, upload wallet, items
+  tls        shows, checks and renews the certificates of HTTPS
   promotion  declares a promotion at the payment service
   uploads    shows the state of uploads, packs and seeds them again
   settings   lists settings, or those with a word in them: name, default, meaning

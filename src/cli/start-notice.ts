@@ -52,6 +52,8 @@ function readable(program: Program, config: Config, logFile: string): string[] {
 
 const meaning: Readonly<Record<string, string>> = {
   gateway: 'content by id and name',
+  https: 'the same over TLS',
+  redirect: 'sends requests on to https',
   payment: 'credits: balances, prices, top-ups',
   devnet: 'the embedded base-layer node',
 }

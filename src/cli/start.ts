@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Config, foreignSettings, readConfig } from '../../config/read.js'
+import { type Config, foreignSettings, httpsSettings, readConfig } from '../../config/read.js'
 import { leaveAtOnce } from '../../native/schedule/schedule.js'
 import { endsWithin, systemClock } from '../actor/clock.js'
 import { createLog, type Log, logToFile } from '../actor/log.js'
@@ -16,10 +16,11 @@ import { announce } from './start-notice.js'
 
 const help = `sluice start: runs the gateway
 
-Usage: sluice start [--log]
+Usage: sluice start [--log] [--https]
 
   --log  on a terminal, too, write the log to standard output; without it the log goes to DATA_PATH/log/sluice.log there, and
          the terminal shows a list of what to open
+  --https  serves HTTPS beside it, on TLS_PORT or 3443, on devnet with a certificate made here: browsers warn of it
 
 On devnet (the default) an embedded base-layer node runs beside it and a small site is put onto its chain at the first start.
 Settings are environment variables; see sluice settings.
@@ -40,13 +41,13 @@ const leaveMs = 1500
  * Runs until SIGINT or SIGTERM, then drains and ends with code 0; code 1 when a thread fails for good, 2 for wrong settings.
  */
 export async function start(words: readonly string[]): Promise<number> {
-  const options = { help: { type: 'boolean' }, log: { type: 'boolean' } } as const
+  const options = { help: { type: 'boolean' }, log: { type: 'boolean' }, https: { type: 'boolean' } } as const
   const { values } = parseArgs({ args: [...words], options })
   if (values.help === true) {
     process.stdout.write(help)
     return exitCode.done
   }
-  const config = readConfig()
+  const config = readConfig(values.https === true ? httpsSettings() : {})
   if (Array.isArray(config)) {
     process.stderr.write(`${paint('red', 'The settings are wrong:', process.stderr)}\n`)
     for (const line of config) process.stderr.write(`  ${line}\n`)
@@ -99,6 +100,7 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
     return leaving(couldNotStart(error))
   }
   announce(program, { log, config, logFile })
+  reloadOnHangup(program, log)
   const reason = await Promise.race([ended, program.lost])
   if (end.signal.aborted) {
     await notified(config.server.noticeMs, program.lost, log)
@@ -110,6 +112,15 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
   await program.stop()
   log.info('stopped')
   return leaving(end.signal.aborted ? exitCode.done : exitCode.failed)
+}
+
+/** SIGHUP means reload for services; on a terminal it means that the terminal is gone, which ends the program. */
+function reloadOnHangup(program: Program, log: Log): void {
+  if (process.stdout.isTTY) return
+  process.on('SIGHUP', () => {
+    log.info('reloading the certificates')
+    program.reload()
+  })
 }
 
 /**

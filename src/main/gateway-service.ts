@@ -1,9 +1,12 @@
 import type { Config } from '../../config/read.js'
 import { runningServices } from '../../config/services.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
 import type { Part } from '../actor/supervise.js'
 import { portsShared } from '../http/listen.js'
 import { needsSwarm } from '../threads/bands-options.js'
 import type { EdgeGiven } from '../threads/edge-given.js'
+import type { EdgeMessage } from '../threads/edge-listeners.js'
 import { folders } from '../threads/folders.js'
 import type { IngestGiven } from '../threads/ingest-options.js'
 import type { BandsGiven } from '../threads/open-bands.js'
@@ -35,6 +38,8 @@ export interface GatewayPlace {
   url(): string | undefined
   port(): number
   urls(): Readonly<Record<string, string>>
+  /** Reads what may change while it runs: certificates. */
+  reload(): void
 }
 
 export function gatewayServiceOf(
@@ -45,6 +50,9 @@ export function gatewayServiceOf(
     readonly network: () => Network
     readonly startedMs: number
     readonly adminKey: () => string
+    /** The main thread's own. */
+    readonly meters: Meters
+    readonly log: Log
     /** Where the services beside the gateway are, in this program. */
     readonly services: () => EdgeGiven['services']
   },
@@ -60,6 +68,7 @@ export function gatewayServiceOf(
       url: () => undefined,
       port: () => 0,
       urls: () => ({}),
+      reload: () => undefined,
     }
   const { network, startedMs, adminKey, services } = given
   const limits = limitsOf(config, threads)
@@ -67,7 +76,11 @@ export function gatewayServiceOf(
   const queries = queryThreads(config, () => network().nodes, shared, threads)
   const page = consoleOf(config)
   const { host } = networkOf(config)
-  const tls = tlsOf(config, host)
+  const tls = tlsOf(config, host, {
+    meters: given.meters,
+    log: given.log,
+    onPairs: (certificates) => threads.tell('edge', { certificates } satisfies EdgeMessage),
+  })
   let port = server.port
   const edges = Array.from({ length: portsShared ? server.edgeThreads : 1 }, (_, index) =>
     threads.replaceable(`edge-${index + 1}`, 'edge', (): EdgeGiven => {
@@ -104,10 +117,11 @@ export function gatewayServiceOf(
     ],
     sellers: payments.parts,
     edges,
-    watches: [queries.boost],
+    watches: [queries.boost, ...tls.watches],
     url: () => urlOf(host, port),
     port: () => port,
     urls: () => ({ gateway: urlOf(host, port), ...tls.urls(), ...page.urls() }),
+    reload: () => tls.reload(),
   }
 }
 

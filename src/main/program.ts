@@ -48,6 +48,8 @@ export interface Program {
   readonly names: Readonly<Record<string, string>>
   /** Resolves with a reason when a part is lost. */
   readonly lost: Promise<string>
+  /** Reads again what may change while the program runs: certificates. */
+  reload(): void
   /** Drains and stops everything, last started first. */
   stop(): Promise<void>
 }
@@ -69,6 +71,8 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const gateway = gatewayServiceOf(config, shared, threads, {
     network: () => ({ ...network, nodes: nodes() }),
     startedMs: systemClock.now(),
+    meters: ownMeters(shared),
+    log,
     adminKey: () => key,
     services: () => ({ ...uploads.address(), ...credits.address(), ...liars.address() }),
   })
@@ -101,16 +105,13 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   try {
     const [node = ''] = nodes()
     const url = gateway.url()
-    const isSeeded = embedded && url !== undefined
-    const shown = isSeeded
-      ? await seeded(config, { gateway: url, node, log, end }, gateway.port())
-      : nothingSeeded
+    const shown = await seeded(config, url, { node, log, end }, gateway.port())
     end.throwIfAborted()
     readiness.add('site')
     liars.seeded(shown.examples)
     const chain = embedded ? { devnet: node } : {}
     const urls = { ...gateway.urls(), ...uploads.urls(), ...credits.urls(), ...chain }
-    return { urls, ...shown, lost: supervised.lost, stop }
+    return { urls, ...shown, lost: supervised.lost, reload: () => gateway.reload(), stop }
   } catch (error) {
     await stop()
     throw error
@@ -146,10 +147,15 @@ function servingSteps(
 
 const nothingSeeded: SeededSite = { examples: {}, names: {} }
 
-/** Loaded where there is a site to seed. */
-async function seeded(...given: Parameters<typeof seedSite>): Promise<SeededSite> {
-  if (!isSeeding(given[0])) return nothingSeeded
-  return (await import('./devnet-site.js')).seedSite(...given)
+/** Puts the site of a devnet onto its chain, by way of the gateway at `url`; its code is loaded where there is one to seed. */
+async function seeded(
+  config: Config,
+  url: string | undefined,
+  given: Omit<Parameters<typeof seedSite>[1], 'gateway'>,
+  port: number,
+): Promise<SeededSite> {
+  if (url === undefined || !isSeeding(config)) return nothingSeeded
+  return (await import('./devnet-site.js')).seedSite(config, { gateway: url, ...given }, port)
 }
 
 /** The steps before any thread starts: settings are reduced to what this machine allows, and shared memory is allocated. */

@@ -2,49 +2,86 @@ import { randomBytes } from 'node:crypto'
 import type { Config } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import type { Part } from '../actor/supervise.js'
-import { type CertificatePair, readPair } from '../certificates/pair.js'
 import { tlsPortsShared } from '../http/listen.js'
 import { TicketKeys } from '../http/ticket-keys.js'
 import type { EdgeGiven } from '../threads/edge-given.js'
+import { type CertificatesGiven, challengesFolder, ProgramCertificates } from './certificates.js'
 import { found, urlOf } from './ports.js'
 
-/** The HTTPS listener of the gateway; nothing where the operator wants none. */
+/** The HTTPS listener of the gateway, and the one that redirects to it; nothing where the operator wants none. */
 export interface TlsPlace {
   /** To be up before the edge threads. */
   readonly parts: Part[]
+  /** To be up after the edge threads. */
+  readonly watches: Part[]
   /** What the edge thread of this number (from 0) serves. */
-  place(index: number): Pick<EdgeGiven, 'tls'>
+  place(index: number): Pick<EdgeGiven, 'tls' | 'redirect'>
   urls(): Readonly<Record<string, string>>
+  /** Reads the certificates again. */
+  reload(): void
 }
 
-/** `host`: where the gateway listens. */
-export function tlsOf({ tls }: Config, host: string): TlsPlace {
-  const { port: wanted, certFile, keyFile, unknownName } = tls
-  if (wanted === undefined || certFile === undefined || keyFile === undefined)
-    return { parts: [], place: () => ({}), urls: () => ({}) }
-  let port = wanted
-  let pairs: readonly CertificatePair[] = []
+/** `gatewayHost`: where the gateway listens. */
+export function tlsOf(config: Config, gatewayHost: string, given: CertificatesGiven): TlsPlace {
+  const { port: wanted, redirectPort, unknownName } = config.tls
+  if (wanted === undefined)
+    return { parts: [], watches: [], place: () => ({}), urls: () => ({}), reload: () => undefined }
+  const host = config.tls.listenAddress ?? gatewayHost
+  const ports = { tls: wanted, redirect: redirectPort }
+  const certificates = new ProgramCertificates(config, given)
   const tickets = new TicketKeys(TicketKeys.memory(), randomBytes)
   // Shared by all threads, so that they answer one another's requests only where these came over TLS, too.
   const group = new SharedArrayBuffer(8)
+  const challenges = challengesFolder(config)
+  const redirect = (): Pick<EdgeGiven, 'redirect'> =>
+    ports.redirect === undefined
+      ? {}
+      : { redirect: { host, port: ports.redirect, httpsPort: ports.tls, challenges } }
   return {
     parts: [
-      {
-        name: 'certificates',
-        start: async () => {
-          pairs = [readPair(certFile, keyFile)]
-          const rotation = tickets.keep(systemClock)
-          return { stop: async () => rotation.cancel() }
-        },
-      },
+      certificates.part(),
+      rotating(tickets),
       found(host, wanted, 'TLS_PORT', (free) => {
-        port = free
+        ports.tls = free
       }),
+      ...(redirectPort === undefined
+        ? []
+        : [
+            found(host, redirectPort, 'HTTP_REDIRECT_PORT', (free) => {
+              ports.redirect = free
+            }),
+          ]),
     ],
-    place: (index) =>
-      index > 0 && !tlsPortsShared
+    watches: certificates.renewal(),
+    place: (index) => ({
+      ...(index > 0 && !tlsPortsShared
         ? {}
-        : { tls: { host, port, pairs, ticketKeys: tickets.bytes, unknownName, group } },
-    urls: () => ({ https: urlOf(host, port, 'https') }),
+        : {
+            tls: {
+              host,
+              port: ports.tls,
+              pairs: certificates.pairs,
+              ticketKeys: tickets.bytes,
+              unknownName,
+              group,
+            },
+          }),
+      ...redirect(),
+    }),
+    urls: () => ({
+      https: urlOf(host, ports.tls, 'https'),
+      ...(ports.redirect === undefined ? {} : { redirect: urlOf(host, ports.redirect) }),
+    }),
+    reload: () => certificates.reload(),
+  }
+}
+
+function rotating(tickets: TicketKeys): Part {
+  return {
+    name: 'ticket keys',
+    start: async () => {
+      const rotation = tickets.keep(systemClock)
+      return { stop: async () => rotation.cancel() }
+    },
   }
 }

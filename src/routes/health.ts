@@ -34,7 +34,7 @@ export function healthOf({ clock, meters, startedMs, tip, following, itemsSilent
       ? ['the catalog is damaged: see "A database is broken" in deploy/OPERATING.md']
       : []),
   ]
-  const warnings = diskWarnings(meters)
+  const warnings = [...diskWarnings(meters), ...certificateWarnings(meters, now)]
   const life = { ...lifeOf({ clock, startedMs }), ...(warnings.length === 0 ? {} : { warnings }) }
   return reasons.length === 0 ? life : { ...life, status: 'unhealthy', reasons }
 }
@@ -57,4 +57,19 @@ function diskWarnings(meters: Meters): string[] {
   return isLooked && isTight
     ? ['the disk of DATA_PATH has little room: content up to 1 MiB is served, but not cached']
     : []
+}
+
+const expiryNoticeDays = 14
+
+function certificateWarnings(meters: Meters, nowMs: number): string[] {
+  const expires = meters.total('tls_certificate_expires_timestamp_seconds')
+  const days = Math.floor((expires - nowMs / 1000) / 86_400)
+  const refused = meters.total('tls_certificates_refused')
+  return [
+    ...(expires > 0 && days < 0 ? ['a certificate of HTTPS has expired'] : []),
+    ...(expires > 0 && days >= 0 && days < expiryNoticeDays
+      ? [`a certificate of HTTPS expires in ${days} days`]
+      : []),
+    ...(refused > 0 ? [`${refused} certificates of HTTPS cannot be used: see sluice tls status`] : []),
+  ]
 }

@@ -14,6 +14,11 @@ export interface EdgeGiven {
   readonly serve: Pick<ServeOptions, 'host' | 'port'>
   /** Where this thread serves HTTPS; absent: it does not. `group`: shared memory of answers that came over TLS. */
   readonly tls?: Pick<ServeOptions, 'host' | 'port'> & TlsOptions & { readonly group: SharedArrayBuffer }
+  /** Where this thread redirects to HTTPS; absent: it does not. `challenges`: folder of the answers of ACME challenges. */
+  readonly redirect?: Pick<ServeOptions, 'host' | 'port'> & {
+    readonly httpsPort: number
+    readonly challenges: string
+  }
   /** Where this thread serves the console; absent: it does not. */
   readonly console?: Pick<ServeOptions, 'host' | 'port'>
   /** Base URLs of the nodes of the chain. */

@@ -1,10 +1,12 @@
 import type { Log } from '../actor/log.js'
 import type { SampleRings } from '../actor/sample-rings.js'
+import { Challenges } from '../certificates/challenges.js'
 import type { CertificatePair } from '../certificates/pair.js'
 import { repeatOptions } from '../gateway/repeating.js'
 import { type Handler, type ServeOptions, type Server, serve } from '../http/listen.js'
 import type { RepeatOptions } from '../http/repeater.js'
 import { type ConsoleHandlerParts, consoleHandler } from '../routes/console-handler.js'
+import { httpsRedirect } from '../routes/https-redirect.js'
 import type { Route } from '../serving/route.js'
 import type { EdgeGiven } from './edge-given.js'
 
@@ -19,6 +21,8 @@ export interface EdgeListening extends Pick<ConsoleHandlerParts, 'meters' | 'clo
   readonly repeated: Pick<RepeatOptions, 'maxBytes' | 'limits' | 'signing' | 'group'>
   /** HTTPS; absent: it is not served. */
   readonly tls?: EdgeGiven['tls']
+  /** What redirects to HTTPS; absent: nothing does. */
+  readonly redirect?: EdgeGiven['redirect']
   /** The console; absent: it is not served. */
   readonly operator?: {
     readonly place: Pick<ServeOptions, 'host' | 'port'>
@@ -42,7 +46,7 @@ export interface EdgeListeners {
   close(graceMs: number): Promise<void>
 }
 
-/** The listeners in front of a gateway: the public one, and that of the console. */
+/** The listeners in front of a gateway: plain HTTP, HTTPS, the one that redirects to it, and that of the console. */
 export function edgeListeners(given: EdgeListening): EdgeListeners {
   const { gateway, log, meters, clock, resources, repeated, operator, tls } = given
   const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
@@ -51,6 +55,7 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
   const { maxBytes, ...shared } = repeated
   const server = serve(content, { ...options, ...repeatOptions(maxBytes, log, resources, shared) })
   const secure = tls && serveTls(given, options, tls)
+  const redirecting = serveRedirect(given, options)
   const { clientOf: _, ...plain } = options
   const beside =
     operator &&
@@ -62,10 +67,11 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
     get port() {
       return server.port
     },
-    listening: Promise.all([server.listening, secure?.listening, beside?.listening]),
+    listening: Promise.all([server.listening, secure?.listening, redirecting?.listening, beside?.listening]),
     told: ({ certificates }) => secure?.setCertificates(certificates),
     async close(graceMs) {
-      await Promise.all([server.close(graceMs), secure?.close(graceMs), beside?.close(graceMs)])
+      const all = [server, secure, redirecting, beside]
+      await Promise.all(all.map((one) => one?.close(graceMs)))
       // Requests that took too long were aborted, and an abort releases everything. What is left is a leak.
       const flows = server.flows + (secure?.flows ?? 0)
       if (flows > 0) log.error({ flows }, 'requests were still open when the thread ended')
@@ -91,4 +97,14 @@ function serveTls(
     tls,
     ...repeats,
   })
+}
+
+function serveRedirect(
+  { redirect, meters, log, clock }: EdgeListening,
+  options: ServeOptions,
+): Server | undefined {
+  if (redirect === undefined) return undefined
+  const { host, port, httpsPort, challenges: folder } = redirect
+  const challenges = new Challenges(folder)
+  return serve(httpsRedirect({ httpsPort, challenges, meters, log, clock }), { ...options, host, port })
 }

@@ -18,7 +18,8 @@ export function folders({
   | 'moderation'
   | 'devnet'
   | 'history'
-  | 'keys',
+  | 'keys'
+  | 'tls',
   string
 > {
   const root = resolve(server.dataPath)
@@ -36,5 +37,6 @@ export function folders({
     devnet: join(root, 'devnet'),
     history: join(root, 'history'),
     keys: join(root, 'keys'),
+    tls: join(root, 'tls'),
   }
 }

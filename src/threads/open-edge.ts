@@ -99,6 +99,7 @@ function listenersOf(parts: EdgeParts, gateway: RequestHandler, { console }: Edg
       group: new Int32Array(memory.generations),
     },
     ...(given.tls === undefined ? {} : { tls: given.tls }),
+    ...(given.redirect === undefined ? {} : { redirect: given.redirect }),
     ...(given.console === undefined ? {} : { operator: { place: given.console, routes: console } }),
   })
 }

@@ -1,0 +1,51 @@
+import { rmSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { makeFolder } from '../store/folder.js'
+import { replaceSecret } from '../store/secret-file.js'
+
+/** Path of the answers of http-01 challenges (RFC 8555 section 8.3). */
+export const challengePath = '/.well-known/acme-challenge/'
+
+/** A token is base64url (RFC 8555 section 8.3), which also keeps it within its folder. */
+const tokenShape = /^[A-Za-z0-9_-]{16,256}$/
+
+const answerMaxBytes = 1024
+
+/**
+ * Answers of http-01 challenges, one file for each token. Files, because any process of this machine may write them and every
+ * thread that listens can read them: this program, `sluice tls renew`, or another ACME client.
+ */
+export class Challenges {
+  constructor(private readonly folder: string) {}
+
+  /** Throws the system's error. */
+  put(token: string, answer: string): void {
+    if (!tokenShape.test(token))
+      throw new Error('the token of the challenge has another form than RFC 8555 says')
+    makeFolder(this.folder)
+    replaceSecret(join(this.folder, token), answer)
+  }
+
+  /** Throws the system's error. */
+  remove(token: string): void {
+    if (tokenShape.test(token)) rmSync(join(this.folder, token), { force: true })
+  }
+
+  /** Undefined where no such challenge is open. Rejects with the system's error. */
+  async answer(token: string): Promise<string | undefined> {
+    if (!tokenShape.test(token)) return undefined
+    try {
+      const file = await open(join(this.folder, token), 'r')
+      try {
+        const { bytesRead, buffer } = await file.read(Buffer.alloc(answerMaxBytes), 0, answerMaxBytes, 0)
+        return buffer.toString('latin1', 0, bytesRead)
+      } finally {
+        await file.close()
+      }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw error
+    }
+  }
+}
