@@ -93,7 +93,10 @@ export class Approvals {
     throw new Error(`approval ${itemId}: ${outcome.rejected} at ${outcome.at}`)
   }
 
-  /** Ends all approvals of a pair. Tells of a thousand of them. */
+  /**
+   * Ends all approvals of a pair that were there when the item first came: anybody may post it again, to another service with
+   * the same ledger, and it must not end younger ones. Tells of a thousand of them.
+   */
   async revoke({
     itemId,
     payingAddress,
@@ -101,17 +104,20 @@ export class Approvals {
   }: RevokeOrder): Promise<readonly ApprovalView[] | Denied> {
     const payer = await this.wallets.find(payingAddress)
     const approved = await this.wallets.find(approvedAddress)
+    const before = await this.#revokedBy(itemId)
+    const cameMs = Math.min(...before.map(({ ended }) => ended?.atMs ?? Number.POSITIVE_INFINITY))
     const ended: Approval[] = []
     for (let after: string | undefined = ''; after !== undefined; ) {
       const page: ApprovalsPage = await this.pair(payer, approved, after, endedAtOnce)
-      const ends = page.open.map(({ approval }) => this.end(approval, 'revoked', itemId))
+      const older = page.open.filter(({ approval }) => approval.createdMs <= cameMs)
+      const ends = older.map(({ approval }) => this.end(approval, 'revoked', itemId))
       for (const one of await Promise.all(ends))
         if (one !== undefined && ended.length < toldMax) ended.push(one)
       after = page.next
     }
     // The same item again: what it has ended already is the answer.
-    const before = ended.length > 0 ? ended : await this.#revokedBy(itemId)
-    if (before.length > 0) return Promise.all(before.map((one) => this.view(one)))
+    const told = ended.length > 0 ? ended : before
+    if (told.length > 0) return Promise.all(told.map((one) => this.view(one)))
     const pair = `approved address '${spelled(approvedAddress)}' and paying address '${spelled(payingAddress)}'`
     return denied(400, `No valid approvals found for ${pair}`)
   }

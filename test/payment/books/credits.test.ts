@@ -362,3 +362,19 @@ t.test('whatever comes first of an order and its withdrawal, nothing stays held 
   }
   t.strictSame((await ledger.check(approvalFaults)).faults, [])
 })
+
+t.test('an item that revoked once ends no younger approvals, wherever it is posted again', async (t) => {
+  const { credits, other, give, has, ledger, share, turn } = rig(t.testdir())
+  t.teardown(() => ledger.close())
+  await give(alice, 100n)
+  await share('a1', alice, bob, '10')
+  const order = { itemId: 'r1', payingAddress: alice, approvedAddress: bob }
+  turn(1000)
+  t.match(await credits.revoke(order), [{ approvalDataItemId: 'a1' }])
+  turn(1000)
+  await share('a2', alice, bob, '20')
+  t.match(await other.revoke(order), [{ approvalDataItemId: 'a1' }], 'the answer of the first time')
+  t.strictSame(await has(bob), ['0', '0', '20'])
+  t.match(await credits.revoke({ ...order, itemId: 'r2' }), [{ approvalDataItemId: 'a2' }])
+  t.strictSame((await ledger.check(approvalFaults)).faults, [])
+})
