@@ -78,11 +78,12 @@ void Server::readable(Connection* c) {
   }
   // Bytes that are here already are used first, because the buffer has to hold both.
   if (!ahead && c->in.size() > kHeadMax) return takeUp(c->slot);
+  if (!mayShake(c)) return;
   uint8_t* bytes = shared_.bytes + bytesAt_;
   size_t before = ahead ? 0 : c->in.size();
   memcpy(bytes, c->in.data(), before);
-  ssize_t got = recv(c->fd, bytes + before, ahead ? kAheadMax - c->in.size() : kReadMax, 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  ssize_t got = receive(c, bytes + before, ahead ? kAheadMax - c->in.size() : kReadMax);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR || errno == EPROTO)) return;
   if (got < 0) return gone(c);
   if (got == 0) return sawEnd(c, bytes, before);
   c->heard = now_;
@@ -214,6 +215,7 @@ int64_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t lengt
     c->ended = true;
     return static_cast<int64_t>(length);
   }
+  if (c->tls != nullptr) return sendSealed(c, head, body, length, how);
   size_t sent = 0;
   if (c->rest.empty()) {
     Took took = transmit(c, shared_.outbox, head, body, length);
@@ -244,6 +246,10 @@ void Server::flush() {
     Connection* c = slots_[each.slot];
     if (c == nullptr) continue;
     const char* bytes = stage_.data() + each.start;
+    if (c->tls != nullptr) {
+      flushSealed(c, bytes, each.length);
+      continue;
+    }
     ssize_t took = ::send(c->fd, bytes, each.length, MSG_NOSIGNAL);
     size_t sent = took > 0 ? static_cast<size_t>(took) : 0;
     c->begun = true;
@@ -267,8 +273,10 @@ void Server::writable(Connection* c) {
     c->begun = true;
     c->since = now_;
     c->rest.erase(0, static_cast<size_t>(took));
+    countWaiting(c);
     if (!c->rest.empty()) return;
   }
+  if (c->phase != Phase::kAnswering) return arm(c, c->events & ~UV_WRITABLE);
   if (c->body.length > 0) {
     if (!isLaterHere(c)) return;
     Took took = transmit(c, nullptr, 0, c->body.start, c->body.length, true);
@@ -277,7 +285,7 @@ void Server::writable(Connection* c) {
     if (took.bytes > 0) c->since = now_;
     c->body.start += took.bytes;
     c->body.length -= took.bytes;
-    if (c->body.length > 0) return;
+    if (c->isFull()) return;
   }
   if (c->ended) return finish(c);
   if (c->wants) tell(kWritable, c);
@@ -291,7 +299,10 @@ void Server::writable(Connection* c) {
 void Server::lookAt(Connection* c) {
   int waiting = 0;
   if (ioctl(c->fd, SIOCOUTQ, &waiting) != 0) return;
-  if (waiting < c->waiting) c->since = now_;
+  bool isMoving = waiting < c->waiting;
+  if (isMoving) c->since = now_;
+  // It sees no other sign of it: sealed bytes count as sent.
+  if (isMoving && c->tls != nullptr && c->wants) tell(kWritable, c);
   c->waiting = waiting;
   if (c->body.length > 0) arm(c, c->events | UV_WRITABLE);
 }
@@ -348,7 +359,8 @@ void Server::refuse(Connection* c, const Fault& fault) {
                         "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
                         fault.status, reason, strlen(fault.word), fault.word);
   // Not repeated: a client that does not take these few bytes is dropped anyway.
-  (void)!::send(c->fd, text, static_cast<size_t>(length), MSG_NOSIGNAL);
+  if (c->tls != nullptr && c->tls->isUp) say(c, text, static_cast<size_t>(length));
+  else if (c->tls == nullptr || !c->tls->begun) (void)!::send(c->fd, text, static_cast<size_t>(length), MSG_NOSIGNAL);
   linger(c);
 }
 
@@ -357,8 +369,10 @@ void Server::refuse(Connection* c, const Fault& fault) {
 void Server::linger(Connection* c) {
   c->phase = Phase::kLingering;
   c->since = c->lingers = now_;
+  sayEnd(c);
   c->in = std::string();
   c->rest = std::string();
+  countWaiting(c);
   shutdown(c->fd, SHUT_WR);
   arm(c, UV_READABLE);
 }
@@ -372,6 +386,8 @@ void Server::gone(Connection* c) {
 
 void Server::remove(Connection* c) {
   settleRepeat(c, kAborted);
+  if (c->phase == Phase::kHead) sayEnd(c);
+  endTls(c);
   slots_[c->slot] = nullptr;
   // Not before JavaScript has read what is in the inbox about it.
   freedNext_.push_back(c->slot);

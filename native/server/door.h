@@ -78,4 +78,10 @@ napi_value repeatLimits(napi_env env, napi_callback_info info);
 napi_value repeatSamples(napi_env env, napi_callback_info info);
 napi_value repeatUsage(napi_env env, napi_callback_info info);
 
+// Calls about TLS (tls-calls.cc).
+napi_value tlsReady(napi_env env, napi_callback_info info);
+napi_value tlsOpen(napi_env env, napi_callback_info info);
+napi_value tlsAdd(napi_env env, napi_callback_info info);
+napi_value tlsUse(napi_env env, napi_callback_info info);
+
 }  // namespace server

@@ -242,6 +242,7 @@ void Server::add(int fd, uint64_t who, const Ip& ip) {
   c->poll->data = c;
   slots_[slot] = c;
   open_ += 1;
+  if (tls_ != nullptr) secure(c);
   arm(c, UV_READABLE);
 }
 
@@ -302,6 +303,7 @@ void Server::deliver() {
     freedNext_.clear();
     if (over || destroyed_) break;
   }
+  if (tls_ != nullptr) renewShakes(taken > 0);
   if (!again_.empty()) wake();
 }
 
@@ -325,6 +327,7 @@ void Server::read(size_t slot) {
   if (!c->expects) return;
   c->expects = false;
   static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
+  if (c->tls != nullptr) return say(c, line, sizeof(line) - 1);
   (void)!::send(c->fd, line, sizeof(line) - 1, MSG_NOSIGNAL);
 }
 
@@ -348,7 +351,9 @@ std::string Server::address(size_t slot) const {
 bool Server::isLate(const Connection* c, double idleMs) const {
   double waited = now_ - c->since;
   if (c->phase == Phase::kLingering) return waited > limits_.lingerMs || now_ - c->lingers > kLingerParts * limits_.lingerMs;
-  if (c->phase == Phase::kAnswering) return (c->isFull() || c->ends) && waited > limits_.stallMs;
+  // Where JavaScript waits for room it judges, too: it knows how fast the body went so far.
+  bool isOurs = c->isFull() && (c->tls == nullptr || !c->wants);
+  if (c->phase == Phase::kAnswering) return (isOurs || c->ends) && waited > limits_.stallMs;
   bool isIdle = c->held || c->in.empty();
   return waited > (isIdle && !c->first ? idleMs : limits_.headMs);
 }
@@ -377,7 +382,7 @@ void Server::sweep(double now) {
     bool isOver = c->phase == Phase::kLingering && now - c->lingers > kLingerParts * limits_.lingerMs;
     bool isRead = c->phase == Phase::kAnswering ? c->isFull() : !c->held && !isOver;
     // Without room what waits is used, and judged, at the next sweep.
-    if (isRead && !hasRoom()) continue;
+    if (isRead && (!hasRoom() || !mayShake(c))) continue;
     if (isRead && heed(c) && (slots_[slot] != c || !isLate(c, idleMs))) continue;
     expire(c, isCrowded);
   }

@@ -217,19 +217,19 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   c->beganSeconds = secondsOf(began);
   c->owed = static_cast<int64_t>(answer->tally);
   c->owedBody = length;
-  c->isPart = sent < head.size() + length;
+  c->isPart = sent < head.size() + length || !c->rest.empty();
   if (!c->isPart) {
     settleRepeat(c, kWhole);
     return true;
   }
   all.unfinished += 1;
-  c->rest.assign(head, sent < head.size() ? sent : head.size(), std::string::npos);
+  if (c->tls == nullptr) c->rest.assign(head, sent < head.size() ? sent : head.size(), std::string::npos);
   size_t done = sent > head.size() ? sent - head.size() : 0;
   if (isFromFile && done < length && !took.lost) {
     sendLater(c, {body + done, length - done, answer->region});
     return true;
   }
-  if (took.lost || (length > done && !put(body + done, length - done, &c->rest))) {
+  if (took.lost || (length > done && !setAside(c, body + done, length - done))) {
     c->owedBody = done;
     c->rest.clear();
     settleRepeat(c, kBroken);
@@ -303,6 +303,7 @@ void Server::settleRepeat(Connection* c, Count ending) {
   c->owed = -1;
   size_t aside = c->rest.size() < c->owedBody ? c->rest.size() : c->owedBody;
   size_t left = c->body.length > 0 ? c->body.length : aside;
+  if (c->tls != nullptr) left = std::min(c->owedBody, c->body.length + c->rest.size());
   *tally.at[kBodyBytes] += static_cast<double>(c->owedBody - left);
   if (ending != kWhole && c->taken.tokens > 0) repeats_->limits->settle(c->taken, c->owedBody - left);
   c->taken.tokens = 0;

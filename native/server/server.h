@@ -8,12 +8,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "chunks.h"
 #include "libuv.h"
 #include "parser.h"
 #include "repeat.h"
+#include "tls.h"
 
 namespace server {
 
@@ -110,6 +112,9 @@ class Server {
   void repeatWith(size_t maxBytes, uint64_t seed, const std::string& plain) {
     repeats_ = std::make_unique<Repeats>(maxBytes, seed, plain);
   }
+  // TLS is spoken from now on; to be called before anything was accepted.
+  void speakTls(std::unique_ptr<TlsContext> tls);
+  TlsContext* tls() { return tls_.get(); }
   Repeats* repeats() { return repeats_.get(); }
   const uint8_t* outbox() const { return shared_.outbox; }
   // Accepts no new connection, and closes idle ones of which no request waits.
@@ -143,6 +148,18 @@ class Server {
   std::vector<Staged> staged_;
   std::string stage_;
   std::unique_ptr<Repeats> repeats_;
+
+  // Null: plain HTTP. Sealed bytes that wait; unfinished handshakes; those of this turn, and how many it may have.
+  std::unique_ptr<TlsContext> tls_;
+  size_t waiting_ = 0, shaking_ = 0, shakes_ = 0, shakesMax_ = 8;
+  // When there were more than a turn may have.
+  double pressed_ = -1e9;
+  struct ShakeRate {
+    uint64_t who;
+    double tokens, since;
+  };
+  std::vector<ShakeRate> shakeRates_;
+  std::vector<uint8_t> received_;
 
   template <typename Handle>
   Handle* make(uv_handle_type type);
@@ -183,6 +200,22 @@ class Server {
   void arm(Connection* c, int events);
   void limitInFlight(Connection* c);
   Took transmit(Connection* c, const uint8_t* head, size_t headLength, const uint8_t* body, size_t length, bool isRest = false);
+
+  bool mayShake(const Connection* c) const;
+  bool mayBegin(const Connection* c);
+  void renewShakes(bool wasBusy);
+  void secure(Connection* c);
+  void crowdOutShaking();
+  ssize_t receive(Connection* c, uint8_t* to, size_t max);
+  bool push(Connection* c);
+  void countWaiting(Connection* c);
+  void say(Connection* c, const char* text, size_t length);
+  Took transmitSealed(Connection* c, const uint8_t* head, size_t headLength, const uint8_t* body, size_t length, bool isWhole);
+  int64_t sendSealed(Connection* c, size_t head, const uint8_t* body, size_t length, int how);
+  void flushSealed(Connection* c, const char* text, size_t length);
+  bool setAside(Connection* c, const uint8_t* body, size_t length);
+  void sayEnd(Connection* c);
+  void endTls(Connection* c);
 
   bool repeat(Connection* c, const uint8_t* bytes, const int32_t* out);
   void repeated(Connection* c);
@@ -235,6 +268,7 @@ struct Connection {
   std::string in;         // read and not used yet
   std::string rest;       // what the socket did not take
   BodyLeft body;          // what is to be sent behind it
+  std::unique_ptr<TlsSession> tls;  // null: plain HTTP
   int waiting = 0;        // bytes that its client had not taken at the last look
 
   // It waits for its client: nothing of ours is lost with it.

@@ -4,7 +4,16 @@ import type { BorrowedKey } from '../ed25519/ed25519.js'
 import { type FilePlaces, filePlaces } from '../mapped/mapped.js'
 import type { RepeatTable } from './repeats.js'
 import { openTwinWire } from './twin.js'
-import { type Hear, sharedSizes, type Wire, type WireOptions } from './wire.js'
+import {
+  type Hear,
+  type Pair,
+  sharedSizes,
+  tlsCiphers,
+  tlsGroups,
+  type Wire,
+  type WireOptions,
+  type WireTls,
+} from './wire.js'
 
 declare const doorBrand: unique symbol
 type Door = { readonly [doorBrand]: true }
@@ -36,6 +45,17 @@ interface Addon {
   bound(max: number): void
   places(places: FilePlaces): void
   sockets(): [open: number, max: number, pauses: number]
+  tlsReady(): boolean
+  tlsOpen(
+    door: Door,
+    ticketKeys: Uint8Array,
+    refusesUnknown: boolean,
+    suites: string,
+    ciphers: string,
+    groups: string,
+  ): void
+  tlsAdd(door: Door, names: string, cert: string, key: string): void
+  tlsUse(door: Door): void
   repeatOpen(door: Door, maxBytes: number, plain: string): void
   repeatCells(door: Door, memory: Int32Array): number
   repeatTally(
@@ -78,7 +98,7 @@ if (filePlaces !== undefined) addon?.places(filePlaces)
 export const servedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'
 
 /** The same of TLS. */
-export const tlsBy: 'addon' | 'twin' = 'twin'
+export const tlsBy: 'addon' | 'twin' = addon?.tlsReady() === true ? 'addon' : 'twin'
 
 /** Accepted sockets of all servers of this process; `max` 0: as many as the system gives. */
 export interface SocketUsage {
@@ -110,6 +130,7 @@ class AddonWire implements Wire {
   readonly outbox: Buffer
   readonly #addon: Addon
   readonly #door: Door
+  readonly #isSecure: boolean
 
   constructor(native: Addon, options: WireOptions, hear: Hear) {
     const { host, port, headMs, idleMs, stallMs, lingerMs, connectionsMax } = options
@@ -123,6 +144,22 @@ class AddonWire implements Wire {
     this.inbox = new Int32Array(memory[0])
     this.bytes = Buffer.from(memory[1])
     this.outbox = Buffer.from(memory[2])
+    this.#isSecure = options.tls !== undefined
+    if (options.tls !== undefined) this.#speakTls(options.tls)
+  }
+
+  #speakTls({ ticketKeys, unknownName, pairs }: WireTls): void {
+    const all = tlsCiphers.split(':')
+    const suites = all.filter((name) => name.startsWith('TLS_')).join(':')
+    const ciphers = all.filter((name) => !name.startsWith('TLS_')).join(':')
+    const refuses = unknownName === 'refuse'
+    try {
+      this.#addon.tlsOpen(this.#door, new Uint8Array(ticketKeys), refuses, suites, ciphers, tlsGroups)
+      this.setCertificates(pairs)
+    } catch (error) {
+      this.destroy()
+      throw error
+    }
   }
 
   send(slot: number, headBytes: number, body: Uint8Array, how: number): number {
@@ -157,8 +194,10 @@ class AddonWire implements Wire {
     this.#addon.sweep(this.#door, nowMs)
   }
 
-  setCertificates(): void {
-    throw new Error('this server speaks plain HTTP')
+  setCertificates(pairs: readonly Pair[]): void {
+    if (!this.#isSecure) throw new Error('this server speaks plain HTTP')
+    for (const { names, cert, key } of pairs) this.#addon.tlsAdd(this.#door, names.join('\n'), cert, key)
+    this.#addon.tlsUse(this.#door)
   }
 
   shut(): Promise<void> {

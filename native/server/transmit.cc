@@ -51,6 +51,7 @@ Took fromFile(int fd, const uint8_t* head, size_t headLength, const file_places:
 
 // `isRest`: of a body that began in its file. A file that shrinks in the middle is then noticed at its very end, too, where memory has zeros.
 Took Server::transmit(Connection* c, const uint8_t* head, size_t headLength, const uint8_t* body, size_t length, bool isRest) {
+  if (c->tls != nullptr) return transmitSealed(c, head, headLength, body, length, false);
   file_places::Place place;
   if ((isRest || length >= kFromFile) && placeOf(body, length, &place)) return fromFile(c->fd, head, headLength, place, body, length);
   return fromMemory(c->fd, head, headLength, body, length);

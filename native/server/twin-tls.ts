@@ -1,11 +1,10 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createSecureContext, createServer, type SecureContext, type Server, type TLSSocket } from 'node:tls'
 import { type Pair, plainOnTls, tlsCiphers, tlsGroups, type WireTls } from './wire.js'
 
 /** For a handshake to be complete, from the connection's start. */
 const handshakeMs = 10_000
-/** First byte of a TLS record with a handshake message (RFC 8446 section 5.1). */
-const handshakeRecord = 22
 /** In the memory of ticket keys: bytes in front of them, of each, and how many there are (src/http/ticket-keys.ts). */
 const ticketHead = 16
 const ticketBytes = 80
@@ -13,7 +12,7 @@ const ticketPlaces = 4
 
 /** TLS over `node:tls` in front of the twin: what `tls.cc` does for the addon. */
 export class TwinTls {
-  readonly #server: Server
+  #server: Server | undefined
   readonly #options: WireTls
   readonly #max: number
   #contexts: readonly { readonly names: readonly string[]; readonly context: SecureContext }[] = []
@@ -56,13 +55,18 @@ export class TwinTls {
 
   /** Throws where one of them cannot be used: the old ones stay then. */
   use(pairs: readonly Pair[]): void {
-    const made = pairs.map((pair) => ({
-      names: pair.names,
-      context: createSecureContext(this.#common(pair)),
-    }))
+    const made = pairs.map((pair) => {
+      // OpenSSL takes a key of another kind than the certificate's beside it.
+      if (!new X509Certificate(pair.cert).checkPrivateKey(createPrivateKey(pair.key)))
+        throw new Error('the key is not that of the certificate')
+      return { names: pair.names, context: createSecureContext(this.#common(pair)) }
+    })
     if (made.length === 0) throw new Error('TLS needs a certificate')
     this.#contexts = made
-    this.#server?.setSecureContext(this.#common(pairs[0]))
+    if (this.#server === undefined) return
+    this.#server.setSecureContext(this.#common(pairs[0]))
+    this.#keyCount = -1
+    this.#renewTickets()
   }
 
   #contextOf(asked: string): SecureContext | undefined {
@@ -83,7 +87,7 @@ export class TwinTls {
     const at = ticketHead + (count % ticketPlaces) * ticketBytes
     // Its tickets have keys of 16 bytes each.
     const key = new Uint8Array(ticketKeys, at, 48).slice()
-    this.#server.setTicketKeys(Buffer.from(key))
+    this.#server?.setTicketKeys(Buffer.from(key))
   }
 
   /** A connection of which nothing was read. */
@@ -97,7 +101,8 @@ export class TwinTls {
     socket.on('close', () => this.#waiting.delete(socket))
     socket.on('error', broken)
     socket.once('data', (first: Buffer) => {
-      if (first[0] !== handshakeRecord) {
+      const letter = first[0] ?? 0
+      if (letter >= 65 && letter <= 90) {
         socket.end(plainOnTls)
         return
       }
@@ -106,7 +111,7 @@ export class TwinTls {
       socket.off('error', broken)
       socket.unshift(first)
       this.#renewTickets()
-      this.#server.emit('connection', socket)
+      this.#server?.emit('connection', socket)
     })
   }
 

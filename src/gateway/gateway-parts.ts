@@ -145,6 +145,7 @@ export const gatewayDefaults: GatewayOptions = {
   tagHeaders: true,
   tagsMax: 100,
   tagBytesMax: 8192,
+  operatorsOverTls: false,
   forkDepth: 18,
   ownHosts: [],
   release: 'sluice',

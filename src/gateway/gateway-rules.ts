@@ -7,6 +7,8 @@ export interface GatewayOptions {
   readonly tagHeaders: boolean
   readonly tagsMax: number
   readonly tagBytesMax: number
+  /** Routes for operators are answered over TLS, too. */
+  readonly operatorsOverTls: boolean
   /** Blocks behind the tip after which content is final. */
   readonly forkDepth: number
   /** Lower-case host names of this gateway: where a request's via list has one of them, the request went in a loop. */

@@ -40,7 +40,7 @@ export interface Request {
    */
   stream(sink: BodySink): BodyFlow
   /** Set by the service that answers; undefined: its first page is `/` of the same host, and has no search. */
-  home?: ((request: Pick<Request, 'header'>) => Home) | undefined
+  home?: ((request: Pick<Request, 'header' | 'secure'>) => Home) | undefined
 }
 
 /** Receives a body in pieces. */

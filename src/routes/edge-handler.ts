@@ -60,6 +60,8 @@ class EdgeHandler implements RequestHandler {
   readonly #uncached: readonly string[]
   readonly #caching: string
   readonly #admission: GatewayParts['admission']
+  /** Over TLS. */
+  readonly #hidesOperators: boolean
   /** One function for all requests: it reads the host where a page of failure is made. */
   readonly #home: NonNullable<Request['home']>
 
@@ -81,15 +83,8 @@ class EdgeHandler implements RequestHandler {
     const hopsName = `${vocabulary.gateway}Hops`
     const absentName = `${vocabulary.gateway}Negative-Cache`
     const { meters } = parts
-    const repeating = new Repeating({
-      catalog,
-      tip,
-      forkDepth: options.forkDepth,
-      guard,
-      meters,
-      admission,
-      log,
-    })
+    const { forkDepth } = options
+    const repeating = new Repeating({ catalog, tip, forkDepth, guard, meters, admission, log })
     const own = { requestLog, locator, writer, touches, repeating, hopsName, absentName }
     const { clientOf } = parts
     const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder, clientOf })
@@ -115,6 +110,7 @@ class EdgeHandler implements RequestHandler {
       ],
       gatewayParameters,
     )
+    this.#hidesOperators = !options.operatorsOverTls
     this.#touches = touches
     this.#locator = locator
     this.#admission = admission
@@ -150,7 +146,8 @@ class EdgeHandler implements RequestHandler {
     }
     this.#passes(request, reply)
     const route = this.#router.find(request.path)
-    if (route !== undefined) this.#beside(this.#open(request, reply, route.family), route)
+    const isHidden = request.secure === true && route?.isForOperators === true && this.#hidesOperators
+    if (route !== undefined && !isHidden) this.#beside(this.#open(request, reply, route.family), route)
     else {
       const exchange = this.#open(request, reply, 'other')
       answerText(this.#requestLog, exchange, { status: 404, text: 'Not found' }, { fault: 'client' })

@@ -27,13 +27,16 @@ export function infoRoutes(parts: InfoParts): Route[] {
       [503],
     ),
     route(`${prefix}/livez`, jsonType, 0, () => ({ body: line(lifeOf(parts)) }), 'Whether it answers at all'),
-    route(
-      `${prefix}/__gateway_metrics`,
-      'text/plain; version=0.0.4; charset=utf-8',
-      0,
-      () => ({ body: metricsText(parts) }),
-      'Its numbers, for Prometheus',
-    ),
+    {
+      ...route(
+        `${prefix}/__gateway_metrics`,
+        'text/plain; version=0.0.4; charset=utf-8',
+        0,
+        () => ({ body: metricsText(parts) }),
+        'Its numbers, for Prometheus',
+      ),
+      isForOperators: true,
+    },
   ]
 }
 

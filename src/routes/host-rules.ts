@@ -67,12 +67,18 @@ export class HostRules {
   }
 
   /** The first page of this gateway, from the host of this request: a host of content has another page at `/`, or none. */
-  homeOf(request: Pick<Request, 'header'>): Home {
-    const { apexId, apexNames, protocol, ownPort } = this.options
+  homeOf(request: Pick<Request, 'header' | 'secure'>): Home {
+    const { apexId, apexNames, ownPort } = this.options
+    const protocol = this.#protocolOf(request)
     const { root, label, port } = this.#place(request)
     const hasSearch = root === undefined || (apexId === undefined && apexNames.length === 0)
     if (root === undefined || label === undefined || label === 'www') return { href: '/', hasSearch }
     return { href: `${originOf(root, { protocol, port, ownPort })}/`, hasSearch }
+  }
+
+  /** What came over TLS goes on so; for all else the operator knows what is in front. */
+  #protocolOf({ secure }: Pick<Request, 'secure'>): 'http' | 'https' {
+    return secure === true ? 'https' : this.options.protocol
   }
 
   #place(request: Pick<Request, 'header'>): HostPlace {
@@ -92,8 +98,9 @@ export class HostRules {
   #redirect(request: Request, place: HostPlace, id: Id | undefined, origin: Origin): Ruled | undefined {
     const root = this.#rootOf(request, place, id)
     if (id === undefined || root === undefined) return undefined
-    const { protocol, ownPort } = this.options
+    const { ownPort } = this.options
     const { path, query } = request
+    const protocol = this.#protocolOf(request)
     const location = sandboxUrl({ protocol, id, root, port: place.port, ownPort, path, query })
     return { kind: 'redirect', location, origin }
   }

@@ -6,7 +6,7 @@ import type { Settings } from './thread-settings.js'
 
 /** How every edge thread answers. */
 export function gatewayOptions(
-  config: Settings<'server' | 'answers' | 'forwarding' | 'manifests' | 'names'>,
+  config: Settings<'server' | 'tls' | 'answers' | 'forwarding' | 'manifests' | 'names'>,
   manifestsOpenMax = gatewayDefaults.manifestsOpenMax,
 ): Omit<GatewayOptions, 'localOnlyClient'> {
   const { server, answers, forwarding } = config
@@ -22,6 +22,7 @@ export function gatewayOptions(
       privateSizeBytes: answers.privateSizeThreshold,
       privateTypes: answers.privateContentTypes,
     },
+    operatorsOverTls: config.tls.adminOnPublicListener,
     tagHeaders: answers.tagHeaders,
     tagsMax: answers.tagHeadersMax,
     tagBytesMax: answers.tagHeadersMaxBytes,

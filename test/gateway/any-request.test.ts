@@ -11,10 +11,11 @@ import type { Id } from '../../src/format/id.js'
 import { parseManifest } from '../../src/format/manifest.js'
 import { packManifest } from '../../src/format/packed-manifest.js'
 import { tagOf } from '../../src/format/tag.js'
-import { gatewayDefaults } from '../../src/gateway/gateway-parts.js'
+import { type GatewayParts, gatewayDefaults } from '../../src/gateway/gateway-parts.js'
 import type { Head, Piece, Reply, Request } from '../../src/http/exchange.js'
 import { writeHead } from '../../src/http/frame.js'
 import { createEdgeHandler } from '../../src/routes/edge-handler.js'
+import type { Route } from '../../src/serving/route.js'
 import { stampOf } from '../../src/store/file-stamp.js'
 import type { FileContent } from '../../src/store/mapped.js'
 import { fc } from '../property.js'
@@ -71,7 +72,15 @@ function contentOf(path: string): FileContent | undefined {
 }
 
 const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-const gateway = createEdgeHandler({
+const routed = (path: string, about: Pick<Route, 'isForOperators'> = {}): Route => ({
+  family: 'other',
+  path,
+  methods: ['GET'],
+  about: [{ path, summary: path, statuses: [200] }],
+  handle: (_, reply) => reply.end({ status: 200, block: '' }, path),
+  ...about,
+})
+const parts: GatewayParts = {
   catalog: {
     attributes: attributesOf,
     blobSize: () => 1,
@@ -93,7 +102,11 @@ const gateway = createEdgeHandler({
   log: silentLog,
   clock: systemClock,
   options: gatewayDefaults,
-})
+  routes: [routed('/for-all'), routed('/for-operators', { isForOperators: true })],
+}
+const gateway = createEdgeHandler(parts)
+const shown = createEdgeHandler({ ...parts, options: { ...gatewayDefaults, operatorsOverTls: true } })
+t.teardown(() => shown.close())
 t.teardown(() => gateway.close())
 
 interface Answer {
@@ -102,13 +115,19 @@ interface Answer {
 }
 
 /** Everything that was answered to one request: there must be one answer. */
-async function answersTo(method: string, path: string, headers: Record<string, string>): Promise<Answer[]> {
+async function answersTo(
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+  { secure = false, by = gateway } = {},
+): Promise<Answer[]> {
   const answers: Answer[] = []
   const request: Request = {
     method,
     path,
     query: 'q=1\u00e9',
     remoteAddress: '127.0.0.1',
+    secure,
     header: (name) => headers[name],
     headersUnder: () => [],
     body: async () => new Uint8Array(),
@@ -130,7 +149,7 @@ async function answersTo(method: string, path: string, headers: Record<string, s
       return { outcome: 'whole', bytes }
     },
   }
-  gateway.handle(request, reply)
+  by.handle(request, reply)
   // Some handlers are read from the disk when they are first wanted.
   for (let turns = 0; turns < 5000 && answers.length === 0; turns += 1)
     await (turns < 50 ? new Promise(setImmediate) : pause(2))
@@ -188,4 +207,13 @@ t.test('every request gets one answer with a well-formed head, and nothing stays
       { numRuns: 3000 },
     ),
   )
+})
+
+t.test('routes for operators are not there over TLS, unless they want them', async (t) => {
+  const statusOf = async (path: string, more: Parameters<typeof answersTo>[3]) =>
+    (await answersTo('GET', path, {}, more))[0]?.head.status
+  t.equal(await statusOf('/for-all', { secure: true }), 200)
+  t.equal(await statusOf('/for-operators', { secure: true }), 404)
+  t.equal(await statusOf('/for-operators', { secure: false }), 200)
+  t.equal(await statusOf('/for-operators', { secure: true, by: shown }), 200)
 })

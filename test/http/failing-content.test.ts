@@ -1,16 +1,16 @@
 import { once } from 'node:events'
 import { closeSync, openSync, readSync, truncateSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openFallback } from '../../native/mapped/mapped-fallback.js'
 import type { Sent } from '../../src/http/exchange.js'
-import { type Server, serve } from '../../src/http/listen.js'
+import type { Server } from '../../src/http/listen.js'
 import type { Content } from '../../src/store/content.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 import { HandClock } from './hand-clock.js'
+import { connect, origin, serve } from './transport.js'
 import { ways } from './ways.js'
 
 const folder = scratch('failing')
@@ -72,7 +72,7 @@ async function serving(
 
 /** Asks for /bad, reading only once `read` resolves; how many bytes came before the end. */
 async function asked(port: number, read: Promise<unknown> = Promise.resolve()): Promise<number> {
-  const socket = connect({ port, host: '127.0.0.1' })
+  const socket = connect(port)
   let bytes = 0
   socket.on('error', () => undefined)
   socket.pause()
@@ -87,7 +87,7 @@ async function asked(port: number, read: Promise<unknown> = Promise.resolve()): 
 }
 
 async function isSound(port: number): Promise<boolean> {
-  return (await (await fetch(`http://127.0.0.1:${port}/good`)).text()) === 'sound'
+  return (await (await fetch(`${origin(port)}/good`)).text()) === 'sound'
 }
 
 type Given = () => Omit<Content, 'close' | 'sizeBytes'> & { close?: () => void }
@@ -202,7 +202,7 @@ for (const by of ways) {
       ready: async () => true,
       close: fails,
     }))
-    const answer = await (await fetch(`http://127.0.0.1:${server.port}/bad`)).arrayBuffer()
+    const answer = await (await fetch(`${origin(server.port)}/bad`)).arrayBuffer()
     t.equal(answer.byteLength, large)
     await eventually(() => met.thrown.length === 1)
     t.ok(await isSound(server.port))
@@ -236,7 +236,7 @@ for (const by of ways) {
         writeFileSync(path, bytes.subarray(0, sizeBytes))
         const content = by === 'twin' ? plain(t, path) : mapped(t, path)
         const { server, met } = await serving(t, by, sizeBytes, content)
-        const whole = await (await fetch(`http://127.0.0.1:${server.port}/bad`)).arrayBuffer()
+        const whole = await (await fetch(`${origin(server.port)}/bad`)).arrayBuffer()
         t.equal(whole.byteLength, sizeBytes)
         truncateSync(path, 0)
         delete met.sent

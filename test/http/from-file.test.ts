@@ -1,15 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readlinkSync, unlinkSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { keepOpen } from '../../native/mapped/mapped.js'
-import { serve } from '../../src/http/listen.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 import { HandClock } from './hand-clock.js'
+import { connect, serve } from './transport.js'
 import { ways } from './ways.js'
 
 /** Bodies that the server may send from the files that they lie in, in pieces of any size and place. */
@@ -51,7 +50,7 @@ function opened(t: Test, path: string, by: (typeof ways)[number]) {
 
 /** All windows over one connection, one request behind the other; `waitMs` between two looks at what came. */
 async function read(port: number, waitMs: number): Promise<Buffer[]> {
-  const socket = connect({ port, host: '127.0.0.1' })
+  const socket = connect(port)
   const paths = windows.map(([start, end]) => `GET /${start}-${end} HTTP/1.1\r\nHost: a\r\n`)
   socket.write(`${paths.join('\r\n')}Connection: close\r\n\r\n`)
   const pieces: Buffer[] = []

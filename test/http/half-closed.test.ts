@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
@@ -8,6 +8,7 @@ import type { Server } from '../../src/http/listen.js'
 import type { Content } from '../../src/store/content.js'
 import { HandClock } from './hand-clock.js'
 import { converse } from './raw.js'
+import { connect } from './transport.js'
 import { listening, ways } from './ways.js'
 
 const large = Buffer.alloc(8 * 2 ** 20, 'x')
@@ -60,7 +61,7 @@ for (const by of ways) {
       { clock, flowsMax: 9 },
     )
     const asking = async (sent: string): Promise<{ socket: Socket; over: Promise<unknown> }> => {
-      const socket = connect(server.port, '127.0.0.1')
+      const socket = connect(server.port)
       socket.on('error', () => undefined)
       const over = once(socket, 'close')
       await once(socket, 'connect')

@@ -1,4 +1,4 @@
-import { connect } from 'node:net'
+import { connect } from './transport.js'
 
 /** What came back on one connection before it was closed. */
 export interface Conversation {
@@ -13,7 +13,7 @@ export interface Conversation {
 export function converse(port: number, sent: string, open = false): Promise<Conversation> {
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = []
-    const socket = connect({ port, host: '127.0.0.1' })
+    const socket = connect(port)
     socket.on('data', (piece: Buffer) => pieces.push(piece))
     // A reset is one of the ways in which a connection may be closed on us.
     socket.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,16 +1,16 @@
 import { once } from 'node:events'
 import { readdirSync, readlinkSync, writeFileSync } from 'node:fs'
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { servedBy } from '../../native/server/server.js'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { plainLines } from '../../src/gateway/plain-lines.js'
-import { serve } from '../../src/http/listen.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
+import { connect, serve } from './transport.js'
 
 /** What repeated answers must not take from others: turns of the loop, memory, and the grace of a server that closes. */
 
@@ -108,12 +108,10 @@ function readLink(path: string): string | undefined {
   }
 }
 
-function connected(port: number): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = new Socket()
-    socket.on('error', reject)
-    socket.connect(port, '127.0.0.1', () => resolve(socket))
-  })
+async function connected(port: number): Promise<Socket> {
+  const socket = connect(port)
+  await once(socket, 'connect')
+  return socket
 }
 
 t.test('however many files are opened, their answers can be offered', { skip }, async (t) => {

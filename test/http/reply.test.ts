@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { connect } from 'node:net'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import type { Reply, Request, Sent } from '../../src/http/exchange.js'
-import { type Handler, type ServeOptions, type Server, serve } from '../../src/http/listen.js'
+import type { Handler, ServeOptions, Server } from '../../src/http/listen.js'
 import type { Content } from '../../src/store/content.js'
 import { converse } from './raw.js'
+import { connect, serve } from './transport.js'
 import { ways } from './ways.js'
 
 const block = 'Content-Type: application/octet-stream\r\nX-One: 1\r\nX-Two: b\xe9'
@@ -82,7 +82,8 @@ type Tap = {
 
 async function ask(server: Server, path: string, options: object = {}): Promise<IncomingMessage> {
   await server.listening
-  const asked = httpRequest({ host: '127.0.0.1', port: server.port, path, agent: false, ...options })
+  const createConnection = () => connect(server.port)
+  const asked = httpRequest({ host: '127.0.0.1', port: server.port, path, createConnection, ...options })
   asked.end()
   const [answer] = (await once(asked, 'response')) as [IncomingMessage]
   return answer
@@ -204,7 +205,7 @@ for (const way of ways) {
         { stallMs: 60 },
       )
       await server.listening
-      const socket = connect({ port: server.port, host: '127.0.0.1' })
+      const socket = connect(server.port)
       socket.on('error', () => undefined)
       socket.pause()
       socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
@@ -325,7 +326,7 @@ for (const way of ways) {
           port: server.port,
           method: 'POST',
           headers,
-          agent: false,
+          createConnection: () => connect(server.port),
         })
         asked.on('error', () => undefined)
         asked.end(body)

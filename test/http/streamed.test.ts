@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import t from 'tap'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import type { BodyFlow, Request } from '../../src/http/exchange.js'
 import { eventually } from '../eventually.js'
 import { converse } from './raw.js'
+import { connect } from './transport.js'
 import { listening, ways } from './ways.js'
 
 const total = 24 * 2 ** 20
@@ -14,7 +15,7 @@ const digest = createHash('sha256').update(body).digest('hex')
 
 /** A client that sends as much as it is allowed to, until it is told to stop. */
 async function sender(port: number, head: string): Promise<Socket> {
-  const socket = connect({ port, host: '127.0.0.1' })
+  const socket = connect(port)
   socket.on('error', () => 'the server may close first')
   await once(socket, 'connect')
   socket.write(`POST / HTTP/1.1\r\nHost: a\r\n${head}\r\n\r\n`)

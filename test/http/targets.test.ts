@@ -1,6 +1,6 @@
 import t from 'tap'
-import { serve } from '../../src/http/listen.js'
 import { converse } from './raw.js'
+import { serve } from './transport.js'
 import { ways } from './ways.js'
 
 /** Targets in absolute form (RFC 9112 section 3.2.2), and what a handler sees of them: path, query, host. */

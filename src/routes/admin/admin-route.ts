@@ -15,6 +15,7 @@ const bodyMaxBytes = 100_000
 /** Everything under `{prefix}/admin/`: the key first, then the order, then its body. Never rate limited, never cached. */
 export class AdminRoute implements Route {
   readonly family = 'other'
+  readonly isForOperators = true
   readonly path: string
   readonly methods = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE', 'PATCH']
   readonly about: Operations
