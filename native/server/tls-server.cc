@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kShakesMax = 8, kShakesBesideMax = 2;
 // Where more wait than that, an address may begin so many at once, and so many a second.
 constexpr size_t kRatesMax = 1024;
-constexpr double kShakesBurst = 64, kShakesPerSecond = 32, kPressedMs = 2000;
+constexpr double kShakesBurst = 1024, kShakesPerSecond = 256, kPressedMs = 2000;
 // Unfinished handshakes, as a part of all connections; where there are more, the address with the most loses so small a part of them.
 constexpr size_t kShakingParts = 4, kShakingDropParts = 64;
 // Bytes of a body that are sealed at once.
