@@ -79,6 +79,11 @@ void Server::readable(Connection* c) {
   // Bytes that are here already are used first, because the buffer has to hold both.
   if (!ahead && c->in.size() > kHeadMax) return takeUp(c->slot);
   if (!mayShake(c)) return;
+  // What it sent stays in the socket, and is looked at again at the next sweep.
+  if (!mayBegin(c)) {
+    c->tls->delayed = true;
+    return arm(c, kBreaks);
+  }
   uint8_t* bytes = shared_.bytes + bytesAt_;
   size_t before = ahead ? 0 : c->in.size();
   memcpy(bytes, c->in.data(), before);

@@ -378,6 +378,7 @@ void Server::sweep(double now) {
     Connection* c = slots_[slot];
     if (c == nullptr) continue;
     if (c->phase == Phase::kAnswering && c->isFull()) lookAt(c);
+    if (c->tls != nullptr && std::exchange(c->tls->delayed, false)) arm(c, UV_READABLE);
     if (!isLate(c, idleMs)) continue;
     bool isOver = c->phase == Phase::kLingering && now - c->lingers > kLingerParts * limits_.lingerMs;
     bool isRead = c->phase == Phase::kAnswering ? c->isFull() : !c->held && !isOver;

@@ -40,9 +40,10 @@ void Server::speakTls(std::unique_ptr<TlsContext> tls) {
 // Whether a connection may go on with its handshake now. Not: what it sent stays in the socket until a later turn.
 bool Server::mayShake(const Connection* c) const { return c->tls == nullptr || c->tls->isUp || shakes_ < shakesMax_; }
 
-// Takes a token of an address, where handshakes wait for their turn. False: it has begun too many.
+// Takes a token of an address, where handshakes wait for their turn. False: it has begun too many, and this one has to wait. It is not
+// closed: behind a balancer or a shared address the others of that address are strangers to those that flood.
 bool Server::mayBegin(const Connection* c) {
-  if (now_ - pressed_ > kPressedMs) return true;
+  if (c->tls == nullptr || c->tls->begun || now_ - pressed_ > kPressedMs) return true;
   ShakeRate& rate = shakeRates_[(c->who * 0x9e3779b97f4a7c15u) >> 54];
   if (rate.who != c->who) rate = {c->who, kShakesBurst, now_};
   rate.tokens = std::min(kShakesBurst, rate.tokens + (now_ - rate.since) / 1000 * kShakesPerSecond);
@@ -91,7 +92,6 @@ ssize_t Server::receive(Connection* c, uint8_t* to, size_t max) {
   ssize_t got = recv(c->fd, received_.data(), std::min(max, kReadMax), 0);
   if (got <= 0) return got;
   bool isFirst = !session.begun, wasUp = session.isUp;
-  if (isFirst && !mayBegin(c)) return errno = ECONNRESET, -1;
   // The method of a request: no record begins with a letter.
   if (isFirst && received_[0] >= 'A' && received_[0] <= 'Z') {
     refuse(c, plainOnTls);

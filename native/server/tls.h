@@ -89,6 +89,8 @@ class TlsSession {
   bool isUp = false, failed = false, ends = false;
   // A byte was received.
   bool begun = false;
+  // It waits for the next sweep, because its address has begun too many handshakes.
+  bool delayed = false;
   // Bytes of a body that are sealed at once: fewer where the client is slow.
   size_t share = 256 * 1024;
   // Sealed bytes of this connection in the count of those that wait.

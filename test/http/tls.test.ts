@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { connect as connectPlain } from 'node:net'
+import { connect as connectPlain, createServer as createPlainServer } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import t from 'tap'
 import { tlsBy } from '../../native/server/server.js'
@@ -180,6 +180,47 @@ t.test('floods of handshakes', { skip: tlsBy !== 'addon' }, async (t) => {
   t.match((await talk(server.port)).text, /\/a true$/)
   for (const one of idle) one.destroy()
 })
+
+t.test(
+  'an address that begins more handshakes than its rate has to wait, and is not refused',
+  { skip: tlsBy !== 'addon' },
+  async (t) => {
+    const server = await listening('addon', tlsWith(ec), 16_384)
+    const hello = await clientHello()
+    const open = (bytes: Uint8Array) => {
+      const one = connectPlain({ port: server.port, host: '127.0.0.1' })
+      one.on('error', (error) => t.fail(error.message))
+      one.write(bytes)
+      return one
+    }
+    // More handshakes at once than a turn takes, and then more beginnings than the address may have at once.
+    const first = Array.from({ length: 64 }, () => open(hello))
+    await Promise.all(first.map((one) => once(one, 'data')))
+    const all = Array.from({ length: 1200 }, () => open(hello.subarray(0, 1)))
+    await Promise.all(all.map((one) => once(one, 'connect')))
+    const more = Array.from({ length: 64 }, () => open(hello))
+    t.match((await talk(server.port)).text, /\/a true$/)
+    await Promise.all(more.map((one) => once(one, 'data')))
+    t.equal([...first, ...all, ...more].filter((one) => one.closed).length, 0)
+    for (const one of [...first, ...all, ...more]) one.destroy()
+  },
+)
+
+/** The first message of a client. */
+function clientHello(): Promise<Buffer> {
+  return new Promise((resolve) => {
+    const server = createPlainServer((socket) => {
+      socket.once('data', (bytes) => {
+        socket.destroy()
+        server.close()
+        resolve(bytes)
+      })
+    }).listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      connect({ port, host: '127.0.0.1', rejectUnauthorized: false }).on('error', () => 'it was closed')
+    })
+  })
+}
 
 t.test('keys of tickets are kept for two changes', async (t) => {
   let made = 0
