@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Config } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import { createLog } from '../actor/log.js'
