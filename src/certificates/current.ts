@@ -81,7 +81,7 @@ export class CurrentCertificates {
   /** A folder that cannot be listed keeps the pairs that came from it. */
   #places(refused: Map<string, string>): PairPlace[] {
     const { pair, folder, issued } = this.sources
-    const listed = [folder, issued].flatMap((one) => {
+    const listed = [issued, folder].flatMap((one) => {
       if (one === undefined) return []
       try {
         return pairsIn(one)
