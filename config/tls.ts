@@ -1,4 +1,4 @@
-import { choice, custom, flag, list, maybeText, maybeWhole, readUrl, secret } from './setting.js'
+import { choice, custom, flag, list, maybeText, maybeWhole, readUrl, secret, whole } from './setting.js'
 
 /** Let's Encrypt (RFC 8555 section 7.1.1). */
 const usualDirectory = 'https://acme-v02.api.letsencrypt.org/directory'
@@ -98,6 +98,13 @@ export const tls = {
     default: 'default',
     of: ['default', 'refuse'],
     why: 'What a client gets that asks for a name which no certificate has: the default certificate, or no connection.',
+  }),
+  hstsSeconds: whole({
+    env: 'TLS_HSTS_SECONDS',
+    default: 0,
+    min: 0,
+    max: 63_072_000,
+    why: 'For so long browsers that were here use https only (Strict-Transport-Security). 0: no such line.',
   }),
   adminOnPublicListener: flag({
     env: 'ADMIN_ON_PUBLIC_LISTENER',

@@ -128,17 +128,18 @@ void letGo(Door* door, size_t region) {
 
 }  // namespace
 
-// repeatOpen(door, maxBytes, plain): answers are put and repeated from now on. `plain`: see plain-lines.h.
+// repeatOpen(door, maxBytes, plain, every): answers are put and repeated from now on. `plain`: see plain-lines.h. `every`: header
+// lines of every answer, each with CRLF in front.
 napi_value repeatOpen(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatOpen");
   Server* server = serverOf(arguments);
   size_t maxBytes = static_cast<size_t>(arguments.integer(1, 1, kReadyBytesMax));
-  std::string plain = arguments.text(2, kReadyTextMax);
+  std::string plain = arguments.text(2, kReadyTextMax), every = arguments.text(3, kReadyTextMax);
   if (!arguments.good || server == nullptr) return nullptr;
   if (server->repeats() != nullptr) return fail(env, "repeatOpen", EALREADY);
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) return fail(env, "getrandom", errno);
-  server->repeatWith(maxBytes, seed, plain);
+  server->repeatWith(maxBytes, seed, plain, std::move(every));
   return nullptr;
 }
 

@@ -184,7 +184,7 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
     int written = snprintf(own, sizeof(own), "\r\nContent-Range: bytes %zu-%zu/%zu", start, end - 1, answer->sizeBytes);
     head.append(own, static_cast<size_t>(written));
   }
-  head.append(all.date.of(wall.tv_sec), DateLine::kLength);
+  head.append(all.date.of(wall.tv_sec), DateLine::kLength).append(all.every);
   if (variant != Variant::kUnchanged) {
     int written = snprintf(own, sizeof(own), "\r\nContent-Length: %zu", end - start);
     head.append(own, static_cast<size_t>(written));

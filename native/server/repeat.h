@@ -68,7 +68,8 @@ struct Cells {
 };
 
 struct Repeats {
-  Repeats(size_t maxBytes, uint64_t seed, const std::string& plain) : ready(maxBytes, seed), lines(plain) {}
+  Repeats(size_t maxBytes, uint64_t seed, const std::string& plain, std::string every)
+      : ready(maxBytes, seed), lines(plain), every(std::move(every)) {}
   ~Repeats() { Tables::all().leave(&ready); }
   // The answer that another thread has, as this thread's own. Null: there is none, or this thread knows too little of what it rests on.
   Answer* adopt(const Question& question);
@@ -79,6 +80,8 @@ struct Repeats {
   std::vector<Cells> cells;
   ReadyAnswers ready;
   PlainLines lines;
+  // Header lines of every answer, each with CRLF in front.
+  const std::string every;
   // Null: what is too old is signed by JavaScript.
   std::unique_ptr<Sealer> sealer;
   // Null: no answer that has a price is repeated.

@@ -109,8 +109,8 @@ class Server {
   // its connection is judged: this thread may not have run for a while.
   void sweep(double now);
   // From now on answers are repeated that were put into the table. Null where it was never called.
-  void repeatWith(size_t maxBytes, uint64_t seed, const std::string& plain) {
-    repeats_ = std::make_unique<Repeats>(maxBytes, seed, plain);
+  void repeatWith(size_t maxBytes, uint64_t seed, const std::string& plain, std::string every) {
+    repeats_ = std::make_unique<Repeats>(maxBytes, seed, plain, std::move(every));
   }
   // TLS is spoken from now on; to be called before anything was accepted.
   void speakTls(std::unique_ptr<TlsContext> tls);

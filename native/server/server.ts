@@ -56,7 +56,7 @@ interface Addon {
   ): void
   tlsAdd(door: Door, names: string, cert: string, key: string): void
   tlsUse(door: Door): void
-  repeatOpen(door: Door, maxBytes: number, plain: string): void
+  repeatOpen(door: Door, maxBytes: number, plain: string, every: string): void
   repeatCells(door: Door, memory: Int32Array): number
   repeatTally(
     door: Door,
@@ -209,10 +209,10 @@ class AddonWire implements Wire {
     this.#addon.destroy(this.#door)
   }
 
-  repeats(maxBytes: number, plain: readonly string[]): RepeatTable {
+  repeats(maxBytes: number, plain: readonly string[], lines = ''): RepeatTable {
     const native = this.#addon
     const door = this.#door
-    native.repeatOpen(door, maxBytes, plain.join('\n'))
+    native.repeatOpen(door, maxBytes, plain.join('\n'), lines)
     return {
       cells: (memory) => native.repeatCells(door, memory),
       tally: (meters, places, bounds, kind = 0) => native.repeatTally(door, meters, places, bounds, kind),

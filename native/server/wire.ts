@@ -53,9 +53,10 @@ export interface Wire {
   /**
    * From now on answers can be put that are repeated without a message, within this many bytes. To be called once. `plain`:
    * header lines that change none of them, each a name in small letters, or `name=value|value`: with another value the request
-   * is only given answers that do not look at such lines. Absent: this server repeats nothing.
+   * is only given answers that do not look at such lines. `lines`: header lines of every answer, each with CRLF in front. Absent:
+   * this server repeats nothing.
    */
-  repeats?(maxBytes: number, plain: readonly string[]): RepeatTable
+  repeats?(maxBytes: number, plain: readonly string[], lines?: string): RepeatTable
 }
 
 /** A certificate as `src/certificates/pair.ts` reads it. */

@@ -43,6 +43,8 @@ export interface ServeOptions {
   readonly clock?: Clock
   /** Answers that may be repeated without a handler. Absent: none. By the system's clock and the native server only. */
   readonly repeats?: RepeatOptions
+  /** Header lines of every answer, each with CRLF in front. */
+  readonly lines?: string
   /** TLS is spoken; absent: plain HTTP. */
   readonly tls?: TlsOptions
   /** The native server where it was built, else its twin. For tests of both. */
@@ -142,7 +144,7 @@ class Edge implements ReplyOwner, Front, Server {
   /** The addon asks the system for the time: with another clock it would answer by another time than the handler. */
   #repeating({ repeats }: ServeOptions): Repeater | undefined {
     if (repeats === undefined || this.#clock !== systemClock) return undefined
-    const table = this.wire.repeats?.(repeats.maxBytes, repeats.plain)
+    const table = this.wire.repeats?.(repeats.maxBytes, repeats.plain, this.#options.lines ?? '')
     return table === undefined ? undefined : new Repeater(this.wire, table, repeats)
   }
 
@@ -175,12 +177,12 @@ class Edge implements ReplyOwner, Front, Server {
     this.repeater?.tell()
   }
 
-  /** The line that every answer has (RFC 9110 section 6.6.1), with CRLF in front. */
+  /** The lines that every answer has: Date (RFC 9110 section 6.6.1) and those of the options, each with CRLF in front. */
   dateLine(): string {
     const second = Math.floor(this.#clock.now() / 1000)
     if (second !== this.#second) {
       this.#second = second
-      this.#date = `\r\nDate: ${new Date(second * 1000).toUTCString()}`
+      this.#date = `\r\nDate: ${new Date(second * 1000).toUTCString()}${this.#options.lines ?? ''}`
     }
     return this.#date
   }

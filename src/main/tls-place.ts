@@ -63,6 +63,7 @@ export function tlsOf(config: Config, gatewayHost: string, given: CertificatesGi
               pairs: certificates.pairs,
               ticketKeys: tickets.bytes,
               unknownName,
+              lines: strictTransport(config.tls.hstsSeconds),
               group,
             },
           }),
@@ -84,4 +85,9 @@ function rotating(tickets: TicketKeys): Part {
       return { stop: async () => rotation.cancel() }
     },
   }
+}
+
+/** RFC 6797 section 6.1. Not for names below, which may have no certificate. */
+function strictTransport(seconds: number): string {
+  return seconds === 0 ? '' : `\r\nStrict-Transport-Security: max-age=${seconds}`
 }

@@ -13,7 +13,8 @@ export interface EdgeGiven {
   readonly row: number
   readonly serve: Pick<ServeOptions, 'host' | 'port'>
   /** Where this thread serves HTTPS; absent: it does not. `group`: shared memory of answers that came over TLS. */
-  readonly tls?: Pick<ServeOptions, 'host' | 'port'> & TlsOptions & { readonly group: SharedArrayBuffer }
+  readonly tls?: Pick<ServeOptions, 'host' | 'port' | 'lines'> &
+    TlsOptions & { readonly group: SharedArrayBuffer }
   /** Where this thread redirects to HTTPS; absent: it does not. `challenges`: folder of the answers of ACME challenges. */
   readonly redirect?: Pick<ServeOptions, 'host' | 'port'> & {
     readonly httpsPort: number

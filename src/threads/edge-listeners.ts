@@ -86,7 +86,7 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
 function serveTls(
   { gateway, log, resources, repeated }: EdgeListening,
   options: ServeOptions,
-  { host, port, group, ...tls }: NonNullable<EdgeGiven['tls']>,
+  { host, port, lines = '', group, ...tls }: NonNullable<EdgeGiven['tls']>,
 ): Server {
   const { maxBytes, ...shared } = repeated
   const repeats = repeatOptions(maxBytes, log, resources, { ...shared, group: new Int32Array(group) })
@@ -94,6 +94,7 @@ function serveTls(
     ...options,
     host,
     port,
+    lines,
     tls,
     ...repeats,
   })

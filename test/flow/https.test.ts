@@ -47,6 +47,7 @@ t.test('two settings and a name: issued, renewed under downloads', { skip: witho
     TLS_PORT: '0',
     HTTP_REDIRECT_PORT: String(pebble.httpPort),
     TLS_ACME: 'true',
+    TLS_HSTS_SECONDS: '3600',
     TLS_ACME_NAMES: 'site.example',
     TLS_ACME_DIRECTORY_URL: pebble.directoryUrl,
     NODE_EXTRA_CA_CERTS: pebble.caFile,
@@ -81,10 +82,12 @@ t.test('two settings and a name: issued, renewed under downloads', { skip: witho
     servername: 'site.example',
   })
   const sockets = new Set<unknown>()
+  const strict = new Set<unknown>()
   const download = (): Promise<void> =>
     new Promise((resolve, reject) => {
       const sent = request({ agent, port, host: '127.0.0.1', path: `/raw/${id}` }, (answer) => {
         sockets.add(answer.socket)
+        strict.add(answer.headers['strict-transport-security'])
         const pieces: Buffer[] = []
         answer.on('data', (piece: Buffer) => pieces.push(piece))
         answer.once('end', () =>
@@ -105,6 +108,8 @@ t.test('two settings and a name: issued, renewed under downloads', { skip: witho
   await all()
   agent.destroy()
   t.equal(sockets.size, 50, 'no connection was dropped')
+  t.strictSame([...strict], ['max-age=3600'], 'answers of the response cache have the line, too')
+  t.equal((await fetch(`${urls.gateway}/raw/${id}`)).headers.get('strict-transport-security'), null)
   t.match(await sluice(['tls', 'status'], environment), {
     code: 0,
     out: /site\.example\n {2}by Pebble.*expires in/,
