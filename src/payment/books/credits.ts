@@ -22,6 +22,9 @@ import { approvalAccount, leftChanged } from './approval-index.js'
 import type { Approvals, OpenApproval } from './approvals.js'
 import {
   carriedOver,
+  heldBy,
+  holdersMax,
+  holdersOf,
   holds,
   reservationKind as kind,
   nothingHeld,
@@ -136,10 +139,14 @@ export class LedgerCredits implements CreditsPort {
       if (ticket !== undefined && before?.withdrawn?.includes(ticket) === true)
         return refuse('late', 'client', `item ${itemId}: this order was withdrawn`)
       const isHeld = before !== undefined && before.refunded !== true
-      if (isHeld && !isBeyond(before.bytes, bytes)) return { paid: true, winc: totalOf(before) }
-      const winc = await order.winc()
+      const isSame = isHeld && !isBeyond(before.bytes, bytes)
+      const winc = isSame ? 0n : await order.winc()
       if (isRefusal(winc)) return winc
-      if (isHeld && covers(before, bytes, winc)) return { paid: true, winc: totalOf(before) }
+      if (isHeld && (isSame || covers(before, bytes, winc))) {
+        const joined = await this.#join(before, { itemId, ticket, version: stored?.version ?? 0 })
+        if (joined === 'changed') continue
+        return joined
+      }
       if (isHeld) {
         // Anybody may pay for any item, of any size that they say: what is too little becomes credits, and the item is paid anew.
         if (before.finished !== undefined) return this.#unpaid(signer, winc)
@@ -167,6 +174,24 @@ export class LedgerCredits implements CreditsPort {
       'self',
       `item ${itemId}: the same credits are being spent by other requests, try again`,
     )
+  }
+
+  /**
+   * Writes down that this order counts on what is held back, so that the order that has it held back does not take it away. What
+   * was spent stays anyway.
+   */
+  async #join(
+    held: Reservation,
+    { itemId, ticket, version }: { itemId: string; ticket: string | undefined; version: number },
+  ): Promise<Reserved | Refusal | 'changed'> {
+    const paid = { paid: true, winc: totalOf(held) } as const
+    const holders = holdersOf(held)
+    if (ticket === undefined || holders.includes(ticket)) return paid
+    if (await this.#isSpent(itemId, held)) return paid
+    if (holders.length >= holdersMax) return refuse('busy', 'self', `item ${itemId}: too many orders at once`)
+    const value = JSON.stringify(heldBy(held, [...holders, ticket]))
+    const records = [{ kind, key: itemId, value, expected: version }]
+    return isRejected(await this.#ledger.commit({ transfers: [], records })) ? 'changed' : paid
   }
 
   /** The wallet that has reserved for an item; undefined where none has. */
@@ -221,29 +246,27 @@ export class LedgerCredits implements CreditsPort {
     for (let tries = 0; tries < attemptsMax; tries += 1) {
       const found = await this.#reservation(itemId)
       const { reservation: before = nothingHeld, version = 0 } = found ?? {}
-      const isHeld = before.refunded !== true && (await this.#isWithdrawnWith(itemId, before, ticket))
       if (before.withdrawn?.includes(ticket) === true)
-        return { winc: before.ticket === ticket ? totalOf(before) : '0' }
-      const reservation = withdrawnBy(before, ticket)
+        return { winc: before.refunded === true && before.ticket === ticket ? totalOf(before) : '0' }
+      const others = holdersOf(before).filter((one) => one !== ticket)
+      const isOver = before.refunded === true || (await this.#isSpent(itemId, before))
+      const isBack = !isOver && others.length === 0
+      const reservation = withdrawnBy(isOver || isBack ? before : heldBy(before, others), ticket)
       const value = JSON.stringify(reservation)
-      const order = isHeld
+      const order = isBack
         ? await this.#refunding(itemId, { reservation, version })
         : { transfers: [], records: [{ kind, key: itemId, value, expected: version }] }
       const outcome = await this.#ledger.commit(order)
-      if (!isRejected(outcome)) return { winc: isHeld ? totalOf(before) : '0' }
+      if (!isRejected(outcome)) return { winc: isBack ? totalOf(before) : '0' }
     }
     return refuse('busy', 'self', `item ${itemId} could not be withdrawn`)
   }
 
-  /**
-   * Whether what is held back goes with this order: its own, and what no order with a name holds back (a payment for the item,
-   * say), unless that was spent: another service has the item then.
-   */
-  async #isWithdrawnWith(itemId: string, held: Reservation, ticket: string): Promise<boolean> {
-    if (held.ticket !== undefined) return held.ticket === ticket
-    const pending = held.parts.map((_, part) => partId('reserve', itemId, held.attempt, part))
+  /** A service has the item then. */
+  async #isSpent(itemId: string, { attempt, parts }: Reservation): Promise<boolean> {
+    const pending = parts.map((_, part) => partId('reserve', itemId, attempt, part))
     const ends = await Promise.all(pending.map((one) => this.#ledger.ending(one)))
-    return ends.every((end) => end === undefined)
+    return ends.some((end) => end?.kind === 'post')
   }
 
   approve = (order: Parameters<CreditsPort['approve']>[0]): ReturnType<CreditsPort['approve']> =>

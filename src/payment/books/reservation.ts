@@ -22,6 +22,8 @@ export interface Reservation {
   readonly purpose?: Purpose
   /** Name of the order that has it held back. */
   readonly ticket?: string
+  /** Names of other orders that were told that the item is paid, by another service, say. */
+  readonly joined?: readonly string[]
   /** Names of orders that were withdrawn, the youngest last: one that comes now holds nothing back. */
   readonly withdrawn?: readonly string[]
 }
@@ -30,6 +32,27 @@ export interface Reservation {
 export const nothingHeld: Reservation = { attempt: -1, address: '', bytes: 0, parts: [], refunded: true }
 /** Orders of one item that are known to be withdrawn: the next one is given only when the one before is over. */
 const withdrawnMax = 16
+
+/** Orders of one item that are under way: each upload service has one. */
+export const holdersMax = 64
+
+/** Orders that count on what is held back: it stays until the last one is withdrawn. */
+export function holdersOf({ ticket, joined = [] }: Reservation): readonly string[] {
+  return ticket === undefined ? joined : [ticket, ...joined]
+}
+
+/** The same with the orders that count on it. */
+export function heldBy(
+  { ticket: _, joined: __, ...rest }: Reservation,
+  holders: readonly string[],
+): Reservation {
+  const [ticket, ...joined] = holders
+  return {
+    ...rest,
+    ...(ticket === undefined ? {} : { ticket }),
+    ...(joined.length === 0 ? {} : { joined }),
+  }
+}
 
 /** The same when an order is withdrawn. */
 export function withdrawnBy(before: Reservation, ticket: string): Reservation {

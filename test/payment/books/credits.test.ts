@@ -345,6 +345,38 @@ t.test('an order takes back what nobody by name holds back, and nothing that was
   t.equal((await ledger.account('revenue'))?.creditsPosted, 20n)
 })
 
+t.test(
+  'what several orders count on is given back with the last of them, and never once it is spent',
+  async (t) => {
+    const { credits, other, give, has, ledger } = rig(t.testdir())
+    t.teardown(() => ledger.close())
+    await give(alice, 100n)
+    const order = (itemId: string, ticket: string) => ({ itemId, bytes: 20, ...by(alice), ticket })
+    const paid = { paid: true, winc: '20' }
+    const [nothing, all] = [{ winc: '0' }, { winc: '20' }]
+    for (const itemId of ['given up', 'kept before', 'kept after', 'back'])
+      for (const [service, ticket] of [
+        [credits, 'first'],
+        [other, 'second'],
+      ] as const)
+        t.strictSame(await service.reserve(order(itemId, ticket)), paid)
+    t.strictSame(await credits.withdraw(order('given up', 'first')), nothing)
+    t.strictSame(await credits.withdraw(order('given up', 'first')), nothing, 'said again')
+    t.strictSame(await other.withdraw(order('given up', 'second')), all)
+    t.strictSame(await other.withdraw(order('given up', 'second')), all, 'said again')
+    t.strictSame(await other.settle('kept before'), all)
+    t.strictSame(await credits.withdraw(order('kept before', 'first')), nothing)
+    t.strictSame(await credits.withdraw(order('kept before', 'first')), nothing, 'said again')
+    t.strictSame(await credits.withdraw(order('kept after', 'first')), nothing)
+    t.strictSame(await other.settle('kept after'), all)
+    t.strictSame(await other.withdraw(order('back', 'second')), nothing)
+    t.strictSame(await credits.withdraw(order('back', 'first')), all)
+    t.strictSame(await has(alice), ['60', '60', '60'])
+    t.equal((await ledger.account('revenue'))?.creditsPosted, 40n)
+    t.strictSame((await ledger.check(approvalFaults)).faults, [])
+  },
+)
+
 t.test('whatever comes first of an order and its withdrawal, nothing stays held back', async (t) => {
   const { credits, other, give, has, ledger } = rig(t.testdir())
   t.teardown(() => ledger.close())
