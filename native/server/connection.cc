@@ -375,9 +375,9 @@ void Server::linger(Connection* c) {
   c->phase = Phase::kLingering;
   c->since = c->lingers = now_;
   sayEnd(c);
+  endTls(c);
   c->in = std::string();
   c->rest = std::string();
-  countWaiting(c);
   shutdown(c->fd, SHUT_WR);
   arm(c, UV_READABLE);
 }

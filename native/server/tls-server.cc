@@ -24,8 +24,9 @@ constexpr size_t kShakingParts = 4, kShakingDropParts = 64;
 constexpr size_t kShareMax = 256 * 1024;
 // Sealed bytes that wait in all. Beyond it bodies are sealed record by record.
 constexpr size_t kWaitingMax = 32 * 1024 * 1024;
-// What a client may have us say beside answers (alerts, new keys) without taking it.
-constexpr size_t kSaidMax = 1024 * 1024;
+// What a client may have us say beside answers (new keys, refusals of renegotiation) while its connection lasts: some hundred new
+// keys, each of which is for gigabytes. Each costs more processor time than a record.
+constexpr size_t kSaidMax = 16 * 1024;
 
 const Fault plainOnTls{400, "this port speaks TLS: the address begins with https://"};
 
@@ -104,10 +105,12 @@ ssize_t Server::receive(Connection* c, uint8_t* to, size_t max) {
       shaking_ -= 1;
       c->since = now_;
     }
+  } else {
+    session.said += tls_->out.size();
   }
   push(c);
   if (!c->rest.empty()) arm(c, c->events | UV_WRITABLE);
-  if (c->broken || c->rest.size() > kSaidMax) return errno = ECONNRESET, -1;
+  if (c->broken || session.said > kSaidMax) return errno = ECONNRESET, -1;
   if (session.failed && plain == 0) {
     if (c->phase == Phase::kAnswering) return errno = ECONNRESET, -1;
     linger(c);
@@ -127,7 +130,7 @@ bool Server::push(Connection* c) {
   if (c->rest.empty()) {
     ssize_t took = ::send(c->fd, out.data(), out.size(), MSG_NOSIGNAL);
     if (took > 0) sent = static_cast<size_t>(took);
-    else c->broken = isHard(errno);
+    else c->broken = c->broken || isHard(errno);
   }
   if (sent < out.size()) {
     c->tls->share = std::max(kRecordMax, sent / kRecordMax * kRecordMax);
@@ -230,12 +233,13 @@ void Server::sayEnd(Connection* c) {
   push(c);
 }
 
-// What is known of a session ends with its connection.
+// Ends the session of a connection that is closed, or is only read on: it must not count among the handshakes that are under way.
 void Server::endTls(Connection* c) {
   if (c->tls == nullptr) return;
   if (!c->tls->isUp) shaking_ -= 1;
   c->rest.clear();
   countWaiting(c);
+  c->tls.reset();
 }
 
 }  // namespace server

@@ -68,6 +68,15 @@ int readBio(Bio* bio, char* to, int length) {
 
 long controlBio(Bio*, int command, long, void*) { return command == kBioCtrlFlush ? 1 : 0; }
 
+// Empties the queue of errors before calls about a session, and after them.
+struct ErrorsCleared {
+  const Calls& ssl;
+  explicit ErrorsCleared(const Calls& calls) : ssl(calls) { ssl.ERR_clear_error(); }
+  ~ErrorsCleared() { ssl.ERR_clear_error(); }
+  ErrorsCleared(const ErrorsCleared&) = delete;
+  ErrorsCleared& operator=(const ErrorsCleared&) = delete;
+};
+
 int noPassword(char*, int, int, void*) { return 0; }
 
 std::string reason(const Calls& ssl, const char* what) {
@@ -171,6 +180,8 @@ std::string TlsContext::add(const std::string& names, const std::string& cert, c
   Ctx* ctx = make(&wrong);
   if (wrong.empty()) wrong = takeChain(*ssl, ctx, cert);
   if (wrong.empty()) wrong = takeKey(*ssl, ctx, key);
+  // Reading PEM leaves errors behind where it succeeds, too.
+  ssl->ERR_clear_error();
   if (!wrong.empty()) {
     if (ctx != nullptr) ssl->SSL_CTX_free(ctx);
     drop(&added_);
@@ -232,7 +243,8 @@ size_t TlsSession::take(const uint8_t* bytes, size_t length, uint8_t* to) {
   context_->in = bytes;
   context_->inLength = length;
   begun = true;
-  ssl.ERR_clear_error();
+  // The thread has one queue of errors, for sessions of Node as well: what is left in it would be taken for an error of the next of them.
+  ErrorsCleared cleared(ssl);
   if (!isUp) {
     int step = ssl.SSL_do_handshake(ssl_);
     isUp = step == 1;
@@ -258,14 +270,14 @@ bool TlsSession::seal(const void* bytes, size_t length) {
   size_t taken = 0;
   if (!isUp || failed) return false;
   if (length == 0) return true;
-  context_->ssl->ERR_clear_error();
+  ErrorsCleared cleared(*context_->ssl);
   failed = context_->ssl->SSL_write_ex(ssl_, bytes, length, &taken) != 1 || taken != length;
   return !failed;
 }
 
 void TlsSession::close() {
   if (!isUp || failed) return;
-  context_->ssl->ERR_clear_error();
+  ErrorsCleared cleared(*context_->ssl);
   context_->ssl->SSL_shutdown(ssl_);
 }
 

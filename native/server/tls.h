@@ -93,6 +93,8 @@ class TlsSession {
   bool delayed = false;
   // Bytes of a body that are sealed at once: fewer where the client is slow.
   size_t share = 256 * 1024;
+  // Bytes that were written beside answers since the handshake.
+  size_t said = 0;
   // Sealed bytes of this connection in the count of those that wait.
   size_t counted = 0;
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { connect as connectPlain, createServer as createPlainServer } from 'node:net'
+import { connect as connectPlain } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import t from 'tap'
 import { tlsBy } from '../../native/server/server.js'
@@ -9,7 +9,7 @@ import { type Server, serve, type TlsOptions } from '../../src/http/listen.js'
 import { TicketKeys } from '../../src/http/ticket-keys.js'
 import { eventually } from '../eventually.js'
 import { converse } from './raw.js'
-import { madePair, tlsWith } from './transport.js'
+import { clientHello, madePair, tlsWith } from './transport.js'
 
 const ways = tlsBy === 'addon' ? (['addon', 'twin'] as const) : (['twin'] as const)
 const ec = madePair('ec', 'first.test', '*.first.test')
@@ -205,22 +205,6 @@ t.test(
     for (const one of [...first, ...all, ...more]) one.destroy()
   },
 )
-
-/** The first message of a client. */
-function clientHello(): Promise<Buffer> {
-  return new Promise((resolve) => {
-    const server = createPlainServer((socket) => {
-      socket.once('data', (bytes) => {
-        socket.destroy()
-        server.close()
-        resolve(bytes)
-      })
-    }).listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      connect({ port, host: '127.0.0.1', rejectUnauthorized: false }).on('error', () => 'it was closed')
-    })
-  })
-}
 
 t.test('keys of tickets are kept for two changes', async (t) => {
   let made = 0

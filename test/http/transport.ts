@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { connect as connectPlain, type Socket } from 'node:net'
+import { connect as connectPlain, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import type { CertificatePair } from '../../src/certificates/pair.js'
@@ -63,4 +63,20 @@ export function connect(port: number, allowHalfOpen = false): Socket {
   }
   secure.once('secureConnect', () => secure.emit('connect'))
   return secure
+}
+
+/** The first message of a client. */
+export function clientHello(): Promise<Buffer> {
+  return new Promise((resolve) => {
+    const server = createServer((socket) => {
+      socket.once('data', (bytes) => {
+        socket.destroy()
+        server.close()
+        resolve(bytes)
+      })
+    }).listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }).on('error', () => 'it was closed')
+    })
+  })
 }

@@ -1,0 +1,91 @@
+/** What clients of TLS can do to others, to the memory of the server and to the rest of its thread. */
+import { once } from 'node:events'
+import { connect as connectPlain, type Socket } from 'node:net'
+import { connect, createServer, type TLSSocket } from 'node:tls'
+import t from 'tap'
+import { tlsBy } from '../../native/server/server.js'
+import { type Server, serve } from '../../src/http/listen.js'
+import { eventually } from '../eventually.js'
+import { forging, recordType } from './forged-records.js'
+import { clientHello, madePair, tlsWith } from './transport.js'
+
+const pair = madePair('ec', 'first.test')
+const skip = tlsBy !== 'addon'
+
+async function listening(connectionsMax = 100, by: 'addon' | 'twin' = tlsBy): Promise<Server> {
+  const server = serve((asked, reply) => reply.end({ status: 200, block: '' }, asked.path), {
+    host: '127.0.0.1',
+    port: 0,
+    stallMs: 5000,
+    flowsMax: 100,
+    connectionsMax,
+    by,
+    tls: tlsWith(pair),
+    onThrow: (error) => t.fail(String(error)),
+  })
+  t.teardown(() => server.close(0))
+  await server.listening
+  return server
+}
+
+function open(port: number, bytes: string | Uint8Array): Socket {
+  const one = connectPlain({ port, host: '127.0.0.1' })
+  one.on('error', () => 'a server may reset it')
+  one.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
+  return one
+}
+
+t.test('what is no TLS breaks no other connection of its thread', async (t) => {
+  const server = await listening()
+  const other = createServer({ cert: pair.cert, key: pair.key }).listen(0, '127.0.0.1')
+  t.teardown(() => other.close())
+  await once(other, 'listening')
+  const address = other.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const arrived = once(other, 'secureConnection')
+  const mine = connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
+  const [theirs] = (await arrived) as [TLSSocket]
+  const hello = await clientHello()
+  const damaged = Buffer.from(hello)
+  damaged.fill(0xff, 60)
+  const broken = ['\x17\x03\x03\x00\x20'.repeat(50), '\x80\x2e\x01\x00\x02', damaged, hello.subarray(0, 5)]
+  for (const bytes of broken) {
+    const one = open(server.port, bytes)
+    one.end()
+    one.resume()
+    await once(one, 'close')
+    // node:tls looks into the errors of the thread when nothing more is to be read.
+    theirs.write('a word')
+    const [said] = (await once(mine, 'data')) as [Buffer]
+    t.equal(String(said), 'a word')
+  }
+  mine.destroy()
+  theirs.destroy()
+})
+
+t.test('handshakes that failed are not counted as under way', { skip }, async (t) => {
+  const server = await listening(64)
+  const hello = await clientHello()
+  // A quarter of all connections may be in their handshakes.
+  const failed = Array.from({ length: 16 }, () => open(server.port, '\x16\x03\x01\xff\xff'))
+  await Promise.all(failed.map((one) => once(one, 'data')))
+  const slow = open(server.port, hello.subarray(0, 1))
+  const fast = open(server.port, hello)
+  await once(fast, 'data')
+  slow.write(hello.subarray(1))
+  if (!slow.closed) await Promise.race([once(slow, 'data'), once(slow, 'close')])
+  t.notOk(slow.closed)
+  for (const one of [...failed, slow, fast]) one.destroy()
+})
+
+t.test('a client that asks for new keys without end is dropped', { skip }, async (t) => {
+  const server = await listening()
+  const { forger, wire, client } = await forging(server.port)
+  for (let count = 0; count < 16; count += 1) wire.write(forger.newKey())
+  wire.write(forger.record(recordType.data, Buffer.from('GET /a HTTP/1.1\r\nHost: x\r\n\r\n')))
+  const [answer] = (await once(client, 'data')) as [Buffer]
+  t.match(String(answer), /^HTTP\/1\.1 200 /, 'some are no fault')
+  for (let count = 0; count < 1000; count += 1) wire.write(forger.newKey())
+  await eventually('it is closed', async () => wire.destroyed || undefined)
+  client.destroy()
+})
