@@ -272,6 +272,8 @@ export class TwinConnection {
 
   /** The client sends no more, and may still listen: see connection.cc. */
   #sawEnd(): void {
+    // Its answer may still wait to be sealed. When both sides have ended, Node closes the socket.
+    if (this.#phase === 'lingering') return
     this.#ends = true
     this.#since = this.wire.now
     if (this.#phase === 'answering' && !this.#reading) return

@@ -16,12 +16,12 @@ export class TwinTls {
   readonly #options: WireTls
   readonly #max: number
   #contexts: readonly { readonly names: readonly string[]; readonly context: SecureContext }[] = []
-  /** Since when. */
-  readonly #waiting = new Map<Socket, number>()
+  /** Connections that are not up yet, by the address of their client: since when. The oldest first. */
+  readonly #waiting = new Map<string, { readonly socket: Socket; readonly since: number }>()
   #now = 0
   #keyCount = -1
 
-  /** `max`: connections that may wait for their first byte. */
+  /** `max`: connections that may be in their handshake, or before it. */
   constructor(options: WireTls, max: number, add: (socket: Socket) => void) {
     this.#options = options
     this.#max = max
@@ -38,7 +38,10 @@ export class TwinTls {
       },
     })
     this.#renewTickets()
-    this.#server.on('secureConnection', (socket: TLSSocket) => add(socket))
+    this.#server.on('secureConnection', (socket: TLSSocket) => {
+      this.#waiting.delete(clientOf(socket))
+      add(socket)
+    })
     this.#server.on('tlsClientError', (_, socket) => socket.destroy())
   }
 
@@ -90,15 +93,19 @@ export class TwinTls {
     this.#server?.setTicketKeys(Buffer.from(key))
   }
 
-  /** A connection of which nothing was read. */
+  /** A connection of which nothing was read. Where too many are under way, the oldest makes room. */
   take(socket: Socket): void {
-    if (this.#waiting.size >= this.#max) {
-      socket.destroy()
-      return
+    const [oldest] = this.#waiting.size < this.#max ? [] : this.#waiting
+    if (oldest !== undefined) {
+      this.#waiting.delete(oldest[0])
+      oldest[1].socket.destroy()
     }
-    this.#waiting.set(socket, this.#now)
+    const client = clientOf(socket)
+    this.#waiting.set(client, { socket, since: this.#now })
     const broken = (): void => void socket.destroy()
-    socket.on('close', () => this.#waiting.delete(socket))
+    socket.on('close', () => {
+      if (this.#waiting.get(client)?.socket === socket) this.#waiting.delete(client)
+    })
     socket.on('error', broken)
     socket.once('data', (first: Buffer) => {
       const letter = first[0] ?? 0
@@ -106,7 +113,6 @@ export class TwinTls {
         socket.end(plainOnTls)
         return
       }
-      this.#waiting.delete(socket)
       socket.pause()
       socket.off('error', broken)
       socket.unshift(first)
@@ -115,13 +121,18 @@ export class TwinTls {
     })
   }
 
-  /** Closes connections whose first byte does not come, and those that do not leave after their answer. */
+  /** Closes connections that are not up in time, and those that do not leave after their answer. */
   sweep(now: number): void {
     this.#now = now
-    for (const [socket, since] of this.#waiting) if (now - since > handshakeMs) socket.destroy()
+    for (const { socket, since } of this.#waiting.values()) if (now - since > handshakeMs) socket.destroy()
   }
 
   destroy(): void {
-    for (const socket of this.#waiting.keys()) socket.destroy()
+    for (const { socket } of this.#waiting.values()) socket.destroy()
   }
+}
+
+/** Address and port of the other end: no two connections of one listener have the same. */
+function clientOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`
 }

@@ -89,3 +89,35 @@ t.test('a client that asks for new keys without end is dropped', { skip }, async
   await eventually('it is closed', async () => wire.destroyed || undefined)
   client.destroy()
 })
+
+for (const by of tlsBy === 'addon' ? (['addon', 'twin'] as const) : (['twin'] as const)) {
+  t.test(`a client of the ${by} that sends no more gets its refusal`, async (t) => {
+    const server = await listening(100, by)
+    for (const bytes of [20_000, 300_000]) {
+      const sent = `GET /a HTTP/1.1\r\nHost: x\r\nA: ${'b'.repeat(bytes)}\r\n\r\n`
+      const client = connect({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false })
+      let text = ''
+      client.setEncoding('latin1')
+      client.on('data', (piece: string) => {
+        text += piece
+      })
+      client.on('error', () => 'it may be reset behind the answer')
+      await once(client, 'secureConnect')
+      client.end(sent)
+      await once(client, 'close')
+      t.match(text, /^HTTP\/1\.1 431 /, `${bytes} bytes`)
+    }
+  })
+}
+
+t.test('handshakes of the twin are bounded, and the oldest make room', async (t) => {
+  const server = await listening(64, 'twin')
+  // The first byte of a record: the server waits for the others.
+  const unfinished = Array.from({ length: 40 }, () => open(server.port, '\x16'))
+  await eventually('the oldest are closed', () => unfinished.filter((one) => one.closed).length >= 24)
+  const client = connect({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false })
+  await once(client, 'secureConnect')
+  t.notOk(unfinished.at(-1)?.closed, 'the youngest stay')
+  for (const one of unfinished) one.destroy()
+  client.destroy()
+})
