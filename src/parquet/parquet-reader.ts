@@ -18,6 +18,8 @@ const batchRows = 16_384
 /** A row group is read whole: more than this, unpacked, is refused. */
 const groupBytesMax = 1024 * 2 ** 20
 const footerBytesMax = 64 * 2 ** 20
+/** Rows for each byte of a file at most: each row has an id or a place of its own, which packing makes no smaller. */
+const rowsPerByteMax = 4n
 
 /** Node 20 has no Zstandard: a file that needs it is refused there with a clear reason. */
 const zstd = (
@@ -68,7 +70,7 @@ export async function openTable(path: string, reading: TableReading): Promise<Pa
   try {
     const file = await asyncBuffer(handle)
     const metadata = await parquetMetadataAsync(file)
-    const wrong = fileFault(metadata) ?? reading.fault(metadata)
+    const wrong = fileFault(metadata, file.byteLength) ?? reading.fault(metadata)
     if (wrong !== undefined) {
       await handle.close()
       return bad(wrong)
@@ -134,7 +136,9 @@ function schemaFault(metadata: FileMetaData, columns: Columns): string | undefin
 }
 
 /** What is wrong with the file whatever its columns are. */
-function fileFault(metadata: FileMetaData): string | undefined {
+function fileFault(metadata: FileMetaData, sizeBytes: number): string | undefined {
+  if (metadata.num_rows > BigInt(sizeBytes) * rowsPerByteMax)
+    return 'it declares more rows than its bytes can hold'
   if (metadata.metadata_length > footerBytesMax) return 'its footer is too long'
   let rows = 0n
   for (const group of metadata.row_groups) {
@@ -178,11 +182,18 @@ async function* batches(
       } catch (error) {
         throw new ParquetFault(`${path}: ${String(error)}`)
       }
-      if (rows.length !== rowEnd - start) throw new ParquetFault(`${path}: rows are missing`)
+      // The library fills up rows that are declared and not there: no value of theirs is.
+      if (rows.length !== rowEnd - start || rows.some(isEmpty))
+        throw new ParquetFault(`${path}: rows are missing`)
       yield rows.map((row) => reading.row(row, path))
       start = rowEnd
     }
   }
+}
+
+/** No table has a row without any value. */
+function isEmpty(row: readonly unknown[]): boolean {
+  return row.every((value) => value === null || value === undefined)
 }
 
 const text = new TextDecoder('utf-8', { fatal: true })
