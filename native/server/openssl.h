@@ -28,7 +28,7 @@ struct Param {
   size_t size, returned;
 };
 
-constexpr int kCtrlMode = 33, kCtrlSessCacheMode = 44, kCtrlServerNameCb = 53, kCtrlServerNameArg = 54;
+constexpr int kCtrlMode = 33, kCtrlSessCacheMode = 44, kCtrlServerNameCb = 53;
 constexpr int kCtrlChainCert = 89, kCtrlGroupsList = 92, kCtrlMinVersion = 123;
 constexpr long kModeReleaseBuffers = 0x10, kModeMovingBuffer = 2;
 constexpr int kTls12 = 0x0303;
@@ -40,7 +40,6 @@ constexpr int kTlsextOk = 0, kTlsextAlertFatal = 2, kTlsextNoAck = 3;
 constexpr unsigned kParamText = 4, kParamBytes = 5;
 constexpr long kSessionTimeoutSeconds = 8 * 3600;
 constexpr int kAlertUnrecognizedName = 112;
-constexpr int kReceivedShutdown = 2;
 
 using TicketCb = int (*)(Ssl*, unsigned char* name, unsigned char* iv, CipherCtx*, MacCtx*, int isNew);
 using AlpnCb = int (*)(Ssl*, const unsigned char** out, unsigned char* outLength, const unsigned char* in, unsigned inLength, void*);
@@ -55,7 +54,6 @@ using PasswordCb = int (*)(char*, int, int, void*);
   X(TLS_server_method, const Method*, (void))                                                    \
   X(SSL_CTX_new, Ctx*, (const Method*))                                                          \
   X(SSL_CTX_free, void, (Ctx*))                                                                  \
-  X(SSL_CTX_up_ref, int, (Ctx*))                                                                 \
   X(SSL_CTX_ctrl, long, (Ctx*, int, long, void*))                                                \
   X(SSL_CTX_callback_ctrl, long, (Ctx*, int, void (*)(void)))                                    \
   X(SSL_CTX_set_options, uint64_t, (Ctx*, uint64_t))                                             \
@@ -81,7 +79,6 @@ using PasswordCb = int (*)(char*, int, int, void*);
   X(SSL_read_ex, int, (Ssl*, void*, size_t, size_t*))                                            \
   X(SSL_write_ex, int, (Ssl*, const void*, size_t, size_t*))                                     \
   X(SSL_get_error, int, (const Ssl*, int))                                                       \
-  X(SSL_get_shutdown, int, (const Ssl*))                                                         \
   X(SSL_shutdown, int, (Ssl*))                                                                   \
   X(BIO_new, Bio*, (const BioMethod*))                                                           \
   X(BIO_new_mem_buf, Bio*, (const void*, int))                                                   \

@@ -1,14 +1,10 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createSecureContext, createServer, type SecureContext, type Server, type TLSSocket } from 'node:tls'
-import { type Pair, plainOnTls, tlsCiphers, tlsGroups, type WireTls } from './wire.js'
+import { type Pair, plainOnTls, ticketLayout, tlsCiphers, tlsGroups, type WireTls } from './wire.js'
 
 /** For a handshake to be complete, from the connection's start. */
 const handshakeMs = 10_000
-/** In the memory of ticket keys: bytes in front of them, of each, and how many there are (src/http/ticket-keys.ts). */
-const ticketHead = 16
-const ticketBytes = 80
-const ticketPlaces = 4
 
 /** TLS over `node:tls` in front of the twin: what `tls.cc` does for the addon. */
 export class TwinTls {
@@ -87,7 +83,8 @@ export class TwinTls {
     const count = Atomics.load(new Int32Array(ticketKeys, 0, 1), 0)
     if (count === this.#keyCount) return
     this.#keyCount = count
-    const at = ticketHead + (count % ticketPlaces) * ticketBytes
+    const { headBytes, keyBytes, places } = ticketLayout
+    const at = headBytes + (count % places) * keyBytes
     // Its tickets have keys of 16 bytes each.
     const key = new Uint8Array(ticketKeys, at, 48).slice()
     this.#server?.setTicketKeys(Buffer.from(key))

@@ -66,6 +66,13 @@ export interface Pair {
   readonly key: string
 }
 
+/**
+ * The memory of ticket keys, as `tls.h` has it: in front of the keys how many were made (Int32), and three unused. A key is its
+ * name (16 bytes), AES-256 (32) and HMAC-SHA-256 (32), RFC 5077 section 4. Places: the one in use, those before it that are still
+ * read, and one that is being written.
+ */
+export const ticketLayout = { headBytes: 16, keyBytes: 80, places: 4 } as const
+
 /** See `TlsOptions` in src/http/listen.ts. */
 export interface WireTls {
   readonly pairs: readonly Pair[]

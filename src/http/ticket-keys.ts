@@ -1,11 +1,7 @@
+import { ticketLayout } from '../../native/server/wire.js'
 import type { Clock, Timer } from '../actor/clock.js'
 
-/** Of one key: its name (16 bytes), AES-256 (32) and HMAC-SHA-256 (32), RFC 5077 section 4. */
-export const ticketKeyBytes = 80
-/** Places of keys: the one in use, those before it that are still read, and one that is being written. */
-const places = 4
-/** In front of the keys: how many were made (Int32), and three unused. */
-const headBytes = 16
+const { headBytes, keyBytes, places } = ticketLayout
 /** A ticket is taken for as long as its key is one of the last three. */
 const rotateMs = 8 * 3_600_000
 
@@ -29,23 +25,17 @@ export class TicketKeys {
   }
 
   static memory(): SharedArrayBuffer {
-    return new SharedArrayBuffer(headBytes + places * ticketKeyBytes)
+    return new SharedArrayBuffer(headBytes + places * keyBytes)
   }
 
   /** Makes a new key, by which tickets are made from now on. */
   rotate(): void {
     const next = Atomics.load(this.#count, 0) + 1
-    this.#keys.set(this.#random(ticketKeyBytes), (next % places) * ticketKeyBytes)
+    this.#keys.set(this.#random(keyBytes), (next % places) * keyBytes)
     Atomics.store(this.#count, 0, next)
   }
 
   keep(clock: Clock): Timer {
     return clock.every(rotateMs, () => this.rotate())
-  }
-
-  /** The key in use. */
-  static newest(bytes: SharedArrayBuffer): Uint8Array {
-    const at = Atomics.load(new Int32Array(bytes, 0, 1), 0) % places
-    return new Uint8Array(bytes, headBytes + at * ticketKeyBytes, ticketKeyBytes).slice()
   }
 }
