@@ -11,6 +11,7 @@ import { ParquetFault } from '../parquet/parquet-reader.js'
 import { importPeer, openPeerExport, type PeerPlace } from '../parquet/peer-import.js'
 import { folders } from '../threads/folders.js'
 import { grouped, Progress } from './progress-line.js'
+import { toldToStop } from './stop-signal.js'
 
 /** Below DATA_PATH: how far each export was taken, by its folder. */
 const placesFile = 'adopted-exports.json'
@@ -22,19 +23,18 @@ const keptEveryMs = 2000
  */
 export async function adoptExport(config: Config, base: string): Promise<boolean> {
   if (!existsSync(join(base, 'blocks', 'data'))) return failed(`${base} holds no blocks/data`)
-  const stop = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort())
+  const stop = toldToStop()
   let bulk: Bulk
   try {
-    bulk = await openBulk(config, 0, systemClock, createLog('warn', 'adopt'), stop.signal)
+    bulk = await openBulk(config, 0, systemClock, createLog('warn', 'adopt'), stop)
   } catch (error) {
     return failed((error as Error).message)
   }
   try {
-    return await imported(bulk, base, join(folders(config).root, placesFile), stop.signal)
+    return await imported(bulk, base, join(folders(config).root, placesFile), stop)
   } catch (error) {
     if (error instanceof ParquetFault) return failed(error.message)
-    if (!stop.signal.aborted) throw error
+    if (!stop.aborted) throw error
     process.stdout.write('stopped; run the command again to go on\n')
     return false
   } finally {

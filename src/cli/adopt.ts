@@ -14,6 +14,7 @@ import { createLog } from '../actor/log.js'
 import { UnusableData } from '../main/databases.js'
 import { exitCode } from './exit-code.js'
 import { grouped, Progress } from './progress-line.js'
+import { toldToStop } from './stop-signal.js'
 
 const help = `sluice adopt: moves over from the network's reference gateway (ar-io-node)
 
@@ -187,17 +188,16 @@ async function blocks(config: Config, file: string): Promise<boolean> {
 
 async function content(config: Config, database: string, folder: string): Promise<boolean> {
   const { adoptContent } = await import('../main/adopt/adopt-content.js')
-  const stop = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort())
+  const stop = toldToStop()
   const progress = new Progress('contents', systemClock)
   const log = createLog('warn', 'adopt')
   const places = { config, database, folder }
   const shown = (done: number, of: number): void => progress.show(done, of)
-  const { added, known, absent, untrue } = await adoptContent(places, systemClock, log, stop.signal, shown)
+  const { added, known, absent, untrue } = await adoptContent(places, systemClock, log, stop, shown)
   say(
     `content: ${grouped(added)} added, ${grouped(known)} were there, ${grouped(absent)} are in no file, ` +
       `${grouped(untrue)} have other bytes than their names say`,
   )
-  if (stop.signal.aborted) say('stopped; run the command again to go on')
-  return !stop.signal.aborted
+  if (stop.aborted) say('stopped; run the command again to go on')
+  return !stop.aborted
 }

@@ -17,8 +17,9 @@ import { oneLine } from './one-line.js'
 import { program } from './program-name.js'
 import { Progress } from './progress-line.js'
 import { fundingOf } from './put.js'
+import { toldToStop } from './stop-signal.js'
 import { type ClientWords, clientCommand, clientOf, keyOf, show, tagsOf } from './wallet.js'
-import { changesOf, toldToStop } from './watch-folder.js'
+import { changesOf } from './watch-folder.js'
 
 const about = `Files that are on the network already, with the same bytes and tags and by the same key, are not uploaded again.
 Says what all of it costs at most before it uploads, and is never charged more; the addresses afterwards. An interrupted

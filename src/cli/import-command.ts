@@ -16,6 +16,7 @@ import { exitCode } from './exit-code.js'
 import { dropBands, fetchBands } from './import-publication.js'
 import { paint } from './paint.js'
 import { grouped, Progress } from './progress-line.js'
+import { toldToStop } from './stop-signal.js'
 
 const help = `sluice import: fills the index of the chain from a folder or from what a gateway publishes, without a node
 
@@ -113,18 +114,17 @@ function wrong(message: string): number {
 }
 
 async function importFolder(config: Config, wanted: Wanted): Promise<number> {
-  const stop = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort())
+  const stop = toldToStop()
   const log = createLog('warn', 'import')
   let bulk: Bulk
   try {
-    bulk = await openBulk(config, wanted.verify ? 2 : 0, systemClock, log, stop.signal)
+    bulk = await openBulk(config, wanted.verify ? 2 : 0, systemClock, log, stop)
   } catch (error) {
     return wrong((error as Error).message)
   }
   try {
     const parquet = !existsSync(join(wanted.folder, 'blocks'))
-    const code = parquet ? await importBands(bulk, wanted) : await importAnswers(bulk, wanted, stop.signal)
+    const code = parquet ? await importBands(bulk, wanted) : await importAnswers(bulk, wanted, stop)
     const { rows, bytes } = bulk.usage()
     const each = rows === 0 ? '' : `, ${Math.round(bytes / rows)} bytes each`
     say(
@@ -132,7 +132,7 @@ async function importFolder(config: Config, wanted: Wanted): Promise<number> {
     )
     return code
   } catch (error) {
-    if (!stop.signal.aborted) throw error
+    if (!stop.aborted) throw error
     say('stopped; run the command again to go on')
     return exitCode.failed
   } finally {

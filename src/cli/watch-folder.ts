@@ -4,13 +4,6 @@ import { pause } from '../actor/clock.js'
 /** Changes within so many milliseconds are one. */
 const togetherMs = 500
 
-/** A signal that fires when the program is told to stop, which it then does by itself. */
-export function toldToStop(): AbortSignal {
-  const stop = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
-  return stop.signal
-}
-
 /**
  * Yields once at the start, and then whenever something below a folder has changed since the last time, until `stop` fires.
  * Nothing that happens while the reader works is missed.
