@@ -14,6 +14,9 @@ export interface WrongPair {
   readonly wrong: string
 }
 
+/** So long before its end operators hear of a certificate; a renewal has long been tried then. */
+export const expiryNoticeMs = 14 * 86_400_000
+
 /** Certificates in one chain. */
 const chainMax = 10
 

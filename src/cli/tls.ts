@@ -2,7 +2,7 @@ import { connect, type PeerCertificate } from 'node:tls'
 import { parseArgs } from 'node:util'
 import { type Config, readConfig } from '../../config/read.js'
 import { pause, systemClock } from '../actor/clock.js'
-import { wrongTime } from '../certificates/check.js'
+import { expiryNoticeMs, wrongTime } from '../certificates/check.js'
 import { CurrentCertificates } from '../certificates/current.js'
 import { certificateSources, issueNow } from '../main/certificates.js'
 import { exitCode } from './exit-code.js'
@@ -30,7 +30,6 @@ Examples:
 `
 
 const dayMs = 86_400_000
-const soonDays = 14
 const connectMs = 10_000
 
 /** Certificates of the HTTPS listener. */
@@ -73,7 +72,7 @@ function list(config: Config, isCheck: boolean): number {
   for (const { file, why } of refused) say(`cannot be used: ${file}\n  ${why}`)
   if (pairs.length + refused.length === 0)
     say(config.tls.acme ? 'none was issued yet' : 'the settings name none: see sluice settings tls')
-  const late = pairs.filter((pair) => wrongTime(pair, now + soonDays * dayMs) !== undefined)
+  const late = pairs.filter((pair) => wrongTime(pair, now + expiryNoticeMs) !== undefined)
   return isCheck && (refused.length > 0 || late.length > 0 || pairs.length === 0)
     ? exitCode.failed
     : exitCode.done
@@ -123,7 +122,7 @@ async function checkServed(address: string): Promise<number> {
     `${names}\n  by ${leaf.issuer?.CN ?? leaf.issuer?.O ?? 'unknown'}, ${expiry(notAfterMs, now)}\n  ${protocol}, ${cipher}`,
   )
   if (distrust !== undefined) say(`  clients do not trust it: ${distrust}`)
-  return distrust !== undefined || notAfterMs < now + soonDays * dayMs ? exitCode.failed : exitCode.done
+  return distrust !== undefined || notAfterMs < now + expiryNoticeMs ? exitCode.failed : exitCode.done
 }
 
 async function connected(host: string, port: number): Promise<Served> {

@@ -79,6 +79,7 @@ export interface CertificatesGiven {
 
 /** The certificates of the running program: read, watched, and renewed where an ACME server issues them. */
 export class ProgramCertificates {
+  readonly #sources: CertificateSources
   readonly #current: CurrentCertificates
   readonly #renewal: Renewal | undefined
   readonly #clock: Clock = systemClock
@@ -89,7 +90,8 @@ export class ProgramCertificates {
     private readonly config: Config,
     private readonly given: CertificatesGiven,
   ) {
-    this.#current = new CurrentCertificates(certificateSources(config))
+    this.#sources = certificateSources(config)
+    this.#current = new CurrentCertificates(this.#sources)
     this.#renewal = config.tls.acme ? this.#renewing() : undefined
   }
 
@@ -136,8 +138,7 @@ export class ProgramCertificates {
   async #open(): Promise<void> {
     const { tls, names } = this.config
     const { refused } = this.#current.read(this.#clock.now())
-    const { pair } = certificateSources(this.config)
-    const isNamed = refused.some(({ file }) => file === pair?.certFile)
+    const isNamed = refused.some(({ file }) => file === this.#sources.pair?.certFile)
     const isNone = this.#current.pairs.length === 0 && !tls.acme && !tls.selfSigned
     if (isNamed || isNone) {
       const lines = refused.map(({ file, why }) => `${file}: ${why}`)

@@ -2,6 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import type { Following, Tip } from '../actor/shared.js'
 import { isStopping, stoppingReason } from '../actor/stopping.js'
+import { expiryNoticeMs } from '../certificates/check.js'
 import { type Health, lifeOf } from '../http/life.js'
 import { isDiskFailing } from '../store/disk-errors.js'
 import { roomMinBytes } from '../store/disk-full.js'
@@ -59,15 +60,13 @@ function diskWarnings(meters: Meters): string[] {
     : []
 }
 
-const expiryNoticeDays = 14
-
 function certificateWarnings(meters: Meters, nowMs: number): string[] {
   const expires = meters.total('tls_certificate_expires_timestamp_seconds')
   const days = Math.floor((expires - nowMs / 1000) / 86_400)
   const refused = meters.total('tls_certificates_refused')
   return [
     ...(expires > 0 && days < 0 ? ['a certificate of HTTPS has expired'] : []),
-    ...(expires > 0 && days >= 0 && days < expiryNoticeDays
+    ...(expires > 0 && days >= 0 && expires * 1000 - nowMs < expiryNoticeMs
       ? [`a certificate of HTTPS expires in ${days} days`]
       : []),
     ...(refused > 0 ? [`${refused} certificates of HTTPS cannot be used: see sluice tls status`] : []),
