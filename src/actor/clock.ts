@@ -118,6 +118,24 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
+/** What `work` gives within `ms`, else `late`; the work goes on. Rejects where the work does in that time. */
+export async function withinTime<T, Late>(
+  clock: Clock,
+  ms: number,
+  work: Promise<T>,
+  late: Late,
+): Promise<T | Late> {
+  let timer: Timer | undefined
+  const patience = new Promise<Late>((resolve) => {
+    timer = clock.after(ms, () => resolve(late))
+  })
+  try {
+    return await Promise.race([work, patience])
+  } finally {
+    timer?.cancel()
+  }
+}
+
 /** Whether `work` has ended, well or not, within `ms`. */
 export async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
   const patience = new AbortController()

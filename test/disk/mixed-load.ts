@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { pause } from '../../src/actor/clock.js'
+import { abortAfter, pause } from '../../src/actor/clock.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { type ItemHeader, parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
@@ -25,6 +25,13 @@ export const loadSettings = {
   ENABLE_RATE_LIMITER: 'true',
   RATE_LIMITER_IP_TOKENS_PER_BUCKET: '100000',
   RATE_LIMITER_IP_REFILL_PER_SEC: '50000',
+}
+
+/** Whatever the disk does, a client hears of it in this time. */
+const patienceMs = 30_000
+
+function asked(url: string, init: RequestInit = {}): Promise<Response> {
+  return fetch(url, { ...init, signal: abortAfter(patienceMs) })
 }
 
 type Act =
@@ -160,6 +167,10 @@ export class MixedLoad {
   }
 
   #broken(name: Act, error: unknown): Outcome {
+    if (error instanceof DOMException && error.name === 'TimeoutError') {
+      this.#fault(`${name}: no answer within ${patienceMs} ms`)
+      return 'broken'
+    }
     if (!(error instanceof TypeError)) throw error
     const { code } = (error.cause ?? {}) as { readonly code?: unknown }
     if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET') return 'broken'
@@ -191,7 +202,7 @@ export class MixedLoad {
   }
 
   async #upload({ item, payload }: { readonly item: Buffer; readonly payload: Buffer }): Promise<Outcome> {
-    const answer = await fetch(`${this.#urls.upload}/v1/tx`, { method: 'POST', body: item })
+    const answer = await asked(`${this.#urls.upload}/v1/tx`, { method: 'POST', body: item })
     return this.#told('upload', answer, [200, 202], (text) => this.#received(text, payload))
   }
 
@@ -207,7 +218,7 @@ export class MixedLoad {
     const bundle = Buffer.from(encodeBundle([{ id, bytes: item }]))
     const tags = [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')]
     const body = Buffer.from(signItem(this.#signer, { tags, anchor: randomBytes(32) }, bundle))
-    const answer = await fetch(`${this.#urls.upload}/v1/tx`, { method: 'POST', body })
+    const answer = await asked(`${this.#urls.upload}/v1/tx`, { method: 'POST', body })
     return this.#told('bundle', answer, [200, 202], (text) => {
       this.#received(text, bundle)
       this.#uploads.push({ id, payload, isPermanent: false })
@@ -218,21 +229,21 @@ export class MixedLoad {
     const { item, payload } = this.#item(60_000)
     const base = `${this.#urls.upload}/v1/chunks/any`
     let id = ''
-    const begun = await this.#told('parts, begun', await fetch(`${base}/-1/-1`), [200], (text) => {
+    const begun = await this.#told('parts, begun', await asked(`${base}/-1/-1`), [200], (text) => {
       id = (JSON.parse(text) as { id: string }).id
     })
     if (begun !== 'done') return begun
-    const part = await fetch(`${base}/${id}/0`, { method: 'POST', body: item })
+    const part = await asked(`${base}/${id}/0`, { method: 'POST', body: item })
     const sent = await this.#told('a part', part, [200], () => undefined)
     if (sent !== 'done') return sent
-    const end = await fetch(`${base}/${id}/-1`, { method: 'POST' })
+    const end = await asked(`${base}/${id}/-1`, { method: 'POST' })
     return this.#told('parts, ended', end, [200, 202], (text) => this.#received(text, payload))
   }
 
   async #usdc(): Promise<Outcome> {
     const { item, payload } = this.#item(15_000)
     const url = `${this.#urls.upload}/v1/x402/upload/signed`
-    const offered = await fetch(url, { method: 'POST', body: item })
+    const offered = await asked(url, { method: 'POST', body: item })
     let wish: { maxAmountRequired: string; payTo: string } | undefined
     const offer = await this.#told('an offer', offered, [402], (text) => {
       wish = (JSON.parse(text) as { accepts: (typeof wish)[] }).accepts[0]
@@ -241,7 +252,7 @@ export class MixedLoad {
     const headers = await payment(this.#account, 1, { to: wish.payTo, value: wish.maxAmountRequired }, 'base')
     // Paid for and not answered, it is sent again as it is, as clients do.
     for (let tries = 0; ; tries += 1) {
-      const answer = await fetch(url, { method: 'POST', body: item, headers })
+      const answer = await asked(url, { method: 'POST', body: item, headers })
       const outcome = await this.#told('an item that is paid for', answer, [200, 202], (text) => {
         const { id } = JSON.parse(text) as { id: string }
         this.#uploads.push({ id, payload, isPermanent: true })
@@ -265,17 +276,17 @@ export class MixedLoad {
   async #charge(address: string, cents: number): Promise<Outcome> {
     const where = `${this.#urls.payment}/v1/top-up/checkout-session/${address}/usd/${cents}`
     let url = ''
-    const session = await this.#told('a session of a card', await fetch(where), [200], (text) => {
+    const session = await this.#told('a session of a card', await asked(where), [200], (text) => {
       url = (JSON.parse(text) as { paymentSession: { url: string } }).paymentSession.url
     })
     if (session !== 'done') return session
     const body = new URLSearchParams({ card: '4242424242424242' })
-    const paid = await fetch(url, { method: 'POST', body, redirect: 'manual' })
+    const paid = await asked(url, { method: 'POST', body, redirect: 'manual' })
     return this.#told('a card', paid, [200, 302, 303], () => undefined)
   }
 
   async #balance(address: string): Promise<bigint> {
-    const told = await fetch(`${this.#urls.payment}/v1/account/balance/any?address=${address}`)
+    const told = await asked(`${this.#urls.payment}/v1/account/balance/any?address=${address}`)
     if (told.status === 404) return 0n
     return BigInt(((await told.json()) as { winc: string }).winc)
   }
@@ -297,7 +308,7 @@ export class MixedLoad {
 
   async #block(): Promise<Outcome> {
     const id = randomBytes(32).toString('base64url')
-    const answer = await fetch(`${this.#urls.gateway}/gateway/admin/block-data`, {
+    const answer = await asked(`${this.#urls.gateway}/gateway/admin/block-data`, {
       method: 'PUT',
       body: JSON.stringify({ id, source: 'test', notes: 'none' }),
       headers: { authorization: `Bearer ${adminKey}`, 'content-type': 'application/json' },
@@ -309,7 +320,7 @@ export class MixedLoad {
   async #read(): Promise<Outcome> {
     const kept = this.#uploads[Math.floor(this.random() * this.#uploads.length)]
     if (kept === undefined) return 'refused'
-    const answer = await fetch(`${this.#urls.gateway}/raw/${kept.id}`)
+    const answer = await asked(`${this.#urls.gateway}/raw/${kept.id}`)
     const bytes = Buffer.from(await answer.arrayBuffer())
     if (answer.status === 200) {
       if (!bytes.equals(kept.payload)) this.#fault(`read: wrong bytes of ${kept.id}`)
@@ -321,7 +332,7 @@ export class MixedLoad {
   }
 
   async #export(): Promise<Outcome> {
-    const answer = await fetch(`${this.#urls.gateway}/gateway/admin/export-parquet`, {
+    const answer = await asked(`${this.#urls.gateway}/gateway/admin/export-parquet`, {
       method: 'POST',
       body: JSON.stringify({
         outputDir: `export-${Math.floor(this.random() * 1e9)}`,
@@ -344,7 +355,7 @@ export class MixedLoad {
   async compare(dataPath?: string): Promise<Record<string, number>> {
     const { gateway, upload } = this.#urls
     const served = async ({ id, payload }: Kept): Promise<boolean> => {
-      const answer = await fetch(`${gateway}/raw/${id}`)
+      const answer = await asked(`${gateway}/raw/${id}`)
       const bytes = Buffer.from(await answer.arrayBuffer())
       if (answer.status === 200 && !bytes.equals(payload)) throw new Error(`wrong bytes of ${id}`)
       return answer.status === 200
@@ -352,7 +363,7 @@ export class MixedLoad {
     for (const kept of this.#uploads) await eventually(() => served(kept))
     for (const kept of this.#imported) await eventually(() => served(kept))
     for (const id of this.#blocked) {
-      const { status } = await fetch(`${gateway}/raw/${id}`)
+      const { status } = await asked(`${gateway}/raw/${id}`)
       if (status !== 451) throw new Error(`${id} was blocked, and is answered ${status}`)
     }
     for (const { address, leastWinc } of this.#payers)
@@ -364,7 +375,7 @@ export class MixedLoad {
     for (const { id, isPermanent } of this.#uploads) {
       if (!isPermanent) continue
       await eventually(async () => {
-        const told = (await (await fetch(`${upload}/v1/tx/${id}/status`)).json()) as { status: string }
+        const told = (await (await asked(`${upload}/v1/tx/${id}/status`)).json()) as { status: string }
         if (told.status === 'FAILED') throw new Error(`${id} failed: ${JSON.stringify(told)}`)
         return told.status === 'FINALIZED'
       })

@@ -1,9 +1,9 @@
 /** What the upload service does while its database can write nothing. */
 import t, { type Test } from 'tap'
-import { endsWithin, pause, systemClock } from '../../src/actor/clock.js'
+import { type Clock, endsWithin, pause, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { idOfBytes } from '../../src/format/id.js'
-import { parseItemHeader } from '../../src/format/item.js'
+import { type ItemHeader, parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import type { CreditsPort } from '../../src/payment/credits-port.js'
 import { normalizedAddress } from '../../src/proof/owner-address.js'
@@ -22,12 +22,22 @@ import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
 import { Sales } from '../../src/upload/selling/sales.js'
 import { ItemSelling } from '../../src/upload/selling/selling.js'
 import { eventually } from '../eventually.js'
+import { HandClock } from '../names/hand-clock.js'
 import { type FailingDisk, failingDisk } from './failing-disk.js'
 
 const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, Buffer.from('while the disk is full'))
-const parsed = parseItemHeader(item)
-if (parsed === 'more' || isRefusal(parsed)) throw new Error('the item of this test is none')
-const header = parsed
+function headerOf(item: Uint8Array): ItemHeader {
+  const header = parseItemHeader(item)
+  if (header === 'more' || isRefusal(header)) throw new Error('the item of this test is none')
+  return header
+}
+
+const header = headerOf(item)
+const bundleTags = [
+  { name: 'Bundle-Format', value: 'binary' },
+  { name: 'Bundle-Version', value: '2.0.0' },
+].map(({ name, value }) => ({ name: Buffer.from(name), value: Buffer.from(value) }))
+const bundle = signItem(ed25519Signer(Buffer.alloc(32, 7)), { tags: bundleTags }, Buffer.alloc(32))
 const uploader = { range: undefined, paidBy: [], token: undefined }
 const nothingFree = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
 const allFree = { itemMaxBytes: 1e6, walletBytes: 1e6, rangeBytes: 1e6, exemptWallets: [] }
@@ -163,14 +173,14 @@ t.test('a chain that answers slowly is asked one question at a time', async (t) 
 })
 
 /** The service on a disk. All items are free. */
-function serviceOn(disk: FailingDisk, closing: AbortSignal): ItemIntake {
+function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = systemClock): ItemIntake {
   const uploads = new Uploads(disk.environment)
   const { environment } = uploads
   const pools = new FreePools(environment, allFree)
   return new ItemIntake({
     uploads,
     closing,
-    clock: systemClock,
+    clock,
     say: silentLog,
     height: () => 1,
     verdicts: { verdictNow: async () => true },
@@ -218,14 +228,47 @@ function tablesOf({ environment }: FailingDisk): { readonly uploads: Uploads; re
   return { uploads: new Uploads(environment), pools: new FreePools(environment, allFree) }
 }
 
+t.test('nobody waits for ever for a disk that stays full', async (t) => {
+  const disk = diskOf(t)
+  const closing = new AbortController()
+  const clock = new HandClock()
+  const service = serviceOn(disk, closing.signal, clock)
+  disk.isFull = true
+  const answered = send(service, bundle)
+  await eventually(() => disk.undone > 0)
+  await clock.turn(5000)
+  t.match(
+    await answered,
+    { status: 200, json: { id: headerOf(bundle).id } },
+    'the log has it: that is enough for a receipt',
+  )
+  t.match(await send(service, bundle), { status: 202 })
+  disk.isFull = false
+  await eventually(() => tablesOf(disk).uploads.find(headerOf(bundle).id) !== undefined)
+  closing.abort()
+  await service.stopped()
+})
+
+t.test('no more is accepted than may wait for the disk', async (t) => {
+  const disk = diskOf(t)
+  const closing = new AbortController()
+  const service = serviceOn(disk, closing.signal)
+  disk.isFull = true
+  const signer = ed25519Signer(Buffer.alloc(32, 8))
+  const one = (at: number): Promise<UploadAnswer> =>
+    send(service, signItem(signer, {}, Buffer.from(String(at))))
+  await Promise.all(Array.from({ length: 1000 }, (_, at) => one(at)))
+  await eventually(() => disk.undone > 0)
+  t.match(await one(1000), { status: 503, text: /disk is full/ })
+  disk.isFull = false
+  await eventually(async () => (await one(1000)).status === 200)
+  closing.abort()
+  await service.stopped()
+})
+
 t.test('a bundle whose uploader waits when the service ends is told so, and has it afterwards', async (t) => {
   const disk = diskOf(t)
   const closing = new AbortController()
-  const tags = [
-    { name: 'Bundle-Format', value: 'binary' },
-    { name: 'Bundle-Version', value: '2.0.0' },
-  ].map(({ name, value }) => ({ name: Buffer.from(name), value: Buffer.from(value) }))
-  const bundle = signItem(ed25519Signer(Buffer.alloc(32, 7)), { tags }, Buffer.alloc(32))
   disk.isFull = true
   const answered = send(serviceOn(disk, closing.signal), bundle)
   await eventually(() => disk.undone > 0)

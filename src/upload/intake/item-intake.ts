@@ -1,3 +1,4 @@
+import { withinTime } from '../../actor/clock.js'
 import { encodeBase64url } from '../../format/base64url.js'
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
@@ -6,10 +7,10 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import { isOnlyForm } from '../../proof/signature-form.js'
 import { isBundle } from '../../source/roots/learned.js'
-import { writePatiently } from '../../store/patient-write.js'
+import { tryWrite } from '../../store/disk-error.js'
 import type { LogPlace } from '../../store/segments/log-file.js'
 import type { RecordDigest } from '../../store/segments/segment-record.js'
-import { jsonAnswer, said, textAnswer, toldAs, type UploadAnswer } from '../calls/upload-answers.js'
+import { answerOf, jsonAnswer, said, textAnswer, toldAs, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { AnnouncedItem, ItemAnnouncer } from '../news/item-announcer.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
@@ -37,7 +38,7 @@ export interface ItemIntakeParts extends ItemTableParts {
   readonly charging: Charging
   /** Absent: no credits are kept, and none can be shared. */
   readonly sharing?: Pick<Sharing, 'act'>
-  readonly announcer: Pick<ItemAnnouncer, 'announce'>
+  readonly announcer: Pick<ItemAnnouncer, 'announce' | 'isFull'>
   /** Items that are paid for one by one. */
   readonly selling: ItemSelling
   readonly signing: Pick<Signing, 'receipt' | 'isBehind'>
@@ -74,6 +75,8 @@ interface Ending {
 
 const over = (): void => undefined
 
+/** A client waits no longer for the tables and the index, which take no changes while the disk is full. */
+const patienceMs = 5000
 /** An item is permanent within so many blocks, or the service has broken its word. */
 const deadlineBlocks = 200
 /** Decides about items that were read to their end: signature, money, disk, catalog, receipt, in this order. */
@@ -180,15 +183,15 @@ export class ItemIntake {
 
   /** Whoever uploads what was given up wants it to be permanent: it is paid for and kept, and is tried again. */
   async #retry(item: AcceptedItem): Promise<UploadAnswer> {
-    const { uploads, closing, say } = this.parts
+    const { uploads } = this.parts
     const write = (): void =>
       uploads.environment.write(() => {
         const now = uploads.find(item.id)
         // Two may upload it at once.
         if (now !== undefined && isGivenUp(now)) uploads.retry(now)
       })
-    await writePatiently(write, closing, say)
-    return this.again(item, 202)
+    const refusal = tryWrite(write)
+    return refusal === undefined ? this.again(item, 202) : answerOf(refusal)
   }
 
   /** What was accepted, and is not gone since. */
@@ -224,6 +227,11 @@ export class ItemIntake {
     if (now === undefined) {
       await given?.giveBack()
       return textAnswer(503, 'No node has told the height of the chain yet', '\r\nRetry-After: 5')
+    }
+    const refusal = this.#tables.refusal
+    if (refusal !== undefined || this.parts.announcer.isFull) {
+      await given?.giveBack()
+      return refusal === undefined ? behind : answerOf(refusal)
     }
     const { header, sizeBytes, digest } = item
     const open = await this.#openSale(header.id, purchase)
@@ -310,14 +318,17 @@ export class ItemIntake {
     announced: AnnouncedItem | undefined,
     { done, sale, signed = this.#signature(accepted) }: Ending,
   ): Promise<UploadAnswer> {
-    const { announcer, charging, terms } = this.parts
+    const { announcer, charging, terms, clock } = this.parts
     const told = async (isKept: boolean): Promise<boolean> => {
       if (isKept && announced !== undefined) await announcer.announce(announced)
       if (isKept && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
       return isKept
     }
-    const [signature, isKept] = await Promise.all([signed, this.#tables.keep(accepted, charge).then(told)])
-    if (!isKept) return ending
+    const kept = this.#tables.keep(accepted, charge).then(told)
+    const [signature, isKept] = await Promise.all([signed, withinTime(clock, patienceMs, kept, 'late')])
+    if (isKept === false) return ending
+    // What the log says of it is enough for a receipt. The tables and the index follow when the disk takes changes.
+    if (isKept === 'late' && charge.isLogged !== true) return waiting
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     charging.settle(accepted.id, charge)
     this.parts.receiptNews?.tell(receipt, accepted)
@@ -339,6 +350,14 @@ export class ItemIntake {
     return this.parts.signing.receipt(receiptMessage({ ...item, timestamp: item.receivedMs }))
   }
 }
+
+const behind = textAnswer(503, 'The index of this service takes no items now', '\r\nRetry-After: 5')
+
+const waiting = textAnswer(
+  503,
+  'The disk of this service takes no changes now. The item is kept: the same upload has its receipt when there is room',
+  '\r\nRetry-After: 5',
+)
 
 const ending = textAnswer(
   503,

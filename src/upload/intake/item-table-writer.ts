@@ -1,6 +1,8 @@
 import { type Clock, pause } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
+import type { Refusal } from '../../format/refusal.js'
+import { diskRefusal } from '../../store/disk-error.js'
 import { writePatiently } from '../../store/patient-write.js'
 import type { GatewayNews } from '../news/gateway-news.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
@@ -41,6 +43,8 @@ export class ItemTableWriter {
   #writing: Promise<void> | undefined
   /** When the last transaction was over, of the monotonic clock. */
   #writtenMs = Number.NEGATIVE_INFINITY
+  /** Why the last transaction was undone. */
+  #failure: unknown
 
   constructor(private readonly parts: ItemTableParts) {
     parts.uploads.pending.writtenBy((items) => this.#write(items))
@@ -61,6 +65,12 @@ export class ItemTableWriter {
     return mayBeTold ? Promise.resolve(true) : written
   }
 
+  /** Why no more may be accepted: the disk takes no changes, and as many items as may wait for it do. */
+  get refusal(): Refusal | undefined {
+    const isFull = this.parts.uploads.pending.count >= pendingMax
+    return isFull && this.#failure !== undefined ? diskRefusal(this.#failure) : undefined
+  }
+
   /** After `closing`: resolves when nothing is written any more. */
   async stopped(): Promise<void> {
     await this.#writing
@@ -72,7 +82,13 @@ export class ItemTableWriter {
       await pause(Math.max(0, this.#writtenMs + gatherMs - clock.monotonic()), closing)
       // Another transaction may have taken them along.
       const write = (): void => {
-        if (this.#waiting.size > 0) uploads.environment.write(over)
+        if (this.#waiting.size === 0) return
+        try {
+          uploads.environment.write(over)
+        } catch (error) {
+          this.#failure = error
+          throw error
+        }
       }
       if (await writePatiently(write, closing, say)) continue
       for (const { done } of this.#waiting.values()) done(false)
@@ -93,6 +109,7 @@ export class ItemTableWriter {
       committed?.()
       news?.wake()
       this.#writtenMs = this.parts.clock.monotonic()
+      this.#failure = undefined
       this.parts.onAccepted?.(items)
       for (const { id } of items) {
         this.#waiting.get(id)?.done(true)

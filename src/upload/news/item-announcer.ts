@@ -21,6 +21,8 @@ const nowhere = idOfBytes(new Uint8Array(32))
 /** Items of one message. */
 const batchMax = 256
 const againMs = 50
+/** Items that the catalog was not told of; when so many wait, no more should be accepted. */
+const waitingMax = 4096
 
 /**
  * Tells the catalog of items that are in no bundle yet: in the index as pending, and servable by their ids, on every thread, when
@@ -35,6 +37,11 @@ export class ItemAnnouncer {
     private readonly keeper: Address<CatalogRequest, CatalogReply> | undefined,
     private readonly closing: AbortSignal,
   ) {}
+
+  /** The catalog takes nothing, for so long that what is accepted would only use up memory. */
+  get isFull(): boolean {
+    return this.#waiting.length >= waitingMax
+  }
 
   announce(item: AnnouncedItem): Promise<void> {
     if (this.keeper === undefined) return Promise.resolve()
@@ -64,7 +71,7 @@ export class ItemAnnouncer {
     while (this.#waiting.length > 0 && !this.closing.aborted) {
       const batch = this.#waiting.slice(0, batchMax)
       const reply = await keeper.ask(words(batch.map(({ item }) => item)))
-      // Its mailbox is full: what is accepted is told in the end, and the client waits so long.
+      // Its mailbox or its disk is full: what is accepted is told in the end.
       if (isRefusal(reply)) {
         await pause(againMs, this.closing)
         continue

@@ -16,7 +16,7 @@ export interface Charged {
   readonly isLogged?: true
   /** Writes down what must not be forgotten. Only inside the transaction that accepts the item. */
   keep(id: Id): void
-  /** The item was not accepted. Never rejects. */
+  /** The item was not accepted. Resolves in a second at most, and then goes on by itself where it is not over. Never rejects. */
   giveBack(): Promise<void>
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Clock, pause } from '../../actor/clock.js'
+import { type Clock, pause, withinTime } from '../../actor/clock.js'
 import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
@@ -29,6 +29,7 @@ const kyveType = 101
 /** Of one transaction. */
 const wordsMax = 1000
 
+const late = refuse('late', 'self', 'the payment service does not answer')
 const none = new Uint8Array(0)
 /** Begins the word of an item whose credits may be held back, and that is not accepted yet. The ticket of its order follows. */
 const held = Uint8Array.of(1)
@@ -112,7 +113,8 @@ export class CreditCharging implements Charging {
         if (reserved.winc === '0') this.#unsettled.remove(idBytes(id))
         else keepUnsettled(this.environment, id)
       },
-      giveBack: () => this.#refund(header.id, ticket),
+      // Word of it is on disk: the client need not wait until the payment service takes it.
+      giveBack: () => withinTime(this.clock, patienceMs, this.#refund(header.id, ticket), undefined),
     }
   }
 
@@ -163,11 +165,7 @@ export class CreditCharging implements Charging {
   }
 
   #inTime<T>(answer: Promise<T | Refusal>): Promise<T | Refusal> {
-    return new Promise((resolve, reject) => {
-      const late = refuse('late', 'self', 'the payment service does not answer')
-      const timer = this.clock.after(patienceMs, () => resolve(late))
-      answer.then(resolve, reject).finally(() => timer.cancel())
-    })
+    return withinTime(this.clock, patienceMs, answer, late)
   }
 }
 
