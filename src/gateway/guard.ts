@@ -22,7 +22,8 @@ const watchedMinBytes = 16 * 1024
  * What is blocked by its hash can be told from other content only where the SHA-256 of its bytes is known. So each route that
  * brings out bytes of others has one of three ways, and none sends bytes whose hash it cannot compare:
  * - content (`/{id}`, `/raw`, frames, names, digests, `/tx/{id}/data`): the fetcher hashes what it brings, and holds the end of
- *   it back until the hash is known not to be blocked (source/fetch.ts); what is on disk has its digest in the catalog
+ *   it back until the hash is known not to be blocked (source/fetch.ts), all of it where its size is that of blocked content. A
+ *   part is brought apart only where the digest of the whole is known; what is on disk has its digest in the catalog
  * - chunks: what proves the bytes is the chain, so that the fetcher never sees them. A chunk that is all of its transaction is
  *   judged by its own hash. Others go out at once where their transaction has another size than all that is blocked by its hash.
  *   Where it has the same, or a size is not known, the whole transaction is brought once, at the cost of the client that asks,

@@ -101,7 +101,12 @@ export class BlockFilter {
 
   /** False: no content of this size has a hash that was added. */
   mayHoldSize(sizeBytes: number): boolean {
-    return (Atomics.load(this.#cells, contents) & anyUnsized) !== 0 || this.#holdsText(sizeText(sizeBytes))
+    return (Atomics.load(this.#cells, contents) & anyUnsized) !== 0 || this.holdsSize(sizeBytes)
+  }
+
+  /** False: no hash was added whose content is known to have this size. */
+  holdsSize(sizeBytes: number): boolean {
+    return this.#holdsText(sizeText(sizeBytes))
   }
 
   #addText(text: string): void {

@@ -40,8 +40,14 @@ export class FilteredBlockList implements BlockList {
     return this.filter.holdsHashes || !this.isReadable
   }
 
-  mayBlockSize(sizeBytes: number): boolean {
-    return !this.isReadable || this.filter.mayHoldSize(sizeBytes)
+  mayBlockSize(sizeBytes?: number): boolean {
+    if (!this.mayBlockHashes) return false
+    return sizeBytes === undefined || !this.isReadable || this.filter.mayHoldSize(sizeBytes)
+  }
+
+  /** Content of exactly this size is blocked by its hash. */
+  isBlockedSize(sizeBytes: number): boolean {
+    return this.mayBlockHashes && this.filter.holdsSize(sizeBytes)
   }
 
   blocksId(id: Id, chain: readonly Id[] = []): boolean {

@@ -21,10 +21,10 @@ export interface BlockList {
   /** False: nothing is blocked by its hash, so digests of content are not needed. */
   readonly mayBlockHashes: boolean
   /**
-   * False: no content of this size is blocked by its hash. The size for a blocked hash is known where the content was
-   * here once.
+   * False: no content of this size is blocked by its hash; absent: of any size. The size for a blocked hash is known where the
+   * content was here once.
    */
-  mayBlockSize(sizeBytes: number): boolean
+  mayBlockSize(sizeBytes?: number): boolean
   /** `id` itself, or something it lies in, as far as `chain` names it (parents and root, any order). */
   blocksId(id: Id, chain?: readonly Id[]): boolean
   /** SHA-256 of the content, 32 bytes. */

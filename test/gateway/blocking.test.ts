@@ -24,10 +24,10 @@ interface Scene {
   release(kind: SubjectKind, key: string): void
 }
 
-async function scene(t: Test, more: StageOptions = {}): Promise<Scene> {
+async function scene(t: Test, more: StageOptions = {}, sizeOf?: () => number): Promise<Scene> {
   const store = new ModerationStore(`${t.testdir()}/list`)
   const filter = new BlockFilter()
-  const keeper = new ModerationKeeper(store, filter, systemClock, silentLog)
+  const keeper = new ModerationKeeper(store, filter, systemClock, silentLog, sizeOf)
   const list = new FilteredBlockList(filter, store, silentLog)
   const guard = new Guard(list, { attributes: () => undefined }, 100)
   const on = await stage({ ...more, parts: { guard }, forbidden: list })
@@ -271,6 +271,30 @@ t.test('content blocked only by its hash is never sent whole, and is not stored'
     )
     release('hash', hash.toString('base64url'))
     for (const one of [id, copy]) t.match(await on.ask(`/raw/${one}`), { status: 200, complete: true, body })
+  }
+})
+
+t.test('a part of content is not had apart from it while its hash may be blocked', async (t) => {
+  const body = randomBytes(5_000_000)
+  const hash = createHash('sha256').update(body).digest('base64url')
+  const headers = { range: `bytes=3000000-${body.length - 1}` }
+  for (const sizeOf of [() => body.length, undefined]) {
+    const { on, block, release } = await scene(t, {}, sizeOf)
+    const id = someId()
+    on.has.set(id, { body })
+    const known = { id, size: body.length, verified: false, trusted: true }
+    await on.rig.keeper.ask({ kind: 'learn', attributes: [known] })
+    block('hash', hash)
+    const first = await on.ask(`/raw/${id}`, { headers })
+    if (sizeOf === undefined) t.equal(first.complete && first.status === 206, false, 'never whole')
+    else t.match(first, { status: 451, body: Buffer.from(said(id)) }, 'before its first byte')
+    t.match(await on.ask(`/raw/${id}`, { headers }), { status: 451 })
+    release('hash', hash)
+    t.match(await on.ask(`/raw/${id}`, { headers }), {
+      status: 206,
+      complete: true,
+      body: body.subarray(3_000_000),
+    })
   }
 })
 

@@ -25,6 +25,10 @@ export interface FetchOptions {
 export interface Forbidden {
   /** False: nothing is. */
   readonly mayBlockContent: boolean
+  /** False: no content of this size is, by its digest; absent: of any size. */
+  mayBlockSize(sizeBytes?: number): boolean
+  /** Content of exactly this size is. */
+  isBlockedSize(sizeBytes: number): boolean
   /** By the SHA-256 of the whole payload. */
   blocksDigest(digest: Uint8Array): boolean
 }

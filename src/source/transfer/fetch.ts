@@ -240,8 +240,7 @@ export class Fetch {
       const isBelieved = found.proven || known?.size === found.sizeBytes
       return isBelieved || this.parts.store.freeBytes().disk < plentyBytes ? draft : tooMuchAnnounced()
     }
-    const isDoubted =
-      found.isListed === true || (window === undefined && this.parts.suspects.has(this.wish.id))
+    const isDoubted = found.isListed === true || (window === undefined && this.#isSuspect(fileBytes))
     if (!isSmall && !isDoubted) {
       // A digest on record may be another one than these bytes will have: only their own is told, when they are all there.
       const { digest: _unproven, ...rest } = attributesFound(this.wish.id, found, known, undefined)
@@ -333,6 +332,12 @@ export class Fetch {
     const { hints, name: source } = found
     const { hints: wishHints, named = false } = this.wish
     return { attributes, digest, hints, wishHints, named, source }
+  }
+
+  /** Whether nothing of a payload may be shown before all of it was judged. */
+  #isSuspect(sizeBytes: number): boolean {
+    const { suspects, forbidden } = this.parts
+    return suspects.has(this.wish.id) || forbidden?.isBlockedSize(sizeBytes) === true
   }
 
   #forbids(digest: Uint8Array): boolean {

@@ -243,7 +243,7 @@ export class Fetcher {
     const found = [
       ...ofId.filter(({ told }) => told !== undefined),
       this.#fetches.get(key(request, words, false)),
-      this.#fetches.get(key(request, words, true)),
+      this.#isUnjudged(request) ? undefined : this.#fetches.get(key(request, words, true)),
     ].find((fetch) => fetch !== undefined && this.#reaches(fetch, request))
     return found === undefined ? undefined : { fetch: found, fresh: false }
   }
@@ -293,13 +293,25 @@ export class Fetcher {
     return { fetch, fresh: true, run }
   }
 
-  /** A window near the start of an object that is cached, or small enough: the whole is as quick, and stays. Suspects too. */
-  #wholeInstead({ id, window }: Open): boolean {
-    if (this.parts.suspects.has(id)) return true
+  /**
+   * A window near the start of an object that is cached, or small enough: the whole is as quick, and stays. Suspects too, and
+   * what only its digest can tell from what is blocked.
+   */
+  #wholeInstead(request: Open): boolean {
+    const { id, window } = request
+    if (this.parts.suspects.has(id) || this.#isUnjudged(request)) return true
     const known = this.parts.catalog.attributes(id)
     if (known?.digest !== undefined && this.parts.catalog.blobSize(known.digest) !== undefined) return true
     if (window === undefined || window.start > this.options.joinBytes) return false
     return known === undefined || known.size <= this.options.wholeForWindowMaxBytes
+  }
+
+  /** Whether a window could bring bytes of content that is blocked by its hash: the hash of a window tells nothing. */
+  #isUnjudged({ id, window }: Open): boolean {
+    const { forbidden, catalog } = this.parts
+    if (window === undefined || forbidden?.mayBlockSize() !== true) return false
+    const known = catalog.attributes(id)
+    return known?.digest === undefined && forbidden.mayBlockSize(known?.size)
   }
 
   #leave(reader: number): void {
