@@ -51,6 +51,14 @@ export const services = {
     read: readUrl,
     why: 'The payment service that the upload service asks. Unset: the one of this program.',
   }),
+  paymentPublicUrl: custom<string | undefined>({
+    env: 'PAYMENT_PUBLIC_URL',
+    allowed: 'an http(s) address',
+    defaultText: '',
+    default: undefined,
+    read: readUrl,
+    why: 'Where browsers reach the payment service: pages link credits there and show prices in dollars. Unset: on devnet the one of this program.',
+  }),
   uploadUrl: custom<string | undefined>({
     env: 'UPLOAD_SERVICE_URL',
     allowed: 'an http(s) address',

@@ -61,6 +61,8 @@ export interface PageExtras {
   readonly script?: string
   /** Path of a module of this host instead; it may load others of this host. */
   readonly module?: string
+  /** Origin that its module may send requests to besides this host. */
+  readonly connectsTo?: string
   /** CSS besides that of all pages. */
   readonly style?: string
   /** One column for a form. */
@@ -94,7 +96,10 @@ ${body}
 }
 
 /** The element that runs a script, and what the policy says of it. */
-function scriptOf({ script, module }: PageExtras): { readonly runs: string; readonly policy: string } {
+function scriptOf({ script, module, connectsTo }: PageExtras): {
+  readonly runs: string
+  readonly policy: string
+} {
   if (script !== undefined)
     return {
       runs: `<script>${script}</script>`,
@@ -102,5 +107,6 @@ function scriptOf({ script, module }: PageExtras): { readonly runs: string; read
     }
   if (module === undefined) return { runs: '', policy: '' }
   const runs = `<script type="module" src="${inHtml(module)}"></script>`
-  return { runs, policy: "; script-src 'self'; connect-src 'self'" }
+  const elsewhere = connectsTo === undefined ? '' : ` ${connectsTo}`
+  return { runs, policy: `; script-src 'self'; connect-src 'self'${elsewhere}` }
 }

@@ -40,6 +40,8 @@ export function uploadServiceOf(
     readonly nodes: () => readonly string[]
     readonly gateway: () => string
     readonly adminKey: () => string
+    /** Address of the payment service of this program. */
+    readonly payment: () => string | undefined
   },
 ): UploadPlace {
   const { server, services } = config
@@ -48,6 +50,8 @@ export function uploadServiceOf(
   const { host, nodes, gateway, adminKey } = given
   let port = servicePorts(services, server.port).upload
   const data = (): UploadGiven => {
+    const publicPaymentUrl =
+      services.paymentPublicUrl ?? (server.network === 'devnet' ? given.payment() : undefined)
     const webhooks = webhookOptions(config, folders(config).keys)
     return {
       settings: settingsOf(config, 'upload'),
@@ -65,6 +69,7 @@ export function uploadServiceOf(
       ...(services.paymentUrl === undefined
         ? {}
         : { paymentService: { url: services.paymentUrl, secret: privateSecret(config) } }),
+      ...(publicPaymentUrl === undefined ? {} : { publicPaymentUrl }),
       ...(webhooks?.uploads === true ? { webhooks } : {}),
       ...(isEmbedded(config) ? { mintAt: nodes()[0] ?? '' } : {}),
     }

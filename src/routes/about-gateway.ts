@@ -26,6 +26,8 @@ export interface Beside {
   /** Addresses of services of this program, as this machine reaches them. */
   readonly upload?: string
   readonly payment?: string
+  /** Where all visitors reach the payment service. */
+  readonly publicPayment?: string
   /** Where the console listens; port 0: the start of the program says it. Absent: there is none. */
   readonly console?: { readonly address: string; readonly port: number }
   /** Names are answered below these hosts. */

@@ -19,7 +19,7 @@ const thisMachine = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
  */
 export function doingCards({ bundlers = [], beside }: InfoParts, request: Pick<Request, 'header'>): Card[] {
   const isHere = thisMachine.test(visitedHost(request) ?? '')
-  const { upload, payment } = isHere ? (beside ?? {}) : {}
+  const { upload, payment } = isHere ? (beside ?? {}) : { payment: beside?.publicPayment }
   const own = upload === undefined ? [] : [upload]
   return [
     ...[...new Set([...own, ...bundlers])].map((url): Card => {

@@ -31,6 +31,8 @@ export interface EdgeGiven {
   readonly services: {
     readonly upload?: string
     readonly payment?: string
+    /** Where all visitors reach the payment service. */
+    readonly publicPayment?: string
     /** Gateways that lie, on a devnet with its site. */
     readonly liars?: string
   }

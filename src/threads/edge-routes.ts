@@ -210,12 +210,14 @@ function infoParts({ given, tools, content, admission, naming, hosts }: EdgePart
 }
 
 /** What the page at `/` shows besides. */
-function besideOf({ settings: { server }, services: { upload, payment } }: EdgeGiven, told: Beside): Beside {
+function besideOf({ settings: { server }, services }: EdgeGiven, told: Beside): Beside {
+  const { upload, payment, publicPayment } = services
   const { consoleEnabled, consoleAddress: address } = server
   return {
     ...told,
     ...(upload === undefined ? {} : { upload }),
     ...(payment === undefined ? {} : { payment }),
+    ...(publicPayment === undefined ? {} : { publicPayment }),
     ...(consoleEnabled ? { console: { address, port: consolePortOf(server) } } : {}),
   }
 }

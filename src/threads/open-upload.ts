@@ -156,7 +156,7 @@ function openTaking(parts: UploadParts): UploadTaking {
     height: () => height.known,
     startedMs: systemClock.now(),
     page: servicePage({ ...shown, address, release: server.release }),
-    uploadPage: uploadPage(shown),
+    uploadPage: uploadPage({ ...shown, paymentUrl: given.publicPaymentUrl }),
     info: () => serviceInfo(info, address, gatewaysOf(given)),
     clock: systemClock,
     say: tools.log,

@@ -29,6 +29,8 @@ export interface UploadGiven {
   }
   /** The payment service elsewhere. Where there is neither, only what is free is taken. */
   readonly paymentService?: { readonly url: string; readonly secret: string }
+  /** Where browsers reach a payment service; absent: pages show no dollars, and link no credits. */
+  readonly publicPaymentUrl?: string
   /** Who is told of uploads; absent: nobody. */
   readonly webhooks?: WebhookOptions
   /** Fills the wallet on a chain of its own: address of its node. */

@@ -1,8 +1,17 @@
 /** The two forms of what this program says: a page for browsers, words or JSON for programs; and the code of a failure. */
 import { readFileSync } from 'node:fs'
+import { get, type OutgoingHttpHeaders } from 'node:http'
+import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { errorCodes } from '../../src/http/error-codes.js'
 import { run } from './running.js'
+
+/** Asks under a host of its own, which `fetch` does not do. */
+function textOf(url: string, headers: OutgoingHttpHeaders): Promise<string> {
+  return new Promise((resolve, reject) => {
+    get(url, { headers }, (answer) => void text(answer).then(resolve, reject)).on('error', reject)
+  })
+}
 
 const unknown = `${'B'.repeat(42)}A`
 
@@ -23,7 +32,8 @@ t.test('the table for operators names every code', async (t) => {
 })
 
 t.test('programs and browsers', async (t) => {
-  const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false' })
+  const publicPayment = 'https://pay.example.com'
+  const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false', PAYMENT_PUBLIC_URL: publicPayment })
   const { gateway = '', payment = '', upload = '' } = urls
   const program = await fetch(`${gateway}/${unknown}`)
   t.equal(await program.text(), 'Not found', 'programs get the words alone')
@@ -57,6 +67,15 @@ t.test('programs and browsers', async (t) => {
     'href="/api-docs"',
   ])
     t.match(landing, part, 'the first page leads on')
+  const elsewhere = await textOf(gateway, { ...browser.headers, host: 'ar.example.com' })
+  t.match(
+    elsewhere,
+    `href="${publicPayment}/credits"`,
+    'visitors from elsewhere are led to the public address',
+  )
+  t.notMatch(elsewhere, payment)
+  const uploading = await fetch(`${upload}/upload`, browser)
+  t.match(uploading.headers.get('content-security-policy'), `connect-src 'self' ${publicPayment};`)
   t.match(landing, '<dt>Uploads</dt><dd>an upload service runs in this program')
   t.match(landing, '<code>{name}.localhost</code>')
   const docs = await (await fetch(`${gateway}/api-docs`, browser)).text()

@@ -84,10 +84,13 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
     { name: evil, mimeType: 'text/plain', buffer: Buffer.from('from a browser') },
     large,
   ])
-  await page.locator('#cost', { hasText: 'credits' }).waitFor()
+  await page.locator('#cost', { hasText: /^At most [\d.]+ credits \(\$[\d.]+\), of the key below\.$/ }).waitFor()
   await sent(page, 2)
   t.match(await page.textContent('#list li:nth-child(2)'), `${evil} 14 bytes receipt verified`)
   t.match(await page.textContent('#list li:nth-child(1)'), /too few credits/, 'nobody pays for the large one')
+  const buying = (await page.getAttribute('#list li:nth-child(1) a.button', 'href')) ?? ''
+  t.match(buying, `${urls.payment}/credits?address=`)
+  t.match(await (await fetch(buying)).text(), /Buy credits/)
   t.equal(await page.title(), 'Upload permanently', 'names of files are texts')
   const link = (await page.getAttribute('#list li:nth-child(2) a', 'href')) ?? ''
   const served = await fetch(link)

@@ -9,6 +9,8 @@ export interface UploadPageFacts {
   readonly itemMaxBytes: number
   readonly freeItemBytes: number
   readonly freeWalletBytes: number
+  /** Where browsers reach the payment service, which the page asks for prices in dollars. */
+  readonly paymentUrl: string | undefined
 }
 
 /** Scripts of the page with the client's library in them, as `bin/build.mjs` puts them together. */
@@ -17,10 +19,11 @@ const sheet = new URL('../../../../src/upload/page/page.css', import.meta.url)
 
 /** What people see who open `/upload`. */
 export function uploadPage(facts: UploadPageFacts): HtmlPage {
-  const { gateway, itemMaxBytes, freeItemBytes, freeWalletBytes } = facts
+  const { gateway, itemMaxBytes, freeItemBytes, freeWalletBytes, paymentUrl } = facts
+  const paying = paymentUrl === undefined ? '' : ` data-payment="${inHtml(paymentUrl)}"`
   const ofAll = `${sizeInWords(freeWalletBytes)} for each key`
   const free = freeItemBytes === 0 ? '' : ` Files up to ${sizeInWords(freeItemBytes)} are free, ${ofAll}.`
-  const body = `<section id="drop" class="drop"><p><strong>Drop files or a folder here</strong></p>
+  const body = `<section id="drop" class="drop"${paying}><p><strong>Drop files or a folder here</strong></p>
 <p class="row"><label class="button">Choose files<input type="file" id="files" multiple></label>
 <label class="button">Choose a folder<input type="file" id="folder" webkitdirectory></label></p>
 <p class="quiet">What you upload is public, and nobody can take it back: it stays. Up to
@@ -38,7 +41,11 @@ and everybody can read them for ever.</span></label></p>
 <section><h2>Key</h2><div id="key"></div></section>
 <p class="quiet">Served at once by ${inHtml(gateway)}. <a href="/">About this service</a></p>`
   const style = readFileSync(sheet, 'utf8')
-  return makePage('Upload permanently', body, { module: '/page/page.js', style })
+  return makePage('Upload permanently', body, {
+    module: '/page/page.js',
+    style,
+    ...(paymentUrl === undefined ? {} : { connectsTo: new URL(paymentUrl).origin }),
+  })
 }
 
 /** Answers about the page's scripts by name. Names of those that change with their content may be kept for long. */

@@ -1,5 +1,6 @@
 /** The page of people who upload in a browser. It asks this service alone, and no key ever leaves it. */
-import { SluiceClient, uploadFolder, webStore } from 'sluice/client'
+import { uploadFolder } from 'sluice/client'
+import { clientOf, costOf, costText, placeToBuy } from './costs.js'
 import { chosenFiles, commonFolder, droppedFiles, sorted } from './files.js'
 import { forgetKey, keepKey, keptKey, newKey, signerOfText, wallets } from './keys.js'
 import { button, byId, bytes, credits, element, save, shortened } from './view.js'
@@ -8,6 +9,8 @@ const info = fetch('/info').then((answer) => answer.json())
 /** All that was chosen; `chosen` without what is left out of it. */
 let offered = []
 let chosen = []
+/** The last price that was asked for: of which files, and how much. */
+let quoted = {}
 let signer
 let wallet
 let isBusy = false
@@ -17,9 +20,13 @@ function say(text, kind = '') {
   byId('said').className = kind
 }
 
+function isUnpaid(error) {
+  return ['insufficient-credits', 'free-tier-exhausted'].includes(error.code)
+}
+
 /** Errors of the client bring advice; all others are shown as they are. */
 function told(error) {
-  if (['insufficient-credits', 'free-tier-exhausted'].includes(error.code))
+  if (isUnpaid(error))
     return `too few credits, and the free bytes do not reach. Credits can be bought for ${signer.address}, then choose it again.`
   return error.advice === undefined ? error.message : `${error.message}. What helps: ${error.advice}.`
 }
@@ -124,7 +131,7 @@ async function showChosen() {
   byId('hiddenrow').hidden = hidden === 0
   byId('cost').textContent = taken.length === 0 ? 'Nothing to upload.' : 'Asking what it costs…'
   if (taken.length === 0) return
-  const cost = await costOf(taken).catch((error) => told(error))
+  const cost = await priceOf(taken, folder !== '').catch((error) => told(error))
   if (chosen === taken) byId('cost').textContent = cost
 }
 
@@ -134,22 +141,11 @@ function shortList(lines) {
   return shown
 }
 
-/** Bytes that an item has besides its payload, at most, with the tags of this page. */
-const headerBytes = 1400
-
-async function costOf(files) {
-  const { freeTier } = await info
-  const paid = files.filter(({ file }) => file.size + headerBytes > freeTier.maxItemBytes)
-  if (paid.length === 0) return 'Free, as long as your free bytes reach.'
-  const prices = await Promise.all(
-    paid.slice(0, 50).map(async ({ file }) => {
-      const answer = await fetch(`/v1/price/${file.size + headerBytes}`)
-      if (!answer.ok) throw new Error(await answer.text())
-      return BigInt(await answer.text())
-    }),
-  )
-  const sum = prices.reduce((one, other) => one + other, 0n)
-  return `${paid.length > 50 ? 'More than' : 'About'} ${credits(sum)}, of the key below.`
+async function priceOf(files, isFolder) {
+  const { gateway } = await info
+  const cost = await costOf(await clientOf(gateway, signer), files, isFolder)
+  quoted = { files, winc: cost.winc }
+  return costText(cost)
 }
 
 async function ready() {
@@ -166,13 +162,7 @@ async function upload() {
   say('')
   try {
     const { gateway } = await info
-    const client = new SluiceClient({
-      uploadUrl: location.origin,
-      paymentUrl: location.origin,
-      gatewayUrls: [gateway],
-      signer: await ready(),
-      resume: webStore(localStorage),
-    })
+    const client = await clientOf(gateway, await ready())
     const files = chosen
     const folder = commonFolder(offered)
     offered = []
@@ -205,10 +195,18 @@ function newLine(name, size) {
       bar.value = share
       state.textContent = text
     },
-    failed(error) {
+    async failed(client, error) {
       bar.remove()
       state.textContent = told(error)
       state.className = 'bad'
+      const place = isUnpaid(error) ? await placeToBuy(client, signer.address) : undefined
+      if (place === undefined) return
+      const buy = element(
+        'a',
+        { class: 'button', href: place, target: '_blank', rel: 'noopener' },
+        'Buy credits',
+      )
+      outcome.replaceChildren(element('p', { class: 'row' }, [buy]))
     },
     done(gateway, id, path, receipt) {
       bar.remove()
@@ -258,7 +256,7 @@ async function sendFile(client, gateway, path, file) {
     const receipt = await task
     line.done(gateway, receipt.id, '', receipt)
   } catch (error) {
-    line.failed(error)
+    await line.failed(client, error)
   }
 }
 
@@ -273,6 +271,8 @@ async function sendFolder(client, gateway, folder, files) {
         contentType: file.type || 'application/octet-stream',
       })),
       dataItemOpts: { tags: [{ name: 'App-Name', value: 'Sluice' }] },
+      // Never more than what was shown.
+      onPlan: async () => (quoted.files === files ? quoted.winc : (await costOf(client, files, true)).winc),
     })
     for await (const event of task) {
       if (event.type !== 'folder') continue
@@ -283,7 +283,7 @@ async function sendFolder(client, gateway, folder, files) {
     const { manifestResponse } = await task
     line.done(gateway, manifestResponse.id, '/', manifestResponse.receipt)
   } catch (error) {
-    line.failed(error)
+    await line.failed(client, error)
   }
 }
 
