@@ -57,7 +57,7 @@ export const services = {
     defaultText: '',
     default: undefined,
     read: readUrl,
-    why: 'Where browsers reach the payment service: pages link credits there and show prices in dollars. Unset: on devnet the one of this program.',
+    why: 'Where browsers reach the payment service, for links and prices in dollars. Unset: on devnet the one of this program.',
   }),
   uploadUrl: custom<string | undefined>({
     env: 'UPLOAD_SERVICE_URL',

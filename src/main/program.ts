@@ -74,21 +74,13 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     meters: ownMeters(shared),
     log,
     adminKey: () => key,
-    services: () => ({
-      ...uploads.address(),
-      ...credits.address(),
-      ...publicPaymentOf(config),
-      ...liars.address(),
-    }),
+    services: () => ({ ...uploads.address(), ...credits.address(), ...liars.address() }),
   })
   const liars = lyingGateways(config, () => gateway.url())
   const gatewayUrl = (): string => toldGateway(config, gateway.url())
   const beside = { host: network.host, nodes, gateway: gatewayUrl, adminKey: () => key }
   const credits = paymentServiceOf(config, shared, threads, beside)
-  const uploads = uploadServiceOf(config, shared, threads, {
-    ...beside,
-    payment: () => credits.address().payment,
-  })
+  const uploads = uploadServiceOf(config, shared, threads, { ...beside, payment: credits.address })
   const supervised = await supervise(
     [
       { name: 'data folder', start: () => claimed(folders(config).root, log) },
@@ -124,10 +116,6 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     await stop()
     throw error
   }
-}
-
-function publicPaymentOf({ services: { paymentPublicUrl: url } }: Config): { publicPayment?: string } {
-  return url === undefined ? {} : { publicPayment: url }
 }
 
 /** The base-layer node of this machine; its port is looked at before any thread starts. */

@@ -21,7 +21,7 @@ export interface PaymentPlace {
   readonly parts: Part[]
   urls(): Readonly<Record<string, string>>
   /** Where it will listen: known before it does. */
-  address(): { readonly payment?: string }
+  address(): { readonly payment?: string; readonly publicPayment?: string }
 }
 
 export function paymentServiceOf(
@@ -36,8 +36,10 @@ export function paymentServiceOf(
   },
 ): PaymentPlace {
   const { server, services } = config
+  const { paymentPublicUrl: publicPayment } = services
+  const told = publicPayment === undefined ? {} : { publicPayment }
   if (!runningServices(services, server.network).has('payment'))
-    return { ports: [], parts: [], urls: () => ({}), address: () => ({}) }
+    return { ports: [], parts: [], urls: () => ({}), address: () => told }
   const { host, nodes, gateway, adminKey } = given
   let port = servicePorts(services, server.port).payment
   const data = (): PaymentGiven => {
@@ -61,7 +63,7 @@ export function paymentServiceOf(
       }),
     ],
     parts: [crew.part('payment', 'payment', data)],
-    address: () => ({ payment: urlOf(host, port) }),
+    address: () => ({ ...told, payment: urlOf(host, port) }),
     urls: () => ({ payment: urlOf(host, crew.said<PaymentReady>('payment').port) }),
   }
 }

@@ -40,8 +40,8 @@ export function uploadServiceOf(
     readonly nodes: () => readonly string[]
     readonly gateway: () => string
     readonly adminKey: () => string
-    /** Address of the payment service of this program. */
-    readonly payment: () => string | undefined
+    /** Where the payment service of this program listens, and where browsers reach one. */
+    readonly payment: () => { readonly payment?: string; readonly publicPayment?: string }
   },
 ): UploadPlace {
   const { server, services } = config
@@ -50,8 +50,8 @@ export function uploadServiceOf(
   const { host, nodes, gateway, adminKey } = given
   let port = servicePorts(services, server.port).upload
   const data = (): UploadGiven => {
-    const publicPaymentUrl =
-      services.paymentPublicUrl ?? (server.network === 'devnet' ? given.payment() : undefined)
+    const { payment, publicPayment } = given.payment()
+    const publicPaymentUrl = publicPayment ?? (server.network === 'devnet' ? payment : undefined)
     const webhooks = webhookOptions(config, folders(config).keys)
     return {
       settings: settingsOf(config, 'upload'),

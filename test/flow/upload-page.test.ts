@@ -84,7 +84,9 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
     { name: evil, mimeType: 'text/plain', buffer: Buffer.from('from a browser') },
     large,
   ])
-  await page.locator('#cost', { hasText: /^At most [\d.]+ credits \(\$[\d.]+\), of the key below\.$/ }).waitFor()
+  await page
+    .locator('#cost', { hasText: /^At most [\d.]+ credits \(\$[\d.]+\), of the key below\.$/ })
+    .waitFor()
   await sent(page, 2)
   t.match(await page.textContent('#list li:nth-child(2)'), `${evil} 14 bytes receipt verified`)
   t.match(await page.textContent('#list li:nth-child(1)'), /too few credits/, 'nobody pays for the large one')
