@@ -31,7 +31,7 @@ struct Param {
 constexpr int kCtrlMode = 33, kCtrlSessCacheMode = 44, kCtrlServerNameCb = 53;
 constexpr int kCtrlChainCert = 89, kCtrlGroupsList = 92, kCtrlMinVersion = 123;
 constexpr long kModeReleaseBuffers = 0x10, kModeMovingBuffer = 2;
-constexpr int kTls12 = 0x0303;
+constexpr int kTls12 = 0x0303, kTls13 = 0x0304;
 constexpr uint64_t kOpIgnoreEof = 1u << 7, kOpNoCompression = 1u << 17, kOpPrioritizeChaCha = 1u << 21, kOpServerPreference = 1u << 22,
                    kOpNoRenegotiation = 1u << 30;
 constexpr int kErrorWantRead = 2, kErrorZeroReturn = 6;
@@ -78,6 +78,7 @@ using PasswordCb = int (*)(char*, int, int, void*);
   X(SSL_do_handshake, int, (Ssl*))                                                               \
   X(SSL_read_ex, int, (Ssl*, void*, size_t, size_t*))                                            \
   X(SSL_write_ex, int, (Ssl*, const void*, size_t, size_t*))                                     \
+  X(SSL_version, int, (const Ssl*))                                                              \
   X(SSL_get_error, int, (const Ssl*, int))                                                       \
   X(SSL_shutdown, int, (Ssl*))                                                                   \
   X(BIO_new, Bio*, (const BioMethod*))                                                           \

@@ -38,6 +38,8 @@ int ticketKey(Ssl* session, unsigned char* name, unsigned char* iv, CipherCtx* c
   } else {
     found = keys.find(name, key);
     if (found == 0) return 0;
+    // Clients use a ticket of TLS 1.3 once (RFC 8446 appendix C.4): they need another one for the next time.
+    if (ssl.SSL_version(session) == kTls13) found = 2;
   }
   static char digest[] = "SHA256";
   uint8_t* macKey = key + TicketKeys::kName + TicketKeys::kCipherKey;
@@ -270,8 +272,9 @@ bool TlsSession::seal(const void* bytes, size_t length) {
   size_t taken = 0;
   if (!isUp || failed) return false;
   if (length == 0) return true;
-  ErrorsCleared cleared(*context_->ssl);
   failed = context_->ssl->SSL_write_ex(ssl_, bytes, length, &taken) != 1 || taken != length;
+  // Only what fails leaves errors behind.
+  if (failed) context_->ssl->ERR_clear_error();
   return !failed;
 }
 

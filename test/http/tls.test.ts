@@ -111,7 +111,11 @@ for (const by of ways) {
         const { session, isResumed } = await talk(port, { maxVersion })
         t.notOk(isResumed)
         other.setCertificates([ec, rsa])
-        t.ok((await talk(other.port, { maxVersion, session })).isResumed)
+        const again = await talk(other.port, { maxVersion, session })
+        t.ok(again.isResumed)
+        // Browsers use a ticket of TLS 1.3 once (RFC 8446 appendix C.4). node:tls replaces none while its key is the newest.
+        if (by === 'addon' && maxVersion === 'TLSv1.3')
+          t.type(again.session, Buffer, 'with a ticket for the next time')
       }
       const strange = await listening(by, tlsWith(ec))
       const { session } = await talk(port)
