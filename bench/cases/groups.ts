@@ -9,9 +9,13 @@ import type { Group } from './run.js'
 import { slowGroup } from './slow-readers.js'
 import { startGroup } from './start.js'
 import { streamGroup } from './stream.js'
+import { tlsClientsGroup } from './tls-clients.js'
+import { tlsSets } from './tls-sets.js'
 
 /** Everything that `npm run bench` measures, in the order in which it does. */
 export const groups: readonly Group[] = [
+  ...tlsSets.map(hotGroup),
+  tlsClientsGroup,
   ...hotSets.map(hotGroup),
   bandGroup,
   coldGroup,

@@ -26,6 +26,10 @@ export interface HotCase extends CaseWords {
   /** Each target is asked for with the tag that the server gave it: 304. */
   readonly conditional?: true
   readonly connections?: number
+  /** Version of TLS, of servers that speak it. */
+  readonly tls?: Manner['tls']
+  /** Each request has a connection of its own: one that resumes a session, or not. */
+  readonly handshakes?: 'full' | 'resumed'
   /** Requests a second of the open loop. */
   readonly rate: number
 }
@@ -83,8 +87,13 @@ async function measure(
       const own = asked.conditional === true ? await entityTags(candidate, targets.slice(0, 1000)) : targets
       plans.set(candidate, planOf(own))
     }
-    const { connections = order.connections, unknown } = asked
-    const how = { order: asked.order, ...(unknown === undefined ? {} : { unknown }) }
+    const { connections = order.connections, unknown, tls, handshakes } = asked
+    const how = {
+      order: asked.order,
+      tls,
+      ...(unknown === undefined ? {} : { unknown }),
+      ...(handshakes === undefined ? {} : { fresh: true, resume: handshakes === 'resumed' }),
+    }
     const rate = Math.max(1, asked.rate * order.scale.rate)
     return await interleaved(candidates, order, asked.cost, async (candidate, round) => {
       const plan = plans.get(candidate)

@@ -59,11 +59,17 @@ export interface Load {
   readonly cpu: number
 }
 
+/** The programs whose processor time and memory a candidate costs. */
+export function pidsOf({ pid, behindPid }: Candidate): number[] {
+  return behindPid === undefined ? [pid] : [pid, behindPid]
+}
+
 /** Runs one load against a candidate. Rejects, naming it, where one answer is wrong. */
 export async function loadOn(target: Candidate, plan: PlanFile, manner: Omit<Manner, 'port'>): Promise<Load> {
-  const watch = new Stopwatch(target.pid)
+  const watch = new Stopwatch(...pidsOf(target))
+  const usualTls = target.speaksTls === true ? '1.3' : undefined
   try {
-    const outcome = await makeLoad(plan, { port: target.port, ...manner })
+    const outcome = await makeLoad(plan, { port: target.port, ...manner, tls: manner.tls ?? usualTls })
     return { outcome, cpu: watch.seconds() }
   } catch (error) {
     throw new Error(`${target.name}: ${error instanceof Error ? error.message : String(error)}`)
@@ -75,7 +81,7 @@ export async function loadOn(target: Candidate, plan: PlanFile, manner: Omit<Man
  */
 export async function idle(target: Candidate): Promise<void> {
   for (let turn = 0; turn < 200; turn += 1) {
-    const watch = new Stopwatch(target.pid)
+    const watch = new Stopwatch(...pidsOf(target))
     await pause(100)
     if (watch.seconds() < 0.015) return
   }
@@ -123,7 +129,7 @@ export async function interleaved(
     for (let turn = 0; turn < candidates.length; turn += 1) {
       const candidate = candidates[(round + turn) % candidates.length]
       if (candidate === undefined) continue
-      const { all, own } = residentMb(candidate.pid)
+      const { all, own } = residentMb(...pidsOf(candidate))
       const metrics = await once(candidate, round)
       found.get(candidate)?.push({ ...metrics, rssMb: all, ownMb: own })
     }

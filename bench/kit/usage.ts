@@ -66,24 +66,30 @@ export function threadSeconds(pid: number): Map<string, number> {
   return new Map([...threadTimes(pid)].map(([task, nanoseconds]) => [task, nanoseconds / 1e9]))
 }
 
-/** Counts the processor time (user and system) of a program with all its threads and descendants from now on. */
+/** Counts the processor time (user and system) of programs with all their threads and descendants from now on. */
 export class Stopwatch {
+  readonly #pids: readonly number[]
   readonly #before: number
 
-  constructor(private readonly pid: number) {
-    this.#before = spentTime(pid)
+  constructor(...pids: readonly number[]) {
+    this.#pids = pids
+    this.#before = this.#spent()
   }
 
   /** Seconds since the start; what threads used that ended meanwhile is counted to a hundredth of a second. */
   seconds(): number {
-    return (spentTime(this.pid) - this.#before) / 1e9
+    return (this.#spent() - this.#before) / 1e9
+  }
+
+  #spent(): number {
+    return this.#pids.reduce((sum, pid) => sum + spentTime(pid), 0)
   }
 }
 
-/** Resident memory in MiB: all of it, and the part that is not a file's pages. */
-export function residentMb(pid: number): { all: number; own: number } {
+/** Resident memory of programs in MiB: all of it, and the part that is not a file's pages. */
+export function residentMb(...pids: readonly number[]): { all: number; own: number } {
   const sum = { all: 0, own: 0 }
-  for (const member of family(pid)) {
+  for (const member of pids.flatMap(family)) {
     const status = readProc(`/proc/${member}/status`)
     const of = (key: string): number => Number(new RegExp(`${key}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024
     sum.all += of('VmRSS')

@@ -14,6 +14,10 @@
 //   late=MS         an answer that takes longer is wrong (10000)
 //   drain=MS        wait for answers behind the end (10000); what is open then is unanswered. A server that answers nothing
 //                   for late and drain together is given up
+//   tls=1.2 | 1.3   over TLS of this version, by AES-128-GCM
+//   fresh=1         each request on a connection of its own, whose handshake is part of its time
+//   resume=1        with tls: connections resume the session of one ticket; one that the server does not take is wrong
+//   shake=1         with tls: connections only shake hands, and nothing is asked for
 //   from=ADDRESS    of this machine (127.0.0.0/8), for the connections
 //   seed=N          of all chance
 #include <sys/epoll.h>
@@ -31,11 +35,11 @@ namespace {
 constexpr uint64_t second = 1000000000;
 
 struct Options {
-  std::string plan, order = "uniform", from;
+  std::string plan, order = "uniform", from, tls;
   int port = 0;
   size_t connections = 32;
   double seconds = 2, rate = 0;
-  bool flood = false;
+  bool flood = false, fresh = false, resume = false, shake = false;
   uint64_t unknown = 0, compare = 8, late = 10000, drain = 10000, seed = 1;
 };
 
@@ -49,6 +53,7 @@ class Load {
  public:
   Load(const Options& options, const Plan& plan) : options_(options), plan_(plan), reader_(plan, outcome_), chance_{options.seed * 7919} {
     if (options.order.rfind("zipf:", 0) == 0) zipf_ = Weighted(plan.targets.size(), atof(options.order.c_str() + 5));
+    if (!options.tls.empty()) ctx_ = tls::context(options.tls);
     absent_.method = "GET";
     absent_.lines = "Host: 127.0.0.1\r\n";
     absent_.status = 404;
@@ -59,8 +64,10 @@ class Load {
     timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
     watch(timer_, EPOLL_CTL_ADD, EPOLLIN, UINT32_MAX);
     connections_.resize(options_.connections);
-    for (uint32_t at = 0; at < connections_.size(); at += 1)
-      if (!connectOne(at)) throw std::runtime_error("cannot connect");
+    if (options_.resume) fetchTicket();
+    if (!isFresh())
+      for (uint32_t at = 0; at < connections_.size(); at += 1)
+        if (!connectOne(at)) throw std::runtime_error("cannot connect");
     began_ = now();
     end_ = began_ + static_cast<uint64_t>(options_.seconds * static_cast<double>(second));
     due_ = began_ + gap();
@@ -86,9 +93,29 @@ class Load {
   std::deque<uint64_t> waiting_;     // requests that are due and have no connection
   std::deque<Target> absentees_;     // ids that nobody has, asked for just now
   Target absent_;
+  tls::Ctx* ctx_ = nullptr;
   int poll_ = -1, timer_ = -1;
   uint64_t began_ = 0, end_ = 0, due_ = 0, lastAnswer_ = 0, lastAsked_ = 0, asked_ = 0;
   size_t turn_ = 0, given_ = 0, lost_ = 0;
+
+  bool isFresh() const { return options_.fresh || options_.shake; }
+
+  // A connection that is there for its ticket alone, which TLS 1.3 sends behind the handshake.
+  void fetchTicket() {
+    Connection connection;
+    connection.fd = openSocket(options_.port, options_.from);
+    if (connection.fd < 0) throw std::runtime_error("cannot connect");
+    connection.secure(ctx_, nullptr);
+    uint64_t last = now() + 5 * second;
+    char byte;
+    while (tls::ticket == nullptr && now() < last) {
+      if (!connection.isUp ? !connection.shake() : (connection.receive(&byte, 1, false) < 0 && errno != EAGAIN)) break;
+      usleep(1000);
+      if (connection.isUp) tls::takeTicket(connection.ssl);
+    }
+    connection.shut();
+    if (tls::ticket == nullptr) throw std::runtime_error("the server gives no ticket");
+  }
 
   // Whether there is something left to ask for: what waits for a connection will take a target, too.
   bool sending() const { return options_.order != "once" || given_ + waiting_.size() < plan_.targets.size(); }
@@ -112,7 +139,9 @@ class Load {
     if (connection.fd < 0) return false;
     connection.writable = true;
     outcome_.connects += 1;
-    watch(connection.fd, EPOLL_CTL_ADD, EPOLLIN, at);
+    if (ctx_ != nullptr) connection.secure(ctx_, options_.resume ? tls::ticket : nullptr);
+    // A handshake begins with the first event, which comes at once.
+    watch(connection.fd, EPOLL_CTL_ADD, connection.isUp ? EPOLLIN : EPOLLIN | EPOLLOUT, at);
     return true;
   }
 
@@ -136,6 +165,7 @@ class Load {
 
   void ask(uint32_t at, uint64_t due) {
     Connection& connection = connections_[at];
+    if (isFresh() && !connectOne(at)) return lose();
     const Target& target = *choose();
     Flight flight{&target, due, 0, false};
     flight.isCompared = target.start >= 0 && target.method != "HEAD" && chance_.below(options_.compare) == 0;
@@ -150,13 +180,13 @@ class Load {
     connection.flights.push_back(flight);
     lastAsked_ = now();
     outcome_.sent += 1;
-    pour(at);
+    if (!options_.shake) pour(at);
   }
 
   void pour(uint32_t at) {
     Connection& connection = connections_[at];
-    if (connection.unsent.empty()) return;
-    ssize_t took = send(connection.fd, connection.unsent.data(), connection.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (connection.unsent.empty() || !connection.isUp) return;
+    ssize_t took = connection.transmit(connection.unsent.data(), connection.unsent.size());
     if (took > 0) connection.unsent.erase(0, static_cast<size_t>(took));
     bool writable = connection.unsent.empty();
     if (writable == connection.writable) return;
@@ -199,26 +229,60 @@ class Load {
     }
   }
 
+  void answered(const Flight& flight) {
+    lastAnswer_ = now();
+    if (options_.flood) return;
+    uint64_t took = lastAnswer_ - flight.due;
+    outcome_.microseconds.push_back(static_cast<uint32_t>(std::min<uint64_t>(took / 1000, UINT32_MAX)));
+    if (took > options_.late * 1000000)
+      outcome_.mistake(Wrong::late, flight.target->method + " " + flight.target->path + ": " + std::to_string(took / 1000000) + " ms");
+  }
+
+  void lose() {
+    outcome_.mistake(Wrong::closed, "cannot connect again");
+    lost_ += 1;
+  }
+
+  // Goes on with a handshake. False: it is not over yet, or was all that was wanted.
+  bool shaken(uint32_t at) {
+    Connection& connection = connections_[at];
+    watch(connection.fd, EPOLL_CTL_MOD, EPOLLIN, at);
+    bool isGood = connection.shake();
+    if (isGood && !connection.isUp) return false;
+    if (!isGood) outcome_.mistake(Wrong::handshake, "a handshake failed");
+    else if (options_.resume && tls::calls().SSL_session_reused(connection.ssl) != 1)
+      outcome_.mistake(Wrong::handshake, "a ticket was not taken");
+    if (isGood && !options_.shake) {
+      pour(at);
+      return true;
+    }
+    if (isGood && !connection.flights.empty()) {
+      outcome_.answered += 1;
+      answered(connection.flights.front());
+    }
+    connection.clear();
+    connection.shut();
+    if (isFresh()) again(at);
+    else lost_ += 1;
+    return false;
+  }
+
   void heard(uint32_t at) {
     Connection& connection = connections_[at];
+    if (connection.fd < 0 || (!connection.isUp && !shaken(at))) return;
     bool isFree = false;
     bool isOpen = reader_.take(connection, [&](const Flight& flight) {
-      lastAnswer_ = now();
       isFree = true;
-      if (options_.flood) return;
-      uint64_t took = lastAnswer_ - flight.due;
-      outcome_.microseconds.push_back(static_cast<uint32_t>(std::min<uint64_t>(took / 1000, UINT32_MAX)));
-      if (took > options_.late * 1000000)
-        outcome_.mistake(Wrong::late, flight.target->method + " " + flight.target->path + ": " + std::to_string(took / 1000000) + " ms");
+      answered(flight);
     });
-    if (!isOpen) {
+    if (isFresh() && (!isOpen || isFree)) {
+      connection.clear();
+      connection.shut();
+      again(at);
+    } else if (!isOpen) {
       bool wasIdle = !isFree && connection.flights.empty();
-      close(connection.fd);
-      if (!connectOne(at)) {
-        outcome_.mistake(Wrong::closed, "cannot connect again");
-        lost_ += 1;
-        return;
-      }
+      connection.shut();
+      if (!connectOne(at)) return lose();
       if (wasIdle && options_.rate > 0 && !options_.flood && std::find(idle_.begin(), idle_.end(), at) != idle_.end()) return;
       again(at);
     } else if (isFree && connection.flights.empty()) again(at);
@@ -251,7 +315,7 @@ class Load {
           continue;
         }
         if ((events[at].events & EPOLLOUT) != 0) pour(index);
-        if ((events[at].events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) heard(index);
+        if ((events[at].events & ~static_cast<uint32_t>(EPOLLOUT)) != 0 || !connections_[index].isUp) heard(index);
       }
     }
   }
@@ -292,10 +356,15 @@ Options optionsOf(int count, char** args) {
     else if (name == "compare") options.compare = std::max<uint64_t>(1, number());
     else if (name == "late") options.late = number();
     else if (name == "drain") options.drain = number();
+    else if (name == "tls") options.tls = value;
+    else if (name == "fresh") options.fresh = value == "1";
+    else if (name == "resume") options.resume = value == "1";
+    else if (name == "shake") options.shake = value == "1";
     else if (name == "from") options.from = value;
     else if (name == "seed") options.seed = number();
     else throw std::runtime_error("unknown option " + word);
   }
+  if (options.tls.empty() && (options.resume || options.shake)) throw std::runtime_error("resume and shake need tls");
   if (options.flood && options.rate == 0) throw std::runtime_error("a flood needs a rate");
   return options;
 }

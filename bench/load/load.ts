@@ -42,6 +42,14 @@ export interface Manner {
   readonly compare?: number
   readonly lateMs?: number
   readonly drainMs?: number
+  /** Over TLS of this version. */
+  readonly tls?: '1.2' | '1.3' | undefined
+  /** Each request on a connection of its own. */
+  readonly fresh?: boolean
+  /** Connections resume the session of one ticket. */
+  readonly resume?: boolean
+  /** Handshakes alone are made. */
+  readonly shake?: boolean
   readonly from?: string
   readonly seed?: number
   /** The processor that the load maker runs on; any where it is absent. */
@@ -55,7 +63,17 @@ export interface Manner {
   readonly isPrompt?: boolean
 }
 
-const wrongKinds = ['status', 'length', 'range', 'body', 'framing', 'closed', 'late', 'unanswered'] as const
+const wrongKinds = [
+  'status',
+  'length',
+  'range',
+  'body',
+  'framing',
+  'closed',
+  'late',
+  'unanswered',
+  'handshake',
+] as const
 
 /** Result of a load. */
 export interface Outcome {
@@ -146,8 +164,13 @@ function mayBePrompt(): boolean {
 /** Runs one load to its end, and resolves also where answers were wrong. Rejects where the load maker fails. */
 export function tryLoad(plan: PlanFile | Plan, manner: Manner): Promise<Outcome> {
   const file = 'drop' in plan ? plan : writePlan(plan)
-  const { port, cpu, meek, isPrompt, flood, lateMs, drainMs, ...rest } = manner
-  const named = { ...rest, flood: flood === true ? 1 : undefined, late: lateMs, drain: drainMs }
+  const { port, cpu, meek, isPrompt, lateMs, drainMs, ...rest } = manner
+  const { flood, fresh, resume, shake } = rest
+  const flags = Object.entries({ flood, fresh, resume, shake }).map(([name, is]) => [
+    name,
+    is ? 1 : undefined,
+  ])
+  const named = { ...rest, ...Object.fromEntries(flags), late: lateMs, drain: drainMs }
   const options = Object.entries(named).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name}=${value}`],
   )

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-enum class Wrong { status, length, range, body, framing, closed, late, unanswered, count };
+enum class Wrong { status, length, range, body, framing, closed, late, unanswered, handshake, count };
 
 inline const char* nameOf(Wrong kind) {
-  static const char* const names[] = {"status", "length", "range", "body", "framing", "closed", "late", "unanswered"};
+  static const char* const names[] = {"status", "length", "range", "body", "framing", "closed", "late", "unanswered", "handshake"};
   return names[static_cast<size_t>(kind)];
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 
 #include "outcome.h"
 #include "plan.h"
+#include "tls.h"
 
 struct Flight {
   const Target* target;
@@ -23,6 +25,8 @@ struct Flight {
 
 struct Connection {
   int fd = -1;
+  tls::Ssl* ssl = nullptr;  // null: plain HTTP
+  bool isUp = true;         // no handshake is under way
   bool writable = true;
   std::deque<Flight> flights;
   std::string unsent;   // what the socket did not take
@@ -39,6 +43,53 @@ struct Connection {
     head.clear();
     inBody = last = mismatch = false;
     left = at = 0;
+  }
+
+  // As recv and send without waiting. `dropped`: the bytes are not wanted.
+  ssize_t receive(void* to, size_t room, bool dropped) {
+    if (ssl == nullptr) return recv(fd, to, room, MSG_DONTWAIT | (dropped ? MSG_TRUNC : 0));
+    size_t got = 0;
+    return said(tls::calls().SSL_read_ex(ssl, to, room, &got), got);
+  }
+  ssize_t transmit(const void* bytes, size_t count) {
+    if (ssl == nullptr) return send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+    size_t took = 0;
+    return said(tls::calls().SSL_write_ex(ssl, bytes, count, &took), took);
+  }
+
+  // Begins TLS. `ticket`: of a session before, or null.
+  void secure(tls::Ctx* ctx, tls::Session* ticket) {
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    ssl = tls::calls().SSL_new(ctx);
+    tls::calls().SSL_set_fd(ssl, fd);
+    if (ticket != nullptr) tls::calls().SSL_set_session(ssl, ticket);
+    isUp = false;
+  }
+  // Goes on with a handshake. False: it has failed.
+  bool shake() {
+    ssize_t step = said(tls::calls().SSL_connect(ssl), 1);
+    isUp = step > 0;
+    return isUp || errno == EAGAIN;
+  }
+
+  void shut() {
+    if (ssl != nullptr) {
+      // Else OpenSSL takes the session for a broken one, and its ticket is not used again.
+      tls::calls().SSL_set_shutdown(ssl, tls::kShutBothSides);
+      tls::calls().SSL_free(ssl);
+    }
+    ssl = nullptr;
+    if (fd >= 0) close(fd);
+    fd = -1;
+  }
+
+ private:
+  ssize_t said(int step, const size_t& count) {
+    if (step == 1) return static_cast<ssize_t>(count);
+    int error = tls::calls().SSL_get_error(ssl, step);
+    tls::calls().ERR_clear_error();
+    errno = error == tls::kWantRead || error == tls::kWantWrite ? EAGAIN : ECONNRESET;
+    return -1;
   }
 };
 
@@ -77,17 +128,19 @@ class Reader {
   template <typename Finish>
   bool take(Connection& connection, Finish finish) {
     static uint8_t buffer[128 * 1024];
-    for (int turn = 0; turn < 16; turn += 1) {
-      bool dropped = connection.inBody && connection.left > sizeof buffer && !connection.flights.front().isCompared;
+    bool isTls = connection.ssl != nullptr;
+    // What OpenSSL has read already makes no event: it is asked until it has no more.
+    for (int turn = 0; turn < 16 || isTls; turn += 1) {
+      bool dropped = !isTls && connection.inBody && connection.left > sizeof buffer && !connection.flights.front().isCompared;
       size_t room = dropped ? static_cast<size_t>(std::min<uint64_t>(connection.left, 16u << 20)) : sizeof buffer;
-      ssize_t got = recv(connection.fd, buffer, room, MSG_DONTWAIT | (dropped ? MSG_TRUNC : 0));
+      ssize_t got = connection.receive(buffer, room, dropped);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
       if (got <= 0) return closed(connection);
       if (dropped) {
         bodyBytes(connection, nullptr, static_cast<size_t>(got));
         if (connection.left == 0 && !over(connection, finish)) return false;
       } else if (!read(connection, buffer, static_cast<size_t>(got), finish)) return false;
-      if (static_cast<size_t>(got) < room) return true;
+      if (!isTls && static_cast<size_t>(got) < room) return true;
     }
     return true;
   }

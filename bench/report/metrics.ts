@@ -38,6 +38,10 @@ export const metricWords: Readonly<Record<string, { head: string; words: string 
   startCpuMs: { head: 'CPU ms', words: 'processor time until then, ms' },
   ownBytesEach: { head: 'own bytes', words: 'memory that is no file, for each content, bytes' },
   bytesEach: { head: 'bytes', words: 'bytes on disk for each row or content' },
+  handshakesPerSecond: {
+    head: 'handshakes/s',
+    words: 'handshakes a second that the flooding client completes',
+  },
   addUs: { head: 'add us', words: 'processor time for a row that is added, us' },
 }
 

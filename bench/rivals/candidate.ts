@@ -7,6 +7,10 @@ export interface Candidate {
   readonly role: 'ours' | 'rival' | 'part'
   readonly port: number
   readonly pid: number
+  /** The program behind it, whose processor time and memory are counted, too. */
+  readonly behindPid?: number
+  /** It speaks TLS on its port. */
+  readonly speaksTls?: boolean
   stop(): Promise<void>
 }
 

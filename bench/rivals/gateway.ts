@@ -47,8 +47,13 @@ async function bury({ port }: Candidate, devnetPort: number): Promise<void> {
   throw new Error('the gateway does not hear of the blocks of the devnet')
 }
 
+/** This program; with TLS_PORT set its `port` is that. */
+export interface Gateway extends Candidate {
+  readonly plainPort?: number
+}
+
 /** Starts this program on a new data folder. */
-export async function startGateway(options: GatewayOptions): Promise<Candidate> {
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { name, threads = 1, settings = {}, program, fill, prepare } = options
   const dataPath = join(emptyFolder(`data-${name.replaceAll(/\W+/g, '-')}`), 'data')
   mkdirSync(dataPath, { mode: 0o700 })
@@ -68,12 +73,16 @@ export async function startGateway(options: GatewayOptions): Promise<Candidate> 
     EDGE_THREADS: String(threads),
     ...settings,
   }
-  const shape = /"gateway":"http:\/\/[^"]*:(\d+)/
+  const speaksTls = settings.TLS_PORT !== undefined
+  const plainShape = /"gateway":"http:\/\/[^"]*:(?<plain>\d+)/
+  const bothShape = /"gateway":"http:\/\/[^"]*:(?<plain>\d+)"[^}]*"https":"https:\/\/[^"]*:(?<secure>\d+)/
+  const shape = speaksTls ? bothShape : plainShape
   const words = program === undefined ? sluiceWords : [...sluiceWords.slice(0, -1), program]
   const child = await start(process.execPath, [...words, 'start'], { env, shape })
-  const started = candidate(name, 'ours', Number(child.said?.[1]), child)
+  const { plain, secure } = { ...child.said?.groups }
+  const started = candidate(name, 'ours', Number(plain), child)
   if (isBuried) await bury(started, devnetPort)
-  return started
+  return speaksTls ? { ...started, port: Number(secure), speaksTls, plainPort: started.port } : started
 }
 
 /** A whole corpus, and sites over it, into a data folder. */

@@ -27,6 +27,19 @@ export interface NginxOptions {
   /** Further servers on the same port. */
   readonly servers?: readonly string[]
   readonly env?: Record<string, string>
+  /** TLS is spoken with this certificate. */
+  readonly pair?: PairFiles
+}
+
+/** Files of a certificate and its key (PEM). */
+export interface PairFiles {
+  readonly cert: string
+  readonly key: string
+}
+
+/** As in deploy/nginx.conf. */
+function tlsLines({ cert, key }: PairFiles): string {
+  return `ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate ${cert}; ssl_certificate_key ${key};`
 }
 
 async function answers(port: number): Promise<void> {
@@ -46,10 +59,10 @@ async function answers(port: number): Promise<void> {
 
 /** Starts nginx with one worker for each of our threads. */
 export async function startNginx(options: NginxOptions): Promise<Candidate> {
-  const { name, threads, sendfile, http = [], server, servers = [], env = {} } = options
+  const { name, threads, sendfile, http = [], server, servers = [], env = {}, pair } = options
   const port = await freePort()
   const home = emptyFolder(`nginx-${port}`)
-  const listen = `listen ${hostName}:${port}`
+  const listen = `listen ${hostName}:${port}${pair === undefined ? '' : ' ssl'}`
   const configuration = [
     process.getuid?.() === 0 ? 'user root;' : '',
     `daemon off; worker_processes ${threads}; worker_rlimit_nofile ${openFilesMax + 2000};`,
@@ -62,6 +75,7 @@ export async function startNginx(options: NginxOptions): Promise<Candidate> {
     'keepalive_requests 100000000; keepalive_timeout 300; default_type application/octet-stream;',
     `client_body_temp_path ${home}/body; proxy_temp_path ${home}/proxy; fastcgi_temp_path ${home}/fastcgi;`,
     `uwsgi_temp_path ${home}/uwsgi; scgi_temp_path ${home}/scgi;`,
+    pair === undefined ? '' : tlsLines(pair),
     ...http,
     `server { ${listen}${threads > 1 ? ' reuseport' : ''} backlog=4096; server_name _; ${server.join('\n')} }`,
     ...servers.map((more) => `server { ${listen}; ${more} }`),
@@ -71,7 +85,7 @@ export async function startNginx(options: NginxOptions): Promise<Candidate> {
   const words = ['-c', `${home}/nginx.conf`, '-p', home, '-e', `${home}/error.log`]
   const child = await start('nginx', words, { quiet: true, env })
   await answers(port)
-  return candidate(name, 'rival', port, child)
+  return { ...candidate(name, 'rival', port, child), speaksTls: pair !== undefined }
 }
 
 /** nginx over folders of files: contents by id, pages of sites by manifest and path, and by name. */
@@ -79,6 +93,7 @@ export function fileServer(
   folders: { readonly files: string; readonly sites?: string | undefined },
   threads: number,
   sendfile: boolean,
+  pair?: PairFiles,
 ): Promise<Candidate> {
   const { files, sites } = folders
   const byName = `server_name ~^(?<label>[a-z0-9-]+)\\.localhost$; root ${sites}/names/$label;`
@@ -91,7 +106,33 @@ export function fileServer(
       ...(sites === undefined ? [] : [`location ~ "^/[A-Za-z0-9_-]+/" { root ${sites}; }`]),
     ],
     servers: sites === undefined ? [] : [byName],
+    ...(pair === undefined ? {} : { pair }),
   })
+}
+
+/** nginx that speaks TLS in front of a server of plain HTTP, as in deploy/nginx.conf. */
+export function tlsFront(
+  pair: PairFiles,
+  behind: Candidate,
+  port: number,
+  threads: number,
+): Promise<Candidate> {
+  return startNginx({
+    name: 'nginx in front',
+    threads,
+    sendfile: true,
+    pair,
+    http: [
+      `upstream behind { server ${hostName}:${port}; keepalive 64; keepalive_requests 100000000; }`,
+      'gzip off;',
+    ],
+    server: [
+      'location / { proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection "";',
+      'proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;',
+      'proxy_buffer_size 32k; proxy_buffers 16 32k; proxy_busy_buffers_size 64k;',
+      'proxy_max_temp_file_size 0; proxy_request_buffering off; }',
+    ],
+  }).then((front) => ({ ...front, behindPid: behind.pid }))
 }
 
 /** nginx over a folder of files below /raw/: where gateways fetch from. */

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createSocketServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
 import t, { type Test } from 'tap'
 import { versionOf } from '../../bench/kit/child.js'
 import {
@@ -14,7 +15,8 @@ import {
   tryLoad,
   WrongAnswers,
 } from '../../bench/load/load.js'
-import { pause } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { selfSigned } from '../../src/certificates/self-signed.js'
 
 if (versionOf('c++', '--version') === undefined) {
   t.comment('no C++ compiler: the load maker cannot be built')
@@ -96,12 +98,60 @@ function isBalanced(t: Test, { sent, answered, wrong }: Outcome): void {
 
 t.test('right answers pass, each of them counted', async (t) => {
   const outcome = await makeLoad(plan, { ...manner, port: await serving(t) })
-  t.ok(outcome.answered > 10)
+  t.ok(outcome.answered > 3)
   t.equal(outcome.checked, outcome.answered)
   t.strictSame(outcome.statuses, { 200: outcome.answered })
   t.ok(outcome.p50Us > 0 && outcome.p99Us >= outcome.p50Us && outcome.maxUs >= outcome.p999Us)
   isBalanced(t, outcome)
 })
+
+t.test(
+  'over TLS, with connections of many requests and of one, whose sessions are resumed or not',
+  async (t) => {
+    const { cert, key } = await selfSigned(['localhost'], systemClock.now(), 1)
+    const inner = createServer((request, response) => {
+      const body = bodies[Number(request.url?.slice(1))] ?? Buffer.alloc(0)
+      response.writeHead(200, { 'content-length': body.length }).end(body)
+    })
+    const seen = { handshakes: 0, resumed: 0, protocols: new Set<string | null>() }
+    const served = createTlsServer({ cert, key }, (socket) => {
+      seen.handshakes += 1
+      if (socket.isSessionReused()) seen.resumed += 1
+      seen.protocols.add(socket.getProtocol())
+      inner.emit('connection', socket)
+    })
+    const port = await listen(t, served)
+    t.teardown(() => inner.closeAllConnections())
+    for (const [tls, protocol] of [
+      ['1.2', 'TLSv1.2'],
+      ['1.3', 'TLSv1.3'],
+    ] as const) {
+      seen.protocols.clear()
+      seen.handshakes = 0
+      const kept = await makeLoad(plan, { ...manner, port, tls })
+      t.equal(kept.checked, kept.answered)
+      t.equal(seen.handshakes, manner.connections)
+      t.strictSame([...seen.protocols], [protocol])
+      const fresh = await makeLoad(plan, { ...manner, port, tls, fresh: true, seconds: 0.1 })
+      t.equal(fresh.connects, fresh.sent)
+      t.equal(fresh.checked, fresh.answered)
+      t.equal(seen.resumed, 0)
+      const resumed = await makeLoad(plan, { ...manner, port, tls, fresh: true, resume: true, seconds: 0.1 })
+      t.equal(seen.resumed, resumed.connects)
+      seen.resumed = 0
+      const shaken = await makeLoad(plan, { ...manner, port, tls, shake: true, seconds: 0.1 })
+      t.ok(shaken.answered > 1)
+      t.equal(shaken.bytes, 0)
+    }
+    const forgetful = createTlsServer({ cert, key, minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' }, (socket) =>
+      inner.emit('connection', socket),
+    )
+    const first = await listen(t, forgetful)
+    forgetful.on('secureConnection', () => forgetful.setTicketKeys(Buffer.alloc(48, seen.handshakes++)))
+    const { outcome } = await complaintOf(first, plan, { tls: '1.2', fresh: true, resume: true })
+    t.ok(outcome.wrong.handshake > 0, 'a ticket that is not taken is a complaint')
+  },
+)
 
 t.test('heads of several kinds of clients reach the server, and nothing else changes', async (t) => {
   const agents = new Set<string>()
