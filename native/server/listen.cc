@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <unordered_map>
 #include <utility>
 
+#include "crowd.h"
 #include "server.h"
 #include "sockets.h"
 
@@ -31,12 +31,10 @@ constexpr int kRoundsMax = 16;
 // Where there are many connections, idle ones are closed after this time.
 constexpr double kCrowdedMs = 2000;
 // Where there is no room or no descriptor for one more connection, this is how often it is tried again; clients wait in the
-// kernel's queue meanwhile.
-constexpr unsigned kRetryMs = 20;
+// kernel's queue meanwhile, which somebody may fill as well.
+constexpr unsigned kRetryMs = 5;
 
-// Without room for one more connection, a client that holds more than this part of what there can be makes room.
-constexpr size_t kShareParts = 8;
-// So many of its connections at once, as a part of all: finding them costs a look at each.
+// So many connections at once make room for others, as a part of all: finding them costs a look at each.
 constexpr size_t kCrowdParts = 64;
 
 // An ended connection is read for so many times `lingerMs` at most, however steadily its client goes on sending.
@@ -195,23 +193,20 @@ void Server::retry() {
   resume();
 }
 
-// Ends connections of the client that has the most, where that is more than its share: those that only wait for it, the most
-// silent first. One client could otherwise keep all others out with nothing but open connections. Behind a proxy all are one
-// client: there it is what is idle that goes.
+// Ends connections of whoever has the most, where that is more than a share: those that only wait for their clients, the most silent
+// first. One person could otherwise keep all others out with nothing but open connections. Behind a proxy all are one client: there
+// it is what is idle that goes.
 void Server::crowdOut() {
-  std::unordered_map<uint64_t, size_t> counts;
-  uint64_t hog = 0;
-  for (const Connection* c : slots_) {
-    if (c != nullptr && ++counts[c->who] > counts[hog]) hog = c->who;
+  std::vector<Connection*> open, waiting;
+  for (Connection* c : slots_) {
+    if (c != nullptr) open.push_back(c);
   }
   size_t all = std::min(limits_.connectionsMax, sockets.max.load());
-  size_t share = std::max<size_t>(1, all / kShareParts);
-  if (counts[hog] <= share) return;
-  std::vector<Connection*> waiting;
-  for (Connection* c : slots_) {
-    if (c != nullptr && c->who == hog && c->waits()) waiting.push_back(c);
+  Hog hog = hogOf(open, all);
+  for (Connection* c : hog.has) {
+    if (c->waits()) waiting.push_back(c);
   }
-  size_t wanted = std::min({1 + all / kCrowdParts, counts[hog] - share, waiting.size()});
+  size_t wanted = std::min({1 + all / kCrowdParts, hog.beyond, waiting.size()});
   auto quieter = [](const Connection* one, const Connection* other) { return one->heard < other->heard; };
   std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(wanted), waiting.end(), quieter);
   for (size_t at = 0; at < wanted; at += 1) gone(waiting[at]);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "../bus.h"
+#include "crowd.h"
 #include "server.h"
 
 namespace server {
@@ -18,7 +19,7 @@ constexpr size_t kShakesMax = 8, kShakesBesideMax = 2;
 // Where more wait than that, an address may begin so many at once, and so many a second.
 constexpr size_t kRatesMax = 1024;
 constexpr double kShakesBurst = 1024, kShakesPerSecond = 256, kPressedMs = 2000;
-// Unfinished handshakes, as a part of all connections; where there are more, the address with the most loses so small a part of them.
+// Unfinished handshakes, as a part of all connections; where there are more, whoever has the most loses so small a part of them.
 constexpr size_t kShakingParts = 4, kShakingDropParts = 64;
 // Bytes of a body that are sealed at once.
 constexpr size_t kShareMax = 256 * 1024;
@@ -68,18 +69,14 @@ void Server::secure(Connection* c) {
   shaking_ += 1;
 }
 
-// Ends unfinished handshakes of the address that has the most, the oldest first.
+// Ends unfinished handshakes of whoever has the most, the oldest first; where nobody has more than a share, the oldest of all.
 void Server::crowdOutShaking() {
-  std::unordered_map<uint64_t, size_t> counts;
-  uint64_t hog = 0;
-  auto isShaking = [](const Connection* c) { return c != nullptr && c->tls != nullptr && !c->tls->isUp && c->phase == Phase::kHead; };
-  for (const Connection* c : slots_) {
-    if (isShaking(c) && ++counts[c->who] > counts[hog]) hog = c->who;
-  }
   std::vector<Connection*> found;
   for (Connection* c : slots_) {
-    if (isShaking(c) && c->who == hog) found.push_back(c);
+    if (c != nullptr && c->tls != nullptr && !c->tls->isUp && c->phase == Phase::kHead) found.push_back(c);
   }
+  Hog hog = hogOf(found, found.size());
+  if (hog.beyond > 0) found = std::move(hog.has);
   size_t wanted = std::min(found.size(), 1 + shaking_ / kShakingDropParts);
   auto older = [](const Connection* one, const Connection* other) { return one->since < other->since; };
   std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(wanted), found.end(), older);

@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
+import { hogOf } from './crowd.js'
 import { type ConnectionServer, TwinConnection } from './twin-connection.js'
 import { TwinTls } from './twin-tls.js'
 import {
@@ -18,8 +19,7 @@ import {
 
 /** Where there are many connections, idle ones are closed after this time. */
 const crowdedMs = 2000
-/** A client that holds more than this part of the connections makes room, by so small a part of them at once. */
-const shareParts = 8
+/** So small a part of the connections makes room for others at once. */
 const crowdParts = 64
 /** Put into a socket at once: it is copied, and waits in memory. */
 const pieceMaxBytes = 64 * 1024
@@ -85,18 +85,16 @@ export class TwinWire implements Wire, ConnectionServer {
     this.#open += 1
   }
 
-  /** Ends waiting connections of the client that has the most, as listen.cc does. */
+  /** Ends waiting connections of whoever has the most, as listen.cc does. */
   #crowdOut(): void {
-    const counts = new Map<string, number>()
-    const open = this.#slots.filter((one) => one !== undefined)
-    for (const { who } of open) counts.set(who, (counts.get(who) ?? 0) + 1)
-    const [hog, most] = [...counts].reduce((one, two) => (two[1] > one[1] ? two : one), ['', 0])
     const { connectionsMax } = this.options
-    const share = Math.max(1, Math.floor(connectionsMax / shareParts))
-    const waiting = open.filter((one) => one.who === hog && one.waits)
-    waiting.sort((one, two) => one.heard - two.heard)
-    const wanted = Math.min(1 + Math.floor(connectionsMax / crowdParts), most - share)
-    for (const one of waiting.slice(0, Math.max(0, wanted))) one.gone()
+    const { has, beyond } = hogOf(
+      this.#slots.filter((one) => one !== undefined),
+      connectionsMax,
+    )
+    const waiting = has.filter((one) => one.waits).sort((one, two) => one.heard - two.heard)
+    const wanted = Math.min(1 + Math.floor(connectionsMax / crowdParts), beyond)
+    for (const one of waiting.slice(0, wanted)) one.gone()
   }
 
   tellRequest(slot: number, numbers: readonly number[], head: Buffer): void {

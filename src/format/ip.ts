@@ -127,10 +127,20 @@ export function isInRange({ words, bits }: IpRange, address: Int32Array): boolea
 
 /** First bits of networks that one party usually has as a whole: the least that is announced in IPv4, and a site of IPv6. */
 const networkBits = { v4: 96 + 24, v6: 48 }
+/** Of what a provider has, of which one party may have many networks: a usual block of IPv4, the least that is given of IPv6. */
+const providerBits = { v4: 96 + 16, v6: 32 }
 
 /** The network of an address: IPv4 /24, IPv6 /48, as the text of its first address. What is no address is its own network. */
 export function networkOfAddress(text: string): string {
+  return firstOf(text, networkBits)
+}
+
+/** The same of a provider: IPv4 /16, IPv6 /32. */
+export function providerOfAddress(text: string): string {
+  return firstOf(text, providerBits)
+}
+
+function firstOf(text: string, bits: { readonly v4: number; readonly v6: number }): string {
   const found = parseIp(text)
-  if (found === undefined) return text
-  return formatIp(maskIp(found.words, found.v4 ? networkBits.v4 : networkBits.v6))
+  return found === undefined ? text : formatIp(maskIp(found.words, found.v4 ? bits.v4 : bits.v6))
 }

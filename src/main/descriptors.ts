@@ -68,7 +68,14 @@ export interface DescriptorConfig {
 /** The settings, reduced to what so many descriptors allow. */
 export function fitted(config: Config, shares: Descriptors | undefined): Config {
   if (shares === undefined) return config
-  const { fetchesMax } = shares
+  const { fetchesMax, socketsMax } = shares
+  const { server, retrieval } = config
   const chunkReadAhead = shares.callsMax - otherCalls
-  return { ...config, retrieval: { ...config.retrieval, fetchesMax, chunkReadAhead } }
+  // Who only takes its time over an answer cannot be told to make room: not all sockets may be there at once.
+  const flows = Math.max(socketsMin, Math.floor((socketsMax * 3) / (4 * server.edgeThreads)))
+  return {
+    ...config,
+    server: { ...server, flowsMax: Math.min(server.flowsMax, flows) },
+    retrieval: { ...retrieval, fetchesMax, chunkReadAhead },
+  }
 }

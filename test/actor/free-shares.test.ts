@@ -29,6 +29,17 @@ t.test('the ranges of one network have half of the places together', async (t) =
   for (let at = 0; at < 50; at += 1) t.ok(shares.take(`198.51.${at}.1`), 'a newcomer')
 })
 
+t.test('the networks of one provider have three quarters of the places together', async (t) => {
+  for (const network of [
+    (n: number) => `2001:db8:${n.toString(16)}::`,
+    (n: number) => `45.33.${n % 256}.1`,
+  ]) {
+    const shares = new FreeShares(512)
+    for (let at = 0; at < 1000; at += 1) most(shares, network(at))
+    for (let at = 0; at < 50; at += 1) t.ok(shares.take(`198.${at}.100.1`), 'a newcomer')
+  }
+})
+
 t.test('the last place is taken', async (t) => {
   const shares = new FreeShares(2)
   const leave = shares.take('a')

@@ -1,4 +1,4 @@
-/** One client that opens what it can and sends nothing does not keep others out, nor itself. */
+/** One party that opens what it can and sends nothing does not keep others out, nor itself. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -29,11 +29,16 @@ async function started(t: Test, by: (typeof ways)[number], bounds: Bounds): Prom
 }
 
 /** Requests with a body of which one byte comes, and no more. */
-async function unfinished(t: Test, port: number, count: number): Promise<Socket[]> {
+async function unfinished(
+  t: Test,
+  port: number,
+  count: number,
+  from: (index: number) => string,
+): Promise<Socket[]> {
   const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\nx'
   return Promise.all(
-    Array.from({ length: count }, async () => {
-      const socket = connect({ port, host: '127.0.0.1' })
+    Array.from({ length: count }, async (_, index) => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress: from(index) })
       t.teardown(() => socket.destroy())
       socket.on('error', () => undefined)
       socket.resume()
@@ -56,20 +61,27 @@ function asked(port: number, from: string, method = 'GET'): Promise<number> {
   })
 }
 
+const fewSockets = { flowsMax: 1000, connectionsMax: 64 }
+const alone = (): string => '127.0.0.1'
+const inNetwork = (index: number): string => `127.3.0.${1 + (index % 250)}`
+const inProvider = (index: number): string => `127.4.${index % 250}.1`
+
 for (const by of ways) {
-  for (const [what, bounds, attackers] of [
-    ['sockets', { flowsMax: 1000, connectionsMax: 64 }, 64],
-    ['requests', { flowsMax: 64, connectionsMax: 1000 }, 200],
+  for (const [what, bounds, attackers, from] of [
+    ['sockets taken by one client', fewSockets, 64, alone],
+    ['sockets, and more, taken by a network', fewSockets, 200, inNetwork],
+    ['sockets, and more, taken by a provider', fewSockets, 200, inProvider],
+    ['requests taken by one client', { flowsMax: 64, connectionsMax: 1000 }, 200, alone],
   ] as const) {
-    t.test(`${by}: all ${what} taken by one client with unfinished bodies`, async (t) => {
+    t.test(`${by}: all ${what} with unfinished bodies`, async (t) => {
       const { port } = await started(t, by, bounds)
-      await unfinished(t, port, attackers)
+      await unfinished(t, port, attackers, from)
       for (let turn = 0; turn < 20; turn += 1) {
         t.equal(await asked(port, '127.0.0.2'), 200, `another client, time ${turn}`)
         t.equal(await asked(port, '127.0.0.2', 'POST'), 200, `its bodies, time ${turn}`)
       }
-      t.ok(await eventually(async () => (await asked(port, '127.0.0.1')) === 200), 'the same client')
-      t.ok(await eventually(async () => (await asked(port, '127.0.0.1', 'POST')) === 200), 'with a body')
+      t.ok(await eventually(async () => (await asked(port, from(0))) === 200), 'the same client')
+      t.ok(await eventually(async () => (await asked(port, from(0), 'POST')) === 200), 'with a body')
     })
   }
 }

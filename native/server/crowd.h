@@ -1,0 +1,57 @@
+// Whose connections make room for others where there are too many.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "server.h"
+
+namespace server {
+
+// The first bits that count as one of IPv4 and of IPv6; and what part of all places may be its own.
+struct Grouping {
+  uint32_t four, six;
+  size_t parts;
+
+  uint64_t of(const Ip& ip) const {
+    if (ip.isFour()) return static_cast<uint32_t>(ip.words[3]) >> (32 - four);
+    uint64_t high = static_cast<uint64_t>(static_cast<uint32_t>(ip.words[0])) << 32 | static_cast<uint32_t>(ip.words[1]);
+    return high >> (64 - six);
+  }
+};
+
+// One client; a network that one party usually has as a whole; what a provider has. One person may have thousands of the first, and
+// hundreds of the second.
+constexpr Grouping kGroupings[] = {{32, 64, 8}, {24, 48, 8}, {16, 32, 32}};
+
+// Those who hold more of `from` than their part of `places`, by the first grouping in which somebody does.
+struct Hog {
+  std::vector<Connection*> has;
+  // How many there are beyond their part. 0: nobody has more than that.
+  size_t beyond = 0;
+};
+
+inline Hog hogOf(const std::vector<Connection*>& from, size_t places) {
+  for (const Grouping& grouping : kGroupings) {
+    std::unordered_map<uint64_t, size_t> counts;
+    uint64_t most = 0;
+    for (const Connection* c : from) {
+      uint64_t group = grouping.of(c->ip);
+      if (++counts[group] > counts[most]) most = group;
+    }
+    size_t part = std::max<size_t>(1, places / grouping.parts);
+    if (counts[most] <= part) continue;
+    Hog hog;
+    hog.beyond = counts[most] - part;
+    for (Connection* c : from) {
+      if (grouping.of(c->ip) == most) hog.has.push_back(c);
+    }
+    return hog;
+  }
+  return {};
+}
+
+}  // namespace server

@@ -1,0 +1,42 @@
+/** First groups of an address that count as one (IPv4 of 8 bits, IPv6 of 16), and what part of all places may be its own. */
+const groupings = [
+  { four: 4, six: 4, parts: 8 },
+  { four: 3, six: 3, parts: 8 },
+  { four: 2, six: 2, parts: 32 },
+] as const
+
+/** The groups of an address as `socket.remoteAddress` writes it; mapped IPv4 counts as IPv4. */
+function groupsOf(address: string): { readonly isFour: boolean; readonly groups: readonly string[] } {
+  const four = /(?:^|:)(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1]
+  if (four !== undefined) return { isFour: true, groups: four.split('.') }
+  const [head = '', tail] = address.split('::')
+  const before = head === '' ? [] : head.split(':')
+  const after = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? [] : new Array<string>(8 - before.length - after.length).fill('0')
+  return { isFour: false, groups: [...before, ...zeros, ...after] }
+}
+
+/**
+ * Who holds more of `open` than a part of `places`: a client, its network, or its provider. What it has, and how many are too
+ * many.
+ */
+export function hogOf<T extends { readonly who: string }>(
+  open: readonly T[],
+  places: number,
+): { readonly has: readonly T[]; readonly beyond: number } {
+  for (const { four, six, parts } of groupings) {
+    const found = new Map<string, T[]>()
+    let most: T[] = []
+    for (const one of open) {
+      const { isFour, groups } = groupsOf(one.who)
+      const name = groups.slice(0, isFour ? four : six).join(' ')
+      const ofName = found.get(name) ?? []
+      ofName.push(one)
+      found.set(name, ofName)
+      if (ofName.length > most.length) most = ofName
+    }
+    const part = Math.max(1, Math.floor(places / parts))
+    if (most.length > part) return { has: most, beyond: most.length - part }
+  }
+  return { has: [], beyond: 0 }
+}
