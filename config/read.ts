@@ -12,11 +12,12 @@ import { moderation } from './moderation.js'
 import { nameContradictions, names } from './names.js'
 import { paymentFaults, payments } from './payments.js'
 import { peers } from './peers.js'
+import { samePorts } from './ports.js'
 import { queries } from './queries.js'
 import { retrieval } from './retrieval.js'
 import { rootLookup } from './root-lookup.js'
 import { consolePortOf, server } from './server.js'
-import { servicePortFaults, services } from './services.js'
+import { runningPorts, runningServices, services } from './services.js'
 import type { Setting } from './setting.js'
 import { swarm } from './swarm.js'
 import { tls, tlsFaults } from './tls.js'
@@ -210,10 +211,16 @@ function contradictions(config: Config): string[] {
     ...(given.consoleEnabled ? { CONSOLE_PORT: consolePort } : {}),
     ...(given.network === 'devnet' ? { DEVNET_PORT: given.devnetPort } : {}),
   }
-  wrong.push(...servicePortFaults(config.services, given.network, given.port, taken))
+  const ofServices = runningPorts(config.services, given.network, given.port)
+  wrong.push(...samePorts(ofServices, taken))
+  const running = runningServices(config.services, given.network)
   wrong.push(
     ...tlsFaults(config.tls, {
-      taken,
+      taken: { ...taken, ...ofServices },
+      running: new Set([
+        ...running,
+        ...(given.consoleEnabled && running.has('gateway') ? (['console'] as const) : []),
+      ]),
       isDevnet: given.network === 'devnet',
       rootHosts: config.names.rootHosts,
     }),

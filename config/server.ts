@@ -45,7 +45,7 @@ export const server = {
     default: '127.0.0.1',
     allowed: 'an IPv4 or IPv6 address of this machine',
     shape: /^[0-9a-fA-F.:]+$/,
-    why: 'Address that the console listens on: this machine only. Elsewhere it needs TLS in front: it takes the admin key.',
+    why: 'Address that the console listens on: this machine only, as it takes the admin key. For others: CONSOLE_TLS_PORT.',
   }),
   dataPath: text({
     env: 'DATA_PATH',

@@ -1,3 +1,4 @@
+import type { Ports } from './ports.js'
 import { custom, maybeText, maybeWhole, type Parsed, readUrl, secret, whole } from './setting.js'
 
 /** The services of the program, and the two beside the gateway. */
@@ -106,25 +107,12 @@ export function servicePorts(
   return { upload: uploadPort ?? (free ? 0 : 3001), payment: paymentPort ?? (free ? 0 : 3002) }
 }
 
-/** What is wrong with the ports of what runs, taken together. `taken`: ports of others, by their settings. */
-export function servicePortFaults(
-  given: GivenServices,
-  network: 'devnet' | 'mainnet',
-  port: number,
-  taken: Readonly<Record<string, number>>,
-): string[] {
+/** Ports of the two services, by their settings, where they run. */
+export function runningPorts(given: GivenServices, network: 'devnet' | 'mainnet', port: number): Ports {
   const running = runningServices(given, network)
   const { upload, payment } = servicePorts(given, port)
-  const ports: [string, number][] = [
-    ...Object.entries(taken),
-    ...(running.has('upload') ? [['UPLOAD_PORT', upload] as [string, number]] : []),
-    ...(running.has('payment') ? [['PAYMENT_PORT', payment] as [string, number]] : []),
-  ]
-  const wrong: string[] = []
-  ports.forEach(([name, at], index) => {
-    const isOurs = name === 'UPLOAD_PORT' || name === 'PAYMENT_PORT'
-    const other = ports.slice(0, index).find(([, one]) => one === at)
-    if (isOurs && at !== 0 && other !== undefined) wrong.push(`${name} and ${other[0]} must differ`)
-  })
-  return wrong
+  return {
+    ...(running.has('upload') ? { UPLOAD_PORT: upload } : {}),
+    ...(running.has('payment') ? { PAYMENT_PORT: payment } : {}),
+  }
 }

@@ -1,3 +1,4 @@
+import { type Ports, samePorts } from './ports.js'
 import { choice, custom, flag, list, maybeText, maybeWhole, readUrl, secret, whole } from './setting.js'
 
 /** Let's Encrypt (RFC 8555 section 7.1.1). */
@@ -5,7 +6,7 @@ const usualDirectory = 'https://acme-v02.api.letsencrypt.org/directory'
 
 const dnsName = /^(?:\*\.)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/
 
-/** HTTPS of the gateway. */
+/** HTTPS of the gateway, and of the services beside it. */
 export const tls = {
   port: maybeWhole({
     env: 'TLS_PORT',
@@ -13,11 +14,29 @@ export const tls = {
     max: 65_535,
     why: 'Where the gateway listens for HTTPS, beside PORT; 0: any free port. Unset: it does not.',
   }),
+  uploadPort: maybeWhole({
+    env: 'UPLOAD_TLS_PORT',
+    min: 0,
+    max: 65_535,
+    why: 'Where the upload service listens for HTTPS, beside UPLOAD_PORT, with the same certificates. Unset: it does not.',
+  }),
+  paymentPort: maybeWhole({
+    env: 'PAYMENT_TLS_PORT',
+    min: 0,
+    max: 65_535,
+    why: 'Where the payment service listens for HTTPS, beside PAYMENT_PORT, with the same certificates. Unset: it does not.',
+  }),
+  consolePort: maybeWhole({
+    env: 'CONSOLE_TLS_PORT',
+    min: 0,
+    max: 65_535,
+    why: 'Where the console is served by HTTPS, with the same certificates, for operators elsewhere. Unset: it is not.',
+  }),
   listenAddress: maybeText({
     env: 'TLS_LISTEN_ADDRESS',
     allowed: 'an IPv4 or IPv6 address of this machine',
     shape: /^[0-9a-fA-F.:]+$/,
-    why: 'Address of TLS_PORT and HTTP_REDIRECT_PORT. Unset: that of PORT.',
+    why: 'Address of HTTP_REDIRECT_PORT and of all ports of HTTPS. Unset: that of PORT.',
   }),
   certFile: maybeText({
     env: 'TLS_CERT_FILE',
@@ -109,13 +128,16 @@ export const tls = {
   adminOnPublicListener: flag({
     env: 'ADMIN_ON_PUBLIC_LISTENER',
     default: false,
-    why: 'Answers the admin routes and the metrics on TLS_PORT, too. Else PORT and the console alone have them.',
+    why: 'Answers the admin routes and the metrics by HTTPS, too. Else the plain ports and the console alone have them.',
   }),
 }
 
 /** Settings of this table. */
 export interface GivenTls {
   readonly port: number | undefined
+  readonly uploadPort: number | undefined
+  readonly paymentPort: number | undefined
+  readonly consolePort: number | undefined
   readonly certFile: string | undefined
   readonly keyFile: string | undefined
   readonly certsPath: string | undefined
@@ -130,9 +152,18 @@ export interface GivenTls {
 
 export interface TlsSurroundings {
   /** Ports of the other listeners, by their settings. */
-  readonly taken: Readonly<Record<string, number>>
+  readonly taken: Ports
+  /** What listens at all. */
+  readonly running: ReadonlySet<'gateway' | 'upload' | 'payment' | 'console'>
   readonly isDevnet: boolean
   readonly rootHosts: readonly string[]
+}
+
+type TlsPorts = Pick<GivenTls, 'port' | 'uploadPort' | 'paymentPort' | 'consolePort'>
+
+/** Whether anything listens for HTTPS. */
+export function hasTls({ port, uploadPort, paymentPort, consolePort }: TlsPorts): boolean {
+  return [port, uploadPort, paymentPort, consolePort].some((one) => one !== undefined)
 }
 
 /** The names that a certificate is requested for. */
@@ -148,7 +179,7 @@ export function acmeNamesOf(
 /** What contradicts itself. */
 export function tlsFaults(given: GivenTls, surroundings: TlsSurroundings): string[] {
   const { port, certFile, keyFile, certsPath, selfSigned, acme, redirectPort } = given
-  const { taken, isDevnet } = surroundings
+  const { taken, isDevnet, running } = surroundings
   const wrong: string[] = []
   if ((certFile === undefined) !== (keyFile === undefined))
     wrong.push('TLS_CERT_FILE and TLS_KEY_FILE need each other')
@@ -162,23 +193,28 @@ export function tlsFaults(given: GivenTls, surroundings: TlsSurroundings): strin
   const named = Object.entries(sources).flatMap(([name, one]) =>
     one === undefined || one === false ? [] : [name],
   )
-  if (port !== undefined && named.length === 0)
-    wrong.push(`TLS_PORT: needs a certificate, by one of ${Object.keys(sources).join(', ')}`)
-  if (port === undefined) {
-    if (redirectPort !== undefined) named.push('HTTP_REDIRECT_PORT')
-    wrong.push(...named.map((name) => `${name}: needs TLS_PORT`))
-  }
+  const ports = portsOf(given)
+  const [asked] = Object.entries(ports).find(([, { at }]) => at !== undefined) ?? []
+  if (asked !== undefined && named.length === 0)
+    wrong.push(`${asked}: needs a certificate, by one of ${Object.keys(sources).join(', ')}`)
+  if (asked === undefined) wrong.push(...named.map((name) => `${name}: needs TLS_PORT`))
+  if (port === undefined && redirectPort !== undefined) wrong.push('HTTP_REDIRECT_PORT: needs TLS_PORT')
+  for (const [name, { at, of }] of Object.entries(ports))
+    if (at !== undefined && !running.has(of)) wrong.push(`${name}: there is no ${of} in this program`)
   if (acme) wrong.push(...acmeFaults(given, surroundings))
-  const own = { TLS_PORT: port, HTTP_REDIRECT_PORT: redirectPort }
-  const others: readonly (readonly [string, number | undefined])[] = [
-    ...Object.entries(taken),
-    ['TLS_PORT', port],
-  ]
-  for (const [name, at] of Object.entries(own))
-    for (const [other, otherPort] of others)
-      if (other !== name && at !== undefined && at !== 0 && at === otherPort)
-        wrong.push(`${name} and ${other} must differ`)
+  const own = Object.fromEntries(Object.entries(ports).map(([name, { at }]) => [name, at]))
+  wrong.push(...samePorts({ ...own, HTTP_REDIRECT_PORT: redirectPort }, taken))
   return wrong
+}
+
+/** Ports of HTTPS by their settings, and what listens there. */
+function portsOf({ port, uploadPort, paymentPort, consolePort }: TlsPorts) {
+  return {
+    TLS_PORT: { at: port, of: 'gateway' },
+    UPLOAD_TLS_PORT: { at: uploadPort, of: 'upload' },
+    PAYMENT_TLS_PORT: { at: paymentPort, of: 'payment' },
+    CONSOLE_TLS_PORT: { at: consolePort, of: 'console' },
+  } as const
 }
 
 function acmeFaults(given: GivenTls, { rootHosts }: TlsSurroundings): string[] {

@@ -51,6 +51,19 @@ export interface ServeOptions {
   readonly by?: 'addon' | 'twin'
 }
 
+/** Where TLS is spoken, and with what. Plain: it is cloned into a thread. */
+export interface SecurePlace extends TlsOptions, Pick<ServeOptions, 'host' | 'port' | 'lines'> {}
+
+/** The options of a server at this place. */
+export function securely({
+  host,
+  port,
+  lines = '',
+  ...tls
+}: SecurePlace): Partial<ServeOptions> & { tls: TlsOptions } {
+  return { host, port, lines, tls }
+}
+
 export interface Server {
   /** With the twin 0 until `listening`. */
   readonly port: number

@@ -1,12 +1,9 @@
 import type { Config } from '../../config/read.js'
 import { runningServices } from '../../config/services.js'
-import type { Log } from '../actor/log.js'
-import type { Meters } from '../actor/meter.js'
 import type { Part } from '../actor/supervise.js'
 import { portsShared } from '../http/listen.js'
 import { needsSwarm } from '../threads/bands-options.js'
 import type { EdgeGiven } from '../threads/edge-given.js'
-import type { EdgeMessage } from '../threads/edge-listeners.js'
 import { folders } from '../threads/folders.js'
 import type { IngestGiven } from '../threads/ingest-options.js'
 import type { BandsGiven } from '../threads/open-bands.js'
@@ -23,7 +20,7 @@ import { queryThreads } from './query-threads.js'
 import type { RunningThreads } from './running-threads.js'
 import { hasUploads } from './start-upload.js'
 import { catalogThread, moderationThread } from './threads.js'
-import { tlsOf } from './tls-place.js'
+import { gatewayTls, type TlsPlaces } from './tls-place.js'
 import { webhookOptions } from './webhook-options.js'
 
 /** The gateway where it runs: everything that it takes, in order; nothing where it does not. */
@@ -38,8 +35,6 @@ export interface GatewayPlace {
   url(): string | undefined
   port(): number
   urls(): Readonly<Record<string, string>>
-  /** Reads what may change while it runs: certificates. */
-  reload(): void
 }
 
 export function gatewayServiceOf(
@@ -50,9 +45,7 @@ export function gatewayServiceOf(
     readonly network: () => Network
     readonly startedMs: number
     readonly adminKey: () => string
-    /** The main thread's own. */
-    readonly meters: Meters
-    readonly log: Log
+    readonly tls: TlsPlaces
     /** Where the services beside the gateway are, in this program. */
     readonly services: () => EdgeGiven['services']
   },
@@ -68,19 +61,14 @@ export function gatewayServiceOf(
       url: () => undefined,
       port: () => 0,
       urls: () => ({}),
-      reload: () => undefined,
     }
   const { network, startedMs, adminKey, services } = given
   const limits = limitsOf(config, threads)
   const payments = paymentsOf(config, threads, limits, running.has('payment'))
   const queries = queryThreads(config, () => network().nodes, shared, threads)
-  const page = consoleOf(config)
+  const page = consoleOf(config, given.tls)
   const { host } = networkOf(config)
-  const tls = tlsOf(config, host, {
-    meters: given.meters,
-    log: given.log,
-    onPairs: (certificates) => threads.tell('edge', { certificates } satisfies EdgeMessage),
-  })
+  const tls = gatewayTls(config, given.tls)
   let port = server.port
   const edges = Array.from({ length: portsShared ? server.edgeThreads : 1 }, (_, index) =>
     threads.replaceable(`edge-${index + 1}`, 'edge', (): EdgeGiven => {
@@ -117,11 +105,10 @@ export function gatewayServiceOf(
     ],
     sellers: payments.parts,
     edges,
-    watches: [queries.boost, ...tls.watches],
+    watches: [queries.boost],
     url: () => urlOf(host, port),
     port: () => port,
     urls: () => ({ gateway: urlOf(host, port), ...tls.urls(), ...page.urls() }),
-    reload: () => tls.reload(),
   }
 }
 

@@ -20,6 +20,7 @@ import { needsSwarm } from '../threads/bands-options.js'
 import { folders } from '../threads/folders.js'
 import { isSeeding } from '../threads/host-names.js'
 import type { Descriptors } from '../threads/resources.js'
+import type { CertificateNews } from '../threads/service-listeners.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 import { adminKey } from './admin-key-file.js'
 import { sharedMemory } from './allocate-memory.js'
@@ -37,6 +38,7 @@ import { RunningThreads } from './running-threads.js'
 import { type PaymentPlace, paymentServiceOf } from './start-payment.js'
 import { type UploadPlace, uploadServiceOf } from './start-upload.js'
 import { devnetThread, tryKey } from './threads.js'
+import { type TlsPlaces, tlsPlaces } from './tls-place.js'
 import { watchdogPart } from './watch.js'
 
 export interface Program {
@@ -67,18 +69,18 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const threads = new RunningThreads(server.drainMs + 2000, log)
   const nodes = (): readonly string[] =>
     embedded ? [threads.said<{ url: string }>('devnet').url] : network.nodes
+  const tls = tlsOf(config, shared, threads, log)
   let key = ''
   const gateway = gatewayServiceOf(config, shared, threads, {
     network: () => ({ ...network, nodes: nodes() }),
     startedMs: systemClock.now(),
-    meters: ownMeters(shared),
-    log,
+    tls,
     adminKey: () => key,
     services: () => ({ ...uploads.address(), ...credits.address(), ...liars.address() }),
   })
   const liars = lyingGateways(config, () => gateway.url())
   const gatewayUrl = (): string => toldGateway(config, gateway.url())
-  const beside = { host: network.host, nodes, gateway: gatewayUrl, adminKey: () => key }
+  const beside = { host: network.host, nodes, gateway: gatewayUrl, adminKey: () => key, tls }
   const credits = paymentServiceOf(config, shared, threads, beside)
   const uploads = uploadServiceOf(config, shared, threads, { ...beside, payment: credits.address })
   const supervised = await supervise(
@@ -89,13 +91,14 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
         // Each thread that signs reads its key itself; what is wrong with it is said before any of them is started.
         tryKey(config)
       }),
+      ...tls.parts,
       ...(embedded ? devnetSteps(config, threads) : []),
       ...gateway.steps,
       ...(gateway.edges.length === 0 ? [] : liars.parts),
       ...credits.ports,
       ...uploads.ports,
       ...servingSteps(gateway, credits, uploads, readiness),
-      [...watches(config, shared, log), ...gateway.watches],
+      [...watches(config, shared, log), ...gateway.watches, ...tls.watches],
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
     ],
     log,
@@ -111,11 +114,23 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     liars.seeded(shown.examples)
     const chain = embedded ? { devnet: node } : {}
     const urls = { ...gateway.urls(), ...uploads.urls(), ...credits.urls(), ...chain }
-    return { urls, ...shown, lost: supervised.lost, reload: () => gateway.reload(), stop }
+    return { urls, ...shown, lost: supervised.lost, reload: () => tls.reload(), stop }
   } catch (error) {
     await stop()
     throw error
   }
+}
+
+/** What listeners of HTTPS have in common; their threads hear of new certificates. */
+function tlsOf(config: Config, shared: SharedMemory, threads: RunningThreads, log: Log): TlsPlaces {
+  return tlsPlaces(config, networkOf(config).host, {
+    meters: ownMeters(shared),
+    log,
+    onPairs: (certificates) => {
+      for (const file of ['edge', 'upload', 'payment'])
+        threads.tell(file, { certificates } satisfies CertificateNews)
+    },
+  })
 }
 
 /** The base-layer node of this machine; its port is looked at before any thread starts. */

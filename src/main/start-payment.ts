@@ -8,6 +8,7 @@ import { cdpKey } from './payments-thread.js'
 import { found, urlOf } from './ports.js'
 import { privateSecret } from './private-secret.js'
 import { hasUploads } from './start-upload.js'
+import { securePlace, type TlsPlaces } from './tls-place.js'
 
 /** The threads of the program, as far as this service needs them. */
 interface PaymentCrew {
@@ -33,6 +34,7 @@ export function paymentServiceOf(
     readonly nodes: () => readonly string[]
     readonly gateway: () => string
     readonly adminKey: () => string
+    readonly tls: TlsPlaces
   },
 ): PaymentPlace {
   const { server, services } = config
@@ -42,12 +44,14 @@ export function paymentServiceOf(
     return { ports: [], parts: [], urls: () => ({}), address: () => told }
   const { host, nodes, gateway, adminKey } = given
   let port = servicePorts(services, server.port).payment
+  const secure = given.tls.listener(config.tls.paymentPort, 'PAYMENT_TLS_PORT')
   const data = (): PaymentGiven => {
     const cdp = cdpKey(config)
     return {
       settings: settingsOf(config, 'payment'),
       memory: shared,
       serve: { host, port },
+      ...securePlace(secure, config),
       nodes: nodes(),
       adminKey: adminKey(),
       gateway: gateway(),
@@ -61,9 +65,13 @@ export function paymentServiceOf(
       found(host, port, 'PAYMENT_PORT', (free) => {
         port = free
       }),
+      ...secure.parts,
     ],
     parts: [crew.part('payment', 'payment', data)],
     address: () => ({ ...told, payment: urlOf(host, port) }),
-    urls: () => ({ payment: urlOf(host, crew.said<PaymentReady>('payment').port) }),
+    urls: () => ({
+      payment: urlOf(host, crew.said<PaymentReady>('payment').port),
+      ...secure.urls('paymentHttps'),
+    }),
   }
 }

@@ -8,6 +8,7 @@ import { settingsOf } from '../threads/thread-settings.js'
 import type { UploadGiven, UploadReady } from '../threads/upload-given.js'
 import { found, urlOf } from './ports.js'
 import { privateSecret } from './private-secret.js'
+import { securePlace, type TlsPlaces } from './tls-place.js'
 import { webhookOptions } from './webhook-options.js'
 
 /** The threads of the program, as far as this service needs them. */
@@ -40,6 +41,7 @@ export function uploadServiceOf(
     readonly nodes: () => readonly string[]
     readonly gateway: () => string
     readonly adminKey: () => string
+    readonly tls: TlsPlaces
     /** Where the payment service of this program listens, and where browsers reach one. */
     readonly payment: () => { readonly payment?: string; readonly publicPayment?: string }
   },
@@ -49,6 +51,7 @@ export function uploadServiceOf(
   const running = runningServices(services, server.network)
   const { host, nodes, gateway, adminKey } = given
   let port = servicePorts(services, server.port).upload
+  const secure = given.tls.listener(config.tls.uploadPort, 'UPLOAD_TLS_PORT')
   const data = (): UploadGiven => {
     const { payment, publicPayment } = given.payment()
     const publicPaymentUrl = publicPayment ?? (server.network === 'devnet' ? payment : undefined)
@@ -57,6 +60,7 @@ export function uploadServiceOf(
       settings: settingsOf(config, 'upload'),
       memory: shared,
       serve: { host, port },
+      ...securePlace(secure, config),
       nodes: nodes(),
       adminKey: adminKey(),
       gateway: gateway(),
@@ -79,10 +83,14 @@ export function uploadServiceOf(
       found(host, port, 'UPLOAD_PORT', (free) => {
         port = free
       }),
+      ...secure.parts,
     ],
     parts: [crew.part('upload', 'upload', data)],
     address: () => ({ upload: urlOf(host, port) }),
-    urls: () => ({ upload: urlOf(host, crew.said<UploadReady>('upload').port) }),
+    urls: () => ({
+      upload: urlOf(host, crew.said<UploadReady>('upload').port),
+      ...secure.urls('uploadHttps'),
+    }),
   }
 }
 

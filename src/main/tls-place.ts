@@ -1,79 +1,124 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../../config/read.js'
+import { hasTls } from '../../config/tls.js'
 import { systemClock } from '../actor/clock.js'
 import type { Part } from '../actor/supervise.js'
-import { tlsPortsShared } from '../http/listen.js'
+import { type SecurePlace, tlsPortsShared } from '../http/listen.js'
 import { TicketKeys } from '../http/ticket-keys.js'
 import type { EdgeGiven } from '../threads/edge-given.js'
 import { type CertificatesGiven, challengesFolder, ProgramCertificates } from './certificates.js'
 import { found, urlOf } from './ports.js'
 
-/** The HTTPS listener of the gateway, and the one that redirects to it; nothing where the operator wants none. */
-export interface TlsPlace {
-  /** To be up before the edge threads. */
+/** One listener of HTTPS; nothing where the operator wants none. */
+export interface TlsListener {
+  /** Finds its port; to be up before the thread that listens. */
   readonly parts: Part[]
-  /** To be up after the edge threads. */
+  /** Where a thread listens that is started now. */
+  place(): SecurePlace | undefined
+  /** What to open on this machine, under this name. */
+  urls(name: string): Readonly<Record<string, string>>
+}
+
+/** What all listeners of HTTPS have in common: certificates, and keys of tickets. */
+export interface TlsPlaces {
+  readonly host: string
+  /** To be up before any listener. */
+  readonly parts: Part[]
+  /** To be up after the listeners, which answer the challenges of the ACME server. */
   readonly watches: Part[]
-  /** What the edge thread of this number (from 0) serves. */
-  place(index: number): Pick<EdgeGiven, 'tls' | 'redirect'>
-  urls(): Readonly<Record<string, string>>
+  /** `port` is that of the setting; undefined: there is no such listener. */
+  listener(port: number | undefined, setting: string): TlsListener
   /** Reads the certificates again. */
   reload(): void
 }
 
-/** `gatewayHost`: where the gateway listens. */
-export function tlsOf(config: Config, gatewayHost: string, given: CertificatesGiven): TlsPlace {
-  const { port: wanted, redirectPort, unknownName } = config.tls
-  if (wanted === undefined)
-    return { parts: [], watches: [], place: () => ({}), urls: () => ({}), reload: () => undefined }
-  const host = config.tls.listenAddress ?? gatewayHost
-  const ports = { tls: wanted, redirect: redirectPort }
+const noListener: TlsListener = { parts: [], place: () => undefined, urls: () => ({}) }
+
+/** `usualHost`: where the gateway listens. */
+export function tlsPlaces(config: Config, usualHost: string, given: CertificatesGiven): TlsPlaces {
+  const host = config.tls.listenAddress ?? usualHost
+  if (!hasTls(config.tls))
+    return { host, parts: [], watches: [], listener: () => noListener, reload: () => undefined }
   const certificates = new ProgramCertificates(config, given)
   const tickets = new TicketKeys(TicketKeys.memory(), randomBytes)
+  const { unknownName, hstsSeconds } = config.tls
+  const place = (port: number): SecurePlace => ({
+    host,
+    port,
+    pairs: certificates.pairs,
+    ticketKeys: tickets.bytes,
+    unknownName,
+    lines: strictTransport(hstsSeconds),
+  })
+  return {
+    host,
+    parts: [certificates.part(), rotating(tickets)],
+    watches: certificates.renewal(),
+    listener(wanted, setting) {
+      if (wanted === undefined) return noListener
+      let port = wanted
+      const finding = found(host, wanted, setting, (free) => {
+        port = free
+      })
+      return {
+        parts: [finding],
+        place: () => place(port),
+        urls: (name) => ({ [name]: urlOf(host, port, 'https') }),
+      }
+    },
+    reload: () => certificates.reload(),
+  }
+}
+
+/** What the thread of a service is told of its listener of HTTPS. */
+export function securePlace(
+  listener: TlsListener,
+  { tls }: Pick<Config, 'tls'>,
+): { readonly tls?: SecurePlace & { readonly hidesOperators: boolean } } {
+  const place = listener.place()
+  return place === undefined ? {} : { tls: { ...place, hidesOperators: !tls.adminOnPublicListener } }
+}
+
+/** HTTPS of the gateway, and what redirects to it. */
+export interface GatewayTls {
+  readonly parts: Part[]
+  /** What the edge thread of this number (from 0) serves. */
+  place(index: number): Pick<EdgeGiven, 'tls' | 'redirect'>
+  urls(): Readonly<Record<string, string>>
+}
+
+export function gatewayTls(config: Config, tls: TlsPlaces): GatewayTls {
+  const listener = tls.listener(config.tls.port, 'TLS_PORT')
   // Shared by all threads, so that they answer one another's requests only where these came over TLS, too.
   const group = new SharedArrayBuffer(8)
   const challenges = challengesFolder(config)
-  const redirect = (): Pick<EdgeGiven, 'redirect'> =>
-    ports.redirect === undefined
-      ? {}
-      : { redirect: { host, port: ports.redirect, httpsPort: ports.tls, challenges } }
-  return {
-    parts: [
-      certificates.part(),
-      rotating(tickets),
-      found(host, wanted, 'TLS_PORT', (free) => {
-        ports.tls = free
-      }),
-      ...(redirectPort === undefined
-        ? []
-        : [
-            found(host, redirectPort, 'HTTP_REDIRECT_PORT', (free) => {
-              ports.redirect = free
-            }),
-          ]),
-    ],
-    watches: certificates.renewal(),
-    place: (index) => ({
-      ...(index > 0 && !tlsPortsShared
-        ? {}
-        : {
-            tls: {
-              host,
-              port: ports.tls,
-              pairs: certificates.pairs,
-              ticketKeys: tickets.bytes,
-              unknownName,
-              lines: strictTransport(config.tls.hstsSeconds),
-              group,
-            },
+  const { redirectPort } = config.tls
+  const { host } = tls
+  let port = redirectPort ?? 0
+  const finding =
+    redirectPort === undefined
+      ? []
+      : [
+          found(host, redirectPort, 'HTTP_REDIRECT_PORT', (free) => {
+            port = free
           }),
-      ...redirect(),
-    }),
+        ]
+  return {
+    parts: [...listener.parts, ...finding],
+    place(index) {
+      const place = listener.place()
+      if (place === undefined) return {}
+      return {
+        ...(index > 0 && !tlsPortsShared ? {} : { tls: { ...place, group } }),
+        ...(redirectPort === undefined
+          ? {}
+          : { redirect: { host, port, httpsPort: place.port, challenges } }),
+      }
+    },
     urls: () => ({
-      https: urlOf(host, ports.tls, 'https'),
-      ...(ports.redirect === undefined ? {} : { redirect: urlOf(host, ports.redirect) }),
+      ...listener.urls('https'),
+      ...(redirectPort === undefined ? {} : { redirect: urlOf(host, port) }),
     }),
-    reload: () => certificates.reload(),
   }
 }
 

@@ -8,6 +8,7 @@ export function serviceMetricsRoutes(paths: readonly string[], meters: Meters, r
   const type = 'text/plain; version=0.0.4; charset=utf-8'
   return paths.map((path) => ({
     family: 'info',
+    isForOperators: true,
     path,
     methods: ['GET', 'HEAD'],
     about: [{ path, summary: 'Numbers of the program, for Prometheus', statuses: [200], type: 'text/plain' }],

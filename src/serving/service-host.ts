@@ -20,6 +20,8 @@ export interface ServiceHostParts {
   readonly service: DescribedService
   /** Under which its requests are counted. */
   readonly family: Family
+  /** Routes for operators are not answered over TLS. */
+  readonly hidesOperators?: boolean
   readonly meters: Meters
   readonly log: Log
   readonly clock: Clock
@@ -32,7 +34,7 @@ export interface ServiceHostParts {
  * Throws where the routes contradict each other: a bug.
  */
 export function serviceHost(parts: ServiceHostParts): (request: Request, reply: Reply) => void {
-  const { service, family, meters, log, clock } = parts
+  const { service, family, hidesOperators = false, meters, log, clock } = parts
   const requestLog = new RequestLog(meters, log, clock)
   const router: Router<Route> = new Router<Route>(
     [...parts.routes, ...docsRoutes(() => router.operations, service, ['', '/v1'])],
@@ -40,7 +42,9 @@ export function serviceHost(parts: ServiceHostParts): (request: Request, reply: 
   )
   return (request, reply) => {
     const exchange = openExchange(requestLog, request, reply, family, idLead)
-    const route = router.find(request.path)
+    const found = router.find(request.path)
+    const isHidden = hidesOperators && request.secure === true && found?.isForOperators === true
+    const route = isHidden ? undefined : found
     if (request.method === 'OPTIONS') {
       preflight(request, reply, exchange.lines + (route?.optionLines ?? ''))
       requestLog.settle(exchange, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Secret } from '../admission/bucket-key.js'
 import type { BucketPlace } from '../admission/open-buckets.js'
-import type { ServeOptions, TlsOptions } from '../http/listen.js'
+import type { SecurePlace, ServeOptions } from '../http/listen.js'
 import type { SharedMemory } from './shared-memory.js'
 import type { SettingsOf } from './thread-settings.js'
 
@@ -13,15 +13,14 @@ export interface EdgeGiven {
   readonly row: number
   readonly serve: Pick<ServeOptions, 'host' | 'port'>
   /** Where this thread serves HTTPS; absent: it does not. `group`: shared memory of answers that came over TLS. */
-  readonly tls?: Pick<ServeOptions, 'host' | 'port' | 'lines'> &
-    TlsOptions & { readonly group: SharedArrayBuffer }
+  readonly tls?: SecurePlace & { readonly group: SharedArrayBuffer }
   /** Where this thread redirects to HTTPS; absent: it does not. `challenges`: folder of the answers of ACME challenges. */
   readonly redirect?: Pick<ServeOptions, 'host' | 'port'> & {
     readonly httpsPort: number
     readonly challenges: string
   }
-  /** Where this thread serves the console; absent: it does not. */
-  readonly console?: Pick<ServeOptions, 'host' | 'port'>
+  /** Where this thread serves the console, by plain HTTP and by HTTPS; absent: it does not. */
+  readonly console?: Pick<ServeOptions, 'host' | 'port'> & { readonly tls?: SecurePlace }
   /** Base URLs of the nodes of the chain. */
   readonly nodes: readonly string[]
   readonly startedMs: number

@@ -1,14 +1,14 @@
 import type { Log } from '../actor/log.js'
 import type { SampleRings } from '../actor/sample-rings.js'
 import { Challenges } from '../certificates/challenges.js'
-import type { CertificatePair } from '../certificates/pair.js'
 import { repeatOptions } from '../gateway/repeating.js'
-import { type Handler, type ServeOptions, type Server, serve } from '../http/listen.js'
+import { type Handler, type ServeOptions, type Server, securely, serve } from '../http/listen.js'
 import type { RepeatOptions } from '../http/repeater.js'
 import { type ConsoleHandlerParts, consoleHandler } from '../routes/console-handler.js'
 import { httpsRedirect } from '../routes/https-redirect.js'
 import type { Route } from '../serving/route.js'
 import type { EdgeGiven } from './edge-given.js'
+import { type ServiceListeners, serviceListeners } from './service-listeners.js'
 
 export interface EdgeListening extends Pick<ConsoleHandlerParts, 'meters' | 'clock'> {
   readonly gateway: { readonly handle: Handler }
@@ -25,30 +25,14 @@ export interface EdgeListening extends Pick<ConsoleHandlerParts, 'meters' | 'clo
   readonly redirect?: EdgeGiven['redirect']
   /** The console; absent: it is not served. */
   readonly operator?: {
-    readonly place: Pick<ServeOptions, 'host' | 'port'>
+    readonly place: NonNullable<EdgeGiven['console']>
     readonly routes: readonly Route[]
   }
 }
 
-/** What the main thread says to an edge thread that is up. */
-export interface EdgeMessage {
-  /** Certificates for new connections, in place of those before. */
-  readonly certificates: readonly CertificatePair[]
-}
-
-export interface EdgeListeners {
-  /** Of the gateway; final when it listens. */
-  readonly port: number
-  /** Resolves when connections are taken. */
-  readonly listening: Promise<unknown>
-  told(message: EdgeMessage): void
-  /** Ends running answers within `graceMs`, then closes what is left. */
-  close(graceMs: number): Promise<void>
-}
-
-/** The listeners in front of a gateway: plain HTTP, HTTPS, the one that redirects to it, and that of the console. */
-export function edgeListeners(given: EdgeListening): EdgeListeners {
-  const { gateway, log, meters, clock, resources, repeated, operator, tls } = given
+/** The listeners in front of a gateway: plain HTTP, HTTPS, the one that redirects to it, and those of the console. */
+export function edgeListeners(given: EdgeListening): ServiceListeners {
+  const { gateway, log, resources, repeated, tls } = given
   const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
   const content: Handler = (request, reply) => gateway.handle(request, reply)
   const options = { onThrow, ...given.serve }
@@ -56,19 +40,16 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
   const server = serve(content, { ...options, ...repeatOptions(maxBytes, log, resources, shared) })
   const secure = tls && serveTls(given, options, tls)
   const redirecting = serveRedirect(given, options)
-  const { clientOf: _, ...plain } = options
-  const beside =
-    operator &&
-    serve(consoleHandler({ content, meters, log, clock, routes: operator.routes }), {
-      ...plain,
-      ...operator.place,
-    })
+  const beside = serveConsole(given, content, options)
   return {
     get port() {
       return server.port
     },
     listening: Promise.all([server.listening, secure?.listening, redirecting?.listening, beside?.listening]),
-    told: ({ certificates }) => secure?.setCertificates(certificates),
+    told(news) {
+      secure?.setCertificates(news.certificates)
+      beside?.told(news)
+    },
     async close(graceMs) {
       const all = [server, secure, redirecting, beside]
       await Promise.all(all.map((one) => one?.close(graceMs)))
@@ -86,18 +67,26 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
 function serveTls(
   { gateway, log, resources, repeated }: EdgeListening,
   options: ServeOptions,
-  { host, port, lines = '', group, ...tls }: NonNullable<EdgeGiven['tls']>,
+  { group, ...place }: NonNullable<EdgeGiven['tls']>,
 ): Server {
   const { maxBytes, ...shared } = repeated
   const repeats = repeatOptions(maxBytes, log, resources, { ...shared, group: new Int32Array(group) })
   return serve((request, reply) => gateway.handle(request, reply), {
     ...options,
-    host,
-    port,
-    lines,
-    tls,
+    ...securely(place),
     ...repeats,
   })
+}
+
+function serveConsole(
+  { operator, meters, log, clock }: EdgeListening,
+  content: Handler,
+  { clientOf: _, ...options }: ServeOptions,
+): ServiceListeners | undefined {
+  if (operator === undefined) return undefined
+  const { tls, ...place } = operator.place
+  const handler = consoleHandler({ content, meters, log, clock, routes: operator.routes })
+  return serviceListeners(handler, { ...options, ...place }, tls)
 }
 
 function serveRedirect(

@@ -8,11 +8,12 @@ import { paceOf } from './client-options.js'
 import { openEdgeAdmission } from './edge-admission.js'
 import { openEdgeContent } from './edge-content.js'
 import type { EdgeGiven } from './edge-given.js'
-import { type EdgeListeners, type EdgeMessage, edgeListeners } from './edge-listeners.js'
+import { edgeListeners } from './edge-listeners.js'
 import { type EdgeParts, type EdgeRoutes, edgeRoutes } from './edge-routes.js'
 import { edgeTools } from './edge-tools.js'
 import { gatewayOptions } from './gateway-options.js'
 import { hostOptions, isSeeding, namesOptions, siteName } from './host-names.js'
+import type { CertificateNews, ServiceListeners } from './service-listeners.js'
 
 /** An edge thread: sockets, and everything that a request needs but the fetching of what is not here. */
 export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
@@ -43,7 +44,7 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
     ready: { port: listeners.port },
     log,
     endsItself: true,
-    told: (message) => listeners.told(message as EdgeMessage),
+    told: (message) => listeners.told(message as CertificateNews),
     async close() {
       await listeners.close(settings.server.drainMs)
       gateway.close()
@@ -83,7 +84,7 @@ function gatewayParts(
   }
 }
 
-function listenersOf(parts: EdgeParts, gateway: RequestHandler, { console }: EdgeRoutes): EdgeListeners {
+function listenersOf(parts: EdgeParts, gateway: RequestHandler, { console }: EdgeRoutes): ServiceListeners {
   const { given, tools, admission } = parts
   const { settings, memory, serve } = given
   const { gate, clientOf } = admission

@@ -7,7 +7,6 @@ import type { OpenThread } from '../actor/run-thread.js'
 import { Clients } from '../admission/clients.js'
 import { RemoteChain } from '../chain/remote-chain.js'
 import type { Request } from '../http/exchange.js'
-import { type Server, serve } from '../http/listen.js'
 import { shaped } from '../http/openapi.js'
 import type { MoneyLedger } from '../ledger/ledger-port.js'
 import { openLedger } from '../ledger/open.js'
@@ -56,6 +55,7 @@ import {
   stripeOptions,
   x402Options,
 } from './payment-options.js'
+import { type CertificateNews, type ServiceListeners, serviceListeners } from './service-listeners.js'
 import { readerOptions } from './topup-options.js'
 import { freeRules, uploadFolders } from './upload-options.js'
 
@@ -110,6 +110,7 @@ export async function openPayment(given: PaymentGiven): Promise<OpenThread> {
   return {
     ready: { port: listener.port } satisfies PaymentReady,
     connect: (port) => answer<CreditsRequest, CreditsReply>(port, answering),
+    told: (news) => listener.told(news as CertificateNews),
     async close() {
       await listener.close(server.drainMs)
       desk.close()
@@ -177,7 +178,7 @@ function deskOf(
 
 /** The listener of the service. */
 function listen(
-  { settings, serve: place, adminKey, memory }: PaymentGiven,
+  { settings, serve: place, tls, adminKey, memory }: PaymentGiven,
   service: PaymentService,
   desk: CreditsDesk,
   {
@@ -188,7 +189,7 @@ function listen(
     readonly meters: Meters
     readonly clientOf: (request: Request) => string
   },
-): Server {
+): ServiceListeners {
   const { release } = settings.server
   const operated = creditOrders({
     overview: () => desk.overview(),
@@ -215,10 +216,12 @@ function listen(
       securitySchemes: { service: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
     },
     family: 'payment',
+    hidesOperators: tls?.hidesOperators === true,
     meters,
     log,
     clock: systemClock,
   })
   const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
-  return serve(host, { ...paceOf(settings), ...connectionsMax(memory), ...place, clientOf, onThrow })
+  const options = { ...paceOf(settings), ...connectionsMax(memory), ...place, clientOf, onThrow }
+  return serviceListeners(host, options, tls)
 }

@@ -5,7 +5,6 @@ import type { OpenThread } from '../actor/run-thread.js'
 import { Clients } from '../admission/clients.js'
 import { Broadcast } from '../chain/broadcast.js'
 import { getHead } from '../devnet/get-head.js'
-import { serve } from '../http/listen.js'
 import { shaped } from '../http/openapi.js'
 import type { IngestReply, IngestRequest } from '../ingest/ingest-messages.js'
 import { permanentEvent } from '../ingest/webhook-events.js'
@@ -30,6 +29,7 @@ import { UploadsDesk } from '../upload/uploads-desk.js'
 import { chainOptions } from './chain-options.js'
 import { clientsOf, paceOf } from './client-options.js'
 import { itemKeyPath } from './key-paths.js'
+import { type CertificateNews, type ServiceListeners, serviceListeners } from './service-listeners.js'
 import {
   gatewaysOf,
   openUploadAccepting,
@@ -94,6 +94,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   return {
     ready: { port: listener.port } satisfies UploadReady,
     log,
+    told: (news) => listener.told(news as CertificateNews),
     async close() {
       await listener.close(server.drainMs)
       // Before what is waited for: a disk that is full would be waited for, too.
@@ -228,8 +229,12 @@ function openBundling(parts: UploadParts, { open }: UploadTaking): Bundling {
 }
 
 /** The listener of the service. */
-function listen({ given, tools, clients }: UploadParts, { routes }: UploadTaking, desk: UploadsDesk) {
-  const { settings, adminKey } = given
+function listen(
+  { given, tools, clients }: UploadParts,
+  { routes }: UploadTaking,
+  desk: UploadsDesk,
+): ServiceListeners {
+  const { settings, adminKey, tls } = given
   const { release } = settings.server
   const { log, meters } = tools
   const host = serviceHost({
@@ -252,11 +257,12 @@ function listen({ given, tools, clients }: UploadParts, { routes }: UploadTaking
       securitySchemes: { admin: { type: 'http', scheme: 'bearer' } },
     },
     family: 'upload',
+    hidesOperators: tls?.hidesOperators === true,
     meters,
     log,
     clock: systemClock,
   })
   const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
   const clientOf = (request: Parameters<Clients['of']>[0]): string => clients.of(request).address
-  return serve(host, { ...paceOf(settings), ...given.serve, clientOf, onThrow })
+  return serviceListeners(host, { ...paceOf(settings), ...given.serve, clientOf, onThrow }, tls)
 }

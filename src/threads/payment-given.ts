@@ -1,4 +1,4 @@
-import type { ServeOptions } from '../http/listen.js'
+import type { SecurePlace, ServeOptions } from '../http/listen.js'
 import type { CdpKey } from './payments-options.js'
 import type { SharedMemory } from './shared-memory.js'
 import type { SettingsOf } from './thread-settings.js'
@@ -16,6 +16,8 @@ export interface PaymentGiven {
   readonly settings: SettingsOf<'payment'>
   readonly memory: SharedMemory
   readonly serve: Pick<ServeOptions, 'host' | 'port'>
+  /** Where it listens for HTTPS; absent: nowhere. `hidesOperators`: the routes for operators are not answered there. */
+  readonly tls?: SecurePlace & { readonly hidesOperators: boolean }
   /** Base URLs of the nodes of the chain. */
   readonly nodes: readonly string[]
   /** Opens its orders for the operator. */

@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { ServeOptions } from '../http/listen.js'
+import type { SecurePlace, ServeOptions } from '../http/listen.js'
 import type { WebhookOptions } from '../ingest/webhooks.js'
 import type { SharedMemory } from './shared-memory.js'
 import type { SettingsOf } from './thread-settings.js'
@@ -14,6 +14,8 @@ export interface UploadGiven {
   readonly settings: SettingsOf<'upload'>
   readonly memory: SharedMemory
   readonly serve: Pick<ServeOptions, 'host' | 'port'>
+  /** Where it listens for HTTPS; absent: nowhere. `hidesOperators`: the routes for operators are not answered there. */
+  readonly tls?: SecurePlace & { readonly hidesOperators: boolean }
   /** Base URLs of the nodes of the chain. */
   readonly nodes: readonly string[]
   /** Opens its orders for the operator. */

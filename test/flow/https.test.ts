@@ -1,11 +1,12 @@
 /** The whole program with HTTPS: a certificate from an ACME server, renewed under downloads; files that change; the redirect. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { get } from 'node:http'
-import { Agent, request } from 'node:https'
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { get as getPlain } from 'node:http'
+import { Agent, get, request } from 'node:https'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import t from 'tap'
+import { readConfig } from '../../config/read.js'
 import { authority, signed } from '../certificates/made.js'
 import { startPebble, withoutPebble } from '../certificates/pebble.js'
 import { eventually } from '../eventually.js'
@@ -31,7 +32,7 @@ function answered(
   headers: Record<string, string> = {},
 ): Promise<{ status: number; location?: string }> {
   return new Promise((resolve, reject) => {
-    get(url, { headers }, (answer) => {
+    getPlain(url, { headers }, (answer) => {
       answer.resume()
       const { location } = answer.headers
       resolve({ status: answer.statusCode ?? 0, ...(location === undefined ? {} : { location }) })
@@ -152,9 +153,34 @@ t.test('certificates of the operator: by name, swapped, wrong, reloaded', async 
     TLS_CERT_FILE: at('own.crt'),
     TLS_KEY_FILE: at('own.key'),
     TLS_CERTS_PATH: at('certs'),
+    UPLOAD_TLS_PORT: '0',
+    PAYMENT_TLS_PORT: '0',
+    CONSOLE_TLS_PORT: '0',
   }
   const { urls, log, process: child, stop } = await run(t, at('data'), environment)
   const port = Number(new URL(urls.https ?? '').port)
+  const others = [urls.uploadHttps, urls.paymentHttps, urls.consoleHttps].map((url = '') => new URL(url).port)
+  const ca = readFileSync(at('root/root.crt'))
+  const statusOver = (url: string | undefined, path: string): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const { port } = new URL(url ?? '')
+      get({ host: '127.0.0.1', port, path, ca, servername: 'a.example' }, (answer) => {
+        answer.resume()
+        resolve(answer.statusCode ?? 0)
+      }).once('error', reject)
+    })
+  t.equal(
+    await statusOver(urls.uploadHttps, '/info'),
+    200,
+    'the services beside the gateway have the same certificate',
+  )
+  t.equal(await statusOver(urls.paymentHttps, '/v1/rates'), 200)
+  t.equal(await statusOver(urls.consoleHttps, new URL(urls.consoleHttps ?? '').pathname), 200)
+  t.equal((await fetch(`${urls.upload}/metrics`)).status, 200)
+  for (const url of [urls.uploadHttps, urls.paymentHttps]) {
+    t.equal(await statusOver(url, '/metrics'), 404, 'what is for operators is not there for all')
+    t.equal(await statusOver(url, '/admin/overview'), 404)
+  }
   const namesFor = async (name: string) => (await servedFor(port, name)).names
   t.equal(await namesFor('a.example'), 'DNS:a.example')
   t.equal(await namesFor('x.b.example'), 'DNS:*.b.example')
@@ -172,7 +198,11 @@ t.test('certificates of the operator: by name, swapped, wrong, reloaded', async 
   t.match(health.warnings, [/expires in 9 days/, /1 certificates of HTTPS cannot be used/])
   write('own', signed(at('next'), root, { names: ['c.example'], days: 90 }))
   child.kill('SIGHUP')
-  await eventually('the next one is served', async () => (await namesFor('c.example')) === 'DNS:c.example')
+  for (const each of [port, ...others.map(Number)])
+    await eventually(
+      'the next one is served',
+      async () => (await servedFor(each, 'c.example')).names === 'DNS:c.example',
+    )
   rmSync(at('certs/b'), { recursive: true })
   await eventually('without a signal', async () => (await namesFor('x.b.example')) === 'DNS:c.example')
   t.match(
@@ -192,12 +222,26 @@ t.test('a start without a certificate that can be used says why', async (t) => {
     code: 1,
     err: /TLS_CERTS_PATH: .* holds no certificate/,
   })
-  t.match(await start({ TLS_PORT: '0' }), {
-    code: 2,
-    err: /TLS_PORT: needs a certificate, by one of TLS_CERT_FILE/,
-  })
-  t.match(await start({ TLS_ACME: 'true', TLS_PORT: '0', NETWORK: 'mainnet', TLS_SELF_SIGNED: 'true' }), {
-    code: 2,
-    err: /(?=[\s\S]*TLS_SELF_SIGNED: only on devnet)(?=[\s\S]*needs ARNS_ROOT_HOST)(?=[\s\S]*needs HTTP_REDIRECT_PORT)/,
-  })
+  const wrong = (given: Record<string, string>) => {
+    const read = readConfig(given, {})
+    return Array.isArray(read) ? read.join('\n') : 'nothing'
+  }
+  t.match(wrong({ TLS_PORT: '0' }), /^TLS_PORT: needs a certificate, by one of TLS_CERT_FILE/)
+  t.match(wrong({ UPLOAD_TLS_PORT: '0' }), /^UPLOAD_TLS_PORT: needs a certificate/)
+  t.match(
+    wrong({ TLS_ACME: 'true', TLS_PORT: '0', NETWORK: 'mainnet', TLS_SELF_SIGNED: 'true' }),
+    /(?=[\s\S]*TLS_SELF_SIGNED: only on devnet)(?=[\s\S]*needs ARNS_ROOT_HOST)(?=[\s\S]*needs HTTP_REDIRECT_PORT)/,
+  )
+  const own = { TLS_SELF_SIGNED: 'true' }
+  t.equal(wrong(own), 'TLS_SELF_SIGNED: needs TLS_PORT')
+  t.equal(wrong({ ...own, UPLOAD_TLS_PORT: '443' }), 'nothing')
+  t.equal(wrong({ ...own, TLS_PORT: '3001' }), 'TLS_PORT and UPLOAD_PORT must differ')
+  t.equal(
+    wrong({ ...own, TLS_PORT: '443', CONSOLE_TLS_PORT: '443' }),
+    'CONSOLE_TLS_PORT and TLS_PORT must differ',
+  )
+  t.equal(
+    wrong({ ...own, TLS_PORT: '443', PAYMENT_TLS_PORT: '444', SERVICES: 'gateway' }),
+    'PAYMENT_TLS_PORT: there is no payment in this program',
+  )
 })

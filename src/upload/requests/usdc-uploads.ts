@@ -63,7 +63,7 @@ export class UsdcUploads {
   }
 
   #wanted(request: Request, bytes: number): Pick<UsdcOrder, 'bytes' | 'resource' | 'mimeType'> {
-    const resource = resourceOf(request, this.parts.protocol)
+    const resource = resourceOf(request, request.secure === true ? 'https' : this.parts.protocol)
     return { bytes, resource, mimeType: 'application/json' }
   }
 
