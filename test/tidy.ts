@@ -345,6 +345,22 @@ t.test('the architecture names every room and worker, and no other', async (t) =
     t.ok(architecture.includes(`\`${path}\``), `${path} is named`)
 })
 
+t.test('the functions that the architecture names are in the files beside them', (t) => {
+  const rows = [...architecture.matchAll(/^\| .*`(?:src|native)\/[\w./-]+`.*$/gm)].map(([row]) => row.split('|'))
+  const wrong = rows.flatMap((cells) => {
+    const at = cells.findIndex((cell) => /^ `(?:src|native)\//.test(cell))
+    const files = [...(cells[at] ?? '').matchAll(/`([\w./-]+\.\w+)`/g)].map(([, path = '']) => path)
+    const names = [...(cells[at + 1] ?? '').matchAll(/`([\w.#]+)`/g)].flatMap(([, name = '']) => name.split('.'))
+    const text = files.map((path) => readFileSync(join(root, path), 'utf8')).join('\n')
+    const isThere = (name: string): boolean =>
+      new RegExp(`(?<![\\w#])${name}(?: [=<(]|[(<=.:]| extends| implements| \\{)`).test(text)
+    return names.filter((name) => !isThere(name)).map((name) => `${files.join(', ')}: ${name}`)
+  })
+  t.ok(rows.length > 80, `${rows.length} rows`)
+  t.strictSame(wrong, [])
+  t.end()
+})
+
 t.test('every file that a document names exists', async (t) => {
   const decisions = readdirSync(join(root, 'docs/decisions')).map((name) => `docs/decisions/${name}`)
   const wrong: string[] = []

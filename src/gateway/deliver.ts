@@ -39,15 +39,15 @@ export class Delivery {
 
   /** Answers with the content of `id`, located before. What is in memory is sent before this returns. */
   serve(exchange: Exchange, id: Id, found: Located, intercept?: Intercept): void {
-    if (this.turnsAway(exchange, id, found)) return
+    if (this.answersBlocked(exchange, id, found)) return
     if (found.at === 'store') this.#fromStore(exchange, found)
     else if (found.at !== 'catalog' || !this.#fromCatalog(exchange, found.entry)) {
-      this.run(exchange, this.#later(exchange, id, found, intercept))
+      this.run(exchange, this.#checkOrBring(exchange, id, found, intercept))
     }
   }
 
   /** True where the content is blocked: the exchange is answered with 451 and the content closed. */
-  turnsAway(exchange: Exchange, id: Id, found: Located): boolean {
+  answersBlocked(exchange: Exchange, id: Id, found: Located): boolean {
     const { guard } = this.parts
     enter(exchange, 'guard')
     if (guard === undefined) return false
@@ -57,8 +57,8 @@ export class Delivery {
     return true
   }
 
-  /** The answer to this exchange rests on content beside its own: that of a manifest, which is spared when there is no room. */
-  uses(exchange: Exchange, { entry, content }: Extract<Located, { at: 'store' }>): void {
+  /** Records that the answer depends on a manifest, too: it counts as used, and the response cache checks its generation. */
+  restsOn(exchange: Exchange, { entry, content }: Extract<Located, { at: 'store' }>): void {
     const { touches, repeating } = this.parts
     touches.touch(entry, content)
     repeating.rest(exchange, entry)
@@ -90,7 +90,7 @@ export class Delivery {
   }
 
   /** Has a blob checked, or brings the content from a source. */
-  async #later(exchange: Exchange, id: Id, found: Located, intercept: Intercept | undefined): Promise<void> {
+  async #checkOrBring(exchange: Exchange, id: Id, found: Located, intercept: Intercept | undefined): Promise<void> {
     let now = found
     // Two tries: after a false blob was dropped, a correct one may have been stored meanwhile.
     for (let tries = 0; now.at === 'unchecked' && tries < 2; tries += 1) {
@@ -100,7 +100,7 @@ export class Delivery {
       enter(exchange, 'locate')
       now = this.parts.locator.locate(id, false)
     }
-    if (now !== found && this.turnsAway(exchange, id, now)) return
+    if (now !== found && this.answersBlocked(exchange, id, now)) return
     if (now.at === 'store') return this.#fromStore(exchange, now)
     if (now.at === 'catalog' && this.#fromCatalog(exchange, now.entry)) return
     const entry = now.at === 'nowhere' ? undefined : now.entry
@@ -132,7 +132,7 @@ export class Delivery {
     const provenance = readProvenance(exchange.request, options)
     const named = exchange.naming !== undefined
     const client = clientOf(exchange.request)
-    // Bands are asked only where the catalog knows nothing.
+    // Bands are searched only where the catalog has no place.
     const opened = await openGuided(
       id,
       readHints(exchange.request),
@@ -296,7 +296,7 @@ export class Delivery {
     })
   }
 
-  /** The smallest window that holds all ranges asked for; undefined where it is the whole content. */
+  /** The smallest window that holds all requested ranges; undefined where it is the whole content. */
   #windowOf(exchange: Exchange, entry: Entry): Window | undefined {
     const decided = decide(exchange, knownOf(exchange, entry))
     if (decided.variant !== 'part' && decided.variant !== 'parts') return undefined

@@ -8,7 +8,7 @@ import type { AnswerPrice, CountPlaces, RepeatOptions } from '../http/repeater.j
 import type { Bounded } from '../names/name-marks.js'
 import { type Exchange, type Family, families } from '../serving/request-exchange.js'
 import type { StoredContent } from '../store/stored-content.js'
-import { AskedLately } from './asked-lately.js'
+import { RecentAnswers } from './recent-answers.js'
 import type { Entry, TimedFrame } from './entry.js'
 import type { Guard } from './guard.js'
 import { ItemWindow } from './item-window.js'
@@ -80,7 +80,7 @@ export function repeatOptions(
  */
 export class Repeating {
   readonly #counts = new Map<string, CountPlaces>()
-  readonly #asked = new AskedLately()
+  readonly #recent = new RecentAnswers()
   readonly #failures: Meter
   #isFailureTold = false
 
@@ -122,7 +122,7 @@ export class Repeating {
     const { size } = entry.attributes
     if (size === 0 || (method === 'GET' && variant === 'whole' && size > bodyMaxBytes)) return
     const host = request.header('host') ?? ''
-    if (!repeater.hasRoom && !this.#asked.isSecond(method, host, path, variant)) return
+    if (!repeater.hasRoom && !this.#recent.isSecond(method, host, path, variant)) return
     const borrowed = content.lend?.(entry.placeWithdrawals)
     const basis = this.#basisOf(entry, content)
     const price = this.#priceOf(exchange)

@@ -46,7 +46,7 @@ export class ManifestRoute {
   /** The manifest is known here. Where this thread looked into it before, the answer is out on return. */
   handle(exchange: Exchange, ask: ManifestAsk, found: Held): void {
     exchange.family = 'manifest'
-    if (this.delivery.turnsAway(exchange, ask.id, found)) return
+    if (this.delivery.answersBlocked(exchange, ask.id, found)) return
     enter(exchange, 'manifest')
     const { attributes } = found.entry
     if (attributes.size > this.manifestMaxBytes) {
@@ -66,7 +66,7 @@ export class ManifestRoute {
       this.delivery.run(exchange, this.#later(exchange, ask, path, found))
       return
     }
-    this.delivery.uses(exchange, found)
+    this.delivery.restsOn(exchange, found)
     found.content.close()
     const known = this.manifests.known(digest, path)
     if (known === 'unknown') this.delivery.run(exchange, this.#packed(exchange, ask, path, digest))

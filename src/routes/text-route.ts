@@ -29,7 +29,7 @@ export class TextRoute {
   handle(exchange: Exchange, id: Id): void {
     enter(exchange, 'locate')
     const found = this.parts.locator.locate(id)
-    if (!this.delivery.turnsAway(exchange, id, found))
+    if (!this.delivery.answersBlocked(exchange, id, found))
       this.delivery.run(exchange, this.#answer(exchange, id, found))
   }
 
@@ -42,7 +42,7 @@ export class TextRoute {
       if (exchange.reply.aborted) return answerGone(requestLog, exchange)
       enter(exchange, 'locate')
       now = locator.locate(id, false)
-      if (this.delivery.turnsAway(exchange, id, now)) return
+      if (this.delivery.answersBlocked(exchange, id, now)) return
     }
     if (now.at === 'store') {
       const { content, entry } = now

@@ -101,6 +101,7 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   verifier?.start()
   void webhooks?.run()
   return {
+    // Messages of an edge thread (`TransferClient`) come by `port`.
     connect(port) {
       const caller = answer<SourceRequest, SourceReply, SourceProgress>(
         port,

@@ -29,7 +29,7 @@ import {
 } from './begun-quotes.js'
 import type { CardEvent, CardProvider, PaymentSession, SessionWish } from './card-provider.js'
 
-/** A price that was promised, and what became of it. */
+/** A promised price and its state. */
 export interface CardQuote {
   readonly id: string
   readonly state: 'open' | 'paid' | 'refunded' | 'disputed'
@@ -56,10 +56,10 @@ export interface CardQuote {
 
 /** Payment of the provider to its quote: what is taken back is named by the payment only. */
 const paymentKind = 'card-payment'
-/** Payments that were taken back before they were told of: events come in any order. */
+/** Payments that were taken back before they were reported: events come in any order. */
 const takenKind = 'card-taken-back'
 const quoteLifeMs = 30 * 60_000
-/** The money may have been taken a little before the provider says so. */
+/** The card may be charged this long before the provider reports it. */
 const graceMs = 5 * 60_000
 
 export interface CardWish extends Omit<SessionWish, 'quoteId' | 'amount' | 'expiresMs'> {
@@ -81,11 +81,11 @@ export interface CardParts {
   readonly provider: CardProvider
   readonly now: () => number
   readonly log: Log
-  /** Told of a purchase whose payment was credited. May reject: it is told again by the record of what is due. */
+  /** Called with a purchase whose payment was credited. May reject: the record of due purchases repeats the call. */
   readonly bought?: (nonce: string) => Promise<unknown>
 }
 
-/** Card payments: a quote is promised, the provider takes the money and says so, and the quote is credited once. */
+/** Card payments: `open` promises a quote, the provider charges the card and reports it to `hear`, which credits it once. */
 export class Cards {
   readonly #ids: QuoteIds
 
@@ -125,7 +125,7 @@ export class Cards {
       ...(giftMessage === undefined ? {} : { giftMessage }),
       ...(purchase === undefined ? {} : { purchase }),
     }
-    // The quote first: a payment for a quote that nobody knows would have to be sent back.
+    // The quote is written first: a payment for an unknown quote would have to be refunded.
     await ledger.commit({
       transfers: [],
       records: [{ kind, key: quote.id, value: JSON.stringify(quote), expected: 0 }, begun(quote), ...kept],
@@ -144,7 +144,7 @@ export class Cards {
     return this.#ids.isOwn(id)
   }
 
-  /** What the provider says has happened. The same event may come often, late, and in any order. */
+  /** Carries out an event of the provider: credits or takes back. Events may be repeated, late, and in any order. */
   async hear(event: CardEvent): Promise<void> {
     if (event.kind === 'other') return
     for (let tries = 0; tries < 20; tries += 1) {
@@ -168,7 +168,7 @@ export class Cards {
     throw new Error(`the card payment ${event.payment} could not be recorded`)
   }
 
-  /** The payment is credited whatever comes of the purchase: that is tried again in the background. */
+  /** Buys a name. The payment is credited in any case; a failed purchase is repeated in the background. */
   async #bought(nonce: string): Promise<void> {
     try {
       await this.parts.bought?.(nonce)
@@ -180,7 +180,7 @@ export class Cards {
     }
   }
 
-  /** A payment for a quote that was over so long ago that it is not kept any more. */
+  /** Refunds a payment whose quote expired and was removed. */
   async #sendBack(payment: string): Promise<void> {
     const { ledger, log } = this.parts
     if ((await ledger.record(takenKind, payment)) !== undefined) return
@@ -190,20 +190,20 @@ export class Cards {
     await ledger.commit({ transfers: [], records: [{ kind: takenKind, key: payment, value }] })
   }
 
-  /** The provider sends a payment back once, however often it is asked. */
+  /** Refunds a payment. The provider does it once, however often it is requested. */
   async #refund(payment: string): Promise<void> {
     const sent = await this.parts.provider.refund(payment)
     if (isRefusal(sent))
       throw new Error(`the card payment ${payment} could not be sent back: ${sent.message}`)
   }
 
-  /** Since when quotes were begun that nobody has paid, and that can be removed; undefined: there are none. */
+  /** When the oldest unpaid quote began that can be removed; undefined: there is none. */
   async unpaidSinceMs(): Promise<number | undefined> {
     const overMs = await oldestDueMs(this.parts.ledger, this.parts.now())
     return overMs === undefined ? undefined : overMs - quoteLifeMs - graceMs
   }
 
-  /** Removes quotes that nobody has paid, with what belongs to them. Resolves with how many. */
+  /** Removes unpaid quotes and their records. Resolves with their number. */
   forget(also: (quote: BegunQuote) => Promise<readonly RecordChange[]>): Promise<number> {
     const { ledger, now, provider } = this.parts
     return forgetBegun(ledger, now(), async (quote) => [
@@ -218,7 +218,7 @@ export class Cards {
     return found === undefined ? '' : (JSON.parse(found.value) as string)
   }
 
-  /** False where the payment was credited meanwhile: then its quote is known now. */
+  /** Records a dispute before its payment is reported. False where the payment was credited meanwhile: its quote is known now. */
   async #remembered({ payment, reason }: CardEvent & { kind: 'disputed' }): Promise<boolean> {
     const { ledger } = this.parts
     if (payment === '' || (await ledger.record(takenKind, payment)) !== undefined) return true
@@ -236,7 +236,7 @@ export class Cards {
       const next: CardQuote = { ...quote, state: 'disputed', payment, why: JSON.parse(taken.value) as string }
       return !isRejected(await ledger.commit({ transfers: [], records: ended(stored, next) }))
     }
-    // What counts is when the card was charged, and not when we heard of it: nobody may have listened meanwhile.
+    // The time of the charge counts, not that of the event: the service may have been down meanwhile.
     const isLate = quote.expiresMs + graceMs < (event.paidMs ?? now())
     const isOther = event.amount !== quote.amount || event.currency !== quote.currency
     const { wallet } = await wallets.place(quote.destination)
@@ -244,7 +244,7 @@ export class Cards {
     if (isLate || isOther || isDenied(uses)) {
       const why = isLate ? 'the quote was over' : isDenied(uses) ? uses.text : 'it is another amount'
       log.warn({ quote: quote.id, payment, why }, 'a card payment is refunded')
-      // Asked for before it is written down.
+      // The refund is requested before it is recorded.
       await this.#refund(payment)
       return !isRejected(
         await ledger.commit({
@@ -313,7 +313,7 @@ export class Cards {
     return { transfers, records: [...kept, ...due, dayRecord(cardDayKind, now(), id)] }
   }
 
-  /** The card's owner took the money back: so do we, also where the credits are spent. */
+  /** Takes the credits back after a dispute, also where they are spent. */
   async #disputed(
     stored: LedgerRecord,
     quote: CardQuote,
@@ -326,7 +326,7 @@ export class Cards {
       'a card payment was taken back',
     )
     const next: CardQuote = { ...quote, state: 'disputed', payment: event.payment, why: event.reason }
-    // Told before the payment itself: that one is then not credited.
+    // Reported before the payment itself, which is then not credited.
     if (quote.state === 'open')
       return !isRejected(await ledger.commit({ transfers: [], records: ended(stored, next) }))
     const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined

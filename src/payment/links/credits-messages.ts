@@ -19,7 +19,7 @@ export type CreditsRequest =
 
 export type CreditsReply = Awaited<ReturnType<CreditsPort[keyof CreditsPort]>> | UsdcReply
 
-/** The calls of each port. What crosses a line by name is called only where it stands here. */
+/** The methods of each port. A message calls only a method that is listed here, by its name. */
 const usdcCalls: Calls<UsdcPort> = {
   offer: true,
   look: true,
@@ -74,7 +74,7 @@ export async function usdcAnswer(usdc: UsdcPort | undefined, request: UsdcReques
   return (await called(usdc, usdcCalls, request.usdc, request.given)) as UsdcReply
 }
 
-/** Answers messages with implementations on this thread. A ledger that is gone for a while is a refusal. */
+/** On the payment thread: answers messages with its implementations. An unreachable ledger is a refusal. */
 export function creditsAnswering(
   credits: CreditsPort,
   usdc: UsdcPort | undefined,
@@ -90,16 +90,16 @@ export function creditsAnswering(
   }
 }
 
-/** The payment service of this program, over a line to its thread. */
+/** The payment service of this program: each call is a message to its thread, answered by `creditsAnswering`. */
 export function embeddedCredits(thread: Address<CreditsRequest, CreditsReply>): CreditsPort {
   return portBy(creditsCalls, (call, given) => thread.ask({ call, given } as CreditsRequest))
 }
 
-/** Calls of `UsdcPort` by way of `ask`. */
+/** A `UsdcPort` whose calls go to `ask`. */
 export function usdcBy(ask: (request: UsdcRequest) => Promise<unknown>): UsdcPort {
   return portBy(usdcCalls, (usdc, given) => ask({ usdc, given } as UsdcRequest))
 }
 
-/** The same over HTTP, where the payment service runs elsewhere. */
+/** The same over HTTP, for a payment service in another program. */
 export { RemoteCredits } from './remote-credits.js'
 export { RemoteUsdc } from './remote-usdc.js'

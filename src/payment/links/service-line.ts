@@ -11,12 +11,12 @@ import {
   usdcBy,
 } from './credits-messages.js'
 
-/** An uploader is told within a second that nobody can be asked. */
+/** An uploader gets 503 within a second where the payment service does not answer. */
 const limitMs = 800
-/** Longer than any settlement is waited for. */
+/** Longer than any settlement takes. */
 const settleMs = 75_000
 
-/** Where a payment service is asked: elsewhere over HTTP, by messages in this program, or nowhere. */
+/** How the payment service is reached: over HTTP, by messages within this program, or not at all. */
 export interface ServiceLineOptions {
   readonly credits?: { readonly url: string; readonly secret: string }
   readonly creditsPort?: MessagePort
@@ -24,14 +24,14 @@ export interface ServiceLineOptions {
   readonly mailboxMax: number
 }
 
-/** A line of another service to the payment service. */
+/** The connection of another service to the payment service. */
 export interface ServiceLine {
   readonly credits?: CreditsPort
   readonly usdc?: UsdcPort
   close(): Promise<void>
 }
 
-/** The line that the options say; without `credits` and `usdc` where there is no payment service. */
+/** The connection that the options select; without `credits` and `usdc` where there is no payment service. */
 export function paymentServiceLine(options: ServiceLineOptions, clock: Clock): ServiceLine {
   const { credits: elsewhere, creditsPort, mailboxMax } = options
   if (elsewhere !== undefined) {

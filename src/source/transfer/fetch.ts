@@ -34,12 +34,12 @@ interface Whole extends TransferTarget {
 
 /** One payload (or window) on its way into a file, for any number of readers. Ends by itself; see `run`. */
 export class Fetch {
-  /** What readers are told, or why there is nothing to tell. */
+  /** Size, type and place of the bytes, as readers get them; or the reason why there are none. */
   readonly opening: Promise<TransferStart | Refusal>
   #stopped = false
   #attempt: AbortController | undefined
   #resolve: (opening: TransferStart | Refusal) => void = () => undefined
-  #told: TransferStart | undefined
+  #announced: TransferStart | undefined
   /** What the catalog said when nobody was asked yet, as long as that counts. */
   #known: Attributes | undefined
   #isKnownRead = false
@@ -58,14 +58,14 @@ export class Fetch {
     })
   }
 
-  /** What was told, as it stands now. */
-  get told(): TransferStart | undefined {
-    return this.#told
+  /** What readers got so far: size, type, place. Undefined before the first of them can begin. */
+  get announced(): TransferStart | undefined {
+    return this.#announced
   }
 
   /**
-   * Brings the payload: from the store where it is there, else from the sources, one after the other as long as no reader was
-   * told anything. Resolves when nothing is left to do but serve readers; never rejects.
+   * Brings the payload from the store, else from the sources in order. The next source is used only while no reader has size or
+   * bytes. Resolves when only the readers are left to be served; never rejects.
    */
   async run(): Promise<void> {
     try {
@@ -80,7 +80,7 @@ export class Fetch {
       if (isBug(error))
         log.error({ err: error, id: this.wish.id }, 'a fetch ended because of a bug in this program')
       else log.error({ err: error, id: this.wish.id }, 'a fetch ended because the disk failed')
-      // What readers were told to be whole is: it has been judged, and whatever failed since is not theirs.
+      // A whole payload was judged before it was announced, so a later failure does not concern its readers.
       if (this.delivery.state !== 'whole') {
         this.#fail(isBug(error) ? defect() : refuse('busy', 'self', 'the disk failed'))
       }
@@ -116,7 +116,7 @@ export class Fetch {
     if (fresh !== undefined) {
       this.#fileBytes = fresh.sizeBytes
       this.delivery.move(fresh.sizeBytes, 'whole')
-      this.#tell(fresh)
+      this.#announce(fresh)
       return true
     }
     this.#known = this.parts.catalog.attributes(this.wish.id)
@@ -127,7 +127,7 @@ export class Fetch {
     this.#handle = handle
     this.#fileBytes = known.size
     this.delivery.move(known.size, 'whole')
-    this.#tell({
+    this.#announce({
       attributes: known,
       path: openablePath(handle),
       offset,
@@ -150,14 +150,14 @@ export class Fetch {
     return refusal
   }
 
-  /** Asks the sources until one brought all; another one only as long as no reader was told anything. */
+  /** Tries sources until one brought everything. After a reader has size or bytes, no other source is tried. */
   async #ask(): Promise<Refusal | undefined> {
     const avoid = this.parts.avoided.of(this.wish.id)
-    // Those that are not asked did not say that there is nothing.
+    // Sources that are skipped have not denied the id, so the refusal is not `unknown`.
     let refusal =
       avoid.size === 0 ? undefined : refuse('forged', 'upstream', 'a source sent wrong bytes before')
     for (;;) {
-      // Reading it costs as much as the rest of the question: only what a source that failed may have changed is read anew.
+      // A catalog read costs as much as the rest of this step. It is repeated only after a source has failed.
       const known = this.#isKnownRead ? this.#known : this.parts.catalog.attributes(this.wish.id)
       this.#isKnownRead = false
       const wanted = wantedOf(this.wish, avoid, known)
@@ -189,7 +189,7 @@ export class Fetch {
         { id: this.wish.id, source: found.name, origin: found.origin, ...broken },
         'a source sent wrong or incomplete bytes',
       )
-      if (this.#told !== undefined || avoid.has(found.origin)) return refusal
+      if (this.#announced !== undefined || avoid.has(found.origin)) return refusal
       avoid.add(found.origin)
       await this.#draft.empty()
       this.delivery.move(0, 'growing')
@@ -212,7 +212,7 @@ export class Fetch {
   ): Promise<Refusal | undefined> {
     const { window } = this.wish
     const { declaredDigest: said } = found
-    // Whom the operator trusts is believed before a byte is taken; with others the bytes themselves will tell.
+    // The declared digest of a trusted source counts before a byte is read. For others the bytes are hashed first.
     const isForbidden = said !== undefined && found.trusted && this.#forbids(said)
     const wrong = isForbidden ? forbiddenBytes() : judgeSize(found, known, window)
     if (wrong !== undefined) {
@@ -236,17 +236,17 @@ export class Fetch {
     const draft = await this.#draft.take(fileBytes)
     if (isRefusal(draft)) {
       void leave(body)
-      // On a disk with room, a size that only this source says does not keep the others from being asked.
+      // An unproven size that does not fit must not end the transfer while the disk has room: other sources are tried.
       const isBelieved = found.proven || known?.size === found.sizeBytes
       return isBelieved || this.parts.store.freeBytes().disk < plentyBytes ? draft : tooMuchAnnounced()
     }
     const isDoubted = found.isListed === true || (window === undefined && this.#isSuspect(fileBytes))
     if (!isSmall && !isDoubted) {
-      // A digest on record may be another one than these bytes will have: only their own is told, when they are all there.
+      // The digest on record may differ from that of these bytes. So the digest is announced only when all bytes are here.
       const { digest: _unproven, ...rest } = attributesFound(this.wish.id, found, known, undefined)
       const attributes = { ...rest, verified: false }
-      this.#tell(openingOf(target, attributes, { path: openablePath(draft.handle), offset: 0 }))
-      // Where an item lies is worth knowing even if nobody ever asks for all of it.
+      this.#announce(openingOf(target, attributes, { path: openablePath(draft.handle), offset: 0 }))
+      // The place of an item is recorded even where no reader takes all of it.
       if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
     }
     const shownMax = this.#shownMax(fileBytes)
@@ -310,7 +310,7 @@ export class Fetch {
     }
     const attributes = attributesFound(this.wish.id, found, known, digest)
     if (this.#forbids(digest)) {
-      // Known from now on, it is refused before its first byte. Nobody else's word makes an id mean forbidden bytes.
+      // Recorded, it is refused before its first byte next time. Only proven or trusted sources bind an id to blocked bytes.
       if (!found.proven && !found.trusted) this.parts.suspects.add(this.wish.id)
       else await this.parts.keeper.ask({ kind: 'learn', attributes: [attributes] })
       return forbiddenBytes()
@@ -319,12 +319,12 @@ export class Fetch {
     return { found, body, known, base, fileBytes, attributes, digest }
   }
 
-  /** Readers see all of it. */
+  /** Announces the whole payload to its readers. */
   #show(whole: Whole, where: Pick<TransferStart, 'path' | 'offset' | 'place'>): TransferStart {
     this.parts.suspects.clear(this.wish.id)
     this.delivery.move(whole.fileBytes, 'whole')
     const opening = openingOf(whole, whole.attributes, where)
-    this.#tell(opening)
+    this.#announce(opening)
     return opening
   }
 
@@ -368,8 +368,8 @@ export class Fetch {
     return undefined
   }
 
-  #tell(opening: TransferStart): void {
-    this.#told = opening
+  #announce(opening: TransferStart): void {
+    this.#announced = opening
     this.#resolve(opening)
   }
 

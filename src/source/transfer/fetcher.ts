@@ -136,7 +136,7 @@ export class Fetcher {
       const { fetch, fresh } = this.#join(request) ?? this.#start(request)
       if (fetch === undefined) return fresh
       await this.#running.get(fetch)
-      const digest = fetch.delivery.state === 'whole' ? fetch.told?.attributes.digest : undefined
+      const digest = fetch.delivery.state === 'whole' ? fetch.announced?.attributes.digest : undefined
       if (digest !== undefined) return digest
       const opening = await fetch.opening
       if (isRefusal(opening)) return opening
@@ -150,10 +150,10 @@ export class Fetcher {
       return { ...this.parts.store.part(digest), digest }
     }
     const fetch = this.#readers.get(from.reader)?.fetch
-    const told = fetch?.delivery.state === 'whole' ? fetch.told : undefined
-    if (told === undefined) return refuse('upstream', 'upstream', 'the manifest could not be read to its end')
-    const { path, offset, sizeBytes } = told
-    return { path, offset, sizeBytes, digest: told.attributes.digest }
+    const announced = fetch?.delivery.state === 'whole' ? fetch.announced : undefined
+    if (announced === undefined) return refuse('upstream', 'upstream', 'the manifest could not be read to its end')
+    const { path, offset, sizeBytes } = announced
+    return { path, offset, sizeBytes, digest: announced.attributes.digest }
   }
 
   /** An edge thread is gone: all its readers leave. */
@@ -177,7 +177,7 @@ export class Fetcher {
   async stop(): Promise<void> {
     this.#stopping = true
     for (const fetch of this.#fetches.values()) {
-      if (fetch.told === undefined) fetch.stop()
+      if (fetch.announced === undefined) fetch.stop()
       else fetch.abandon()
     }
     while (this.#running.size > 0) await Promise.all(this.#running.values())
@@ -215,9 +215,9 @@ export class Fetcher {
       this.#leave(reader)
       return { kind: 'refused', refusal: opening }
     }
-    const told = fetch.told ?? opening
-    const placed = request.readsSegments === true ? placedOf(told) : undefined
-    if (placed === undefined) return opened(reader, fetch, told)
+    const announced = fetch.announced ?? opening
+    const placed = request.readsSegments === true ? placedOf(announced) : undefined
+    if (placed === undefined) return opened(reader, fetch, announced)
     this.#leave(reader)
     return placed
   }
@@ -241,7 +241,7 @@ export class Fetcher {
     const words = this.#words(request)
     const ofId = [...(this.#wholes.get(request.id) ?? [])]
     const found = [
-      ...ofId.filter(({ told }) => told !== undefined),
+      ...ofId.filter(({ announced }) => announced !== undefined),
       this.#fetches.get(key(request, words, false)),
       this.#isUnjudged(request) ? undefined : this.#fetches.get(key(request, words, true)),
     ].find((fetch) => fetch !== undefined && this.#reaches(fetch, request))

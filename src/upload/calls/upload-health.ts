@@ -34,7 +34,7 @@ export class UploadHealth {
     const reasons = [
       ...(isStopping() ? [stoppingReason] : []),
       ...(height() === undefined
-        ? ['no base-layer node has told the height of the chain yet: nothing is taken']
+        ? ['no base-layer node has reported the height of the chain yet: no upload is accepted']
         : []),
       ...(full() === undefined ? [] : ['the disk is nearly full: no uploads are taken']),
       ...[await this.#paymentFault()].filter((reason) => reason !== undefined),

@@ -43,11 +43,11 @@ export interface ItemIntakeParts extends ItemTableParts {
   readonly selling: ItemSelling
   readonly signing: Pick<Signing, 'receipt' | 'isBehind'>
   readonly terms: ReceiptTerms
-  /** Height of the chain's tip; undefined: nobody has ever told. */
+  /** Height of the chain's tip; undefined before the first node has reported it. */
   readonly height: () => number | undefined
   /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
   readonly opened?: (bundle: Id) => Promise<void>
-  /** Is told of a receipt that is given for the first time. */
+  /** Gets each receipt when it is issued for the first time. */
   readonly receiptNews?: Pick<ReceiptNews, 'add' | 'tell'>
 }
 
@@ -55,11 +55,11 @@ export interface ItemIntakeParts extends ItemTableParts {
 export interface TakeTerms {
   /** Its owner signed it. */
   readonly onHeld?: () => void
-  /** What it costs was held back already. */
+  /** Its price is reserved already. */
   readonly charge?: Charged
   /** It is paid for by a payment of its own. */
   readonly purchase?: Purchase
-  /** SHA-256 (base64) that all of its bytes must have, as its sender says: its reader was told to make it. */
+  /** SHA-256 (base64) of the whole item as the sender states it. The item's reader must have been set to compute it. */
   readonly digest?: string | undefined
   /** The service has signed it for somebody else: its tags move no credits. */
   readonly isSignedHere?: true
@@ -75,14 +75,14 @@ interface Ending {
 
 const over = (): void => undefined
 
-/** A client waits no longer for the tables and the index, which take no changes while the disk is full. */
+/** Longest wait for the tables and the index, which refuse changes while the disk is full. */
 const patienceMs = 5000
-/** An item is permanent within so many blocks, or the service has broken its word. */
+/** Number of blocks in which the receipt promises permanence. */
 const deadlineBlocks = 200
-/** Decides about items that were read to their end: signature, money, disk, catalog, receipt, in this order. */
+/** Accepts or refuses items that were read completely: signature, charge, disk, catalog, receipt, in this order. */
 export class ItemIntake {
-  /** By id: what two who send the same item at once both wait for. */
-  readonly #underWay = new Map<string, Promise<UploadAnswer>>()
+  /** Accepts in flight by id (or payment): a duplicate waits for the promise, then decides again. */
+  readonly #accepting = new Map<string, Promise<UploadAnswer>>()
   readonly #tables: ItemTableWriter
 
   constructor(private readonly parts: ItemIntakeParts) {
@@ -94,7 +94,7 @@ export class ItemIntake {
     return this.#tables.stopped()
   }
 
-  /** Why an item of so many bytes could not be paid for, before they come; undefined: nothing speaks against it. */
+  /** The refusal of an item that could not be paid for, before its bytes arrive; undefined: it could be. */
   async foresee(
     header: ItemHeader,
     sizeBytes: number,
@@ -123,20 +123,20 @@ export class ItemIntake {
       await how.charge?.giveBack()
       return said.invalidItem
     }
-    // By another form of the same signature anybody could have the owner pay, or share credits, once more.
+    // Another encoding of the same signature would have another id: the owner would pay, or share credits, twice.
     if (!isOnlyForm(signatureType, { owner, signature, message })) {
       await how.charge?.giveBack()
       return said.otherForm
     }
     how.onHeld?.()
-    const alone = (): Promise<UploadAnswer> => this.#one(item, spooled, uploader, how)
-    // What is signed here has another id each time: of two such, the payment tells that they are one.
-    return how.purchase === undefined ? alone() : this.#alone(`payment ${how.purchase.payment}`, alone)
+    const alone = (): Promise<UploadAnswer> => this.#acceptOnce(item, spooled, uploader, how)
+    // Items that are signed here have a new id each time, so a duplicate is recognized by its payment.
+    return how.purchase === undefined ? alone() : this.#oneAtATime(`payment ${how.purchase.payment}`, alone)
   }
 
-  #one(item: ReadItem, spooled: Spooled, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
+  #acceptOnce(item: ReadItem, spooled: Spooled, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
     const { id } = item.header
-    return this.#alone(id, async () => {
+    return this.#oneAtATime(id, async () => {
       const known = this.#known(id, how)
       if (known === undefined) return this.#take(item, spooled, uploader, how)
       await how.charge?.giveBack()
@@ -144,10 +144,10 @@ export class ItemIntake {
     })
   }
 
-  /** The item of a sale is kept, and its money may have moved since: goes on with it. */
+  /** Continues a sale whose item is stored. Its payment may have been settled meanwhile. */
   resume(sale: Sale, purchase?: Purchase): Promise<UploadAnswer> {
     const { selling, uploads } = this.parts
-    return this.#alone(sale.itemId, async () => {
+    return this.#oneAtATime(sale.itemId, async () => {
       const open = selling.sales.openOf(sale.itemId)
       if (open !== undefined) return this.#sell(open, purchase ?? selling.inquiry(open))
       const item = uploads.find(sale.itemId)
@@ -155,52 +155,52 @@ export class ItemIntake {
     })
   }
 
-  /** Whoever comes second waits for the first; where that one fails it is their turn. */
-  async #alone(id: string, act: () => Promise<UploadAnswer>): Promise<UploadAnswer> {
-    for (let first = this.#underWay.get(id); first !== undefined; first = this.#underWay.get(id)) await first
-    // Nothing is waited for between this look and the next entry: so only one takes it.
+  /** Runs `act` after all earlier calls for the same id have ended. */
+  async #oneAtATime(id: string, act: () => Promise<UploadAnswer>): Promise<UploadAnswer> {
+    for (let first = this.#accepting.get(id); first !== undefined; first = this.#accepting.get(id)) await first
+    // No await between the loop and `set`, so only one caller enters.
     const outcome = act()
-    this.#underWay.set(id, outcome)
+    this.#accepting.set(id, outcome)
     try {
       return await outcome
     } finally {
-      this.#underWay.delete(id)
+      this.#accepting.delete(id)
     }
   }
 
-  /** What is answered where nothing is to be taken any more. */
+  /** The answer to an item that was accepted before; undefined: it was not. */
   #known(id: Id, { purchase }: TakeTerms): Promise<UploadAnswer> | undefined {
     const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
     if (sold !== undefined) return sold
     const known = this.#kept(id)
     if (known === undefined) return undefined
-    // A kill may have come between its acceptance and this: it would not be found by queries before its block.
+    // After a kill between acceptance and announcement, queries would not find it before its block.
     const isUnknown = known.bundle === undefined && known.released !== true
     const announced = isUnknown ? this.parts.selling.kept(known) : undefined
     if (announced !== undefined) void this.parts.announcer.announce(announced)
     return isGivenUp(known) ? this.#retry(known) : this.again(known, 202)
   }
 
-  /** Whoever uploads what was given up wants it to be permanent: it is paid for and kept, and is tried again. */
+  /** Queues an item again that was given up: it is paid and stored, and its sender still wants it permanent. */
   async #retry(item: AcceptedItem): Promise<UploadAnswer> {
     const { uploads } = this.parts
     const write = (): void =>
       uploads.environment.write(() => {
         const now = uploads.find(item.id)
-        // Two may upload it at once.
+        // Another upload of it may have done so.
         if (now !== undefined && isGivenUp(now)) uploads.retry(now)
       })
     const refusal = tryWrite(write)
     return refusal === undefined ? this.again(item, 202) : answerOf(refusal)
   }
 
-  /** What was accepted, and is not gone since. */
+  /** The accepted item; undefined where there is none, or where it was removed since. */
   #kept(id: Id): AcceptedItem | undefined {
     const item = this.parts.uploads.find(id)
     return item === undefined || isGone(item) ? undefined : item
   }
 
-  /** A payment is good for one thing, and so is the name that a client gives it. */
+  /** A payment pays for one request only, and so does the identifier that a client gives it. */
   #soldBy(purchase: Purchase, id: Id): Promise<UploadAnswer> | undefined {
     const { sales } = this.parts.selling
     const { identifier, payment } = purchase
@@ -226,7 +226,7 @@ export class ItemIntake {
     const now = height()
     if (now === undefined) {
       await given?.giveBack()
-      return textAnswer(503, 'No node has told the height of the chain yet', '\r\nRetry-After: 5')
+      return textAnswer(503, 'No node has reported the height of the chain yet', '\r\nRetry-After: 5')
     }
     const refusal = this.#tables.refusal
     if (refusal !== undefined || this.parts.announcer.isFull) {
@@ -242,7 +242,7 @@ export class ItemIntake {
     const charge =
       given ?? (purchase === undefined ? await charging.charge(header, sizeBytes, uploader) : unpaid)
     if (!isCharge(charge)) return toldAs(charge)
-    // Before the item is kept: one that could not do what it says must not be taken.
+    // Before the item is stored: an item whose order cannot be carried out must be refused.
     const shared = isSignedHere === true ? undefined : await this.parts.sharing?.act(header, uploader)
     if (shared !== undefined && !('done' in shared)) {
       await charge.giveBack()
@@ -263,7 +263,7 @@ export class ItemIntake {
     }
     const logged: LoggedUpload = charge.free === undefined ? meta : { ...meta, free: charge.free }
     const signed = purchase === undefined ? this.#signature(meta) : undefined
-    // A signature that fails before the item is kept is no unhandled rejection: who awaits it afterwards is told.
+    // A rejection before the item is stored must not count as unhandled: it is awaited later.
     const tried = signed?.then(over, over)
     const until = this.parts.signing.isBehind ? tried : undefined
     const place = await spooled.keep(item.logDigest, Buffer.from(JSON.stringify(logged)), until)
@@ -278,17 +278,17 @@ export class ItemIntake {
     return this.#sell(sale, purchase, shared?.done)
   }
 
-  /** A sale of the same item that is open: by this payment; else how it ended, where that decides. */
+  /** The open sale of the item by this payment. A sale by another payment is ended first; its answer, unless it was unpaid. */
   async #openSale(id: Id, purchase: Purchase | undefined): Promise<Sale | UploadAnswer | undefined> {
     const { selling } = this.parts
     const open = selling.sales.openOf(id)
     if (open === undefined || open.payment === purchase?.payment) return open
     const answer = await this.#sell(open, selling.inquiry(open))
-    // Nothing was paid: it begins anew.
+    // Unpaid: a new sale may begin.
     return answer.status === 402 ? undefined : answer
   }
 
-  /** Moves the money for an item that is kept, and accepts it. */
+  /** Settles the payment of a stored item, and accepts the item. */
   async #sell(sale: Sale, purchase: Purchase, done?: object): Promise<UploadAnswer> {
     const { selling } = this.parts
     const { item } = sale
@@ -311,7 +311,7 @@ export class ItemIntake {
     return this.#accepted({ ...kept, winc: paid.winc }, charge, announced, { done, sale: { ...sale, paid } })
   }
 
-  /** It is kept and paid for. */
+  /** Accepts an item that is stored and charged: records, announces, answers with the receipt. */
   async #accepted(
     accepted: AcceptedItem,
     charge: Charged,
@@ -327,7 +327,7 @@ export class ItemIntake {
     const kept = this.#tables.keep(accepted, charge).then(told)
     const [signature, isKept] = await Promise.all([signed, withinTime(clock, patienceMs, kept, 'late')])
     if (isKept === false) return ending
-    // What the log says of it is enough for a receipt. The tables and the index follow when the disk takes changes.
+    // The record in the log suffices for a receipt. Tables and index follow when the disk accepts changes.
     if (isKept === 'late' && charge.isLogged !== true) return waiting
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     charging.settle(accepted.id, charge)
@@ -335,13 +335,13 @@ export class ItemIntake {
     return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
   }
 
-  /** The answer to an item that is here already. */
+  /** The answer to an item that was accepted before. */
   async again(item: AcceptedItem, status: 200 | 202, sale?: Sale): Promise<UploadAnswer> {
     const receipt = await this.receipt(item)
     return jsonAnswer(status, { ...receipt, ...saleWords(receipt, sale) }, sale?.paid?.lines)
   }
 
-  /** The same receipt each time: the signature has no chance in it. */
+  /** The same receipt each time, because its signature is deterministic. */
   async receipt(item: AcceptedItem): Promise<Receipt> {
     return receiptOf({ ...item, timestamp: item.receivedMs }, await this.#signature(item), this.parts.terms)
   }
@@ -365,7 +365,7 @@ const ending = textAnswer(
   '\r\nRetry-After: 5',
 )
 
-/** The money of a purchase moves when the item is kept. */
+/** A purchase is settled after the item is stored. */
 const unpaid: Charged = { winc: '0', keep: () => undefined, giveBack: async () => undefined }
 
 function isCharge(value: ItemCharge): value is Charged {

@@ -11,11 +11,11 @@ import type { Charged } from '../selling/charging.js'
 
 export interface ItemTableParts {
   readonly uploads: Uploads
-  /** Absent: no gateway elsewhere is told. */
+  /** Absent: no gateway on another machine. */
   readonly news?: Pick<GatewayNews, 'addItem' | 'wake'>
-  /** Absent: nobody wants to be told of receipts. */
+  /** Absent: no webhook gets receipts. */
   readonly receiptNews?: Pick<ReceiptNews, 'add'>
-  /** Is told of items that are accepted for good. */
+  /** Called with items after their transaction. */
   readonly onAccepted?: (items: readonly AcceptedItem[]) => void
   readonly clock: Clock
   readonly closing: AbortSignal
@@ -23,11 +23,11 @@ export interface ItemTableParts {
 }
 
 /**
- * Between two transactions: one costs the thread some milliseconds, of which it waits for the disk in most. An item that comes
- * alone is written at once.
+ * Pause between two transactions, because one costs the thread some milliseconds, mostly for the disk. A single item is written
+ * at once.
  */
 const gatherMs = 50
-/** Items that wait for a transaction without their uploaders; when so many do, those of more wait, too. */
+/** Items without a transaction whose uploaders have their answer. With so many, further uploaders wait for the transaction. */
 const pendingMax = 1000
 
 const over = (): void => undefined
@@ -37,11 +37,11 @@ interface Waiting {
   readonly done: (isKept: boolean) => void
 }
 
-/** Writes down in the tables what was accepted, all that comes together in one transaction. */
+/** Writes accepted items into the tables, all that wait in one transaction. */
 export class ItemTableWriter {
   readonly #waiting = new Map<Id, Waiting>()
   #writing: Promise<void> | undefined
-  /** When the last transaction was over, of the monotonic clock. */
+  /** End of the last transaction, by the monotonic clock. */
   #writtenMs = Number.NEGATIVE_INFINITY
   /** Why the last transaction was undone. */
   #failure: unknown
@@ -51,9 +51,9 @@ export class ItemTableWriter {
   }
 
   /**
-   * Resolves with true when its uploader can be told: at once where a kill would lose nothing, because the log says it all, else
-   * when it is written down. What lies in a bundle is looked up after that. False: the service ends, and its next start finds it
-   * in the log.
+   * Resolves with true when the uploader may get its answer: at once where the log has all that a restart needs, else after the
+   * transaction. Bundles wait for it, because their items are looked up next. False: the service ends, and its next start finds
+   * the item in the log.
    */
   keep(item: AcceptedItem, charge: Charged): Promise<boolean> {
     const { pending } = this.parts.uploads
@@ -61,11 +61,11 @@ export class ItemTableWriter {
     pending.add(item)
     const written = new Promise<boolean>((done) => this.#waiting.set(item.id, { charge, done }))
     this.#writing ??= this.#writeAll()
-    const mayBeTold = charge.isLogged === true && item.isBundle !== true && !isFull
-    return mayBeTold ? Promise.resolve(true) : written
+    const mayAnswer = charge.isLogged === true && item.isBundle !== true && !isFull
+    return mayAnswer ? Promise.resolve(true) : written
   }
 
-  /** Why no more may be accepted: the disk takes no changes, and as many items as may wait for it do. */
+  /** Why no more items may be accepted: the disk refuses changes, and `pendingMax` items wait. */
   get refusal(): Refusal | undefined {
     const isFull = this.parts.uploads.pending.count >= pendingMax
     return isFull && this.#failure !== undefined ? diskRefusal(this.#failure) : undefined
@@ -80,7 +80,7 @@ export class ItemTableWriter {
     const { uploads, closing, say, clock } = this.parts
     while (this.#waiting.size > 0) {
       await pause(Math.max(0, this.#writtenMs + gatherMs - clock.monotonic()), closing)
-      // Another transaction may have taken them along.
+      // Another transaction may have written them.
       const write = (): void => {
         if (this.#waiting.size === 0) return
         try {

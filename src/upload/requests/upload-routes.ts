@@ -3,7 +3,7 @@ import type { Request } from '../../http/exchange.js'
 import type { HtmlPage } from '../../http/page.js'
 import { htmlType, publicShortly, takesPages } from '../../http/small-answer.js'
 import { checksumAddress } from '../../proof/ethereum.js'
-import { type AskedCredits, askedCreditsRoutes } from '../calls/asked-credits.js'
+import { type QuotedCredits, creditsRoutes } from '../calls/credits-routes.js'
 import { jsonAnswer, said, type UploadAnswer } from '../calls/upload-answers.js'
 import { healthRoutes, type UploadHealth } from '../calls/upload-health.js'
 import { idIn, type UploadRoute } from '../calls/upload-service.js'
@@ -22,7 +22,7 @@ export interface UploadRoutesParts {
   /** What browsers see at `/`. */
   readonly page: HtmlPage
   /** Absent: nobody is paid here. */
-  readonly credits?: AskedCredits
+  readonly credits?: QuotedCredits
   readonly health: UploadHealth
   /** What wallets may upload for free. */
   readonly pools: Pick<FreePools, 'left' | 'leftOfRange'>
@@ -50,7 +50,7 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
     { ...tells, path: '/', act: front },
     { ...tells, path: '/info' },
     ...healthRoutes(health),
-    ...askedCreditsRoutes(credits),
+    ...creditsRoutes(credits),
     {
       path: '/account/free',
       summary: 'How many bytes a wallet, and who asks, may still upload for free; null: any number',

@@ -40,20 +40,20 @@ function unsettledIn(environment: Environment): Table {
   return environment.table('unsettled')
 }
 
-/** Says that credits are to be spent for an item. Only inside a `write` of the environment. */
+/** Records that credits must be settled for an item. Only inside a `write` of the environment. */
 export function keepUnsettled(environment: Environment, id: Id): void {
   unsettledIn(environment).put(idBytes(id), none)
 }
 
-/** Takes what is free, and credits for the rest: held back before the item is kept, spent after. */
+/** Charges items: free pools first, else credits. They are reserved before the item is stored, and settled after its receipt. */
 export class CreditCharging implements Charging {
-  /** Written before credits are held back: a kill at any moment leaves word of what is to be spent or given back. */
+  /** Written before credits are reserved, so that the next process settles or refunds them after a kill. */
   readonly #unsettled: Table
-  /** Word of those that come in one turn is written in one transaction. An answer: it was not written. */
+  /** Writes the entries of one turn in one transaction. Resolves with an answer where they were not written. */
   readonly #words: GroupCommit<{ readonly id: Id; readonly ticket?: Uint8Array }, UploadAnswer | undefined>
-  /** Settled or given back, and still to be removed: the disk was full, and the next transaction that it takes does it. */
+  /** Settled or refunded entries that a full disk kept from being removed. The next transaction removes them. */
   readonly #over = new Set<Id>()
-  /** Items whose credits are still to be given back: one that comes again waits for it, or it would lose what it pays anew. */
+  /** Items with a refund in flight. A repeated upload is refused meanwhile, or the refund would take its new charge. */
   readonly #refunding = new Set<Id>()
 
   constructor(
@@ -65,7 +65,7 @@ export class CreditCharging implements Charging {
   ) {
     this.#unsettled = unsettledIn(environment)
     this.#words = new GroupCommit(async (words) => {
-      // What is not forgotten is settled, or given back, once more by the next process.
+      // Entries that remain are settled or refunded again by the next process.
       if (closing.aborted) return words.map(({ id }) => paymentAway(id))
       for (const { id, ticket } of words) if (ticket === undefined) this.#over.add(id)
       const write = (): void =>
@@ -78,7 +78,7 @@ export class CreditCharging implements Charging {
       if (refusal === undefined) this.#over.clear()
       return words.map(() => (refusal === undefined ? undefined : answerOf(refusal)))
     }, wordsMax)
-    // What an earlier process left.
+    // Entries of an earlier process.
     for (const { key, value } of this.#unsettled.from(undefined, Number.MAX_SAFE_INTEGER)) {
       if (value.length === 0) void this.#settle(idOfBytes(key))
       else void this.#refund(idOfBytes(key), value.subarray(held.length))
@@ -92,13 +92,13 @@ export class CreditCharging implements Charging {
     const ticket = randomBytes(ticketBytes)
     const named = { itemId: header.id, ticket: ticket.toString('base64url') }
     const order = { ...payerOf(header, uploader), ...named, bytes }
-    // Nothing is held back yet: where the disk does not take word of it, nobody needs to wait for the disk.
+    // Nothing is reserved yet, so a full disk is answered at once.
     const unwritten = await this.#words.add({ id: header.id, ticket })
     if (unwritten !== undefined) return unwritten
     const reserving = this.credits.reserve(order)
     const reserved = await this.#inTime(reserving)
     if (isRefusal(reserved)) {
-      // It may have been carried out all the same, or be carried out later.
+      // The order may still have been carried out, or be carried out later.
       void this.#refund(header.id, ticket)
       return paymentAway(header.id)
     }
@@ -113,7 +113,7 @@ export class CreditCharging implements Charging {
         if (reserved.winc === '0') this.#unsettled.remove(idBytes(id))
         else keepUnsettled(this.environment, id)
       },
-      // Word of it is on disk: the client need not wait until the payment service takes it.
+      // The entry is on disk, so the client need not wait for the payment service.
       giveBack: () => withinTime(this.clock, patienceMs, this.#refund(header.id, ticket), undefined),
     }
   }
@@ -143,7 +143,7 @@ export class CreditCharging implements Charging {
     }
   }
 
-  /** The order that may have held the credits back may also still be under way: it is withdrawn by its name. */
+  /** Withdraws the order by its ticket, because it may still be in flight. */
   async #refund(id: Id, ticket: Uint8Array): Promise<void> {
     this.#refunding.add(id)
     const order = { itemId: id, ticket: Buffer.from(ticket).toString('base64url') }

@@ -1,9 +1,9 @@
 import t from 'tap'
-import { AskedLately } from '../../src/gateway/asked-lately.js'
+import { RecentAnswers } from '../../src/gateway/recent-answers.js'
 import { someId } from '../source/rig.js'
 
 t.test('an answer is asked for again only where all that names it is the same', async (t) => {
-  const asked = new AskedLately()
+  const asked = new RecentAnswers()
   t.notOk(asked.isSecond('GET', 'a', '/b', 'whole'))
   t.notOk(asked.isSecond('HEAD', 'a', '/b', 'whole'))
   t.notOk(asked.isSecond('GET', 'b', '/b', 'whole'))
@@ -14,7 +14,7 @@ t.test('an answer is asked for again only where all that names it is the same', 
 })
 
 t.test('what was asked for long ago is forgotten, and few are taken for others', async (t) => {
-  const asked = new AskedLately()
+  const asked = new RecentAnswers()
   const first = Array.from({ length: 1000 }, () => `/${someId()}`)
   for (const path of first) asked.isSecond('GET', 'a', path, 'whole')
   const known = first.filter((path) => asked.isSecond('GET', 'a', path, 'whole')).length

@@ -1,15 +1,15 @@
-/** Answers remembered, more or less: a later one with the same place in the table takes it over. */
+/** Size of the table. A later answer with the same index replaces the earlier one. */
 const places = 131_072
 
 /**
- * Says of an answer whether it was asked for lately: of the last answers that were not taken into the table of those that are
- * repeated, a number of each is kept. What is asked for once must not push out what is asked for again. Two answers with the same
- * number are taken for one: the second of them is then offered at its first request, which does no harm.
+ * Whether an answer was requested recently. The table has a hash of each of the last answers that are not in the response cache.
+ * An answer enters a full response cache only at its second request, so that single requests evict nothing. After a collision of
+ * hashes an answer enters at its first request, which does no harm.
  */
-export class AskedLately {
+export class RecentAnswers {
   readonly #marks = new Int32Array(places)
 
-  /** From now on it was asked for. */
+  /** True where the answer was requested before and is still in the table. Notes it. */
   isSecond(method: string, host: string, path: string, variant: string): boolean {
     const hash = mixed(variant, mixed(path, mixed(host, mixed(method, 0x811c9dc5))))
     const at = (hash ^ (hash >>> 15)) & (places - 1)
