@@ -346,11 +346,15 @@ t.test('the architecture names every room and worker, and no other', async (t) =
 })
 
 t.test('the functions that the architecture names are in the files beside them', (t) => {
-  const rows = [...architecture.matchAll(/^\| .*`(?:src|native)\/[\w./-]+`.*$/gm)].map(([row]) => row.split('|'))
+  const rows = [...architecture.matchAll(/^\| .*`(?:src|native)\/[\w./-]+`.*$/gm)].map(([row]) =>
+    row.split('|'),
+  )
   const wrong = rows.flatMap((cells) => {
     const at = cells.findIndex((cell) => /^ `(?:src|native)\//.test(cell))
     const files = [...(cells[at] ?? '').matchAll(/`([\w./-]+\.\w+)`/g)].map(([, path = '']) => path)
-    const names = [...(cells[at + 1] ?? '').matchAll(/`([\w.#]+)`/g)].flatMap(([, name = '']) => name.split('.'))
+    const names = [...(cells[at + 1] ?? '').matchAll(/`([\w.#]+)`/g)].flatMap(([, name = '']) =>
+      name.split('.'),
+    )
     const text = files.map((path) => readFileSync(join(root, path), 'utf8')).join('\n')
     const isThere = (name: string): boolean =>
       new RegExp(`(?<![\\w#])${name}(?: [=<(]|[(<=.:]| extends| implements| \\{)`).test(text)

@@ -30,8 +30,8 @@ export function admitExchange(
 }
 
 /**
- * Takes the first token before a source is asked, once an exchange. False: the exchange was answered, because it was denied or
- * the client left.
+ * Takes the first token before a request to a source, once for each exchange. False: the exchange was answered, because it was
+ * denied or the client left.
  */
 export async function precheckExchange(
   admission: Admission | undefined,
@@ -65,8 +65,8 @@ function deniedAnswer({ status, contentType, lines, body, reason }: Denial): Sma
 }
 
 /**
- * The same for routes without exchanges: takes tokens for `bytes`, then calls `send`, which tells how many bytes went out. Where
- * it is denied, the answer is sent here.
+ * The same for routes without exchanges: takes tokens for `bytes`, then calls `send`, which returns the bytes that it sent. A
+ * denial is answered here.
  */
 export async function admitted(
   admission: Admission | undefined,

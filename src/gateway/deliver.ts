@@ -90,7 +90,12 @@ export class Delivery {
   }
 
   /** Has a blob checked, or brings the content from a source. */
-  async #checkOrBring(exchange: Exchange, id: Id, found: Located, intercept: Intercept | undefined): Promise<void> {
+  async #checkOrBring(
+    exchange: Exchange,
+    id: Id,
+    found: Located,
+    intercept: Intercept | undefined,
+  ): Promise<void> {
     let now = found
     // Two tries: after a false blob was dropped, a correct one may have been stored meanwhile.
     for (let tries = 0; now.at === 'unchecked' && tries < 2; tries += 1) {

@@ -10,13 +10,13 @@ const idleMax = 64
 /** Entries that are spared for one that is kept. */
 const sparedMax = 256
 
-/** The entries of one thread, within a limit of bytes; those not asked for lately are dropped. */
+/** The entries of one thread, within a limit of bytes. Those without a recent request are dropped. */
 export class Entries {
   readonly #kept = new Map<Id, Entry>()
   /**
    * Where the last pass stopped. A new iterator would step over everything that was removed since V8 last rebuilt the table
-   * (docs/decisions/bounded-maps.md). It is not kept for long where nothing is dropped: it holds the tables that the map has
-   * outgrown, and with them each entry that was read anew since.
+   * (docs/decisions/bounded-maps.md). It is released soon where nothing is dropped, because it keeps old tables of the map and
+   * their entries in memory.
    */
   #hand: Iterator<[Id, Entry]> | undefined
   #idle = 0
@@ -104,8 +104,8 @@ export class Entries {
   }
 
   /**
-   * Drops the oldest first, except where they were asked for since the last pass (second chance). Of many in a row that were, the
-   * next goes all the same: to look at each of 20,000 takes 10 ms.
+   * Drops the oldest first, except those with a request since the last pass (second chance). After many of these in a row the
+   * next one is dropped anyway, because checking 20,000 takes 10 ms.
    */
   #trim(newest: Entry): void {
     this.#idle = 0

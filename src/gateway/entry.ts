@@ -31,7 +31,7 @@ function newBoundary(): string {
   return `${'-'.repeat(26)}${randomBytes(12).toString('hex')}`
 }
 
-/** A boundary that is made when it is first asked for: few answers have several parts. */
+/** A boundary that is made at its first use, because few answers have several parts. */
 export function lateBoundary(): () => string {
   let made: string | undefined
   return () => {
@@ -89,16 +89,16 @@ export class Entry {
   path: string | undefined
   /** State of the file when its bytes were checked against its digest. */
   sound: FileState | undefined
-  /** Where the payload lies in the segments, as their index said at its commit `placeAt`; undefined: not there. */
+  /** Place of the payload in the segments, by their index at its commit `placeAt`; undefined: not there. */
   place: SegmentPlace | undefined
   placeAt = Number.NaN
   /** Withdrawals from the segments, before that was looked up. */
   placeWithdrawals = Number.NaN
-  /** Whether the item is what lies at a place in a bundle here, and of which place and bundle (by its digest) that was said. */
+  /** Whether the bytes at a place in a stored bundle are the item, with that place and the digest of that bundle. */
   window: { readonly place: ItemPlace; readonly rootDigest: Uint8Array; readonly holds: boolean } | undefined
   /** The check under way. */
   checking: Promise<boolean | Refusal> | undefined
-  /** Served since the keeper was last told. */
+  /** Served since the last report to the keeper. */
   touched = false
   /** Version of the block list under which nothing was blocked. */
   clearAt = Number.NaN
@@ -164,8 +164,8 @@ export class Entry {
   }
 
   /**
-   * The head of an answer from the store, or from the catalog alone where `cached` is false, without the request's id and the
-   * lines of this answer alone. `sound` says whether the bytes were checked. Kept for as long as its signature may be used.
+   * The head of an answer from the store (or from the catalog alone, where `cached` is false). It lacks the request's id and the
+   * lines of this answer alone. `sound`: the bytes were checked. Kept for as long as its signature may be used.
    */
   frame(answer: Answer, method: string, path: string, seconds: number, writer: HeadWriter): TimedFrame {
     const { variant, cached, sound, fallback, naming, tail = '' } = answer

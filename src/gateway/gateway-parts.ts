@@ -95,7 +95,7 @@ export interface Offered {
 
 export interface GatewayParts {
   readonly catalog: Catalog
-  /** Is told from time to time which blobs were served, so that eviction keeps them. */
+  /** Gets the blobs that were served from time to time, so that eviction keeps them. */
   readonly keeper?: Address<CatalogRequest, CatalogReply>
   readonly source: Sources
   readonly blobs: Blobs
@@ -122,7 +122,7 @@ export interface GatewayParts {
   /** Undefined: nothing is blocked. */
   readonly guard?: Guard
   readonly finder?: Finder
-  /** What was asked for lately. */
+  /** Recent requests. */
   readonly resources?: SampleRings
   readonly routes?: readonly Route[]
   /** Indexes that are given away. Absent: there are none. */

@@ -13,9 +13,9 @@ export interface GatewayOptions {
   readonly forkDepth: number
   /** Lower-case host names of this gateway: where a request's via list has one of them, the request went in a loop. */
   readonly ownHosts: readonly string[]
-  /** Release that is told to other gateways as that of the origin. */
+  /** Release that is sent to other gateways as that of the origin. */
   readonly release: string
-  /** Hops after which no other gateway is asked. */
+  /** Hops after which no request goes to other gateways. */
   readonly hopsMax: number
   /** Requests with one of these headers (lower case) are answered without asking other gateways. */
   readonly localOnlyHeaders: readonly string[]

@@ -17,20 +17,19 @@ export interface Blocking {
 const watchedMinBytes = 16 * 1024
 
 /**
- * The block list as the gateway asks it: whatever is known of an id counts, not the id alone.
+ * The block list of the gateway. Bundle and digest of an id are checked, not the id alone.
  *
- * What is blocked by its hash can be told from other content only where the SHA-256 of its bytes is known. So each route that
- * brings out bytes of others has one of three ways, and none sends bytes whose hash it cannot compare:
- * - content (`/{id}`, `/raw`, frames, names, digests, `/tx/{id}/data`): the fetcher hashes what it brings, and holds the end of
- *   it back until the hash is known not to be blocked (source/fetch.ts), all of it where its size is that of blocked content. A
- *   part is brought apart only where the digest of the whole is known; what is on disk has its digest in the catalog
- * - chunks: what proves the bytes is the chain, so that the fetcher never sees them. A chunk that is all of its transaction is
- *   judged by its own hash. Others go out at once where their transaction has another size than all that is blocked by its hash.
- *   Where it has the same, or a size is not known, the whole transaction is brought once, at the cost of the client that asks,
- *   and its digest is in the catalog from then on (`DigestLearner`); until then, and where it is too large for that, the answer
- *   is 503. Items inside a bundle are not looked for in the bundle's chunks: whoever wants those held back blocks the bundle
- * - answers of nodes (`/tx/{id}`, `/block/...`), which may hold data in base64url: it is decoded and hashed before it is sent
- *   (`relayed-content.ts`)
+ * A block by hash needs the SHA-256 of the bytes. No route sends bytes whose hash it cannot compare, so each uses one of three
+ * ways:
+ * - Content (`/{id}`, `/raw`, frames, names, digests, `/tx/{id}/data`): the fetcher hashes it. It holds back the end until the
+ *   hash is compared, or all of it where the size is that of blocked content (`source/transfer/fetch.ts`). A part is fetched
+ *   alone only where the digest of the whole is known. Stored content has its digest in the catalog.
+ * - Chunks: the chain proves them, so the fetcher never sees them. A chunk that is a whole transaction is judged by its own hash.
+ *   Other chunks are sent at once where no blocked hash has the size of their transaction. Otherwise, or where a size is unknown,
+ *   the whole transaction is fetched once, at the cost of the client. Its digest is then in the catalog (`DigestLearner`). Until
+ *   then, and where it is too large, the answer is 503. Chunks are not searched for items of a bundle: block the bundle instead.
+ * - Answers of nodes (`/tx/{id}`, `/block/...`), which may contain data in base64url: it is decoded and hashed before it is sent
+ *   (`relayed-content.ts`).
  */
 export class Guard {
   readonly #caching: string
@@ -90,8 +89,8 @@ export class Guard {
   }
 
   /**
-   * True where it is not yet known whether `id` is blocked: content that may have this size is blocked by its hash, and the
-   * digest of `id` is not known here.
+   * True where it is unknown whether `id` is blocked: a blocked hash may have its size, and the digest of `id` is not known
+   * here.
    */
   lacksDigest(id: Id, sizeBytes: number): boolean {
     if (!this.needsDigests || !this.list.mayBlockSize(sizeBytes)) return false

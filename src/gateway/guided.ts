@@ -6,9 +6,9 @@ import type { Hints } from '../source/source-messages.js'
 import type { Finder } from './gateway-parts.js'
 
 /**
- * Opens `id` at the place that the client's hints or a band name: the hints first where they name an offset, else the band,
- * and the other one where nothing was found there. Bytes of both are proven against the id. Where both fail, the more serious
- * refusal is returned. `isOver`: the client has left.
+ * Opens `id` at the place of the client's hints or of a band. Hints with an offset are tried first, else the band, and then the
+ * other one. The bytes are proven against the id in both cases. Where both fail, the more serious refusal is returned. `isOver`:
+ * the client has left.
  */
 export async function openGuided(
   id: Id,

@@ -25,7 +25,7 @@ export interface Facts {
   readonly hashed: boolean
   /** A manifest's fallback for paths that it does not have: cached for a short time, whatever the content is. */
   readonly fallback: boolean
-  /** The content was asked for by a name. */
+  /** The request was by a name. */
   readonly naming?: Naming | undefined
 }
 

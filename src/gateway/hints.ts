@@ -52,7 +52,7 @@ function readPath(text: string | undefined): Id[] | undefined {
   return ids.every((id) => id !== undefined) ? ids : undefined
 }
 
-/** What is needed to detect request loops between gateways, and requests for which no other gateway may be asked. */
+/** Settings that detect request loops between gateways, and requests that must not be forwarded. */
 export type Self = Pick<
   GatewayOptions,
   | 'ownHosts'
@@ -80,8 +80,8 @@ export function readTrail(request: Request, self: Pick<Self, 'hopsMax' | 'ownHos
 }
 
 /**
- * Where the request comes from, and whether other gateways may be asked for it: not after too many hops, not where it was
- * here before, not where the client forbids it. A request that names no origin begins at this gateway.
+ * The origin of a request, and whether it may be forwarded to other gateways. It must not be after too many hops, after an
+ * earlier visit here, or where the client forbids it. A request without an origin begins at this gateway.
  */
 export function readProvenance(request: Request, self: Self): Provenance {
   const trail = readTrail(request, self)
@@ -100,8 +100,8 @@ export function readProvenance(request: Request, self: Self): Provenance {
 }
 
 /**
- * Cache-Control of a 404: `caching`, but `no-store` where the client's own hints or hops may have kept sources from being
- * asked. A cache in front stores answers by address, and would give this 404 to all other clients.
+ * Cache-Control of a 404: `caching`, but `no-store` where sources may have been skipped because of the client's hints or hops. A
+ * cache in front stores answers by address, and would give this 404 to all other clients.
  */
 export function absentCaching(request: Request, self: Self, caching: string): string {
   const isPlain = trailKey(readProvenance(request, self), self) === '' && hintsKey(readHints(request)) === ''

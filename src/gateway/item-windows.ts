@@ -23,7 +23,7 @@ const none = new Uint8Array(0)
 /** Signatures whose check is a call of the system's library. The others take a millisecond, and are checked by the pool. */
 const promptTypes: ReadonlySet<number> = new Set([1, 2, 4, 5])
 
-/** What was learned is told together, so long after the first of it. What is more is learned again by who asks for it. */
+/** Digests are reported in groups, this long after the first of a group. Digests beyond its limit are computed again later. */
 const tellMs = 250
 const toldMax = 512
 
@@ -35,7 +35,7 @@ export interface WindowParts {
   /** What was judged when bundles were opened. */
   readonly catalog: Pick<Catalog, 'judged'>
   readonly source: Pick<Sources, 'window'>
-  /** Is told what items have for digests. Absent: each thread finds out for itself. */
+  /** Gets the digests of items. Absent: each thread computes them. */
   readonly keeper: Pick<Address<CatalogRequest, CatalogReply>, 'tell'> | undefined
   readonly clock: Clock
   /** Bundles up to this size are hashed while somebody waits. */
@@ -48,12 +48,12 @@ export interface WindowParts {
 }
 
 /**
- * Items that lie in bundles of the store, served out of them: no copy and no file of their own.
+ * Items in stored bundles, served from the bundle's file without a copy.
  *
- * A window is served only where its bundle was compared with its digest (or its own bytes were, see `#alone`) and is verified
- * or trusted, and where the bytes are the item: they have the digest on record for its id, or its owner signed them. The digest
- * is then known before the first byte goes out, so that all rules about digests hold as for content with a file of its own. Which
- * bytes were judged is remembered by their place and the digest of the bundle, so that the judgement ends with either of them.
+ * A window is served only under three conditions. Its bundle was compared with its digest (or the item was, see `#alone`). The
+ * bundle is verified or trusted. The bytes have the digest on record for the id, or the item's owner signed them. So the digest
+ * is known before the first byte is sent, as for content in its own file. The result of the check is kept by place and digest of
+ * the bundle, and is void when either changes.
  */
 export class ItemWindows {
   #learned: Attributes[] = []
@@ -100,8 +100,8 @@ export class ItemWindows {
   }
 
   /**
-   * An item of a bundle that was not compared with its digest since the start. Where the bundle is so large that nobody waits for
-   * that, the item's own bytes are compared with its own digest, each time until the bundle was.
+   * An item of a bundle that was not compared with its digest since the start. A large bundle takes too long for that, so the
+   * bytes of the item are compared with its own digest at each request until then.
    */
   #alone(entry: Entry, place: ItemPlace, root: Entry, whole: StoredContent): FoundWindow {
     if (whole.sizeBytes <= this.parts.checkWaitBytes || place.itemSize > judgedHereMaxBytes)
@@ -123,7 +123,7 @@ export class ItemWindows {
     if (attributes.header === undefined) return undefined
     const digest = this.parts.catalog.judged(digestOf(root), attributes.id, place)
     if (digest === undefined) return undefined
-    // Somebody said another digest: the bytes themselves decide.
+    // Another digest is on record: the bytes decide.
     if (attributes.digest !== undefined && !equalBytes(attributes.digest, digest)) return undefined
     return withinBundle(attributes, digest, root.attributes)
   }
@@ -189,7 +189,7 @@ export class ItemWindows {
     this.#timer = undefined
     const attributes = this.#learned
     this.#learned = []
-    // A full mailbox: what is not told is found out again when somebody asks for it.
+    // The mailbox is full: the digests are computed again at the next request.
     if (attributes.length > 0) this.parts.keeper?.tell({ kind: 'learn', attributes })
   }
 

@@ -33,7 +33,7 @@ export class Locator {
   #isToldUnreadable = false
   readonly #windows: ItemWindows
 
-  /** `learning`: who is told what items in bundles have for digests. */
+  /** `learning`: receives the digests of items in bundles. */
   constructor(
     private readonly entries: Entries,
     private readonly blobs: Blobs,
@@ -167,7 +167,7 @@ export class Locator {
     const where = stamp === undefined ? { segment: entry.place?.segment } : { path: entry.path }
     const said = { data: id, digest: Buffer.from(digest).toString('base64url'), ...where }
     if (outcome) this.log.error(said, 'a blob does not have the size on record; its content is fetched again')
-    // It was evicted, or the thread that checks it has said what is wrong with it.
+    // It was evicted, or the thread that checks it has logged the fault.
     else this.log.debug(said, 'a blob is gone or damaged; its content is fetched again')
     this.entries.forget(id)
     return false

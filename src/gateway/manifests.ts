@@ -18,7 +18,7 @@ const resolvedMax = 16_384
 /** Longer paths are looked up each time. */
 const keptPathMax = 256
 
-/** Manifests as one edge thread reads them: packed files by the digest of the text, opened when they are first asked for. */
+/** Packed manifests of one edge thread, by the digest of the text. A file is opened at its first use. */
 export class Manifests {
   /** In the order of use. A refusal: the text is no manifest that can be resolved. */
   readonly #open = new Map<string, PackedFile | Refusal>()

@@ -2,9 +2,8 @@ import type { Piece } from '../http/exchange.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
 
 /**
- * True where the whole body is here and was hashed: the fetcher shows the last byte only after it compared the digest. The
- * digest in the attributes alone is no proof, because it may come from the index; nor is a copy in the store that was not
- * checked.
+ * True where the whole body is here and was hashed: the fetcher shows the last byte only after it compared the digest. A digest
+ * in the attributes is no proof, because it may come from the index. An unchecked copy in the store is no proof either.
  */
 export function isHashed({ attributes, content, window, source }: OpenedContent): boolean {
   const { digest, size } = attributes

@@ -1,10 +1,10 @@
 /**
- * Header lines that change no answer with content that is in the store, by id: no step of one reads them (`plan.ts`, `hints.ts`,
- * `isolation.ts`, `open-exchange.ts`, routes/host-rules.ts). A request that has any other line is answered step by step. Whoever
- * lets a step read one of these has to take it off this list; test/gateway/repeating.test.ts asks with each of them.
+ * Header lines that change no answer with stored content by id, because no step reads them (`plan.ts`, `hints.ts`,
+ * `isolation.ts`, `open-exchange.ts`, routes/host-rules.ts). A request with any other line goes through the steps. A step that
+ * begins to read one of these lines must remove it from this list. test/gateway/repeating.test.ts sends each of them.
  *
- * A line with values says when a browser is about to show a document, which `/raw` redirects to a host of its own: with
- * another value the answers of `/raw` are not repeated.
+ * For a line with values only these values are plain. Another value means that a browser opens a document, which `/raw` redirects
+ * to a host of its own, so its answers are not repeated then.
  */
 export const plainLines: readonly string[] = [
   'accept=*/*',

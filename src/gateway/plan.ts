@@ -163,7 +163,7 @@ function whole(asked: Asked, { sizeBytes }: Known): Plan {
   return answer(asked, 'whole', 200, '', sizeBytes === 0 ? [] : [{ start: 0, end: sizeBytes }])
 }
 
-/** multipart/byteranges (RFC 9110 section 14.6): the parts in the order asked for. */
+/** multipart/byteranges (RFC 9110 section 14.6): the parts in the requested order. */
 function parts(asked: Asked, known: Known, ranges: readonly ByteRange[]): Plan {
   const boundary = known.boundary()
   const pieces: Piece[] = []

@@ -8,11 +8,11 @@ import type { AnswerPrice, CountPlaces, RepeatOptions } from '../http/repeater.j
 import type { Bounded } from '../names/name-marks.js'
 import { type Exchange, type Family, families } from '../serving/request-exchange.js'
 import type { StoredContent } from '../store/stored-content.js'
-import { RecentAnswers } from './recent-answers.js'
 import type { Entry, TimedFrame } from './entry.js'
 import type { Guard } from './guard.js'
 import { ItemWindow } from './item-window.js'
 import { plainLines } from './plain-lines.js'
+import { RecentAnswers } from './recent-answers.js'
 import type { Planned } from './send.js'
 
 const int32Min = -(2 ** 31)
@@ -22,8 +22,8 @@ const int32Max = 2 ** 31 - 1
 const bodyMaxBytes = 1024 * 1024
 
 /**
- * Whether few paths lead to this content: `/{id}` and `/raw/{id}`, the root of a name, what a manifest has. Everything else that
- * leads to it, whoever asks may choose: it would push out of the table what is asked for again.
+ * Whether the number of paths to this content is bounded: `/{id}`, `/raw/{id}`, the root of a name, a path of a manifest. Clients
+ * can invent any number of other paths, which would evict useful answers from the response cache.
  */
 function isOwnPath({ family, path, naming, fallback }: Exchange): boolean {
   if (family === 'manifest') {
@@ -73,10 +73,10 @@ export function repeatOptions(
 }
 
 /**
- * Hands answers to the server that every plain request (plain-lines.ts) for the same would get, together with all that they
- * were decided by: what the name means, the manifest above, the generation of the id's shard, the tip where it says whether the
- * block is final, the version of the block list, the segment or file that the payload lies in, and the seconds in which the
- * signature may be sent. The decisions stay here: where a number has changed the server asks again.
+ * Fills the response cache of the server with answers to plain requests (plain-lines.ts). Each answer comes with the numbers in
+ * shared memory that it depends on: name, manifest, generation of the id's shard, block list, segment or file. Where the finality
+ * of the block matters, the tip is one of them, and the seconds bound the use of the signature. If a number has changed, the
+ * server passes the request to the steps.
  */
 export class Repeating {
   readonly #counts = new Map<string, CountPlaces>()
@@ -88,7 +88,7 @@ export class Repeating {
     this.#failures = parts.meters.of('answers_not_offered_total')
   }
 
-  /** The answer to this exchange rests on what is known of this entry, too. */
+  /** Makes the answer to this exchange depend on this entry, too. */
   rest(exchange: Exchange, entry: Entry): void {
     if (exchange.rests === undefined || exchange.reply.repeater === undefined) return
     const known = this.#known(entry)
@@ -96,8 +96,8 @@ export class Repeating {
   }
 
   /**
-   * `frame`: the head of this answer, which is about to be sent. Never throws: a bug in here is told once and counted, and costs
-   * the client nothing, because the answer itself was decided before.
+   * `frame`: the head of this answer, which is about to be sent. Never throws: a bug in here is logged once and counted. The
+   * client does not notice it, because the answer was decided before.
    */
   offer(...about: Offered): void {
     try {

@@ -6,8 +6,8 @@ type AgentClass = new (options: Agent.Options) => Agent
 let loaded: AgentClass | undefined
 
 /**
- * An agent of undici. Its parts are loaded one by one, at the first call: the index of the package also loads fetch, WebSocket
- * and caches, and then takes 4.4 MB of each thread's heap instead of 1.3.
+ * An agent of undici. Its parts are loaded one by one at the first call. The index of the package would also load fetch,
+ * WebSocket and caches, which takes 4.4 MB of each thread's heap instead of 1.3.
  */
 export function openAgent(options: Agent.Options): Agent {
   loaded ??= load()

@@ -11,8 +11,8 @@ export interface Home {
 }
 
 /**
- * One request. While the handler runs, headers are read straight out of the server's memory; when it returns with the
- * reply still open, everything is copied out, and the request stays valid for as long as anybody holds it.
+ * One request. While the handler runs, headers are read from the server's memory. If the handler returns with the reply open,
+ * everything is copied, and the request stays valid for as long as it is referenced.
  */
 export interface Request {
   /** Upper case. */
@@ -73,9 +73,8 @@ export interface TextHead {
 }
 
 /**
- * Status line and header lines, of characters up to U+00FF, before and after the place of the request's id. Text and not
- * bytes: written into the head it costs the same, and a small buffer takes some 500 bytes more memory, outside of V8's heap,
- * where what is freed leaves gaps.
+ * Status line and header lines, of characters up to U+00FF, before and after the place of the request's id. It is text, because
+ * writing it costs the same as bytes. A small buffer takes some 500 bytes more memory outside of V8's heap, and fragments it.
  */
 export interface Frame {
   readonly before: string
@@ -128,9 +127,9 @@ export interface Reply {
   endEmpty(head: Head, contentLength?: number): void
   /**
    * Sends `pieces` in order, as fast as the socket takes them, then closes `content`. The content length is the sum of the
-   * pieces. Where the source breaks off, the socket is closed before the announced length, so that the client notices. Where
-   * the socket takes everything at once the answer is over on return, without a promise or a timer; else a promise that
-   * resolves when all is over and never rejects.
+   * pieces. Where the source breaks off, the socket is closed before the announced length, so that the client notices. Returns
+   * without a promise or a timer where the socket took everything at once. Otherwise the promise resolves when all is over, and
+   * never rejects.
    */
   stream(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent>
 }

@@ -67,7 +67,7 @@ export interface PageExtras {
   readonly style?: string
   /** One column for a form. */
   readonly isNarrow?: boolean
-  /** Its forms may be sent. The answer may lead anywhere, so that browsers are told no bound for that. */
+  /** Its forms may be sent. The answer may redirect anywhere, so `form-action` has no list of targets. */
   readonly hasForms?: boolean
   /** Its forms may be sent to this source alone, as a content security policy writes it. */
   readonly formsTo?: string

@@ -10,8 +10,8 @@ import { attempt, type Stalls, type Watched } from './stalls.js'
 const turnBytes = 64 * 1024 * 1024
 export const shareMinBytes = 128 * 1024
 /**
- * Of one body in one turn. The kernel copies 256 KiB in about 0.1 ms; all other requests of this thread wait for so long, and
- * a body that goes out in one call of 8 MiB would make them wait for 3 ms.
+ * Bytes of one body in one turn. The kernel copies 256 KiB in about 0.1 ms, and all other requests of this thread wait meanwhile.
+ * One call with 8 MiB would make them wait for 3 ms.
  */
 const shareMaxBytes = 256 * 1024
 
@@ -19,8 +19,7 @@ const shareMaxBytes = 256 * 1024
 let open = 0
 
 /**
- * `ready` may say that bytes are here and they may be dropped from memory before they are read; this often in a row it is a
- * bug.
+ * Bytes that `ready` announced may be dropped from memory before they are read. This often in a row it is a bug.
  */
 const vainMax = 1000
 
@@ -73,7 +72,7 @@ export class Pump implements Watched {
   #manner: number = how.end
   /** What the pump waits for; undefined while it does not wait. */
   #waits: 'socket' | 'content' | undefined
-  /** How often since the last byte content was said to be here and was not. */
+  /** How often since the last byte announced content was absent. */
   #vain = 0
 
   constructor(pumped: Pumped) {

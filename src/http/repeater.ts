@@ -113,7 +113,7 @@ export interface CountPlaces {
   readonly bytes: number
   readonly hits: number
   readonly repeated: number
-  /** Names that were known. Absent: none was asked for. */
+  /** Names that were known. Absent: none was requested. */
   readonly names?: number
   /** The first of one more buckets than there are bounds, in seconds; the sum of them follows. */
   readonly buckets: number
@@ -153,7 +153,7 @@ export interface RepeatedAnswer {
   readonly price: AnswerPrice
 }
 
-/** Of the memory: beyond it, what is asked for once must not push out what is asked for again. */
+/** Share of the memory. Beyond it, an answer with one request must not evict answers with several. */
 const roomShare = 0.9
 
 const variants = { whole: 0, unchanged: 1, part: 2 } as const
@@ -192,7 +192,7 @@ export class Repeater {
     if (options.group !== undefined) table.share(options.group)
   }
 
-  /** An answer may be offered before anybody asked for it again: no other one has to go for it. As of the last second. */
+  /** An answer may be offered at its first request, because there is room without evicting another. As of the last second. */
   hasRoom = true
 
   /** Answers that the server has, and the memory that they take. */

@@ -89,7 +89,7 @@ export class SocketReply implements Reply {
     return this.#inflow?.quietMs(nowMs)
   }
 
-  /** Waits no longer for the body: the handler is told that it came too late. */
+  /** Ends the wait for the body; the handler gets the refusal `late`. */
   giveUpBody(): void {
     this.#inflow?.stalled()
   }

@@ -21,7 +21,7 @@ export interface Front {
   readonly wire: Wire
   /** It speaks TLS. */
   readonly isSecure: boolean
-  /** Address of the other end of a connection: asked for once. */
+  /** Address of the other end of a connection, read once. */
   addressOf(slot: number): string
 }
 
@@ -119,7 +119,7 @@ export class SocketRequest implements Request {
     return this.#address
   }
 
-  /** Copies everything that may be asked for later out of the server's memory. */
+  /** Copies everything that may be read later out of the server's memory. */
   detach(): void {
     void this.remoteAddress
     this.#text = this.#front.wire.bytes.toString('latin1', this.#base, this.#base + this.#textEnd)

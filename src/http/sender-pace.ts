@@ -13,10 +13,10 @@ export interface SenderPaceOptions {
 export const bytesPerSecondMin = 4096
 
 /**
- * How slow a sender may be, for every body that comes from another machine. Waiting uses up a budget of `stallMs`, each byte
- * gives back the time that it may take at the least rate: so silence ends a transfer after `stallMs`, a very slow sender a
- * little later, and a transfer that is fast enough may take any time. Only time in which a reader waits counts, so that a
- * slow client does not make a sender look slow.
+ * The least pace of a sender, for every body from another machine. Waiting uses up a budget of `stallMs`, and each byte returns
+ * the time that it may take at the least rate. So silence ends a transfer after `stallMs`, and a very slow sender ends it a
+ * little later. A transfer that is fast enough may take any time. Only time in which a reader waits counts, so that a slow
+ * client does not make a sender look slow.
  */
 export class SenderPace {
   #budgetMs: number

@@ -37,8 +37,8 @@ interface About {
 }
 
 /**
- * Answers; HEAD gets the same head and no body. `first` is what stands at the beginning of every block. Whatever is no success
- * and says nothing of caching gets `no-store`: caches keep some statuses without being told to (RFC 9110 section 15.1).
+ * Answers; HEAD gets the same head and no body. `first` begins every block. A failure without Cache-Control gets `no-store`,
+ * because caches keep some statuses by default (RFC 9110 section 15.1).
  */
 export function answerSmall(request: Request, reply: Reply, first: string, answer: SmallAnswer): void {
   const { type, body, lines } = answer.status < 400 ? plain(answer) : toldTo(request, first, answer)
@@ -106,8 +106,8 @@ function wordsOf(answer: SmallAnswer): string | undefined {
 }
 
 /**
- * The code as one more member of an object that tells an `error` in words: clients read members by name, so that it changes
- * nothing for them. Other values are left as they are: lists, and objects that have a `code` of their own.
+ * Adds the code as a member to an object with an `error`. Clients read members by name, so it changes nothing for them. Other
+ * values are left as they are: lists, and objects that have a `code` of their own.
  */
 function withCode(value: unknown, code: FailureCode): unknown {
   const tells = typeof value === 'object' && value !== null && 'error' in value && !('code' in value)

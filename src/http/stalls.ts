@@ -28,7 +28,7 @@ export class Stalls {
   constructor(stallMs: number, clock: Clock) {
     this.stallMs = stallMs
     this.#clock = clock
-    // Judged after what waited in the sockets was told, one turn after it was read: this thread may not have run for a while.
+    // Judged one turn after the sockets were read, because this thread may not have run for a while.
     const look = (): unknown => setImmediate(() => setImmediate(() => this.#look()))
     this.#timer = clock.every(Math.max(10, Math.min(lookEachMs, stallMs / 4)), look)
   }

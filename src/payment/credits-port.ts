@@ -104,9 +104,9 @@ export interface Denied {
 }
 
 /**
- * Credits, as the upload service sees them. None of these ever rejects. A refusal means that the payment service could not be
- * asked or could not answer (`busy`, `late`, `upstream`): whether the order was carried out is then not known, and the same
- * order must be given again, or `withdraw`.
+ * Credits, as the upload service uses them. No method rejects. A refusal (`busy`, `late`, `upstream`) means that the payment
+ * service was not reached or did not answer. It is then unknown whether the order was carried out: repeat the same order, or
+ * `withdraw` it.
  */
 export interface CreditsPort {
   /** Price of an item of so many bytes: affine, with an amount for each item. */
@@ -117,7 +117,7 @@ export interface CreditsPort {
   reserve(order: ReserveOrder): Promise<Reserved | Unpaid | Refusal>
   /** The item was accepted: what was held back is spent; '0' where nothing is held back for it. */
   settle(itemId: string): Promise<{ readonly winc: string } | Refusal>
-  /** The item was not accepted: gives back what was held back or spent for it, once, however often it is asked. */
+  /** The item was not accepted: refunds what was reserved or spent for it, once, however often it is called. */
   refund(itemId: string): Promise<{ readonly winc: string } | Refusal>
   /**
    * An order to reserve is void: what it held back is given back, and where it comes only after this it holds nothing back. What
@@ -129,7 +129,7 @@ export interface CreditsPort {
   revoke(order: RevokeOrder): Promise<readonly ApprovalView[] | Denied | Refusal>
 }
 
-/** True where the client is to be told why not. */
+/** True where the order was denied with a reason for the client. */
 export function isDenied(value: object): value is Denied {
   return 'denied' in value
 }
@@ -146,7 +146,7 @@ export interface UsdcAnswer {
 export interface UsdcWanted {
   /** Of the whole signed item. */
   readonly bytes: number
-  /** Absolute address of what is asked for. */
+  /** Absolute address of the requested resource. */
   readonly resource: string
   readonly mimeType: string
 }
@@ -184,8 +184,8 @@ export interface UsdcPaid {
 }
 
 /**
- * What became of a payment for an item. `unknown`: nothing has moved, and nobody has asked for it. `other`: it paid for something
- * else. `open`: ask again.
+ * State of a payment for an item. `unknown`: it was neither requested nor settled. `other`: it paid for something else. `open`:
+ * call again.
  */
 export type UsdcOutcome =
   | UsdcPaid
@@ -226,7 +226,7 @@ export interface UsdcPort {
   ): Promise<UsdcAnswer | Refusal>
   /** Would it settle? Moves nothing. */
   look(order: UsdcOrder): Promise<{ readonly good: true } | UsdcAnswer | Refusal>
-  /** Moves the money, once, however often it is asked. An answer of status 503: it may still move, ask for the outcome. */
+  /** Settles the payment, once, however often it is called. With 503 it may still settle: call `outcome`. */
   pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal>
   outcome(asked: { readonly payment: string; readonly itemId: string }): Promise<UsdcOutcome | Refusal>
   /** The item had so many bytes: spends what they cost of what was paid, and credits the rest where that is much. */

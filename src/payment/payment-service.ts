@@ -83,7 +83,7 @@ export interface PaymentServiceParts {
 
 /** Prices change by some percent a day. */
 const priceKeptMs = 15 * 60_000
-/** Approvals end at their second, whoever asks; this gives back what nobody asked for. */
+/** Approvals end at their second for all readers. This timer returns the credits of expired approvals. */
 const expireEveryMs = 1000
 const signEveryMs = 60_000
 const mailEveryMs = 15_000
@@ -244,7 +244,7 @@ export class PaymentService {
     return purchases === undefined ? [] : nameRoutes({ purchases, wallets, quotes, cards: this.#cards })
   }
 
-  /** Hears what the card provider told while nobody listened. False where that was not everything. */
+  /** Carries out events that the card provider reported while the service was down. False where some are left. */
   async catchUp(sinceMs: number): Promise<boolean> {
     let isAll = true
     let after: string | undefined
@@ -258,7 +258,7 @@ export class PaymentService {
         try {
           await this.#cards.hear(event)
         } catch (error) {
-          // One that cannot be sent back now must not keep the others from being credited. It is told again at the next start.
+          // A failed refund must not keep other payments from being credited. It is repeated at the next start.
           isAll = false
           this.#log.error({ err: error, event }, 'a missed event of the card provider could not be recorded')
         }
@@ -282,8 +282,8 @@ export class PaymentService {
   }
 
   /**
-   * Removes begun card payments that nobody has finished, after all events since then were heard: what was paid in time is
-   * credited, however late that is told. Nothing is removed while the provider does not answer. Resolves with how many.
+   * Removes unfinished card payments, after all events since then were carried out. So a payment in time is credited, however
+   * late it is reported. Nothing is removed while the provider does not answer. Resolves with their number.
    */
   async forgetQuotes(): Promise<number> {
     const sinceMs = await this.#cards.unpaidSinceMs()

@@ -7,8 +7,8 @@ import { answerSmall, htmlType, jsonType, publicShortly } from '../http/small-an
 import type { Route } from './route.js'
 
 /**
- * `/openapi.json` and `/api-docs`: every path of a service. `table` is asked once, when the routes are complete. `prefixes`:
- * below which they are answered.
+ * `/openapi.json` and `/api-docs`: every path of a service. `table` is called once, when the routes are complete. `prefixes`:
+ * below which both are answered.
  */
 export function docsRoutes(
   table: () => readonly Described[],

@@ -4,8 +4,8 @@ import type { Id } from '../format/id.js'
 import type { Resolution } from '../names/names-port.js'
 
 /**
- * What an answer says because its content was asked for by name. Prepared heads are kept by object identity, so one object is
- * made for each resolution.
+ * The lines of an answer to a request by name. Prepared heads are kept by object identity, so one object is made for each
+ * resolution.
  */
 export interface Naming {
   /** The resolved name with its undername; absent where content is not served by name (an apex id, a page for unknown names). */

@@ -1,9 +1,9 @@
 /**
- * Anybody's content may hold scripts. On an origin of its own (the sandbox host of its id, a name's host) they reach only
- * that content. Elsewhere the origin is shared with this gateway's answers and with all other content: there browsers are
- * told to give each document an opaque origin. Its scripts run, but have no storage, no cookies and no service worker, and
- * read from other addresses only what every page on the web may read. `allow-same-origin` must never be added: it would undo
- * this. Content of the apex was chosen by the operator for the root host, and is sent without the sandbox.
+ * Content of strangers may hold scripts. On an origin of its own (the sandbox host of its id, a name's host) they reach only that
+ * content. Elsewhere the origin is shared with this gateway's answers and all other content, so a header line gives each document
+ * an opaque origin. Its scripts run, but without storage, cookies and service workers. They read from other addresses only what
+ * every page on the web may read. `allow-same-origin` must never be added, because it would undo this. The operator chose the
+ * content of the apex for the root host, so it is sent without the sandbox.
  */
 const sandboxLines =
   '\r\nContent-Security-Policy: sandbox allow-scripts allow-forms allow-popups allow-downloads'

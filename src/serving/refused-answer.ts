@@ -22,7 +22,7 @@ export const contentAnswers: RefusalAnswers = {
   },
 }
 
-/** For everything that is asked of nodes. */
+/** For requests that are forwarded to nodes. */
 const nodeAnswers: RefusalAnswers = {
   // The same reason has another status by whose fault it is: 408 where the client was slow, 502 where a node sends too much.
   statusOf: ({ refused, fault }) => {

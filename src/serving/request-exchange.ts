@@ -22,9 +22,9 @@ export interface Exchange {
   family: Family
   /** A manifest chose this content for a path that it does not have. */
   fallback: boolean
-  /** The name that the content was asked by, once it is resolved. */
+  /** The requested name, once it is resolved. */
   naming: Naming | undefined
-  /** The first token of this exchange was taken before the network was asked. */
+  /** The first token of this exchange was taken, before a request to the network. */
   firstTokenTaken: boolean
   /**
    * What was decided before the content was located rests on these numbers: with others a server does not repeat the answer.

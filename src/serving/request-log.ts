@@ -125,7 +125,7 @@ export class RequestLog {
 /** Lines about bad answers that one thread writes each second. */
 const loggedEachSecond = 20
 
-/** The path alone does not say which content a name's host was asked for. */
+/** The path alone does not identify the content of a name's host. */
 function shownAs({ naming, path }: Exchange): string {
   return naming?.name === undefined ? path : `${naming.name}: ${path}`
 }

@@ -28,9 +28,9 @@ export interface ServiceHostParts {
 }
 
 /**
- * The handler of a service's own port: routes out of one table, with a request id and CORS on every answer, counted and
- * logged as in the gateway; `/openapi.json` and `/api-docs` (and below `/v1`) describe the table. A slash at the end of a path
- * that has no route counts for nothing. Answers without Cache-Control get `no-store`.
+ * The handler of a service's own port: finds the route in one table. Every answer has a request id and CORS, and is counted and
+ * logged as in the gateway. `/openapi.json` and `/api-docs` (and below `/v1`) describe the table. A slash at the end of a path is
+ * ignored where no route has it. Answers without Cache-Control get `no-store`.
  * Throws where the routes contradict each other: a bug.
  */
 export function serviceHost(parts: ServiceHostParts): (request: Request, reply: Reply) => void {

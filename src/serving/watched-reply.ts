@@ -7,8 +7,8 @@ import { forPayer } from './receipts.js'
 const good = new Set([200, 203, 206, 304])
 
 /**
- * A reply that tells how it ended, so that routes written without exchanges are counted and logged like all others. Good answers
- * without Cache-Control get `caching`, all others `no-store`: caches keep some of them without being told to.
+ * A reply that reports how it ended, so that routes without exchanges are counted and logged like all others. Good answers
+ * without Cache-Control get `caching`, all others `no-store`, because caches keep some statuses by default.
  */
 export class WatchedReply implements Reply {
   constructor(

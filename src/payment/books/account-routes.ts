@@ -124,7 +124,7 @@ async function sharesAnswer(accounts: Accounts, { query }: Call): Promise<Servic
   return json({ ...lists, ...paged(next && [next.given ?? over, next.received ?? over]) })
 }
 
-/** Of a page of approvals, unless less is asked for. */
+/** Length of a page of approvals, unless less is requested. */
 const approvalsMax = 100
 const over = '-'
 

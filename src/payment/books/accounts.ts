@@ -41,7 +41,7 @@ export interface SharesPlace {
 }
 
 const fromStart: SharesPlace = { given: '', received: '' }
-/** Of each list, in a balance: it is asked for often, and by anybody. */
+/** Length of each list in a balance, because anybody may request it, often. */
 const balanceApprovals = 20
 
 const historyKind = 'payment-of'

@@ -12,7 +12,7 @@ import {
 } from './approval-index.js'
 
 const pageMax = 1000
-/** Faults that are told of. */
+/** Faults that are listed. */
 const faultsMax = 100
 
 /** All records of a kind, page by page. */
@@ -30,9 +30,9 @@ async function* recordsOf(
 }
 
 /**
- * Compares what is kept beside the approvals with their accounts: that each with something left is found in every list, and no
- * other one, and that the sums of wallets and pairs are those of the accounts. For `check` of the ledger. Takes memory by the
- * number of wallets that share credits.
+ * Compares the lists and sums of approvals with their accounts. Exactly the approvals with credits left must be in every list.
+ * The sums of wallets and pairs must be those of the accounts. For `check` of the ledger. Takes memory by the number of wallets
+ * that share credits.
  */
 export async function approvalFaults(reading: LedgerReading): Promise<readonly string[]> {
   // The next start of the service writes the lists and sums.

@@ -1,6 +1,6 @@
 import type { RecordChange } from '../../ledger/ledger-port.js'
 
-/** What is kept of an approval. How much of it was used is said by its account. */
+/** Record of an approval. Its account has the amount that was used. */
 export interface Approval {
   readonly id: string
   readonly payer: string
@@ -37,9 +37,8 @@ export const indexKinds = {
 } as const
 
 /**
- * The lists of approvals as older versions have kept them: by payer and approved wallet, the other way round, and by time. What
- * was used up stayed in them, and only the first thousand of a list were looked at: approvals behind these were paid for, and
- * could neither be seen, nor spent, nor revoked.
+ * The lists of approvals of older versions: by payer and approved wallet, the other way round, and by time. Used approvals stayed
+ * in them, and only the first thousand of a list were read. So later approvals were paid for, but not seen, spent or revoked.
  */
 export const oldKinds = {
   given: 'approval-given',

@@ -36,9 +36,9 @@ export interface Moved {
 }
 
 /**
- * Brings approvals of the old lists into the present ones, with their sums, each in one commit with the removal of its old
- * entry: a start that is killed, and two at once, do it once. It reads all approvals where there is an old list, and nothing
- * where there is none. To be called before anybody spends.
+ * Moves approvals of the old lists into the present ones, with their sums. Each moves in one commit with the removal of its old
+ * entry, so that a killed start and two concurrent starts do it once. It reads all approvals where there is an old list, and
+ * nothing where there is none. Call it before credits are spent.
  */
 export async function moveApprovals(
   ledger: MoneyLedger,

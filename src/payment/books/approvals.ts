@@ -36,7 +36,7 @@ export interface ApprovalsPage {
   readonly next: string | undefined
 }
 
-/** Approvals that one item has ended and that are told of. */
+/** Ended approvals that the answer to one item lists. */
 const toldMax = 1000
 /** Approvals that are ended in one go. */
 const endedAtOnce = 200
@@ -94,8 +94,8 @@ export class Approvals {
   }
 
   /**
-   * Ends all approvals of a pair that were there when the item first came: anybody may post it again, to another service with
-   * the same ledger, and it must not end younger ones. Tells of a thousand of them.
+   * Ends all approvals of a pair that existed when the item first came. Anybody may post the item again, also to another service
+   * with the same ledger, and it must not end younger approvals. Returns a thousand of them at most.
    */
   async revoke({
     itemId,
@@ -143,8 +143,8 @@ export class Approvals {
   }
 
   /**
-   * Approvals of one wallet for another that can pay, in the order in which they do: earliest expiry first, those without one
-   * last, then the oldest first. What is over at this moment is left out. `after`: of the page before.
+   * Usable approvals of one wallet for another, in the order in which they pay: earliest expiry first, those without one last,
+   * then the oldest first. Expired ones are left out. `after`: of the page before.
    */
   async pair(payer: string, approved: string, after: string, limit: number): Promise<ApprovalsPage> {
     const names = await this.#pairNames(payer, approved)

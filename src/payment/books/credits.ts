@@ -38,7 +38,7 @@ import {
 } from './reservation.js'
 import { accountOf, type Wallets } from './wallets.js'
 
-/** Credits to be held back under a name, for whatever they pay. */
+/** An order to reserve credits under a name, for any purpose. */
 export interface HoldOrder extends Payer {
   readonly itemId: string
   readonly bytes: number
@@ -49,11 +49,11 @@ export interface HoldOrder extends Payer {
   readonly records?: readonly RecordChange[]
 }
 
-/** Decisions that others made wrong meanwhile are made again so often. */
+/** How often a commit is repeated after a conflict. */
 const attemptsMax = 100
-/** Approvals that pay for one item: what it costs to plan and write grows with them, and others wait meanwhile. */
+/** Approvals that may pay for one item. Time to plan and write grows with their number, and other orders wait. */
 const partsMax = 100
-/** Wallets whose approvals are looked at. */
+/** Wallets whose approvals are read. */
 const payersMax = 64
 
 export interface CreditsParts {
@@ -64,19 +64,19 @@ export interface CreditsParts {
   readonly price: (bytes: number) => Promise<bigint | Refusal>
 }
 
-/** Who gives how much for an item, and what is written of their approvals. */
+/** The payers of an item with their amounts, and the changes of their approvals. */
 interface Plan {
   readonly parts: Reservation['parts']
   readonly records: readonly RecordChange[]
 }
 
-/** Spends credits for items: held back at first, then spent or given back. The one place that decides who pays. */
+/** Spends credits for items: reserves them, then settles or refunds. Only this class decides who pays. */
 export class LedgerCredits implements CreditsPort {
   readonly #ledger: MoneyLedger
   readonly #wallets: Wallets
   readonly #approvals: Approvals
   readonly #price: CreditsParts['price']
-  /** The last work on an item that was begun here and is not over. */
+  /** The last order of each item that is in flight here. */
   readonly #working = new Map<string, Promise<unknown>>()
 
   constructor({ ledger, wallets, approvals, price }: CreditsParts) {
@@ -110,14 +110,14 @@ export class LedgerCredits implements CreditsPort {
     return this.hold({ ...order, purpose: 'upload', winc: () => this.#price(order.bytes) })
   }
 
-  /** Holds credits back: `settle` or `refund` of the same name must come. Again: what was held back the first time. */
+  /** Reserves credits: `settle` or `refund` of the same name must follow. A repeated order gets the first reservation. */
   hold(order: HoldOrder): Promise<Reserved | Unpaid | Refusal> {
     return this.#inTurn(order.itemId, () => this.#hold(order))
   }
 
   /**
-   * One after the other for an item: a refund that comes while credits are still being held back (a price is waited for) must
-   * find them, or they would stay held back.
+   * Runs the orders of one item one after the other. A refund during a reservation (which waits for a price) must find the
+   * credits, or they would stay reserved.
    */
   #inTurn<T>(itemId: string, act: () => Promise<T>): Promise<T> {
     const before = this.#working.get(itemId)

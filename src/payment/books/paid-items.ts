@@ -27,8 +27,8 @@ export interface PaidItem {
 const attemptsMax = 100
 
 /**
- * Items that were paid for by a payment of their own. What comes in is held back for the item in the same commit, by the same
- * record as credits are, so that it is settled or refunded alike.
+ * Items with a payment of their own. The commit that credits the payment also reserves it for the item, by the same record as
+ * other credits, so that it is settled or refunded alike.
  */
 export class PaidItems {
   constructor(

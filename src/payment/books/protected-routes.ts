@@ -127,7 +127,7 @@ function byteCount(query: URLSearchParams): number | undefined {
   return Number.isSafeInteger(bytes) ? bytes : undefined
 }
 
-/** Who pays, or what is wrong with what was asked. */
+/** The payer, or the fault of the request. */
 function payerOf({ path: [type = '', address = ''], query }: Call): Payer | ServiceAnswer {
   const signatureType = typeNames[type.toLowerCase()] ?? (/^\d{1,3}$/.test(type) ? Number(type) : undefined)
   if (signatureType === undefined) return words(400, `Unknown signature type: ${type}`)

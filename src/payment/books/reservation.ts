@@ -22,7 +22,7 @@ export interface Reservation {
   readonly purpose?: Purpose
   /** Name of the order that has it held back. */
   readonly ticket?: string
-  /** Names of other orders that were told that the item is paid, by another service, say. */
+  /** Names of other orders that were answered with this reservation, such as those of another service. */
   readonly joined?: readonly string[]
   /** Names of orders that were withdrawn, the youngest last: one that comes now holds nothing back. */
   readonly withdrawn?: readonly string[]

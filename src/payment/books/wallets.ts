@@ -21,8 +21,8 @@ export function addressKind(address: string): 'arweave' | 'ethereum' | 'solana' 
 }
 
 /**
- * The one spelling of an address: EIP-55 for Ethereum's. The last letter of 43 of base64url has two bits that say nothing: where
- * they are set, as in addresses that people make up, the same bytes are written without them. Others have one spelling only.
+ * The canonical form of an address: EIP-55 for Ethereum's. The last of 43 letters of base64url has two unused bits, which are
+ * cleared where an invented address has them set. Other addresses have one form only.
  */
 export function spelled(address: string): string {
   if (hexShape.test(address)) return checksumAddress(Buffer.from(address.slice(2), 'hex'))
@@ -39,8 +39,8 @@ const aliasKind = 'alias'
 const nameKind = 'alias-of'
 
 /**
- * The wallets of the ledger. One key has one wallet, whose name is the address that the key's own network uses; what was sent to
- * its other address (base64url SHA-256 of the key) is moved to it when the key is first seen.
+ * The wallets of the ledger. One key has one wallet, named by the address in the key's own network. Credits at its other address
+ * (base64url SHA-256 of the key) are moved to it when the key is first seen.
  */
 export class Wallets {
   /** Aliases that are known to be there already. */
@@ -58,8 +58,8 @@ export class Wallets {
   }
 
   /**
-   * Where credits for an address go, and what their commit says besides: a key may take over its alias between this reading and
-   * that commit, and what is credited to the alias afterwards would lie where nobody looks. The commit is a conflict then.
+   * The wallet that gets credits for an address, and the conditions of their commit. A key may take over its alias between this
+   * read and that commit, and credits at the alias would then be lost. The conditions make such a commit a conflict.
    */
   async place(
     address: string,
@@ -77,9 +77,8 @@ export class Wallets {
   }
 
   /**
-   * The key of both addresses was seen: what is at the alias belongs to the wallet. Nothing is written for a key that has nothing
-   * at either address: anybody can make up keys, and a request that is signed by one costs nothing. It is learnt when it is seen
-   * again.
+   * Moves the credits of an alias to the wallet, because the key of both addresses was seen. Nothing is written for a key without
+   * credits at either address, because anybody can make keys at no cost. Such a key is recorded when it is seen again.
    */
   async learn(address: string, alias: string): Promise<void> {
     const own = spelled(address)

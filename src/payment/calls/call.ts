@@ -45,7 +45,7 @@ export interface CallRoute {
   answer(call: Call): Promise<ServiceAnswer>
 }
 
-/** What keeps the questions of one client from those of others. */
+/** Limits of each client, so that no client delays others. */
 export interface CallLimits {
   /** How often the signatures of one client are looked at. */
   readonly signed: Pick<RateWindow, 'take'>
@@ -89,7 +89,7 @@ export function hostRoutes(
       ...(operator === undefined ? {} : { operator }),
     })) as unknown as Operations,
     handle: (request, reply, lines) => {
-      // A signature costs nothing to make up, and far more to look at than any other request.
+      // A false signature costs nothing to make, and checking it costs more than any other request.
       const isSigned = request.header('x-signature') !== undefined
       const client = clientOf(request)
       const isOften = isSigned && !limits.signed.take(client)
@@ -102,12 +102,12 @@ export function hostRoutes(
 interface Asked {
   readonly members: readonly CallRoute[]
   readonly client: string
-  /** Undefined: the client has asked too often. */
+  /** Undefined: the client has sent too many requests. */
   readonly turns: CallLimits['turns'] | undefined
   readonly kept: CallLimits['kept']
 }
 
-/** This machine's own questions are not counted: those of an operator, or of everybody behind a proxy that names nobody. */
+/** Requests from this machine are not counted: an operator's, or those behind a proxy that names no client. */
 const ownShape = /^127\.|^::1$/
 
 async function handle(
@@ -155,7 +155,7 @@ function answerTooOften(request: Request, reply: Reply, first: string, seconds =
   answerSmall(request, reply, first, { status: 429, type: textType, lines, body: 'Too Many Requests' })
 }
 
-/** A database that is gone for a while is no defect of ours: clients come again. */
+/** An unreachable database is answered 503, so that clients repeat the request. */
 async function answerOf(route: CallRoute, call: Call): Promise<ServiceAnswer> {
   try {
     return await route.answer(call)

@@ -3,7 +3,7 @@ import { words } from './call.js'
 export const wrongLimit = words(400, 'Invalid limit: a whole number from 1 to 100')
 export const wrongCursor = words(400, 'Invalid cursor')
 
-/** How much of a list is asked for; undefined: it is no number from 1 to 100. */
+/** The requested length of a page; undefined: it is no number from 1 to 100. */
 export function limitOf(query: URLSearchParams, usual: number): number | undefined {
   const text = query.get('limit') ?? String(usual)
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0

@@ -16,10 +16,9 @@ const tokensMax = 64
 const rememberedMs = 60_000
 
 /**
- * The order in which questions to the payment service begin. Messages of other threads of this program (reservations for uploads)
- * do not wait here: between any two turns all of them are read. Of questions by HTTP a few are under way at a time, those of
- * clients that have asked least first; services of the operator, known by the token of an earlier question, do not wait behind
- * strangers.
+ * The order in which HTTP requests to the payment service begin. A few run at a time, and clients with the fewest recent requests
+ * go first. Services of the operator do not wait behind strangers: they are recognized by the token of an earlier request.
+ * Messages of other threads (reservations for uploads) do not wait here, because all of them are read between two turns.
  */
 export class Turns {
   readonly #slots = new FairSlots({ max: underWayMax, waitingMax, eachMax })

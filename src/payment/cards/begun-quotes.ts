@@ -18,7 +18,7 @@ export interface BegunQuote {
 const begunKind = 'card-quote-begun'
 export const quoteKind = 'card-quote'
 
-/** So long after a quote is over it is kept: a payment that was made in time is heard of by then, or asked for. */
+/** Time for which an expired quote is kept. A payment in time is reported or found by comparing within it. */
 const keptMs = 2 * 3600_000
 /** Read and removed in one go. */
 const pageMax = 500

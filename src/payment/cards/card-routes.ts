@@ -15,7 +15,7 @@ const methods = ['payment-intent', 'checkout-session'] as const
 const webhookMax = 512 * 1024
 const formMax = 4096
 
-/** Card payments: sessions, what the provider tells, and gifts. */
+/** Card payments: sessions, events of the provider, and gifts. */
 export function cardRoutes(
   cards: Cards,
   accounts: Accounts,
@@ -50,7 +50,7 @@ export function cardRoutes(
       answer: async ({ header, body }) => {
         const event = await cards.provider.read(body, header('stripe-signature') ?? '')
         if (event === undefined) return words(400, 'Webhook Error!')
-        // Answered when it is durable: what fails here is told again by the provider.
+        // Answered when it is durable. The provider repeats an event that fails here.
         await cards.hear(event)
         return words(200, 'OK')
       },

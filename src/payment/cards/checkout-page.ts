@@ -2,7 +2,7 @@ import { type HtmlPage, inHtml, makePage } from '../../http/page.js'
 import { minorDigits } from '../prices/rates.js'
 import type { CardQuote } from './cards.js'
 
-/** A form in one column. Addresses of payments are nobody else's business, so no other site is told them. */
+/** A form in one column. No referrer is sent, because addresses of payments are private. */
 export function formPage(title: string, body: string): HtmlPage {
   const { html, lines } = makePage(title, body, { isNarrow: true, hasForms: true })
   return { html, lines: `${lines}\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store` }
@@ -63,7 +63,7 @@ export function giftPage(id: string, email: string): HtmlPage {
   )
 }
 
-/** Where the client said that the browser goes: http(s) only, since it comes from a query that anybody may write. */
+/** The client's target for the browser: http(s) only, because anybody can write the query. */
 export function safeTarget(url: string | undefined): string | undefined {
   if (url === undefined || url === '' || !URL.canParse(url)) return undefined
   const { protocol, href } = new URL(url)

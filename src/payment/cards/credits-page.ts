@@ -8,7 +8,7 @@ import { amountFault } from '../prices/tariff.js'
 import type { Cards } from './cards.js'
 import { amountText, creditsOf, formPage } from './checkout-page.js'
 
-/** Path of the page, which clients are told of in `/info`. */
+/** Path of the page; `/info` states it. */
 export const creditsPath = 'credits'
 
 /** The page on which people buy credits by card: an amount first, then where it is paid. */

@@ -112,7 +112,7 @@ function tokenIn({ from, to, input }: Fields, contract: string): Paid | NoPaymen
   return { ...facts, ...aimedAt(textOf(input, callChars)) }
 }
 
-/** What the call asked for must have happened: the contract says so in its log. */
+/** The log of the contract must confirm the transfer that the call requested. */
 function isTold({ logs }: Fields, contract: string, { sender, recipient, quantity }: Paid): boolean {
   const topic = (address: string): string => `0x${address.slice(2).toLowerCase().padStart(64, '0')}`
   const wanted = [transferTopic, topic(sender), topic(recipient)].join()

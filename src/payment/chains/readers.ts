@@ -25,7 +25,7 @@ export interface ReaderOptions {
   readonly kyve?: { readonly url: string }
 }
 
-/** An answer of a node; it is asked again later. */
+/** A failed answer of a node; the request is repeated later. */
 const limitMs = 10_000
 
 export function chainReaders(options: ReaderOptions, nodes: Chain, clock: Clock): ChainReader[] {

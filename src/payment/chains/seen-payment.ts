@@ -26,7 +26,7 @@ export interface NoPayment {
 export interface ChainReader {
   readonly chain: string
   readonly tokens: readonly TokenWord[]
-  /** `unknown`: the chain has no such transaction (yet). Refusals: the chain could not be asked. Never rejects but for bugs. */
+  /** `unknown`: the chain has no such transaction (yet). Refusals: no node answered. Rejects only for bugs. */
   find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal>
   close(): Promise<void>
 }

@@ -5,7 +5,7 @@ import type { TopUp, TopUps } from './topups.js'
 
 const bodyMax = 4096
 
-/** Payments on chains, told of by those who made them. */
+/** Payments on chains, reported by their payers. */
 export function topUpRoutes(topUps: TopUps): CallRoute[] {
   return ['/v1/account/balance/{token}', '/account/balance/{token}'].map((path) => ({
     path,

@@ -15,7 +15,7 @@ import type { Quotes } from '../prices/quotes.js'
 import type { TokenWord } from '../prices/rates.js'
 import type { ChainReader, SeenPayment } from './seen-payment.js'
 
-/** A payment on a chain, from when it was first told of. */
+/** A payment on a chain, from its first report on. */
 export interface TopUp {
   readonly state: 'pending' | 'credited' | 'failed'
   readonly chain: string
@@ -35,7 +35,7 @@ export interface TopUp {
   readonly missingMs?: number
 }
 
-/** What becomes of a payment that was told of. */
+/** The result of a reported payment. */
 export type TopUpOutcome =
   | { readonly topUp: TopUp; readonly isNew: boolean }
   | { readonly status: 400 | 403 | 404; readonly text: string }
@@ -63,7 +63,7 @@ const watchedKind = 'topup-watched'
 const awaitedMs = 24 * 3600_000
 const watchedMax = 500
 
-/** Payments on chains: told of by clients, credited once when they are deep enough, taken back where their chain loses them. */
+/** Payments on chains: reported by clients, credited once when deep enough, taken back where the chain loses them. */
 export class TopUps {
   readonly #readers = new Map<TokenWord, ChainReader>()
 
@@ -75,7 +75,7 @@ export class TopUps {
     return this.#readers.has(token as TokenWord) && this.parts.addresses[token] !== undefined
   }
 
-  /** A client says that it has paid. The same payment may be told of any number of times, by several at once. */
+  /** Records a payment that a client reports. It may be reported any number of times, also concurrently. */
   async submit(token: TokenWord, id: string): Promise<TopUpOutcome> {
     const reader = this.#reader(token)
     const key = keyOf(reader.chain, id)
@@ -93,7 +93,7 @@ export class TopUps {
     const change = { kind, key, value: JSON.stringify(made), expected: 0 }
     const watched = { kind: watchedKind, key, value: '1' }
     const outcome = await this.parts.ledger.commit({ transfers: [], records: [change, watched] })
-    // Somebody else has told of it at the same time.
+    // Another request reported it at the same time.
     const isFirst = !isRejected(outcome)
     const stored = await this.parts.ledger.record(kind, key)
     if (stored === undefined) throw new Error(`the payment ${key} is not kept`)

@@ -5,7 +5,7 @@ import type { FreeTier } from '../credits-port.js'
 
 const limitMs = 2000
 
-/** Free bytes, asked of the upload service that counts them, where it runs elsewhere. */
+/** Free bytes, requested from an upload service on another machine, which counts them. */
 export class RemoteFreeTier implements FreeTier {
   readonly #peer: JsonPeer
 

@@ -7,7 +7,7 @@ import { type PaymentAnswer, ServiceLink, type ServiceLinkOptions } from './serv
 export class RemoteUsdc {
   readonly #link: ServiceLink
 
-  /** `limitMs`: for one answer. `settleMs`: where the facilitator has to be asked first. */
+  /** `limitMs`: for one answer. `settleMs`: for an answer that waits for the facilitator. */
   constructor(
     private readonly options: ServiceLinkOptions & { readonly settleMs?: number },
     clock: Clock,

@@ -11,7 +11,7 @@ import { actionView, heldView } from './name-views.js'
 import { changeOf, type GivenChange, readChange, readWish } from './name-wishes.js'
 import { solanaKey } from './owner-transaction.js'
 
-/** Of a page of records, unless less is asked for. */
+/** Length of a page of records, unless less is requested. */
 const recordsMax = 100
 const ownerNonceKind = 'owner-nonce'
 const registryGone = words(503, 'The registry of names does not answer')
@@ -142,13 +142,13 @@ interface AskedChange {
   readonly change: GivenChange
   readonly holding: Holding
   readonly nonce: string
-  /** Who the client says has asked for it. */
+  /** The address that requested the change, as the client states it. */
   readonly asked: unknown
 }
 
 /**
- * Who has asked for a change: whoever has signed its message in the headers x-owner-*. Where a message is not enough (a change of
- * the whole name without one, or the service was revoked as a controller), it waits for a transaction that the owner signs.
+ * The address that requested a change: the signer of its message in the headers x-owner-*. In two cases the change waits for a
+ * transaction signed by the owner: the whole name changes without a message, or the service was revoked as a controller.
  */
 function consentTo(
   { header }: Call,

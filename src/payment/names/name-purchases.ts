@@ -31,7 +31,7 @@ export interface NamePurchase {
    */
   readonly state: 'quoted' | 'signing' | 'pending' | 'success' | 'failed'
   readonly deed: NameDeed
-  /** Who will hold the name; of a change, who has asked for it. */
+  /** The future holder of the name; for a change, the address that requested it. */
   readonly owner: string
   readonly payer: Payer
   /** What the owner has to sign. */
@@ -70,7 +70,7 @@ const kind = 'name-purchase'
 /** Changing a record costs the network some thousandths of a cent. */
 const recordMicroUsd = 1000n
 const resumedAtOnce = 100
-/** A wallet is asked at once; credits are held back meanwhile. */
+/** Time for the wallet's answer. Credits are reserved meanwhile. */
 const signMs = 5 * 60_000
 const unsignedText = 'The owner has not signed in time'
 
@@ -93,9 +93,8 @@ export interface NamePurchaseParts {
 }
 
 /**
- * Names for credits. The credits are held back first, under the nonce; then the registry is asked; what it says decides whether
- * they are spent or given back. Where it says nothing, they stay held back and it is asked again, so that nobody pays for nothing
- * and nobody has a name for nothing.
+ * Sells names for credits. The credits are reserved under the nonce, then the registry is called. Its answer decides whether they
+ * are settled or refunded. Without an answer they stay reserved and the call is repeated, so that name and payment always agree.
  */
 export class NamePurchases {
   constructor(private readonly parts: NamePurchaseParts) {}

@@ -15,7 +15,7 @@ export interface NameRegistry {
   price(wish: LeaseWish): Promise<{ readonly mario: bigint } | NoSale | Refusal>
   /** Carries out what was paid, once for a nonce. A refusal says that it is not known whether it happened: ask again. */
   sell(nonce: string, owner: string, wish: LeaseWish): Promise<LeaseDone | NoSale | Refusal>
-  /** Changes a name or a record of it, once for a nonce. `by`: the address that has asked for it. */
+  /** Changes a name or a record of it, once for a nonce. `by`: the address that requested it. */
   change(
     nonce: string,
     by: string,

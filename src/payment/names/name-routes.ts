@@ -15,7 +15,7 @@ import type { NameDeed } from './name-purchases.js'
 import { leaseView, purchaseView, quotedView } from './name-views.js'
 import { readWish } from './name-wishes.js'
 
-/** Of a page of names, unless less is asked for. */
+/** Length of a page of names, unless less is requested. */
 const namesMax = 100
 const wishQuery = ['type', 'years', 'increaseQty', 'processId'] as const
 

@@ -49,7 +49,7 @@ const actionStates = {
   signing: 'awaiting-signature',
 } as const
 
-/** The same where it was asked for as an action. */
+/** The same for a request as an action. */
 export function actionView(purchase: NamePurchase): object {
   const { nonce, deed, state, done, failedMs, why, signing } = purchase
   const action = deed.action === 'buy' ? deed.wish.intent : deed.action
@@ -101,7 +101,7 @@ export function leaseView({ name, antId, type, years, boughtMs }: Lease): object
   return { ...facts, purchaseDate: new Date(boughtMs).toISOString(), custodial: false }
 }
 
-/** A name as it is held now, with what is said of its records. */
+/** A name with its present holder and its records. */
 export function heldView({ lease, records }: HeldName): object {
   const { name, antId, owner, controllers = [], serviceRevoked, type, endMs, undernameLimit } = lease
   return {

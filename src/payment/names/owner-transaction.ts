@@ -5,9 +5,9 @@ import { newEd25519Key } from '../../proof/new-key.js'
 import { verifySignature } from '../../proof/signature-verifiers.js'
 
 /**
- * A change of a name as the owner's wallet can sign it: a transaction of Solana (its documentation, "Transactions", version 0)
- * whose one instruction is a memo of what is to be done. The list of this machine is no chain: the transaction is sent nowhere,
- * and its fee payer is a key that is made for this one signature, because wallets and clients expect to sign second.
+ * A change of a name for the owner's wallet to sign: a Solana transaction (its documentation, "Transactions", version 0). Its one
+ * instruction is a memo with the change. The transaction is sent nowhere, because the registry of this machine is no chain. Its
+ * fee payer is a key made for this one signature, because wallets and clients expect to sign second.
  */
 export interface OwnerTransaction {
   /** Base64. */

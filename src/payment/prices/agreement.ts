@@ -4,7 +4,7 @@ import { type Asset, assets, currencies, type Rates } from './rates.js'
 
 /** Prices that are so many times each other contradict each other. */
 const farMax = 2n
-/** One answer moves a price by a quarter at most: what is true is said again a minute later. */
+/** One answer moves a price by a quarter at most. A true change is confirmed a minute later. */
 const stepParts = 4n
 
 /** What sources say together. `isWitnessed`: two or more of them say every price of tokens. */
@@ -56,9 +56,9 @@ function middle(values: readonly bigint[]): bigint {
 }
 
 /**
- * One price out of what sources say. `able`: how many of them should say it. Of three, one may lie, be wrong or be silent. Of
- * two, one may be silent where the other says what is near what was true before; where both speak and contradict each other, the
- * one near that is right, and without it nobody knows which.
+ * One price from the answers of several sources. `able`: how many of them should answer. Of three, one may be false, wrong or
+ * absent. Of two, one may be absent where the other is near the previous price. Where two contradict each other, the one near the
+ * previous price counts. Without a previous price there is no result.
  */
 function oneOf(said: readonly bigint[], able: number, before: bigint | undefined): bigint | Refusal {
   const isNear = (value: bigint): boolean => before !== undefined && !areFar(value, before)

@@ -25,7 +25,7 @@ export interface OracleMemory {
 
 /** A jump that sources go on saying for so long is what happened. */
 const jumpMs = 30 * 60_000
-/** Sources that said nothing are left alone for a while, however often prices are asked for. */
+/** Pause after a source did not answer, however many prices are requested. */
 const firstPauseMs = 5000
 
 interface Source {
@@ -117,7 +117,7 @@ export class HttpOracle implements Oracle {
     else this.#jumped(agreed.rates, atMs)
   }
 
-  /** A rate that is so many times another one is a mistake of somebody, until it has been said for a while. */
+  /** A rate that differs by this factor counts as a mistake until it was repeated for a while. */
   #jumped(rates: Rates, atMs: number): void {
     const jump =
       this.#jump === undefined || isFar(this.#jump.rates, rates) ? { rates, sinceMs: atMs } : this.#jump

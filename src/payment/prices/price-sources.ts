@@ -6,7 +6,7 @@ export interface SourceRates {
   readonly perUsd: Readonly<Partial<Record<Currency, bigint>>>
 }
 
-/** How a source is asked, and how its answer is read. */
+/** The request to a source, and the parser of its answer. */
 interface PriceDialect {
   /** Behind its address. */
   readonly query: string

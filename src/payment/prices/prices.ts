@@ -3,7 +3,7 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Oracle } from './oracle.js'
 import { wincOfMicroUsd } from './rates.js'
 
-/** The bytes that the network is asked the price of: large, so that its rounding does not count. */
+/** The size whose price is requested from the network: large, so that rounding does not matter. */
 export const askedBytes = 10 * 2 ** 30
 
 /** Asks the network what so many bytes cost, in winston. */

@@ -12,8 +12,8 @@ function uuidOf(bytes: Buffer): string {
 }
 
 /**
- * Names of quotes by which a ledger knows its own, also when they are not kept any more: UUIDs of version 4 whose last 7 bytes
- * are an HMAC over the first 9, under a key in the ledger. 66 bits are random, so no name can be guessed.
+ * Ids of quotes, by which a ledger recognizes its own, also after they were removed. An id is a UUID of version 4 whose last 7
+ * bytes are an HMAC over the first 9, under a key in the ledger. 66 bits are random, so no id can be guessed.
  */
 export class QuoteIds {
   #secret: Promise<Buffer> | undefined
@@ -46,7 +46,7 @@ export class QuoteIds {
     return mac.subarray(0, 16 - randomPart)
   }
 
-  /** Made once for a ledger: of two services that begin at once, one is told the other's. */
+  /** Made once for a ledger. Of two services that start at once, one reads the key of the other. */
   async #read(): Promise<Buffer> {
     const made = JSON.stringify(randomBytes(32).toString('base64url'))
     const known = await this.ledger.record(kind, key)

@@ -8,7 +8,7 @@ export interface LeftSettlementsParts {
   readonly ledger: Pick<MoneyLedger, 'transfer' | 'leads'>
   readonly claims: SharedSettlements
   readonly cashier: Pick<Cashier, 'takeUp' | 'find'>
-  /** Whether a node of the chain can be asked what has moved. */
+  /** Whether a node of the chain is configured that reports transfers. */
   readonly hasChain: boolean
   /** As in `SharedSettlementsOptions`. */
   readonly leftMs: number
@@ -22,7 +22,7 @@ const searchedMs = 4 * 3600_000
 const unanswered = 'unexpected_settle_error'
 
 /**
- * Ends settlements that a payment service with the same ledger asked for and left: it died, and may never come back. Asking twice
+ * Finishes settlements that another payment service with the same ledger requested and left, because it died. A second request
  * does no harm: the nonce settles once, and the ledger credits a payment once.
  */
 export class LeftSettlements {

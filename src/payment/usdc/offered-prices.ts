@@ -1,17 +1,17 @@
-/** A price that somebody was told, and until when it is good (ms of the monotonic clock). */
+/** An offered price, and its end (ms of the monotonic clock). */
 interface Told {
   readonly units: bigint
   readonly untilMs: number
 }
 
-/** Keys that are remembered; the one that was told longest ago goes first. */
+/** Keys that are kept; the one with the oldest offer is dropped first. */
 const keysMax = 10_000
 /** Prices of one key: they change every few minutes at most. */
 const toldMax = 64
 
 /**
- * Prices that were told by a key. Each is good until its own end: to be told a higher price later makes a lower one last no
- * longer, or whoever asks again and again would pay the lowest price that there ever was.
+ * Offered prices by key. Each is valid until its own end. A later offer does not prolong a lower one, or a client that repeats
+ * its request would always pay the lowest price so far.
  */
 export class OfferedPrices {
   /** Rising prices, each with a later end than the one before. */
@@ -19,7 +19,7 @@ export class OfferedPrices {
 
   constructor(private readonly now: () => number) {}
 
-  /** A price is told, and is good for so long: of one key always the same time. */
+  /** Notes an offered price and its time; all offers of one key have the same time. */
   tell(key: string, units: bigint, forMs: number): void {
     const untilMs = this.now() + forMs
     // All of one key are good for as long, so that this one ends last.

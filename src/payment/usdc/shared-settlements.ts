@@ -12,20 +12,20 @@ const pageMax = 500
 export interface SharedSettlementsOptions {
   /** What this service is called among those with the same ledger; the same after a restart. */
   readonly self: string
-  /** Longer than one attempt to settle takes: who asked before that has died, or tries again. */
+  /** Longer than one attempt to settle. A service that requested earlier has died, or tries again. */
   readonly leftMs: number
 }
 
-/** What the ledger keeps of a settlement that a service asked for. */
+/** Record of a requested settlement in the ledger. */
 export interface AskedSettlement {
-  /** The service that asked. */
+  /** The service that requested it. */
   readonly asker: string
   readonly record: PaymentRecord
 }
 
 /**
- * Settlements that the payment services with one ledger have asked for. They are in the ledger, whole, before they are asked for:
- * a service that ends in between may never come back, with its disk, and another must find out whether the money has moved.
+ * Settlements that the payment services of one ledger have requested. Each is in the ledger completely before it is requested. If
+ * its service and its disk are lost in between, another service must find out whether the payment was settled.
  */
 export class SharedSettlements implements SettlementClaims {
   constructor(
@@ -77,7 +77,7 @@ export class SharedSettlements implements SettlementClaims {
     })
   }
 
-  /** All that were asked for and are not known to have ended. */
+  /** All requested settlements without a known end. */
   async *unended(): AsyncGenerator<AskedSettlement> {
     for (let after = ''; ; ) {
       const page = await this.ledger.records(kind, '', after, pageMax)

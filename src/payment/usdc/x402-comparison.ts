@@ -6,9 +6,9 @@ import { usdcSource, usdcTransferId } from './usdc-transfers.js'
 
 /** What is known of settled payments besides the ledger. */
 export interface X402Books {
-  /** Absent: no node of the chain can be asked. */
+  /** Absent: no node of the chain is configured. */
   readonly chain?: Pick<ChainWitness, 'paidBy'>
-  /** Payments that were asked for and have not ended, or were settled and never credited. */
+  /** Requested payments that have not ended, or were settled and never credited. */
   unended(): readonly PaymentRecord[]
 }
 

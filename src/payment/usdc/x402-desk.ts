@@ -64,7 +64,7 @@ const sampleUnits = 10n ** 12n
 /** USDC: less costs more to settle than it brings; more is no payment for storage any more. */
 const bounds = { minimum: '0.001', maximum: '10000' }
 const leastUnits = 1000n
-/** Added to the time of one attempt to settle: who asked before that has died. */
+/** Added to the time of one attempt to settle. A service that requested earlier has died. */
 const leftMs = 60_000
 /** Of all payment services with one ledger, which is what credits each payment once. */
 const ownName = 'credits'
@@ -137,7 +137,7 @@ export class X402Desk {
       now: clock.now,
       log,
     })
-    // One unit for each "byte": amounts are asked for as they are.
+    // One unit for each "byte", so that the amount is charged as it is.
     const tariff = { perByte: '0.000001', ...bounds, multiplier: 1 }
     const description = 'Credits for permanent storage'
     const about = { network, wallet, tariff, protocol, facilitatorUrl, description }

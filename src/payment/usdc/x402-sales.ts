@@ -157,7 +157,7 @@ export class X402Sales implements UsdcPort {
     })
   }
 
-  /** What a payment must be: what is asked now or was a moment ago, or more where its payer gives more. */
+  /** The amount of a payment: the present or a recent price, or more where the payer gives more. */
   async #quote(order: UsdcOrder, read: ReadPayment): Promise<Quote | Refusal> {
     const asked = await this.desk.unitsOf(order.bytes)
     if (isRefusal(asked)) return asked
@@ -208,7 +208,7 @@ function timeoutOf(bytes: number): number {
   return bytes > 10 * mebibyte ? 1800 : 300
 }
 
-/** So long a price of so many bytes is good after it was told. */
+/** Time for which an offered price is valid. */
 function goodMs(bytes: number): number {
   return 1000 * (timeoutOf(bytes) + 60)
 }

@@ -151,7 +151,8 @@ export class Fetcher {
     }
     const fetch = this.#readers.get(from.reader)?.fetch
     const announced = fetch?.delivery.state === 'whole' ? fetch.announced : undefined
-    if (announced === undefined) return refuse('upstream', 'upstream', 'the manifest could not be read to its end')
+    if (announced === undefined)
+      return refuse('upstream', 'upstream', 'the manifest could not be read to its end')
     const { path, offset, sizeBytes } = announced
     return { path, offset, sizeBytes, digest: announced.attributes.digest }
   }

@@ -89,8 +89,7 @@ class LogReader {
 }
 
 /**
- * Small pieces, put together: each that is given to a reader costs a promise and a turn, which is more than to copy and to hash a
- * kibibyte.
+ * Joins small pieces, because each piece costs its reader a promise and a turn. That is more than copying and hashing a kibibyte.
  */
 class Gathered {
   readonly #buffer = Buffer.allocUnsafeSlow(gatheredBytes)
@@ -169,8 +168,8 @@ export class BundleData {
   }
 
   /**
-   * The chunks with something in them, in order, each valid until the next one: memory of its own for each would be given back by
-   * garbage collection only, and a bundle has up to 8192.
+   * The non-empty chunks in order, each valid until the next one. They share memory, because a bundle has up to 8192, and only
+   * garbage collection would free a buffer for each.
    */
   async *chunks(): AsyncGenerator<{ readonly index: number; readonly bytes: Uint8Array }, undefined> {
     const sizes = [...chunkSizes(this.sizeBytes)]

@@ -43,9 +43,9 @@ export interface BundlerParts {
   readonly owner: Uint8Array
   readonly address: string
   readonly height: () => number | undefined
-  /** Is told of each transaction that is in a block: the gateway opens it. */
+  /** Gets each transaction that is in a block, so that the gateway opens it. */
   readonly onMined: (id: Id) => void
-  /** Is told of each bundle that has become permanent. */
+  /** Gets each bundle that has become permanent. */
   readonly onPermanent?: (record: BundleRecord, height: number) => void
   readonly meters: Meters
   readonly clock: Clock

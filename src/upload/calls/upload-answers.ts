@@ -2,7 +2,7 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { statusOf } from '../../http/status.js'
 import { diskRefusal, isDiskError } from '../../store/disk-error.js'
 
-/** What a client is told. `lines`: header lines, each with CRLF in front. */
+/** An answer to a client. `lines`: header lines, each with CRLF in front. */
 export interface UploadAnswer {
   readonly status: number
   readonly json?: unknown
@@ -11,7 +11,7 @@ export interface UploadAnswer {
   /** Where the text is not plain, or the JSON is of a kind. */
   readonly type?: string
   readonly lines?: string
-  /** What an item said of shared credits could not be done. */
+  /** The order about shared credits in an item's tags could not be carried out. */
   readonly failed?: 'approval' | 'revoke'
 }
 
@@ -47,7 +47,7 @@ export function tooLarge(maxBytes: number): UploadAnswer {
   return textAnswer(413, `Data item is too large, ${limit}`)
 }
 
-/** Somebody that must be asked for money does not answer: the client may come again. */
+/** The payment service, or a facilitator, does not answer: the client may repeat the request. */
 export function paymentAway(id: string): UploadAnswer {
   const text = `Data Item: ${id}. Upload Service is Unavailable. Payment Service is unreachable`
   return textAnswer(503, text, '\r\nRetry-After: 1')

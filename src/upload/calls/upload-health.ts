@@ -9,7 +9,7 @@ import type { UploadRoute } from './upload-service.js'
 export interface UploadHealthParts {
   readonly clock: Clock
   readonly startedMs: number
-  /** Height of the chain's tip; undefined: nobody has ever told. */
+  /** Height of the chain's tip; undefined before the first node has reported it. */
   readonly height: () => number | undefined
   /** An answer: the disk has no room for uploads. */
   readonly full: () => UploadAnswer | undefined
@@ -17,7 +17,7 @@ export interface UploadHealthParts {
   readonly credits?: Pick<CreditsPort, 'price'>
 }
 
-/** The payment service is asked no more often, however many ask here. */
+/** Shortest time between two requests to the payment service. */
 const askEachMs = 1000
 const patienceMs = 900
 

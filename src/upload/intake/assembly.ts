@@ -19,7 +19,7 @@ export class Assembly {
   readonly #spool: Spool
   #onRoom: () => void = () => undefined
   #isAdmitted = false
-  /** Who is to be asked whether an item with this header could be paid for. */
+  /** Checks whether an item with this header could be paid for. */
   #foresee: ((header: ItemHeader) => Promise<UploadAnswer | undefined>) | undefined
 
   constructor(private readonly parts: SingleUploadParts) {

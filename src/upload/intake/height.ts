@@ -7,7 +7,7 @@ import type { Uploads } from '../records/uploads.js'
 
 const word = 'height'
 
-/** The height of the chain, asked for now and then, remembered on disk: no upload waits for a node. */
+/** The height of the chain, polled and kept on disk, so that no upload waits for a node. */
 export class Height {
   #known: number | undefined
   #isAsking = false

@@ -74,8 +74,8 @@ export class InnerItems {
   }
 
   /**
-   * Resolves when what lies in an accepted bundle is announced, so that who has its receipt finds it; or when that takes longer
-   * than a client is to wait.
+   * Resolves when the items of an accepted bundle are announced, so that they can be found when the receipt is sent; or when the
+   * time limit for the client is over.
    */
   opened(id: Id): Promise<void> {
     if (this.parts.closing.aborted || !this.parts.uploads.isUnopened(id)) return Promise.resolve()
@@ -230,7 +230,7 @@ export class InnerItems {
         }
       })
     if (!(await writePatiently(write, closing, say))) return
-    // Nobody is told any more while the service ends: the bundle is opened again at its next start.
+    // Nothing is announced while the service ends: the bundle is opened again at its next start.
     await Promise.race([Promise.all(kept.map((read) => announcer.announce(read))), this.#aborted])
   }
 }

@@ -69,7 +69,7 @@ export interface TakeTerms {
 interface Ending {
   readonly done: object | undefined
   readonly sale?: Sale
-  /** Signature of its receipt; absent: nobody has asked for it yet. */
+  /** Signature of its receipt; absent: not requested yet. */
   readonly signed?: Promise<Uint8Array> | undefined
 }
 
@@ -157,7 +157,8 @@ export class ItemIntake {
 
   /** Runs `act` after all earlier calls for the same id have ended. */
   async #oneAtATime(id: string, act: () => Promise<UploadAnswer>): Promise<UploadAnswer> {
-    for (let first = this.#accepting.get(id); first !== undefined; first = this.#accepting.get(id)) await first
+    for (let first = this.#accepting.get(id); first !== undefined; first = this.#accepting.get(id))
+      await first
     // No await between the loop and `set`, so only one caller enters.
     const outcome = act()
     this.#accepting.set(id, outcome)

@@ -22,7 +22,7 @@ export interface ReadItem {
   readonly digest: Uint8Array
   /** Of header and payload, for the log. */
   readonly logDigest: RecordDigest
-  /** SHA-256 of header and payload, base64; only where it was asked for. */
+  /** SHA-256 of header and payload, base64; only where it was requested. */
   readonly wholeDigest?: string
 }
 

@@ -21,7 +21,7 @@ export interface IntakeParts {
   readonly sales: Sales
   readonly pools: Pick<FreePools, 'keep'>
   readonly log: Log
-  /** Writes down who is to be told of items that the tables did not know, in the transaction that puts them there. */
+  /** Records the receipts to be sent for items that the tables lacked, in the transaction that adds these items. */
   readonly onLost?: (ids: readonly Id[]) => void
 }
 

@@ -29,7 +29,7 @@ export function sentDigests(field: string | undefined): SentDigest[] {
   }
 }
 
-/** SHA-256 (base64) that the whole item must have, as the fields say that are of it; undefined: nobody has said. */
+/** SHA-256 (base64) of the whole item, from the header fields that state it; undefined: none does. */
 export function wholeDigestIn(
   request: Pick<Request, 'header'>,
   ...fields: readonly string[]

@@ -35,7 +35,7 @@ export interface SingleUploadParts {
 
 /** What a single upload is besides its item. */
 export interface UploadTerms {
-  /** Asked with the head alone: nothing of the body is read on before it has said nothing. An answer: it is not wanted. */
+  /** Called with the head alone. The body is not read until it resolves. An answer: the body is not wanted. */
   readonly gate?: () => Promise<UploadAnswer | undefined>
   readonly purchase?: Purchase
 }
@@ -70,7 +70,7 @@ export class SingleUpload {
 
 /** A flood of items without tags has this size on the network; its services refuse them. */
 const spamBytes = 100_372
-/** Smaller ones are here before anybody could be asked. */
+/** Smaller items arrive before the payment service could answer. */
 const foreseenMinBytes = 262_144
 
 const dropped = textAnswer(
@@ -91,13 +91,13 @@ class Arrival implements BodySink {
   readonly #spool: Spool
   #flow: BodyFlow | undefined
   readonly #digest: string | undefined
-  /** Length of the body, where the client has told. */
+  /** Length of the body, where the client announced it. */
   #declared: number | undefined
   #isOver = false
   #isAdmitted = false
   /** What it holds of the disk; absent while it is small. */
   #holder: Holder | undefined
-  /** Of a body whose length is not known: at this size it is asked again whether it could be paid for. */
+  /** For a body of unknown length: the size at which the next check of credits is due. */
   #askAtBytes = foreseenMinBytes
   /** Questions that are open: the body waits for their answers. */
   #held = 0
@@ -122,7 +122,7 @@ class Arrival implements BodySink {
     if (this.terms.gate !== undefined) this.#hold(this.terms.gate())
   }
 
-  /** Reads no more of the body until somebody has said whether it is wanted. */
+  /** Pauses the body until `asked` resolves; an answer ends the upload. */
   #hold(asked: Promise<UploadAnswer | undefined>): void {
     this.#held += 1
     this.#flow?.pause()

@@ -13,8 +13,8 @@ interface Waiting {
 }
 
 /**
- * Ed25519 signatures, those of nearly all small items: the addon checks one in the time that a message to the pool takes on this
- * thread alone (some 35 us), so that the pool would only cost.
+ * Ed25519 signatures, the kind of nearly all small items, are checked on this thread. The addon needs some 35 us for one, which
+ * is what a message to the pool costs this thread.
  */
 const atOnceTypes: ReadonlySet<number> = new Set(verifiedBy === 'addon' ? [2, 4] : [])
 

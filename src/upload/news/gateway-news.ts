@@ -38,16 +38,15 @@ const againMaxMs = 300_000
 
 const itemKind = 1
 const bundleKind = 2
-/** After those above, so that nothing is forgotten before it was told. */
+/** After those above, so that no removal is sent before its item. */
 const goneKind = 3
 const none = new Uint8Array(0)
 
 type Sent = 'done' | 'refused' | 'later'
 
 /**
- * Tells a gateway on another machine of accepted items, so that it shows them at once, of bundles in blocks, so that it opens
- * them, and of items that a sandbox keeps no more, so that it forgets them. What is to be told lies on disk until the gateway has
- * heard it.
+ * Sends news to a gateway on another machine: accepted items (served at once), bundles in blocks (to be opened), and items that a
+ * sandbox has removed (to be forgotten). News stays on disk until the gateway has confirmed it.
  */
 export class GatewayNews {
   readonly #table: Table
@@ -142,7 +141,7 @@ export class GatewayNews {
     return (await writePatiently(told, closing, say)) ? sent : 'later'
   }
 
-  /** One that was uploaded anew since was told of before, because items go first: it is not to be forgotten. */
+  /** An item that was uploaded again since is not removed there: items are sent before removals. */
   async #forget(ids: readonly Id[]): Promise<Sent> {
     const gone = ids.filter((id) => {
       const item = this.parts.uploads.find(id)
@@ -151,7 +150,7 @@ export class GatewayNews {
     return gone.length === 0 ? 'done' : this.#send('forget-data-item', gone)
   }
 
-  /** Items whose bytes are gone from here are in their block: nobody has to be told of them. */
+  /** Items without bytes here are in a block already, so no news is needed. */
   #headers(ids: readonly Id[]): object[] {
     const { uploads, logFolder } = this.parts
     return ids.flatMap((id) => {
@@ -202,7 +201,7 @@ export class GatewayNews {
       await answer.body.dump()
       const status = answer.statusCode
       if (status < 300) return 'done'
-      // A key may be mended, and a full queue has room again; nothing else becomes right by being said again.
+      // A wrong key may be corrected, and a full queue gets room. No other refusal changes when the news is repeated.
       if (status >= 500 || status === 401 || status === 403 || status === 408 || status === 429)
         return 'later'
       say.warn({ status, order }, 'the gateway elsewhere refused to be told of uploads')

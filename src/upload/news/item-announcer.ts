@@ -21,12 +21,12 @@ const nowhere = idOfBytes(new Uint8Array(32))
 /** Items of one message. */
 const batchMax = 256
 const againMs = 50
-/** Items that the catalog was not told of; when so many wait, no more should be accepted. */
+/** Items that the catalog has not confirmed. With this many waiting, no more should be accepted. */
 const waitingMax = 4096
 
 /**
- * Tells the catalog of items that are in no bundle yet: in the index as pending, and servable by their ids, on every thread, when
- * `announce` resolves, or the program ends. What comes together travels together.
+ * Announces items without a bundle to the catalog. When `announce` resolves they are in the index as pending, and every thread
+ * serves them by id (or the program ends). Items of one turn share a message.
  */
 export class ItemAnnouncer {
   #waiting: { readonly item: AnnouncedItem; readonly resolve: () => void }[] = []
@@ -71,7 +71,7 @@ export class ItemAnnouncer {
     while (this.#waiting.length > 0 && !this.closing.aborted) {
       const batch = this.#waiting.slice(0, batchMax)
       const reply = await keeper.ask(words(batch.map(({ item }) => item)))
-      // Its mailbox or its disk is full: what is accepted is told in the end.
+      // Its mailbox or its disk is full: the announcement is repeated until it is accepted.
       if (isRefusal(reply)) {
         await pause(againMs, this.closing)
         continue
@@ -79,7 +79,7 @@ export class ItemAnnouncer {
       this.#waiting.splice(0, batch.length)
       for (const { resolve } of batch) resolve()
     }
-    // Where the program ends nobody is told any more, and nobody may wait for it.
+    // At the end of the program nothing more is announced, and all waiting calls resolve.
     for (const { resolve } of this.#waiting.splice(0)) resolve()
     this.#telling = false
   }

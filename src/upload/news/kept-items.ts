@@ -7,8 +7,8 @@ import type { AcceptedItem } from '../records/uploads.js'
 import type { AnnouncedItem } from './item-announcer.js'
 
 /**
- * What is to be announced of an item, read out of the log of uploads; undefined: its file is gone, or it is of an older release
- * that did not write down its digest. Throws where the disk fails.
+ * The announcement of an item, read from the upload log. Undefined: its file is gone, or an older release recorded it without a
+ * digest. Throws where the disk fails.
  */
 export function keptItem(logFolder: string, item: AcceptedItem): AnnouncedItem | undefined {
   const { place, headerSize, digest: text } = item

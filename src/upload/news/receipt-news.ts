@@ -16,8 +16,8 @@ const none = new Uint8Array(0)
 const atOnce = 64
 
 /**
- * Tells receivers of each receipt that is given for the first time. Which are still to be told is written down in the transaction
- * that accepts their items, so that a kill between the two loses none; one may be told twice.
+ * Sends each receipt to the webhooks when it is issued for the first time. Receipts to be sent are recorded in the transaction
+ * that accepts their items, so that a kill loses none. One may be sent twice.
  */
 export class ReceiptNews {
   readonly #table: Table
@@ -37,7 +37,7 @@ export class ReceiptNews {
   }
 
   tell(receipt: Receipt, item: AcceptedItem): void {
-    // What the disk does not take is told by the next process.
+    // What the disk refuses is sent by the next process.
     const refusal = tryWrite(() => this.parts.announce(receipt, item))
     if (refusal === undefined) this.#told.push(idBytes(item.id))
   }
@@ -51,7 +51,7 @@ export class ReceiptNews {
       const items = some.flatMap((key) => uploads.find(idOfBytes(key)) ?? [])
       const receipts = await Promise.all(items.map(receipt))
       for (const [at, item] of items.entries()) this.tell(receipts[at] as Receipt, item)
-      // Where the disk is full they are told once more.
+      // While the disk is full they are sent again.
       tryWrite(() =>
         environment.write(() => {
           for (const key of some) this.#table.remove(key)

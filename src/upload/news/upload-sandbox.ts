@@ -10,7 +10,7 @@ export interface SandboxParts {
   readonly uploads: Uploads
   readonly log: Pick<DurableLog, 'release'>
   readonly announcer: Pick<ItemAnnouncer, 'forget'>
-  /** Absent: no gateway elsewhere was told of them. */
+  /** Absent: no gateway on another machine has them. */
   readonly news?: Pick<GatewayNews, 'addGone' | 'wake'>
   readonly clock: Clock
   /** Items are kept for so long. */
@@ -41,8 +41,8 @@ export class Sandbox {
   }
 
   /**
-   * Nobody reads them any more before the index forgets them, because a reader would have it learn them again. After a kill in
-   * between they are found here again, and told again; only then they may be uploaded anew (`isGone`).
+   * Items are unreadable before the index forgets them, because a reader would make it learn them again. After a kill in between
+   * they are found and reported again. Only then they may be uploaded again (`isGone`).
    */
   async #sweep(): Promise<void> {
     if (this.#isSweeping) return

@@ -10,9 +10,9 @@ import { type DueKind, type DuePlace, DueRecords } from './due-records.js'
 
 /** What only uploads have whose bytes come one request behind the other (IETF draft of resumable uploads). */
 export interface AppendedTerms {
-  /** Bytes of the whole item, where the client has told. */
+  /** Bytes of the whole item, where the client announced them. */
   readonly lengthBytes?: number
-  /** SHA-256 (base64) of the whole item, where the client has told. */
+  /** SHA-256 (base64) of the whole item, where the client stated it. */
   readonly digest?: string
 }
 
@@ -25,7 +25,7 @@ export interface AppendedTerms {
  *       |        |
  *       +--------+-----> invalid, approval_failed, revoke_failed
  *
- * `asked`: its end was ordered by a client who does not wait for it; a restart goes on with it.
+ * `asked`: a client ordered its end and does not wait for it. A restart continues with it.
  */
 export interface MultipartRecord {
   readonly id: string
@@ -76,12 +76,12 @@ export const uploadLivesMs = 24 * 3600_000
 
 /** Between two transactions: each costs the thread some milliseconds, and strangers may begin hundreds of uploads a second. */
 const gatherMs = 50
-/** A disk that refuses is asked again after so long. */
+/** Time until a write that the disk refused is repeated. */
 const usualAgainMs = 1000
 
 /**
- * Uploads in parts, on disk, and in the order in which they are due. What is changed counts at once, and is written down soon,
- * together with other changes: wait for `written` before anybody is told.
+ * Records of uploads in parts, also in the order in which they are due. A change is visible at once, and is written soon together
+ * with others: wait for `written` before it is acknowledged.
  */
 export class MultipartRecords {
   readonly #table: Table

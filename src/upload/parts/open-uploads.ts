@@ -18,7 +18,7 @@ const sweepEveryMs = 10 * 60_000
 /** Records looked at in one turn of a sweep, and the pause to the next turn: others must not wait for thousands. */
 const sweptMax = 100
 const sweepAgainMs = 50
-/** Uploads that came to nothing whose states are still told; the oldest are forgotten first. */
+/** Failed uploads whose states are still reported; the oldest are forgotten first. */
 const failedMax = 10_000
 /** Items put together at once: each takes what a single upload takes. */
 const assembliesMax = 2
@@ -49,8 +49,8 @@ export interface Live {
 }
 
 /**
- * Uploads whose items come in more than one request, by whatever protocol: what is on disk of them, for how long, how much of
- * it, and how the item is made of its parts in the end.
+ * Uploads in several requests, for all protocols: stores their parts, bounds their bytes and time, and makes the item of them at
+ * the end.
  */
 export class OpenUploads {
   readonly #live = new Map<string, Live>()

@@ -142,7 +142,7 @@ export class PaidParts {
       // Unknown: nothing is held back for it.
       if (!isRefusal(ended) || ended.refused === 'unknown') {
         const { owes: _, ...paid } = record.paid
-        // A kill before it is written down has it asked again: what was settled once is not settled twice.
+        // After a kill before the record it is requested again: a settled payment is not settled twice.
         records.put({ ...record, paid: { ...paid, endedMs: clock.now() } })
         return
       }
@@ -162,8 +162,8 @@ function created({ id, chunkBytes: chunkSize, paid }: MultipartRecord): UploadAn
 }
 
 /**
- * One payment begins one upload, however often it is brought. Whoever knows the id of an upload may send its parts and end
- * it, and the name of a payment stands on the chain: so nobody else must be able to make the one of the other.
+ * One payment begins one upload, however often it is presented. The id of an upload permits to send its parts and to end it, and
+ * the name of a payment is public on the chain. So the id must not be derivable from that name by others.
  */
 function uploadIdOf(secret: Uint8Array, payment: string): string {
   return createHmac('sha256', secret).update(`upload ${payment}`).digest('base64url')

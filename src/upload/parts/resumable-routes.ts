@@ -66,7 +66,7 @@ export function resumableRoutes({ resumable, page, script }: UploadPlaceParts): 
   ]
 }
 
-/** Where uploads are that this request begins: with or without the version that it asked with. */
+/** The path of uploads that this request begins, with or without the version of its own path. */
 function below({ path }: Request): string {
   return /^\/v1\//i.test(path) ? '/v1/upload' : '/upload'
 }

@@ -33,8 +33,8 @@ interface Append {
 }
 
 /**
- * Uploads that can be interrupted and go on where they were (draft-ietf-httpbis-resumable-upload): their bytes come in order, in
- * any number of requests, and are a signed item in the end.
+ * Uploads that resume after an interruption (draft-ietf-httpbis-resumable-upload). Their bytes come in order, in any number of
+ * requests, and together are a signed item.
  */
 export class ResumableUploads {
   /** What brings bytes of an upload just now: one request at most, the last that came. */
@@ -90,7 +90,7 @@ export class ResumableUploads {
   }
 
   async #begun(record: MultipartRecord, append: Append): Promise<UploadAnswer> {
-    // What a client is told of outlives a power cut.
+    // An offset that the client gets must survive a power cut.
     await this.open.begun(record).catch((error: unknown) => {
       void append.arrival.stop()
       throw error
@@ -177,7 +177,7 @@ export class ResumableUploads {
     )
   }
 
-  /** Undefined: the lengths that are told agree, and are not too much. */
+  /** Undefined: the announced lengths agree, and are within the limit. */
   #unfit(fields: AppendFields, offset: number, known: number | undefined): UploadAnswer | undefined {
     const { isLast, contentBytes, length } = fields
     const end = contentBytes === undefined ? undefined : offset + contentBytes
@@ -235,7 +235,7 @@ export class ResumableUploads {
     return { isWhole: false, offset: offsetOf(live), ...this.#limits(record), ...place }
   }
 
-  /** What a request is told that did not end as it should; undefined: all of it is here. */
+  /** The answer to a request whose body did not end properly; undefined: all of it is here. */
   #stopped(
     record: MultipartRecord,
     live: Live,
@@ -255,7 +255,7 @@ export class ResumableUploads {
     return isShort ? appendProblem(400, 'inconsistent-upload-length', lines) : undefined
   }
 
-  /** The last byte is here: what is said now is the answer to the whole upload. */
+  /** The last byte is here: the result is the answer to the whole upload. */
   async #finish(record: MultipartRecord, live: Live, append: Append): Promise<UploadAnswer> {
     const { fields, location, uploader: own } = append
     const { paidBy, ...known } = uploaderIn(record)

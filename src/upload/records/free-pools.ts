@@ -31,8 +31,8 @@ export interface Taken {
 }
 
 /**
- * A site of IPv6 (/48) has 65,536 ranges, and anybody can have one: together they get what so many have, as many as an IPv4
- * network (/24) has addresses.
+ * A site of IPv6 (/48) has 65,536 ranges, and anybody can have one. Together they get the bytes of this many ranges, the number
+ * of addresses in an IPv4 network (/24).
  */
 const siteRanges = 256
 
@@ -42,9 +42,9 @@ const rememberedMax = 4096
 const listedAtOnce = 5000
 
 /**
- * Bytes that wallets and address ranges have uploaded for free. Never filled up again. Counts on disk are moved in the same
- * transaction that accepts the item; in memory they count from the moment in which they are taken, so that two uploads at once
- * cannot both have the last byte.
+ * Bytes that wallets and address ranges have uploaded for free. Never refilled. Counts on disk change in the transaction that
+ * accepts the item. In memory bytes count as soon as they are taken, so that two concurrent uploads cannot both get the last
+ * byte.
  */
 export class FreePools {
   readonly #table: Table

@@ -5,10 +5,10 @@ import { keptSecret } from '../../store/secret-file.js'
 const seedBytes = 32
 
 /**
- * The key that signs items whose uploader has signed nothing: an Ed25519 seed (32 bytes, base64url) in the file `path`, made with
- * mode 0600 where it is missing. It has no other use and owns nothing: what the tags of such an item order in any protocol, they
- * order in its name, never in that of the wallet that pays for bundles and signs receipts. Throws the system's error, or an Error
- * that names the file.
+ * The key that signs items of uploaders who do not sign: an Ed25519 seed (32 bytes, base64url) in the file `path`, made with mode
+ * 0600 where it is missing. It has no other use and owns nothing. Orders in the tags of such an item are therefore in its name,
+ * never in that of the wallet that pays for bundles and signs receipts. Throws the system's error, or an Error that names the
+ * file.
  */
 export function itemKey(path: string): ItemSigner {
   const text = keptSecret(path, newItemKey)

@@ -56,8 +56,8 @@ export class PendingItems<Item extends Known> {
   }
 
   /**
-   * The environment as everybody who writes has to use it: pending items go first, so that whoever writes about one of them finds
-   * it in the tables, and what was written later stays.
+   * The environment for all writers. A transaction writes pending items first, so that it finds each of them in the tables, and
+   * its own changes are not overwritten.
    */
   before(environment: Environment): Environment {
     return { ...environment, write: (act) => this.#written(environment, act) }

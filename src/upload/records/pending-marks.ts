@@ -23,7 +23,7 @@ export class PendingMarks {
     this.#words = new Int32Array(memory)
   }
 
-  /** Only by the thread of uploads, before anybody is told of the item. */
+  /** Only by the upload thread, before the item is acknowledged to anybody. */
   add(id: Id): void {
     const count = (Atomics.load(this.#words, accepted) + 1) | 0
     Atomics.store(this.#words, slotOf(id), count)
@@ -36,8 +36,8 @@ export class PendingMarks {
   }
 
   /**
-   * Up to which count the tables have to be written until they show the item, if it was accepted; undefined: they are. Ask this
-   * before the tables are asked: an answer that comes after may be of an item that was written between the two.
+   * The count that the tables must reach before they show the item, if it was accepted; undefined: they have reached it. Call
+   * this before reading the tables, because the item may be written between the two.
    */
   dueOf(id: Id): number | undefined {
     const due = Atomics.load(this.#words, slotOf(id))

@@ -11,8 +11,8 @@ export interface ServiceAccount {
 }
 
 /**
- * The wallet of the service: a JSON Web Key (RSA, 4096 bits) in the file `path`, which is made with mode 0600 where it is
- * missing and `mayMake`. Throws where it is missing or holds no such key.
+ * The wallet of the service: a JSON Web Key (RSA, 4096 bits) in the file `path`. With `mayMake` a missing file is made, mode
+ * 0600. Throws where it is missing or holds no such key.
  */
 export async function serviceKey(path: string, mayMake: boolean): Promise<ServiceAccount> {
   if (mayMake && !existsSync(path)) {

@@ -244,8 +244,8 @@ export class Uploads {
   }
 
   /**
-   * An item in an uploaded bundle. `isMortal`: its bundle is kept for some time only, after which `within` finds it. Others are
-   * never asked for in this way, and do not take the room.
+   * An item in an uploaded bundle. `isMortal`: its bundle is kept for some time only, and `within` finds the item afterwards.
+   * Others are never looked up in this way, so they take no room in that table.
    */
   putInner(id: Id, inner: InnerItem, isMortal: boolean): void {
     this.#inner.put(idBytes(id), Buffer.from(JSON.stringify(inner)))

@@ -30,7 +30,7 @@ export class RawBody implements BodySink {
   #file: Promise<FileHandle> | undefined
   #writing: Promise<void> = Promise.resolve()
   #failure: Refusal | UploadAnswer | undefined
-  /** At this size it is asked again whether more is wanted. */
+  /** At this size the next check is made whether more is wanted. */
   #askAtBytes = 2 * memoryMaxBytes
   #held = 0
   #resolve: (outcome: RawBody | Refusal | UploadAnswer) => void = () => undefined

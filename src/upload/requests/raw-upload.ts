@@ -39,7 +39,7 @@ interface Wish {
 
 /** What is done with bytes on their way in. */
 interface Intake {
-  /** Nothing is read on before it has said nothing. An answer: the bytes are not wanted. */
+  /** Reading pauses until it resolves. An answer: the bytes are not wanted. */
   readonly closed: Promise<UploadAnswer | undefined>
   readonly maxBytes: number
   /** Asked as more and more of a body comes whose length was not announced. */

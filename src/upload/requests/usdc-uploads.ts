@@ -85,7 +85,7 @@ export class UsdcUploads {
   async gate({ name, order }: Brought, bytes: number): Promise<UploadAnswer | undefined> {
     const { usdc, sales } = this.parts
     if (usdc === undefined) return notTaken
-    // What is sold is asked for once more: for its receipt.
+    // An item that is sold already is requested again for its receipt.
     const sale = sales.find(name)
     if (sale?.paid !== undefined && sale.bytes === bytes) return undefined
     const looked = await usdc.look({ ...order, itemId: '' })

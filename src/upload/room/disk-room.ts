@@ -32,7 +32,7 @@ export class DiskRoom {
     this.#freeBytes += bytes
   }
 
-  /** What uploaders are told; undefined where there is room for so many bytes more. */
+  /** The refusal for uploaders; undefined where there is room for this many more bytes. */
   full(bytes = 0): UploadAnswer | undefined {
     return this.leftBytes >= bytes ? undefined : fullDisk
   }

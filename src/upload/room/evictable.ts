@@ -1,7 +1,7 @@
 import { networkOfAddress } from '../../format/ip.js'
 import { Ranked, rankOfBytes } from './ranked.js'
 
-/** What holds places and bytes, and can be told to give them up. */
+/** A holder of places and bytes that can be made to release them. */
 export interface Evictable {
   /** Address range of who holds it; undefined: this machine itself. */
   readonly client: string | undefined
@@ -40,8 +40,8 @@ class NetworkShare<One> {
 }
 
 /**
- * Finds what is to be given up where there is no room, in constant time: it is of the network that holds most, and there of the
- * address that holds most. So a stranger with many addresses, or with many networks, takes room from his own first.
+ * Finds the holder to evict, in constant time: of the network that holds most, and there of the address that holds most. So a
+ * client with many addresses or networks loses its own room first.
  */
 export class EvictionOrder<One extends Evictable> {
   readonly #networks = new Map<string, NetworkShare<One>>()

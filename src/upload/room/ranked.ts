@@ -2,8 +2,8 @@
 type Group<Member> = Map<number, Set<Member>>
 
 /**
- * Members by a rank (a whole number, 0 or more), and those of one rank by a second number of which there are few; the highest and
- * the lowest are found without a look at all others.
+ * Members by a rank (an integer, 0 or more), and those of one rank by a second number with few values. The highest and the lowest
+ * are found without a scan.
  */
 export class Ranked<Member> {
   readonly #groups = new Map<number, Group<Member>>()

@@ -20,7 +20,7 @@ import {
   type ItemCharge,
 } from './charging.js'
 
-/** A client is told within a second that nobody can be asked for credits. */
+/** A client gets 503 within a second where the payment service does not answer. */
 const patienceMs = 900
 const againMs = 2000
 /** Billing goes by this number where the path names that network; the item itself says 3. */

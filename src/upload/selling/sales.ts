@@ -34,7 +34,7 @@ export interface Sale {
   readonly paid?: PaidFacts
 }
 
-/** How an item is paid for by a payment of its own: the money moves when the item is kept for good, and before it is accepted. */
+/** Payment for a single item: it is settled after the item is stored, and before the item is accepted. */
 export interface Purchase {
   readonly payment: string
   readonly units: string

@@ -6,7 +6,7 @@ import { paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answ
 import type { Uploader } from '../calls/uploader.js'
 import { payerOf } from './credit-charging.js'
 
-/** What an item did to shared credits: members of the answer to its upload. */
+/** The result of an order about shared credits: members of the answer to the upload. */
 export interface SharingDone {
   readonly done: object
 }
@@ -19,18 +19,17 @@ const tags = {
   revoke: 'x-delete-payment-approval',
 } as const
 
-/** Tags by which an item moves credits of whoever signs it, in lower case. */
+/** Tags by which an item moves credits of its signer, in lower case. */
 export const movingTags: ReadonlySet<string> = new Set(Object.values(tags))
 
-/** In front of what the payment service says, as clients read it: with a space before the colon. */
+/** Prefixes of the payment service's messages. Clients expect the space before the colon. */
 const unable = {
   approve: 'Unable to create delegated payment approval : ',
   revoke: 'Unable to revoke delegated payment approval : ',
 } as const
 
 /**
- * Whatever the payment service denied: clients of the network take 402 for an item that was not paid for, and a share of more
- * than there is for a request that cannot be.
+ * Status of an answer to a denied order, whatever the payment service used. Clients of the network take 402 as an unpaid item.
  */
 const deniedStatus = 400
 
