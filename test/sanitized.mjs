@@ -20,7 +20,6 @@ const usual = [
     'native/secp256k1',
     'store/mapped',
     'fuzz/door',
-    'native/client',
   ],
   ...readdirSync(join(root, 'test/http'))
     .filter((name) => name.endsWith('.test.ts'))

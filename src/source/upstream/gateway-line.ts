@@ -1,11 +1,9 @@
 import type { Agent } from 'undici'
-import { ExchangeError } from '../../../native/client/client.js'
 import type { Clock } from '../../actor/clock.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { openAgent } from '../../http/agent.js'
 import { bytesPerSecondMin } from '../../http/sender-pace.js'
 import { LineAnswer } from './line-answer.js'
-import { PlainLine } from './plain-line.js'
 import { handlerOf } from './undici-answer.js'
 
 export interface LineOptions {
@@ -23,26 +21,22 @@ export interface LineQuestion {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A kept socket of undici was closed. The client of our own knows when that is so, and asks again by itself. */
-function isClosedUnderUs(error: Error): boolean {
-  const { code } = error as { code?: string }
-  return !(error instanceof ExchangeError) && (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET')
+/** A kept socket was closed while the request was on its way. */
+function isClosedUnderUs({ code }: NodeJS.ErrnoException): boolean {
+  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET'
 }
 
-/** How the questions to one gateway go out. */
-interface Way {
+/** Base URL of a gateway, as a dispatcher takes it. */
+interface Target {
+  readonly origin: string
+  /** Path before that of each request. */
   readonly base: string
-  send(question: LineQuestion, answer: LineAnswer): void
 }
 
-/**
- * Questions to other gateways, and the sockets kept for them. Over plain HTTP they go by the client of our own, over TLS, and
- * where its addon is not there, by undici.
- */
+/** Requests to other gateways, and the sockets kept for them. */
 export class GatewayLine {
   #agent: Agent | undefined
-  #plain: PlainLine | undefined
-  readonly #ways = new Map<string, Way>()
+  readonly #targets = new Map<string, Target>()
 
   constructor(
     private readonly options: LineOptions,
@@ -82,46 +76,33 @@ export class GatewayLine {
     return isOver ? late : refusal
   }
 
-  #send(url: string, question: LineQuestion): LineAnswer {
-    const { stallMs } = this.options
+  #send(url: string, { method, path, headers }: LineQuestion): LineAnswer {
+    const { stallMs, connectionsMax, headMs } = this.options
     const answer = new LineAnswer({ stallMs, bytesPerSecondMin }, this.clock)
-    const way = this.#wayTo(url)
-    way.send({ ...question, path: way.base + question.path }, answer)
+    // Heads and pauses are watched here, by the clock; the client's own timers would only say the same less exactly.
+    this.#agent ??= openAgent({
+      connections: connectionsMax,
+      connect: { timeout: headMs },
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
+    const { origin, base } = this.#target(url)
+    this.#agent.dispatch({ origin, method, path: base + path, headers }, handlerOf(answer))
     return answer
   }
 
   /** The gateways of one line are few, and given at the start. */
-  #wayTo(url: string): Way {
-    let way = this.#ways.get(url)
-    if (way === undefined) {
+  #target(url: string): Target {
+    let target = this.#targets.get(url)
+    if (target === undefined) {
       const { origin, pathname } = new URL(url)
-      const base = pathname.replace(/\/+$/, '')
-      way = PlainLine.serves(origin) ? this.#plainly(origin, base) : this.#byUndici(origin, base)
-      this.#ways.set(url, way)
+      target = { origin, base: pathname.replace(/\/+$/, '') }
+      this.#targets.set(url, target)
     }
-    return way
-  }
-
-  #plainly(origin: string, base: string): Way {
-    this.#plain ??= new PlainLine(this.options.connectionsMax, this.clock)
-    const plain = this.#plain
-    return { base, send: (question, answer) => answer.begin(plain.ask(origin, question, answer)) }
-  }
-
-  #byUndici(origin: string, base: string): Way {
-    // Heads and pauses are watched here, by the clock; the client's own timers would only say the same less exactly.
-    this.#agent ??= openAgent({
-      connections: this.options.connectionsMax,
-      connect: { timeout: this.options.headMs },
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    })
-    const agent = this.#agent
-    return { base, send: (question, answer) => agent.dispatch({ origin, ...question }, handlerOf(answer)) }
+    return target
   }
 
   async close(): Promise<void> {
-    this.#plain?.destroy()
     await this.#agent?.destroy()
   }
 }

@@ -1,4 +1,3 @@
-import type { Answering, OpenQuestion } from '../../../native/client/client.js'
 import type { Clock, Timer } from '../../actor/clock.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { SenderPace, type SenderPaceOptions } from '../../http/sender-pace.js'
@@ -7,17 +6,20 @@ import type { HeaderLines } from './gateway-headers.js'
 /** Bytes of one body that may wait here for their reader, before the socket is left to fill. */
 const aheadMaxBytes = 128 * 1024
 
-/** A body up to this size comes as one piece: as much as may wait here. */
-export const wholeMaxBytes = aheadMaxBytes
-
-/** Memory for one piece of a larger body: as much as is read from a socket at once. */
-const slabBytes = 256 * 1024
-
 /** What is left of a refused answer is read away up to so many bytes, so that its socket can be used again. */
 const readAwayMaxBytes = 65_536
 
 type Piece = Uint8Array | Refusal
 type Step = IteratorResult<Piece, undefined>
+
+/** An exchange under way, of whatever client. Its methods do nothing once it is over. */
+export interface OpenExchange {
+  /** No more of the body is delivered until `resume`, except what was read already. The socket is left to fill. */
+  pause(): void
+  resume(): void
+  /** Ends it: nothing more is delivered. */
+  drop(): void
+}
 
 const ended: Step = { done: true, value: undefined }
 
@@ -28,19 +30,13 @@ const ended: Step = { done: true, value: undefined }
  * The pieces are watched: when they come too slowly (`SenderPace`) the last word is a refusal (`late`), when the body fails it is
  * one too (`upstream`).
  */
-export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undefined> {
+export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
   statusCode = 0
   headers: HeaderLines = {}
   /** Resolves when the answer's head is there, or with what broke it. */
   readonly head: Promise<Error | undefined>
-  /** Pieces of the body stay as they are; else each is valid until the next one is asked for. */
-  isLasting = true
-  /** Memory of pieces that were read. */
-  readonly #spare: Uint8Array[] = []
-  /** The piece that is being read. */
-  #given: Uint8Array | undefined
   #tellHead: (broken?: Error) => void = () => undefined
-  #asked: OpenQuestion | undefined
+  #exchange: OpenExchange | undefined
   readonly #pieces: Uint8Array[] = []
   #waitingBytes = 0
   #takePiece: ((step: Step) => void) | undefined
@@ -62,29 +58,16 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
     })
   }
 
-  /** The question that this answers is under way. */
-  begin(asked: OpenQuestion): void {
-    this.#asked = asked
-    if (this.#over) asked.drop()
+  /** The request is under way. */
+  begin(exchange: OpenExchange): void {
+    this.#exchange = exchange
+    if (this.#over) exchange.drop()
   }
 
   onHead(statusCode: number, headers: HeaderLines): void {
     this.statusCode = statusCode
     this.headers = headers
-    this.isLasting = Number(headers['content-length'] ?? 0) <= wholeMaxBytes
     this.#tellHead()
-  }
-
-  onCame(bytes: number): void {
-    this.#pace.came(bytes)
-    if (this.#takePiece !== undefined) this.#pace.wait()
-  }
-
-  /** Large bodies use the same memory again and again: V8 would have to find out that it is garbage. */
-  memoryFor(length: number): Uint8Array {
-    if (this.isLasting || length > slabBytes) return Buffer.allocUnsafe(length)
-    const slab = this.#spare.pop() ?? Buffer.allocUnsafeSlow(slabBytes)
-    return slab.subarray(0, length)
   }
 
   onPiece(piece: Uint8Array): void {
@@ -101,7 +84,7 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
     }
     this.#pieces.push(piece)
     this.#waitingBytes += piece.length
-    if (this.#waitingBytes >= aheadMaxBytes) this.#asked?.pause()
+    if (this.#waitingBytes >= aheadMaxBytes) this.#exchange?.pause()
   }
 
   onEnd(): void {
@@ -125,7 +108,7 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
     const error = new Error('nobody waits for it')
     this.#tellHead(error)
     this.#finish(refusal)
-    this.#asked?.drop()
+    this.#exchange?.drop()
   }
 
   /** Lets go of an answer whose body nobody reads. */
@@ -137,19 +120,17 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
     }
     this.#readAway = readAwayMaxBytes - this.#waitingBytes
     this.#pieces.length = 0
-    this.#asked?.resume()
+    this.#exchange?.resume()
     this.#watch?.cancel()
     this.#pace.wait()
     this.#watchFor(this.#pace.leftMs)
   }
 
   next(): Promise<Step> {
-    if (this.#given?.buffer.byteLength === slabBytes) this.#spare.push(new Uint8Array(this.#given.buffer))
     const piece = this.#pieces.shift()
-    this.#given = piece
     if (piece !== undefined) {
       this.#waitingBytes -= piece.length
-      if (this.#pieces.length === 0) this.#asked?.resume()
+      if (this.#pieces.length === 0) this.#exchange?.resume()
       return Promise.resolve({ done: false, value: piece })
     }
     if (this.#over) {
@@ -199,7 +180,6 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
   #give(step: Step): void {
     const take = this.#takePiece
     this.#takePiece = undefined
-    if (step.done !== true && step.value instanceof Uint8Array) this.#given = step.value
     take?.(step)
   }
 }

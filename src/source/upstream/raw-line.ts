@@ -144,7 +144,7 @@ export class RawLine {
     }
     if (declaredDigest !== undefined) found.declaredDigest = declaredDigest
     if (hops !== undefined) found.hops = hops
-    if (answer.isLasting) found.isLasting = true
+    found.isLasting = true
     return found
   }
 }

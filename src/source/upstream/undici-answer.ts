@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { LineAnswer } from './line-answer.js'
 
-/** What undici calls while it reads an answer, so that `answer` hears of it as of one by the client of our own. */
+/** What undici calls while it reads an answer. undici itself refuses two lengths, and a length beside chunks. */
 export function handlerOf(answer: LineAnswer): Dispatcher.DispatchHandler {
   return {
     onRequestStart: (controller) =>
@@ -10,9 +10,14 @@ export function handlerOf(answer: LineAnswer): Dispatcher.DispatchHandler {
         resume: () => controller.resume(),
         drop: () => controller.abort(new Error('nobody waits for it')),
       }),
-    // Words like 103 come before the answer.
-    onResponseStart(_, status, headers) {
-      if (status >= 200) answer.onHead(status, headers)
+    onResponseStart(controller, status, headers) {
+      // Informational answers (103) come before the answer.
+      if (status < 200) return
+      // undici would deliver the bytes of any other coding as if they were the body (RFC 9112, section 6.1).
+      const coding = headers['transfer-encoding']
+      if (coding !== undefined && String(coding).toLowerCase() !== 'chunked')
+        controller.abort(new Error('the answer has a Transfer-Encoding other than chunked'))
+      else answer.onHead(status, headers)
     },
     onResponseData: (_, piece) => answer.onPiece(piece),
     onResponseEnd: () => answer.onEnd(),

@@ -1,0 +1,216 @@
+/** Answers of other gateways as bytes on a socket: which are read, which are refused, and when a connection is used again. */
+import { createServer, type Server, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { pause, systemClock } from '../../../src/actor/clock.js'
+import { isRefusal } from '../../../src/format/refusal.js'
+import { GatewayLine } from '../../../src/source/upstream/gateway-line.js'
+import { eventually } from '../../eventually.js'
+
+interface RawServer {
+  readonly url: string
+  readonly sockets: ReadonlySet<Socket>
+  connections: number
+}
+
+/** A server that hands each request's head, the number of its connection, and the socket to `act`. */
+async function raw(
+  t: Test,
+  act: (socket: Socket, head: string, connection: number) => void,
+): Promise<RawServer> {
+  const sockets = new Set<Socket>()
+  const state = { url: '', sockets, connections: 0 }
+  const server: Server = createServer((socket) => {
+    state.connections += 1
+    const own = state.connections
+    sockets.add(socket)
+    socket.setNoDelay(true)
+    socket.on('error', () => undefined)
+    socket.on('close', () => sockets.delete(socket))
+    let text = ''
+    socket.on('data', (bytes) => {
+      text += bytes.toString('latin1')
+      for (let end = text.indexOf('\r\n\r\n'); end >= 0; end = text.indexOf('\r\n\r\n')) {
+        act(socket, text.slice(0, end), own)
+        text = text.slice(end + 4)
+      }
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  state.url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
+  t.teardown(async () => {
+    for (const socket of sockets) socket.destroy()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return state
+}
+
+function lineTo(t: Test): GatewayLine {
+  const line = new GatewayLine({ headMs: 2000, stallMs: 2000, connectionsMax: 4 }, systemClock)
+  t.teardown(() => line.close())
+  return line
+}
+
+interface Got {
+  readonly status: number
+  readonly body: string
+}
+
+/** What was got; a string: why nothing, or not all of it, was. */
+async function got(line: GatewayLine, url: string, path = '/', method: 'GET' | 'HEAD' = 'GET') {
+  const answer = await line.ask(url, { method, path, headers: {} }, new AbortController().signal)
+  if (isRefusal(answer)) return answer.message
+  let body = ''
+  for await (const piece of answer) {
+    if (isRefusal(piece)) return piece.message
+    body += Buffer.from(piece).toString('latin1')
+  }
+  return { status: answer.statusCode, body }
+}
+
+interface Sound extends Got {
+  readonly answer: string
+}
+
+/** Each followed by nothing more: the socket stays open. */
+const sound: Readonly<Record<string, Sound>> = {
+  'a length': { answer: 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc', status: 200, body: 'abc' },
+  'no reason': { answer: 'HTTP/1.1 200 \r\ncontent-length:3\r\n\r\nabc', status: 200, body: 'abc' },
+  chunks: {
+    answer:
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n2;x=y\r\nab\r\n1\r\nc\r\n0\r\nTrailer: 1\r\n\r\n',
+    status: 200,
+    body: 'abc',
+  },
+  'informational answers first': {
+    answer: 'HTTP/1.1 103 Early\r\nLink: </>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na',
+    status: 200,
+    body: 'a',
+  },
+  'no content': { answer: 'HTTP/1.1 204 None\r\n\r\n', status: 204, body: '' },
+  'a redirect': {
+    answer: 'HTTP/1.1 302 There\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n',
+    status: 302,
+    body: '',
+  },
+}
+
+for (const [name, { answer, status, body }] of Object.entries(sound))
+  t.test(`an answer is read, and its connection used again: ${name}`, async (t) => {
+    for (const cut of [answer.length, 1]) {
+      const server = await raw(t, (socket, _, connection) => {
+        void (async () => {
+          for (let at = 0; at < answer.length && connection === 1; at += cut) {
+            socket.write(answer.slice(at, at + cut), 'latin1')
+            if (cut < answer.length) await pause(0)
+          }
+        })()
+      })
+      const line = lineTo(t)
+      for (let turn = 0; turn < 2; turn += 1) {
+        t.strictSame(await got(line, server.url), { status, body })
+        // Only now the client has the connection back.
+        await pause(0)
+      }
+      t.equal(server.connections, 1)
+    }
+  })
+
+t.test('a head has no body, whatever length it states', async (t) => {
+  const server = await raw(t, (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'))
+  t.strictSame(await got(lineTo(t), server.url, '/', 'HEAD'), { status: 200, body: '' })
+})
+
+const big = 'x'.repeat(40_000)
+
+const unsound: Readonly<Record<string, string>> = {
+  'no status line': 'HTP/1.1 200 OK\r\n\r\n',
+  'a status of two digits': 'HTTP/1.1 20 OK\r\nContent-Length: 1\r\n\r\na',
+  'another protocol': 'HTTP/1.1 101 Other\r\n\r\n',
+  'a space before the colon': 'HTTP/1.1 200 OK\r\nContent-Length : 1\r\n\r\na',
+  'a line without a name': 'HTTP/1.1 200 OK\r\n: 1\r\nContent-Length: 1\r\n\r\na',
+  'a zero in a value': 'HTTP/1.1 200 OK\r\nX-Word: a\0b\r\nContent-Length: 1\r\n\r\na',
+  'two lengths': 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na',
+  'two lengths that differ': 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
+  'a length that is none': 'HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\na',
+  'a length with a sign': 'HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\na',
+  'a length without end': `HTTP/1.1 200 OK\r\nContent-Length: ${'9'.repeat(30)}\r\n\r\na`,
+  'a length and chunks':
+    'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n',
+  'another coding': 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\na\r\n0\r\n\r\n',
+  'a bad chunk': 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\na\r\n0\r\n\r\n',
+  'a large head': `HTTP/1.1 200 OK\r\nX-Word: ${big}\r\nContent-Length: 1\r\n\r\na`,
+}
+
+for (const [name, answer] of Object.entries(unsound))
+  t.test(`an answer is refused: ${name}`, async (t) => {
+    const server = await raw(t, (socket) => socket.write(answer, 'latin1'))
+    const line = lineTo(t)
+    t.type(await got(line, server.url), 'string')
+    await eventually('its connection is closed', () => server.sockets.size === 0)
+  })
+
+t.test(
+  'a body without length ends with its connection, and a shorter one than its length breaks',
+  async (t) => {
+    const server = await raw(t, (socket, head) => {
+      if (head.includes('/open')) socket.end('HTTP/1.1 200 OK\r\n\r\nabc')
+      else if (head.includes('/reset'))
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc', () => socket.resetAndDestroy())
+      else if (head.includes('/chunks'))
+        socket.end('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc')
+      else if (head.includes('/head')) socket.end('HTTP/1.1 200 OK\r\nContent-')
+      else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc')
+    })
+    const line = lineTo(t)
+    t.strictSame(await got(line, server.url, '/open'), { status: 200, body: 'abc' })
+    for (const path of ['/short', '/reset', '/chunks', '/head'])
+      t.type(await got(line, server.url, path), 'string', path)
+  },
+)
+
+t.test('bytes behind an answer are nobody’s: the connection is not used again', async (t) => {
+  const server = await raw(t, (socket, head) => {
+    const length = head.includes('/long') ? 1 : 2
+    socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\nab`)
+    if (length === 2) void pause(10).then(() => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz'))
+  })
+  const line = lineTo(t)
+  t.strictSame(await got(line, server.url, '/long'), { status: 200, body: 'a' })
+  t.strictSame(await got(line, server.url), { status: 200, body: 'ab' })
+  t.equal(server.connections, 2, 'after a body that is too long')
+  await eventually('the next connection is closed, too', () => server.sockets.size === 0)
+  t.strictSame(await got(line, server.url), { status: 200, body: 'ab' })
+  t.equal(server.connections, 3, 'after an answer that nobody requested')
+})
+
+t.test('a request on a kept connection that was closed is sent once more, on a new one', async (t) => {
+  const server = await raw(t, (socket, head, connection) => {
+    if (head.includes('/first')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na')
+    else if (connection === 1) socket.resetAndDestroy()
+    else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb')
+  })
+  const line = lineTo(t)
+  await got(line, server.url, '/first')
+  t.strictSame(await got(line, server.url, '/second'), { status: 200, body: 'b' })
+  t.equal(server.connections, 2)
+})
+
+t.test('header lines that would begin another line are not sent', async (t) => {
+  let requests = 0
+  const server = await raw(t, (socket) => {
+    requests += 1
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na')
+  })
+  const line = lineTo(t)
+  const never = new AbortController().signal
+  for (const [path, headers] of [
+    ['/', { 'x-word': 'a\r\nx-other: b' }],
+    ['/a b', {}],
+    ['/a\r\nx: y', {}],
+  ] as const) {
+    const answer = await line.ask(server.url, { method: 'GET', path, headers }, never)
+    t.ok(isRefusal(answer), path)
+  }
+  t.equal(requests, 0)
+})
