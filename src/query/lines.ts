@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import { FairSlots } from '../actor/fair-slots.js'
 import { addressOf } from '../actor/mailbox-address.js'
+import { networkOfAddress, providerOfAddress } from '../format/ip.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { QueryThreads } from './query-handler.js'
 import type { QueryAsk, QueryOrder, QueryQueue, QueryReply } from './query-messages.js'
@@ -124,19 +125,31 @@ class Line {
     this.#free = Array.from({ length: this.#placesMax }, (_, at) => at)
   }
 
-  /** Where as many wait as may, the last query of who has most makes room for one of who has fewer. False: there is none. */
+  /**
+   * Where as many wait as may, the last query of who has most makes room for one of who has fewer: of providers, of networks, of
+   * clients. False: there is none.
+   */
   hasRoom(client: string): boolean {
     if (this.#free.length === 0) return false
     if (this.underWay < this.waitingMax) return true
-    let most = (this.#asked.get(client)?.size ?? 0) + 1
-    let last: (() => void) | undefined
-    for (const calls of this.#asked.values()) {
-      if (calls.size <= most) continue
-      most = calls.size
-      last = [...calls].at(-1)
+    for (const nameOf of [providerOfAddress, networkOfAddress, (one: string) => one]) {
+      const last = [...(this.#greediest(client, nameOf)?.values() ?? [])].at(-1)
+      last?.()
+      if (last !== undefined) return true
     }
-    last?.()
-    return last !== undefined
+    return false
+  }
+
+  /** Calls of the client with most, of those who together have more than the ones of this client. */
+  #greediest(client: string, nameOf: (client: string) => string): Set<() => void> | undefined {
+    const sums = new Map<string, { count: number; most: Set<() => void> }>()
+    for (const [one, calls] of this.#asked) {
+      const { count, most } = sums.get(nameOf(one)) ?? { count: 0, most: calls }
+      sums.set(nameOf(one), { count: count + calls.size, most: calls.size > most.size ? calls : most })
+    }
+    const [greediest] = [...sums.values()].sort((one, two) => two.count - one.count)
+    const own = sums.get(nameOf(client))?.count ?? 0
+    return greediest !== undefined && greediest.count > own + 1 ? greediest.most : undefined
   }
 
   ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {

@@ -41,6 +41,31 @@ t.test('where the line is full, who has most waiting makes room for who has less
   t.equal(line.size, 6)
 })
 
+t.test('who has many addresses or networks is served, and makes room, as one of them', (t) => {
+  const many = [
+    (at: number) => `45.33.7.${at}`,
+    (at: number) => `45.33.${at}.1`,
+    (at: number) => `2001:db8:${at}::`,
+  ]
+  for (const address of many) {
+    const dropped: string[] = []
+    const line = new FairLine<string>(100, 50, (job) => dropped.push(job))
+    for (let at = 0; at < 100; at += 1) t.notOk(line.add(address(at), `greedy ${at}`))
+    t.equal(line.add(address(200), 'one more'), 'all')
+    for (let at = 0; at < 3; at += 1) t.notOk(line.add(`198.51.${at}.1`, `modest ${at}`))
+    t.equal(dropped.length, 3)
+    const taken: string[] = []
+    for (let next = line.take(); next !== undefined; next = line.take()) {
+      taken.push(next.job)
+      line.charge(next.client, 10)
+      line.over(next.client)
+    }
+    t.equal(taken.length, 100)
+    t.strictSame(taken.slice(0, 6).filter((job) => job.startsWith('modest')).length, 3, 'every second turn')
+  }
+  t.end()
+})
+
 t.test('the line is bounded for all and for each, by what waits and what is open', async (t) => {
   const line = new FairLine<number>(4, 2)
   t.same(
