@@ -365,8 +365,18 @@ t.test('the functions that the architecture names are in the files beside them',
   t.end()
 })
 
+t.test('a decision is one page: what was measured at length stands beside it', async (t) => {
+  const folder = join(root, 'docs/decisions')
+  const long = readdirSync(folder).filter(
+    (name) => readFileSync(join(folder, name), 'utf8').split('\n').length > 70,
+  )
+  t.strictSame(long, [])
+})
+
 t.test('every file that a document names exists', async (t) => {
-  const decisions = readdirSync(join(root, 'docs/decisions')).map((name) => `docs/decisions/${name}`)
+  const pages = ['docs/decisions', 'docs/measurements'].flatMap((folder) =>
+    readdirSync(join(root, folder)).map((name) => `${folder}/${name}`),
+  )
   const wrong: string[] = []
   for (const document of [
     'README.md',
@@ -376,7 +386,7 @@ t.test('every file that a document names exists', async (t) => {
     'docs/http-api.md',
     'docs/moving-from-ar-io-node.md',
     'deploy/OPERATING.md',
-    ...decisions,
+    ...pages,
   ]) {
     const text = readFileSync(join(root, document), 'utf8')
     const linked = [...text.matchAll(/\]\(([\w./-]+)\)/g)].map(([, path = '']) =>
