@@ -102,7 +102,9 @@ export const answers = {
     default: repeatedBytes(memoryHere(), availableParallelism()),
     min: 0,
     max: 2 ** 36,
-    why: 'Memory of each edge thread for answers that the server repeats while nothing changes, 0.4 KiB or more each; 0: none.',
+    why:
+      'Memory of each edge thread for answers that the server repeats while nothing changes, 0.4 KiB or more each; 0: none. ' +
+      'With TLS_PORT the listeners of HTTP and HTTPS have half of it each.',
   }),
   digestBufferMaxBytes: whole({
     env: 'HTTPSIG_BODY_DIGEST_BUFFER_MAX_BYTES',

@@ -28,7 +28,7 @@ struct Param {
   size_t size, returned;
 };
 
-constexpr int kCtrlMode = 33, kCtrlSessCacheMode = 44, kCtrlServerNameCb = 53;
+constexpr int kCtrlMessageCb = 15, kCtrlMode = 33, kCtrlSessCacheMode = 44, kCtrlServerNameCb = 53;
 constexpr int kCtrlChainCert = 89, kCtrlGroupsList = 92, kCtrlMinVersion = 123;
 constexpr long kModeReleaseBuffers = 0x10, kModeMovingBuffer = 2;
 constexpr int kTls12 = 0x0303, kTls13 = 0x0304;
@@ -40,6 +40,7 @@ constexpr int kTlsextOk = 0, kTlsextAlertFatal = 2, kTlsextNoAck = 3;
 constexpr unsigned kParamText = 4, kParamBytes = 5;
 constexpr long kSessionTimeoutSeconds = 8 * 3600;
 constexpr int kAlertUnrecognizedName = 112;
+constexpr int kHandshakeRecord = 22, kKeyUpdate = 24;
 
 using TicketCb = int (*)(Ssl*, unsigned char* name, unsigned char* iv, CipherCtx*, MacCtx*, int isNew);
 using AlpnCb = int (*)(Ssl*, const unsigned char** out, unsigned char* outLength, const unsigned char* in, unsigned inLength, void*);

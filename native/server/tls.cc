@@ -23,6 +23,10 @@ int chooseProtocol(Ssl*, const unsigned char** out, unsigned char* outLength, co
   return kTlsextAlertFatal;
 }
 
+// New keys that a client may have while its connection lasts: each is for gigabytes (RFC 8446 section 5.5), and costs as much processor
+// time as hundreds of its bytes.
+constexpr size_t kNewKeysMax = 256;
+
 TlsContext* contextOf(const Ssl* session) { return static_cast<TlsContext*>(calls()->SSL_get_ex_data(session, 0)); }
 
 // Makes or finds the key of a ticket (RFC 5077): AES-256-CBC and HMAC-SHA-256.
@@ -78,6 +82,14 @@ struct ErrorsCleared {
   ErrorsCleared(const ErrorsCleared&) = delete;
   ErrorsCleared& operator=(const ErrorsCleared&) = delete;
 };
+
+// Counts new keys of the client. Where there are too many at once, the rest of its bytes is not read.
+void sawMessage(int isWritten, int, int type, const void* bytes, size_t length, Ssl* session, void*) {
+  if (isWritten != 0 || type != kHandshakeRecord || length == 0 || *static_cast<const uint8_t*>(bytes) != kKeyUpdate) return;
+  TlsContext* context = contextOf(session);
+  context->newKeys += 1;
+  if (context->newKeys > kNewKeysMax) context->inLength = 0;
+}
 
 int noPassword(char*, int, int, void*) { return 0; }
 
@@ -168,6 +180,7 @@ Ctx* TlsContext::make(std::string* wrong) {
     return kTlsextOk;
   };
   ssl->SSL_CTX_callback_ctrl(ctx, kCtrlServerNameCb, reinterpret_cast<void (*)(void)>(byName));
+  ssl->SSL_CTX_callback_ctrl(ctx, kCtrlMessageCb, reinterpret_cast<void (*)(void)>(sawMessage));
   bool good = ssl->SSL_CTX_ctrl(ctx, kCtrlMinVersion, kTls12, nullptr) == 1 &&
               ssl->SSL_CTX_set_ciphersuites(ctx, given_.suites.c_str()) == 1 &&
               ssl->SSL_CTX_set_cipher_list(ctx, given_.ciphers.c_str()) == 1 &&
@@ -244,6 +257,7 @@ size_t TlsSession::take(const uint8_t* bytes, size_t length, uint8_t* to) {
   if (ssl_ == nullptr || failed) return failed = true, 0;
   context_->in = bytes;
   context_->inLength = length;
+  context_->newKeys = newKeys;
   begun = true;
   // The thread has one queue of errors, for sessions of Node as well: what is left in it would be taken for an error of the next of them.
   ErrorsCleared cleared(ssl);
@@ -265,6 +279,8 @@ size_t TlsSession::take(const uint8_t* bytes, size_t length, uint8_t* to) {
   }
   context_->in = nullptr;
   context_->inLength = 0;
+  newKeys = context_->newKeys;
+  if (newKeys > kNewKeysMax) failed = true, filled = 0;
   return filled;
 }
 

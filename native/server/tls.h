@@ -60,6 +60,8 @@ class TlsContext {
   // What it is given to read.
   const uint8_t* in = nullptr;
   size_t inLength = 0;
+  // New keys of the client in what is being read.
+  size_t newKeys = 0;
   // What a record is made of.
   char record[kRecordMax];
 
@@ -95,6 +97,8 @@ class TlsSession {
   size_t share = 256 * 1024;
   // Bytes that were written beside answers since the handshake.
   size_t said = 0;
+  // New keys that its client had since the handshake.
+  size_t newKeys = 0;
   // Sealed bytes of this connection in the count of those that wait.
   size_t counted = 0;
 

@@ -94,7 +94,8 @@ function listenersOf(parts: EdgeParts, gateway: RequestHandler, { console }: Edg
     ...tools,
     serve: { ...paceOf(settings), ...connectionsOf(given), ...serve, clientOf },
     repeated: {
-      maxBytes: settings.answers.repeatedMaxBytes,
+      // Each listener has a cache of its own.
+      maxBytes: Math.floor(settings.answers.repeatedMaxBytes / (given.tls === undefined ? 1 : 2)),
       limits: gate?.lend(),
       signing: signer?.borrowed,
       group: new Int32Array(memory.generations),

@@ -33,9 +33,9 @@ export class Forger {
     return Buffer.concat([head, cipher.update(inner), cipher.final(), cipher.getAuthTag()])
   }
 
-  /** A new key from now on (RFC 8446 section 4.6.3); the other side is asked for one of its own. */
-  newKey(): Buffer {
-    const record = this.record(recordType.handshake, Buffer.from([keyUpdate, 0, 0, 1, 1]))
+  /** A new key from now on (RFC 8446 section 4.6.3). `asks`: the other side is asked for one of its own. */
+  newKey(asks: boolean): Buffer {
+    const record = this.record(recordType.handshake, Buffer.from([keyUpdate, 0, 0, 1, asks ? 1 : 0]))
     this.secret = expand(this.secret, 'traffic upd', 32)
     this.#count = 0
     return record

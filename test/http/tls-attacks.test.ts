@@ -78,17 +78,22 @@ t.test('handshakes that failed are not counted as under way', { skip }, async (t
   for (const one of [...failed, slow, fast]) one.destroy()
 })
 
-t.test('a client that asks for new keys without end is dropped', { skip }, async (t) => {
-  const server = await listening()
-  const { forger, wire, client } = await forging(server.port)
-  for (let count = 0; count < 16; count += 1) wire.write(forger.newKey())
-  wire.write(forger.record(recordType.data, Buffer.from('GET /a HTTP/1.1\r\nHost: x\r\n\r\n')))
-  const [answer] = (await once(client, 'data')) as [Buffer]
-  t.match(String(answer), /^HTTP\/1\.1 200 /, 'some are no fault')
-  for (let count = 0; count < 1000; count += 1) wire.write(forger.newKey())
-  await eventually('it is closed', async () => wire.destroyed || undefined)
-  client.destroy()
-})
+for (const asks of [true, false])
+  t.test(
+    `a client that has new keys without end is dropped${asks ? ', which asks for ours' : ''}`,
+    { skip },
+    async (t) => {
+      const server = await listening()
+      const { forger, wire, client } = await forging(server.port)
+      for (let count = 0; count < 16; count += 1) wire.write(forger.newKey(asks))
+      wire.write(forger.record(recordType.data, Buffer.from('GET /a HTTP/1.1\r\nHost: x\r\n\r\n')))
+      const [answer] = (await once(client, 'data')) as [Buffer]
+      t.match(String(answer), /^HTTP\/1\.1 200 /, 'some are no fault')
+      for (let count = 0; count < 1000; count += 1) wire.write(forger.newKey(asks))
+      await eventually('it is closed', async () => wire.destroyed || undefined)
+      client.destroy()
+    },
+  )
 
 for (const by of tlsBy === 'addon' ? (['addon', 'twin'] as const) : (['twin'] as const)) {
   t.test(`a client of the ${by} that sends no more gets its refusal`, async (t) => {
