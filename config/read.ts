@@ -19,6 +19,7 @@ import { rootLookup } from './root-lookup.js'
 import { consolePortOf, server } from './server.js'
 import { runningPorts, runningServices, services } from './services.js'
 import type { Setting } from './setting.js'
+import { readSettingsFile } from './settings-file.js'
 import { swarm } from './swarm.js'
 import { tls, tlsFaults } from './tls.js'
 import { topUpFaults, topUps } from './topups.js'
@@ -115,6 +116,18 @@ const families = new RegExp(
   ].join('|')})_`,
 )
 
+/** The environment with what SETTINGS_FILE says over it; `wrong`: why that cannot be read. */
+function surroundingsOf(environment: Environment): {
+  readonly all: Environment
+  readonly wrong: readonly string[]
+} {
+  const path = environment.SETTINGS_FILE?.trim() ?? ''
+  if (path === '') return { all: environment, wrong: [] }
+  const read = readSettingsFile(path)
+  if ('wrong' in read) return { all: environment, wrong: [read.wrong] }
+  return { all: { ...environment, ...read.values }, wrong: [] }
+}
+
 export type SettingsTable = keyof typeof tables
 
 /** The tables, for listings in groups. */
@@ -131,9 +144,10 @@ const credentials = /\/\/[^/@\s]*@/g
 
 /** What the environment sets, by name; of secrets only that they are set, and addresses without their credentials. */
 export function settingsInUse(surroundings: Environment = process.env): Readonly<Record<string, string>> {
+  const { all } = surroundingsOf(surroundings)
   return Object.fromEntries(
     listSettings().flatMap(({ env, secret }) => {
-      const text = surroundings[env]
+      const text = all[env]
       return text === undefined ? [] : [[env, secret ? 'set' : text.replace(credentials, '//...@')]]
     }),
   )
@@ -168,12 +182,13 @@ function unknownNames(environment: Readonly<Record<string, string | undefined>>)
 export function foreignSettings(
   surroundings: Readonly<Record<string, string | undefined>> = process.env,
 ): { readonly setting: string; readonly why: string }[] {
+  const { all } = surroundingsOf(surroundings)
   const whole = [...foreign].flatMap(([setting, why]) => {
-    const isSet = (surroundings[setting]?.trim() ?? '') !== ''
+    const isSet = (all[setting]?.trim() ?? '') !== ''
     return isSet ? [{ setting, why }] : []
   })
   const words = listSettings().flatMap(({ env, ignored }) => {
-    const said = ignored?.(surroundings[env]?.trim() ?? '') ?? []
+    const said = ignored?.(all[env]?.trim() ?? '') ?? []
     return said.map(({ word, why }) => ({ setting: `${env}: ${word}`, why }))
   })
   return [...whole, ...words]
@@ -285,9 +300,10 @@ export function trustedNodes(surroundings: Environment = process.env): readonly 
 export function httpsSettings(
   surroundings: Readonly<Record<string, string | undefined>> = process.env,
 ): Readonly<Record<string, string>> {
-  const { PORT, TLS_PORT, TLS_SELF_SIGNED } = surroundings
+  const { all } = surroundingsOf(surroundings)
+  const { PORT, TLS_PORT, TLS_SELF_SIGNED } = all
   const sources = ['TLS_CERT_FILE', 'TLS_CERTS_PATH', 'TLS_ACME']
-  const hasCertificate = sources.some((name) => surroundings[name] !== undefined)
+  const hasCertificate = sources.some((name) => all[name] !== undefined)
   return {
     ...(TLS_PORT === undefined ? { TLS_PORT: PORT === '0' ? '0' : '3443' } : {}),
     ...(hasCertificate || TLS_SELF_SIGNED !== undefined ? {} : { TLS_SELF_SIGNED: 'true' }),
@@ -302,8 +318,9 @@ export function readConfig(
   given: Readonly<Record<string, string>> = {},
   surroundings: Readonly<Record<string, string | undefined>> = process.env,
 ): Config | string[] {
-  const environment = { ...surroundings, ...given }
-  const wrong = unknownNames(environment)
+  const { all, wrong: unread } = surroundingsOf(surroundings)
+  const environment = { ...all, ...given }
+  const wrong = [...unread, ...unknownNames(environment)]
   const malformed = new Set<string>()
   const frozen = Object.entries(tables).map(([name, table]) => [
     name,

@@ -47,6 +47,11 @@ export const server = {
     shape: /^[0-9a-fA-F.:]+$/,
     why: 'Address that the console listens on: this machine only, as it takes the admin key. For others: CONSOLE_TLS_PORT.',
   }),
+  settingsFile: maybeText({
+    env: 'SETTINGS_FILE',
+    allowed: 'a file',
+    why: 'Lines NAME=value, which come before the environment. It is read again on SIGHUP (sluice reload).',
+  }),
   dataPath: text({
     env: 'DATA_PATH',
     default: './data',

@@ -23,6 +23,14 @@ export function logToFile(path: string): void {
   setEnvironmentData(fileKey, path)
 }
 
+/** The logs of this thread. */
+const logs = new Set<Log>()
+
+/** All logs of this thread have this level from now on. */
+export function setLogLevel(level: string): void {
+  for (const log of logs) log.level = level
+}
+
 /** Makes the log of one thread. `level` is one of pino's names or `silent`. */
 export function createLog(level: string, thread: string): Log {
   const file = getEnvironmentData(fileKey)
@@ -39,7 +47,9 @@ export function createLog(level: string, thread: string): Log {
     },
     flushSync: () => destination.flushSync(),
   }
-  return pino({ level, base: { thread }, timestamp: pino.stdTimeFunctions.isoTime }, both ?? destination)
+  const log = pino({ level, base: { thread }, timestamp: pino.stdTimeFunctions.isoTime }, both ?? destination)
+  logs.add(log)
+  return log
 }
 
 /** A log that says nothing. */

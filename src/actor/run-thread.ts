@@ -1,6 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { keepHeartbeat } from './heartbeats.js'
-import type { Log } from './log.js'
+import { type Log, setLogLevel } from './log.js'
 import type { ThreadOrder } from './thread.js'
 
 /** What a kind of thread gives back once it is up. */
@@ -38,6 +38,7 @@ export async function runThread<Given>(
   }
   parent.on('message', (order: ThreadOrder) => {
     if ('stop' in order) void stop()
+    else if ('logLevel' in order) setLogLevel(order.logLevel)
     else if ('tell' in order) thread.told?.(order.tell)
     else if (thread.connect === undefined) order.connect.close()
     else thread.connect(order.connect, order.about)

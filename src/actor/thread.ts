@@ -15,6 +15,8 @@ export interface Thread {
   connect(about?: unknown): MessagePort
   /** Says something to the thread (`OpenThread.told`); cloned. */
   tell(message: unknown): void
+  /** All logs of the thread have this level from now on. */
+  setLogLevel(level: string): void
   /** Resolves with the exit code once the thread has ended for any reason. */
   readonly gone: Promise<number>
   /** Resolves with what the thread threw and nobody caught, before it is gone; else never. */
@@ -35,6 +37,7 @@ export const terminationMs = 10_000
 export type ThreadOrder =
   | { readonly connect: MessagePort; readonly about?: unknown }
   | { readonly tell: unknown }
+  | { readonly logLevel: string }
   | { readonly stop: true }
 
 /**
@@ -86,6 +89,9 @@ export async function startThread(
     },
     tell(message) {
       worker.postMessage({ tell: message })
+    },
+    setLogLevel(logLevel) {
+      worker.postMessage({ logLevel } satisfies ThreadOrder)
     },
     async stop(deadlineMs) {
       worker.postMessage({ stop: true })

@@ -47,7 +47,8 @@ export async function start(words: readonly string[]): Promise<number> {
     process.stdout.write(help)
     return exitCode.done
   }
-  const config = readConfig(values.https === true ? httpsSettings() : {})
+  const read = (): Config | string[] => readConfig(values.https === true ? httpsSettings() : {})
+  const config = read()
   if (Array.isArray(config)) {
     process.stderr.write(`${paint('red', 'The settings are wrong:', process.stderr)}\n`)
     for (const line of config) process.stderr.write(`  ${line}\n`)
@@ -60,7 +61,7 @@ export async function start(words: readonly string[]): Promise<number> {
   } catch (error) {
     return couldNotStart(error)
   }
-  return run(config, logFile)
+  return run(config, logFile, read)
 }
 
 function logFileOf(config: Config): string {
@@ -72,7 +73,11 @@ function couldNotStart(error: unknown): number {
   return exitCode.failed
 }
 
-async function run(config: Config, logFile: string | undefined): Promise<number> {
+async function run(
+  config: Config,
+  logFile: string | undefined,
+  read: () => Config | string[],
+): Promise<number> {
   shareLogRing()
   const log = createLog(config.server.logLevel, 'main')
   for (const one of foreignSettings()) log.warn(one, 'a setting of other gateways has no effect here')
@@ -100,7 +105,7 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
     return leaving(couldNotStart(error))
   }
   announce(program, { log, config, logFile })
-  reloadOnHangup(program, log)
+  reloadOnHangup(program, read)
   const reason = await Promise.race([ended, program.lost])
   if (end.signal.aborted) {
     await notified(config.server.noticeMs, program.lost, log)
@@ -115,12 +120,9 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
 }
 
 /** SIGHUP means reload for services; on a terminal it means that the terminal is gone, which ends the program. */
-function reloadOnHangup(program: Program, log: Log): void {
+function reloadOnHangup(program: Program, read: () => Config | string[]): void {
   if (process.stdout.isTTY) return
-  process.on('SIGHUP', () => {
-    log.info('reloading the certificates')
-    program.reload()
-  })
+  process.on('SIGHUP', () => program.reload(read()))
 }
 
 /**

@@ -4,7 +4,7 @@ import { keepOpen } from '../../native/mapped/mapped.js'
 import { systemClock } from '../actor/clock.js'
 import { giveMemoryBack } from '../actor/idle-memory.js'
 import { IdleShare, ownIdleThreads } from '../actor/idle-share.js'
-import type { Log } from '../actor/log.js'
+import { type Log, setLogLevel } from '../actor/log.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meter-table.js'
 import { stepEngineBack } from '../actor/priority.js'
@@ -33,6 +33,7 @@ import { keepHistory } from './history.js'
 import { lyingGateways } from './lying-gateways.js'
 import { networkOf, toldGateway } from './network.js'
 import { found } from './ports.js'
+import { reloadedSettings } from './reload.js'
 import { ResourceWatch } from './resource-watch.js'
 import { RunningThreads } from './running-threads.js'
 import { type PaymentPlace, paymentServiceOf } from './start-payment.js'
@@ -50,8 +51,8 @@ export interface Program {
   readonly names: Readonly<Record<string, string>>
   /** Resolves with a reason when a part is lost. */
   readonly lost: Promise<string>
-  /** Reads again what may change while the program runs: certificates. */
-  reload(): void
+  /** Takes up what may change while the program runs: certificates, and some of the settings as they were read now. */
+  reload(settings: Config | readonly string[]): void
   /** Drains and stops everything, last started first. */
   stop(): Promise<void>
 }
@@ -114,10 +115,33 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     liars.seeded(shown.examples)
     const chain = embedded ? { devnet: node } : {}
     const urls = { ...gateway.urls(), ...uploads.urls(), ...credits.urls(), ...chain }
-    return { urls, ...shown, lost: supervised.lost, reload: () => tls.reload(), stop }
+    return { urls, ...shown, lost: supervised.lost, reload: reloading(given, { tls, threads, log }), stop }
   } catch (error) {
     await stop()
     throw error
+  }
+}
+
+/** Settings that are wrong change nothing; those that need a new start are named. */
+function reloading(
+  started: Config,
+  { tls, threads, log }: { readonly tls: TlsPlaces; readonly threads: RunningThreads; readonly log: Log },
+): Program['reload'] {
+  let inUse = started
+  return (settings) => {
+    tls.reload()
+    if (!('server' in settings)) {
+      log.error({ wrong: settings }, 'the settings are wrong: none of them was changed')
+      return
+    }
+    const { used } = reloadedSettings(inUse, settings)
+    const { waiting } = reloadedSettings(started, settings)
+    inUse = settings
+    const { logLevel } = settings.server
+    threads.setLogLevel(logLevel)
+    setLogLevel(logLevel)
+    log.info({ used }, 'certificates and settings were read again')
+    if (waiting.length > 0) log.warn({ settings: waiting }, 'these settings are used from the next start on')
   }
 }
 

@@ -69,6 +69,8 @@ class Member implements RunningPart {
 /** The threads that are up, by name. */
 export class RunningThreads {
   readonly #members = new Map<string, Member>()
+  /** Undefined: that of the settings of the start. */
+  #logLevel: string | undefined
 
   constructor(
     private readonly stopMs: number,
@@ -88,6 +90,12 @@ export class RunningThreads {
   /** Says something to all threads of `workers/<file>` that are up. */
   tell(file: string, message: unknown): void {
     for (const member of this.#members.values()) if (member.file === file) member.thread.tell(message)
+  }
+
+  /** All threads that are up log at this level from now on, and those that are started later. */
+  setLogLevel(level: string): void {
+    this.#logLevel = level
+    for (const { thread } of this.#members.values()) thread.setLogLevel(level)
   }
 
   /** Message ports from an edge thread to the actors that every gateway has. */
@@ -135,7 +143,11 @@ export class RunningThreads {
   }
 
   #part(name: string, file: string, data: () => object | Promise<object>, isReplaceable: boolean): Part {
-    const start = async (): Promise<Thread> => startThread(name, file, await data())
+    const start = async (): Promise<Thread> => {
+      const thread = await startThread(name, file, await data())
+      if (this.#logLevel !== undefined) thread.setLogLevel(this.#logLevel)
+      return thread
+    }
     return {
       name,
       start: async () => {

@@ -156,7 +156,10 @@ t.test('certificates of the operator: by name, swapped, wrong, reloaded', async 
     UPLOAD_TLS_PORT: '0',
     PAYMENT_TLS_PORT: '0',
     CONSOLE_TLS_PORT: '0',
+    LOG_LEVEL: 'error',
+    SETTINGS_FILE: at('settings'),
   }
+  writeFileSync(at('settings'), '# of the operator\nLOG_LEVEL=info\n')
   const { urls, log, process: child, stop } = await run(t, at('data'), environment)
   const port = Number(new URL(urls.https ?? '').port)
   const others = [urls.uploadHttps, urls.paymentHttps, urls.consoleHttps].map((url = '') => new URL(url).port)
@@ -203,6 +206,23 @@ t.test('certificates of the operator: by name, swapped, wrong, reloaded', async 
       'the next one is served',
       async () => (await servedFor(each, 'c.example')).names === 'DNS:c.example',
     )
+  const logged = (msg: RegExp) => log.filter((line) => msg.test(String(line.msg)))
+  const hangUp = async (settings: string, msg: RegExp) => {
+    const before = logged(msg).length
+    writeFileSync(at('settings'), settings)
+    child.kill('SIGHUP')
+    return eventually('the settings are read', async () => logged(msg).slice(before)[0])
+  }
+  t.match(await hangUp('LOG_LEVEL="debug"\nEDGE_THREADS=2\n', /from the next start/), {
+    settings: ['EDGE_THREADS'],
+  })
+  await eventually('threads log more', async () => {
+    await fetch(`${urls.gateway}/gateway/info`)
+    return log.some(({ level, thread }) => level === 20 && thread === 'edge-1') || undefined
+  })
+  const wrong = await hangUp('LOG_LEVEL=error\nEDGE_THREADS=many\n', /settings are wrong/)
+  t.match(wrong, { wrong: [/EDGE_THREADS: must be/] }, 'one that is wrong keeps all of them from being used')
+  t.match(await hangUp('LOG_LEVEL=info\n', /were read again/), { used: ['LOG_LEVEL'] })
   rmSync(at('certs/b'), { recursive: true })
   await eventually('without a signal', async () => (await namesFor('x.b.example')) === 'DNS:c.example')
   t.match(
