@@ -19,7 +19,7 @@ const usual = [
     'native/ed25519',
     'native/secp256k1',
     'store/mapped',
-    'fuzz/door',
+    'fuzz/parsers',
   ],
   ...readdirSync(join(root, 'test/http'))
     .filter((name) => name.endsWith('.test.ts'))

@@ -2,7 +2,7 @@
 import { speakTls } from './transport.js'
 
 speakTls()
-await import('./door.test.js')
+await import('./ambiguous-heads.test.js')
 await import('./targets.test.js')
 await import('./interim.test.js')
 await import('./half-closed.test.js')

@@ -155,7 +155,7 @@ t.test('the order of what is due is made anew where it does not fit the records'
   t.equal(second.failed, 1)
 })
 
-t.test('uploads of ten networks in all places do not shut the door', async (t) => {
+t.test('uploads of ten networks in all places leave room for another network', async (t) => {
   const environment = tablesOf(t)
   const clock = new DayClock()
   const folder = t.testdir()

@@ -42,7 +42,7 @@ t.test('the emptiest and oldest of who has most places goes first', async (t) =>
   t.notOk(friend.isDropped, 'of who has one place each, who has sent most keeps it')
 })
 
-t.test('a door of strangers who have one each stays open, too', async (t) => {
+t.test('many clients with one place each leave room, too', async (t) => {
   const { room, enter } = roomOf(100, 1e9)
   const uploads = Array.from({ length: 100 }, (_, at) => enter(`10.1.${at}.1`, at === 0 ? 0 : 1))
   const paid = enter('10.2.0.1', 0, true)

@@ -1,7 +1,7 @@
 /**
- * How server layers treat requests that two programs could read differently: `node dist/bench/rivals/door.js`. For each layer
- * and request: refused (400 or 505, and closed), reaches the handler, or left without an answer. A part of
- * test/http/door.test.ts, which the own server passes whole.
+ * How server layers treat requests that two programs could read differently: `node dist/bench/rivals/ambiguous-heads.js`. For
+ * each layer and request: refused (400 or 505, and closed), reaches the handler, or left without an answer. A part of
+ * test/http/ambiguous-heads.test.ts, which the own server passes whole.
  */
 import { connect } from 'node:net'
 import { pause } from '../../src/actor/clock.js'
