@@ -4,9 +4,9 @@ const idleMax = 64
 /**
  * A map of at most `max` entries. Setting one makes it the youngest; where there is no room the oldest is removed.
  *
- * The oldest is found by an iterator that is kept from one removal to the next: a new one would step over all entries that
- * were removed since V8 last rebuilt the table (16 us in a map of 65,536, instead of 0.4). It is not kept for long where
- * nothing is removed, because it holds the tables that the map has outgrown.
+ * An iterator finds the oldest, and is kept from one removal to the next. A new one would step over all entries that were removed
+ * since V8 last rebuilt the table (16 us in a map of 65,536, instead of 0.4). It is released soon where nothing is removed,
+ * because it keeps old tables of the map in memory.
  */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   #oldest: Iterator<Key> | undefined

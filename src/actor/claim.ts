@@ -52,9 +52,9 @@ export async function claimFolder(path: string): Promise<Claim> {
 }
 
 /**
- * Undefined where another process uses the folder. Two claims in one: the name is free of races and holds among processes that
- * share a network, and a socket in the folder holds among containers that share nothing but the disk. Machines that share a disk
- * are not told apart: no kernel knows of both.
+ * Undefined where another process uses the folder. It makes two claims. A socket name is free of races, among processes of one
+ * network namespace. A socket in the folder works among containers that share only the disk. Machines that share a disk over a
+ * network are not detected, because no kernel knows both.
  */
 export async function tryClaimFolder(path: string): Promise<Claim | undefined> {
   const named = await claim(realpathSync(path))
@@ -113,9 +113,9 @@ function answers(path: string): Promise<boolean> {
 }
 
 /**
- * Makes sure that nobody else listens on a port before the edge threads do: they share theirs (SO_REUSEPORT), so without this
- * a second program on the same port would take half of the connections and nobody would notice. Resolves with the port: for 0
- * a free one, because several threads cannot share one that each of them picks.
+ * Checks that no other process listens on a port before the edge threads do. They share theirs (SO_REUSEPORT), so a second
+ * program on the same port would silently take half of the connections. Resolves with the port. For 0 it is a free one, because
+ * several threads cannot share a port that each of them picks.
  */
 export async function findPort(host: string, port: number, setting: string): Promise<number> {
   if (port === 0) return freePort(host, setting)

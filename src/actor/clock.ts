@@ -76,9 +76,8 @@ export const systemClock: Clock = {
 }
 
 /**
- * The time of day as a clock that does not go back: it starts at `floorMs` or later and advances at least as fast as
- * the monotonic clock, also when the system's clock is set back. For records on disk that are ordered by time: a
- * later one never has a lower time. Whole milliseconds.
+ * The time of day as a clock that does not go back. It starts at `floorMs` or later, and advances at least as fast as the
+ * monotonic clock, also when the system's clock is set back. For records on disk in the order of time. Whole milliseconds.
  */
 export function notBefore(clock: Clock, floorMs: number): () => number {
   let highestMs = floorMs

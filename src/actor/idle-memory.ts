@@ -33,9 +33,9 @@ export interface Turn {
 }
 
 /**
- * Decides when a thread gives memory back. V8 collects garbage when something is allocated: a thread that has no work keeps what
- * its start or its last burst of work took (young generation of 32 MiB, garbage) for ever. It is done only where the whole
- * process is quiet: all collections of a start take more than a second of processor time, which threads with work need.
+ * Decides when a thread returns memory. V8 collects garbage at allocations, so a thread without work would keep the memory of its
+ * start or last work for ever (young generation of 32 MiB, garbage). It is done only while the whole process is quiet, because
+ * the collections after a start take more than a second of processor time.
  */
 export class IdleMemory {
   /** Turns of the quiet time. */

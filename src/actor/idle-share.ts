@@ -25,10 +25,9 @@ const lookMs = 10_000
 const looks = 6
 
 /**
- * A thread of policy SCHED_IDLE would get 0.3 % of a processor while requests use all of them, possibly for hours. So
- * a thread that got almost nothing for a minute runs under the normal policy for the next minute, where its nice
- * value gives it a tenth, and then becomes idle again. Leaving SCHED_IDLE takes a privilege; without it this is
- * logged once, and nothing is done.
+ * A thread of policy SCHED_IDLE gets 0.3 % of a processor while requests use all of them, possibly for hours. So a thread that
+ * got almost nothing for a minute runs under the normal policy for the next minute. Its nice value then gives it a tenth.
+ * Afterwards it becomes idle again. Leaving SCHED_IDLE takes a privilege; without it this is logged once, and nothing is done.
  */
 export class IdleShare {
   #before = new Map<number, Had>()

@@ -31,9 +31,9 @@ interface Watched {
 }
 
 /**
- * Threads of policy SCHED_IDLE are preempted at once, and get 0.3 % of a processor while others use all of them. A
- * thread that somebody waits for and that got almost nothing runs under the normal policy for half a second, with the
- * share of its nice value, and then becomes idle again. Only for threads that can leave SCHED_IDLE (`mayComeBack`).
+ * Threads of policy SCHED_IDLE are preempted at once, and get 0.3 % of a processor while others use all of them. A thread with
+ * waiting work that got almost nothing runs under the normal policy for half a second, with the share of its nice value. Then it
+ * becomes idle again. Only for threads that can leave SCHED_IDLE (`mayComeBack`).
  */
 export class PriorityBoost {
   readonly #hands: readonly (readonly [BoostedThread, Watched])[]

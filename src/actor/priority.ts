@@ -62,8 +62,8 @@ const shortSliceUs = 100
 
 /**
  * For threads that answer requests: this thread takes the processor at once when it wakes, also from threads of the normal
- * policy, which otherwise keep it until the next tick of the scheduler (4 ms with HZ=250): those of V8 that collect garbage
- * for all, and the main thread. Its share stays as it is. Where the system does not allow it, nothing changes.
+ * policy (the main thread, and those of V8 that collect garbage). They would otherwise keep it until the next tick of the
+ * scheduler (4 ms with HZ=250). The share of this thread does not change. Where the system does not allow it, nothing changes.
  */
 export function preemptAtOnce(log: Pick<Log, 'info'>): void {
   const reason = setSlice(0, shortSliceUs)

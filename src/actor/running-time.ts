@@ -1,9 +1,8 @@
 import type { Clock, Timer } from './clock.js'
 
 /**
- * A clock whose time goes on only while its thread runs: clients that are judged by it do not pay for time in which nothing was
- * read of them (a busy machine, a stopped process). What passes between two questions counts as `stepMaxMs` at most, so that
- * it has to be asked twice as often.
+ * A clock that advances only while its thread runs, so that clients do not pay for time in which nothing was read from them (a
+ * busy machine, a stopped process). The time between two calls counts as `stepMaxMs` at most, so call it twice as often.
  */
 export class RunningTime implements Clock {
   #atMs: number

@@ -1,10 +1,10 @@
 import { isWithin } from './clock.js'
 
 /**
- * Samples of recent events, for the operator's page: each thread writes samples into its own ring buffer of one
- * shared table, without a lock; the reader sums all rings. A sample stands for all events since the one before it, so
- * the sums are estimates at any rate, and an event that is not sampled takes only a look at the clock. A slot that is
- * read while it is written may mix two texts, which is acceptable for display.
+ * Samples of recent events, for the operator's page. Each thread writes samples into its own ring buffer of one shared table,
+ * without a lock, and the reader sums all rings. A sample represents all events since the one before it, so the sums are
+ * estimates. An event that is not sampled costs one read of the clock. A slot that is read while it is written may mix two texts,
+ * which is acceptable for display.
  */
 const slots = 1024
 const slotBytes = 128

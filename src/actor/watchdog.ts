@@ -52,8 +52,8 @@ interface Watched {
 }
 
 /**
- * Watches the heartbeats of all threads. Time in which the watching thread itself was late (a busy or suspended
- * machine, a debugger) does not count: silence is the sum of the times between looks that came in time.
+ * Watches the heartbeats of all threads. Time in which the watching thread itself was late (a busy or suspended machine, a
+ * debugger) does not count: only intervals between punctual checks count as silence.
  */
 export class Watchdog {
   readonly #watched = new Map<number, Watched>()

@@ -38,10 +38,10 @@ const lookupsMax = 20
 const lookupsPerSecond = 1
 
 /**
- * Limits the work for an address that sends too many requests. It says for how long a connection is left unread: the
- * count of refusals of an address shrinks at a fixed rate; refusals that come faster make the next hold longer, until
- * all connections of a flood wait, and refusals come only as fast as the count shrinks. And it limits how often the
- * network is asked for content on behalf of a refused client. Each thread counts for itself.
+ * Limits the work for an address that sends too many requests. It decides for how long a connection is left unread. The count of
+ * refusals of an address shrinks at a fixed rate, and faster refusals make the next pause longer. In the end all connections of a
+ * flood wait, and refusals are only as frequent as the count shrinks. It also limits the requests to the network for a refused
+ * client. Each thread counts separately.
  */
 export class AddressThrottle {
   readonly #refusals: LeakingCounts

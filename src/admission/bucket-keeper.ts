@@ -49,9 +49,8 @@ const paidMax = 2 ** 52
  * The only writer of the buckets' disk storage: advances the time of the table (which refills buckets), adds paid
  * tokens after they are on disk, saves takes, and frees full buckets.
  *
- * After a kill -9 all paid tokens are there, and those spent in the last `saveEveryMs` are there again; of regular
- * tokens, a bucket may come back fuller by what was taken in that time, or by a hundredth of its capacity, whichever
- * is more.
+ * After a kill -9 all paid tokens are there, and those spent in the last `saveEveryMs` are there again. A bucket may have more
+ * regular tokens than before: those taken in that time, or a hundredth of its capacity, whichever is more.
  */
 export class BucketKeeper {
   readonly secret: Secret

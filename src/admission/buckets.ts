@@ -21,10 +21,9 @@ export interface Shortage {
 export interface Buckets extends Credits {
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
   /**
-   * Takes exactly `tokens` (whole, 1 at least) from the client's bucket and from the resource's, or nothing. Regular
-   * tokens go first, then paid ones. A take that used paid tokens takes nothing from the resource's bucket, and where
-   * that one is short, the client's paid tokens are used instead: a client that paid for egress must not be asked to
-   * pay twice. `only`: only the client's bucket is used.
+   * Takes exactly `tokens` (integer, 1 at least) from the client's bucket and from the resource's, or nothing. Regular tokens are
+   * used before paid ones. A take with paid tokens takes nothing from the resource's bucket. Where that bucket is short, the
+   * client's paid tokens are used, so that a client pays once for egress. `only`: only the client's bucket is used.
    */
   take(client: Client, named: Named, tokens: number, only: boolean): Taking | Promise<Taking>
   /**

@@ -29,10 +29,9 @@ const hash = /^0x[0-9a-fA-F]{64}$/
 const topicOf = (address: string): string => `0x${address.slice(2).toLowerCase().padStart(64, '0')}`
 
 /**
- * Looks for a payment on chain, where the facilitator's answer was lost, or somebody else submitted the authorization
- * first: it pays our wallet whoever submits it. Its nonce must be used, and the very next log entry of the token must
- * be the transfer of the amount to us: another entry in the same transaction may belong to another payment, and one
- * transfer would be counted twice.
+ * Searches the chain for a payment whose facilitator's answer was lost, or whose authorization was submitted by somebody else. It
+ * pays this wallet in both cases. Its nonce must be used, and the next log entry of the token must be the transfer of the amount
+ * to this wallet. Any other entry of the transaction may belong to another payment, so a transfer could count twice.
  */
 export class ChainWitness implements Witness {
   readonly #peer: JsonPeer

@@ -33,9 +33,9 @@ class Lane {
 }
 
 /**
- * Slots for payments that are being settled. Signatures of plain keys are checked here, before a place is taken;
- * those of contracts' wallets (ERC-1271, ERC-6492) cannot be, so they have slots of their own: a flood of made-up
- * ones cannot block the others.
+ * Slots for payments that are being settled. Signatures of plain keys are checked here, before a slot is taken. Those of
+ * contracts' wallets (ERC-1271, ERC-6492) cannot be checked here. They have separate slots, so that a flood of false ones does
+ * not block the others.
  */
 export class Lanes {
   readonly #plain: Lane

@@ -15,7 +15,7 @@ const triesMax = 250
 /**
  * Locks in memory that threads share, for work of a few hundred instructions that cannot throw. `cells`, a power of two of
  * them, are zero at first. A cell that is held has the number of its holder (lock-holder.ts). A lock is taken over only from a
- * thread that has ended: one that gets no processor, or was stopped, keeps it, because it may write as soon as it runs again. A
+ * thread that has ended. A thread without a processor, or stopped, keeps its lock, because it may write when it runs again. A
  * thread holds one lock at a time. native/server/buckets.h takes the same locks.
  */
 export class Locks {

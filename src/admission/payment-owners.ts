@@ -5,9 +5,9 @@ import { BucketsUnreachable } from './buckets.js'
 export type Ownership = 'ours' | 'other' | 'unreachable'
 
 /**
- * Decides which of several sellers with one wallet takes a payment: the first that asks, for good. A transfer on chain does not
- * say what it was for, and a facilitator may answer two sellers that the same payment is settled: without one decision before
- * anything is asked for, one payment could buy twice.
+ * Decides which of several sellers with one wallet takes a payment: the first that requests it, for good. A transfer on chain
+ * does not say what it was for, and a facilitator may confirm one payment to two sellers. So the decision is made before
+ * settlement is requested, or one payment could buy twice.
  */
 export interface PaymentOwners {
   /**

@@ -1,6 +1,6 @@
 /** What edge threads ask of the cashier, the one actor that settles payments. */
 
-/** A payment that was checked on the edge thread, but for its signature, with what the facilitator has to be told. Plain data. */
+/** A payment that was checked on the edge thread (except its signature), with the data for the facilitator. Plain data. */
 export interface PaymentOrder {
   /** Names the payment: chain, payer and nonce; lower case. */
   readonly payment: string
@@ -122,7 +122,7 @@ const reasons = new Set(
   ).split(' '),
 )
 
-/** The reason that a client is told for a facilitator's reason. */
+/** The reason for the client, from that of the facilitator. */
 export function publicReason(given: unknown, other: string): string {
   return typeof given === 'string' && reasons.has(given) ? given : other
 }

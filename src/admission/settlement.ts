@@ -55,9 +55,8 @@ const forgetMax = 2000
 const ownedMs = 24 * 3600_000
 
 /**
- * Settles payments, each once: the one actor that asks the facilitator. Verify, own, record, settle, record, credit,
- * answer: after kill -9 at any point the same payment goes on from its record; a payment whose settlement was not
- * asked for has moved no money.
+ * Settles payments, each once. Only this actor calls the facilitator. The order is: verify, own, record, settle, record, credit,
+ * answer. After kill -9 at any point the payment continues from its record. Without a requested settlement no money has moved.
  */
 export class Cashier {
   readonly #flights = new Map<string, Flight>()

@@ -26,7 +26,7 @@ const lookEveryMs = 1000
 export class SharedSettlement {
   constructor(private readonly parts: SharedSettlementParts) {}
 
-  /** This gateway is about to ask. False: the others cannot be told, so nothing may be asked. */
+  /** Announces a request of this gateway. False: the others were not reached, so nothing may be requested. */
   async ask(order: PaymentOrder): Promise<boolean> {
     return (await this.#tell(() => this.parts.claims?.ask(order))) !== 'failed'
   }

@@ -70,8 +70,8 @@ export class Price {
   }
 
   /**
-   * Tokens (1 KiB each) that a payment of `units` buys: what it paid for, rounded up, times the multiplier; and never
-   * less than the answer of `bytes` takes, even where the maximum price is below the price of those bytes.
+   * Tokens (1 KiB each) for a payment of `units`: what it paid for, rounded up, times the multiplier. It buys at least the tokens
+   * of an answer of `bytes`, even where the maximum price is below the price of those bytes.
    */
   tokens(units: bigint, bytes: number): number {
     const { digits, ten } = this.#perByte

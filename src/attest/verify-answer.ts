@@ -40,9 +40,8 @@ function bad(message: string): Refusal {
 }
 
 /**
- * Verifies the first signature of an answer (RFC 9421 section 3.2) by the key that its keyid names: it shows that the
- * holder of that key signed this answer; whether that key is trusted is the caller's decision. Refusals: `unknown`
- * (not signed), `forged`.
+ * Verifies the first signature of an answer (RFC 9421 section 3.2) by the key that its keyid names. It proves that the holder of
+ * that key signed this answer. The caller decides whether the key is trusted. Refusals: `unknown` (not signed), `forged`.
  */
 export function verifyAnswer(answer: SignedAnswer): Vouched | Refusal {
   const inputs = answer.header('signature-input')

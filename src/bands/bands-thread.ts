@@ -28,7 +28,7 @@ export interface BandsThread {
   readonly logLevel: string
 }
 
-/** What edge threads are told of bands. */
+/** Data about bands for edge threads. */
 export interface BandsReading {
   /** `DATA_PATH/bands`. */
   readonly root: string

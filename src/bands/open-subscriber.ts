@@ -10,7 +10,7 @@ import { rootTxBands } from './root-band.js'
 import { Subscriber, type SubscriberParts } from './subscriber.js'
 import { type SubscriberSetup, swarmDefaults } from './subscriber-options.js'
 
-/** A subscriber as it is told. Rejects where what is known from before is unreadable. */
+/** Opens a subscriber with its options. Rejects where its earlier state is unreadable. */
 export function openSubscriber(
   given: SubscriberSetup,
   parts: {

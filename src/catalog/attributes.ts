@@ -33,8 +33,8 @@ type MoreKnown = {
 }
 
 /**
- * Attributes with the facts that are known, always set in the same order: to spread objects into another one takes V8 several
- * times as long, and so does reading what was made in many orders.
+ * Attributes with the known facts, always set in the same order. V8 needs several times as long to spread objects, and to read
+ * objects with many orders of members.
  */
 export function attributesOf(
   { id, size, verified, trusted }: Pick<Attributes, 'id' | 'size' | 'verified' | 'trusted'>,

@@ -183,7 +183,7 @@ export class CatalogKeeper {
     this.#index = undefined
   }
 
-  /** A damaged page stays so until the folder is moved away: told once. */
+  /** A damaged page stays so until the folder is moved away, so it is logged once. */
   #tellDamage(error: unknown): void {
     this.generations.reportDamage()
     if (this.#isDamaged) return

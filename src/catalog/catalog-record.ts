@@ -159,8 +159,8 @@ function headerBytes(header: Header): Buffer {
 }
 
 function readHeader(bytes: Uint8Array): Header {
-  // One copy that all fields are windows of: copies of their own would lie in Node's pool of small buffers, each of which keeps
-  // 8 KiB in memory for as long as one of its bytes is in use.
+  // One copy with all fields as views. Separate copies would be in Node's pool of small buffers, which keeps 8 KiB in memory
+  // while one of its bytes is in use.
   const read = new Reader(new Uint8Array(bytes))
   const start = {
     signatureType: read.u32(),

@@ -5,9 +5,8 @@ import { Recent } from './recent.js'
 import { TermHash } from './term-hash.js'
 
 /**
- * Every tag name, tag, address and bundle id is stored once and has a number. Numbers are given out in order
- * and never reused; a word stays when the last row that used it is unwound, because it most often comes back
- * in the next block.
+ * Every tag name, tag, address and bundle id is stored once and has a number. Numbers are assigned in order and never reused. A
+ * word stays when its last row is unwound, because it usually returns in the next block.
  */
 export const wordKind = { name: 1, tag: 2, address: 3, bundle: 4 } as const
 export type WordKind = (typeof wordKind)[keyof typeof wordKind]

@@ -59,7 +59,7 @@ export class Effort {
     this.#since = undefined
   }
 
-  /** The thread is back. A new effort need not be told. */
+  /** The thread works on it again. A new effort begins like this. */
   resume(): void {
     this.#since ??= this.watch.monotonic()
   }

@@ -61,7 +61,7 @@ export interface BlockInput {
   readonly weaveSize: string
   /** Transactions that the block lists, whether or not they could be had. */
   readonly transactionCount: number
-  /** The rest of its header (block-header.ts); absent where it was not told. */
+  /** The rest of its header (block-header.ts); absent where the request lacks it. */
   readonly header?: Uint8Array
 }
 

@@ -31,9 +31,9 @@ const mergedEach = 8
 const mergedLeast = 4096
 
 /**
- * Writes the index: only the keeper, inside its transaction. Every request may be repeated: a row that is
- * there stays as it is. An item that stands in several bundles is kept where the chain has it first,
- * whichever is told first; but one whose signature was checked stands before all that were not.
+ * Writes the index. Only the keeper does, inside its transaction. Every request may be repeated: an existing row stays as it is.
+ * For an item in several bundles the first place in the chain is kept, whatever the order of the requests. A place with a checked
+ * signature precedes all unchecked ones.
  */
 export class IndexWriter {
   readonly #rows: RowWriter
@@ -54,7 +54,7 @@ export class IndexWriter {
   }
 
   /**
-   * Applies one request. `nowSeconds` since 1970; `changed` is told the id of every row that changed (32 bytes).
+   * Applies one request. `nowSeconds` since 1970; `changed` gets the id of every changed row (32 bytes).
    */
   apply(request: IndexRequest, nowSeconds: number, changed: (id: Uint8Array) => void): IndexOutcome {
     this.#changed = changed

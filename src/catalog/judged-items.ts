@@ -4,8 +4,8 @@ import type { Table } from '../store/lmdb.js'
 import type { ItemPlace } from './attributes.js'
 
 /**
- * Items of bundles on disk that were judged when their bundle was opened: the owner of each signed what lies at its place, which
- * has this SHA-256. Who serves one out of its bundle need not hash or check it once more.
+ * Items of stored bundles that were checked when their bundle was opened: the owner signed the bytes at this place, and they have
+ * this SHA-256. So an item is served from its bundle without another check.
  *
  * A record, little-endian: `offset of the item in the root's data f64, its size f64, size of its header u32, SHA-256 of its
  * payload (32), id (32), sum u32`. The sum is the CRC-32 of the bundle's digest and of all before it: a record in which a bit
@@ -95,8 +95,8 @@ export function dropJudged(table: Table, bundle: Uint8Array): void {
 }
 
 /**
- * The SHA-256 of the payload of `id`, where it was judged to lie exactly at this place in the bundle with this digest; undefined
- * where nobody has judged that, or the record is damaged. Bytes of its own.
+ * The SHA-256 of the payload of `id`, where a check found it at exactly this place in the bundle with this digest. Undefined
+ * without such a check, or where the record is damaged. The bytes are a copy.
  */
 export function findJudged(
   table: Table,

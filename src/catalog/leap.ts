@@ -33,12 +33,12 @@ export interface Leaping {
 const missesMax = 2
 
 /**
- * Rows that fulfil all conditions and filters and none of `without`. Each list in turn leaps to where the others are, so the
- * work goes with the shortest list, however long the longest is. Where a leap would have to read a block, the row
- * is asked instead: who wants it reads it anyway. A few rows that fail in a row, and the list leaps after all.
+ * Rows that fulfil all conditions and filters and none of `without`. Each list in turn leaps to the position of the others, so
+ * the work depends on the shortest list, however long the longest is. Where a leap would read a block, the row is checked
+ * instead, because it is read anyway. After a few failed rows the list leaps nevertheless.
  *
- * Where the effort is spent it stops, but never before it has moved on from where it began: so whoever goes on from
- * `cutAt` each time comes to the end, however small the efforts are.
+ * It stops where the effort is spent, but always advances first. So repeated calls from `cutAt` reach the end, however small the
+ * efforts are.
  */
 export class LeapScan implements Scan {
   row: Buffer | undefined

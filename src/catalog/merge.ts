@@ -24,7 +24,7 @@ export function betterPlace(
  * - proven bytes win: a digest proven before is only replaced by another proven one, and size goes with the digest;
  * - `verified` belongs to a digest: it stays while the digest stays, never falls back to false, and means nothing without one;
  * - `trusted` belongs to the bytes too: another digest brings its own;
- * - types read from the item's own header win over what a server said;
+ * - types read from the item's own header win over those that a server stated;
  * - a place that holds what the owner signed is only replaced by another such place.
  */
 export function merge(known: Attributes | undefined, learned: Attributes): Attributes {

@@ -150,7 +150,7 @@ export class RowWriter {
     return [this.#ids.runs, ...this.#dictionary.runs]
   }
 
-  /** Two transactions cannot end at the same place: the first that said so is believed. */
+  /** Two transactions cannot end at the same place: the first statement counts. */
   #free(weaveEnd: number, key: Uint8Array): boolean {
     const there = weaveEnd === 0 ? undefined : this.tables.weave.view(weaveKey(weaveEnd))
     return there === undefined || Buffer.compare(there, key) === 0

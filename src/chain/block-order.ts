@@ -17,10 +17,9 @@ export interface LocatedTransaction {
 }
 
 /**
- * Which transaction of a block holds weave byte `offset`. Data lies in the order of the ids' bytes, so nodes are
- * asked for places by bisection; in a block of both formats those of format 1 lie first, and where bisection fails
- * because of that, the others are asked for one by one. Undefined: not found within the bounds. The places are what
- * nodes say, and not proven.
+ * The transaction of a block that holds weave byte `offset`. Data is in the order of the ids' bytes, so places are requested from
+ * nodes by bisection. In a block of both formats those of format 1 come first. Where bisection fails because of that, the others
+ * are requested one by one. Undefined: not found within the bounds. The places are as stated by nodes, not proven.
  */
 export async function transactionAt(
   chain: Pick<Chain, 'transactionOffset'>,

@@ -3,11 +3,15 @@ import type { Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 
 /**
- * The base layer as the rest of the program sees it. The shape of every value was checked when it was parsed; what
- * the caller must still prove is said at each method. Refusals: `unknown` (every node asked says so), `upstream` (a
- * node failed or gave a malformed answer), `forged` (a node's answer contradicts the id it was asked for), `late`
- * (nobody answered in time, or the caller's signal fired), `busy` (too many calls wait already), `too-large` (an
- * answer beyond its bound).
+ * The base layer for the rest of the program. The shape of every value was checked by the parser. Each method states what the
+ * caller must still prove. Refusals:
+ *
+ * - `unknown`: every queried node denies it
+ * - `upstream`: a node failed or gave a malformed answer
+ * - `forged`: a node's answer contradicts the requested id
+ * - `late`: no node answered in time, or the caller's signal fired
+ * - `busy`: too many calls wait already
+ * - `too-large`: an answer beyond its bound
  */
 export interface Chain {
   /** A node's information about itself and its tip. */

@@ -10,16 +10,17 @@ const jsonMax = 1_200_000
 /** How long a node that did not answer `/chunk2` is not asked so again. */
 const againMs = 3_600_000
 
-/** How one node gives chunks, as far as its answers have told. */
+/** The forms of chunks that a node supports, as its answers have shown. */
 export class ChunkManner {
   /** It has answered in binary. */
   #isBinary = false
   #jsonUntilMs = Number.NEGATIVE_INFINITY
 
   /**
-   * The chunk that holds weave byte `offset`, as bytes where the node gives it so: as JSON it takes a third more, and three times
-   * as long to read. Not every node and no gateway knows that path, and there 404 can mean path or chunk: so JSON is asked for
-   * too until one answer has shown that it knows it. Not proven. Refusals as those of a `Node`; `unknown`: it has no such chunk.
+   * The chunk that holds weave byte `offset`, in binary where the node supports it. JSON takes a third more bytes and three times
+   * as long to parse. Not every node and no gateway has the binary path, and a 404 can mean the path or the chunk. So JSON is
+   * requested too until an answer has shown that the path exists. Not proven. Refusals as those of a `Node`; `unknown`: it has no
+   * such chunk.
    */
   async ask(
     node: Node,

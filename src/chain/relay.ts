@@ -36,10 +36,10 @@ export class Relay {
   }
 
   /**
-   * Asks node after node, at most `attemptsMax`, until one gives an answer below 500 other than 429; where `others`
-   * is true, a 404 counts only when no other node has a better answer. When all fail, the last error answer is passed
-   * on as it is, and if none answered, a refusal: `upstream`, `late`, `too-large`, `busy`. The caller must read the
-   * answer to its end or drop it; until then it holds a slot.
+   * Tries node after node, at most `attemptsMax`, until one answers with a status below 500 other than 429. With `others` a 404
+   * counts only when no other node has a better answer. When all fail, the last error answer is returned as it is. If none
+   * answered, it is a refusal: `upstream`, `late`, `too-large`, `busy`. The caller must read the answer to its end or drop it;
+   * until then it holds a slot.
    */
   async ask(question: NodeRequest, others: boolean, signal?: AbortSignal): Promise<RelayedAnswer | Refusal> {
     const turn = await this.#turns.wait('', signal)

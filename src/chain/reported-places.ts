@@ -26,7 +26,7 @@ export class ReportedPlaces {
     if (id !== undefined) this.#places.delete(id)
   }
 
-  /** The span that is said to hold `offset`, of a transaction whose signature was verified. */
+  /** The span that reportedly holds `offset`, of a transaction whose signature was verified. */
   async span(offset: number, signal: AbortSignal): Promise<WeaveSpan | undefined> {
     for (const [id, place] of this.#places) {
       if (offset < place.start || offset > place.end) continue

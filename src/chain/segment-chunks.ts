@@ -32,7 +32,7 @@ export class SegmentChunks {
     private readonly reader: SegmentReader,
   ) {}
 
-  /** Whether it is said to be here. */
+  /** Whether the index has it. */
   has(byte: ChunkByte): boolean {
     return this.finder.find(nameOfChunk(chunkOf(byte))) !== undefined
   }

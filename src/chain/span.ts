@@ -23,7 +23,7 @@ export interface WeaveSpan {
 export interface IndexedPlace extends Omit<WeaveSpan, 'dataRoot' | 'txPath'> {
   readonly id: Id
   readonly height: number
-  /** Absent for format 1 where the index was told without data (`RowTransfer.dataRoot`). */
+  /** Absent for format 1 where the index got it without data (`RowTransfer.dataRoot`). */
   readonly dataRoot?: Uint8Array
 }
 

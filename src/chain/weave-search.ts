@@ -25,7 +25,7 @@ interface Extent {
   readonly settled: boolean
 }
 
-/** Finds the block that holds a byte of the weave: by asking nodes for blocks in between, and remembering what they said. */
+/** Finds the block that holds a byte of the weave, by bisection over blocks from nodes, whose answers are cached. */
 export class WeaveSearch {
   readonly #extents = new BoundedMap<number, Extent>(extentsMax)
   readonly #blocks = new BoundedMap<number, Block>(blocksMax)

@@ -93,7 +93,7 @@ export const deploy = clientCommand('deploy', deployHelp, deployOptions, async (
     ttlSeconds,
   }).catch(asClientError)
   if (typeof named === 'string') return told(client, values, result, { named })
-  // What went is paid for and stays: its link is told all the same.
+  // The uploaded files are paid for and stay, so the link is printed anyway.
   const { code, message, advice, status } = named
   await told(client, values, result, { nameError: { code, message, advice, status } })
   process.stderr.write(`${program} deploy: the name ${name} was not set: ${oneLine(message)}\n  ${advice}\n`)

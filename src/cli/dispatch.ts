@@ -12,7 +12,7 @@ export interface CommandProgram {
   readonly commands: Commands
   /** Printed for `--help`, and where no command is named. */
   readonly help: string
-  /** A failure that is told in a line; undefined for a bug, which ends the program with its stack. */
+  /** A failure that is printed as one line; undefined for a bug, which ends the program with its stack. */
   readonly messageOf?: (error: unknown) => string | undefined
 }
 

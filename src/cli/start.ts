@@ -159,8 +159,8 @@ async function leftBehind(starting: Promise<Program>): Promise<Program> {
 }
 
 /**
- * The code, with which the process ends even where a thread does not: one that came up too late, or that is inside a call to a
- * disk that does not answer.
+ * The exit code. The process ends with it even where a thread does not: one that started too late, or one inside a call to a disk
+ * that does not answer.
  */
 function leaving(code: number): number {
   systemClock.after(leaveMs, () => leaveAtOnce(code))

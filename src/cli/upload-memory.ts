@@ -41,7 +41,7 @@ export function forgiving(below: ResumeStore, onFault: (why: string) => void): R
       return await work()
     } catch (error) {
       const why = faultOf(error)
-      // Several calls may fail at once, and the first one has told of it.
+      // Several calls may fail at once, and the first one has printed it.
       if (!isBroken) onFault(why)
       isBroken = true
       return otherwise()

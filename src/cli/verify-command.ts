@@ -31,7 +31,7 @@ Example:
   sluice verify 0FJrLrxrFkVTBwRrzCCh88Gm2tG1xPxg8s_IuRZDVzw --gateway https://arweave.net --node https://arweave.net
 `
 
-/** The embedded base-layer node, where it listens unless told otherwise. */
+/** The embedded base-layer node, where it listens by default. */
 const devnetNode = 'http://127.0.0.1:1984'
 
 /** The arguments of the command line. */

@@ -68,7 +68,7 @@ function adviceOf({ code, status, advice, message }: ClientError): string {
   return advices[code] ?? advice
 }
 
-/** A failure of the file system as one that is told in a line; anything else as it is. */
+/** A failure of the file system as one that is printed as a line; anything else as it is. */
 function fileErrorOf(error: unknown): unknown {
   const { code, path, dest } = (error ?? {}) as NodeJS.ErrnoException & { readonly dest?: string }
   if (code === undefined || path === undefined) return error

@@ -206,8 +206,8 @@ function startNodeThread({ Worker }: NodeThreads): StartThread {
     worker.unref()
     return {
       post: (order, { number }) => worker.postMessage({ ...order, number }),
-      // Shared, and named by its number from then on: memory that comes with a message counts as new each time, whether it is
-      // shared or handed over, and so much of it starts the garbage collector.
+      // Shared once, and then named by a number. V8 counts memory in a message as new each time, also where it is shared, and a
+      // large amount starts the garbage collector.
       memory: (number) => {
         const shared = new Uint8Array(new SharedArrayBuffer(batchBytes))
         worker.postMessage({ number, shared })

@@ -4,13 +4,13 @@ export const chunkBytesMin = 5 * 1024 * 1024
 export const chunkBytesMax = 500 * 1024 * 1024
 
 export interface ChunkingOptions {
-  /** 5 MiB to 500 MiB; 5 MiB unless said. */
+  /** 5 MiB to 500 MiB; 5 MiB by default. */
   readonly chunkByteCount?: number
-  /** Requests at once at most, 1 to 256; 5 unless said. How many there are adapts to how the service answers. */
+  /** Requests at once at most, 1 to 256; 5 by default. How many there are adapts to how the service answers. */
   readonly maxChunkConcurrency?: number
   /** `auto`: from three parts on. */
   readonly chunkingMode?: 'auto' | 'force' | 'disabled'
-  /** How long the service may take to put the parts together; one minute for each GiB unless said, at least one. */
+  /** How long the service may take to put the parts together; one minute for each GiB by default, at least one. */
   readonly maxFinalizeMs?: number
 }
 

@@ -42,13 +42,13 @@ export const networks = {
 } as const satisfies Record<string, ServiceAddresses>
 
 export interface SluiceOptions extends Partial<ServiceAddresses> {
-  /** `mainnet` unless said. Single addresses win over it. */
+  /** `mainnet` by default. Single addresses win over it. */
   readonly network?: keyof typeof networks
   readonly signer?: ClientSigner
-  /** The word for what credits are bought with; the signer's own unless said. */
+  /** The word for what credits are bought with; the signer's own by default. */
   readonly token?: string
   readonly fetch?: FetchLike
-  /** Remembers uploads under way; in memory unless said. */
+  /** Remembers uploads under way; in memory by default. */
   readonly resume?: ResumeStore
   readonly retry?: RetryOptions
   /** Address of the key that must sign receipts; what the service says of itself unless given. */

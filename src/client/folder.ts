@@ -32,7 +32,7 @@ export interface FolderOptions extends UploadOptions {
   /** Who knows what is on the network already; the journal of the resume store is always among them. Empty: only that. */
   readonly folderIndex?: readonly FolderIndexLayer[]
   /**
-   * Whether an id that the journal or a layer knows is still there: asked before it is reused. Unless said, the service that is
+   * Whether an id that the journal or a layer knows is still there: asked before it is reused. By default, the service that is
    * uploaded to is asked whether it keeps it, and then the first gateway whether it serves it.
    */
   readonly isPresent?: (id: string) => Promise<boolean>
@@ -45,7 +45,7 @@ export interface FolderOptions extends UploadOptions {
   readonly bundleSmallFiles?: boolean
   /** Signs the items within bundles, where the client's own signer would ask somebody for each: a session key. */
   readonly itemSigner?: ClientSigner
-  /** 5 unless said. */
+  /** 5 by default. */
   readonly maxConcurrentUploads?: number
 }
 

@@ -27,12 +27,12 @@ export type FundingMode =
       readonly sendTokens: SendTokens
       /** The most that one upload may top up, in the token's smallest unit. */
       readonly maxTokenAmount?: bigint
-      /** At least 1; 1.1 unless said: prices move between quote and upload. */
+      /** At least 1; 1.1 by default: prices move between quote and upload. */
       readonly topUpBufferMultiplier?: number
     }
   | {
       readonly mode: 'x402'
-      /** The most that one upload may cost, in micro-USDC; 0.10 USDC unless said. */
+      /** The most that one upload may cost, in micro-USDC; 0.10 USDC by default. */
       readonly maxMUSDCAmount?: bigint
     }
 

@@ -2,8 +2,8 @@ import type { AsideHash } from './aside-hash.js'
 import { isHashNative, runningHash } from './hash.js'
 
 /**
- * From so many bytes on, hashing beside pays. Native hashing of a piece takes less than the wait for it did, and waking another
- * thread for each piece costs more than it saves up to a few MiB; what is slow here pays sooner.
+ * Size from which hashing on another thread is faster. Waking a thread for each piece costs more than native hashing up to a few
+ * MiB. Slower hashing gains from smaller sizes on.
  */
 export const asideBytesMin = isHashNative ? 8 * 1024 * 1024 : 256 * 1024
 

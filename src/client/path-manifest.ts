@@ -10,9 +10,9 @@ export interface PathManifest {
 export const pathManifestType = 'application/x.arweave-manifest+json'
 
 export interface ManifestChoice {
-  /** The path that stands for the folder: `index.html`, or the first path, unless said. */
+  /** The path that stands for the folder: `index.html`, or the first path by default. */
   readonly indexFile?: string
-  /** The path for what is not there: `404.html`, or the index, unless said. */
+  /** The path for what is not there: `404.html`, or the index by default. */
   readonly fallbackFile?: string
 }
 

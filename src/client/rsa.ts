@@ -17,7 +17,7 @@ export interface ArweaveJwk {
 type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>
 const algorithm = { name: 'RSA-PSS', hash: 'SHA-256' }
 
-/** A key that signs by RSA-PSS over SHA-256; its salt is 32 bytes unless said otherwise. */
+/** A key that signs by RSA-PSS over SHA-256; its salt is 32 bytes by default. */
 export async function rsaSigningKey(
   jwk: ArweaveJwk,
 ): Promise<{ owner: Bytes; sign(message: Uint8Array, saltBytes?: number): Promise<Uint8Array> }> {

@@ -9,7 +9,7 @@ export interface RetryOptions {
   readonly tries?: number
   /** Pause before the second try; doubled for each further one, at most 30 s. */
   readonly delayMs?: number
-  /** How long one answer may take, to its last byte: 5 minutes unless said, and a second more for each 32 KiB that are sent. */
+  /** How long one answer may take, to its last byte: 5 minutes by default, and a second more for each 32 KiB that are sent. */
   readonly answerMs?: number
 }
 
@@ -20,7 +20,7 @@ export interface ServiceRequest {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array<ArrayBuffer> | string
   readonly signal?: AbortSignal | undefined
-  /** Statuses that are answers and no errors; 200 and 202 unless said. */
+  /** Statuses that are answers and no errors; 200 and 202 by default. */
   readonly accepted?: readonly number[]
 }
 

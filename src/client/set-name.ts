@@ -21,9 +21,9 @@ const knownWithinMs = 10_000
 const askAgainMs = 250
 
 /**
- * Lets a name mean an id at one gateway, by an order that the signer signs for that gateway alone, and asks the gateway what the
- * name means before this resolves: with the address that the name has there. Rejects with `forbidden` where the operator has not
- * let this wallet set the name. `withinMs`: how long the gateway may take until it says so.
+ * Sets the target of a name at one gateway, by an order that is signed for that gateway only. Resolves with the address of the
+ * name, after the gateway resolves the name to the id. Rejects with `forbidden` where the operator has not granted the name to
+ * this wallet. `withinMs`: time limit until the gateway resolves it.
  */
 export async function setName(
   gatewayUrl: string,

@@ -38,7 +38,7 @@ export const loadPaidRequest = () => import('./paid-request.js')
 /** Few uploads are paid for by a top-up of their own: the rest does not load it. */
 export const loadFunding = () => import('./funding.js')
 
-/** The most that one upload may cost by x402 unless said, in micro-USDC: 0.10 USDC. */
+/** The most that one upload may cost by x402 by default, in micro-USDC: 0.10 USDC. */
 const defaultMUSDCMax = 100_000n
 
 export interface SendOptions extends ChunkingOptions {

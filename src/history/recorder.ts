@@ -19,7 +19,7 @@ export interface RecorderParts {
   readonly start: ProgramStart
 }
 
-/** Keeps rows of numbers each 10 s, and the lines of the log as they come. What a full disk does not take is lost, and said. */
+/** Keeps rows of numbers each 10 s, and the lines of the log as they come. What a full disk refuses is lost, and logged. */
 export class HistoryRecorder {
   readonly #before: Float64Array
   readonly #names: ColumnNames

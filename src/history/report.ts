@@ -4,7 +4,7 @@ import type { HistoryRow, HistoryStore, LineKind } from './history-store.js'
 
 /** Steps of a report at most. */
 const stepsMax = 300
-/** The pace of the disk is taken from so many seconds; with less than the least it is not said. */
+/** The pace of the disk is computed over this many seconds; it is absent below the minimum. */
 const paceSeconds = 21_600
 const paceLeastSeconds = 1800
 

@@ -30,9 +30,9 @@ const idleMs = 60_000
 const retryMs = { first: 1000, max: 60_000 }
 
 /**
- * Fills what is missing of the index between its first wanted block and its top, after an operator wants to begin
- * lower than before. It goes down from the block above a gap: each block must be the one that the block above names
- * as its previous, so that the index stays one chain, and the next process sees from the index where to go on.
+ * Fills gaps of the index between its first wanted block and its top, after the operator lowered `START_HEIGHT`. It goes down
+ * from the block above a gap. Each block must be the one that the block above names as its previous, so that the index stays
+ * one chain. The next process finds in the index where to continue.
  */
 export class Backfill {
   readonly #rounds: Rounds

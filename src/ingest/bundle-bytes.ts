@@ -40,9 +40,9 @@ export interface BundleBytesParts {
 }
 
 /**
- * Opens the data of transactions to be unbundled: from the store where it is there and proven, or can be brought there; else
- * chunk by chunk from nodes, each proven before a byte of it is given. Nothing is written to disk then: a bundle may be larger
- * than the store.
+ * Opens the data of transactions to be unbundled. It comes from the store where it is proven there or can be fetched into it.
+ * Else it comes chunk by chunk from nodes, each proven before its first byte is returned. Nothing is written to disk then,
+ * because a bundle may be larger than the store.
  */
 export function bundleBytes({ catalog, store, transactions, openRoot, whole, kept }: BundleBytesParts) {
   const openProven = async (id: Id, signal: AbortSignal): Promise<RootStream | undefined> => {

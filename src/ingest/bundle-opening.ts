@@ -35,7 +35,7 @@ export interface OpeningParts {
   readonly open: (id: Id, signal: AbortSignal) => Promise<RootStream | Refusal>
   /** Absent: signatures of items are not verified. */
   readonly judge: Pick<ItemJudge, 'judge'> | undefined
-  /** Absent: nobody is told of items. */
+  /** Absent: nobody gets items. */
   readonly webhooks?: Webhooks | undefined
   /** So many items were new to the index. */
   readonly told: (added: number) => void

@@ -11,7 +11,7 @@ import { isRefusal } from '../format/refusal.js'
 /** A refused message is sent again after so long, and each time after twice as long: a damaged page stays damaged. */
 const againMs = { first: 20, most: 10_000 } as const
 
-/** From such a pause on it is told. */
+/** A pause of this length or more is logged. */
 const toldMs = 320
 
 /** What hears of messages that the keeper did not take. */
@@ -71,7 +71,7 @@ export class IndexQueue {
       }
       if (reply.refused !== 'busy') throw new Error(`the catalog does not answer: ${reply.message}`)
       this.watch.refusals.add(1)
-      // Nobody is told of a mailbox that was full for a moment.
+      // A mailbox that was full for a moment is not logged.
       if (waitMs >= toldMs) this.watch.outage.failed({ reason: reply.message, waitMs })
       await pause(waitMs, this.stopped)
     }

@@ -43,7 +43,7 @@ export interface IngestParts {
   readonly proofThreads: number
   /** Absent: transactions that wait for a block are not asked for. */
   readonly mempool?: MempoolOptions
-  /** Absent: nobody is told what was indexed. */
+  /** Absent: nobody gets what was indexed. */
   readonly webhooks?: WebhookOptions
   /** Folder of events that wait for receivers. */
   readonly webhooksPath: string

@@ -21,15 +21,15 @@ export interface KeptBundlesParts {
 }
 
 /**
- * Has opened bundles brought into the store before they are read: their items are then served out of them, and what opens them
- * and what proves them read the same bytes, which were fetched once.
+ * Has bundles fetched into the store before they are opened. Their items are then served from them, and opener and verifier read
+ * the same bytes, which were fetched once.
  */
 export class KeptBundles {
   constructor(private readonly parts: KeptBundlesParts) {}
 
   /**
-   * Resolves when the bundle is in the store, proven; or when it is not to be kept, or cannot be had now, or `signal` aborts:
-   * then it is read without being kept. Never rejects.
+   * Resolves when the bundle is in the store and proven. It also resolves where it should not or cannot be stored now, or where
+   * `signal` aborts: then it is read without the store. Never rejects.
    */
   async bring(id: Id, signal: AbortSignal): Promise<void> {
     if (!(await this.#isWanted(id, signal)) || signal.aborted) return

@@ -12,13 +12,13 @@ import { type DeliveryOptions, WebhookTarget } from './webhook-target.js'
 export interface WebhookOptions {
   /** Receivers' addresses. */
   readonly servers: readonly string[]
-  /** Transactions and items that are told. */
+  /** Transactions and items that are reported. */
   readonly index: ItemFilter
-  /** Whether blocks are told. */
+  /** Whether blocks are reported. */
   readonly blocks: boolean
-  /** Whether content that comes into the cache is told. */
+  /** Whether newly cached content is reported. */
   readonly cached: boolean
-  /** Whether uploads are told that were accepted or are permanent. */
+  /** Whether accepted and permanent uploads are reported. */
   readonly uploads: boolean
   /** Events that wait for one receiver at most: some KiB each, on disk. */
   readonly waitingMax: number

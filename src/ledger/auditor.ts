@@ -5,7 +5,7 @@ import type { Place } from './ledger-blocks.js'
 import type { LedgerReport, SignedHead } from './ledger-port.js'
 import { decodeTransfer, firstHead, nextHead, type Transfer } from './transfer.js'
 
-/** Faults that are told of; the rest is counted. */
+/** Faults that are listed; others are counted. */
 const faultsMax = 100
 
 /** How many transfers a history has, and which, in their order. */

@@ -21,8 +21,8 @@ export interface RecordChange {
   /** What must be there before: nothing (0), or exactly this version. Absent: whatever is there. */
   readonly expected?: number
   /**
-   * The record follows this account: it is there with its value while something is available on the account behind the transfers
-   * of the order, and is removed with the last of it.
+   * Binds the record to this account. It exists while the account has an available amount after the transfers of the order, and
+   * is removed with the last of it.
    */
   readonly whileHas?: string
   /** In place of a value: is added to the whole number that the record holds. A sum of 0 is no record. */

@@ -47,10 +47,9 @@ const unread = new Uint8Array(0)
 /**
  * The embedded ledger on disk. Reads at any time; writes inside `write` only, by one thread.
  *
- * A group of orders writes its transfers as blocks and its records as one row. Where each of them is found (by id, by account, by
- * time), and what accounts hold, is kept in memory meanwhile and put into the tables later, for thousands of transfers at once: a
- * busy account is written once then, and what was pending and has ended is one row. A process that was killed makes the memory
- * anew from the blocks.
+ * A group of orders writes its transfers as blocks and its records as one row. The lookup entries (by id, account, time) and the
+ * accounts stay in memory, and are written to the tables later, for thousands of transfers at once. So a busy account is written
+ * once, and a reservation with its end is one row. After a kill the memory is rebuilt from the blocks.
  */
 export class LmdbBooks implements Books {
   sequence = 0
@@ -168,9 +167,9 @@ export class LmdbBooks implements Books {
   }
 
   /**
-   * Runs `act` in one transaction; where it throws, nothing of it is there. Where another program has written the ledger since (a
-   * new one that is started while the old one ends), memory is made anew first: what it says is not so any more. Throws
-   * `BrokenDatabase` where the file is not what was opened.
+   * Runs `act` in one transaction; where it throws, nothing is written. If another program has written the ledger meanwhile (a
+   * new one that starts while the old one ends), the memory is out of date and is rebuilt first. Throws `BrokenDatabase` where
+   * the file was replaced since it was opened.
    */
   write<T>(act: () => T): T {
     for (;;) {
@@ -207,8 +206,8 @@ export class LmdbBooks implements Books {
   }
 
   /**
-   * The orders of one group wait for the tables. Where few orders come at once, so few rows are put there at once that a group
-   * takes not much longer with them than without; where many come, each group takes long anyway, and more rows are cheaper.
+   * The orders of one group wait for the tables. With few orders at once, few rows are written at once, so that the group takes
+   * little longer. With many orders each group takes long anyway, and more rows at once cost less.
    */
   #deferredBound(writtenRows: number): number {
     return Math.min(this.deferredMax, Math.max(this.deferredMax / 4, 4 * writtenRows))

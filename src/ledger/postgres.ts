@@ -108,9 +108,9 @@ const statements = {
 } as const
 
 /**
- * The ledger in PostgreSQL, for several services on one database. A group of orders is one transaction. It begins by locking the
- * one row of the state, so that groups of all services follow each other: that is serializable without anything to retry, and the
- * chain has no gaps. What it costs is paid once a group, so that throughput grows with the number of orders under way.
+ * The ledger in PostgreSQL, for several services on one database. A group of orders is one transaction. It first locks the single
+ * row of the state, so that the groups of all services are serial. So no group must be repeated, and the chain has no gaps. The
+ * cost is per group, so throughput grows with the number of orders in flight.
  */
 export class PostgresLedger implements MoneyLedger {
   readonly #sessions: PostgresSessions

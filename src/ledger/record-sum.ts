@@ -6,9 +6,9 @@ const sumBytes = 32
 export const noRecords = '00'.repeat(sumBytes)
 
 /**
- * What all records together make: SHA-256 of each (kind, 0, key, 0, version, 0, value), added bit by bit (exclusive or), so that
- * a record is taken in or out in any order and without the others. It finds what a disk or a hand has changed, not who meant to:
- * unlike the chain of transfers it is not signed.
+ * A sum of all records: the exclusive or of SHA-256 of each (kind, 0, key, 0, version, 0, value). So a record is added or removed
+ * in any order, without the others. It finds accidental changes, not an attacker's: unlike the chain of transfers it is not
+ * signed.
  */
 export class RecordSum {
   readonly #sum: Buffer

@@ -13,9 +13,9 @@ export function newAdminKey(): string {
 }
 
 /**
- * The key of the admin routes: from its file, else from its setting, else one of this machine's own, made at the
- * first start and kept below the folder of keys, readable by nobody else. The log says in which file it is, never the
- * key itself. Throws an error for the operator where a file holds no key.
+ * The key of the admin routes: from its file, else from its setting. Without both, a key is made at the first start and kept
+ * below the folder of keys, readable by its owner only. The log names the file, never the key. Throws an error for the operator
+ * where a file holds no key.
  */
 export function adminKey(config: Config, log?: Log): string {
   const { adminApiKey, adminApiKeyFile } = config.moderation

@@ -12,9 +12,9 @@ const refusedMark = '! '
 const linesMax = 100
 
 /**
- * What went wrong in the runs before, one line each: a signal that ended the process, with the file in which it did
- * (native/crash), or a thread that failed for good. A start that finds a line looks at every page of every database: damage that
- * ended one process ends the next one, too.
+ * Faults of earlier runs, one line each: a signal that ended the process, with the file in which it did (native/crash), or a
+ * thread that failed for good. A start that finds a line checks every page of every database, because damage that ended one
+ * process would end the next one, too.
  */
 export class CrashNote {
   readonly #path: string

@@ -18,9 +18,9 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /**
- * Claims DATA_PATH for this process: makes the folder where it is missing (mode 0700), and checks that it can be
- * written, that no other process uses it, and that every database in it can be opened: after a run that ended by a fault of its
- * own, every page of them. Rejects with an error for the operator otherwise; then nothing is claimed. From then on a signal that
+ * Claims DATA_PATH for this process. Makes the folder where it is missing (mode 0700). Checks that it can be written, that no
+ * other process uses it, and that every database in it can be opened. After a run that ended by a fault, every page of the
+ * databases is checked. Rejects with an error for the operator otherwise; then nothing is claimed. From then on a signal that
  * ends this process leaves a line for the next start.
  */
 export async function claimDataFolder(

@@ -28,8 +28,8 @@ export function networkOf({ server, retrieval }: Config): Network {
 }
 
 /**
- * Address of the gateway in what clients are told: its public one, where the operator has named it; else where it listens
- * (`here`); or where no gateway runs here, the one that is told of uploads, or the first that is trusted; '' where there is none.
+ * Address of the gateway for clients: its public one, where the operator has set it, else that of its listener (`here`).
+ * Without a gateway in this program it is the one that gets news of uploads, or the first trusted one; '' where there is none.
  */
 export function toldGateway(config: Config, here: string | undefined): string {
   const { names, server, uploads } = config

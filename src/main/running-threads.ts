@@ -77,7 +77,7 @@ export class RunningThreads {
     private readonly log: Log,
   ) {}
 
-  /** What a thread said when it came up. */
+  /** The `ready` message of a thread. */
   said<Said>(name: string): Said {
     return this.#member(name).thread.said as Said
   }

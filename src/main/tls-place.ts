@@ -70,7 +70,7 @@ export function tlsPlaces(config: Config, usualHost: string, given: Certificates
   }
 }
 
-/** What the thread of a service is told of its listener of HTTPS. */
+/** Options of a service's HTTPS listener for its thread. */
 export function securePlace(
   listener: TlsListener,
   { tls }: Pick<Config, 'tls'>,

@@ -146,7 +146,7 @@ export class LeaseRegistry {
     })
   }
 
-  /** Sells, once for a nonce: again, it says what it said the first time. */
+  /** Sells, once for a nonce: a repeated call gets the first result. */
   async sell(nonce: string, owner: string, wish: LeaseWish): Promise<LeaseDone | NoSale> {
     const known = this.#known(nonce)
     if (known !== undefined && isNoSale(known)) return known
@@ -164,7 +164,7 @@ export class LeaseRegistry {
     return done
   }
 
-  /** Changes a name or a record of it, once for a nonce: again, it says what it said the first time. `by`: who has asked. */
+  /** Changes a name or a record of it, once for a nonce: a repeated call gets the first result. `by`: the requester. */
   async change(
     nonce: string,
     by: string,

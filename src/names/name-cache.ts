@@ -58,7 +58,7 @@ interface Found {
   /** Place of its resolver in the order. */
   rank: number
   version: number
-  /** One answer said that the name does not exist. */
+  /** One answer denied the name. */
   doubted: boolean
 }
 

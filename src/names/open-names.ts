@@ -11,7 +11,7 @@ import type { RedisNames, RedisNamesOptions } from './redis-names.js'
 import { remembered } from './remembered.js'
 import { type TrustedGatewayOptions, TrustedNameGateway } from './trusted-gateway.js'
 
-/** What an edge thread is told about how names are resolved. */
+/** Options of an edge thread for the resolution of names. */
 export interface NamesThread {
   /** Folder of the local registry. */
   readonly registryPath: string

@@ -10,7 +10,7 @@ export interface TrustedGatewayOptions {
   readonly url: string
   /** Host header instead of the address's own; `__NAME__` is replaced here, too. */
   readonly hostHeader?: string
-  /** Our own host name, told so that a circle is seen. */
+  /** Own host name, sent to detect loops. */
   readonly ownHost?: string
   readonly release: string
   /** Sockets to one host. */
@@ -20,7 +20,7 @@ export interface TrustedGatewayOptions {
 /** Beginnings of name headers: those of the network in use, and the neutral ones. */
 const prefixes = ['x-arns-', 'x-ns-']
 
-/** Both stand for a name without an undername, as gateways of the network take it where nothing is said. */
+/** Both stand for a name without an undername, as gateways of the network treat a name by default. */
 const usual = { undernameLimit: 10, recordIndex: 0 }
 
 /** Content that is not there, or is not paid for, says all the same what the name means. */

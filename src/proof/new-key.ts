@@ -9,8 +9,8 @@ import {
 import { promisify } from 'node:util'
 
 /**
- * Node waits for ever where its garbage collector removes the job that made a key while this key is exported as a JSON Web Key:
- * both take one lock, on one thread. So keys leave their job as bytes, and are read anew.
+ * Node deadlocks if its garbage collector removes the job that made a key while this key is exported as a JSON Web Key: both take
+ * one lock on one thread. So the job returns bytes, and the key is imported from them.
  */
 const asBytes: ED25519KeyPairOptions<'der', 'der'> = {
   publicKeyEncoding: { type: 'spki', format: 'der' },

@@ -17,12 +17,12 @@ export interface Continuation {
 }
 
 /**
- * Where the page behind a cursor begins, so that no row is left out that was there when the cursor was written, although rows
- * move: from no block into one, and by a fork into another one or out of all. What may have moved is given again.
+ * Where the page after a cursor begins. No row may be left out that existed when the cursor was written, although rows move:
+ * into a block, and by a fork into another one or out of all. Rows that may have moved are returned again.
  *
- * Oldest first, what has come into blocks meanwhile is given before the page goes on with what is in no block. Where the marked
- * block is not on the chain any more a fork has replaced it: oldest first the page goes back by the depth of forks, newest first
- * it begins anew.
+ * Oldest first: rows that came into blocks meanwhile are returned before the page continues with rows without a block. If the
+ * marked block left the chain, a fork has replaced it. Then the page goes back by the depth of forks (oldest first), or begins
+ * again (newest first).
  */
 export function continued(position: Position, backwards: boolean, index: ChainIndex): Continuation {
   const { key, block, vague } = position

@@ -29,8 +29,8 @@ export class JsonText {
   }
 
   /**
-   * Cuts off a piece where enough was appended. V8 keeps a text that was appended to as a tree with a node for each part; the
-   * tree of a large answer would live long enough to be copied and marked by several collections of garbage.
+   * Flattens a piece when enough was appended. V8 represents an appended text as a tree with a node for each part. The tree of a
+   * large answer would live so long that several garbage collections copy and mark it.
    */
   pause(): void {
     if (this.text.length >= pieceChars) this.#cut()

@@ -72,8 +72,8 @@ export function createQueryHandler(parts: QueryRouteParts): QueryHandler {
 }
 
 /**
- * Gives the memory of a large answer back at once. Left to the collection of garbage, some 60 MB of answers a second make V8
- * collect the whole heap of this thread several times a second, and all its other requests wait for that.
+ * Frees the memory of a large answer at once. Otherwise some 60 MB of answers a second make V8 collect the whole heap of this
+ * thread several times a second, and all its other requests wait meanwhile.
  */
 function free(buffer: ArrayBuffer): void {
   structuredClone(undefined, { transfer: [buffer] })

@@ -1,9 +1,8 @@
 import { type DocumentNode, GraphQLError, Kind, type SelectionSetNode } from 'graphql'
 
 /**
- * Bounds on how a query is written, checked before it is validated: the rule that selections must not
- * contradict each other compares them in pairs, and pairs of pairs, so a short text could keep it busy for
- * minutes.
+ * Bounds on the form of a query, checked before its validation. The rule that selections must not contradict each other compares
+ * them in pairs, and pairs of pairs, so a short text could take minutes.
  */
 export interface ShapeLimits {
   /** Fields, spreads and inline fragments in the whole text. */

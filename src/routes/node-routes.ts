@@ -22,8 +22,8 @@ import { TransactionPost } from './transaction-post.js'
 
 export interface NodeRouteParts extends StatementParts {
   /**
-   * Nodes, asked by this thread itself for chunks and whatever clients of nodes ask: the fetcher's thread keeps content, and
-   * a chunk is sent and then dropped, so that the way through that thread would only cost time.
+   * Nodes, called by this thread itself for chunks and forwarded requests. The source thread would only add delay, because a
+   * chunk is sent and then dropped.
    */
   readonly chain: ChainOptions
   readonly chunks: {

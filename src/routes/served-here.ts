@@ -14,8 +14,8 @@ function visitedHost(request: Pick<Request, 'header'>): string | undefined {
 const thisMachine = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
 
 /**
- * What people do here besides reading. Services of this program are linked for visitors on this machine; others are given the
- * addresses that the operator names, because a service may be behind another address or not public at all.
+ * Links to the services besides reading. Visitors on this machine get links to the services of this program. Others get the
+ * addresses that the operator set, because a service may have another public address or none.
  */
 export function doingCards({ bundlers = [], beside }: InfoParts, request: Pick<Request, 'header'>): Card[] {
   const isHere = thisMachine.test(visitedHost(request) ?? '')

@@ -28,7 +28,7 @@ export interface SetNameParts {
 
 const bodyMaxBytes = 4096
 
-/** What a client is told. */
+/** Answers to clients. */
 interface Outcome {
   readonly status: number
   readonly said: string | object

@@ -3,7 +3,7 @@ import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { SegmentPlace } from '../store/segments/place.js'
 
-/** What a client (or a peer gateway) said about where to look. A hint never changes what is true, only where to look first. */
+/** Hints of a client (or a peer gateway) about the place of an id. A hint changes only where the search begins. */
 export interface Hints {
   readonly rootId?: Id
   /** Root first. */
@@ -117,7 +117,7 @@ export type SourceReply =
   /** `digest`: of the manifest's text; `path`: the file that `PackedFile` opens. */
   | { readonly kind: 'packed'; readonly digest: Uint8Array; readonly path: string }
 
-/** Unasked words from the fetcher: this slot moved (more bytes, whole, or broken). At most one per turn and slot. */
+/** Notice from the fetcher: this slot changed (more bytes, whole, or broken). At most one per turn and slot. */
 export interface SourceProgress {
   readonly kind: 'progress'
   readonly slots: readonly number[]

@@ -39,8 +39,8 @@ export interface Found {
   /** Every byte was proven against the chain by the time the body ended without a refusal. */
   readonly proven: boolean
   /**
-   * It is a listed item whose owner's signature is checked behind the last byte: until then nothing of it may be shown or
-   * believed, neither bytes nor size, type and place.
+   * A listed item whose owner's signature is checked after the last byte. Until then nothing of it may be shown or recorded: no
+   * bytes, size, type or place.
    */
   readonly isListed?: true
   /** Type, encoding, and, only where `proven`, place and header. */
@@ -56,9 +56,9 @@ export interface Found {
 }
 
 /**
- * Brings payloads. Refusals: `unknown` (this source says for sure that it has no such thing), `upstream` and `late` (it
- * could not be asked, or answered nonsense), `forged`, `busy`, `unsatisfiable` (the window is outside the payload).
- * `signal` ends the opening and the body; an aborted opening answers `late`.
+ * Brings payloads. Refusals: `unknown` (this source denies the id), `upstream` and `late` (it did not answer, or malformed),
+ * `forged`, `busy`, `unsatisfiable` (the window is outside the payload). `signal` ends the opening and the body; an aborted
+ * opening answers `late`.
  */
 export interface Source {
   readonly name: string

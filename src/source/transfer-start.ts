@@ -1,7 +1,7 @@
 import type { Attributes } from '../catalog/attributes.js'
 import type { SegmentPlace } from '../store/segments/place.js'
 
-/** What readers are told. */
+/** Size, type and place of a transfer, as its readers get them. */
 export interface TransferStart {
   readonly attributes: Attributes
   readonly path: string

@@ -78,8 +78,8 @@ interface Held {
 }
 
 /**
- * Blobs as content. Large ones are mapped and kept so. Small ones are read: those that are asked for often through descriptors
- * that are kept, the others opened and closed each time, so that a million of them take no memory, no mapping and no descriptor.
+ * Blobs as content. Large ones are mapped and stay mapped. Small ones are read: popular ones through descriptors that stay open,
+ * others are opened and closed each time. So a million of them take no memory, mapping or descriptor.
  */
 export class BlobFiles {
   readonly #held = new Map<string, Held>()

@@ -78,8 +78,8 @@ export class BlobStore {
   #closed = false
 
   /**
-   * `folder` is made where it is missing, on `prepare`. So many drafts are made ahead, once the first was asked for: a disk that
-   * is busy with flushes takes milliseconds for a new name, and somebody waits for the bytes.
+   * `prepare` makes `folder` where it is missing. After the first request for a draft, this many are made ahead: a disk that is
+   * busy with flushes takes milliseconds for a new name, and a reader waits for the bytes.
    */
   constructor(
     readonly folder: string,

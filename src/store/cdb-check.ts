@@ -42,10 +42,9 @@ export function checkMemory(): Buffer {
 class Wrong extends Error {}
 
 /**
- * Reads a whole CDB64 file once, from front to back, and sees that every record can be found and nothing else is there:
- * records from the header to the first table without a gap, tables one behind the other to the end; each slot in its own
- * table, in reach of its search, and pointing at the record whose key has its hash. A text says what is wrong. Rejects where
- * the disk refuses.
+ * Reads a whole CDB64 file once, and checks that every record can be found and nothing else is there. Records must go from the
+ * header to the first table without a gap, and tables without a gap to the end. Each slot must be in its own table, within reach
+ * of a search, and point to the record whose key has its hash. Returns a text with the fault. Rejects where the disk refuses.
  */
 export async function checkCdb(
   path: string,

@@ -76,9 +76,9 @@ function pagesOf(path: string, inode: bigint, sizeBytes: number): SeenPages | un
 const pageBits = 12
 
 /**
- * A file in memory, and which of its pages were read lately. A page is read from the file at first and in place afterwards: so a
- * search never waits for the disk within a mapping, where the kernel would fetch two megabytes around each byte asked for and
- * could only end the process over a disk that fails.
+ * A mapped file and its recently read pages. A page is first read from the file, and afterwards from the mapping. So a search
+ * never waits for the disk inside the mapping. There the kernel would fetch two megabytes around each byte, and a disk that
+ * fails would end the process.
  */
 export class SeenPages {
   readonly view: DataView

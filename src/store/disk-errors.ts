@@ -15,7 +15,7 @@ export interface DiskErrors {
 /** Whoever sees an error of the disk within such a time before says so: as long as it lasts, something meets it again. */
 const recentMs = 30_000
 
-/** One error may be told to many who wait. */
+/** One error may reach many waiting callers. */
 const counted = new WeakSet<Error>()
 
 /** To be called before any thread is started: from then on all of them count together. */

@@ -5,8 +5,8 @@ import { type Environment, openEnvironment } from './lmdb.js'
 import { BrokenDatabase } from './lmdb-check.js'
 
 /**
- * Looks after the data file of an LMDB environment that is open. LMDB maps the file: reading what was cut off ends the process by
- * a signal, and what is written to a file that was removed or replaced is gone at the next start. A look costs some microseconds.
+ * Checks the data file of an open LMDB environment, because LMDB maps the file. Reading a truncated part ends the process by a
+ * signal. Writes to a removed or replaced file are lost at the next start. A check costs some microseconds.
  */
 class OpenFile {
   readonly #path: string

@@ -32,8 +32,8 @@ const viewMaxBytes = 1024 * 1024
 const beliefsEach = 1024
 
 /**
- * Cells that say whether files are believed to be at their paths. Servers never forget memory that they look at, so there are
- * as few pieces of it as the most files at a time need, and not one for each file that was ever opened.
+ * Cells in shared memory: whether files are still at their paths. Servers never release memory that they watch. So cells are
+ * reused, and there are only as many as the largest number of files at one time.
  */
 class Beliefs {
   readonly #free: Cell[] = []

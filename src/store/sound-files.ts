@@ -16,11 +16,11 @@ export function soundBytes(places = usualPlaces): number {
 }
 
 /**
- * Which files were hashed in this process and were what their names say, for all threads: so that each file is hashed once,
- * and no thread asks another about it again. Any thread writes. What is pushed out is hashed again at its next reader.
+ * The files that this process hashed and found to match their names, for all threads. So each file is hashed once, and no message
+ * is needed. Any thread writes. An evicted entry is hashed again at its next reader.
  *
- * Two threads that write the same place at once may leave a mixture. Nothing but the very file is found: a mixture would have
- * to be equal in all seven numbers, and those come from files that were checked.
+ * Two threads that write the same cell at once may mix two entries. A mixture matches no other file, because all seven numbers
+ * must be equal, and they come from checked files.
  */
 export class SoundFiles {
   readonly #numbers: Int32Array

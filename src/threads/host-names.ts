@@ -21,7 +21,7 @@ export function hostProtocol({ names, server }: Settings<'names' | 'server'>): '
   return protocol === 'http' ? 'http' : 'https'
 }
 
-/** Hosts of this gateway that the operator named, lower case. Other gateways are told the first. */
+/** Hosts of this gateway that the operator named, lower case. The first is sent to other gateways. */
 export function ownHosts({ names }: Settings<'names'>): string[] {
   return names.rootHosts.map((host) => host.toLowerCase())
 }

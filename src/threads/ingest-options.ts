@@ -16,7 +16,7 @@ export interface IngestGiven {
   readonly nodes: readonly string[]
   /** Lines to the keeper of the catalog, and to the fetcher, which brings opened bundles into the store. */
   readonly ports: { readonly catalog: MessagePort; readonly source: MessagePort }
-  /** Who is told of what was indexed; absent: nobody. */
+  /** Receivers of what was indexed; absent: none. */
   readonly webhooks?: WebhookOptions
 }
 

@@ -90,8 +90,8 @@ export function serviceOptions(
 const devnetUsdcWallet = '0x0000000000000000000000000000000000000402'
 
 /**
- * Credits and uploads are sold for USDC where the operator has said who receives it and who settles it; and on a chain of this
- * program, whose node settles what is worth nothing. Undefined: nothing is sold for USDC.
+ * Credits and uploads are sold for USDC where the operator has set receiver and facilitator. They are also sold on the embedded
+ * devnet, whose node settles test payments. Undefined: nothing is sold for USDC.
  */
 export function x402Options({ settings, nodes, cdp }: PaymentGiven): X402Options | undefined {
   const { payments, server } = settings

@@ -17,7 +17,7 @@ export interface SourceGiven {
   readonly gateways: readonly TrustedGatewayEntry[]
   /** A line to the keeper of the catalog. */
   readonly ports: { readonly catalog: MessagePort }
-  /** Who is told of what comes into the cache; absent: nobody. */
+  /** Receivers of newly cached content; absent: none. */
   readonly webhooks?: WebhookOptions
   /** The upload service runs in this program: its items are a source. */
   readonly hasUploads: boolean

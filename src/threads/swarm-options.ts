@@ -21,7 +21,7 @@ export interface SwarmGiven {
   readonly host: string
 }
 
-/** Who is told of our bands, and asked for those of others. */
+/** Trackers that get own bands, and are queried for those of others. */
 function trackersOf({ swarm }: Settings<'swarm'>): readonly string[] {
   return [...swarm.trackers, ...(swarm.dhtNodes.length === 0 ? [] : [dhtUrl])]
 }

@@ -84,7 +84,7 @@ export function openUploadAccepting(
     signing,
     terms: {
       public: modulus,
-      // A gateway elsewhere has the bytes from their block on; it is told of the item before.
+      // A gateway on another machine has the bytes from their block on, and gets the announcement before.
       dataCaches: catalog === undefined ? [] : gateways,
       fastFinalityIndexes: catalog === undefined && records.news === undefined ? [] : gateways,
     },

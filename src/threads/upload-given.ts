@@ -33,7 +33,7 @@ export interface UploadGiven {
   readonly paymentService?: { readonly url: string; readonly secret: string }
   /** Where browsers reach a payment service; absent: pages show no dollars, and link no credits. */
   readonly publicPaymentUrl?: string
-  /** Who is told of uploads; absent: nobody. */
+  /** Receivers of news about uploads; absent: none. */
   readonly webhooks?: WebhookOptions
   /** Fills the wallet on a chain of its own: address of its node. */
   readonly mintAt?: string

@@ -46,7 +46,7 @@ export function sandboxRules({
   return { keepMs, everyMs: Math.min(600_000, Math.max(250, keepMs / 10)) }
 }
 
-/** A gateway elsewhere is told of items and bundles where both its address and its key are set. */
+/** A gateway on another machine gets news of items and bundles where both its address and its key are set. */
 export function newsRules({
   uploads,
 }: Settings<'uploads'>): { readonly url: string; readonly key: string } | undefined {

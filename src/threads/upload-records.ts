@@ -35,17 +35,17 @@ export async function uploadTools({ settings, memory }: UploadGiven, log: Log): 
   return { log, meters, closing: new AbortController(), modulus }
 }
 
-/** What was accepted, and who is told of it. */
+/** Accepted items, and the receivers of news about them. */
 export interface UploadRecords {
   readonly uploads: Uploads
   readonly pools: FreePools
   readonly sales: Sales
   readonly webhooks: Webhooks | undefined
-  /** Tells a gateway elsewhere; undefined: there is none to be told. */
+  /** News for a gateway on another machine; undefined: there is none. */
   readonly news: GatewayNews | undefined
   readonly receiptNews: ReceiptNews | undefined
   readonly intake: OpenedIntake['log']
-  /** Items that the index may not know of: the process ended before it was told. */
+  /** Items that the index may lack, because the process ended before their announcement. */
   readonly lost: OpenedIntake['lost']
 }
 

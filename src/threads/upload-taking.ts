@@ -38,7 +38,7 @@ export interface UploadTakingParts {
   /** Absent: nobody is paid here. */
   readonly credits?: CreditsPort
   readonly usdc?: UsdcPort
-  /** What uploaders are told where the disk has no room for so many more bytes; undefined: it has. */
+  /** The refusal where the disk has no room for this many more bytes; undefined: it has. */
   readonly full: (bytes?: number) => UploadAnswer | undefined
   readonly disk: RoomBounds['disk']
   readonly itemMaxBytes: number

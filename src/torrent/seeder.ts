@@ -199,8 +199,8 @@ export class Seeder implements SeederParts {
   }
 
   /**
-   * Whether there is a place for one more of a network. Where all are taken, the network that has most of them gives one up, so
-   * that a party with many addresses cannot keep others out: the youngest without an upload slot, or else the youngest.
+   * Whether there is a place for one more of a network. Where all are taken, the network with most places loses one: its youngest
+   * peer without an upload slot, or else its youngest. So many addresses cannot keep others out.
    */
   #hasPlace(network: string): boolean {
     if (this.#peers.size < this.options.peersMax) return true

@@ -32,9 +32,9 @@ function isDictionary(value: Bencoded | undefined): value is BencodeDictionary {
 }
 
 /**
- * Reads a .torrent file (at most `torrentFileMaxBytes`) that somebody else made. Only the file tree, the piece length, the SHA-1
- * hashes and the piece layers are taken from it; everything else must then be, byte by byte, what we would have written. So
- * no other part of it can contradict them: no second list of files, no path, no unusual padding.
+ * Reads a .torrent file (at most `torrentFileMaxBytes`) of another program. Only file tree, piece length, SHA-1 hashes and piece
+ * layers are taken from it. Everything else must be, byte by byte, what this program would write. So no other part can contradict
+ * them: no second list of files, no path, no unusual padding.
  */
 export function readTorrent(bytes: Uint8Array, limits = torrentLimits): Torrent | Refusal {
   if (bytes.length > torrentFileMaxBytes) return bad(`${bytes.length} bytes`)

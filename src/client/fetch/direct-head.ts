@@ -15,8 +15,8 @@ export function endOfHead(bytes: Uint8Array, from: number): number | undefined {
 }
 
 /**
- * Reads a head (RFC 9112 sections 3 to 6). Undefined for every answer that is more than a status, lines and a body of a told
- * length: an interim answer, one sent on to another address, a body in chunks or compressed, two lengths, malformed lines.
+ * Reads a head (RFC 9112 sections 3 to 6). Undefined for every answer that is more than a status, lines and a body of stated
+ * length: interim answers, redirects, chunked or compressed bodies, two lengths, malformed lines.
  */
 export function directHead(bytes: Uint8Array): DirectHead | undefined {
   // One character for each byte, as `fetch` reads lines.

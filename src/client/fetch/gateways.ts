@@ -18,9 +18,9 @@ export interface Finding {
 
 export interface GatewayOptions {
   readonly gatewayUrls: readonly string[]
-  /** The platform's own unless said. */
+  /** The platform's own by default. */
   readonly fetch?: FetchLike | undefined
-  /** How long a gateway may say nothing before another is asked; 30 s unless said. */
+  /** How long a gateway may say nothing before another is asked; 30 s by default. */
   readonly patienceMs?: number | undefined
   /** Hears of each gateway that failed or lied, while another one is asked. */
   readonly onFinding?: ((finding: Finding) => void) | undefined

@@ -17,25 +17,25 @@ export interface VerifiedFetchOptions {
   /** First and last byte, as in `bytes=0-499`; without an end to the end. */
   readonly range?: { readonly start: number; readonly end?: number } | undefined
   readonly signal?: AbortSignal | undefined
-  /** Whole content up to this is held until its owner's signature is checked; 128 MiB unless said. Longer is proven in pieces. */
+  /** Whole content up to this is held until its owner's signature is checked; 128 MiB by default. Longer is proven in pieces. */
   readonly holdBytesMax?: number
 }
 
 export interface ProvingFetchOptions {
   readonly gatewayUrls: readonly string[]
   readonly fetch?: FetchLike
-  /** How many gateways must agree on a name; 2 unless said, or 1 where there is only one gateway. */
+  /** How many gateways must agree on a name; 2 by default, or 1 where there is only one gateway. */
   readonly nameQuorum?: number
   /**
-   * Whether content is also proven to lie in a block: `ask` (unless said) proves it for ranges of transactions where gateways
+   * Whether content is also proven to lie in a block: `ask` (default) proves it for ranges of transactions where gateways
    * tell enough of the chain, `require` for everything, and rejects where it cannot be proven, `skip` does not ask. Of the block
    * the answer's lines `X-Verified-Block` and `X-Verified-Height` tell, and `X-Verified-Block-By` how many gateways say so
    * (`2 of 3`): it is proven no other way.
    */
   readonly block?: 'ask' | 'require' | 'skip'
-  /** How many gateways must agree on the block; 2 unless said, or 1 where there is only one gateway. */
+  /** How many gateways must agree on the block; 2 by default, or 1 where there is only one gateway. */
   readonly blockQuorum?: number
-  /** How long a gateway may say nothing before another is asked, in milliseconds; 30,000 unless said. */
+  /** How long a gateway may say nothing before another is asked, in milliseconds; 30,000 by default. */
   readonly patienceMs?: number
   /** Hears of each gateway that failed or lied. */
   readonly onFinding?: (finding: Finding) => void

@@ -40,8 +40,8 @@ function tagsOf(cipher: 'AES256-GCM' | 'AES256-CTR', iv: Uint8Array): SealedSour
 }
 
 /**
- * Encrypts content as it is read, under a fresh IV: by AES-256-GCM, or in browsers what is longer than 4 MiB by AES-256-CTR,
- * which WebCrypto can go on with piece by piece (the item's signature covers what a tag would). Other clients read both.
+ * Encrypts content as it is read, under a fresh IV, by AES-256-GCM. Browsers use AES-256-CTR above 4 MiB, because WebCrypto can
+ * encrypt it piece by piece; the item's signature covers what the tag would. Other clients read both.
  */
 export async function sealedSource(key: Uint8Array, plain: PayloadSource): Promise<SealedSource> {
   if (plain.size <= wholeBytesMax) return sealedWhole(key, plain)

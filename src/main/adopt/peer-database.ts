@@ -47,8 +47,8 @@ const versionsAt = 18
 const rollbackJournal = 1
 
 /**
- * A database of the other gateway, by way of a copy in `workFolder` that `close` removes: the reader here makes a folder beside a
- * file as its lock, which a kill leaves there, and opens no file that is written with a write-ahead log.
+ * A database of the other gateway, as a copy in `workFolder` that `close` removes. A copy is needed for two reasons. The reader
+ * makes a folder beside the file as its lock, which a kill would leave there. It cannot open a file with a write-ahead log.
  */
 export class PeerDatabase {
   private constructor(

@@ -48,7 +48,7 @@ export class CommitBatch {
     private readonly before: () => void = () => undefined,
   ) {}
 
-  /** What is to be said of one payload. Resolves when it is committed; false where the keeper did not take it. */
+  /** Adds the requests of one payload. Resolves when they are committed; false where the keeper refused them. */
   add(requests: readonly CatalogRequest[]): Promise<boolean> {
     this.#outcome ??= new Promise((resolve) => {
       this.#tell = resolve

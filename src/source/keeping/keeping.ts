@@ -15,16 +15,16 @@ import { Uncommitted } from './uncommitted.js'
 export interface Kept {
   readonly attributes: Attributes
   readonly digest: Uint8Array
-  /** Where the source said that the item lies, unproven. */
+  /** Place of the item as stated by the source, unproven. */
   readonly hints: Hints
-  /** Where the client said that it lies, unproven. */
+  /** Place of the item as stated by the client, unproven. */
   readonly wishHints: Hints
   /** It was asked for by a name. */
   readonly named: boolean
   readonly source: string
 }
 
-/** A payload in a segment, and what its readers are told until the catalog knows it. */
+/** A payload in a segment, and the answer for its readers until the catalog has it. */
 interface SmallKept {
   readonly kept: Kept
   readonly opening: TransferStart
@@ -79,8 +79,8 @@ export class Keeping {
   }
 
   /**
-   * Bytes, name, record, in this order: whatever is interrupted, nothing false is left. A disk that refuses, or is far behind,
-   * costs the copy, not the readers: they have the bytes. Never rejects for the disk's sake.
+   * Writes bytes, name, record, in this order, so that an interruption leaves nothing false. With a disk that refuses or is far
+   * behind the payload is not cached; its readers have the bytes. Never rejects because of the disk.
    */
   async keep(draft: BlobDraft, kept: Kept): Promise<void> {
     if (this.#waiting >= this.waitingMax) {
@@ -124,9 +124,9 @@ export class Keeping {
   }
 
   /**
-   * The payload lies in a segment already: the catalog is told with many others. `uncommitted` has `opening` until then. A
-   * record without bytes is found out by who asks for them, and bytes without a record go with their segment. A promise is
-   * returned where so many wait that whoever brings one more should wait, too. Never rejects for the disk's sake.
+   * The payload is in a segment already. It is reported to the catalog together with others; `uncommitted` has `opening` until
+   * then. A record without bytes is noticed at the next request, and bytes without a record leave with their segment. Returns a
+   * promise where so many wait that the caller should wait, too. Never rejects because of the disk.
    */
   keepSmall(kept: Kept, opening: TransferStart): Promise<void> | undefined {
     this.uncommitted.note(opening)
@@ -143,8 +143,8 @@ export class Keeping {
   }
 
   /**
-   * Says it with the next commit, and resolves when that is over. Payloads of one commit share what waits for it: promises of
-   * their own would live until then, and be copied by each collection of young garbage.
+   * Adds it to the next commit, and resolves after that. Payloads of one commit share a promise. Separate promises would live
+   * until the commit, and each collection of young garbage would copy them.
    */
   #commitSmall(kept: Kept, opening: TransferStart): Promise<void> {
     const { attributes, digest } = kept
@@ -180,7 +180,7 @@ export class Keeping {
     void commit.finally(() => this.#commits.delete(commit))
   }
 
-  /** Resolves when the catalog has heard of every small payload. */
+  /** Resolves when the catalog has every small payload. */
   async settled(): Promise<void> {
     this.#batch.flush()
     while (this.#commits.size > 0) await Promise.all(this.#commits)
@@ -193,7 +193,7 @@ export class Keeping {
 
   /** These payloads went with their segment. Never rejects. */
   async forget(digests: readonly Uint8Array[]): Promise<void> {
-    // That they are here must be said before.
+    // Their presence must be reported first.
     this.#batch.flush()
     const requests = digests.map((digest): CatalogRequest => ({ kind: 'dropped', digest }))
     if (!(await insist(this.keeper, { kind: 'all', requests }))) {

@@ -5,8 +5,8 @@ import type { TransferStart } from '../transfer-start.js'
 const waitingMax = 8192
 
 /**
- * Payloads that lie in a segment, whole and judged, and of which the catalog has not heard yet: commits are made for many at
- * once, and until then who asks for one is answered from here. Nothing of it outlives the process, nor does the payload's record.
+ * Complete and checked payloads in segments that the catalog does not have yet, because commits are made for many at once. Until
+ * then requests for them are answered from here. It is lost at the end of the process, and so is the payload's record.
  */
 export class Uncommitted {
   readonly #openings = new Map<Id, TransferStart>()

@@ -34,8 +34,8 @@ interface Placed {
 }
 
 /**
- * Items in bundles of the store that edge threads do not judge themselves, because they are large or their signatures take long
- * to check: the pool reads them where they lie, and the catalog is told of their digests. Nothing is copied.
+ * Items in stored bundles that edge threads do not check themselves, because they are large or their signatures are slow to
+ * check. The pool reads them from the bundle's file, and the catalog gets their digests. Nothing is copied.
  */
 export class Windows {
   readonly #underway = new Map<Id, Promise<boolean | Refusal>>()

@@ -73,7 +73,7 @@ export class GrowingContent implements Content {
     }
   }
 
-  /** Resolves true when the fetcher said something about the slot, false when this content was closed. */
+  /** Resolves true when the fetcher reported progress of the slot, false when this content was closed. */
   #moved(from: number): Promise<boolean> {
     return new Promise((resolve) => {
       const finish = (open: boolean): void => {
@@ -84,7 +84,7 @@ export class GrowingContent implements Content {
       const quit = (): void => finish(false)
       const stop = this.listener.wait(this.file.slot, () => finish(true))
       this.#waits.add(quit)
-      // Raise the flag, then look again: what moved in between would otherwise never be told.
+      // Set the flag, then read again: progress in between would otherwise never be reported.
       this.listener.table.await(this.file.slot)
       if (this.#outcome(from) !== undefined) finish(true)
     })

@@ -22,7 +22,7 @@ export class ProgressTable {
   readonly #readable: BigInt64Array
   readonly #cells: Int32Array
 
-  /** `memory` as large as `progressBytes` said. */
+  /** `memory`: `progressBytes` bytes. */
   constructor(readonly memory: SharedArrayBuffer) {
     this.#readable = new BigInt64Array(memory)
     this.#cells = new Int32Array(memory)
@@ -40,7 +40,7 @@ export class ProgressTable {
     return states[Atomics.load(this.#cells, slot * 4 + 2)] ?? 'broken'
   }
 
-  /** Fetcher only. True: somebody waits for this slot and must be told. */
+  /** Fetcher only. True: a reader waits for this slot and must be notified. */
   move(slot: number, readable: number, state: SlotState): boolean {
     Atomics.store(this.#readable, slot * 2, BigInt(readable))
     Atomics.store(this.#cells, slot * 4 + 2, states.indexOf(state))

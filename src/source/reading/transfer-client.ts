@@ -38,19 +38,19 @@ const retryCloseMs = 50
 /** Ids that are known to be absent; each takes some 200 bytes. */
 const absentMax = 32_768
 
-/** Somebody may have found it by words of his own meanwhile, without keeping it: the fetcher is asked again so often. */
+/** Longest time for which an absence is cached: another client's hints may have found the id meanwhile. */
 const absentMaxMs = 10_000
 
 interface Absent {
   readonly untilMs: number
-  /** Of the catalog, from before it was asked for. */
+  /** Of the catalog, before the request. */
   readonly generation: number
 }
 
-/** The edge threads' way to bytes that are not in the store: asks the fetcher and opens the file that grows. */
+/** On an edge thread: requests bytes that are not in the store from the source thread, and opens the growing file. */
 export class TransferClient {
   readonly #unclosed = new Set<number>()
-  /** What the fetcher answered from its memory: so that a known absence costs no message. */
+  /** Absences that the fetcher has cached, so that a known absence costs no message. */
   readonly #absent = new BoundedMap<Id, Absent>(absentMax)
   #retry: Timer | undefined
 
@@ -77,14 +77,14 @@ export class TransferClient {
 
   /**
    * Resolves as soon as size and type are known; small payloads come whole and with a digest. Refusals: `unknown` only
-   * where every source said so, else `upstream`, `late`, `forged`, `busy`, `unsatisfiable`. Never rejects.
+   * where every source denies the id, else `upstream`, `late`, `forged`, `busy`, `unsatisfiable`. Never rejects.
    */
   async open(wanted: Omit<Open, 'kind'>): Promise<OpenedContent | Refusal> {
     const { id, hints } = wanted
-    // Who knows where to look is not answered from memory.
+    // A request with a place is not answered from the cache of absences.
     const absent = hints.rootId === undefined ? this.#absenceOf(id) : undefined
     if (absent !== undefined) return absent
-    // The generation first: what becomes known while the question is under way is then noticed at the next one.
+    // The generation is read first, so that the next request notices what becomes known during this one.
     const generation = this.catalog?.generation(id)
     const reply = await this.fetcher.ask(this.#question(wanted))
     if (isRefusal(reply)) return reply
@@ -191,7 +191,7 @@ export class TransferClient {
     }
   }
 
-  /** A close must arrive, or a slot is lost: told again while the mailbox is full. */
+  /** A close must arrive, or a slot is lost: it is repeated while the mailbox is full. */
   #close(reader: number): void {
     if (this.fetcher.tell({ kind: 'close', reader })) return
     this.#unclosed.add(reader)

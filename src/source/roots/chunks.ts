@@ -56,8 +56,8 @@ const nothing: AsyncIterable<Uint8Array> = {
 }
 
 /**
- * Transactions and data items out of chunks: an item whose root is known or hinted comes out of the root's chunks, anything else
- * is taken for a transaction; what the chain does not have as one is asked for elsewhere, and then proven like any hint.
+ * Transactions and data items from chunks. An item whose root is known or hinted comes from the root's chunks. Any other id is
+ * tried as a transaction. If the chain has none, the root is requested from other gateways, and then proven like any hint.
  */
 export class OffsetAwareChunks implements Source {
   readonly name = 'chunks-offset-aware'

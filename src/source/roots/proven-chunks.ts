@@ -52,9 +52,8 @@ const forgeriesMax = 3
 const foreseenMax = 4
 
 /**
- * The chunks of transactions' data as one thread has them: each is fetched and proven once, whoever wants bytes of it, at the
- * same time or as long as it stays in memory and then in segments. Whoever reads a root from chunk to chunk finds the next one
- * on its way.
+ * The chunks of transactions' data on one thread. Each is fetched and proven once, for all readers, while it stays in memory and
+ * then in segments. For a reader that goes from chunk to chunk the next one is fetched ahead.
  */
 export class ProvenChunks {
   readonly #memory: ChunkCache
@@ -183,8 +182,8 @@ export class ProvenChunks {
   }
 
   /**
-   * Items of a bundle that belong together lie beside each other: where the chunk in front of this one is here too, somebody
-   * goes through them, and the next one will be wanted. One chunk at most for each that was asked for, where turns are free.
+   * Fetches the next chunk ahead where the previous chunk is here too, because related items of a bundle are adjacent. At most
+   * one for each requested chunk, where slots are free.
    */
   #foresee(place: RootPlace, { start, end }: ProvenChunk): void {
     const { turns } = this.parts

@@ -17,7 +17,7 @@ const nothing = new Uint8Array(0)
 export class Transactions {
   readonly #headers: BoundedMap<Id, Transaction>
   readonly #places: BoundedMap<Id, RootPlace>
-  /** Wants of which nodes have said that there is no such transaction. */
+  /** Requests for transactions that the nodes have denied. */
   readonly #unknown = new WeakMap<Wanted, Refusal>()
 
   /** Each remembered header takes some 2 KiB. */

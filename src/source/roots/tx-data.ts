@@ -14,8 +14,8 @@ import type { Transactions } from './transaction-headers.js'
 const dataMaxBytes = 12 * 1024 * 1024
 
 /**
- * The data of small transactions as nodes give it in one piece. Format 2 is proven by its data root at the end; the signature
- * of format 1 covers the data itself, so that it is verified before the first byte is given.
+ * The data of small transactions, which nodes return in one piece. Format 2 is proven by its data root at the end. The
+ * signature of format 1 covers the data itself, so it is verified before the first byte is returned.
  */
 export class TxData implements Source {
   readonly name = 'tx-data'

@@ -28,7 +28,7 @@ export class Slots {
   }
 }
 
-/** One file on its way to its readers: how far it is, who reads it, and whom to tell. */
+/** The progress of one file for its readers: readable bytes, state, and the threads to notify. */
 export class FileDelivery {
   readonly #readers = new Map<number, Caller<SourceProgress>>()
   #readable = 0
@@ -51,7 +51,7 @@ export class FileDelivery {
     return this.#readers.size
   }
 
-  /** Makes so many bytes readable and tells those who wait. */
+  /** Makes this many bytes readable and notifies the readers. */
   move(readable: number, state: SlotState): void {
     this.#readable = readable
     this.#state = state
@@ -70,8 +70,8 @@ export class FileDelivery {
 }
 
 /**
- * A path by which any thread of this process opens the very file behind `handle`, whatever it is called by then: a draft may
- * have become a blob, or be unlinked, between the word and the opening.
+ * A path by which any thread of this process opens the file behind `handle`, whatever its name is then. A draft may have become a
+ * blob, or be unlinked, between message and opening.
  */
 export function openablePath(handle: FileHandle): string {
   return `/proc/self/fd/${handle.fd}`

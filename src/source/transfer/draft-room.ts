@@ -49,7 +49,7 @@ export async function draftInMemoryFor(
 
 type TransferStore = Pick<BlobStore, 'draft' | 'discard' | 'draftInMemory' | 'freeBytes' | 'inMemoryMaxBytes'>
 
-/** The draft of one transfer. Sources that fail before a reader was told of it leave it to the next one. */
+/** The draft of one transfer. A source that fails before a reader has its path leaves it to the next source. */
 export class TransferDraft {
   #draft: BlobDraft | undefined
   /** Bytes that it was asked for: there is room for so many. */
@@ -72,7 +72,7 @@ export class TransferDraft {
     return draft
   }
 
-  /** Closes and removes it. Only as long as no reader was told of it. */
+  /** Closes and removes it. Only while no reader has its path. */
   async drop(): Promise<void> {
     await this.discard()
     await this.close()

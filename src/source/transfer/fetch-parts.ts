@@ -13,7 +13,7 @@ import type { AvoidedOrigins } from './avoided-origins.js'
 import type { Suspects } from './suspects.js'
 
 export interface FetchOptions {
-  /** Payloads up to this size are told to readers only when they are whole, with a digest. */
+  /** Payloads up to this size are announced to readers only when they are whole, with a digest. */
   readonly wholeFirstMaxBytes: number
   /** When all readers left: what is still missing is fetched all the same if it is not more than this... */
   readonly finishBytes: number

@@ -40,7 +40,7 @@ export class Fetch {
   #attempt: AbortController | undefined
   #resolve: (opening: TransferStart | Refusal) => void = () => undefined
   #announced: TransferStart | undefined
-  /** What the catalog said when nobody was asked yet, as long as that counts. */
+  /** Attributes from the catalog before the first source was tried, while they are up to date. */
   #known: Attributes | undefined
   #isKnownRead = false
   #fileBytes = 0

@@ -196,7 +196,7 @@ export class Fetcher {
 
   async #open(request: Open, caller: Hearer): Promise<SourceReply> {
     const { absences } = this.options
-    // Who knows where to look is not answered from memory.
+    // A request with a place is not answered from the cache of absences.
     const isGuided = request.hints.rootId !== undefined
     const absentMs = isGuided ? 0 : (absences?.leftMs(request.id) ?? 0)
     if (absentMs > 0) return { kind: 'refused', refusal: stillUnknown(absentMs) }
@@ -223,7 +223,7 @@ export class Fetcher {
     return placed
   }
 
-  /** Remembers how a question ended, for the next one about the same id. What failed for a client's words is its own affair. */
+  /** Records how a request ended, for the next one about the same id. Failures with a client's own hints do not count. */
   #recall(request: Open, opening: TransferStart | Refusal, generation: number): void {
     const { absences } = this.options
     const { id } = request
@@ -234,9 +234,9 @@ export class Fetcher {
   }
 
   /**
-   * A transfer under way that will do for this request: one that has bytes, whoever asked for it, or one that asks the very same
-   * question. Elsewhere the words of one client would decide for another; and a request with a trail may be our own question
-   * coming back, which would wait for itself.
+   * A transfer in flight that serves this request: one that has bytes already, or one with exactly the same parameters. Otherwise
+   * the hints of one client would decide for another. A request with hops may also be this gateway's own request in a loop, which
+   * would wait for itself.
    */
   #join(request: Open): { fetch: Fetch; fresh: false } | undefined {
     const words = this.#words(request)
@@ -249,7 +249,7 @@ export class Fetcher {
     return found === undefined ? undefined : { fetch: found, fresh: false }
   }
 
-  /** What a client said that may change the outcome; '' where it said nothing of the kind. */
+  /** The hints and hops of a client that may change the result; '' without any. */
   #words({ provenance, hints }: Open): string {
     const trail = trailKey(provenance, this.options.trail)
     const place = hintsKey(hints)
@@ -295,8 +295,8 @@ export class Fetcher {
   }
 
   /**
-   * A window near the start of an object that is cached, or small enough: the whole is as quick, and stays. Suspects too, and
-   * what only its digest can tell from what is blocked.
+   * Whether the whole is fetched for a window: near the start of cached or small content, where it is as fast and is stored. Also
+   * for suspects, and where only the digest shows whether the content is blocked.
    */
   #wholeInstead(request: Open): boolean {
     const { id, window } = request
@@ -307,7 +307,7 @@ export class Fetcher {
     return known === undefined || known.size <= this.options.wholeForWindowMaxBytes
   }
 
-  /** Whether a window could bring bytes of content that is blocked by its hash: the hash of a window tells nothing. */
+  /** Whether a window could have bytes of content that is blocked by its hash: a window's own hash proves nothing. */
   #isUnjudged({ id, window }: Open): boolean {
     const { forbidden, catalog } = this.parts
     if (window === undefined || forbidden?.mayBlockSize() !== true) return false

@@ -19,11 +19,11 @@ const behindMaxBytes = 1024 * 1024 * 1024
 const batchBytes = 256 * 1024
 
 /**
- * Writes a file from its start to its end. Bytes are written at once, while they are in the processor's cache: another thread
- * would take half as long again for them. Where the disk is slow (`WritePace`) only the first ones are, because they are on
- * somebody's critical path, and a few pages never wait for the disk; later ones leave the thread, one write after the other, each
- * with what came during the one before. They are sent to the disk as they come, so that the final flush is short, and a disk that
- * falls behind slows its source and fills no memory: two batches are held at most.
+ * Writes a file from start to end. Bytes are written at once, while they are in the processor's cache; another thread would take
+ * half as long again. Where the disk is slow (`WritePace`) only the first ones are written on this thread, because a reader waits
+ * for them and a few pages never block. Later ones are written by other threads, one write after the other, each with the bytes
+ * that came meanwhile. They are sent to the disk as they come, so that the final flush is short. A slow disk slows its source,
+ * because two batches are held at most.
  */
 export class FileWriter {
   #taken = 0

@@ -43,7 +43,7 @@ export function attributesFound(
   return merge(known, attributesOf({ id, size, verified, trusted }, facts))
 }
 
-/** What readers are told. */
+/** The announcement of a transfer for its readers. */
 export function openingOf(
   { found, base, fileBytes }: TransferTarget,
   attributes: Attributes,

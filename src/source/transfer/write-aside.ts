@@ -4,9 +4,9 @@ import { draftInMemoryFor } from './draft-room.js'
 import { FileWriter } from './file-writer.js'
 
 /**
- * Writes a small payload that is not kept, for those who asked for it: into `draft`, and where the disk is full into one in
- * memory, so that a gateway goes on serving what it has to fetch. Resolves with the draft that has the bytes; the other one is
- * closed and removed. Refusal: `busy`, where memory has no room for them either; then nothing is open. Rejects where both fail.
+ * Writes a small payload that is not cached, for its present readers: into `draft`, or into a draft in memory where the disk is
+ * full. So a gateway continues to serve fetched content. Resolves with the draft that has the bytes; the other one is closed and
+ * removed. Refusal: `busy`, where memory has no room either; then nothing is open. Rejects where both fail.
  */
 export async function writeAside(
   draft: BlobDraft,

@@ -7,9 +7,8 @@ const slowMs = 10
 const asideMs = 1000
 
 /**
- * Whether a thread may write to files by itself. The system copies what is written to memory, but has a writer wait when too much
- * of it is not on the disk yet: whoever finds that out is the last one to wait for a second, and all others write from other
- * threads meanwhile.
+ * Whether a thread may write to files itself. The kernel copies written bytes to memory, but blocks a writer when too many of
+ * them are not on the disk yet. After one blocked write all writes go to other threads for a second.
  */
 export class WritePace {
   #asideUntilMs = Number.NEGATIVE_INFINITY

@@ -54,8 +54,8 @@ function count(text: string | undefined): number | undefined {
 }
 
 /**
- * The trail that goes out with a question: one hop more, the first asker's name, and our own name at the end of the via list,
- * so that a circle is seen by whoever closes it. In the spelling that gateways on the network read.
+ * The header lines of a request to another gateway against loops: one hop more, the name of the first gateway, and the own name
+ * at the end of the via list. The gateway that would close a loop detects it. In the form that gateways of the network parse.
  */
 export function trailHeaders(provenance: Provenance, own: OwnName): Record<string, string> {
   const origin = provenance.origin ?? own.host

@@ -4,7 +4,7 @@ import type { Found, Source, Wanted } from '../source.js'
 
 /**
  * Asks sources one after the other; the first that opens wins. Where none does, the weightiest refusal is given: `unknown`
- * only where every one said so.
+ * only where every source denies the id.
  */
 export function inOrder(name: string, sources: readonly Source[]): Source {
   return {

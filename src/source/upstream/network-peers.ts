@@ -50,7 +50,7 @@ export class NetworkPeers implements Source {
   readonly #peers: readonly Peer[]
   #averageMs: number | undefined
 
-  /** Weights are told to `board` as well. `random` gives numbers from 0 to below 1. */
+  /** Weights are written to `board` as well. `random` gives numbers from 0 to below 1. */
   constructor(
     private readonly options: PeerOptions,
     private readonly clock: Clock,
@@ -200,8 +200,8 @@ function doubtOf(found: RawFound, { attributes }: Wanted): Refusal | undefined {
 }
 
 /**
- * How near a peer is to an id: the highest are its homes (rendezvous hashing), the same for everybody who knows the same peers,
- * and nearly the same when one comes or goes. FNV-1a with a final mix; nothing depends on its strength.
+ * Weight of a peer for an id (rendezvous hashing): the peers with the highest weights are preferred. Gateways with the same peers
+ * prefer the same ones, and nearly the same after one joins or leaves. FNV-1a with a final mix; its strength does not matter.
  */
 function nearness(id: Id, url: string): number {
   let hash = 0x811c9dc5

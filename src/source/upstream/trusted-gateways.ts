@@ -20,7 +20,7 @@ export interface TrustedGatewaysOptions extends RawOptions {
 
 const name = 'trusted-gateways'
 
-/** Other gateways, asked for `/raw/{id}`. Nothing they say about their bytes is believed but what the operator said. */
+/** Other gateways, by requests for `/raw/{id}`. Whether they are trusted is the operator's setting, never their statement. */
 export class TrustedGateways implements Source {
   readonly name = name
   readonly #line: RawLine

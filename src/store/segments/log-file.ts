@@ -48,8 +48,8 @@ export function sealedEnd(disk: Disk, folder: string, number: number): number | 
 }
 
 /**
- * A flush that follows another within this time waits so long before it begins: what is appended meanwhile needs no flush of its
- * own, and a flush costs about as much processor time as half an item. An item that comes alone never waits.
+ * Delay of a flush that follows another within this time. Records that are appended meanwhile share the flush, which costs
+ * about as much processor time as half an item. A single item never waits.
  */
 const gatherMs = 2
 

@@ -63,11 +63,11 @@ interface Leaving extends Sealed {
 }
 
 /**
- * Which segments there are, and which goes when room is needed. As S3-FIFO does it (Yang and others, "FIFO queues are all you
- * need", SOSP 2023), with whole segments: what comes in goes into a young ring, a tenth of all. What was asked for by the
- * time its segment leaves is written again into the main ring; the rest goes, and its digest is remembered for a while: if it
- * comes back it goes into the main ring at once. In the main ring, too, what was asked for since is written again, and what was
- * asked for more than once outlives one further round. Nothing is searched, nothing is sorted, and no file has holes.
+ * The segments, and the order in which they are evicted: S3-FIFO (Yang and others, "FIFO queues are all you need", SOSP 2023)
+ * with whole segments. New records go into the young ring, a tenth of all. When its segment leaves, a record with a request is
+ * written into the main ring. Others are evicted, and their digests are kept for a while: a record that returns goes into the
+ * main ring at once. In the main ring, too, records with a request are written again. A record with several requests survives
+ * one further round. Nothing is searched or sorted, and no file has holes.
  */
 export class Rings {
   readonly #young: Ring = { sealed: [], active: undefined }

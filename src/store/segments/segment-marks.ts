@@ -11,7 +11,7 @@ export interface MarksShape {
   readonly segmentBytes: number
 }
 
-/** What a thread is told of the segments. */
+/** Data about the segments for a thread. */
 export interface SharedSegments {
   readonly folder: string
   /** Bytes that they may take. */
@@ -39,16 +39,16 @@ export function marksBytes(shape: MarksShape): number {
 }
 
 /**
- * What all threads know of the segments, in shared memory: which are there, which records were asked for since they were
- * written, and which were compared with their digest since the start.
+ * The state of the segments in shared memory: which exist, which records had requests since they were written, and which were
+ * compared with their digest since the start.
  *
- * The rule for readers: a segment's file is written once, from its start to its end, under a number that is never given
- * again, and is removed as a whole. So whoever has it mapped reads what was written there, even when it was removed
- * meanwhile: there is nothing to lock, and no reader holds up the writer. The number in a cell only says when a mapping is no
- * longer worth keeping: the disk gets the room back when the last thread has let go of it.
+ * The rule for readers: a segment's file is written once, from start to end, under a number that is never reused, and is
+ * removed as a whole. So a mapping always has the written bytes, also after the removal. No lock is needed, and no reader
+ * delays the writer. The number in a cell tells a thread to release its mapping. The disk gets the room back when the last
+ * thread has done so.
  *
- * Records that were written by this run are believed: their bytes were hashed on the way, and the kernel has them. What is of
- * an earlier run is compared with its digest once, by whoever reads it first.
+ * Records of this run count as checked, because their bytes were hashed before they were written. A record of an earlier run is
+ * compared with its digest once, by its first reader.
  */
 export class SegmentMarks {
   readonly #cells: Int32Array

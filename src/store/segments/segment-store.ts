@@ -49,12 +49,11 @@ const lookedAtMax = 4
 const keyOf = (digest: Uint8Array): string => Buffer.from(digest).toString('latin1')
 
 /**
- * Small payloads, named by the SHA-256 of their bytes, and proven chunks, one after the other in files of one size: no file, no
- * flush and no rename for each. One thread writes; all threads read through `SegmentReader`.
+ * Small payloads, named by the SHA-256 of their bytes, and proven chunks, one after the other in files of one size. So a record
+ * needs no file, flush or rename of its own. One thread writes; all threads read through `SegmentReader`.
  *
- * Cached content is not flushed record by record. What a kill or a power cut leaves of a record is judged when it is first read
- * again: one whose bytes are not those of its digest, or a chunk whose proof does not hold, is not there (the rule stands at
- * `SegmentMarks`).
+ * Cached content is not flushed record by record. After a kill or power cut a record is checked when it is first read. It counts
+ * as absent if its bytes do not match its digest, or its chunk proof does not hold (see `SegmentMarks`).
  */
 export class SegmentStore {
   readonly #index: PlaceWriter
