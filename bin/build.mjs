@@ -8,7 +8,7 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { bundleDemo } from './bundle-demo.mjs'
 import { bundleProgram } from './bundle-program.mjs'
-import { bundleTap } from './bundle-tap.mjs'
+import { bundleTestLibraries } from './bundle-test-libraries.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const isRun = process.argv.includes('--run')
@@ -91,7 +91,7 @@ const jobs = [run('TypeScript', [tsc, '-p', project]), run('native addons', ['na
 const done = await shown('TypeScript and native addons', Promise.all(jobs))
 // The pages are made of what the compiler wrote; it writes in spite of errors.
 await rm(`${root}dist/pages`, { recursive: true, force: true })
-await Promise.all([bundlePages(), bundleDemo(), bundleProgram(), ...(isRun ? [] : [bundleTap()])])
+await Promise.all([bundlePages(), bundleDemo(), bundleProgram(), ...(isRun ? [] : [bundleTestLibraries()])])
 for (const { name, code, text } of done) {
   if (text !== '') process.stderr.write(text)
   if (code === 0) continue

@@ -21,10 +21,8 @@ import { payerAt } from '../flow/payer.js'
 import { run } from '../flow/running.js'
 import { receiptOf, serving } from './rig.js'
 
-const library = fileURLToPath(
-  new URL('../../../test/clients/node_modules/ardrive-core-js/lib/exports.js', import.meta.url),
-)
-const skip = existsSync(library) ? false : 'install test/clients to run it'
+const library = fileURLToPath(new URL('../clients/ardrive-core.js', import.meta.url))
+const skip = existsSync(library) ? false : 'install test/clients and build to run it'
 
 interface Listed {
   readonly name: string
@@ -179,7 +177,7 @@ async function* pieces(data: Buffer, from: number): AsyncGenerator<Uint8Array> {
 }
 
 t.test('drives go both ways between this layer and ardrive-core-js', { skip }, async (t) => {
-  const theirs = (await import(pathToFileURL(library).href)) as Library
+  const { default: theirs } = (await import(pathToFileURL(library).href)) as { default: Library }
   const { EID, PrivateDriveKeyData, JWKWallet } = theirs
   const folder = t.testdir({ data: {}, down: {}, 'their file.txt': 'written by the library' })
   const running = await run(t, join(folder, 'data'), {

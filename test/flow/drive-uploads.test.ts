@@ -8,10 +8,8 @@ import { clientOf, knownWallet } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
 import { run } from './running.js'
 
-const library = fileURLToPath(
-  new URL('../../../test/clients/node_modules/ardrive-core-js/lib/exports.js', import.meta.url),
-)
-const skip = existsSync(library) ? false : 'install test/clients to run it'
+const libraryPath = fileURLToPath(new URL('../clients/ardrive-core.js', import.meta.url))
+const skip = existsSync(libraryPath) ? false : 'install test/clients and build to run it'
 
 interface Created {
   readonly created: readonly {
@@ -53,9 +51,8 @@ t.test('ardrive-core-js uploads drives, public and private, and downloads them',
   const folder = t.testdir({ data: {}, up: { letters: { old: {} } }, down: { public: {}, private: {} } })
   const settings = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '300' }
   const { urls } = await run(t, join(folder, 'data'), settings)
-  const { arDriveFactory, JWKWallet, PrivateDriveKeyData, wrapFileOrFolder } = (await import(
-    pathToFileURL(library).href
-  )) as Library
+  const { default: library } = (await import(pathToFileURL(libraryPath).href)) as { default: Library }
+  const { arDriveFactory, JWKWallet, PrivateDriveKeyData, wrapFileOrFolder } = library
   const wallet = knownWallet()
   const drives = arDriveFactory({
     wallet: new JWKWallet(wallet),

@@ -10,9 +10,7 @@ import { eventually } from '../eventually.js'
 import { payerAt } from './payer.js'
 import { run } from './running.js'
 
-const library = fileURLToPath(
-  new URL('../../../test/clients/node_modules/ardrive-core-js/lib/exports.js', import.meta.url),
-)
+const libraryPath = fileURLToPath(new URL('../clients/ardrive-core.js', import.meta.url))
 
 interface Named {
   readonly name: string
@@ -34,12 +32,11 @@ interface Library {
   PrivateKeyData: new (given: object) => unknown
 }
 
-const skip = existsSync(library) ? false : 'install test/clients to run it'
+const skip = existsSync(libraryPath) ? false : 'install test/clients and build to run it'
 
 t.test('ardrive-core-js finds a drive, lists its folders and downloads a file', { skip }, async (t) => {
-  const { arDriveAnonymousFactory, EID, ADDR, PrivateKeyData } = (await import(
-    pathToFileURL(library).href
-  )) as Library
+  const { default: library } = (await import(pathToFileURL(libraryPath).href)) as { default: Library }
+  const { arDriveAnonymousFactory, EID, ADDR, PrivateKeyData } = library
   const folder = t.testdir({ data: {}, down: {} })
   const running = await run(t, join(folder, 'data'), { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0' })
   const { gateway = '', devnet: node = '' } = running.urls

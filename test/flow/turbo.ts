@@ -3,18 +3,17 @@ import { createReadStream, existsSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { pause } from '../../src/actor/clock.js'
 
-const root = new URL('../../../test/clients/node_modules/@ardrive/turbo-sdk/lib/esm/', import.meta.url)
-const libraryPath = fileURLToPath(new URL('node/index.js', root))
+const libraryPath = fileURLToPath(new URL('../clients/turbo.js', import.meta.url))
 
 /** The command line of the same library. */
-export const turboCommandPath = fileURLToPath(new URL('cli/cli.js', root))
+export const turboCommandPath = fileURLToPath(new URL('../clients/turbo-cli/cli.js', import.meta.url))
 
 /** Why a test that needs the library cannot run here, or false. */
-export const withoutTurbo = existsSync(libraryPath) ? false : 'install test/clients to run it'
+export const withoutTurbo = existsSync(libraryPath) ? false : 'install test/clients and build to run it'
 
 /**
- * The library of the network for uploads and payments, unmodified. It is too large to be a dependency for its types: `Library`
- * says what of it a test uses.
+ * The library of the network for uploads and payments, unmodified, in few files (bin/bundle-test-libraries.mjs). It is too large to be a
+ * dependency for its types: `Library` says what of it a test uses.
  */
 export async function turboLibrary<Library>(): Promise<Library> {
   return (await import(libraryPath)) as Library
