@@ -11,7 +11,8 @@ export interface SitePage {
   readonly bytes: Uint8Array
 }
 
-export const largeSizeBytes = 20 * 1024 * 1024
+/** Sixteen chunks: each takes its way through the node and the gateway at the first start. */
+export const largeSizeBytes = 4 * 1024 * 1024
 
 /** The small site that a fresh devnet carries. The same bytes at every start. */
 export function sitePages(): SitePage[] {
@@ -36,7 +37,7 @@ function demo(path: string, contentType: string): SitePage {
   return { path, contentType, bytes: readFileSync(new URL(`../../demo/${path}`, import.meta.url)) }
 }
 
-/** 20 MB that cannot be compressed, the same at every start. */
+/** 4 MB that cannot be compressed, the same at every start. */
 export function largeFile(): Uint8Array {
   const cipher = createCipheriv('aes-128-ctr', Buffer.alloc(16, 'sluice'), Buffer.alloc(16))
   return cipher.update(Buffer.alloc(largeSizeBytes))
@@ -57,7 +58,7 @@ const page = `${head('Sluice devnet')}<main>
   proved it against the chain, and signed the answer.</p>
   <img src="image.png" alt="Water at dusk" width="320" height="200">
   <ul>
-    <li><a href="large.bin"><b>A file of 20 MB</b>fit for range requests</a></li>
+    <li><a href="large.bin"><b>A file of 4 MB</b>fit for range requests</a></li>
     <li><a href="verify.html"><b>Gateways that lie</b>caught by the client's library</a></li>
     <li><a href="missing"><b>A path that is not there</b>answered by the manifest's fallback</a></li>
   </ul>

@@ -66,7 +66,7 @@ t.test('pages of what is not sold', options, async (t) => {
     ENABLE_RATE_LIMITER: 'true',
     RATE_LIMITER_IP_TOKENS_PER_BUCKET: '90000',
     RATE_LIMITER_IP_REFILL_PER_SEC: '40000',
-    RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET: '25000',
+    RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET: '5000',
     RATE_LIMITER_RESOURCE_REFILL_PER_SEC: '1',
   })
   const { gateway = '', upload = '', payment = '', console = '' } = urls
@@ -138,7 +138,7 @@ t.test('pages of what is not sold', options, async (t) => {
     { name: '502', open: at(`${gateway}/raw/${failing}`), words: 'SLC_UPSTREAM', statuses: [502] },
     { name: 'console-login', open: at(console), words: 'Admin key' },
     { name: 'console', open: signedIn, words: 'Uploads' },
-    { name: 'site', open: at(site), words: '20 MB' },
+    { name: 'site', open: at(site), words: '4 MB' },
     { name: 'site-404', open: at(`${site}/missing`), words: 'Not here', statuses: [404] },
     {
       name: 'verify',

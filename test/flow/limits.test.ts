@@ -5,6 +5,10 @@ import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { eventually } from '../eventually.js'
 import { type Running, run, seeded, twoEdges } from './running.js'
+import { upstream } from './upstream.js'
+
+/** More than the buffers of a socket take. */
+const largeFile = { id: `${'L'.repeat(42)}A`, bytes: Buffer.alloc(20 * 1024 * 1024, 'large') }
 
 const limited = {
   ...seeded,
@@ -32,8 +36,14 @@ async function balance({ urls }: Running, address: string): Promise<{ tokens: nu
 
 t.test('limits, from the first request to the one after kill -9', async (t) => {
   const folder = t.testdir()
-  let running = await run(t, folder, limited)
-  const { site = '', page = '', large = '' } = running.examples
+  const trusted = await upstream(t, (id, _request, response) => {
+    if (id !== largeFile.id) response.writeHead(404).end()
+    else response.writeHead(200, { 'content-length': largeFile.bytes.length }).end(largeFile.bytes)
+  })
+  const settings = { ...limited, TRUSTED_GATEWAYS_URLS: JSON.stringify({ [trusted.url]: 1 }) }
+  let running = await run(t, folder, settings)
+  const { site = '', page = '', large: onChain = '' } = running.examples
+  const large = largeFile.id
   const gateway = (): string => running.urls.gateway ?? ''
   const get = async (path: string, headers: Record<string, string>, method = 'GET'): Promise<Response> => {
     const answer = await fetch(`${gateway()}${path}`, { headers, method, redirect: 'manual' })
@@ -64,7 +74,7 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
     t.same(await cost('/gateway/info'), [200, 0])
     t.same(await cost('/graphql?query={__typename}'), [200, 0])
     t.same(await cost('/info'), [200, 0])
-    const place = await fetch(`${gateway()}/tx/${large}/offset`)
+    const place = await fetch(`${gateway()}/tx/${onChain}/offset`)
     const { offset } = (await place.json()) as { offset: string }
     t.same(await cost(`/chunk/${offset}`, {}, 'HEAD'), [200, 1])
     // What a chunk that is not there had more in advance is given back behind the answer, on a thread of its own.
@@ -186,7 +196,7 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
         body: JSON.stringify({ tokens: 12_345 }),
       })
       await running.kill()
-      running = await run(t, folder, limited)
+      running = await run(t, folder, settings)
       t.match(await balance(running, '203.0.113.104'), { paidTokens: 12_345 }, 'answered, so safe')
       t.match(await balance(running, '203.0.113.103'), { tokens: 0, paidTokens: 1134 })
       t.match(await balance(running, '203.0.113.101'), { tokens: 9520 })

@@ -48,7 +48,7 @@ t.test(
       t.match(header('signature'), /^sig1=:[A-Za-z0-9+/]{86}==:$/)
       t.match(header('x-chain-owner-address'), /^[\w-]{43}$/)
       t.equal(header('access-control-allow-origin'), '*')
-      if (name === 'large') t.equal(bytes.length, 20 * 1024 * 1024)
+      if (name === 'large') t.equal(bytes.length, 4 * 1024 * 1024)
       if (name === 'item' || name === 'nested')
         t.match(header('x-gateway-root-transaction-id'), /^[\w-]{43}$/)
     }
