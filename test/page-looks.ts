@@ -3,9 +3,16 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import type { Test } from 'tap'
 
-const colorSchemes = ['light', 'dark'] as const
-/** A phone, a tablet, a desk. */
-const widths = [375, 768, 1200]
+/**
+ * A phone, a tablet, a desk. Colours are looked at in the widest: no page shows more in a narrower one, and what sticks out does so in
+ * both colour schemes.
+ */
+const looked = [
+  { colorScheme: 'light', width: 375 },
+  { colorScheme: 'light', width: 768 },
+  { colorScheme: 'light', width: 1200 },
+  { colorScheme: 'dark', width: 1200 },
+] as const
 
 const faultsIn = readFileSync(new URL('../../test/page-faults.js', import.meta.url), 'utf8')
 
@@ -23,12 +30,24 @@ export interface Look {
 
 /**
  * Opens each page once, shows it in three widths and two colour schemes, and compares what the browser complains of, what sticks
- * out or is cut off, and what cannot be read with nothing.
+ * out or is cut off, and what cannot be read with nothing. All are opened in one tab: a new one costs Chromium a new process.
  */
-export async function lookAt(t: Test, browser: Browser, looks: readonly Look[]): Promise<void> {
-  const context = await browser.newContext({ colorScheme: 'light', viewport: { width: 375, height: 900 } })
-  for (const look of looks) await lookOnce(t, await context.newPage(), look)
+export async function lookAt(t: Test, browser: Browser | undefined, looks: readonly Look[]): Promise<void> {
+  if (browser === undefined) throw new Error('no browser here')
+  const context = await browser.newContext()
+  const page = await context.newPage()
+  page.setDefaultTimeout(60_000)
+  for (const look of looks) {
+    await show(page, looked[0])
+    await lookOnce(t, page, look)
+    page.removeAllListeners()
+  }
   await context.close()
+}
+
+async function show(page: Page, { colorScheme, width }: (typeof looked)[number]): Promise<void> {
+  await page.emulateMedia({ colorScheme })
+  await page.setViewportSize({ width, height: 900 })
 }
 
 /** What the browser complains of, as it happens. */
@@ -49,7 +68,6 @@ function complaints(page: Page, statuses: readonly number[]): string[] {
 
 async function lookOnce(t: Test, page: Page, look: Look): Promise<void> {
   const { name, words = /\S/, statuses = [] } = look
-  page.setDefaultTimeout(60_000)
   const said = complaints(page, statuses)
   try {
     await look.open(page)
@@ -59,15 +77,12 @@ async function lookOnce(t: Test, page: Page, look: Look): Promise<void> {
   t.match((await page.textContent('body')) ?? '', words, name)
   const folder = process.env.SCREENSHOTS
   if (folder !== undefined) mkdirSync(folder, { recursive: true })
-  for (const colorScheme of colorSchemes)
-    for (const width of widths) {
-      const how = `${name} ${colorScheme}-${width}`
-      await page.emulateMedia({ colorScheme })
-      await page.setViewportSize({ width, height: 900 })
-      if (folder !== undefined)
-        await page.screenshot({ path: join(folder, `${how.replace(' ', '-')}.png`), fullPage: true })
-      t.strictSame(await page.evaluate<string[]>(faultsIn), [], `${how}: all of it can be seen and read`)
-    }
+  for (const kind of looked) {
+    const how = `${name} ${kind.colorScheme}-${kind.width}`
+    await show(page, kind)
+    if (folder !== undefined)
+      await page.screenshot({ path: join(folder, `${how.replace(' ', '-')}.png`), fullPage: true })
+    t.strictSame(await page.evaluate<string[]>(faultsIn), [], `${how}: all of it can be seen and read`)
+  }
   t.strictSame(said, [], `${name}: nothing that the browser complains of`)
-  await page.close()
 }
