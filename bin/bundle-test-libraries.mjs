@@ -1,6 +1,7 @@
-// Puts libraries that tests load into few files each: to read the 300 modules of `tap` takes a quarter of a second of processor time in
-// each of more than four hundred test files, and the network's upload library takes four seconds. Libraries of package.json are put below
-// dist/test/node_modules, where tests find them before those of node_modules; those of test/clients below dist/test/clients.
+// Puts libraries that tests load into few files each: to read the 300 modules of `tap` takes a quarter of a second of processor
+// time in each of more than four hundred test files, and the network's upload library takes four seconds. Libraries of
+// package.json are put below dist/test/node_modules, where tests find them before those of node_modules; those of test/clients
+// below dist/test/clients.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -10,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const modules = `${root}dist/test/node_modules`
 
-/** What tests import of package.json, by package and path in it. Those that share a package are built at once, so that it exists once. */
+/** What tests import of package.json, by package and path in it. All are built at once: what they share exists once. */
 const libraries = {
   viem: ['.', './accounts', './chains'],
   arbundles: ['.'],

@@ -4,8 +4,8 @@ import type { Browser, Page } from 'playwright-core'
 import type { Test } from 'tap'
 
 /**
- * A phone, a tablet, a desk. Colours are looked at in the widest: no page shows more in a narrower one, and what sticks out does so in
- * both colour schemes.
+ * A phone, a tablet, a desk. Colours are looked at in the widest: no page shows more in a narrower one, and what sticks out does
+ * so in both colour schemes.
  */
 const looked = [
   { colorScheme: 'light', width: 375 },

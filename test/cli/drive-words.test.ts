@@ -29,6 +29,11 @@ function commander(t: Test, folder: string, { urls }: Running, more: readonly st
   }
 }
 
+const folder = t.testdir({ data: {}, 'sea.txt': 'the sea', 'word.txt': 'pé & ß\n', 'other.txt': 'guess' })
+cpSync(wallet, join(folder, 'wallet.json'))
+for (const name of ['wallet.json', 'word.txt', 'other.txt']) chmodSync(join(folder, name), 0o600)
+const running = await run(t, join(folder, 'data'), { DEVNET_BLOCK_MS: '0' })
+
 async function useDrive(
   t: Test,
   folder: string,
@@ -59,10 +64,6 @@ async function useDrive(
 }
 
 t.test('a public drive is made, filled, changed and listed by commands', async (t) => {
-  const folder = t.testdir({ data: {}, 'sea.txt': 'the sea' })
-  cpSync(wallet, join(folder, 'wallet.json'))
-  chmodSync(join(folder, 'wallet.json'), 0o600)
-  const running = await run(t, join(folder, 'data'), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' })
   const drive = commander(t, folder, running, [])
   const id = await drive(['create', 'photos'])
   await useDrive(t, folder, drive, id)
@@ -80,10 +81,6 @@ t.test('a public drive is made, filled, changed and listed by commands', async (
 })
 
 t.test('a private drive opens by its password only', async (t) => {
-  const folder = t.testdir({ data: {}, 'sea.txt': 'the sea', 'word.txt': 'pé & ß\n', 'other.txt': 'guess' })
-  cpSync(wallet, join(folder, 'wallet.json'))
-  for (const name of ['wallet.json', 'word.txt', 'other.txt']) chmodSync(join(folder, name), 0o600)
-  const running = await run(t, join(folder, 'data'), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' })
   const drive = commander(t, folder, running, ['--password-file', join(folder, 'word.txt')])
   const id = await drive(['create', 'secrets', '--private'])
   await useDrive(t, folder, drive, id)
@@ -93,4 +90,8 @@ t.test('a private drive opens by its password only', async (t) => {
   await wrong(['ls', id], 1)
   const none = commander(t, folder, running, [])
   await none(['ls', id], 2)
+})
+
+t.test('the program ends when it is told to', async (t) => {
+  t.equal(await running.stop(), 0)
 })

@@ -96,6 +96,23 @@ const bundlers: Readonly<Record<string, Bundle>> = {
   },
 }
 
+interface Shared {
+  readonly folder: string
+  readonly running: Running
+}
+
+let shared: Promise<Shared> | undefined
+
+/** One packed client in a folder, and one program, for all tests here; with the first that wants them. */
+function packedAndRunning(): Promise<Shared> {
+  shared ??= (async () => {
+    const folder = t.testdir({ 'program.js': program, 'main.js': entry, 'package.json': '{"type":"module"}' })
+    installPacked(folder)
+    return { folder, running: await run(t, join(folder, 'data')) }
+  })()
+  return shared
+}
+
 function placesOf({ urls }: Running): object {
   return { uploadUrl: urls.upload, paymentUrl: urls.payment, gatewayUrls: [urls.gateway] }
 }
@@ -107,9 +124,7 @@ t.test(
   'Vite, esbuild and webpack bundle it unmodified, and Chromium runs what they made',
   { skip },
   async (t) => {
-    const folder = t.testdir({ 'program.js': program, 'main.js': entry, 'package.json': '{"type":"module"}' })
-    installPacked(folder)
-    const running = await run(t, join(folder, 'data'), { DEVNET_SEED: 'false' })
+    const { folder, running } = await packedAndRunning()
     for (const [name, bundle] of Object.entries(bundlers)) await bundle(folder, join(folder, 'out', name))
     const shop = await serving(t, ({ path }) => {
       const [, name = '', ...rest] = (path.split('?')[0] ?? '').split('/')
@@ -141,17 +156,16 @@ t.test(
 for (const [name, [binary = '', ...words]] of Object.entries(runtimes)) {
   const skip = existsSync(binary) ? false : `no ${name} here: install test/clients`
   t.test(`it runs in ${name}`, { skip }, async (t) => {
-    const folder = t.testdir({ 'program.js': program, 'package.json': '{"type":"module"}' })
-    installPacked(folder)
-    const running = await run(t, join(folder, 'data'), { DEVNET_SEED: 'false' })
-    mkdirSync(join(folder, 'home'))
+    const { folder, running } = await packedAndRunning()
+    const home = join(folder, `home-of-${name}`)
+    mkdirSync(home)
     const places = JSON.stringify(placesOf(running))
     const main = `import { use } from './program.js'\nconsole.log(await use(${places}))\n`
     writeFileSync(join(folder, 'main.mjs'), main)
     const environment = {
       PATH: process.env.PATH ?? '',
-      HOME: join(folder, 'home'),
-      DENO_DIR: join(folder, 'home'),
+      HOME: home,
+      DENO_DIR: home,
     }
     const done = await promisify(execFile)(binary, [...words, join(folder, 'main.mjs')], {
       cwd: folder,
@@ -160,3 +174,7 @@ for (const [name, [binary = '', ...words]] of Object.entries(runtimes)) {
     t.equal(done.stdout.trim(), expected, done.stderr)
   })
 }
+
+t.test('the program ends when it is told to, if one was started', async (t) => {
+  t.equal((await (await shared)?.running.stop()) ?? 0, 0)
+})

@@ -53,7 +53,6 @@ const queried =
 
 const options = { skip: withoutBrowser }
 t.setTimeout(300_000)
-const browser = withoutBrowser === false ? openBrowser(t) : undefined
 
 t.test('pages of what is not sold', options, async (t) => {
   const trusted = await upstream(t, (id, _request, response) =>
@@ -189,7 +188,7 @@ t.test('pages of what is not sold', options, async (t) => {
       words: 'Redeem the gift',
     },
   ]
-  await lookAt(t, await browser, looks)
+  await lookAt(t, await openBrowser(t), looks)
 })
 
 t.test('the page that sells', options, async (t) => {
@@ -208,5 +207,5 @@ t.test('the page that sells', options, async (t) => {
     words: 'Connect and pay',
     statuses: [402],
   }
-  await lookAt(t, await browser, [paywall])
+  await lookAt(t, await openBrowser(t), [paywall])
 })

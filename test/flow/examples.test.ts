@@ -48,9 +48,20 @@ t.test('the table of examples names each file, and no other', (t) => {
   t.end()
 })
 
-t.test('reading, querying, posting, blocking and exporting', async (t) => {
+t.test('reading, querying, posting, blocking, exporting, publishing and receiving news', async (t) => {
   const dataPath = t.testdir()
-  const running = await run(t, dataPath, { ...seeded, CHAIN_FORK_DEPTH_MAX: '2' })
+  const heardPort = await findPort('127.0.0.1', 0, 'a port for the test')
+  const heard = firstNews(t, heardPort, join(dataPath, 'keys/webhook.secret'))
+  const running = await run(t, dataPath, {
+    ...seeded,
+    CHAIN_FORK_DEPTH_MAX: '2',
+    INDEX_PUBLISH: 'true',
+    INDEX_SCAN_SECONDS: '1',
+    INDEX_DELTA_EVERY_SECONDS: '1',
+    WEBHOOK_TARGET_SERVERS: `http://127.0.0.1:${heardPort}/`,
+    WEBHOOK_BLOCK_FILTER: '{"always":true}',
+  })
+  t.match(await heard, /block/i)
   const given = addresses(running)
   const { page = '' } = running.examples
   const keyFile = join(dataPath, 'keys/admin.key')
@@ -83,19 +94,6 @@ t.test('reading, querying, posting, blocking and exporting', async (t) => {
     const front = { ...given, FRONT_PORT: String(await findPort('127.0.0.1', 0, 'a port for the test')) }
     t.match(await example(t, '10-behind-nginx.sh', [], front), /"network":"devnet"/)
   })
-  t.equal(await running.stop(), 0)
-})
-
-t.test('a publisher is followed', async (t) => {
-  const running = await run(t, t.testdir(), {
-    ...seeded,
-    SERVICES: 'gateway',
-    INDEX_PUBLISH: 'true',
-    INDEX_SCAN_SECONDS: '1',
-    INDEX_DELTA_EVERY_SECONDS: '1',
-    CHAIN_FORK_DEPTH_MAX: '2',
-  })
-  const given = addresses(running)
   await fetch(`${given.NODE}/mine/5`)
   await until('a band', async () => {
     const bands = (await document(given.GATEWAY ?? ''))?.indexes.flatMap((index) => index.bands) ?? []
@@ -105,29 +103,21 @@ t.test('a publisher is followed', async (t) => {
   t.equal(await running.stop(), 0)
 })
 
-t.test('a webhook receiver gets blocks', async (t) => {
-  const port = await findPort('127.0.0.1', 0, 'a port for the test')
-  const dataPath = t.testdir()
+/** The first thing that the receiver of webhooks prints; it listens on `port`. */
+function firstNews(t: Test, port: number, secretFile: string): Promise<string> {
   const path = join(root, 'examples/07-webhook-receiver.mjs')
-  const receiver = spawn(process.execPath, [path, join(dataPath, 'keys/webhook.secret')], {
+  const receiver = spawn(process.execPath, [path, secretFile], {
     env: { PATH: process.env.PATH ?? '', WEBHOOK_PORT: String(port) },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.teardown(() => receiver.kill('SIGKILL'))
   const lines = createInterface({ input: receiver.stdout })
-  const heard = new Promise<string>((resolve) => {
+  return new Promise<string>((resolve) => {
     lines.on('line', (line) => {
       if (!line.startsWith('listening')) resolve(line)
     })
   })
-  const running = await run(t, dataPath, {
-    SERVICES: 'gateway',
-    WEBHOOK_TARGET_SERVERS: `http://127.0.0.1:${port}/`,
-    WEBHOOK_BLOCK_FILTER: '{"always":true}',
-  })
-  t.match(await heard, /block/i)
-  t.equal(await running.stop(), 0)
-})
+}
 
 t.test('a stock client pays on devnet, where every key has money', async (t) => {
   const port = String(await findPort('127.0.0.1', 0, 'a port for the test'))

@@ -12,8 +12,8 @@ export const turboCommandPath = fileURLToPath(new URL('../clients/turbo-cli/cli.
 export const withoutTurbo = existsSync(libraryPath) ? false : 'install test/clients and build to run it'
 
 /**
- * The library of the network for uploads and payments, unmodified, in few files (bin/bundle-test-libraries.mjs). It is too large to be a
- * dependency for its types: `Library` says what of it a test uses.
+ * The library of the network for uploads and payments, unmodified, in few files (bin/bundle-test-libraries.mjs). It is too large
+ * to be a dependency for its types: `Library` says what of it a test uses.
  */
 export async function turboLibrary<Library>(): Promise<Library> {
   return (await import(libraryPath)) as Library

@@ -1,7 +1,7 @@
 /** People upload in a browser: files, a folder, with a key that is made there, and a link that works at once. */
 import { createPublicKey } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import type { CDPSession, Page } from 'playwright-core'
+import type { Browser, CDPSession, Page } from 'playwright-core'
 import t from 'tap'
 import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -11,7 +11,7 @@ import { sha256 } from '../../src/proof/digest.js'
 import { ed25519Signer, rsaSigner, signItem } from '../../src/proof/sign.js'
 import { openBrowser, withoutBrowser as skip } from '../browser.js'
 import { fixtureJson } from '../fixture-file.js'
-import { run } from './running.js'
+import { type Running, run } from './running.js'
 
 /** Uploads what was chosen, and waits until that many lines are over. */
 async function sent(page: Page, lines: number): Promise<void> {
@@ -46,9 +46,19 @@ async function picture(page: Page, name: string): Promise<void> {
   }
 }
 
+const browser = skip === false ? openBrowser(t) : undefined
+const running = skip === false ? run(t, t.testdir()) : undefined
+
+/** One browser and one program for all tests here. */
+async function opened(): Promise<{ browser: Browser; urls: Running['urls'] }> {
+  const [one, program] = [await browser, await running]
+  if (one === undefined || program === undefined) throw new Error('no browser here')
+  return { browser: one, urls: program.urls }
+}
+
 t.test('files and a folder go up from a browser', { skip }, async (t) => {
   const folder = t.testdir()
-  const { urls } = await run(t, `${folder}/data`, { DEVNET_SEED: 'false' })
+  const { browser, urls } = await opened()
   const address = `${urls.upload}/upload`
   t.match(await (await fetch(address)).json(), { protocol: 'draft-ietf-httpbis-resumable-upload' })
   for (const name of ['css', '.git']) mkdirSync(`${folder}/site/${name}`, { recursive: true })
@@ -57,8 +67,7 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
   writeFileSync(`${folder}/site/.sluiceignore`, 'draft*')
   writeFileSync(`${folder}/site/index.html`, '<h1>a page</h1>')
   writeFileSync(`${folder}/site/css/style.css`, 'h1 { color: red }')
-  const opened = await openBrowser(t)
-  const context = await opened.newContext({ viewport: { width: 375, height: 800 }, acceptDownloads: true })
+  const context = await browser.newContext({ viewport: { width: 375, height: 800 }, acceptDownloads: true })
   const page = await context.newPage()
   page.setDefaultTimeout(120_000)
   const wrong: string[] = []
@@ -175,12 +184,11 @@ interface Wallet {
 }
 
 t.test('wallets of the browser sign instead', { skip }, async (t) => {
-  const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false' })
+  const { browser, urls } = await opened()
   const account = privateKeyToAccount(`0x${'5b'.repeat(32)}`)
   const solana = ed25519Signer(Buffer.alloc(32, 0x5c))
   const arweave = rsaSigner(fixtureJson<Record<string, string>>('rsa-4096.jwk.json'))
-  const opened = await openBrowser(t)
-  const context = await opened.newContext()
+  const context = await browser.newContext()
   await context.exposeFunction('signRaw', (raw: Hex) => account.signMessage({ message: { raw } }))
   await context.exposeFunction('signBytes', (bytes: number[]) => [...solana.sign(Buffer.from(bytes))])
   await context.exposeFunction('signWhole', (data: number[], tags: { name: string; value: string }[]) => {
@@ -253,4 +261,9 @@ t.test('wallets of the browser sign instead', { skip }, async (t) => {
     t.same(wrong, [])
     await page.close()
   }
+})
+
+t.test('the program ends when it is told to', { skip }, async (t) => {
+  await (await browser)?.close()
+  t.equal(await (await running)?.stop(), 0)
 })

@@ -2,14 +2,14 @@ import { createHash, type JsonWebKey } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { ArweaveSigner, createData, EthereumSigner, type Signer, SolanaSigner } from 'arbundles'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { encodeBase58 } from '../../src/format/base58.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
 import { isSigned, type Receipt } from './receipts.js'
-import { run } from './running.js'
+import { type Running, run } from './running.js'
 
 const fixtures = fileURLToPath(new URL('../../../test/fixture/', import.meta.url))
 const jwk = JSON.parse(readFileSync(`${fixtures}rsa-4096.jwk.json`, 'utf8')) as JsonWebKey
@@ -147,24 +147,23 @@ t.test('the service says who it is, and what it takes', async (t) => {
   t.equal(preflight.headers.get('access-control-allow-headers'), 'x-paid-by')
 })
 
-t.test('what was taken is there after a kill', async (t) => {
+t.test('what was taken is there after a kill, and in a block some time later', async (t) => {
   const folder = t.testdir()
-  const first = await run(t, folder, { DEVNET_SEED: 'false' })
+  const first = await run(t, folder)
   const item = signItem(ed25519Signer(seed), {}, Buffer.from('before the kill'))
   const send = (base = ''): Promise<Response> => fetch(`${base}/tx`, { method: 'POST', body: item })
   const receipt = (await (await send(first.urls.upload)).json()) as Receipt
   await first.kill()
-  const second = await run(t, folder, { DEVNET_SEED: 'false' })
+  const second = await run(t, folder, { DEVNET_BLOCK_MS: '300' })
   t.equal(await (await fetch(`${second.urls.gateway}/${receipt.id}`)).text(), 'before the kill')
   const again = await send(second.urls.upload)
   t.equal(again.status, 202)
   const { dataCaches: _, ...same } = (await again.json()) as Receipt
   t.match(receipt, { id: same.id, signature: same.signature, timestamp: same.timestamp })
+  await t.test('verified and stable', (t) => isPermanent(t, second))
 })
 
-t.test('an item is in a block some time later, verified and stable', async (t) => {
-  const folder = t.testdir()
-  const { urls } = await run(t, folder, { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '300' })
+async function isPermanent(t: Test, { urls }: Running): Promise<void> {
   const items = ['one', 'two', 'three'].map((text) => signItem(ed25519Signer(seed), {}, Buffer.from(text)))
   const ids: string[] = []
   for (const item of items) {
@@ -189,7 +188,7 @@ t.test('an item is in a block some time later, verified and stable', async (t) =
       String(status.startOffsetInRootBundle),
     )
   }
-})
+}
 
 t.test('the program ends when it is told to', async (t) => {
   t.equal(await program.stop(), 0)
