@@ -46,8 +46,8 @@ export const uploads = {
     min: 0,
     max: 2 ** 50,
     why:
-      'Free for clients of one address (IPv6: of one /64, and 256 times as much for one /48), ever. This machine itself is ' +
-      'not counted.',
+      'Free for clients of one address (IPv6: of one /64; 256 times that for a /48, 65,536 times for a /32), ever. ' +
+      'This machine itself is not counted.',
   }),
   freeWallets: list({
     env: 'UPLOAD_FREE_WALLETS',

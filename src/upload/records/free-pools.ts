@@ -1,4 +1,4 @@
-import { networkOfAddress } from '../../format/ip.js'
+import { networkOfAddress, providerOfAddress } from '../../format/ip.js'
 import type { Environment, Table } from '../../store/lmdb.js'
 
 export interface FreeRules {
@@ -32,9 +32,9 @@ export interface Taken {
 
 /**
  * A site of IPv6 (/48) has 65,536 ranges, and anybody can have one. Together they get the bytes of this many ranges, the number
- * of addresses in an IPv4 network (/24).
+ * of addresses in an IPv4 network (/24). A provider (/32) has 65,536 sites, and gets what a block of IPv4 (/16) gets.
  */
-const siteRanges = 256
+const [siteRanges, providerRanges] = [256, 65_536]
 
 /** Wallets and ranges whose counts are kept in memory; all others are read from disk. Beyond it each is looked up once. */
 const rememberedMax = 4096
@@ -76,11 +76,11 @@ export class FreePools {
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
     const walletKey = wallet === undefined ? [] : [`w:${wallet}`]
     const rangeKey = range === undefined ? [] : [`r:${range}`]
-    const siteKey = range?.includes(':') === true ? [`s:${networkOfAddress(range)}`] : []
+    const site = range === undefined ? [] : siteOf(range)
     if (walletKey.some((key) => this.#count(key) + bytes > walletBytes)) return undefined
     if (rangeKey.some((key) => this.#count(key) + bytes > rangeBytes)) return undefined
-    if (siteKey.some((key) => this.#count(key) + bytes > rangeBytes * siteRanges)) return undefined
-    return { keys: [...walletKey, ...rangeKey, ...siteKey], bytes, ...name }
+    if (site.some(({ key, ranges }) => this.#count(key) + bytes > rangeBytes * ranges)) return undefined
+    return { keys: [...walletKey, ...rangeKey, ...site.map(({ key }) => key)], bytes, ...name }
   }
 
   giveBack({ keys, bytes }: Taken): void {
@@ -111,11 +111,9 @@ export class FreePools {
   leftOfRange(range: string | undefined): number | null {
     if (this.rules.itemMaxBytes === 0) return 0
     if (range === undefined) return null
-    const own = this.rules.rangeBytes - this.#count(`r:${range}`)
-    const site = range.includes(':')
-      ? this.rules.rangeBytes * siteRanges - this.#count(`s:${networkOfAddress(range)}`)
-      : own
-    return Math.max(0, Math.min(own, site))
+    const all = [{ key: `r:${range}`, ranges: 1 }, ...siteOf(range)]
+    const left = all.map(({ key, ranges }) => this.rules.rangeBytes * ranges - this.#count(key))
+    return Math.max(0, Math.min(...left))
   }
 
   /** Who has used most of what is free. Reads all ranges and wallets, some thousands in a turn of the event loop. */
@@ -129,7 +127,7 @@ export class FreePools {
         name: Buffer.from(key).toString(),
         bytes: Number(Buffer.from(value).toString()),
       }))
-      // A site is the sum of ranges that are listed themselves.
+      // A site is the sum of ranges that are listed themselves. Providers (`p:`) stand in front of the ranges.
       const users = page.filter(({ name }) => !name.startsWith('s:'))
       known += users.length
       most = [...most, ...users].sort((one, other) => other.bytes - one.bytes).slice(0, max)
@@ -159,4 +157,13 @@ export class FreePools {
   #forgetSettled(): void {
     for (const [key, count] of this.#used) if (this.#stored(key) === count) this.#used.delete(key)
   }
+}
+
+/** Under which keys a range of IPv6 counts besides its own, and the bytes of how many ranges each of them gets. */
+function siteOf(range: string): { readonly key: string; readonly ranges: number }[] {
+  if (!range.includes(':')) return []
+  return [
+    { key: `s:${networkOfAddress(range)}`, ranges: siteRanges },
+    { key: `p:${providerOfAddress(range)}`, ranges: providerRanges },
+  ]
 }

@@ -18,10 +18,22 @@ t.test('a site of IPv6 has as much as 256 ranges have, however many it has', asy
   t.equal(take('2001:db8:2::', 301), true, 'another site has its own')
   t.equal(pools.leftOfRange('2001:db8:2:1::'), 1000)
   const last = pools.take({ range: '2001:db8:3::' }, 600)
-  t.strictSame(last?.keys, ['r:2001:db8:3::', 's:2001:db8:3::'])
+  t.strictSame(last?.keys, ['r:2001:db8:3::', 's:2001:db8:3::', 'p:2001:db8::'])
   if (last !== undefined) pools.giveBack(last)
   t.equal(pools.leftOfRange('2001:db8:3::'), 1000, 'what is given back is there again')
   for (let at = 400; at < 800; at += 1) t.equal(take(`198.51.${at >> 8}.${at & 255}`, at), true)
+})
+
+t.test('a provider of IPv6 has as much as 65,536 ranges have, however many sites it has', async (t) => {
+  const environment = openUploadTables(join(t.testdir(), 'uploads'))
+  t.teardown(() => environment.close())
+  const pools = new FreePools(environment, rules)
+  const used = { keys: ['p:2001:db8::'], bytes: 65_536 * 1000 - 500 }
+  environment.write(() => pools.keep(used))
+  t.equal(pools.leftOfRange('2001:db8:77::'), 500, 'no site of it has more')
+  t.equal(pools.take({ range: '2001:db8:78::' }, 501), undefined)
+  t.ok(pools.take({ range: '2001:db8:78::' }, 500))
+  t.equal(pools.leftOfRange('2001:db9:1::'), 1000, 'another provider has its own')
 })
 
 t.test('the list of who has used most names ranges and wallets, and no site twice', async (t) => {
