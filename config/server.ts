@@ -50,7 +50,7 @@ export const server = {
   settingsFile: maybeText({
     env: 'SETTINGS_FILE',
     allowed: 'a file',
-    why: 'Lines NAME=value, which come before the environment. It is read again on SIGHUP (sluice reload).',
+    why: 'Lines NAME=value, which come before the environment. It is read again on SIGHUP.',
   }),
   dataPath: text({
     env: 'DATA_PATH',
