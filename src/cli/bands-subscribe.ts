@@ -9,6 +9,7 @@ import { folders } from '../threads/folders.js'
 import { subscriberOptions } from '../threads/swarm-options.js'
 import { exitCode } from './exit-code.js'
 import { fetchPublished } from './fetch-published.js'
+import { oneLine } from './one-line.js'
 import { paint } from './paint.js'
 
 const help = `sluice bands: fetches bands that other gateways publish
@@ -70,7 +71,7 @@ export async function status(words: readonly string[]): Promise<number> {
     const seen = state.seen.get(subscriptionKey(subscription))
     const asked = seen === undefined ? '' : new Date(seen.checkedMs).toISOString()
     const about = seen === undefined ? 'never reached' : `sequence ${seen.sequence}, asked ${asked}`
-    process.stdout.write(`${subscription.url}  ${about}  ${paint('red', seen?.problem ?? '')}\n`)
+    process.stdout.write(`${subscription.url}  ${about}  ${paint('red', oneLine(seen?.problem ?? ''))}\n`)
   }
   for (const { index, id, folder } of await new BandStore(path).list('installed')) {
     process.stdout.write(`${paint('green', 'here')}      ${index}/${id}  ${await bytesIn(folder)} bytes\n`)

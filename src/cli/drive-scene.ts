@@ -12,6 +12,7 @@ import { type TextTag, tagValueOf } from '../client/tags.js'
 import { WrongWords } from './command.js'
 import { entityAt, folderAt, parentAndName } from './drive-paths.js'
 import { jwkOfText, secretOfFile } from './key-file.js'
+import { oneLine } from './one-line.js'
 import { program } from './program-name.js'
 import { type ClientWords, clientOf, clientSettings, keyOf, show } from './wallet.js'
 
@@ -40,7 +41,7 @@ export async function sceneOf(values: DriveWords, driveId: string | undefined): 
   const signer = client.currentSigner
   const fetcher = new ProvingFetcher({
     gatewayUrls: client.addresses.gatewayUrls,
-    onFinding: ({ error }) => process.stderr.write(`${error.code}: ${error.message}\n`),
+    onFinding: ({ error }) => process.stderr.write(`${error.code}: ${oneLine(error.message)}\n`),
   })
   const drives = new Drives({
     gatewayUrl: gateway,

@@ -7,6 +7,7 @@ import { WrongWords } from './command.js'
 import { childIn, entityAt, folderAt, parentAndName, pathsOf } from './drive-paths.js'
 import { type DriveWords, driveDone, listDrives, putFile, type Scene, sceneOf } from './drive-scene.js'
 import { exitCode } from './exit-code.js'
+import { oneLine } from './one-line.js'
 import { program } from './program-name.js'
 import { clientCommand, show } from './wallet.js'
 import { writeOut } from './write-out.js'
@@ -92,7 +93,8 @@ const list: Work = async (scene, words, values) => {
       all ? below === '' || at.startsWith(`${below}/`) : parentId === folder && !isHidden,
     )
     .sort(([one], [other]) => (one < other ? -1 : 1))
-  for (const { txId, reason } of open.problems) process.stderr.write(`not readable: ${txId}: ${reason}\n`)
+  for (const { txId, reason } of open.problems)
+    process.stderr.write(`not readable: ${txId}: ${oneLine(reason)}\n`)
   const entries = found.map(([at, { kind, id, file, isHidden }]) => ({
     path: at,
     kind,

@@ -5,6 +5,7 @@ import { BandStore } from '../bands/band-store.js'
 import { openSubscriber } from '../bands/open-subscriber.js'
 import type { Band } from '../bands/publication.js'
 import { type SubscriberSetup, swarmDefaults } from '../bands/subscriber-options.js'
+import { oneLine } from './one-line.js'
 import { paint } from './paint.js'
 
 /**
@@ -32,8 +33,8 @@ export async function fetchPublished(
     await subscriber.settled()
     await subscriber.stop()
     const { faults, missing } = subscriber
-    for (const fault of faults) process.stderr.write(`${paint('red', 'refused')}  ${fault}\n`)
-    for (const band of missing) process.stderr.write(`${paint('red', 'missing')}  ${band}\n`)
+    for (const fault of faults) process.stderr.write(`${paint('red', 'refused')}  ${oneLine(fault)}\n`)
+    for (const band of missing) process.stderr.write(`${paint('red', 'missing')}  ${oneLine(band)}\n`)
     return faults.length + missing.length === 0
   } finally {
     await dispatcher.destroy()

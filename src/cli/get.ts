@@ -2,6 +2,7 @@ import { ProvingFetcher } from '../client/fetch/verified-fetch.js'
 import { streamPieces } from '../client/payload.js'
 import { WrongWords } from './command.js'
 import { exitCode } from './exit-code.js'
+import { oneLine } from './one-line.js'
 import { program } from './program-name.js'
 import { clientCommand, clientOf } from './wallet.js'
 import { writeOut } from './write-out.js'
@@ -44,7 +45,7 @@ export const getCommand = clientCommand('get', help, options, async ([reference,
     throw error
   }
   findings.end()
-  process.stderr.write(`${proofText(response.headers)}\n`)
+  process.stderr.write(`${oneLine(proofText(response.headers))}\n`)
   return exitCode.done
 })
 
@@ -74,7 +75,8 @@ class Findings {
 
   /** `said`: what the command itself ends with. */
   end(said?: string): void {
-    if (this.#held !== undefined && this.#held.message !== said) process.stderr.write(`${this.#held.line}\n`)
+    if (this.#held !== undefined && this.#held.message !== said)
+      process.stderr.write(`${oneLine(this.#held.line)}\n`)
     this.#held = undefined
   }
 }

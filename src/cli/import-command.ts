@@ -14,6 +14,7 @@ import { chainOf, findL1 } from '../parquet/l1-find.js'
 import { importL1 } from '../parquet/l1-import.js'
 import { exitCode } from './exit-code.js'
 import { dropBands, fetchBands } from './import-publication.js'
+import { oneLine } from './one-line.js'
 import { paint } from './paint.js'
 import { grouped, Progress } from './progress-line.js'
 import { toldToStop } from './stop-signal.js'
@@ -145,7 +146,7 @@ function say(line: string): void {
 }
 
 function refused(message: string): number {
-  process.stderr.write(`${paint('red', 'refused', process.stderr)}  ${message}\n`)
+  process.stderr.write(`${paint('red', 'refused', process.stderr)}  ${oneLine(message)}\n`)
   return exitCode.failed
 }
 

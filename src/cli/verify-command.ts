@@ -9,6 +9,7 @@ import { type Id, parseId } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { contentFinding, type Judge, judgeOfItem, judgeOfTransaction } from './content-judge.js'
 import { exitCode } from './exit-code.js'
+import { oneLine } from './one-line.js'
 import { paint } from './paint.js'
 import { whyUnreachable } from './unreachable.js'
 
@@ -91,7 +92,7 @@ async function judged({ id, gateway, node }: Asked): Promise<number> {
   const response = await fetch(`${gateway}${path}`, { headers: { 'accept-encoding': 'identity' } })
   if (response.status !== 200 || response.body === null) {
     process.stderr.write(
-      `sluice verify: ${gateway} answered ${response.status}: ${(await response.text()).slice(0, 200)}\n`,
+      `sluice verify: ${gateway} answered ${response.status}: ${oneLine((await response.text()).slice(0, 200))}\n`,
     )
     return response.status === 404 ? exitCode.notFound : exitCode.failed
   }
@@ -123,7 +124,7 @@ class Report {
         ? paint('dim', '-   ')
         : paint('green', 'yes ')
     if (wrong) this.failed = true
-    process.stdout.write(`${mark}${what.padEnd(23)}${isRefusal(found) ? found.message : found}\n`)
+    process.stdout.write(`${mark}${what.padEnd(23)}${oneLine(isRefusal(found) ? found.message : found)}\n`)
   }
 }
 

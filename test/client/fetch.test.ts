@@ -94,6 +94,18 @@ t.test('fetching with proof', async (t) => {
     t.equal(named.headers.get('x-verified-name-id'), site)
   })
 
+  await t.test('a gateway that says of a manifest that it is too long for one is passed over', async (t) => {
+    const site = await example('site')
+    const bad = await liar(t, ({ path }, told) =>
+      path === `/raw/${site}`
+        ? { headers: { ...told.headers, 'content-length': '100000000' }, cut: false }
+        : told,
+    )
+    const one = verifier([bad, await gatewayUrl()])
+    t.match(await (await one.fetch(`${site}/style.css`)).text(), /color-scheme/)
+    t.match(await (await one.fetch('ar://site/')).text(), /It flows/, 'the index, not the manifest itself')
+  })
+
   await t.test('wrong bytes of a gateway are detected, and another one is asked', async (t) => {
     const honest = await gatewayUrl()
     const [image, item, nested] = await Promise.all(['image', 'item', 'nested'].map(example))

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { SluiceClient } from '../../src/client/client.js'
 import type { ClientError } from '../../src/client/errors.js'
 import { type Finding, ProvingFetcher } from '../../src/client/fetch/index.js'
+import { manifestTarget } from '../../src/client/fetch/manifest-target.js'
 import { Drives } from '../../src/client/fs/index.js'
 import { readFolder } from '../../src/client/node/index.js'
 import { signerOfEthereum } from '../../src/client/signer.js'
@@ -159,6 +160,22 @@ t.test(
 function tie(): fc.Arbitrary<Record<string, unknown>> {
   return shape.object
 }
+
+t.test('a manifest may be any JSON', (t) => {
+  const odd = [
+    'null',
+    '7',
+    '"x"',
+    '[]',
+    '{"paths":null,"index":null,"fallback":null}',
+    '{"index":{"path":{}}}',
+  ]
+  const members = ['{"paths":{"a":null}}', `{"paths":{"a":{"id":["${id}"]}}}`, '{"fallback":7}', '{', '']
+  for (const text of [...odd, ...members])
+    for (const path of ['', 'a', 'a/b', '__proto__', 'constructor', '%'])
+      t.equal(manifestTarget(text, path), undefined, `${text} ${path}`)
+  t.end()
+})
 
 t.test('bodies without an end are left, and redirects in a circle', async (t) => {
   const url = await raw(t, (response, path) => {

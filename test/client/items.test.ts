@@ -137,6 +137,21 @@ t.test('items of arbundles are read and verified', async (t) => {
   }
 })
 
+t.test('a key of Ed25519 that anybody can sign for signs nothing', async (t) => {
+  const neutral = Uint8Array.from({ length: 32 }, (_, at) => (at === 0 ? 1 : 0))
+  const signature = Uint8Array.from([...neutral, ...new Uint8Array(32)])
+  for (const signatureType of [2, 4, 5])
+    for (const sign of [0, 0x80]) {
+      const owner = neutral.map((byte, at) => (at === 31 ? sign : byte))
+      const none = new Uint8Array(0)
+      const fields = { signatureType, owner, target: none, anchor: none, tags: [], rawTags: none, signature }
+      for (const content of ['one content', 'another one', 'a third', 'a fourth', 'and so on']) {
+        const payload = await payloadDigestOf(new TextEncoder().encode(content))
+        t.equal(await isOwnersItem(fields, payload), false, `${signatureType}: ${content}`)
+      }
+    }
+})
+
 t.test('an item typed by EIP-712 verifies', async (t) => {
   const known = vectors.typedEth7 as Vector
   const fields = {

@@ -81,7 +81,8 @@ export class Gateways {
         if (signal?.aborted === true) throw abortedError(signal)
         if (!(error instanceof ClientError)) throw error
         errors.push(error)
-        this.options.onFinding?.({ gateway, error })
+        // What is too long for the caller is no fault of the gateway.
+        if (error.code !== 'too-large') this.options.onFinding?.({ gateway, error })
       }
     }
     throw (

@@ -7,25 +7,32 @@ function decoded(path: string): string {
   }
 }
 
-interface ManifestShape {
-  readonly version?: string
-  readonly index?: { readonly path?: string; readonly id?: string }
-  readonly fallback?: { readonly id?: string }
-  readonly paths?: Readonly<Record<string, { readonly id?: string }>>
+type Fields = Readonly<Record<string, unknown>>
+
+/** The own member of an object; anybody can sign a manifest, with any JSON in it. */
+function member(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Fields)[name]
+    : undefined
+}
+
+function textIn(value: unknown, name: string): string | undefined {
+  const found = member(value, name)
+  return typeof found === 'string' ? found : undefined
 }
 
 /** The id that a path of a manifest means, as it stands in an address: itself, the index of its folder, or the fallback. */
 export function manifestTarget(text: string, path: string): string | undefined {
-  let manifest: ManifestShape
+  let manifest: unknown
   try {
-    manifest = JSON.parse(text) as ManifestShape
+    manifest = JSON.parse(text)
   } catch (error) {
     if (error instanceof SyntaxError) return undefined
     throw error
   }
-  const { paths = {}, index, fallback } = manifest
-  const at = (key: string): string | undefined => (Object.hasOwn(paths, key) ? paths[key]?.id : undefined)
+  const [paths, index] = [member(manifest, 'paths'), member(manifest, 'index')]
+  const at = (key: string): string | undefined => textIn(member(paths, key), 'id')
   const wanted = decoded(path).replace(/\/+$/, '')
-  if (wanted === '') return index?.id ?? (index?.path === undefined ? undefined : at(index.path))
-  return at(wanted) ?? at(`${wanted}/`) ?? fallback?.id
+  if (wanted === '') return textIn(index, 'id') ?? at(textIn(index, 'path') ?? '')
+  return at(wanted) ?? at(`${wanted}/`) ?? textIn(member(manifest, 'fallback'), 'id')
 }

@@ -169,6 +169,26 @@ export class ProvingFetcher {
     return found === tooLong ? undefined : { ...found, gateway }
   }
 
+  /** What may be a manifest. Undefined: it is too long for one. A length is not proven, so one gateway is not believed in it. */
+  async #short(id: string, signal: AbortSignal | undefined): Promise<OwnedContent | undefined> {
+    const gateways = this.#gateways
+    try {
+      return await gateways.first(async (gateway) => {
+        const asked = { gateways, gateway, id, bytesMax: manifestBytesMax, signal }
+        const found = await ownedContent(asked)
+        if (found !== tooLong) return found
+        throw new ClientError(
+          'too-large',
+          `${gateway}: ${id} is longer than any manifest`,
+          'ask for the id alone',
+        )
+      }, signal)
+    } catch (error) {
+      if (error instanceof ClientError && error.code === 'too-large') return undefined
+      throw error
+    }
+  }
+
   async #named(name: string, signal: AbortSignal | undefined): Promise<Agreed<string>> {
     if (!/^[a-z0-9_-]{1,115}$/i.test(name))
       throw new ClientError('invalid-input', `${name} is no id or name`, 'check it')
@@ -179,7 +199,7 @@ export class ProvingFetcher {
 
   /** What a path below an id means: the manifest is proven like any content. */
   async #resolved(id: string, path: string, signal: AbortSignal | undefined): Promise<string> {
-    const whole = await this.#whole(id, manifestBytesMax, signal)
+    const whole = await this.#short(id, signal)
     const isManifest = bareType(whole?.contentType ?? '') === pathManifestType
     if (whole === undefined || !isManifest) {
       if (path === '') return id
