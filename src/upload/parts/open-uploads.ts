@@ -220,7 +220,7 @@ export class OpenUploads {
   /** One at a time: who comes while it runs has its answer, too. */
   attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
     const assemble = (): Promise<UploadAnswer> => this.#assemble(id, live, uploader).catch(diskAnswer)
-    live.attempt ??= this.follow(this.#slots.run(assemble, live.holder.network)).finally(() => {
+    live.attempt ??= this.follow(this.#slots.run(assemble, live.holder.parties[1])).finally(() => {
       delete live.attempt
       this.#setBusy(live)
     })

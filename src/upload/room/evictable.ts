@@ -1,4 +1,4 @@
-import { networkOfAddress } from '../../format/ip.js'
+import { networkOfAddress, providerOfAddress } from '../../format/ip.js'
 import { Ranked, rankOfBytes } from './ranked.js'
 
 /** A holder of places and bytes that can be made to release them. */
@@ -11,43 +11,39 @@ export interface Evictable {
   readonly weight: number
 }
 
-/** Who goes first, and the weights that its network and its address hold. */
-export interface Victim<One> {
-  readonly one: One
-  readonly network: string
-  readonly networkWeight: number
-  readonly addressWeight: number
+/** The parties that a client belongs to, the widest first: its provider, its network, its address range. */
+export type Parties = readonly [provider: string, network: string, address: string]
+
+export function partiesOf(client = ''): Parties {
+  return [providerOfAddress(client), networkOfAddress(client), client]
 }
 
-class AddressShare<One> {
+/** What one party holds: of an address range its holders, else narrower parties. */
+class Share<One> {
   places = 0
   weight = 0
-  /** The emptiest is the lowest. */
-  readonly byWeight = new Ranked<One>()
-  /** Those that hold bytes; the one that has not grown for the longest time is first. */
+  readonly byPlaces = new Ranked<Share<One>>()
+  readonly byWeight = new Ranked<Share<One>>()
+  /** Of an address range. The emptiest is the lowest. */
+  readonly holders = new Ranked<One>()
+  /** Holders with bytes; the one that has not grown for the longest time is first. */
   readonly stale = new Set<One>()
 
-  constructor(readonly network: NetworkShare<One>) {}
-}
-
-class NetworkShare<One> {
-  places = 0
-  weight = 0
-  readonly byPlaces = new Ranked<AddressShare<One>>()
-  readonly byWeight = new Ranked<AddressShare<One>>()
-
-  constructor(readonly name: string) {}
+  constructor(
+    readonly name: string,
+    /** Undefined: it is all. */
+    readonly within: Share<One> | undefined,
+  ) {}
 }
 
 /**
- * Finds the holder to evict, in constant time: of the network that holds most, and there of the address that holds most. So a
- * client with many addresses or networks loses its own room first.
+ * Finds the holder to evict, in constant time: of the provider that holds most, there of the network that holds most, and
+ * there of the address range that holds most. So a client with many addresses or networks loses its own room first.
  */
 export class EvictionOrder<One extends Evictable> {
-  readonly #networks = new Map<string, NetworkShare<One>>()
-  readonly #addresses = new Map<string, AddressShare<One>>()
-  readonly #byPlaces = new Ranked<NetworkShare<One>>()
-  readonly #byWeight = new Ranked<NetworkShare<One>>()
+  readonly #all = new Share<One>('', undefined)
+  /** Providers, networks and address ranges, by their names with the level in front. */
+  readonly #shares = new Map<string, Share<One>>()
   /** What was counted for each. */
   readonly #counted = new Map<One, Pick<Evictable, 'places' | 'weight'>>()
 
@@ -57,10 +53,10 @@ export class EvictionOrder<One extends Evictable> {
     const before = this.#counted.get(one) ?? { places: 0, weight: 0 }
     const address = this.#addressOf(client)
     this.#counted.set(one, { places, weight })
-    address.byWeight.set(one, rankOfBytes(weight))
+    address.holders.set(one, rankOfBytes(weight))
     if (weight !== before.weight) address.stale.delete(one)
     if (weight > 0) address.stale.add(one)
-    this.#change(client, address, places - before.places, weight - before.weight)
+    this.#change(address, places - before.places, weight - before.weight)
   }
 
   remove(one: One): void {
@@ -68,69 +64,76 @@ export class EvictionOrder<One extends Evictable> {
     if (before === undefined) return
     this.#counted.delete(one)
     const address = this.#addressOf(one.client)
-    address.byWeight.delete(one)
+    address.holders.delete(one)
     address.stale.delete(one)
-    this.#change(one.client, address, -before.places, -before.weight)
+    this.#change(address, -before.places, -before.weight)
   }
 
-  /** What this network and this address hold that could be given up. */
-  weightsOf(client = ''): Pick<Victim<One>, 'networkWeight' | 'addressWeight'> {
-    const networkWeight = this.#networks.get(networkOfAddress(client))?.weight ?? 0
-    return { networkWeight, addressWeight: this.#addresses.get(client)?.weight ?? 0 }
+  /**
+   * What two clients hold that could be given up, of the widest parties in which they differ: two addresses of one network are
+   * compared by what each of them holds, two networks of one provider by what each network holds. Undefined: it is one client.
+   */
+  compared(one: Parties, other: Parties): readonly [weight: number, otherWeight: number] | undefined {
+    const level = one.findIndex((name, at) => name !== other[at])
+    if (level < 0) return undefined
+    const weightOf = (parties: Parties): number =>
+      this.#shares.get(keyOf(level, parties[level] ?? ''))?.weight ?? 0
+    return [weightOf(one), weightOf(other)]
   }
 
   /** The emptiest and oldest of who has most places (of several, who holds least). Undefined: nobody can give one up. */
-  forPlace(): Victim<One> | undefined {
-    const address = this.#byPlaces.highest?.byPlaces.highest
-    return victim(address, address?.byWeight.lowest)
+  forPlace(): One | undefined {
+    return narrowest(this.#all, ({ byPlaces }) => byPlaces.highest)?.holders.lowest
   }
 
   /** Of who holds most bytes the one that has not grown for the longest time. Undefined: nobody can give any up. */
-  forBytes(): Victim<One> | undefined {
-    const address = this.#byWeight.highest?.byWeight.highest
-    const [first] = address?.stale ?? []
-    return victim(address, first)
+  forBytes(): One | undefined {
+    const [first] = narrowest(this.#all, ({ byWeight }) => byWeight.highest)?.stale ?? []
+    return first
   }
 
-  #addressOf(client = ''): AddressShare<One> {
-    const known = this.#addresses.get(client)
-    if (known !== undefined) return known
-    const name = networkOfAddress(client)
-    const network = this.#networks.get(name) ?? new NetworkShare<One>(name)
-    const made = new AddressShare<One>(network)
-    this.#networks.set(name, network)
-    this.#addresses.set(client, made)
-    return made
+  #addressOf(client: string | undefined): Share<One> {
+    let share = this.#all
+    for (const [level, name] of partiesOf(client).entries()) {
+      const key = keyOf(level, name)
+      const known = this.#shares.get(key) ?? new Share<One>(key, share)
+      this.#shares.set(key, known)
+      share = known
+    }
+    return share
   }
 
-  #change(client = '', address: AddressShare<One>, places: number, weight: number): void {
-    const { network } = address
-    for (const share of [address, network]) {
+  #change(address: Share<One>, places: number, weight: number): void {
+    let share = address
+    for (let within = share.within; within !== undefined; within = share.within) {
       share.places += places
       share.weight += weight
+      const weightRank = rankOfBytes(share.weight)
+      rank(within.byPlaces, share, share.places, weightRank)
+      rank(within.byWeight, share, weightRank)
+      if (share.places === 0 && share.weight === 0) this.#shares.delete(share.name)
+      share = within
     }
-    const [addressRank, networkRank] = [rankOfBytes(address.weight), rankOfBytes(network.weight)]
-    rank(network.byPlaces, address, address.places, addressRank)
-    rank(network.byWeight, address, addressRank)
-    rank(this.#byPlaces, network, network.places, networkRank)
-    rank(this.#byWeight, network, networkRank)
-    if (isNothing(address)) this.#addresses.delete(client)
-    if (isNothing(network)) this.#networks.delete(network.name)
   }
+}
+
+function keyOf(level: number, name: string): string {
+  return `${level} ${name}`
+}
+
+/** The address range that is reached from the widest share on; undefined: nobody holds anything. */
+function narrowest<One>(
+  all: Share<One>,
+  next: (share: Share<One>) => Share<One> | undefined,
+): Share<One> | undefined {
+  let found = next(all)
+  for (let narrower = found && next(found); narrower !== undefined; narrower = next(narrower))
+    found = narrower
+  return found
 }
 
 /** Who holds nothing of it has no rank. */
 function rank<Member>(ranked: Ranked<Member>, member: Member, value: number, second = 0): void {
   if (value > 0) ranked.set(member, value, second)
   else ranked.delete(member)
-}
-
-function isNothing({ places, weight }: Pick<Evictable, 'places' | 'weight'>): boolean {
-  return places === 0 && weight === 0
-}
-
-function victim<One>(address: AddressShare<One> | undefined, one: One | undefined): Victim<One> | undefined {
-  if (address === undefined || one === undefined) return undefined
-  const { network, weight: addressWeight } = address
-  return { one, network: network.name, networkWeight: network.weight, addressWeight }
 }

@@ -1,8 +1,7 @@
-import { networkOfAddress } from '../../format/ip.js'
 import { roomMinBytes } from '../../store/disk-full.js'
 import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { DiskRoom } from './disk-room.js'
-import { EvictionOrder, type Victim } from './evictable.js'
+import { EvictionOrder, type Parties, partiesOf } from './evictable.js'
 
 export interface RoomBounds {
   /** Uploads in parts that are open at once; 10,000 where absent: one without a part takes some hundred bytes. */
@@ -46,7 +45,7 @@ export class Holder {
   isBusy = false
   readonly client: string | undefined
   readonly places: number
-  readonly network: string
+  readonly parties: Parties
 
   constructor(
     readonly terms: HolderTerms,
@@ -54,7 +53,7 @@ export class Holder {
   ) {
     this.client = terms.client
     this.places = terms.hasPlace ? 1 : 0
-    this.network = networkOfAddress(terms.client ?? '')
+    this.parties = partiesOf(terms.client)
   }
 
   get weight(): number {
@@ -176,10 +175,10 @@ export class HeldRoom {
     return this.#fits(1) || this.#victimFor(holder, 1) !== undefined ? undefined : noRoom
   }
 
-  #drop({ one }: Victim<Holder>): void {
-    this.bounds.disk.expect(one.bytes)
-    one.terms.drop()
-    if (!one.isGone) throw new Error('an upload was dropped and still holds its room')
+  #drop(victim: Holder): void {
+    this.bounds.disk.expect(victim.bytes)
+    victim.terms.drop()
+    if (!victim.isGone) throw new Error('an upload was dropped and still holds its room')
   }
 
   #fits(bytes: number): boolean {
@@ -192,15 +191,11 @@ export class HeldRoom {
   }
 
   /** Who holds more than this one would: only then it is fair. */
-  #victimFor(holder: Holder, bytes: number): Victim<Holder> | undefined {
+  #victimFor(holder: Holder, bytes: number): Holder | undefined {
     const victim = this.#order.forBytes()
     if (victim === undefined || holder.terms.isPaid) return victim
-    const { networkWeight, addressWeight } = this.#order.weightsOf(holder.client)
-    const isFair =
-      victim.network === holder.network
-        ? victim.addressWeight > addressWeight + bytes
-        : victim.networkWeight > networkWeight + bytes
-    return isFair && victim.one.client !== holder.client ? victim : undefined
+    const [most, own] = this.#order.compared(victim.parties, holder.parties) ?? [0, 0]
+    return most > own + bytes ? victim : undefined
   }
 }
 

@@ -92,6 +92,25 @@ t.test('who holds most gets no more room by dropping others', async (t) => {
   t.equal(crowd.filter(({ isDropped }) => isDropped).length, 1)
 })
 
+t.test(
+  'many networks of one provider make room before one network that holds more than each of them',
+  async (t) => {
+    const { room, enter } = roomOf(300, 30_000)
+    const friend = enter('192.0.2.1', 500)
+    const crowd = Array.from({ length: 256 }, (_, at) => enter(`198.51.${at}.1`, 100))
+    const late = enter('203.0.113.1')
+    for (let turn = 0; turn < 17; turn += 1) {
+      t.equal(room.roomFor(late.holder, 400), undefined)
+      room.grow(late.holder, 400, 0)
+    }
+    t.notOk(friend.isDropped)
+    t.ok(crowd.some(({ isDropped }) => isDropped))
+    while (room.places < 300) enter('203.0.113.2')
+    t.equal(room.placeFor('192.0.2.9'), undefined)
+    t.notOk(friend.isDropped, 'nor does it lose its place')
+  },
+)
+
 t.test('half of what the disk has is left to others', async (t) => {
   const disk = { leftBytes: 1e9, expect }
   const room = new HeldRoom({ ...sharesOfParts, maxBytes: 1e12, disk })
