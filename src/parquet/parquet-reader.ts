@@ -11,6 +11,7 @@ import {
 } from 'hyparquet'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { Columns, ColumnType, Value } from './l1-layout.js'
+import { groupRowsMax, pagesFault } from './page-check.js'
 import { parquetSchemaOf } from './parquet-writer.js'
 
 /** Rows decoded at once. */
@@ -18,6 +19,8 @@ const batchRows = 16_384
 /** A row group is read whole: more than this, unpacked, is refused. */
 const groupBytesMax = 1024 * 2 ** 20
 const footerBytesMax = 64 * 2 ** 20
+/** The values of a batch: a value in a dictionary is read again for each row that names it. */
+const batchBytesMax = 256 * 2 ** 20
 /** Rows for each byte of a file at most: each row has an id or a place of its own, which packing makes no smaller. */
 const rowsPerByteMax = 4n
 
@@ -25,11 +28,12 @@ const rowsPerByteMax = 4n
 const zstd = (
   zlib as { zstdDecompressSync?: (bytes: Uint8Array, limits: { maxOutputLength: number }) => Uint8Array }
 ).zstdDecompressSync
-const unpacked = { maxOutputLength: groupBytesMax }
+/** What a page says of its size; none at all is no limit that zlib knows. */
+const limitOf = (size: number) => ({ maxOutputLength: Math.max(1, size) })
 
 const compressors: Compressors = {
-  GZIP: (bytes) => gunzipSync(bytes, unpacked),
-  ...(zstd === undefined ? {} : { ZSTD: (bytes: Uint8Array) => zstd(bytes, unpacked) }),
+  GZIP: (bytes, size) => gunzipSync(bytes, limitOf(size)),
+  ...(zstd && { ZSTD: (bytes: Uint8Array, size: number) => zstd(bytes, limitOf(size)) }),
 }
 
 /** An open Parquet file whose columns are the wanted ones. */
@@ -143,8 +147,8 @@ function fileFault(metadata: FileMetaData, sizeBytes: number): string | undefine
   let rows = 0n
   for (const group of metadata.row_groups) {
     rows += group.num_rows
-    if (group.num_rows < 0n || group.total_byte_size > BigInt(groupBytesMax))
-      return 'a row group is too large'
+    const isLarge = group.num_rows > groupRowsMax || group.total_byte_size > BigInt(groupBytesMax)
+    if (group.num_rows < 0n || isLarge) return 'a row group is too large'
     const codecs = group.columns.map(({ meta_data: column }) => column?.codec ?? 'UNCOMPRESSED')
     if (zstd === undefined && codecs.includes('ZSTD'))
       return 'it needs Zstandard: use Node 22 or later to read it'
@@ -163,6 +167,9 @@ async function* batches(
   let start = 0
   for (const group of metadata.row_groups) {
     const end = start + Number(group.num_rows)
+    const checked = { file, schema: metadata.schema, group, columns, compressors, bytesMax: groupBytesMax }
+    const fault = await pagesFault(checked).catch(String)
+    if (fault !== undefined) throw new ParquetFault(`${path}: ${fault}`)
     while (start < end) {
       const rowEnd = Math.min(start + batchRows, end)
       let rows: unknown[][] = []
@@ -185,10 +192,17 @@ async function* batches(
       // The library fills up rows that are declared and not there: no value of theirs is.
       if (rows.length !== rowEnd - start || rows.some(isEmpty))
         throw new ParquetFault(`${path}: rows are missing`)
+      if (bytesOf(rows) > batchBytesMax) throw new ParquetFault(`${path}: its values are too long`)
       yield rows.map((row) => reading.row(row, path))
       start = rowEnd
     }
   }
+}
+
+function bytesOf(rows: readonly (readonly unknown[])[]): number {
+  let sum = 0
+  for (const row of rows) for (const value of row) if (value instanceof Uint8Array) sum += value.length
+  return sum
 }
 
 /** No table has a row without any value. */

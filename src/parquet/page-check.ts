@@ -1,0 +1,156 @@
+import type { AsyncBuffer, Compressors, DataReader, PageHeader, RowGroup, SchemaElement } from 'hyparquet'
+import { parquetHeader } from 'hyparquet/src/column.js'
+import { decompressPage } from 'hyparquet/src/datapage.js'
+import { readRleBitPackedHybrid } from 'hyparquet/src/encoding.js'
+import { readVarInt } from 'hyparquet/src/thrift.js'
+
+/**
+ * The library believes numbers in the pages of a Parquet file, and makes arrays of them: how many values a page has, how long a
+ * run of one value is (31 bits in five bytes), how long a page is unpacked. They are compared here before it reads a row group.
+ */
+
+/** Rows of a group. DuckDB makes groups of 122,880. */
+export const groupRowsMax = 2 ** 20
+/** A run of values that are written bit by bit is filled up to whole bytes, or to a block of the writer. */
+const paddingMax = 512
+/** Encodings without a run. DELTA_BYTE_ARRAY is left out: one value may be as long as a number in it says. */
+const runless = new Set(['PLAIN', 'BYTE_STREAM_SPLIT', 'DELTA_BINARY_PACKED', 'DELTA_LENGTH_BYTE_ARRAY'])
+const dictionaries = new Set(['PLAIN_DICTIONARY', 'RLE_DICTIONARY'])
+
+const longRun = 'a run is longer than its page'
+
+export interface CheckedGroup {
+  readonly file: AsyncBuffer
+  readonly schema: readonly SchemaElement[]
+  readonly group: RowGroup
+  /** Names of the columns that are read; undefined: all. */
+  readonly columns: readonly string[] | undefined
+  readonly compressors: Compressors
+  /** Of all pages together, unpacked. */
+  readonly bytesMax: number
+}
+
+type Chunk = NonNullable<RowGroup['columns'][number]['meta_data']>
+
+/** What is wrong with the pages of a row group; undefined: nothing. Throws where they end too early. */
+export async function pagesFault(given: CheckedGroup): Promise<string | undefined> {
+  const { schema, group, columns } = given
+  let bytesLeft = given.bytesMax
+  for (const { meta_data: chunk } of group.columns) {
+    const name = chunk?.path_in_schema[0] ?? ''
+    if (chunk === undefined || (columns !== undefined && !columns.includes(name))) continue
+    const element = schema.slice(1).find((one) => one.name === name)
+    if (chunk.path_in_schema.length !== 1 || element === undefined) return 'a column has columns of its own'
+    const found = await chunkFault(given, chunk, element.repetition_type !== 'REQUIRED', bytesLeft)
+    if (typeof found === 'string') return found
+    bytesLeft = found
+  }
+  return undefined
+}
+
+/** What is wrong with one column, or how many bytes are left for the others. */
+async function chunkFault(
+  { file, group, compressors }: CheckedGroup,
+  chunk: Chunk,
+  isOptional: boolean,
+  bytesMax: number,
+): Promise<string | number> {
+  const start = Number(chunk.dictionary_page_offset || chunk.data_page_offset)
+  const bytes = new Uint8Array(await file.slice(start, start + Number(chunk.total_compressed_size)))
+  const reader = readerOf(bytes)
+  let [valuesLeft, bytesLeft] = [Number(group.num_rows), bytesMax]
+  while (valuesLeft > 0 && reader.offset < bytes.length - 1) {
+    const header = parquetHeader(reader)
+    const { compressed_page_size: size, uncompressed_page_size: unpacked, type } = header
+    if (!(size >= 0 && reader.offset + size <= bytes.length)) return 'a page is not inside its column'
+    bytesLeft -= unpacked
+    if (!(unpacked >= 0 && bytesLeft >= 0)) return 'its pages are too large'
+    const values = valuesIn(header)
+    const isData = type !== 'DICTIONARY_PAGE'
+    if (!(values >= 0 && values <= (isData ? valuesLeft : groupRowsMax)))
+      return 'a page has more values than its row group'
+    const page = { header, values, isOptional, body: bytes.subarray(reader.offset, reader.offset + size) }
+    const fault = isData ? dataFault(page, chunk, compressors) : undefined
+    if (fault !== undefined) return fault
+    if (isData) valuesLeft -= values
+    reader.offset += size
+  }
+  return bytesLeft
+}
+
+interface DataPage {
+  readonly header: PageHeader
+  /** As it is in the file. */
+  readonly body: Uint8Array
+  readonly values: number
+  readonly isOptional: boolean
+}
+
+function valuesIn({ type, ...headers }: PageHeader): number {
+  const { dictionary_page_header: dictionary, data_page_header: data, data_page_header_v2: second } = headers
+  const header = type === 'DICTIONARY_PAGE' ? dictionary : type === 'DATA_PAGE' ? data : second
+  return header?.num_values ?? Number.NaN
+}
+
+/** Levels in front say which values are there; those may be places in a dictionary. Both are runs. */
+function dataFault(page: DataPage, chunk: Chunk, compressors: Compressors): string | undefined {
+  const { header, body, values, isOptional } = page
+  const { data_page_header: first, data_page_header_v2: second } = header
+  if (header.type === 'DATA_PAGE_V2' && second !== undefined) {
+    const { definition_levels_byte_length: levels, repetition_levels_byte_length: lists, encoding } = second
+    const present = values - second.num_nulls
+    if (lists !== 0 || !(levels >= 0) || !(present >= 0 && present <= values))
+      return 'the levels of a page make no sense'
+    if (isOptional && hasLongRun(readerOf(body), 1, values)) return longRun
+    if (runless.has(encoding)) return undefined
+    const packed = body.subarray(isOptional ? levels : 0)
+    const size = header.uncompressed_page_size - levels
+    const isPacked = second.is_compressed !== false
+    const plain = isPacked ? decompressPage(packed, size, chunk.codec, compressors) : packed
+    return valuesFault(readerOf(plain), encoding, chunk, present)
+  }
+  if (header.type !== 'DATA_PAGE' || first === undefined) return `a page is a ${header.type}`
+  if (!isOptional && runless.has(first.encoding)) return undefined
+  const plain = decompressPage(body, header.uncompressed_page_size, chunk.codec, compressors)
+  const reader = readerOf(plain)
+  const present = isOptional ? presentIn(reader, values) : values
+  if (present === undefined) return longRun
+  return runless.has(first.encoding) ? undefined : valuesFault(reader, first.encoding, chunk, present)
+}
+
+/** Reads the levels of a page of the first version: how many values are there. Undefined: a run is too long. */
+function presentIn(reader: DataReader, values: number): number | undefined {
+  const length = reader.view.getUint32(0, true)
+  reader.offset = 4
+  if (hasLongRun(reader, 1, values)) return undefined
+  reader.offset = 4
+  const levels = new Array<number>(values)
+  readRleBitPackedHybrid(reader, 1, levels, length)
+  return levels.reduce((sum, level) => sum + level, 0)
+}
+
+function valuesFault(reader: DataReader, encoding: string, chunk: Chunk, values: number): string | undefined {
+  const isFlags = encoding === 'RLE' && chunk.type === 'BOOLEAN'
+  if (!isFlags && !dictionaries.has(encoding)) return `values are encoded as ${encoding}`
+  const width = chunk.type === 'BOOLEAN' ? 1 : reader.view.getUint8(reader.offset)
+  // The runs of flags have their length in front.
+  reader.offset += chunk.type === 'BOOLEAN' ? 4 : 1
+  return hasLongRun(reader, width, values) ? longRun : undefined
+}
+
+function readerOf({ buffer, byteOffset, byteLength }: Uint8Array): DataReader {
+  return { view: new DataView(buffer, byteOffset, byteLength), offset: 0 }
+}
+
+/** Whether a run of those that stand for so many values is longer than all of them. */
+function hasLongRun(reader: DataReader, width: number, values: number): boolean {
+  for (let seen = 0; seen < values && reader.offset < reader.view.byteLength; ) {
+    const header = readVarInt(reader)
+    const isBits = (header & 1) === 1
+    const count = isBits ? (header >>> 1) * 8 : header >>> 1
+    if (count > values + (isBits ? paddingMax : 0)) return true
+    seen += count
+    reader.offset += isBits ? Math.max(1, (count / 8) * width) : (width + 7) >> 3
+  }
+  return false
+}

@@ -1,0 +1,164 @@
+/** Pages whose numbers would make the reader fill the memory, or never end. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { FileMetaData } from 'hyparquet'
+import { ByteWriter } from 'hyparquet-writer'
+import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
+import { serializeTCompactProtocol } from 'hyparquet-writer/src/thrift.js'
+import t from 'tap'
+import { isRefusal } from '../../src/format/refusal.js'
+import { openTable } from '../../src/parquet/parquet-reader.js'
+
+/** Numbers that a page states of itself. */
+interface Stated {
+  readonly values?: number
+  readonly unpacked?: number
+  readonly packed?: number | undefined
+  /** 0: PLAIN, 7: DELTA_BYTE_ARRAY, 8: RLE_DICTIONARY. */
+  readonly encoding?: number
+  readonly isSecond?: true
+  readonly levels?: number
+  readonly nulls?: number
+}
+
+function pageOf(body: Buffer, stated: Stated = {}): Buffer {
+  const { values = 2, unpacked = body.length, encoding = 0, levels = 0, nulls = 0, isSecond } = stated
+  const packed = 'packed' in stated ? stated.packed : body.length
+  const header = new ByteWriter()
+  const first = { field_1: values, field_2: encoding, field_3: 3, field_4: 3 }
+  const second = {
+    field_1: values,
+    field_2: nulls,
+    field_3: values,
+    field_4: encoding,
+    field_5: levels,
+    field_6: 0,
+  }
+  serializeTCompactProtocol(header, {
+    field_1: isSecond ? 3 : 0,
+    field_2: unpacked,
+    ...(packed === undefined ? {} : { field_3: packed }),
+    ...(isSecond ? { field_8: second } : { field_5: first }),
+  })
+  return Buffer.concat([header.getBytes(), body])
+}
+
+interface Made {
+  readonly codec?: 'UNCOMPRESSED' | 'SNAPPY'
+  readonly isOptional?: boolean
+  readonly rows?: number
+}
+
+/** A file of one column of byte strings, of these pages. */
+function fileOf(
+  path: string,
+  pages: readonly Buffer[],
+  { codec, isOptional = true, rows = 2 }: Made = {},
+): string {
+  const body = Buffer.concat(pages)
+  const chunk = {
+    type: 'BYTE_ARRAY',
+    encodings: ['PLAIN'],
+    path_in_schema: ['id'],
+    codec: codec ?? 'UNCOMPRESSED',
+    num_values: BigInt(rows),
+    total_uncompressed_size: BigInt(body.length),
+    total_compressed_size: BigInt(body.length),
+    data_page_offset: 4n,
+  }
+  const metadata = {
+    version: 2,
+    schema: [
+      { name: 'root', num_children: 1 },
+      { name: 'id', type: 'BYTE_ARRAY', repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED' },
+    ],
+    num_rows: BigInt(rows),
+    row_groups: [
+      {
+        columns: [{ file_offset: 4n, meta_data: chunk }],
+        total_byte_size: BigInt(body.length),
+        num_rows: BigInt(rows),
+      },
+    ],
+    metadata_length: 0,
+  } as unknown as FileMetaData
+  const footer = new ByteWriter()
+  writeMetadata(footer, metadata)
+  writeFileSync(path, Buffer.concat([Buffer.from('PAR1'), body, footer.getBytes(), Buffer.from('PAR1')]))
+  return path
+}
+
+const reading = {
+  fault: () => undefined,
+  columns: () => undefined,
+  row: (stored: readonly unknown[]) => [stored[0] instanceof Uint8Array ? stored[0] : null],
+}
+
+async function rowsOf(path: string): Promise<number | string> {
+  const table = await openTable(path, reading)
+  if (isRefusal(table)) return table.message
+  let rows = 0
+  try {
+    for await (const batch of table.batches()) rows += batch.length
+    return rows
+  } catch (error) {
+    return String(error)
+  } finally {
+    await table.close()
+  }
+}
+
+/** Two byte strings. */
+const plain = Buffer.from([1, 0, 0, 0, 65, 1, 0, 0, 0, 66])
+/** A run of `count` times 1 in a byte. */
+function run(count: number): Buffer {
+  const bytes: number[] = []
+  for (let left = count * 2; ; left = Math.floor(left / 128)) {
+    bytes.push((left % 128) + (left > 127 ? 128 : 0))
+    if (left < 128) break
+  }
+  return Buffer.from([...bytes, 1])
+}
+function withLevels(count: number, values = plain): Buffer {
+  const levels = run(count)
+  return Buffer.concat([Buffer.from([levels.length, 0, 0, 0]), levels, values])
+}
+
+t.test('what a page says of its values is compared with its row group and its bytes', async (t) => {
+  const path = join(t.testdir({}), 'table.parquet')
+  const read = (pages: readonly Buffer[], made?: Made): Promise<number | string> =>
+    rowsOf(fileOf(path, pages, made))
+  const second = { isSecond: true, levels: run(2).length } as const
+
+  t.equal(await read([pageOf(withLevels(2))]), 2, 'a page of the first version')
+  t.equal(await read([pageOf(Buffer.concat([run(2), plain]), second)]), 2, 'and one of the second')
+  t.equal(await read([pageOf(plain)], { isOptional: false }), 2, 'and one without levels')
+
+  const longest = 2 ** 30
+  t.match(await read([pageOf(withLevels(longest))]), /a run is longer than its page/)
+  const levels = run(longest)
+  const long = pageOf(Buffer.concat([levels, plain]), { isSecond: true, levels: levels.length })
+  t.match(await read([long]), /a run is longer than its page/)
+  const places = Buffer.concat([Buffer.from([1]), run(longest)])
+  t.match(
+    await read([pageOf(places, { encoding: 8 })], { isOptional: false }),
+    /a run is longer than its page/,
+  )
+  const both = pageOf(Buffer.concat([run(2), places]), { ...second, encoding: 8 })
+  t.match(await read([both]), /a run is longer than its page/)
+
+  t.match(await read([pageOf(withLevels(2), { values: 2 ** 31 - 1 })]), /more values than its row group/)
+  t.match(
+    await read([pageOf(withLevels(2), { unpacked: 2 ** 31 - 1 })], { codec: 'SNAPPY' }),
+    /are too large/,
+  )
+  t.match(await read([pageOf(withLevels(2), { packed: 2 ** 31 - 1 })]), /not inside its column/)
+  t.match(
+    await read([pageOf(withLevels(2), { packed: undefined })]),
+    /not inside its column/,
+    'which never ended',
+  )
+  t.match(await read([pageOf(withLevels(2), { ...second, nulls: -(2 ** 30) })]), /make no sense/)
+  t.match(await read([pageOf(plain, { encoding: 7 })], { isOptional: false }), /encoded as DELTA_BYTE_ARRAY/)
+  t.match(await read([pageOf(withLevels(2))], { rows: 2 ** 20 + 1 }), /more rows than its bytes|too large/)
+})
