@@ -28,14 +28,14 @@ t.test(
   },
 )
 
-t.test('behind a proxy each client has its own hundred', async (t) => {
+t.test('behind a proxy each network has its own hundred, however many addresses it has', async (t) => {
   const clientOf = (request: Request): string => request.header('x-forwarded-for') ?? ''
   const rig = await paymentRig(t, { monotonic: () => 5000, clientOf })
   const [wallet] = testWallets()
   const ask = (client: string): Promise<{ status: number }> =>
     rig.get('/v1/account/payments', { ...wallet?.headers('nonce'), 'x-forwarded-for': client })
-  for (let count = 0; count < 100; count += 1) await ask('1.2.3.4')
-  t.equal((await ask('1.2.3.4')).status, 429)
+  for (let count = 0; count < 100; count += 1) await ask(`2001:db8:0:${count.toString(16)}::1`)
+  t.equal((await ask('2001:db8:0:ffff::1')).status, 429)
   t.equal((await ask('5.6.7.8')).status, 200)
 })
 

@@ -47,7 +47,7 @@ export interface CallRoute {
 
 /** Limits of each client, so that no client delays others. */
 export interface CallLimits {
-  /** How often the signatures of one client are looked at. */
+  /** How often the signatures of the clients of one network are looked at. */
   readonly signed: Pick<RateWindow, 'take'>
   readonly turns: Pick<Turns, 'begin' | 'trust'>
   /** How often the clients of one network get answers that are kept. */
@@ -92,7 +92,7 @@ export function hostRoutes(
       // A false signature costs nothing to make, and checking it costs more than any other request.
       const isSigned = request.header('x-signature') !== undefined
       const client = clientOf(request)
-      const isOften = isSigned && !limits.signed.take(client)
+      const isOften = isSigned && !limits.signed.take(networkOfAddress(client))
       const asked = { members, client, turns: isOften ? undefined : limits.turns, kept: limits.kept }
       return handle(asked, request, reply, lines)
     },
@@ -102,7 +102,7 @@ export function hostRoutes(
 interface Asked {
   readonly members: readonly CallRoute[]
   readonly client: string
-  /** Undefined: the client has sent too many requests. */
+  /** Undefined: the client's network has sent too many requests. */
   readonly turns: CallLimits['turns'] | undefined
   readonly kept: CallLimits['kept']
 }
