@@ -5,7 +5,6 @@ import { createRequire } from 'node:module'
 const addons = {
   server: 'requests are answered by its slower TypeScript fallback',
   mapped: 'files are read by its slower TypeScript fallback',
-  client: 'other gateways are asked by undici, which takes more time',
   digest: 'digests are made by its slower TypeScript fallback',
   ed25519: 'Ed25519 signatures are checked and made by node:crypto, which takes twice the time',
   secp256k1: 'signatures of Ethereum wallets are checked by noble, which takes twenty times as long',

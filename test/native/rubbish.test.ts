@@ -117,7 +117,6 @@ function refusesRubbish(t: Test, name: string, { call, kinds, args, beyond = {} 
 }
 
 const mapped = loadAddon<Addon>('mapped')
-const client = loadAddon<Addon>('client')
 const digest = loadAddon<Addon>('digest')
 const ed25519 = loadAddon<Addon>('ed25519')
 const secp256k1 = loadAddon<Addon>('secp256k1')
@@ -318,51 +317,6 @@ t.test('crash', { skip: crash === undefined && 'it was not built' }, async (t) =
   t.equal(keep(join(folder, 'no', 'folder')), 2, 'ENOENT')
   t.equal(keep(...args()), 0)
   t.equal(keep(...args()), 16, 'EBUSY: once a process')
-})
-
-t.test('client', { skip: client === undefined && skip }, async (t) => {
-  const open = callOf(client, 'open')
-  const sizes = [65_536, 4 * 1024 * 1024] as const
-  refusesRubbish(t, 'open', {
-    call: open,
-    kinds: ['text', 'whole', 'whole', 'function'],
-    args: () => ['a,b', ...sizes, () => undefined],
-    beyond: { 1: 2 ** 29, 2: 2 ** 29 },
-  })
-  const [handle] = open('a,b', ...sizes, () => undefined) as [unknown]
-  const origin = callOf(client, 'origin')(handle, 4)
-  t.equal(origin, 0)
-  refusesRubbish(t, 'origin', {
-    call: callOf(client, 'origin'),
-    kinds: ['handle', 'whole'],
-    args: () => [handle, 4],
-    beyond: { 1: 65_537 },
-  })
-  refusesRubbish(t, 'address', {
-    call: callOf(client, 'address'),
-    kinds: ['handle', 'whole', 'text', 'whole', 'boolean'],
-    args: () => [handle, origin, '127.0.0.1', 9, true],
-    beyond: { 1: 1000, 3: 65_536 },
-  })
-  const head = 'GET / HTTP/1.1\r\n\r\n'
-  refusesRubbish(t, 'ask', {
-    call: callOf(client, 'ask'),
-    kinds: ['handle', 'whole', 'text', 'boolean', 'whole'],
-    args: () => [handle, origin, head, false, 1000],
-    beyond: { 1: 1000, 4: 2 ** 20 + 1 },
-  })
-  for (const name of ['pause', 'resume', 'drop']) {
-    const call = callOf(client, name)
-    refusesRubbish(t, name, { call, kinds: ['handle', 'whole'], args: () => [handle, 1] })
-    t.equal(call(handle, 0xffff_ffff), undefined, 'of a question that is over')
-  }
-  refusesRubbish(t, 'destroy', {
-    call: callOf(client, 'destroy'),
-    kinds: ['handle'],
-    args: () => [handle],
-  })
-  callOf(client, 'destroy')(handle)
-  t.equal(callOf(client, 'ask')(handle, origin, head, false, 1000), undefined, 'it is closed')
 })
 
 const connectionsMax = 8
