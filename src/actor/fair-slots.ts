@@ -1,5 +1,6 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { FairLine, type Full } from './fair-line.js'
+import { FreeShares } from './free-shares.js'
 
 /** Gives a slot back; calling it again does nothing. */
 export type Release = () => void
@@ -38,15 +39,18 @@ export class FairSlots {
   readonly #max: number
   readonly #line: FairLine<Call>
   #taken = 0
+  #shares: FreeShares | undefined
 
   constructor({ max, waitingMax = 0, eachMax = Number.POSITIVE_INFINITY }: SlotOptions) {
     this.#max = max
     this.#line = new FairLine(max + waitingMax, eachMax, ({ refused }) => refused())
   }
 
-  /** `max` slots, of which one client may hold at most a quarter. */
-  static shared(max: number): FairSlots {
-    return new FairSlots({ max, eachMax: Math.max(1, max >> 2) })
+  /** `max` slots, of which one client may hold at most a quarter, and its network and provider what `FreeShares` leaves them. */
+  static shared(max: number): Pick<FairSlots, 'take'> {
+    const slots = new FairSlots({ max, eachMax: Math.max(1, max >> 2) })
+    slots.#shares = new FreeShares(max)
+    return slots
   }
 
   /** For callers whose number is bounded elsewhere: all of them may wait. */
@@ -68,7 +72,9 @@ export class FairSlots {
   take(client = ''): Release | Full {
     const full = this.#line.full(client)
     if (full === 'client' || this.#taken >= this.#max) return full ?? 'all'
-    return this.force(client)
+    if (this.#shares === undefined) return this.force(client)
+    const leave = this.#shares.take(client)
+    return leave === undefined ? 'client' : this.#both(leave, this.force(client))
   }
 
   /** Waits for a slot. Refusals: `busy` (the line or the client's share of it is full), `late` (the signal fired first). */
@@ -108,6 +114,13 @@ export class FairSlots {
     this.#line.charge(client, 1)
     this.#taken += 1
     return this.#release(client)
+  }
+
+  #both(leave: Release, release: Release): Release {
+    return () => {
+      leave()
+      release()
+    }
   }
 
   #release(client: string): Release {

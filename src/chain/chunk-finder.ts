@@ -61,7 +61,7 @@ export class ChunkFinder {
   readonly #fetched: ChunkCache
   readonly #posted: ChunkCache
   readonly #searches: FairSlots
-  readonly #slots: FairSlots
+  readonly #slots: Pick<FairSlots, 'take'>
   readonly #flights = new Map<number, Promise<FoundChunk | Refusal>>()
 
   constructor(

@@ -41,7 +41,7 @@ export class ChunkPost implements Route {
     },
   ]
   readonly #outcomes: Readonly<Record<'taken' | 'failed' | 'refused', Meter>>
-  readonly #posts: FairSlots
+  readonly #posts: Pick<FairSlots, 'take'>
 
   constructor(private readonly parts: ChunkPostParts) {
     this.#posts = FairSlots.shared(parts.postsMax)

@@ -82,7 +82,7 @@ export class ChunkRoute implements Route {
   ]
   readonly #statements: Statements
   readonly #outcomes: Readonly<Record<'cache' | 'node' | 'absent' | 'failed', Meter>>
-  readonly #answers: FairSlots
+  readonly #answers: Pick<FairSlots, 'take'>
 
   constructor(private readonly parts: ChunkRouteParts) {
     this.#statements = new Statements(parts)

@@ -43,7 +43,7 @@ export class DigestLearner {
   /** Ids that are not requested again, and until when by the monotonic clock. */
   readonly #resting = new BoundedMap<Id, number>(rememberedMax)
   readonly #flights = new Map<Id, Promise<Uint8Array | Refusal>>()
-  readonly #slots: FairSlots
+  readonly #slots: Pick<FairSlots, 'take'>
 
   constructor(private readonly parts: LearnerParts) {
     this.#slots = FairSlots.shared(parts.flightsMax)

@@ -169,7 +169,7 @@ export function relayedType(type: string | undefined): string {
 class Passage {
   readonly #kept: KeptAnswers
   readonly #flights = new Map<string, Promise<Opened | Refusal>>()
-  readonly #flows: FairSlots
+  readonly #flows: Pick<FairSlots, 'take'>
   readonly #gathering = new FairSlots(gathered)
 
   constructor(private readonly parts: PassthroughParts) {

@@ -53,7 +53,7 @@ export class TransactionPost implements Route {
       type: 'text/plain',
     },
   ]
-  readonly #posts: Readonly<Record<'small' | 'large', FairSlots>>
+  readonly #posts: Readonly<Record<'small' | 'large', Pick<FairSlots, 'take'>>>
 
   constructor(private readonly parts: TransactionPostParts) {
     const { postsMax, largePostsMax } = parts

@@ -17,7 +17,7 @@ export interface SlotRequest {
 
 /** Runs `act` in a slot; answers 503 where all slots, or all of this client's share, are taken. */
 export async function inSlot(
-  slots: FairSlots,
+  slots: Pick<FairSlots, 'take'>,
   client: string,
   { request, reply, first }: SlotRequest,
   act: () => Promise<void>,

@@ -103,3 +103,14 @@ t.test('a slot is released when the work in it throws', async (t) => {
   t.equal(await slots.run(async () => 7), 7)
   t.equal(slots.taken, 0)
 })
+
+t.test('one network cannot hold all slots that are shared, however many addresses it has', async (t) => {
+  const slots = FairSlots.shared(64)
+  let held = 0
+  for (let address = 0; address < 64; address += 1)
+    for (let time = 0; time < 16; time += 1)
+      if (typeof slots.take(`2001:db8:0:${address.toString(16)}::1`) !== 'string') held += 1
+  t.equal(held, 32)
+  const slot = slots.take('198.51.100.7')
+  t.equal(typeof slot, 'function', 'a newcomer finds one')
+})
