@@ -1,4 +1,4 @@
-import { decimalText } from '../client/amounts.js'
+import { decimalText, dollarsText } from '../client/amounts.js'
 import type { SluiceClient } from '../client/client.js'
 import { ClientError } from '../client/errors.js'
 import { creditsPageOf, dollarsOf, quoteUploads, type UploadQuote } from '../client/quote.js'
@@ -10,13 +10,6 @@ const creditDigits = 12
 /** Credits as people read them: all digits, because most uploads cost millionths of one. */
 export function creditsText(winc: string | bigint): string {
   return `${decimalText(BigInt(winc), creditDigits)} credits`
-}
-
-/** Dollars as people read them: cents, or two digits of what is less than that. */
-export function dollarsText(usd: number): string {
-  if (usd === 0 || usd >= 0.01) return `$${usd.toFixed(2)}`
-  const places = Math.min(12, 1 - Math.floor(Math.log10(usd)))
-  return `$${usd.toFixed(places)}`
 }
 
 /** What something costs, in credits and dollars, or that it is free. */

@@ -27,3 +27,10 @@ export function decimalText(units: bigint, decimals: number): string {
   const rest = digits.slice(-decimals).replace(/0+$/, '')
   return rest === '' ? whole : `${whole}.${rest}`
 }
+
+/** Dollars as people read them: cents, or two digits of what is less than that. */
+export function dollarsText(usd: number): string {
+  if (usd === 0 || usd >= 0.01) return `$${usd.toFixed(2)}`
+  const places = Math.min(12, 1 - Math.floor(Math.log10(usd)))
+  return `$${usd.toFixed(places)}`
+}

@@ -1,7 +1,7 @@
 /** What uploads cost: asked of the payment service, where this browser reaches it, else of the upload service alone. */
-import { ClientError, creditsPageOf, quoteUploads, SluiceClient, webStore } from 'sluice/client'
+import { ClientError, creditsPageOf, dollarsText, quoteUploads, SluiceClient, webStore } from 'sluice/client'
 import { newKey, signerOfText } from './keys.js'
-import { byId, credits, dollars } from './view.js'
+import { byId, credits } from './view.js'
 
 /** A client without an address of a payment service: prices in credits are known to the upload service, too. */
 class UploadServiceClient extends SluiceClient {
@@ -44,7 +44,7 @@ export function costOf(client, files, isFolder) {
 
 export function costText({ winc, usd }) {
   if (winc === 0n) return 'Free.'
-  return `At most ${credits(winc)}${usd === undefined ? '' : ` (${dollars(usd)})`}, of the key below.`
+  return `At most ${credits(winc)}${usd === undefined ? '' : ` (${dollarsText(usd)})`}, of the key below.`
 }
 
 /** Where credits are bought for a wallet; undefined where nobody says. */

@@ -35,12 +35,6 @@ export function credits(winc) {
   return `${whole}${part === '' ? '' : `.${part}`} credits`
 }
 
-/** Dollars for people: cents, or two digits of what is less than that. */
-export function dollars(usd) {
-  if (usd === 0 || usd >= 0.01) return `$${usd.toFixed(2)}`
-  return `$${usd.toFixed(Math.min(12, 1 - Math.floor(Math.log10(usd))))}`
-}
-
 /** Hands the browser a file to save. */
 export function save(name, type, content) {
   const url = URL.createObjectURL(new Blob([content], { type }))
