@@ -92,7 +92,7 @@ async function measure(
       order: asked.order,
       tls,
       ...(unknown === undefined ? {} : { unknown }),
-      ...(handshakes === undefined ? {} : { fresh: true, resume: handshakes === 'resumed' }),
+      ...(handshakes === undefined ? {} : { fresh: true, spread: true, resume: handshakes === 'resumed' }),
     }
     const rate = Math.max(1, asked.rate * order.scale.rate)
     return await interleaved(candidates, order, asked.cost, async (candidate, round) => {

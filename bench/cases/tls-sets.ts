@@ -28,7 +28,7 @@ const wideCases = [
   ...both(() => ({
     ...manner,
     name: 'full handshake',
-    about: 'the same, one request a connection: each begins with a full handshake (P-256, X25519)',
+    about: 'the same, one request a connection, each from another address: a full handshake (P-256, X25519)',
     bar: 0.85,
     rate: 200,
     handshakes: 'full',
@@ -36,7 +36,8 @@ const wideCases = [
   ...both(() => ({
     ...manner,
     name: 'resumed handshake',
-    about: 'the same, one request a connection: each resumes a session by its ticket',
+    about:
+      'the same, one request a connection, each from another address: each resumes a session by its ticket',
     bar: 0.9,
     rate: 200,
     handshakes: 'resumed',

@@ -19,6 +19,7 @@
 //   resume=1        with tls: connections resume the session of one ticket; one that the server does not take is wrong
 //   shake=1         with tls: connections only shake hands, and nothing is asked for
 //   from=ADDRESS    of this machine (127.0.0.0/8), for the connections
+//   spread=1        each connection comes from a client of its own: any address of 127.0.0.0/8
 //   seed=N          of all chance
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -39,7 +40,7 @@ struct Options {
   int port = 0;
   size_t connections = 32;
   double seconds = 2, rate = 0;
-  bool flood = false, fresh = false, resume = false, shake = false;
+  bool flood = false, fresh = false, resume = false, shake = false, spread = false;
   uint64_t unknown = 0, compare = 8, late = 10000, drain = 10000, seed = 1;
 };
 
@@ -132,10 +133,16 @@ class Load {
     epoll_ctl(poll_, how, fd, &event);
   }
 
+  // Networks differ, too: servers bound what comes from one network.
+  std::string anyClient() {
+    auto part = [&](uint64_t below) { return std::to_string(1 + chance_.below(below)); };
+    return "127." + part(254) + "." + part(254) + "." + part(253);
+  }
+
   bool connectOne(uint32_t at) {
     Connection& connection = connections_[at];
     connection.clear();
-    connection.fd = openSocket(options_.port, options_.from);
+    connection.fd = openSocket(options_.port, options_.spread ? anyClient() : options_.from);
     if (connection.fd < 0) return false;
     connection.writable = true;
     outcome_.connects += 1;
@@ -361,6 +368,7 @@ Options optionsOf(int count, char** args) {
     else if (name == "resume") options.resume = value == "1";
     else if (name == "shake") options.shake = value == "1";
     else if (name == "from") options.from = value;
+    else if (name == "spread") options.spread = value == "1";
     else if (name == "seed") options.seed = number();
     else throw std::runtime_error("unknown option " + word);
   }

@@ -51,6 +51,8 @@ export interface Manner {
   /** Handshakes alone are made. */
   readonly shake?: boolean
   readonly from?: string
+  /** Each connection comes from an address and network of its own. */
+  readonly spread?: boolean
   readonly seed?: number
   /** The processor that the load maker runs on; any where it is absent. */
   readonly cpu?: number
@@ -165,8 +167,8 @@ function mayBePrompt(): boolean {
 export function tryLoad(plan: PlanFile | Plan, manner: Manner): Promise<Outcome> {
   const file = 'drop' in plan ? plan : writePlan(plan)
   const { port, cpu, meek, isPrompt, lateMs, drainMs, ...rest } = manner
-  const { flood, fresh, resume, shake } = rest
-  const flags = Object.entries({ flood, fresh, resume, shake }).map(([name, is]) => [
+  const { flood, fresh, resume, shake, spread } = rest
+  const flags = Object.entries({ flood, fresh, resume, shake, spread }).map(([name, is]) => [
     name,
     is ? 1 : undefined,
   ])
