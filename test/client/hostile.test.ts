@@ -16,6 +16,7 @@ import { codeOf, info, receiptOf, serving, type Told } from './rig.js'
 const signer = await signerOfEthereum('0b'.repeat(32))
 const retry = { tries: 1, delayMs: 1 }
 const id = 'A'.repeat(43)
+const another = 'o'.repeat(43)
 
 /** Serves by hand: for answers that never come, or never end. */
 async function raw(t: Test, answer: (response: ServerResponse, path: string) => void): Promise<string> {
@@ -174,6 +175,18 @@ t.test('a manifest may be any JSON', (t) => {
   for (const text of [...odd, ...members])
     for (const path of ['', 'a', 'a/b', '__proto__', 'constructor', '%'])
       t.equal(manifestTarget(text, path), undefined, `${text} ${path}`)
+  t.end()
+})
+
+t.test('a manifest of the first version has neither a fallback nor an index by id', (t) => {
+  const paths = { 'index.html': { id } }
+  const text = (version: string, index: object): string =>
+    JSON.stringify({ manifest: 'arweave/paths', version, index, fallback: { id: another }, paths })
+  t.equal(manifestTarget(text('0.2.0', { id: another }), ''), another)
+  t.equal(manifestTarget(text('0.2.0', { path: 'index.html' }), 'absent'), another)
+  t.equal(manifestTarget(text('0.1.0', { path: 'index.html' }), ''), id)
+  t.equal(manifestTarget(text('0.1.0', { id: another, path: 'index.html' }), ''), id)
+  t.equal(manifestTarget(text('0.1.0', { path: 'index.html' }), 'absent'), undefined)
   t.end()
 })
 

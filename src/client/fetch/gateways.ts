@@ -184,9 +184,13 @@ export class Gateways {
     return pieces.length === 1 ? (pieces[0] as Uint8Array) : joined(...pieces)
   }
 
-  /** The JSON object of a small answer. */
-  async json(response: Response, signal?: AbortSignal): Promise<Readonly<Record<string, unknown>>> {
-    const text = new TextDecoder().decode(await this.bytes(response, 16 * 1024 * 1024, signal))
+  /** The JSON object of a small answer of at most `limit` bytes. */
+  async json(
+    response: Response,
+    signal?: AbortSignal,
+    limit = 16 * 1024 * 1024,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    const text = new TextDecoder().decode(await this.bytes(response, limit, signal))
     try {
       const json: unknown = JSON.parse(text)
       if (typeof json === 'object' && json !== null) return json as Record<string, unknown>

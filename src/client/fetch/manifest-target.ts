@@ -21,7 +21,10 @@ function textIn(value: unknown, name: string): string | undefined {
   return typeof found === 'string' ? found : undefined
 }
 
-/** The id that a path of a manifest means, as it stands in an address: itself, the index of its folder, or the fallback. */
+/**
+ * The id that a path of a manifest means, as it stands in an address: itself, the index of its folder, or the fallback. Manifests
+ * of version 0.1.0 have no fallback, and an index by its path only.
+ */
 export function manifestTarget(text: string, path: string): string | undefined {
   let manifest: unknown
   try {
@@ -32,7 +35,9 @@ export function manifestTarget(text: string, path: string): string | undefined {
   }
   const [paths, index] = [member(manifest, 'paths'), member(manifest, 'index')]
   const at = (key: string): string | undefined => textIn(member(paths, key), 'id')
+  const isNew = textIn(manifest, 'version') === '0.2.0'
+  const ofNew = (value: unknown): string | undefined => (isNew ? textIn(value, 'id') : undefined)
   const wanted = decoded(path).replace(/\/+$/, '')
-  if (wanted === '') return textIn(index, 'id') ?? at(textIn(index, 'path') ?? '')
-  return at(wanted) ?? at(`${wanted}/`) ?? textIn(member(manifest, 'fallback'), 'id')
+  if (wanted === '') return ofNew(index) ?? at(textIn(index, 'path') ?? '')
+  return at(wanted) ?? at(`${wanted}/`) ?? ofNew(member(manifest, 'fallback'))
 }

@@ -4,6 +4,9 @@ import { type Agreed, agreed } from './agreement.js'
 import { type Finding, type Gateways, untrue } from './gateways.js'
 import { responseSignature } from './http-signature.js'
 
+/** An answer about a name has a few hundred bytes. */
+const meaningMaxBytes = 64 * 1024
+
 async function askOne(
   gateways: Gateways,
   gateway: string,
@@ -20,7 +23,7 @@ async function askOne(
     }
     const signature = await responseSignature({ status, headers, method: 'GET', path })
     if (signature === false) throw untrue(`${gateway}: the signature over ${name} does not hold`)
-    const { txId } = await gateways.json(response, signal)
+    const { txId } = await gateways.json(response, signal, meaningMaxBytes)
     const id = headers.get('x-ns-resolved-id') ?? headers.get('x-arns-resolved-id') ?? txId
     if (typeof id === 'string' && isContentId(id)) return id
     throw untrue(`${gateway}: ${name} means no id`)

@@ -5,6 +5,7 @@ import type { SignedHead } from '../item-layout.js'
 import { asideBytesMin, longSha384 } from '../long-hash.js'
 import { partsOf } from '../parts.js'
 import { type Gateways, untrue } from './gateways.js'
+import { plainLength } from './held-body.js'
 import { checkOwner, headOf } from './item-head.js'
 import type { ProvenTransaction } from './transaction-proof.js'
 
@@ -12,6 +13,8 @@ import type { ProvenTransaction } from './transaction-proof.js'
 const partBytes = 256 * 1024
 /** Asked for at once when it is read again. */
 const blockBytes = 16 * partBytes
+/** Where a gateway states no length, as behind a proxy that compresses texts, so much is read at most. */
+const unstatedMaxBytes = 2 ** 30
 /** Blocks asked for ahead of the reader. */
 const aheadMax = 2
 
@@ -95,7 +98,7 @@ async function readOnce(
   let header: SignedHead | ProvenTransaction
   try {
     for await (const part of partsOf(
-      gateways.pieces(response, Number.POSITIVE_INFINITY, signal),
+      gateways.pieces(response, plainLength(response) ?? unstatedMaxBytes, signal),
       partBytes,
     )) {
       await whole.update(part)
