@@ -1,9 +1,8 @@
-import { dollarsText } from '../client/amounts.js'
+import { creditsText, dollarsText } from '../client/amounts.js'
 import type { SluiceClient } from '../client/client.js'
 import { itemSizeOf } from '../client/prepare.js'
 import { dollarsOf, freeBytesOf } from '../client/quote.js'
 import { WrongWords } from './command.js'
-import { creditsText } from './money.js'
 import { program } from './program-name.js'
 import { clientCommand, clientOf, show } from './wallet.js'
 

@@ -1,16 +1,8 @@
-import { decimalText, dollarsText } from '../client/amounts.js'
+import { creditsText, dollarsText } from '../client/amounts.js'
 import type { SluiceClient } from '../client/client.js'
 import { ClientError } from '../client/errors.js'
 import { creditsPageOf, dollarsOf, quoteUploads, type UploadQuote } from '../client/quote.js'
 import { program } from './program-name.js'
-
-/** A credit has so many decimal places: one is 10^12 winc. */
-const creditDigits = 12
-
-/** Credits as people read them: all digits, because most uploads cost millionths of one. */
-export function creditsText(winc: string | bigint): string {
-  return `${decimalText(BigInt(winc), creditDigits)} credits`
-}
 
 /** What something costs, in credits and dollars, or that it is free. */
 export function costText({ winc, usd }: Pick<UploadQuote, 'winc' | 'usd'>): string {

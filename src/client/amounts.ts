@@ -28,6 +28,14 @@ export function decimalText(units: bigint, decimals: number): string {
   return rest === '' ? whole : `${whole}.${rest}`
 }
 
+/** A credit has so many decimal places: one is 10^12 winc. */
+const creditDigits = 12
+
+/** Credits as people read them: all digits, because most uploads cost millionths of one. */
+export function creditsText(winc: string | bigint): string {
+  return `${decimalText(BigInt(winc), creditDigits)} credits`
+}
+
 /** Dollars as people read them: cents, or two digits of what is less than that. */
 export function dollarsText(usd: number): string {
   if (usd === 0 || usd >= 0.01) return `$${usd.toFixed(2)}`

@@ -16,7 +16,7 @@ export {
   type TopUpResult,
   type UploadCost,
 } from './account.js'
-export { dollarsText } from './amounts.js'
+export { creditsText, dollarsText } from './amounts.js'
 export type { ChunkingOptions } from './chunking.js'
 export {
   networks,

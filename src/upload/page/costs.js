@@ -1,27 +1,47 @@
 /** What uploads cost: asked of the payment service, where this browser reaches it, else of the upload service alone. */
-import { ClientError, creditsPageOf, dollarsText, quoteUploads, SluiceClient, webStore } from 'sluice/client'
+import {
+  ClientError,
+  creditsPageOf,
+  creditsText,
+  dollarsText,
+  quoteUploads,
+  SluiceClient,
+  webStore,
+} from 'sluice/client'
 import { newKey, signerOfText } from './keys.js'
-import { byId, credits } from './view.js'
+import { byId } from './view.js'
 
-/** A client without an address of a payment service: prices in credits are known to the upload service, too. */
-class UploadServiceClient extends SluiceClient {
-  getUploadCosts({ bytes }) {
-    return Promise.all(
-      bytes.map(async (count) => {
-        const answer = await fetch(`/v1/price/${count}`)
-        const winc = await answer.text()
-        if (!answer.ok) throw new Error(winc)
-        return { winc }
-      }),
-    )
+/** The address of the payment service, for browsers; undefined where nobody says. */
+const paymentUrl = byId('drop').dataset.payment
+
+/** What the upload service itself says that items of these sizes cost. */
+function ownPrices(bytes) {
+  return Promise.all(
+    bytes.map(async (count) => {
+      const answer = await fetch(`/v1/price/${count}`)
+      const winc = await answer.text()
+      if (!answer.ok) throw new Error(winc)
+      return { winc }
+    }),
+  )
+}
+
+/** Prices in credits are known to the upload service, too, where this browser reaches no payment service. */
+class PageClient extends SluiceClient {
+  async getUploadCosts({ bytes }) {
+    if (paymentUrl === undefined) return ownPrices(bytes)
+    try {
+      return await super.getUploadCosts({ bytes })
+    } catch (error) {
+      if (error instanceof ClientError && error.code === 'unavailable') return ownPrices(bytes)
+      throw error
+    }
   }
 }
 
 /** The client of this page. `signer`: undefined asks as somebody new. */
 export async function clientOf(gateway, signer) {
-  const paymentUrl = byId('drop').dataset.payment
-  const Client = paymentUrl === undefined ? UploadServiceClient : SluiceClient
-  return new Client({
+  return new PageClient({
     uploadUrl: location.origin,
     paymentUrl: paymentUrl ?? location.origin,
     gatewayUrls: [gateway],
@@ -44,12 +64,12 @@ export function costOf(client, files, isFolder) {
 
 export function costText({ winc, usd }) {
   if (winc === 0n) return 'Free.'
-  return `At most ${credits(winc)}${usd === undefined ? '' : ` (${dollarsText(usd)})`}, of the key below.`
+  return `At most ${creditsText(winc)}${usd === undefined ? '' : ` (${dollarsText(usd)})`}, of the key below.`
 }
 
 /** Where credits are bought for a wallet; undefined where nobody says. */
 export async function placeToBuy(client, address) {
-  if (byId('drop').dataset.payment === undefined) return undefined
+  if (paymentUrl === undefined) return undefined
   try {
     return await creditsPageOf(client, address)
   } catch (error) {

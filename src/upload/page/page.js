@@ -1,9 +1,9 @@
 /** The page of people who upload in a browser. It asks this service alone, and no key ever leaves it. */
-import { uploadFolder } from 'sluice/client'
+import { creditsText, uploadFolder } from 'sluice/client'
 import { clientOf, costOf, costText, placeToBuy } from './costs.js'
 import { chosenFiles, commonFolder, droppedFiles, sorted } from './files.js'
 import { forgetKey, keepKey, keptKey, newKey, signerOfText, wallets } from './keys.js'
-import { button, byId, bytes, credits, element, save, shortened } from './view.js'
+import { button, byId, bytes, element, save, shortened } from './view.js'
 
 const info = fetch('/info').then((answer) => answer.json())
 /** All that was chosen; `chosen` without what is left out of it. */
@@ -218,7 +218,7 @@ function newLine(name, size) {
         save(`receipt-${id}.json`, 'application/json', `${JSON.stringify(receipt, undefined, 2)}\n`),
       )
       const charged =
-        receipt === undefined || receipt.winc === '0' ? '' : `, ${credits(BigInt(receipt.winc))}`
+        receipt === undefined || receipt.winc === '0' ? '' : `, ${creditsText(receipt.winc)}`
       outcome.replaceChildren(
         element('p', {}, [element('a', { href: link, target: '_blank', rel: 'noopener' }, link)]),
         element('p', { class: 'row' }, [copying, ...(receipt === undefined ? [] : [saving])]),

@@ -28,13 +28,6 @@ export function bytes(count) {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
 }
 
-/** Credits for people: a credit is 10 to the 12th winc. */
-export function credits(winc) {
-  const text = winc.toString().padStart(13, '0')
-  const [whole, part] = [text.slice(0, -12), text.slice(-12).replace(/0+$/, '')]
-  return `${whole}${part === '' ? '' : `.${part}`} credits`
-}
-
 /** Hands the browser a file to save. */
 export function save(name, type, content) {
   const url = URL.createObjectURL(new Blob([content], { type }))
