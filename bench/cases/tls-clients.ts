@@ -27,27 +27,31 @@ const floodWords: CaseWords = {
   most: { slowdown: 2 },
 }
 
-/** Opens a connection, and asks once. */
-async function visitor(port: number, path: string): Promise<TLSSocket> {
-  const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false })
+/** Opens a connection from an address of its own, because servers bound what one client may hold, and asks once. */
+async function visitor(port: number, path: string, at: number): Promise<TLSSocket> {
+  const localAddress = `127.${1 + (at % 250)}.${1 + (Math.floor(at / 250) % 250)}.1`
+  const of = { port, host: '127.0.0.1', localAddress, servername: 'localhost', rejectUnauthorized: false }
+  const socket = connect(of)
   await once(socket, 'secureConnect')
   socket.write(`HEAD ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
   await once(socket, 'data')
   return socket
 }
 
-/** Bytes of own memory for each of `count` idle connections. */
-async function idleBytes(target: Candidate, path: string, count: number): Promise<Metrics> {
+/**
+ * Bytes of own memory for each of `count` idle connections more. Those of earlier rounds stay open: otherwise the memory that
+ * they gave back would be used again, and each would seem to take nothing.
+ */
+async function idleBytes(
+  target: Candidate,
+  path: string,
+  count: number,
+  open: TLSSocket[],
+): Promise<Metrics> {
   const before = residentMb(target.pid).own
-  const sockets: TLSSocket[] = []
-  try {
-    for (let at = 0; at < count; at += 1) sockets.push(await visitor(target.port, path))
-    await idle(target)
-    return { ownBytesEach: ((residentMb(target.pid).own - before) * 2 ** 20) / count }
-  } finally {
-    for (const socket of sockets) socket.destroy()
-    await pause(200)
-  }
+  for (let at = 0; at < count; at += 1) open.push(await visitor(target.port, path, open.length))
+  await idle(target)
+  return { ownBytesEach: ((residentMb(target.pid).own - before) * 2 ** 20) / count }
 }
 
 async function besideFlood(
@@ -86,6 +90,7 @@ async function runWanted(order: Order, wanted: readonly CaseWords[]): Promise<vo
   const path = targets[0]?.path ?? '/'
   const started = await startTls(served, order.threads)
   const plan = planOf(targets)
+  const open: TLSSocket[] = []
   try {
     for (const each of started)
       await loadOn(each, plan, { seconds: 600, connections: 16, order: 'once', lateMs: 60_000 })
@@ -94,9 +99,14 @@ async function runWanted(order: Order, wanted: readonly CaseWords[]): Promise<vo
       wanted.some(({ name }) => name === words.name)
         ? runCase(order, words, (): Promise<Row[]> => interleaved(started, order, words.cost, measure))
         : undefined
-    await run({ ...idleWords, notes: [`${count} connections`] }, (target) => idleBytes(target, path, count))
+    await run({ ...idleWords, notes: [`${count} connections`] }, (target) =>
+      idleBytes(target, path, count, open),
+    )
+    for (const socket of open) socket.destroy()
+    await pause(200)
     await run(floodWords, (target, round) => besideFlood(target, plan, order, round))
   } finally {
+    for (const socket of open) socket.destroy()
     plan.drop()
     await stopAll(started)
   }
