@@ -1,6 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { FairLine, type Full } from './fair-line.js'
-import { FreeShares } from './free-shares.js'
 
 /** Gives a slot back; calling it again does nothing. */
 export type Release = () => void
@@ -39,18 +38,10 @@ export class FairSlots {
   readonly #max: number
   readonly #line: FairLine<Call>
   #taken = 0
-  #shares: FreeShares | undefined
 
   constructor({ max, waitingMax = 0, eachMax = Number.POSITIVE_INFINITY }: SlotOptions) {
     this.#max = max
     this.#line = new FairLine(max + waitingMax, eachMax, ({ refused }) => refused())
-  }
-
-  /** `max` slots, of which one client may hold at most a quarter, and its network and provider what `FreeShares` leaves them. */
-  static shared(max: number): Pick<FairSlots, 'take'> {
-    const slots = new FairSlots({ max, eachMax: Math.max(1, max >> 2) })
-    slots.#shares = new FreeShares(max)
-    return slots
   }
 
   /** For callers whose number is bounded elsewhere: all of them may wait. */
@@ -71,10 +62,7 @@ export class FairSlots {
   /** A slot at once, or why there is none. */
   take(client = ''): Release | Full {
     const full = this.#line.full(client)
-    if (full === 'client' || this.#taken >= this.#max) return full ?? 'all'
-    if (this.#shares === undefined) return this.force(client)
-    const leave = this.#shares.take(client)
-    return leave === undefined ? 'client' : this.#both(leave, this.force(client))
+    return full === 'client' || this.#taken >= this.#max ? (full ?? 'all') : this.force(client)
   }
 
   /** Waits for a slot. Refusals: `busy` (the line or the client's share of it is full), `late` (the signal fired first). */
@@ -114,13 +102,6 @@ export class FairSlots {
     this.#line.charge(client, 1)
     this.#taken += 1
     return this.#release(client)
-  }
-
-  #both(leave: Release, release: Release): Release {
-    return () => {
-      leave()
-      release()
-    }
   }
 
   #release(client: string): Release {

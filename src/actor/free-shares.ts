@@ -1,4 +1,5 @@
 import { networkOfAddress, providerOfAddress } from '../format/ip.js'
+import type { Full } from './fair-line.js'
 
 /** Gives a place back; calling it again does nothing. */
 export type Leave = () => void
@@ -18,17 +19,27 @@ export class FreeShares {
   readonly #providers = new Map<string, number>()
   #taken = 0
 
-  constructor(private readonly max: number) {}
+  /** `eachMax`: places of one client at most, where that is less than half. */
+  constructor(
+    private readonly max: number,
+    private readonly eachMax: number = max,
+  ) {}
 
-  /** Undefined: it has its share. */
-  take(client: string): Leave | undefined {
-    if (this.#taken >= this.max) return undefined
+  /** `max` places, of which one client may have a quarter: for requests of which one client needs few at a time. */
+  static quarters(max: number): FreeShares {
+    return new FreeShares(max, Math.max(1, max >> 2))
+  }
+
+  /** A place, to be given back; or why there is none: all are taken, or the client, its network or its provider has its share. */
+  take(client: string): Leave | Full {
+    if (this.#taken >= this.max) return 'all'
+    if (held(this.#clients, client) >= this.eachMax) return 'client'
     const [network, provider] = [networkOfAddress(client), providerOfAddress(client)]
     const modest = Math.max(1, Math.floor(this.max / modestPart))
     const isHalf = this.#taken * 2 >= this.max
     if (isHalf && Math.max(held(this.#clients, client), held(this.#networks, network)) >= modest)
-      return undefined
-    if (this.#taken * 4 >= this.max * 3 && held(this.#providers, provider) >= modest) return undefined
+      return 'client'
+    if (this.#taken * 4 >= this.max * 3 && held(this.#providers, provider) >= modest) return 'client'
     const add = (change: 1 | -1): void => {
       this.#taken += change
       count(this.#clients, client, change)

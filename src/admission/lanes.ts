@@ -1,6 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import type { Full } from '../actor/fair-line.js'
-import { FairSlots, type Release } from '../actor/fair-slots.js'
+import { FreeShares, type Leave } from '../actor/free-shares.js'
 import { plainSignatureBytes } from './authorization.js'
 import { LeakingCounts } from './leaking-counts.js'
 import type { LaneOptions, PaymentOrder } from './settlement-messages.js'
@@ -8,13 +8,13 @@ import type { LaneOptions, PaymentOrder } from './settlement-messages.js'
 /** Failed payments that a client may bring in a burst; the count shrinks by one a second. Usual clients have few. */
 const faultsMax = 20
 
-/** One kind of payments: slots for so many at once, a share of them for each client, and the failed payments of each. */
+/** One kind of payments: slots for so many at once, a share of them for each client and network, and the failed payments of each. */
 class Lane {
-  readonly #slots: FairSlots
+  readonly #slots: FreeShares
   readonly #faults: LeakingCounts
 
   constructor(max: number, eachMax: number, clock: Clock) {
-    this.#slots = new FairSlots({ max, eachMax })
+    this.#slots = new FreeShares(max, eachMax)
     this.#faults = new LeakingCounts(clock, { leakPerSecond: 1, max: faultsMax })
   }
 
@@ -27,7 +27,7 @@ class Lane {
   }
 
   /** A place, to be given back by a call; or why there is none. */
-  take(client: string): Release | Full {
+  take(client: string): Leave | Full {
     return this.isShut(client) ? 'client' : this.#slots.take(client)
   }
 }
@@ -57,7 +57,7 @@ export class Lanes {
   }
 
   /** A place for a payment that is to be settled, given back by a call; or why there is none. */
-  take(order: PaymentOrder): Release | Full {
+  take(order: PaymentOrder): Leave | Full {
     return this.#of(order).take(order.asker)
   }
 

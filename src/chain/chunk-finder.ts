@@ -1,5 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import { FairSlots } from '../actor/fair-slots.js'
+import { FreeShares } from '../actor/free-shares.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Ruleset, rulesetAt } from '../proof/path.js'
@@ -61,7 +62,7 @@ export class ChunkFinder {
   readonly #fetched: ChunkCache
   readonly #posted: ChunkCache
   readonly #searches: FairSlots
-  readonly #slots: Pick<FairSlots, 'take'>
+  readonly #slots: FreeShares
   readonly #flights = new Map<number, Promise<FoundChunk | Refusal>>()
 
   constructor(
@@ -78,7 +79,7 @@ export class ChunkFinder {
     this.#fetched = new ChunkCache(options.fetchedCacheBytes)
     this.#posted = new ChunkCache(options.postedCacheBytes)
     this.#searches = new FairSlots({ max: options.searchesMax, waitingMax: options.flightsMax })
-    this.#slots = FairSlots.shared(options.flightsMax)
+    this.#slots = FreeShares.quarters(options.flightsMax)
   }
 
   /**

@@ -1,6 +1,6 @@
 import { Backoff, type BackoffOptions } from '../actor/backoff.js'
-import type { Clock } from '../actor/clock.js'
-import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { type Clock, withinTime } from '../actor/clock.js'
+import { isRefusal, refuse } from '../format/refusal.js'
 import {
   isUntrailed,
   type Name,
@@ -51,17 +51,9 @@ export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock)
       const leave = (): void => own.abort()
       asking.signal.addEventListener('abort', leave)
       if (asking.signal.aborted) leave()
-      let stop = (): void => undefined
-      const patience = new Promise<Refusal>((resolve) => {
-        const timer = clock.after(options.timeoutMs, () => {
-          resolve(late)
-          own.abort()
-        })
-        stop = () => timer.cancel()
-      })
       const answer = resolver.resolve(name, { ...asking, signal: own.signal })
-      const verdict = await Promise.race([answer, patience])
-      stop()
+      const verdict = await withinTime(clock, options.timeoutMs, answer, late)
+      if (verdict === late) own.abort()
       asking.signal.removeEventListener('abort', leave)
       judge(verdict, name, asking)
       return verdict

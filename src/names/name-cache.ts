@@ -220,7 +220,7 @@ export class NameCache implements Names {
     const { flightsMax } = this.options
     if (this.#trailedFlights.size >= flightsMax / 2) return Promise.resolve(stale ?? busy)
     const leave = this.#trailedShares.take(client)
-    if (leave === undefined) return Promise.resolve(stale ?? enough)
+    if (typeof leave === 'string') return Promise.resolve(stale ?? enough)
     const flight = this.#ask(name, trail, this.resolvers)
       .then(({ verdict }): Outcome => {
         if (!isResolved(verdict)) return stale ?? verdict
@@ -249,7 +249,7 @@ export class NameCache implements Names {
     if (running !== undefined) return running
     if (this.#flights.size >= this.options.flightsMax) return Promise.resolve(this.#stale(name) ?? busy)
     const leave = client === undefined ? undefined : this.#shares.take(client)
-    if (client !== undefined && leave === undefined) return Promise.resolve(this.#stale(name) ?? enough)
+    if (typeof leave === 'string') return Promise.resolve(this.#stale(name) ?? enough)
     const version = this.local?.version ?? 0
     const startedMs = this.clock.monotonic()
     const flight = this.#ask(name, ownTrail, this.resolvers)

@@ -1,4 +1,4 @@
-import { FairSlots } from '../actor/fair-slots.js'
+import { FreeShares } from '../actor/free-shares.js'
 import type { Meter, Meters } from '../actor/meter.js'
 import { type Broadcast, type Broadcasted, commonFailure } from '../chain/broadcast.js'
 import type { ChunkFinder } from '../chain/chunk-finder.js'
@@ -41,10 +41,10 @@ export class ChunkPost implements Route {
     },
   ]
   readonly #outcomes: Readonly<Record<'taken' | 'failed' | 'refused', Meter>>
-  readonly #posts: Pick<FairSlots, 'take'>
+  readonly #posts: FreeShares
 
   constructor(private readonly parts: ChunkPostParts) {
-    this.#posts = FairSlots.shared(parts.postsMax)
+    this.#posts = FreeShares.quarters(parts.postsMax)
     const of = (outcome: string): Meter => parts.meters.of('chunk_posts_total', { outcome })
     this.#outcomes = { taken: of('taken'), failed: of('failed'), refused: of('refused') }
   }

@@ -1,4 +1,4 @@
-import { FairSlots } from '../actor/fair-slots.js'
+import { FreeShares } from '../actor/free-shares.js'
 import type { Meter, Meters } from '../actor/meter.js'
 import type { Admission } from '../admission/admission-port.js'
 import { type Line, safeValue } from '../attest/line.js'
@@ -82,11 +82,11 @@ export class ChunkRoute implements Route {
   ]
   readonly #statements: Statements
   readonly #outcomes: Readonly<Record<'cache' | 'node' | 'absent' | 'failed', Meter>>
-  readonly #answers: Pick<FairSlots, 'take'>
+  readonly #answers: FreeShares
 
   constructor(private readonly parts: ChunkRouteParts) {
     this.#statements = new Statements(parts)
-    this.#answers = FairSlots.shared(parts.answersMax)
+    this.#answers = FreeShares.quarters(parts.answersMax)
     const of = (outcome: string): Meter => parts.meters.of('chunk_requests_total', { outcome })
     this.#outcomes = { cache: of('cache'), node: of('node'), absent: of('absent'), failed: of('failed') }
   }

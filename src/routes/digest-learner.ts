@@ -1,6 +1,6 @@
 import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
-import { FairSlots } from '../actor/fair-slots.js'
+import { FreeShares } from '../actor/free-shares.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Sources } from '../gateway/gateway-parts.js'
@@ -43,10 +43,10 @@ export class DigestLearner {
   /** Ids that are not requested again, and until when by the monotonic clock. */
   readonly #resting = new BoundedMap<Id, number>(rememberedMax)
   readonly #flights = new Map<Id, Promise<Uint8Array | Refusal>>()
-  readonly #slots: Pick<FairSlots, 'take'>
+  readonly #slots: FreeShares
 
   constructor(private readonly parts: LearnerParts) {
-    this.#slots = FairSlots.shared(parts.flightsMax)
+    this.#slots = FreeShares.quarters(parts.flightsMax)
   }
 
   /** About all `sizeBytes` of `id`, as far as it is known or a transfer for it is under way. Never rejects. */

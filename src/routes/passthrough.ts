@@ -1,5 +1,5 @@
 import type { Clock } from '../actor/clock.js'
-import { FairSlots } from '../actor/fair-slots.js'
+import { FreeShares } from '../actor/free-shares.js'
 import type { Log } from '../actor/log.js'
 import type { Admission } from '../admission/admission-port.js'
 import { type Relay, type RelayedAnswer, wholeBody } from '../chain/relay.js'
@@ -123,7 +123,7 @@ const smallMax = 1 << 20
 /** A transaction with 12 MiB of data in it, in base64url; the largest blocks have 16 MiB. */
 const largeMax = 20 << 20
 /** Large answers that have to be complete before they are sent, at once; each is in memory until its reader has it. */
-const gathered = { max: 6, eachMax: 3 }
+const gatheredMax = 6
 
 /** Characters of an id. */
 const idLength = 43
@@ -169,11 +169,11 @@ export function relayedType(type: string | undefined): string {
 class Passage {
   readonly #kept: KeptAnswers
   readonly #flights = new Map<string, Promise<Opened | Refusal>>()
-  readonly #flows: Pick<FairSlots, 'take'>
-  readonly #gathering = new FairSlots(gathered)
+  readonly #flows: FreeShares
+  readonly #gathering = new FreeShares(gatheredMax)
 
   constructor(private readonly parts: PassthroughParts) {
-    this.#flows = FairSlots.shared(parts.flowsMax)
+    this.#flows = FreeShares.quarters(parts.flowsMax)
     this.#kept = new KeptAnswers(parts.keptBytes, parts.clock)
   }
 

@@ -1,4 +1,4 @@
-import { FairSlots } from '../actor/fair-slots.js'
+import { FreeShares } from '../actor/free-shares.js'
 import type { Log } from '../actor/log.js'
 import { type Relay, wholeBody } from '../chain/relay.js'
 import { idBytes } from '../format/id.js'
@@ -53,11 +53,11 @@ export class TransactionPost implements Route {
       type: 'text/plain',
     },
   ]
-  readonly #posts: Readonly<Record<'small' | 'large', Pick<FairSlots, 'take'>>>
+  readonly #posts: Readonly<Record<'small' | 'large', FreeShares>>
 
   constructor(private readonly parts: TransactionPostParts) {
     const { postsMax, largePostsMax } = parts
-    this.#posts = { small: FairSlots.shared(postsMax), large: FairSlots.shared(largePostsMax) }
+    this.#posts = { small: FreeShares.quarters(postsMax), large: FreeShares.quarters(largePostsMax) }
   }
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { FreeShares, type Leave } from '../actor/free-shares.js'
 import type { PeerAddress } from './compact-peers.js'
 
 interface Peer extends PeerAddress {
@@ -5,9 +6,13 @@ interface Peer extends PeerAddress {
   seenMs: number
   /** Where it stands in the list. */
   at: number
+  readonly leave: Leave
 }
 
-/** The peers of one torrent at a tracker. Every question costs the same, however many there are. */
+/**
+ * The peers of one torrent at a tracker. Every question costs the same, however many there are. Networks share the places
+ * (`FreeShares`), so that one of them cannot keep all others out.
+ */
 export class TrackerSwarm {
   /** In the order of their last announces. */
   readonly #peers = new Map<string, Peer>()
@@ -15,6 +20,11 @@ export class TrackerSwarm {
   readonly #list: Peer[] = []
   /** How many ports of each address are there. */
   readonly #ports = new Map<string, number>()
+  readonly #places: FreeShares
+
+  constructor(max: number) {
+    this.#places = new FreeShares(max)
+  }
 
   get size(): number {
     return this.#list.length
@@ -36,13 +46,16 @@ export class TrackerSwarm {
     return true
   }
 
-  /** Adds a peer that is not there. */
-  add({ host, port }: PeerAddress, nowMs: number): void {
+  /** Adds a peer that is not there. False: there is no place for it. */
+  add({ host, port }: PeerAddress, nowMs: number): boolean {
+    const leave = this.#places.take(host)
+    if (typeof leave === 'string') return false
     const key = keyOf({ host, port })
-    const peer = { host, port, key, seenMs: nowMs, at: this.#list.length }
+    const peer = { host, port, key, seenMs: nowMs, at: this.#list.length, leave }
     this.#peers.set(key, peer)
     this.#list.push(peer)
     this.#ports.set(host, this.portsOf(host) + 1)
+    return true
   }
 
   /** False: it was not there. */
@@ -76,6 +89,7 @@ export class TrackerSwarm {
   #drop(peer: Peer): void {
     this.#swap(peer.at, this.#list.length - 1)
     this.#list.pop()
+    peer.leave()
     this.#peers.delete(peer.key)
     const left = this.portsOf(peer.host) - 1
     if (left > 0) this.#ports.set(peer.host, left)

@@ -1,4 +1,5 @@
 import type { Clock } from '../actor/clock.js'
+import { FreeShares } from '../actor/free-shares.js'
 import { sourceOf } from './address-source.js'
 import { type Bencodable, encodeBencode } from './bencode.js'
 import { addressBytes, encodePeers, type PeerAddress } from './compact-peers.js'
@@ -58,19 +59,23 @@ export class Tracker {
   #swarms = new Map<string, TrackerSwarm>()
   #total = 0
   readonly #asked = new Map<string, number>()
+  /** Places in that table. */
+  #askers: FreeShares
   #minute = -1
 
   constructor(
     private readonly options: TrackerOptions,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.#askers = new FreeShares(options.totalMax)
+  }
 
   /** Sets the torrents that the tracker serves, by infohash of 20 bytes; peers of others are forgotten. */
   offer(infohashes: readonly Buffer[]): void {
     const kept = new Map<string, TrackerSwarm>()
     for (const infohash of infohashes) {
       const key = infohash.toString('latin1')
-      kept.set(key, this.#swarms.get(key) ?? new TrackerSwarm())
+      kept.set(key, this.#swarms.get(key) ?? new TrackerSwarm(this.options.perTorrentMax))
     }
     this.#swarms = kept
     this.#total = [...kept.values()].reduce((sum, swarm) => sum + swarm.size, 0)
@@ -109,22 +114,24 @@ export class Tracker {
   }
 
   #keep(swarm: TrackerSwarm, peer: PeerAddress, now: number): void {
-    const { perTorrentMax, totalMax, portsPerAddressMax } = this.options
-    if (swarm.see(peer, now) || swarm.size >= perTorrentMax || this.#total >= totalMax) return
+    const { totalMax, portsPerAddressMax } = this.options
+    if (swarm.see(peer, now) || this.#total >= totalMax) return
     if (swarm.portsOf(peer.host) >= portsPerAddressMax) return
-    swarm.add(peer, now)
-    this.#total += 1
+    if (swarm.add(peer, now)) this.#total += 1
   }
 
   #mayAsk(address: string, infohash: string): boolean {
     const minute = Math.floor(this.clock.monotonic() / minuteMs)
     // All are forgotten once a minute, so the table is bounded by the announces of one minute.
-    if (minute !== this.#minute) this.#asked.clear()
+    if (minute !== this.#minute) {
+      this.#asked.clear()
+      this.#askers = new FreeShares(this.options.totalMax)
+    }
     this.#minute = minute
     const key = `${sourceOf(address)} ${infohash}`
     const times = this.#asked.get(key) ?? 0
     if (times >= this.options.announcesPerMinute) return false
-    if (times === 0 && this.#asked.size >= this.options.totalMax) return false
+    if (times === 0 && typeof this.#askers.take(address) === 'string') return false
     this.#asked.set(key, times + 1)
     return true
   }

@@ -75,22 +75,41 @@ t.test('one client that floods with contract signatures does not block others', 
   )
 })
 
-t.test('many clients with made-up contract signatures do not block payments by plain keys', async (t) => {
+t.test('many clients of a network with made-up contract signatures block nobody else', async (t) => {
   const { facilitator, shop, payer } = await scene(t, { verifyMs: 60_000, cashier: { waitMs: 60_000 } })
   const release = holding(facilitator, (text) => text.includes(ofContract))
   const floods = Array.from({ length: 20 }, (_, at) =>
     flood(shop, `203.0.113.${at}`, 4, () => payment(newAccount(), 1, { to: payee, signature: ofContract })),
   )
-  await eventually(() => facilitator.count('verify') === 32)
+  await eventually(() => facilitator.count('verify') === 16)
   const good = await payment(payer, 1, { to: payee })
   const paid = await get(`${shop.url}/file`, { ...good, 'x-client': '198.51.100.2' })
-  t.equal(paid.status, 200, 'while all of theirs wait for their answers')
+  t.equal(paid.status, 200, 'a plain key, while all of theirs wait for their answers')
+  const other = payment(newAccount(), 1, { to: payee, signature: `0x${'22'.repeat(200)}` })
+  const judged = await get(`${shop.url}/file`, { ...(await other), 'x-client': '198.51.100.3' })
+  t.equal(judged.status, 402, "and a contract's wallet of another network, which the facilitator refuses")
   release()
   const all = await Promise.all(floods)
   t.equal(
     all.reduce((sum, one) => sum + (one.get(402) ?? 0), 0),
-    32,
+    16,
   )
+})
+
+t.test('many clients of a network with payments by plain keys leave places for others', async (t) => {
+  const room = { settlementsMax: 40, settlementsEachMax: 4 }
+  const { facilitator, shop, payer } = await scene(t, {
+    verifyMs: 60_000,
+    cashier: { waitMs: 60_000, ...room },
+  })
+  const release = holding(facilitator, (text) => !text.toLowerCase().includes(payer.address.toLowerCase()))
+  const poor = (): Promise<Record<string, string>> => payment(newAccount(), 1, { to: payee })
+  const floods = Array.from({ length: 12 }, (_, at) => flood(shop, `203.0.113.${at}`, 4, poor))
+  await eventually(() => facilitator.count('verify') === 20)
+  const good = await payment(payer, 1, { to: payee })
+  t.equal((await get(`${shop.url}/file`, { ...good, 'x-client': '198.51.100.2' })).status, 200)
+  release()
+  await Promise.all(floods)
 })
 
 t.test('failed payments of one client use no more than its share, and are counted', async (t) => {

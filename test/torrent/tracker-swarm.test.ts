@@ -2,10 +2,13 @@ import t from 'tap'
 import { TrackerSwarm } from '../../src/torrent/tracker-swarm.js'
 import { random } from '../property.js'
 
+/** So many that nobody has to share. */
+const placesMax = 100_000
+
 const peerOf = (at: number) => ({ host: `10.0.${at >> 8}.${at & 255}`, port: 7000 })
 
 t.test('a swarm is the same as a list of its peers in the order of their announces', async (t) => {
-  const swarm = new TrackerSwarm()
+  const swarm = new TrackerSwarm(placesMax)
   let model: { host: string; port: number; seenMs: number }[] = []
   for (let step = 0; step < 5000; step += 1) {
     const peer = { host: `h${Math.floor(random() * 20)}`, port: Math.floor(random() * 5) }
@@ -36,7 +39,7 @@ t.test('a swarm is the same as a list of its peers in the order of their announc
 })
 
 t.test('a sample has each peer equally often, and costs the same however many there are', async (t) => {
-  const swarm = new TrackerSwarm()
+  const swarm = new TrackerSwarm(placesMax)
   const count = 2000
   for (let at = 0; at < count; at += 1) swarm.add(peerOf(at), 0)
   const times = new Map<string, number>()

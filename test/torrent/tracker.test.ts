@@ -73,7 +73,7 @@ t.test('each bound holds', async (t) => {
   t.equal(why(say('198.51.100.1', 7000)), 'asked too often')
   clock.ms += 60_000
   t.equal(peers(say('198.51.100.1', 7000)).length, 5, 'and a minute later it may again')
-  for (let index = 0; index < 100; index += 1) say(`198.51.101.${index}`, 7000)
+  for (let index = 0; index < 100; index += 1) say(`${20 + index}.51.101.1`, 7000)
   const answer = say('198.51.100.2', 1)
   t.equal(peers(answer).length, 50)
   t.equal(answer.get('incomplete'), 60)
@@ -111,4 +111,14 @@ t.test('private addresses are told from public ones', async (t) => {
     [],
   )
   t.same(far.filter(isNearAddress), [])
+})
+
+t.test('a network with many addresses leaves places and questions for others', async (t) => {
+  const { say, peers, why } = stage({ perTorrentMax: 64, totalMax: 128 })
+  for (let range = 0; range < 200; range += 1) say(`2001:db8:7:${range.toString(16)}::1`, 7000)
+  const first = say('198.51.100.1', 7000)
+  t.equal(first.get('failure reason'), undefined, 'another may ask')
+  t.equal(first.get('incomplete'), 33, 'and has a place; the network has half')
+  t.equal(why(say('2001:db8:7:ffff::1', 7000)), 'asked too often')
+  t.ok(peers(say('203.0.113.1', 7000)).some(({ host }) => host === '198.51.100.1'))
 })

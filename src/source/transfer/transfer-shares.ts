@@ -24,9 +24,10 @@ export class TransferShares {
   take(client: string | undefined): TransferShare | undefined {
     if (client === undefined) return nobodys
     const over = this.#underWay.take(client)
-    const left = over === undefined ? undefined : this.#read.take(client)
-    if (over !== undefined && left !== undefined) return { over, left }
-    over?.()
+    if (typeof over === 'string') return undefined
+    const left = this.#read.take(client)
+    if (typeof left !== 'string') return { over, left }
+    over()
     return undefined
   }
 }
