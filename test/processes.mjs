@@ -25,8 +25,31 @@ function kept(stream) {
   return () => first + last
 }
 
+/** Groups of processes that run, by the number of their first. */
+const groups = new Set()
+
+/** Ends a program with all that it started and left behind. */
+function endGroup(pid, signal) {
+  try {
+    process.kill(-pid, signal)
+  } catch (error) {
+    // Nobody is left.
+    if (error.code !== 'ESRCH') throw error
+  }
+}
+
+// Groups of their own do not get what a terminal sends to this process.
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+])
+  process.once(signal, () => {
+    for (const pid of groups) endGroup(pid, 'SIGKILL')
+    process.exit(code)
+  })
+
 /**
- * Runs Node with these words to its end. Resolves with how it ended, all that it wrote, its time in ms, and the processor time in
+ * Runs Node with these words to its end, and ends what it left running. Resolves with how it ended, all that it wrote, its time in ms, and the processor time in
  * seconds of it and all that it started.
  */
 export function ran(words, environment = {}) {
@@ -35,11 +58,13 @@ export function ran(words, environment = {}) {
     const child = spawn(process.execPath, words, {
       env: { TAP_TIMEOUT: '300', ...process.env, ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
     })
+    groups.add(child.pid)
     const stdout = kept(child.stdout)
     const stderr = kept(child.stderr)
-    const ending = setTimeout(() => child.kill('SIGTERM'), patienceMs)
-    const killing = setTimeout(() => child.kill('SIGKILL'), patienceMs + 30_000)
+    const ending = setTimeout(() => endGroup(child.pid, 'SIGTERM'), patienceMs)
+    const killing = setTimeout(() => endGroup(child.pid, 'SIGKILL'), patienceMs + 30_000)
     let seconds = 0
     child.once('error', reject)
     // Where two end in the same moment, the first is given the time of both.
@@ -47,6 +72,9 @@ export function ran(words, environment = {}) {
       const now = processorSeconds()
       seconds = now - counted
       counted = now
+      // What a failed test left running would take time from all that follow.
+      endGroup(child.pid, 'SIGKILL')
+      groups.delete(child.pid)
     })
     child.once('close', (code, signal) => {
       clearTimeout(ending)

@@ -19,6 +19,10 @@ const scripts = {
   'once.test':
     "import { existsSync, writeFileSync } from 'node:fs'\nconst good = existsSync('ran')\nwriteFileSync('ran', '')\n" +
     "console.log(good ? 'ok 1\\n1..1' : 'not ok 1\\n1..1')\nprocess.exitCode = good ? 0 : 1",
+  // Has begun a program that would outlive it, and holds its output open.
+  'leaving.test':
+    "import { spawn } from 'node:child_process'\n" +
+    "spawn('sleep', ['600'], { stdio: 'inherit' }).unref()\nconsole.log('ok 1\\n1..1')",
   tidy: "console.log('ok 1\\n1..1')",
 }
 
@@ -86,4 +90,10 @@ t.test('only what is named as unsteady runs once more', async (t) => {
   t.equal(code, 0)
   t.match(out, '# once more, because it is named as unsteady since 2026-11-27: it is made so')
   t.equal((await ran(t, ['wrong'], [{ ...entry, file: 'test/wrong.test.ts' }])).code, 1, 'it fails twice')
+})
+
+t.test('what a file leaves running is ended', async (t) => {
+  const { code, out } = await ran(t, ['leaving'])
+  t.equal(code, 0)
+  t.match(out, /^# 1 passed, 0 failed, 0 skipped in 1 files; \d s, /m, 'nobody waited for it')
 })

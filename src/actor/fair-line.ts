@@ -1,4 +1,4 @@
-import { networkOfAddress, providerOfAddress } from '../format/ip.js'
+import { partiesOf } from '../format/ip.js'
 
 /** Why there is no room: `client`: the client's share is used up; `all`: everything is taken. */
 export type Full = 'client' | 'all'
@@ -78,9 +78,8 @@ export class FairLine<Job> {
 
   #makeRoom(client: string): boolean {
     if (this.onDropped === undefined) return false
-    const names = [providerOfAddress(client), networkOfAddress(client), client]
     let among: Share | undefined = this.#root
-    for (const name of names) {
+    for (const name of partiesOf(client)) {
       const own: Share | undefined = among?.members.get(name)
       const few = own === undefined ? 0 : own.waiting + own.open
       const greedy = among && mostWaiting(among, few + lead)
@@ -157,8 +156,8 @@ export class FairLine<Job> {
     this.#size += 1
     let known = this.#clients.get(client)
     if (known === undefined) {
-      const provider = memberOf(this.#root, providerOfAddress(client))
-      const network = memberOf(provider, networkOfAddress(client))
+      const [providerName, networkName] = partiesOf(client)
+      const network = memberOf(memberOf(this.#root, providerName), networkName)
       known = new Client<Job>(client, network, network.stand)
       network.members.set(client, known)
       this.#clients.set(client, known)

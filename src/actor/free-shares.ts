@@ -1,4 +1,4 @@
-import { networkOfAddress, providerOfAddress } from '../format/ip.js'
+import { partiesOf } from '../format/ip.js'
 import type { Full } from './fair-line.js'
 
 /** Gives a place back; calling it again does nothing. */
@@ -34,7 +34,7 @@ export class FreeShares {
   take(client: string): Leave | Full {
     if (this.#taken >= this.max) return 'all'
     if (held(this.#clients, client) >= this.eachMax) return 'client'
-    const [network, provider] = [networkOfAddress(client), providerOfAddress(client)]
+    const [provider, network] = partiesOf(client)
     const modest = Math.max(1, Math.floor(this.max / modestPart))
     const isHalf = this.#taken * 2 >= this.max
     if (isHalf && Math.max(held(this.#clients, client), held(this.#networks, network)) >= modest)

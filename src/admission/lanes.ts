@@ -8,7 +8,7 @@ import type { LaneOptions, PaymentOrder } from './settlement-messages.js'
 /** Failed payments that a client may bring in a burst; the count shrinks by one a second. Usual clients have few. */
 const faultsMax = 20
 
-/** One kind of payments: slots for so many at once, a share of them for each client and network, and the failed payments of each. */
+/** One kind of payments: slots for so many at once, shared by clients and networks, and the failed payments of each client. */
 class Lane {
   readonly #slots: FreeShares
   readonly #faults: LeakingCounts

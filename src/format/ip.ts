@@ -130,17 +130,22 @@ const networkBits = { v4: 96 + 24, v6: 48 }
 /** Of what a provider has, of which one party may have many networks: a usual block of IPv4, the least that is given of IPv6. */
 const providerBits = { v4: 96 + 16, v6: 32 }
 
-/** The network of an address: IPv4 /24, IPv6 /48, as the text of its first address. What is no address is its own network. */
-export function networkOfAddress(text: string): string {
-  return firstOf(text, networkBits)
+/** The parties that an address belongs to, the widest first. One person may have thousands of addresses. */
+export type Parties = readonly [provider: string, network: string, address: string]
+
+/**
+ * Provider (IPv4 /16, IPv6 /32), network (IPv4 /24, IPv6 /48) and the address itself, each as the text of its first address. What
+ * is no address is its own network and provider.
+ */
+export function partiesOf(address: string): Parties {
+  const found = parseIp(address)
+  if (found === undefined) return [address, address, address]
+  const firstOf = ({ v4, v6 }: typeof networkBits): string =>
+    formatIp(maskIp(found.words, found.v4 ? v4 : v6))
+  return [firstOf(providerBits), firstOf(networkBits), address]
 }
 
-/** The same of a provider: IPv4 /16, IPv6 /32. */
-export function providerOfAddress(text: string): string {
-  return firstOf(text, providerBits)
-}
-
-function firstOf(text: string, bits: { readonly v4: number; readonly v6: number }): string {
-  const found = parseIp(text)
-  return found === undefined ? text : formatIp(maskIp(found.words, found.v4 ? bits.v4 : bits.v6))
+/** The network of an address alone. */
+export function networkOfAddress(address: string): string {
+  return partiesOf(address)[1]
 }

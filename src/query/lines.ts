@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import { FairSlots } from '../actor/fair-slots.js'
 import { addressOf } from '../actor/mailbox-address.js'
-import { networkOfAddress, providerOfAddress } from '../format/ip.js'
+import { partiesOf } from '../format/ip.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { QueryThreads } from './query-handler.js'
 import type { QueryAsk, QueryOrder, QueryQueue, QueryReply } from './query-messages.js'
@@ -132,7 +132,8 @@ class Line {
   hasRoom(client: string): boolean {
     if (this.#free.length === 0) return false
     if (this.underWay < this.waitingMax) return true
-    for (const nameOf of [providerOfAddress, networkOfAddress, (one: string) => one]) {
+    for (const level of partiesOf(client).keys()) {
+      const nameOf = (one: string): string => partiesOf(one)[level] ?? one
       const last = [...(this.#greediest(client, nameOf)?.values() ?? [])].at(-1)
       last?.()
       if (last !== undefined) return true

@@ -85,6 +85,11 @@ t.test('many clients of a network with made-up contract signatures block nobody 
   const good = await payment(payer, 1, { to: payee })
   const paid = await get(`${shop.url}/file`, { ...good, 'x-client': '198.51.100.2' })
   t.equal(paid.status, 200, 'a plain key, while all of theirs wait for their answers')
+  facilitator.verify = ({ text, json }) => {
+    if (!text.includes('22'.repeat(200))) return false
+    json(200, { isValid: false, invalidReason: 'invalid_exact_evm_signature' })
+    return true
+  }
   const other = payment(newAccount(), 1, { to: payee, signature: `0x${'22'.repeat(200)}` })
   const judged = await get(`${shop.url}/file`, { ...(await other), 'x-client': '198.51.100.3' })
   t.equal(judged.status, 402, "and a contract's wallet of another network, which the facilitator refuses")

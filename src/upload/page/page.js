@@ -217,8 +217,7 @@ function newLine(name, size) {
       const saving = button('Save the receipt', () =>
         save(`receipt-${id}.json`, 'application/json', `${JSON.stringify(receipt, undefined, 2)}\n`),
       )
-      const charged =
-        receipt === undefined || receipt.winc === '0' ? '' : `, ${creditsText(receipt.winc)}`
+      const charged = receipt === undefined || receipt.winc === '0' ? '' : `, ${creditsText(receipt.winc)}`
       outcome.replaceChildren(
         element('p', {}, [element('a', { href: link, target: '_blank', rel: 'noopener' }, link)]),
         element('p', { class: 'row' }, [copying, ...(receipt === undefined ? [] : [saving])]),

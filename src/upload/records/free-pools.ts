@@ -1,4 +1,4 @@
-import { networkOfAddress, providerOfAddress } from '../../format/ip.js'
+import { partiesOf } from '../../format/ip.js'
 import type { Environment, Table } from '../../store/lmdb.js'
 
 export interface FreeRules {
@@ -162,8 +162,9 @@ export class FreePools {
 /** Under which keys a range of IPv6 counts besides its own, and the bytes of how many ranges each of them gets. */
 function siteOf(range: string): { readonly key: string; readonly ranges: number }[] {
   if (!range.includes(':')) return []
+  const [provider, network] = partiesOf(range)
   return [
-    { key: `s:${networkOfAddress(range)}`, ranges: siteRanges },
-    { key: `p:${providerOfAddress(range)}`, ranges: providerRanges },
+    { key: `s:${network}`, ranges: siteRanges },
+    { key: `p:${provider}`, ranges: providerRanges },
   ]
 }

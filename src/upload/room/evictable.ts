@@ -1,4 +1,4 @@
-import { networkOfAddress, providerOfAddress } from '../../format/ip.js'
+import { type Parties, partiesOf } from '../../format/ip.js'
 import { Ranked, rankOfBytes } from './ranked.js'
 
 /** A holder of places and bytes that can be made to release them. */
@@ -9,13 +9,6 @@ export interface Evictable {
   readonly places: number
   /** Bytes on disk, with what each file takes besides. */
   readonly weight: number
-}
-
-/** The parties that a client belongs to, the widest first: its provider, its network, its address range. */
-export type Parties = readonly [provider: string, network: string, address: string]
-
-export function partiesOf(client = ''): Parties {
-  return [providerOfAddress(client), networkOfAddress(client), client]
 }
 
 /** What one party holds: of an address range its holders, else narrower parties. */
@@ -94,7 +87,7 @@ export class EvictionOrder<One extends Evictable> {
 
   #addressOf(client: string | undefined): Share<One> {
     let share = this.#all
-    for (const [level, name] of partiesOf(client).entries()) {
+    for (const [level, name] of partiesOf(client ?? '').entries()) {
       const key = keyOf(level, name)
       const known = this.#shares.get(key) ?? new Share<One>(key, share)
       this.#shares.set(key, known)

@@ -1,7 +1,8 @@
+import { type Parties, partiesOf } from '../../format/ip.js'
 import { roomMinBytes } from '../../store/disk-full.js'
 import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { DiskRoom } from './disk-room.js'
-import { EvictionOrder, type Parties, partiesOf } from './evictable.js'
+import { EvictionOrder } from './evictable.js'
 
 export interface RoomBounds {
   /** Uploads in parts that are open at once; 10,000 where absent: one without a part takes some hundred bytes. */
@@ -53,7 +54,7 @@ export class Holder {
   ) {
     this.client = terms.client
     this.places = terms.hasPlace ? 1 : 0
-    this.parties = partiesOf(terms.client)
+    this.parties = partiesOf(terms.client ?? '')
   }
 
   get weight(): number {
