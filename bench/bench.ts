@@ -14,7 +14,7 @@ import { caseLines, verdictLine } from './report/text.js'
 
 const help = `bench: this gateway beside nginx, uWebSockets and node:http, in alternating rounds, on what traffic looks like
 
-  npm run bench                     all cases, about half an hour; the results are kept in bench/results
+  npm run bench                     all cases, about 80 minutes; the results are kept in bench/results
   npm run bench -- --small          each kind of case small and short: does it run, is every answer right; judges no speed
   npm run bench -- --full           larger and longer
   npm run bench -- --only a,b       cases or groups whose name has one of these
@@ -76,6 +76,8 @@ function sum(cases: readonly CaseResult[]): void {
   )
 }
 
+const caseNames = groups.flatMap(({ cases }) => cases.map(({ name }) => name))
+
 /** Runs the wanted cases. Resolves with the exit code. */
 async function run(): Promise<number> {
   takeWorkFolder()
@@ -98,6 +100,9 @@ async function run(): Promise<number> {
   }
   if (values.profile && !order.profiles) say('perf does not run here: nothing is profiled')
   const machine = thisMachine()
+  const { rounds, seconds, threads, connections } = order
+  const options = { scale: scale.name, rounds, seconds, threads, connections, only: values.only }
+  const isKept = values.keep || (scale.judges && words.length === 0)
   say(
     Object.entries(machine)
       .flatMap((entry) => entry.join(' '))
@@ -116,14 +121,11 @@ async function run(): Promise<number> {
       const left = wanted.filter(({ name }) => !cases.some((each) => each.name === name))
       for (const words of left) order.tell(failed(words, error))
     }
+    // A whole run takes more than an hour: what was measured before it is ended stays.
+    const results: Results = { format: 2, machine, options, cases }
+    if (isKept) say(`kept as ${keepResults(results)}; ${writePage(caseNames)}`)
   }
   sum(cases)
-  const { rounds, seconds, threads, connections } = order
-  const options = { scale: scale.name, rounds, seconds, threads, connections, only: values.only }
-  const results: Results = { format: 2, machine, options, cases }
-  if (values.keep || (scale.judges && words.length === 0)) {
-    say(`kept as ${keepResults(results)}; ${writePage()}`)
-  }
   const isGood =
     cases.length > 0 && cases.every(({ verdict }) => verdict !== 'failed' && verdict !== 'missed')
   return isGood ? 0 : 1
@@ -131,7 +133,7 @@ async function run(): Promise<number> {
 
 if (values.help) say(help)
 else if (values.list) list()
-else if (values.page) say(writePage())
+else if (values.page) say(writePage(caseNames))
 else if (values.compare) {
   const [before = '', after = ''] = positionals
   for (const line of comparedLines(resultsOf(before), resultsOf(after))) say(line)

@@ -57,29 +57,30 @@ async function measure(asked: BandCase, band: BandFile, candidates: readonly Can
   })
 }
 
+/** Runs a case with servers of its own: a gateway whose index is empty soon withdraws the band that was put into its folder. */
+async function runOne(asked: BandCase, band: BandFile, order: Order): Promise<void> {
+  const { threads } = order
+  const { rangeBytes: _range, rate: _rate, ...named } = asked
+  const settings = { INDEX_PUBLISH: 'true' }
+  const gateway = await startGateway({ name: 'sluice', threads, settings, prepare: shelveBand })
+  const candidates: Candidate[] = [gateway]
+  try {
+    await offered(gateway.port, band)
+    for (const sendfile of [true, false])
+      candidates.push(await fileServer({ files: band.folder }, threads, sendfile))
+    for (const candidate of candidates) await idle(candidate)
+    await runCase(order, named, () => measure(asked, band, candidates, order))
+  } finally {
+    await stopAll(candidates)
+  }
+}
+
 export const bandGroup: Group = {
   name: 'bands',
   cases,
   async run(order, wanted) {
-    const { threads } = order
     const band = await benchBand()
     order.note('bands: servers start')
-    const settings = { INDEX_PUBLISH: 'true' }
-    const gateway = await startGateway({ name: 'sluice', threads, settings, prepare: shelveBand })
-    const candidates = [gateway]
-    try {
-      // Asked right after the start: a gateway whose index is empty soon withdraws the band that was put into its folder.
-      await offered(gateway.port, band)
-      for (const sendfile of [true, false]) {
-        candidates.push(await fileServer({ files: band.folder }, threads, sendfile))
-      }
-      for (const candidate of candidates) await idle(candidate)
-      for (const asked of cases.filter((one) => wanted.includes(one))) {
-        const { rangeBytes: _range, rate: _rate, ...named } = asked
-        await runCase(order, named, () => measure(asked, band, candidates, order))
-      }
-    } finally {
-      await stopAll(candidates)
-    }
+    for (const asked of cases.filter((one) => wanted.includes(one))) await runOne(asked, band, order)
   },
 }

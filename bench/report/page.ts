@@ -139,27 +139,59 @@ function overview(cases: readonly CaseResult[]): string {
   return `${lines.join('')}${plot}<div class="scroll">${table}</div>`
 }
 
-/** Where and how a run was made, and how to make it again, in sentences. */
-function circumstances({ machine, options }: Results): string {
-  const { at, commit, processor, memoryGib, kernel, node, nginx, files, sockets } = machine
-  const rounds = Number(options.rounds ?? 1)
-  const counted = rounds === 1 ? 'one round' : `${rounds} rounds`
-  const sentences = [
-    `Commit ${commit}, ${at.slice(0, 10)}, on ${processor}, ${memoryGib} GiB, Linux ${kernel}, Node ${node}, ${nginx}.`,
-    `Candidates take turns on the same machine, ${counted} of ${options.seconds} s each; figures are medians of the rounds.`,
-    rounds < 3 ? 'With fewer than three rounds differences below a tenth mean nothing.' : '',
-    files === 'addon' && sockets === 'addon' ? '' : 'Native addons were missing: the fallbacks ran.',
-    'The status, length and range of every answer are checked, and the bytes of one in eight bodies.',
-    'A ratio is the cost of the best rival divided by ours: above 1 ours is less.',
-  ]
-  const words = `npm run bench -- --rounds 3${options.scale === 'full' ? ' --full' : ''}`
-  const told = sentences.filter((sentence) => sentence !== '').join(' ')
-  return `<p>${escaped(told)} To repeat it: <code>${escaped(words)}</code>.</p>`
+/** A run, and which of its cases are shown. */
+interface Part {
+  readonly run: Results
+  readonly cases: readonly CaseResult[]
 }
 
-/** The page of a run; `runs`: all that are kept, oldest first. It needs nothing from a network. */
-export function pageOf(results: Results, runs: readonly Results[]): string {
-  const { machine, cases } = results
+const roundsOf = ({ options }: Results): number => Number(options.rounds ?? 1)
+
+/** Rounds from which on a difference of a tenth says something. */
+const roundsMin = 3
+
+/** Of each case the newest result of a run with enough rounds, or else of any run, by the run that it is from, newest first. */
+function latest(runs: readonly Results[], names: readonly string[]): Part[] {
+  const ranked = [...runs].reverse().sort((one, other) => enough(other) - enough(one))
+  const from = new Map<string, Results>()
+  for (const run of ranked) for (const { name } of run.cases) if (!from.has(name)) from.set(name, run)
+  return ranked.flatMap((run) => {
+    const cases = names.flatMap((name) =>
+      from.get(name) === run ? run.cases.filter((each) => each.name === name) : [],
+    )
+    return cases.length === 0 ? [] : [{ run, cases }]
+  })
+}
+
+function enough(run: Results): number {
+  return Math.min(roundsOf(run), roundsMin)
+}
+
+/** Where and how each run was made, and how to make it again, in sentences. */
+function circumstances(parts: readonly Part[]): string {
+  const lines = parts.map(({ run, cases }) => {
+    const { at, commit, processor, memoryGib, kernel, node, nginx, files, sockets } = run.machine
+    const rounds = roundsOf(run)
+    const sentences = [
+      `${cases.length} cases of commit ${commit}, ${at.slice(0, 10)}, on ${processor}, ${memoryGib} GiB, Linux ${kernel}, Node ${node}, ${nginx}:`,
+      `${rounds === 1 ? 'one round' : `${rounds} rounds`} of ${run.options.seconds} s each.`,
+      rounds < roundsMin ? 'With fewer than three rounds differences below a tenth mean nothing.' : '',
+      files === 'addon' && sockets === 'addon' ? '' : 'Native addons were missing: the fallbacks ran.',
+    ]
+    return `<li>${escaped(sentences.filter((sentence) => sentence !== '').join(' '))}</li>`
+  })
+  return `<p>Of each case the newest run with at least three rounds is shown. Candidates take turns on the same machine; figures are
+medians of the rounds. The status, length and range of every answer are checked, and the bytes of one in eight bodies. A ratio is
+the cost of the best rival divided by ours: above 1 ours is less. To repeat it: <code>npm run bench -- --rounds 3</code>.</p>
+<ul>${lines.join('')}</ul>`
+}
+
+/** The page of the newest results; `runs`: all that are kept, oldest first. It needs nothing from a network. */
+export function pageOf(runs: readonly Results[], names: readonly string[]): string {
+  const parts = latest(runs, names)
+  const cases = names.flatMap((name) =>
+    parts.flatMap((part) => part.cases.filter((each) => each.name === name)),
+  )
   const groups = [...new Set(cases.map(({ group }) => group))]
   const sections = groups.map((group) => {
     const boxes = cases.filter((each) => each.group === group).map((each) => caseBox(each, runs))
@@ -167,9 +199,9 @@ export function pageOf(results: Results, runs: readonly Results[]): string {
   })
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Bench of ${escaped(machine.commit)}</title><style>${pageStyle}</style></head><body>
-<h1>Bench of ${escaped(machine.commit)}</h1>
-${circumstances(results)}
+<title>Benches of Sluice</title><style>${pageStyle}</style></head><body>
+<h1>Benches of Sluice</h1>
+${circumstances(parts)}
 <h2>Ratio to the best rival</h2>
 <p class="soft">Longer to the right: faster than the best rival; longer to the left: slower. The short mark is the least ratio
 that passes; it differs from case to case because rivals do less in some: they check no proofs, sign nothing, and have no rate
@@ -180,13 +212,12 @@ ${sections.join('\n')}
 `
 }
 
-/** Writes the page of the newest results that are kept. Returns its path; throws where there are none. */
-export function writePage(): string {
+/** Writes the page of the newest results that are kept. `names`: all cases, in their order. Returns its path; throws where there are none. */
+export function writePage(names: readonly string[]): string {
   const runs = allResults().map(({ results }) => results)
-  const newest = runs.at(-1)
-  if (newest === undefined) throw new Error(`no results in ${resultsFolder}`)
+  if (runs.length === 0) throw new Error(`no results in ${resultsFolder}`)
   mkdirSync(resultsFolder, { recursive: true })
   const path = join(resultsFolder, 'index.html')
-  writeFileSync(path, pageOf(newest, runs))
+  writeFileSync(path, pageOf(runs, names))
   return path
 }

@@ -102,7 +102,10 @@ t.test('the page holds all of it, and needs nothing from elsewhere', async (t) =
     judged(words, rows, true),
     failed({ ...words, name: 'broken' }, new Error('<&>')),
   ])
-  const page = pageOf(results, [results, results])
+  const page = pageOf(
+    [results, results],
+    results.cases.map(({ name }) => name),
+  )
   for (const text of [
     'a case',
     'a &lt;b&gt; question',
@@ -113,4 +116,20 @@ t.test('the page holds all of it, and needs nothing from elsewhere', async (t) =
     t.ok(page.includes(text), text)
   t.notMatch(page, /https?:|<script|<link|@import|url\(/)
   t.equal(page.split('<svg').length, page.split('</svg>').length)
+})
+
+t.test('the page shows the newest run with enough rounds, and says which', async (t) => {
+  const run = (commit: string, rounds: number, names: readonly string[]): Results => {
+    const results = resultsOf(names.map((name) => judged({ ...words, name }, rows, true)))
+    return { ...results, machine: { ...results.machine, commit }, options: { ...results.options, rounds } }
+  }
+  const runs = [
+    run('oldest', 3, ['one', 'two', 'gone']),
+    run('newer', 3, ['two']),
+    run('quick', 1, ['one', 'three']),
+  ]
+  const page = pageOf(runs, ['one', 'two', 'three'])
+  for (const text of ['1 cases of commit oldest', '1 cases of commit newer', '1 cases of commit quick'])
+    t.ok(page.includes(text), text)
+  t.notMatch(page, '<h3>gone</h3>')
 })
