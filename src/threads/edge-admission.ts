@@ -23,8 +23,8 @@ export interface EdgeAdmission {
   readonly gate: Gate | undefined
   /** Address of the client whose share of limited slots a request uses. */
   readonly clientOf: ClientOf
-  /** The same for admin orders: without rate limits, the other end of the socket. */
-  readonly operatorOf: ClientOf
+  /** The same, with all bits of an IPv6 address. */
+  readonly exactOf: ClientOf
   /** Requests for which no other gateway is asked; undefined: none. */
   readonly localOnlyClient: ((request: Request) => boolean) | undefined
   /** Undefined: nothing is sold. */
@@ -62,7 +62,7 @@ export async function openEdgeAdmission(given: EdgeGiven, tools: EdgeTools): Pro
   return {
     gate,
     clientOf: (request) => clients.of(request).address,
-    operatorOf: (request) => limits?.clients.of(request).address ?? request.remoteAddress,
+    exactOf: (request) => clients.of(request).exact,
     localOnlyClient: localClients && ((request) => localClients.of(request).exempt),
     selling,
     sections: {

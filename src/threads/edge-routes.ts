@@ -37,6 +37,7 @@ import { offsetsRoute } from '../routes/offsets-route.js'
 import { peersRoute } from '../routes/peers-route.js'
 import { resolverRoute } from '../routes/resolver-route.js'
 import { setNameRoute } from '../routes/set-name-route.js'
+import type { ClientOf } from '../serving/in-slot.js'
 import type { Route } from '../serving/route.js'
 import type { StatementParts } from '../serving/statements.js'
 import { PeerWeights } from '../source/upstream/peer-weights.js'
@@ -92,7 +93,7 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
       ...infoRoutes(info),
       ...admission.routes((request) => adminKey.opens(request)),
       ...nodes.routes,
-      ...trackerRoutes(ports.swarm, pathPrefix),
+      ...trackerRoutes(ports.swarm, pathPrefix, admission.exactOf),
       offsetsRoute({ ...saying, catalog: content.catalog, guard: content.guard, bands: content.finder }),
       resolver,
       setNameRoute({
@@ -130,7 +131,7 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
 
 function adminRoute({ tools, admission }: EdgeParts, key: AdminKey, orders: readonly Order[]): AdminRoute {
   const { vocabulary, log, clock } = tools
-  return new AdminRoute(vocabulary.pathPrefix, key, orders, log, admission.operatorOf, clock)
+  return new AdminRoute(vocabulary.pathPrefix, key, orders, log, admission.clientOf, clock)
 }
 
 /** What clients of nodes ask a gateway for. */
@@ -155,10 +156,10 @@ function routesOfNodes(
 }
 
 /** The tracker of our bands, where there is one. */
-function trackerRoutes(port: EdgeGiven['ports']['swarm'], pathPrefix: string): Route[] {
+function trackerRoutes(port: EdgeGiven['ports']['swarm'], pathPrefix: string, clientOf: ClientOf): Route[] {
   if (port === undefined) return []
   const tracker = addressOf<SwarmRequest, SwarmReply>(port, 1024)
-  return [announceRoute({ pathPrefix, tracker, clientOf: (request) => request.remoteAddress })]
+  return [announceRoute({ pathPrefix, tracker, clientOf })]
 }
 
 /** Answers that clients have not taken yet, in answers of the largest size. */

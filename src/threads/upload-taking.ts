@@ -81,7 +81,8 @@ export function uploadTaking(parts: UploadTakingParts): UploadTaking {
   const taking = { intake, log, itemMaxBytes, blockedOwners, full, arriving }
   const single = new SingleUpload(taking)
   const bought = usdc === undefined ? {} : { usdc }
-  const payments = new UsdcUploads({ sales, single, protocol: parts.protocol, ...bought })
+  const clientOf = (request: Parameters<Clients['of']>[0]): string => clients.of(request).address
+  const payments = new UsdcUploads({ sales, single, protocol: parts.protocol, clientOf, ...bought })
   const records = new MultipartRecords(uploads.environment, clock)
   const paid =
     usdc === undefined || credits === undefined

@@ -21,6 +21,8 @@ export type ServiceAnswer =
 /** One request to the payment service, read before anything is waited for. */
 export interface Call {
   readonly request: Request
+  /** Who sends it, behind the proxies that are trusted. */
+  readonly client: string
   /** What stands in place of the names in braces, decoded; in the order of the path. */
   readonly path: readonly string[]
   readonly query: URLSearchParams
@@ -144,7 +146,7 @@ async function handle(
     sendAnswer(request, reply, lines, { status: 503, text: over.message, lines: '\r\nRetry-After: 1' })
     return
   }
-  const call: Call = { request, path, query, body, header: (name) => request.header(name) }
+  const call: Call = { request, client, path, query, body, header: (name) => request.header(name) }
   const answer = await answerOf(route, call).finally(over)
   if (answer.status !== 401) turns.trust(authorization)
   sendAnswer(request, reply, lines, answer)

@@ -97,12 +97,12 @@ function itemRoutes(
 /** `request` carries the payment. */
 async function topUpAnswer(
   { topUps, accounts }: X402CreditParts,
-  { path: [, address = ''] }: Call,
+  { client, path: [, address = ''] }: Call,
   request: Request,
   bytes: unknown,
 ): Promise<ServiceAnswer> {
   if (addressKind(address) === undefined) return wrong('Invalid address')
-  const taken = await topUps.take(request, address)
+  const taken = await topUps.take(request, client, address)
   if (taken === undefined) {
     const asked = readBytes(String(bytes))
     return asked === undefined ? wrong('Invalid byte count') : offered(topUps, { request }, asked)
@@ -137,7 +137,7 @@ async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<Servic
     address,
     header,
     version,
-    asker: request.remoteAddress,
+    asker: call.client,
     ...(mode === 'hybrid' ? { keepsRest: true as const } : {}),
   })
   if (isRefusal(paid) || !('paid' in paid)) return told(paid)

@@ -50,8 +50,12 @@ export class X402TopUps {
   }
 
   /** Takes the payment that a request carries, for a wallet; undefined: it carries none. */
-  async take(request: Request, address: string): Promise<X402Credited | UsdcAnswer | undefined> {
-    const taking = this.desk.x402.topUp(request, address, request.remoteAddress)
+  async take(
+    request: Request,
+    client: string,
+    address: string,
+  ): Promise<X402Credited | UsdcAnswer | undefined> {
+    const taking = this.desk.x402.topUp(request, address, client)
     if (taking === undefined) return undefined
     const paid = await taking
     if (isDenial(paid)) return answerOfDenial(paid)

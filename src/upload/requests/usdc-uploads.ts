@@ -15,6 +15,8 @@ export interface UsdcUploadsParts {
   readonly single: Pick<SingleUpload, 'take'>
   /** In the addresses that offers name. */
   readonly protocol: 'http' | 'https'
+  /** Whose payments a request brings: not the address of a proxy, which all of its clients share. */
+  readonly clientOf: (request: Request) => string
 }
 
 const noLength = textAnswer(411, 'Missing Content Length. Content Length is required for x402 upload.')
@@ -77,7 +79,7 @@ export class UsdcUploads {
     if (name === undefined) return malformed('the network of the payment is unknown')
     const { version } = read
     const header = request.header(version === 2 ? 'payment-signature' : 'x-payment') ?? ''
-    const asker = request.remoteAddress
+    const asker = this.parts.clientOf(request)
     return { read, name, order: { ...this.#wanted(request, bytes), header, version, asker } }
   }
 
