@@ -3,6 +3,7 @@ import { parquetHeader } from 'hyparquet/src/column.js'
 import { decompressPage } from 'hyparquet/src/datapage.js'
 import { readRleBitPackedHybrid } from 'hyparquet/src/encoding.js'
 import { readVarInt } from 'hyparquet/src/thrift.js'
+import { isThriftStruct } from './thrift-check.js'
 
 /**
  * The library believes numbers in the pages of a Parquet file, and makes arrays of them: how many values a page has, how long a
@@ -16,6 +17,9 @@ const paddingMax = 512
 /** Encodings without a run. DELTA_BYTE_ARRAY is left out: one value may be as long as a number in it says. */
 const runless = new Set(['PLAIN', 'BYTE_STREAM_SPLIT', 'DELTA_BINARY_PACKED', 'DELTA_LENGTH_BYTE_ARRAY'])
 const dictionaries = new Set(['PLAIN_DICTIONARY', 'RLE_DICTIONARY'])
+
+/** Values in the header of a page. A usual one has some fifteen. */
+const headerValuesMax = 100
 
 const longRun = 'a run is longer than its page'
 
@@ -60,6 +64,7 @@ async function chunkFault(
   const reader = readerOf(bytes)
   let [valuesLeft, bytesLeft] = [Number(group.num_rows), bytesMax]
   while (valuesLeft > 0 && reader.offset < bytes.length - 1) {
+    if (!isThriftStruct(bytes, reader.offset, headerValuesMax)) return 'the header of a page is malformed'
     const header = parquetHeader(reader)
     const { compressed_page_size: size, uncompressed_page_size: unpacked, type } = header
     if (!(size >= 0 && reader.offset + size <= bytes.length)) return 'a page is not inside its column'

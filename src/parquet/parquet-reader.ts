@@ -5,7 +5,7 @@ import {
   type AsyncBuffer,
   type Compressors,
   type FileMetaData,
-  parquetMetadataAsync,
+  parquetMetadata,
   parquetRead,
   type SchemaElement,
 } from 'hyparquet'
@@ -13,12 +13,15 @@ import { type Refusal, refuse } from '../format/refusal.js'
 import type { Columns, ColumnType, Value } from './l1-layout.js'
 import { groupRowsMax, pagesFault } from './page-check.js'
 import { parquetSchemaOf } from './parquet-writer.js'
+import { isThriftStruct } from './thrift-check.js'
 
 /** Rows decoded at once. */
 const batchRows = 16_384
 /** A row group is read whole: more than this, unpacked, is refused. */
 const groupBytesMax = 1024 * 2 ** 20
-const footerBytesMax = 64 * 2 ** 20
+const footerBytesMax = 16 * 2 ** 20
+/** Some 500 for each row group of 17 columns. */
+const footerValuesMax = 300_000
 /** The values of a batch: a value in a dictionary is read again for each row that names it. */
 const batchBytesMax = 256 * 2 ** 20
 /** Rows for each byte of a file at most: each row has an id or a place of its own, which packing makes no smaller. */
@@ -73,11 +76,15 @@ export async function openTable(path: string, reading: TableReading): Promise<Pa
   const bad = (why: string): Refusal => refuse('malformed', 'upstream', `${path}: ${why}`)
   try {
     const file = await asyncBuffer(handle)
-    const metadata = await parquetMetadataAsync(file)
-    const wrong = fileFault(metadata, file.byteLength) ?? reading.fault(metadata)
-    if (wrong !== undefined) {
+    const footer = await footerOf(file)
+    const metadata = typeof footer === 'string' ? footer : parquetMetadata(footer, { geoparquet: false })
+    const wrong =
+      typeof metadata === 'string'
+        ? metadata
+        : (fileFault(metadata, file.byteLength) ?? reading.fault(metadata))
+    if (typeof metadata === 'string' || wrong !== undefined) {
       await handle.close()
-      return bad(wrong)
+      return bad(wrong ?? '')
     }
     const rows = Number(metadata.num_rows)
     const plain = { ...metadata, schema: metadata.schema.map(withoutMeaning) }
@@ -90,6 +97,19 @@ export async function openTable(path: string, reading: TableReading): Promise<Pa
     await handle.close()
     return bad(String(error))
   }
+}
+
+/** The end of a file from its metadata on, or what is wrong with it. The last 8 bytes are its length and `PAR1`. */
+async function footerOf(file: AsyncBuffer): Promise<ArrayBuffer | string> {
+  const { byteLength } = file
+  if (byteLength < 12) return 'it is too short for a Parquet file'
+  const end = new DataView(await file.slice(byteLength - 8, byteLength))
+  if (end.getUint32(4, true) !== 0x31524150) return 'it does not end as a Parquet file does'
+  const length = end.getUint32(0, true)
+  if (length > Math.min(footerBytesMax, byteLength - 8)) return 'its footer is too long'
+  const footer = await file.slice(byteLength - 8 - length, byteLength)
+  const isSound = isThriftStruct(new Uint8Array(footer, 0, length), 0, footerValuesMax)
+  return isSound ? footer : 'its footer is malformed, or has too many values'
 }
 
 async function asyncBuffer(handle: FileHandle): Promise<AsyncBuffer> {
@@ -143,7 +163,6 @@ function schemaFault(metadata: FileMetaData, columns: Columns): string | undefin
 function fileFault(metadata: FileMetaData, sizeBytes: number): string | undefined {
   if (metadata.num_rows > BigInt(sizeBytes) * rowsPerByteMax)
     return 'it declares more rows than its bytes can hold'
-  if (metadata.metadata_length > footerBytesMax) return 'its footer is too long'
   let rows = 0n
   for (const group of metadata.row_groups) {
     rows += group.num_rows
