@@ -173,16 +173,18 @@ function circumstances(parts: readonly Part[]): string {
     const { at, commit, processor, memoryGib, kernel, node, nginx, files, sockets } = run.machine
     const rounds = roundsOf(run)
     const sentences = [
-      `${cases.length} cases of commit ${commit}, ${at.slice(0, 10)}, on ${processor}, ${memoryGib} GiB, Linux ${kernel}, Node ${node}, ${nginx}:`,
+      `${cases.length} cases of commit ${commit}, ${at.slice(0, 10)}, on ${processor}, ${memoryGib} GiB,`,
+      `Linux ${kernel}, Node ${node}, ${nginx}:`,
       `${rounds === 1 ? 'one round' : `${rounds} rounds`} of ${run.options.seconds} s each.`,
       rounds < roundsMin ? 'With fewer than three rounds differences below a tenth mean nothing.' : '',
       files === 'addon' && sockets === 'addon' ? '' : 'Native addons were missing: the fallbacks ran.',
     ]
     return `<li>${escaped(sentences.filter((sentence) => sentence !== '').join(' '))}</li>`
   })
-  return `<p>Of each case the newest run with at least three rounds is shown. Candidates take turns on the same machine; figures are
-medians of the rounds. The status, length and range of every answer are checked, and the bytes of one in eight bodies. A ratio is
-the cost of the best rival divided by ours: above 1 ours is less. To repeat it: <code>npm run bench -- --rounds 3</code>.</p>
+  return `<p>Of each case the newest run with at least three rounds is shown. Candidates take turns on the same machine.
+Figures are medians of the rounds. The status, length and range of every answer are checked, and the bytes of one in eight
+bodies. A ratio is the cost of the best rival divided by ours: above 1 ours is less. To repeat it:
+<code>npm run bench -- --rounds 3</code>.</p>
 <ul>${lines.join('')}</ul>`
 }
 
@@ -212,7 +214,7 @@ ${sections.join('\n')}
 `
 }
 
-/** Writes the page of the newest results that are kept. `names`: all cases, in their order. Returns its path; throws where there are none. */
+/** Writes the page of all results that are kept. `names`: all cases, in order. Returns its path; throws where there are none. */
 export function writePage(names: readonly string[]): string {
   const runs = allResults().map(({ results }) => results)
   if (runs.length === 0) throw new Error(`no results in ${resultsFolder}`)

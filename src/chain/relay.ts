@@ -39,10 +39,15 @@ export class Relay {
    * Tries node after node, at most `attemptsMax`, until one answers with a status below 500 other than 429. With `others` a 404
    * counts only when no other node has a better answer. When all fail, the last error answer is returned as it is. If none
    * answered, it is a refusal: `upstream`, `late`, `too-large`, `busy`. The caller must read the answer to its end or drop it;
-   * until then it holds a slot.
+   * until then it holds a slot. `client`: whose turn it is, where many wait.
    */
-  async ask(question: NodeRequest, others: boolean, signal?: AbortSignal): Promise<RelayedAnswer | Refusal> {
-    const turn = await this.#turns.wait('', signal)
+  async ask(
+    question: NodeRequest,
+    others: boolean,
+    client: string,
+    signal?: AbortSignal,
+  ): Promise<RelayedAnswer | Refusal> {
+    const turn = await this.#turns.wait(client, signal)
     if (isRefusal(turn)) return turn
     const answer = await this.#firstGood(question, others, signal)
     if (isRefusal(answer)) {
@@ -68,18 +73,22 @@ export class Relay {
    * with how many took it too; their answers are not used. Nodes that are avoided now are left out, and so are calls
    * for which no slot is free.
    */
-  async spread(question: NodeRequest, besides: string, count: number, signal?: AbortSignal): Promise<number> {
+  async spread(
+    question: NodeRequest,
+    { besides, client, count }: { readonly besides: string; readonly client: string; readonly count: number },
+    signal?: AbortSignal,
+  ): Promise<number> {
     const now = this.clock.monotonic()
     const others = this.#nodeOrder
       .ranked(now)
       .filter((node) => node.name !== besides && !this.#nodeOrder.resting(node, now))
       .slice(0, count)
-    const taken = await Promise.all(others.map((node) => this.#tell(node, question, signal)))
+    const taken = await Promise.all(others.map((node) => this.#tell(node, question, client, signal)))
     return taken.filter((one) => one).length
   }
 
-  async #tell(node: Node, question: NodeRequest, signal?: AbortSignal): Promise<boolean> {
-    const turn = await this.#turns.wait('', signal)
+  async #tell(node: Node, question: NodeRequest, client: string, signal?: AbortSignal): Promise<boolean> {
+    const turn = await this.#turns.wait(client, signal)
     if (isRefusal(turn)) return false
     node.underWay += 1
     const answer = await node.open(question, signal)

@@ -158,5 +158,5 @@ export const gatewayDefaults: GatewayOptions = {
   entriesMaxBytes: 67_108_864,
   manifestMaxBytes: 16_777_216,
   manifestsOpenMax: 256,
-  manifestsEachMax: 8,
+  manifestQuestionsMax: 64,
 }

@@ -36,6 +36,6 @@ export interface GatewayOptions {
   readonly manifestMaxBytes: number
   /** Packed manifests that a thread keeps open: a descriptor each. */
   readonly manifestsOpenMax: number
-  /** Manifests that a thread asks the fetcher for at once for one client. */
-  readonly manifestsEachMax: number
+  /** Manifests that a thread requests of the fetcher at once, an eighth of them for one client. */
+  readonly manifestQuestionsMax: number
 }

@@ -1,4 +1,4 @@
-import { FairSlots } from '../actor/fair-slots.js'
+import { FreeShares } from '../actor/free-shares.js'
 import { Recent } from '../catalog/recent.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Resolved } from '../format/packed-manifest.js'
@@ -28,15 +28,15 @@ export class Manifests {
   /** Results by digest of the text and path. They never change, because the digest fixes the text. */
   readonly #resolved = new Recent<string, Resolved>(resolvedMax)
   /** How many of these questions belong to which client. */
-  readonly #shares: FairSlots
+  readonly #shares: FreeShares
 
-  /** `openMax`: files open at once, a descriptor each. `eachMax`: questions of one client under way. */
+  /** `openMax`: files open at once, a descriptor each. `questionsMax`: questions under way, an eighth of them for one client. */
   constructor(
     private readonly source: Pick<Sources, 'manifest'>,
     private readonly openMax: number,
-    eachMax: number,
+    questionsMax: number,
   ) {
-    this.#shares = new FairSlots({ max: Number.POSITIVE_INFINITY, eachMax })
+    this.#shares = new FreeShares(questionsMax, Math.max(1, questionsMax >> 3))
   }
 
   /** What `path` leads to in the manifest whose text has this digest. `unknown`: this thread has to ask for it. */

@@ -99,7 +99,7 @@ class Walk {
   }
 }
 
-/** Whether a struct that begins at `start` is well formed and has at most `valuesMax` values, those of structs within it included. */
+/** Whether a struct that begins at `start` is well formed, and has at most `valuesMax` values with those of structs within it. */
 export function isThriftStruct(bytes: Uint8Array, start: number, valuesMax: number): boolean {
   return new Walk(bytes, start, valuesMax).struct(0)
 }

@@ -88,7 +88,7 @@ class EdgeHandler implements RequestHandler {
     const own = { requestLog, locator, writer, touches, repeating, hopsName, absentName }
     const { clientOf } = parts
     const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder, clientOf })
-    const packed = new Manifests(source, options.manifestsOpenMax, options.manifestsEachMax)
+    const packed = new Manifests(source, options.manifestsOpenMax, options.manifestQuestionsMax)
     const manifests = new ManifestRoute(
       ...([requestLog, locator, delivery, packed] as const),
       options.manifestMaxBytes,

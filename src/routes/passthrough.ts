@@ -201,7 +201,7 @@ class Passage {
       const lines = `${linesOf(kept.answer.status, rule)}\r\nAge: ${kept.ageSeconds}\r\nX-Cache: HIT`
       return this.#send(asked, rule, { ...kept.answer, lines })
     }
-    const opened = await this.#open(path, rule)
+    const opened = await this.#open(path, rule, this.parts.clientOf(request))
     if (isRefusal(opened)) {
       logRefusal(this.parts.log, request, opened)
       return answerSmall(request, reply, first, refusedAnswer(opened))
@@ -241,19 +241,19 @@ class Passage {
   }
 
   /** Small answers are shared; a large one is streamed to the first who asked, and the others send requests of their own. */
-  async #open(path: string, rule: Rule): Promise<Opened | Refusal> {
+  async #open(path: string, rule: Rule, client: string): Promise<Opened | Refusal> {
     const running = this.#flights.get(path)
     if (running !== undefined) {
       const shared = await running
-      return isRefusal(shared) || shared.kind === 'small' ? shared : this.#ask(path, rule)
+      return isRefusal(shared) || shared.kind === 'small' ? shared : this.#ask(path, rule, client)
     }
-    const flight = this.#ask(path, rule).finally(() => this.#flights.delete(path))
+    const flight = this.#ask(path, rule, client).finally(() => this.#flights.delete(path))
     this.#flights.set(path, flight)
     return flight
   }
 
-  async #ask(path: string, rule: Rule): Promise<Opened | Refusal> {
-    const answer = await this.parts.relay.ask({ path, maxBytes: largeMax }, rule.others === true)
+  async #ask(path: string, rule: Rule, client: string): Promise<Opened | Refusal> {
+    const answer = await this.parts.relay.ask({ path, maxBytes: largeMax }, rule.others === true, client)
     if (isRefusal(answer)) return answer
     const begun: Buffer[] = []
     if ((answer.sizeBytes ?? 0) > smallMax) return { kind: 'large', answer, begun }

@@ -64,10 +64,10 @@ export class TransactionPost implements Route {
     const size = Number(request.header('content-length') ?? Number.POSITIVE_INFINITY)
     const slots = this.#posts[size <= smallMax ? 'small' : 'large']
     const client = this.parts.clientOf(request)
-    await inSlot(slots, client, { request, reply, first }, () => this.#take(request, reply, first))
+    await inSlot(slots, client, { request, reply, first }, () => this.#take(request, reply, first, client))
   }
 
-  async #take(request: Request, reply: Reply, first: string): Promise<void> {
+  async #take(request: Request, reply: Reply, first: string, client: string): Promise<void> {
     const body = await request.body(bodyMax)
     if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
     const text = Buffer.from(body).toString('utf8')
@@ -82,7 +82,7 @@ export class TransactionPost implements Route {
       })
     }
     const question = { path: '/tx', post: text, maxBytes: answerMax }
-    const answer = await this.parts.relay.ask(question, false)
+    const answer = await this.parts.relay.ask(question, false, client)
     const words = isRefusal(answer) ? answer : await wholeBody(answer)
     if (isRefusal(answer) || isRefusal(words)) {
       const refusal = isRefusal(answer) ? answer : (words as Refusal)
@@ -91,7 +91,8 @@ export class TransactionPost implements Route {
     }
     const type = relayedType(answer.contentType)
     answerSmall(request, reply, first, { status: answer.status, type, lines: noStore, body: words })
-    if (answer.status === 200) await this.parts.relay.spread(question, answer.node, othersMax)
+    if (answer.status === 200)
+      await this.parts.relay.spread(question, { besides: answer.node, client, count: othersMax })
   }
 }
 

@@ -31,7 +31,7 @@ export function gatewayOptions(
     entriesMaxBytes: answers.preparedMaxBytes,
     manifestMaxBytes: config.manifests.maxBytes,
     manifestsOpenMax,
-    manifestsEachMax: Math.max(1, config.manifests.waitingMax >> 3),
+    manifestQuestionsMax: Math.ceil(config.manifests.waitingMax / server.edgeThreads),
     localOnlyHeaders: lower(forwarding.headers),
     localOnlyEmptyUserAgent: forwarding.emptyUserAgent,
     localOnlyUserAgents: lower(forwarding.userAgents),

@@ -6,7 +6,6 @@ import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import { RateWindow } from '../actor/rate-window.js'
-import { sourceOf } from './address-source.js'
 import { isNearAddress, type PeerAddress } from './compact-peers.js'
 import { addressKey, nearestCount, nearestTo, Walk } from './dht-walk.js'
 import {
@@ -204,7 +203,7 @@ export class DhtNode {
     const hear = this.#asked.get(addressKey(from))
     const answer = hear === undefined ? undefined : decodeDhtAnswer(bytes, this.#isV6)
     if (answer !== undefined) hear?.(answer)
-    else if (this.#turns.take(sourceOf(from.host))) {
+    else if (this.#turns.take(from.host)) {
       const question = decodeDhtQuestion(bytes)
       if (question === undefined || from.port === 0) return
       this.socket.send(this.#reply(question), from.port, from.host, () => 'it may ask again')

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import { RateWindow } from '../actor/rate-window.js'
-import { networkOfAddress } from '../format/ip.js'
+import { partiesOf } from '../format/ip.js'
 import { sourceOf } from './address-source.js'
 import { Allowance, type AllowanceOptions } from './allowance.js'
 import { runBytes } from './block-sender.js'
@@ -178,8 +178,7 @@ export class Seeder implements SeederParts {
       if (peer.source === source) same += 1
       if (peer.seeded === undefined) silent.push(peer)
     }
-    const network = networkOfAddress(host)
-    if (same >= this.options.peersPerAddressMax || !this.#hasPlace(network)) {
+    if (same >= this.options.peersPerAddressMax || !this.#hasPlace(host)) {
       socket.on('error', () => 'it is ended anyway')
       socket.destroy()
       this.#count('full')
@@ -190,7 +189,7 @@ export class Seeder implements SeederParts {
     const peer = new SeederPeer(this, host, source)
     const parts: MseResponderParts = {
       unveil: (veiled) => this.#veiled.get(veiled.toString('latin1')),
-      mayAgree: () => this.#secrets.take(network),
+      mayAgree: () => this.#secrets.take(host),
     }
     const agreement = new MseResponder(this.options.encryption, parts)
     peer.connection = new PeerConnection(socket, this.options.line, this.clock, peer, agreement)
@@ -199,21 +198,26 @@ export class Seeder implements SeederParts {
   }
 
   /**
-   * Whether there is a place for one more of a network. Where all are taken, the network with most places loses one: its youngest
-   * peer without an upload slot, or else its youngest. So many addresses cannot keep others out.
+   * Whether there is a place for one more at this address. Where all are taken, the provider with most places loses one, or else
+   * the network with most: its youngest peer without an upload slot, or else its youngest. So many addresses cannot keep others
+   * out.
    */
-  #hasPlace(network: string): boolean {
+  #hasPlace(host: string): boolean {
     if (this.#peers.size < this.options.peersMax) return true
-    const networks = new Map<string, SeederPeer[]>()
-    for (const peer of this.#peers) {
-      const its = networkOfAddress(peer.host)
-      networks.set(its, [...(networks.get(its) ?? []), peer])
+    const [provider, network] = partiesOf(host)
+    for (const [level, own] of [provider, network].entries()) {
+      const groups = new Map<string, SeederPeer[]>()
+      for (const peer of this.#peers) {
+        const its = partiesOf(peer.host)[level] ?? ''
+        groups.set(its, [...(groups.get(its) ?? []), peer])
+      }
+      const [largest = []] = [...groups.values()].sort((one, other) => other.length - one.length)
+      if (largest.length <= (groups.get(own)?.length ?? 0) + 1) continue
+      const youngest = largest.findLast((peer) => !this.#unchoked.has(peer)) ?? largest.at(-1)
+      youngest?.connection.end('full')
+      return true
     }
-    const [largest = []] = [...networks.values()].sort((one, other) => other.length - one.length)
-    if (largest.length <= (networks.get(network)?.length ?? 0) + 1) return false
-    const youngest = largest.findLast((peer) => !this.#unchoked.has(peer)) ?? largest.at(-1)
-    youngest?.connection.end('full')
-    return true
+    return false
   }
 
   #tick(): void {

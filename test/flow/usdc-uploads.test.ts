@@ -57,6 +57,25 @@ t.test('a signed item is paid for by a payment of its own, once', async (t) => {
   t.ok(price.ok)
 })
 
+t.test('wrong payments of one client behind a proxy are not counted for others behind it', async (t) => {
+  const { payer, program } = newBuyer(shop)
+  const { upload = '', payment: bank = '' } = program.urls
+  const item = itemOf('behind a proxy')
+  const url = `${upload}/x402/upload/signed`
+  const value = offerIn(await post(url, item)).maxAmountRequired
+  const from = (address: string) => ({ 'x-forwarded-for': address })
+  const tamper = { from: newAccount().address }
+  const wrong = { ...(await payment(newAccount(), 1, { to: payee, value, tamper })), ...from('9.9.9.9') }
+  const topUp = `${bank}/v1/x402/top-up/arweave/${'W'.repeat(42)}A`
+  const statuses: number[] = []
+  for (let time = 0; time < 24; time += 1) statuses.push((await post(topUp, Buffer.from('{}'), wrong)).status)
+  t.equal(statuses[0], 402)
+  t.equal(statuses.at(-1), 503, 'it has used its share')
+  t.equal((await post(url, item, wrong)).status, 503, 'at the upload service, too')
+  const good = { ...(await payment(payer, 1, { to: payee, value })), ...from('8.8.8.8') }
+  t.equal((await post(url, item, good)).status, 200, 'another one pays')
+})
+
 t.test('a name that the client gives a payment is good for one request', async (t) => {
   const { facilitator, payer, program } = newBuyer(shop)
   const { upload = '' } = program.urls

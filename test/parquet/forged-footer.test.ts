@@ -1,7 +1,6 @@
 /** Footers of some bytes that would become hundreds of megabytes of objects, or never end. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js'
 import { ByteWriter } from 'hyparquet-writer'
 import { serializeTCompactProtocol } from 'hyparquet-writer/src/thrift.js'
@@ -10,6 +9,7 @@ import { isRefusal } from '../../src/format/refusal.js'
 import { tableColumns } from '../../src/parquet/l1-layout.js'
 import { openParquet } from '../../src/parquet/parquet-reader.js'
 import { isThriftStruct } from '../../src/parquet/thrift-check.js'
+import { fc } from '../property.js'
 
 function varint(value: number): Buffer {
   const bytes: number[] = []

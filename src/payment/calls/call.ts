@@ -1,5 +1,4 @@
 import type { RateWindow } from '../../actor/rate-window.js'
-import { networkOfAddress } from '../../format/ip.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Reply, Request } from '../../http/exchange.js'
 import type { Operations } from '../../http/operation.js'
@@ -94,7 +93,7 @@ export function hostRoutes(
       // A false signature costs nothing to make, and checking it costs more than any other request.
       const isSigned = request.header('x-signature') !== undefined
       const client = clientOf(request)
-      const isOften = isSigned && !limits.signed.take(networkOfAddress(client))
+      const isOften = isSigned && !limits.signed.take(client)
       const asked = { members, client, turns: isOften ? undefined : limits.turns, kept: limits.kept }
       return handle(asked, request, reply, lines)
     },
@@ -130,7 +129,7 @@ async function handle(
   if (turns === undefined) return answerTooOften(request, reply, lines)
   const { route, path = [] } = found
   const isCounted = route.isKept === true && !ownShape.test(client)
-  if (isCounted && !kept.take(networkOfAddress(client))) return answerTooOften(request, reply, lines, 60)
+  if (isCounted && !kept.take(client)) return answerTooOften(request, reply, lines, 60)
   const query = new URLSearchParams(request.query)
   const { bodyMax = 0 } = route
   const body = bodyMax > 0 ? await request.body(bodyMax) : new Uint8Array(0)
