@@ -28,6 +28,9 @@ function missing() {
   return `sluice is not built yet. Run: ${isInstalled ? '' : 'npm ci && '}npm run build`
 }
 
+// It asks a program that runs to read its settings again (src/cli/start.ts). One that is only about to read them would be ended by it.
+if (process.argv[2] === 'start' && !process.stdout.isTTY) process.on('SIGHUP', () => undefined)
+
 const trouble = missing()
 if (trouble === undefined) await import(program.href)
 else {

@@ -28,6 +28,9 @@ const titles: Readonly<Record<SettingsTable, string>> = {
   client: 'Commands that upload and fetch',
 }
 
+/** What a setting that a running program can take up is marked with. */
+export const reloadWords = 'used at once by sluice reload'
+
 export interface SettingGroup {
   readonly title: string
   readonly settings: readonly Setting<unknown>[]
@@ -39,7 +42,8 @@ export function settingGroups(words: readonly string[] = []): SettingGroup[] {
   return Object.entries(titles).flatMap(([name, title]) => {
     const settings = Object.values<Setting<unknown>>(listTables()[name as SettingsTable]).filter(
       (setting) => {
-        const text = `${setting.env} ${setting.why} ${setting.allowed} ${title}`.toLowerCase()
+        const mark = setting.reloadable ? reloadWords : ''
+        const text = `${setting.env} ${setting.why} ${setting.allowed} ${title} ${mark}`.toLowerCase()
         return wanted.every((word) => text.includes(word))
       },
     )

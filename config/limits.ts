@@ -1,5 +1,5 @@
 import { rangesAllowed, readRanges } from './ranges.js'
-import { choice, custom, flag, readRedis, secret, whole } from './setting.js'
+import { choice, custom, flag, readRedis, reloadable, secret, whole } from './setting.js'
 
 /** Who a client is, how much each may have for free, and where that is counted. */
 
@@ -55,34 +55,42 @@ export const limits = {
     max: 10_000,
     why: 'An answer waits so long for Redis at most.',
   }),
-  ipTokens: whole({
-    env: 'RATE_LIMITER_IP_TOKENS_PER_BUCKET',
-    default: 100_000,
-    min: 1,
-    max: tokensMax,
-    why: 'Tokens of a full bucket of a client address. Larger answers have to be asked for in ranges, or paid.',
-  }),
-  ipRefill: whole({
-    env: 'RATE_LIMITER_IP_REFILL_PER_SEC',
-    default: 20,
-    min: 0,
-    max: refillMax,
-    why: 'Tokens a second for each client address.',
-  }),
-  resourceTokens: whole({
-    env: 'RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET',
-    default: 1_000_000,
-    min: 1,
-    max: tokensMax,
-    why: 'Tokens of a full bucket of a resource: host, method and path.',
-  }),
-  resourceRefill: whole({
-    env: 'RATE_LIMITER_RESOURCE_REFILL_PER_SEC',
-    default: 100,
-    min: 0,
-    max: refillMax,
-    why: 'Tokens a second for each resource.',
-  }),
+  ipTokens: reloadable(
+    whole({
+      env: 'RATE_LIMITER_IP_TOKENS_PER_BUCKET',
+      default: 100_000,
+      min: 1,
+      max: tokensMax,
+      why: 'Tokens of a full bucket of a client address. Larger answers have to be asked for in ranges, or paid.',
+    }),
+  ),
+  ipRefill: reloadable(
+    whole({
+      env: 'RATE_LIMITER_IP_REFILL_PER_SEC',
+      default: 20,
+      min: 0,
+      max: refillMax,
+      why: 'Tokens a second for each client address.',
+    }),
+  ),
+  resourceTokens: reloadable(
+    whole({
+      env: 'RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET',
+      default: 1_000_000,
+      min: 1,
+      max: tokensMax,
+      why: 'Tokens of a full bucket of a resource: host, method and path.',
+    }),
+  ),
+  resourceRefill: reloadable(
+    whole({
+      env: 'RATE_LIMITER_RESOURCE_REFILL_PER_SEC',
+      default: 100,
+      min: 0,
+      max: refillMax,
+      why: 'Tokens a second for each resource.',
+    }),
+  ),
   bucketsMax: whole({
     env: 'RATE_LIMITER_BUCKETS_MAX',
     default: 262_144,
@@ -97,33 +105,39 @@ export const limits = {
     max: 128,
     why: 'IPv6 clients with so many bits in common share a bucket: a subscriber has at least a /64.',
   }),
-  exempt: custom<readonly string[]>({
-    env: 'RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST',
-    allowed: rangesAllowed,
-    defaultText: '',
-    default: [],
-    read: readRanges,
-    why: 'Clients that are never limited and never pay.',
-  }),
-  exemptNames: custom<readonly string[]>({
-    env: 'RATE_LIMITER_ARNS_ALLOWLIST',
-    allowed: 'names, with their undername where they have one, comma between',
-    defaultText: '',
-    default: [],
-    read: (given) => {
-      const value = given.split(',').map((part) => part.trim().toLowerCase())
-      return value.every((part) => /^[a-z0-9_-]+$/.test(part)) ? { value } : { wrong: 'must be names' }
-    },
-    why: 'Names whose content is never limited.',
-  }),
-  trustedProxies: custom<readonly string[]>({
-    env: 'TRUSTED_PROXIES',
-    allowed: `none, or ${rangesAllowed}`,
-    defaultText: near,
-    default: near.split(','),
-    read: (given) => (given === 'none' ? { value: [] } : readRanges(given)),
-    why: 'Whose X-Forwarded-For and X-Real-IP are believed. none: clients come straight to this program.',
-  }),
+  exempt: reloadable(
+    custom<readonly string[]>({
+      env: 'RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST',
+      allowed: rangesAllowed,
+      defaultText: '',
+      default: [],
+      read: readRanges,
+      why: 'Clients that are never limited and never pay.',
+    }),
+  ),
+  exemptNames: reloadable(
+    custom<readonly string[]>({
+      env: 'RATE_LIMITER_ARNS_ALLOWLIST',
+      allowed: 'names, with their undername where they have one, comma between',
+      defaultText: '',
+      default: [],
+      read: (given) => {
+        const value = given.split(',').map((part) => part.trim().toLowerCase())
+        return value.every((part) => /^[a-z0-9_-]+$/.test(part)) ? { value } : { wrong: 'must be names' }
+      },
+      why: 'Names whose content is never limited.',
+    }),
+  ),
+  trustedProxies: reloadable(
+    custom<readonly string[]>({
+      env: 'TRUSTED_PROXIES',
+      allowed: `none, or ${rangesAllowed}`,
+      defaultText: near,
+      default: near.split(','),
+      read: (given) => (given === 'none' ? { value: [] } : readRanges(given)),
+      why: 'Whose X-Forwarded-For and X-Real-IP are believed. none: clients come straight to this program.',
+    }),
+  ),
   chunkPricedBytes: whole({
     env: 'CHUNK_GET_BASE64_SIZE_BYTES',
     default: 368_640,

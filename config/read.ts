@@ -296,6 +296,13 @@ export function trustedNodes(surroundings: Environment = process.env): readonly 
   return valuesOf({ trustedNodeUrls }, surroundings, [], new Set()).trustedNodeUrls
 }
 
+/** The folder of the program that a command is about; other settings are not looked at. */
+export function dataPathOf(surroundings: Environment = process.env): string {
+  const { all } = surroundingsOf(surroundings)
+  const { dataPath } = server
+  return valuesOf({ dataPath }, all, [], new Set()).dataPath
+}
+
 /** What `sluice start --https` sets: HTTPS beside the gateway, without a certificate of the operator's one made here. */
 export function httpsSettings(
   surroundings: Readonly<Record<string, string | undefined>> = process.env,

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { choice, flag, maybeText, maybeUrls, maybeWhole, secret, text, whole } from './setting.js'
+import { choice, flag, maybeText, maybeUrls, maybeWhole, reloadable, secret, text, whole } from './setting.js'
 
 /** Where the program listens, keeps its state, and who it is. */
 export const server = {
@@ -50,7 +50,7 @@ export const server = {
   settingsFile: maybeText({
     env: 'SETTINGS_FILE',
     allowed: 'a file',
-    why: 'Lines NAME=value, which come before the environment. It is read again on SIGHUP.',
+    why: 'Lines NAME=value, which come before the environment. sluice reload reads it again.',
   }),
   dataPath: text({
     env: 'DATA_PATH',
@@ -58,12 +58,14 @@ export const server = {
     allowed: 'a folder',
     why: 'All state lies below it.',
   }),
-  logLevel: choice({
-    env: 'LOG_LEVEL',
-    default: 'info',
-    of: ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'],
-    why: 'error: a request was not answered rightly; warn: we recovered; info: start and stop; debug: a line a request.',
-  }),
+  logLevel: reloadable(
+    choice({
+      env: 'LOG_LEVEL',
+      default: 'info',
+      of: ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'],
+      why: 'error: a request was not answered rightly; warn: we recovered; info: start and stop; debug: a line a request.',
+    }),
+  ),
   vocabulary: choice({
     env: 'INTERFACE_VOCABULARY',
     default: 'neutral',

@@ -12,6 +12,8 @@ export interface Setting<T> {
   readonly fallback: T
   /** Never shown or logged. */
   readonly secret: boolean
+  /** A running program uses a new value after `sluice reload`; any other setting waits for the next start. */
+  readonly reloadable: boolean
   read(text: string): Parsed<T>
   /** Words of other gateways in the text that have no effect here, each with the reason. */
   ignored?(text: string): readonly { readonly word: string; readonly why: string }[]
@@ -31,7 +33,8 @@ function row<T>(
   fallback: T,
   read: Setting<T>['read'],
 ): Setting<T> {
-  return { env: words.env, why: words.why, allowed, defaultText, fallback, secret: false, read }
+  const { env, why } = words
+  return { env, why, allowed, defaultText, fallback, secret: false, reloadable: false, read }
 }
 
 /** A whole number within bounds; the unit belongs into the setting's name. */
@@ -177,6 +180,11 @@ export function custom<T>(
   words: Words & { allowed: string; defaultText: string; default: T; read: Setting<T>['read'] },
 ): Setting<T> {
   return row(words, words.allowed, words.defaultText, words.default, words.read)
+}
+
+/** The same setting, of which a running program can use a new value: `src/main/reload.ts` tells the threads that read it. */
+export function reloadable<T>(setting: Setting<T>): Setting<T> {
+  return { ...setting, reloadable: true }
 }
 
 /** The same setting, its value never shown or logged. */

@@ -6,6 +6,7 @@ import {
   maybeUrls,
   type Parsed,
   readUrl,
+  reloadable,
   type Setting,
   secret,
   whole,
@@ -142,12 +143,14 @@ export const topUps = {
     max: 86_400,
     why: 'A credited payment that no node knows for so long is taken back: its chain was reorganized.',
   }),
-  excluded: list({
-    env: 'PAYMENT_EXCLUDED_ADDRESSES',
-    default: [],
-    allowed: 'addresses, comma between',
-    why: 'Payments of these senders are not taken: exchanges, whose customers share one address.',
-  }),
+  excluded: reloadable(
+    list({
+      env: 'PAYMENT_EXCLUDED_ADDRESSES',
+      default: [],
+      allowed: 'addresses, comma between',
+      why: 'Payments of these senders are not taken: exchanges, whose customers share one address.',
+    }),
+  ),
   stripeKey: secret(
     maybeText({
       env: 'STRIPE_SECRET_KEY',

@@ -1,4 +1,4 @@
-import { custom, flag, list, maybeText, maybeWhole, readUrl, secret, whole } from './setting.js'
+import { custom, flag, list, maybeText, maybeWhole, readUrl, reloadable, secret, whole } from './setting.js'
 
 /** 32 bytes in base64url: the last letter has two bits that are 0, else no address would ever be equal to it. */
 const walletShape = /^[\w-]{42}[AEIMQUYcgkosw048]$/
@@ -49,20 +49,24 @@ export const uploads = {
       'Free for clients of one address (IPv6: of one /64; 256 times that for a /48, 65,536 times for a /32), ever. ' +
       'This machine itself is not counted.',
   }),
-  freeWallets: list({
-    env: 'UPLOAD_FREE_WALLETS',
-    default: [],
-    allowed: 'wallet addresses (base64url SHA-256 of the key)',
-    shape: walletShape,
-    why: 'Wallets whose items are all free: any number, and any size up to UPLOAD_MAX_ITEM_BYTES.',
-  }),
-  blockedOwners: list({
-    env: 'UPLOAD_BLOCKED_OWNERS',
-    default: [],
-    allowed: 'wallet addresses (base64url SHA-256 of the key)',
-    shape: walletShape,
-    why: 'Wallets whose items are refused (403).',
-  }),
+  freeWallets: reloadable(
+    list({
+      env: 'UPLOAD_FREE_WALLETS',
+      default: [],
+      allowed: 'wallet addresses (base64url SHA-256 of the key)',
+      shape: walletShape,
+      why: 'Wallets whose items are all free: any number, and any size up to UPLOAD_MAX_ITEM_BYTES.',
+    }),
+  ),
+  blockedOwners: reloadable(
+    list({
+      env: 'UPLOAD_BLOCKED_OWNERS',
+      default: [],
+      allowed: 'wallet addresses (base64url SHA-256 of the key)',
+      shape: walletShape,
+      why: 'Wallets whose items are refused (403).',
+    }),
+  ),
   bundleItemsMax: whole({
     env: 'UPLOAD_BUNDLE_MAX_ITEMS',
     default: 10_000,

@@ -30,15 +30,13 @@ class Buckets {
   static constexpr size_t kBlocksMax = size_t{1} << 26;
   static size_t wordsFor(size_t blocks) { return kHeaderWords + 2 * blocks + blocks * kBlockSlots * kSlotNumbers * 2; }
 
-  // `blocks`: a power of two. `refill`: tokens a second. `holder`: of the thread that uses this object.
-  Buckets(int32_t* memory, size_t blocks, double capacity, double refill, int32_t holder)
-      : words_(memory),
+  // `blocks`: a power of two. `holder`: of the thread that uses this object.
+  Buckets(int32_t* memory, size_t blocks, int32_t holder)
+      : header_(reinterpret_cast<double*>(memory)),
         locks_(memory + kHeaderWords),
         marks_(locks_ + blocks),
         slots_(reinterpret_cast<double*>(marks_ + blocks)),
         mask_(static_cast<uint32_t>(blocks - 1)),
-        full_(capacity * kGrains),
-        refill_(refill),
         holder_(holder) {}
 
   // Takes exactly so many regular tokens. False: nothing was taken, because there are fewer, or the bucket has no place.
@@ -63,33 +61,38 @@ class Buckets {
   }
 
  private:
-  // As in bucket-table.ts: words of the header, of which the first has the ticks; slots of a block; a slot's numbers: its key takes two.
-  static constexpr size_t kHeaderWords = 16, kTicks = 0, kBlockSlots = 32, kSlotNumbers = 4, kSpent = 2, kState = 3;
-  // A token in the table's unit, which is also the number of ticks a second.
+  // As in bucket-table.ts: words of the header, and numbers in it: grains refilled until now, and those of a full bucket; slots of a block;
+  // a slot's numbers: its key takes two.
+  static constexpr size_t kHeaderWords = 16, kRefilled = 2, kFull = 3, kBlockSlots = 32, kSlotNumbers = 4, kSpent = 2, kState = 3;
+  // A token in the table's unit.
   static constexpr double kGrains = 10;
   // As in locks.ts: tries before a waiter sleeps, how long it sleeps, and after how many tries it looks whether the holder has ended.
   static constexpr int kSpinsMax = 300, kTriesMax = 250;
   static constexpr long kStepNs = 100'000;
 
-  int32_t* words_;
+  double* header_;
   int32_t* locks_;
   int32_t* marks_;
   double* slots_;
   uint32_t mask_;
-  double full_, refill_;
   int32_t holder_;
 
-  double refilled() const {
-    return static_cast<double>(static_cast<uint32_t>(__atomic_load_n(words_ + kTicks, __ATOMIC_SEQ_CST))) * refill_;
+  // The keeper of buckets may write it meanwhile: the old or the new one is read.
+  double number(size_t at) const {
+    double found;
+    __atomic_load(header_ + at, &found, __ATOMIC_RELAXED);
+    return found;
   }
+
+  double refilled() const { return number(kRefilled); }
 
   void mark(uint32_t block) { __atomic_store_n(marks_ + block, 1, __ATOMIC_RELAXED); }
 
   bool takeAt(double* slot, double tokens) {
-    double now = refilled();
-    double lacking = std::max(slot[kSpent] - now, 0.0);
-    if (std::floor((full_ - lacking) / kGrains) < tokens) return false;
-    slot[kSpent] = std::max(slot[kSpent], now) + tokens * kGrains;
+    double now = refilled(), full = number(kFull);
+    double lacking = std::min(std::max(slot[kSpent] - now, 0.0), full);
+    if (std::floor((full - lacking) / kGrains) < tokens) return false;
+    slot[kSpent] = now + lacking + tokens * kGrains;
     return true;
   }
 

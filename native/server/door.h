@@ -75,6 +75,7 @@ napi_value repeatPut(napi_env env, napi_callback_info info);
 napi_value repeatShare(napi_env env, napi_callback_info info);
 napi_value repeatSigns(napi_env env, napi_callback_info info);
 napi_value repeatLimits(napi_env env, napi_callback_info info);
+napi_value repeatClients(napi_env env, napi_callback_info info);
 napi_value repeatSamples(napi_env env, napi_callback_info info);
 napi_value repeatUsage(napi_env env, napi_callback_info info);
 

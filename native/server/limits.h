@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "buckets.h"
@@ -68,7 +69,8 @@ struct Client {
   bool exempt = false;
   // A proxy that is believed: the request names its client.
   bool trusted = false;
-  bool known = false;
+  // By which lists of addresses this was found (`Limited.lists`); 0: by none yet.
+  uint32_t lists = 0;
 };
 
 // HalfSipHash, as src/format/half-sip-hash.ts computes it with 1 round a block and 3 at the end: the second half of its outcome.
@@ -109,6 +111,14 @@ struct Limited {
   uint32_t sixBits, low, high;
   // Meters: answers that were judged, and tokens taken.
   double *requests, *ipTokens, *resourceTokens;
+  // Changes with `trusted` and `exempt`, which the operator may replace.
+  uint32_t lists = 1;
+
+  void replace(std::vector<IpRange> newTrusted, std::vector<IpRange> newExempt) {
+    trusted = std::move(newTrusted);
+    exempt = std::move(newExempt);
+    lists += lists == UINT32_MAX ? 2 : 1;
+  }
 
   Client clientAt(const Ip& ip) const {
     Client made;
@@ -117,7 +127,7 @@ struct Limited {
     made.key.hash = sipHash(cut.words, 4, low, high);
     made.exempt = isIn(exempt, ip);
     made.trusted = isIn(trusted, ip);
-    made.known = true;
+    made.lists = lists;
     return made;
   }
 

@@ -79,21 +79,16 @@ bool readBody(const ReadyAnswers& ready, Numbers* numbers, Proposed* to) {
   return numbers->good;
 }
 
-// The rules of limits, in order: of each kind of buckets the number of blocks, tokens of a full one, and tokens refilled a second; how
-// many bits of an IPv6 address count; the key of the hash.
-enum Rule {
-  kIpBlocks, kIpCapacity, kIpRefill, kResourceBlocks, kResourceCapacity, kResourceRefill, kSixBits, kSecretLow, kSecretHigh, kRules
-};
+// The rules of limits, in order: of each kind of buckets the number of blocks; how many bits of an IPv6 address count; the key of the hash.
+enum Rule { kIpBlocks, kResourceBlocks, kSixBits, kSecretLow, kSecretHigh, kRules };
 
-// The buckets whose three rules begin at `first`, in memory that is all of them.
-Buckets readBuckets(int32_t* memory, size_t length, size_t first, int32_t holder, Numbers* numbers) {
-  size_t blocks = static_cast<size_t>(numbers->whole(first, Buckets::kBlocksMax));
+// The buckets whose number of blocks is at `place`, in memory that is all of them.
+Buckets readBuckets(int32_t* memory, size_t length, size_t place, int32_t holder, Numbers* numbers) {
+  size_t blocks = static_cast<size_t>(numbers->whole(place, Buckets::kBlocksMax));
   bool isPower = blocks > 0 && (blocks & (blocks - 1)) == 0;
   bool isPlaced = reinterpret_cast<uintptr_t>(memory) % alignof(double) == 0 && length == Buckets::wordsFor(blocks);
   numbers->good = numbers->good && isPower && isPlaced;
-  double capacity = static_cast<double>(numbers->whole(first + 1, uint64_t{1} << 40));
-  double refill = static_cast<double>(numbers->whole(first + 2, uint64_t{1} << 20));
-  return Buckets(memory, isPower ? blocks : 1, capacity, refill, holder);
+  return Buckets(memory, isPower ? blocks : 1, holder);
 }
 
 bool readRanges(const int32_t* numbers, size_t count, std::vector<IpRange>* to) {
@@ -293,6 +288,21 @@ napi_value repeatLimits(napi_env env, napi_callback_info info) {
   }
   door->server->repeats()->limits.reset(
       new Limited{buckets[0], buckets[1], ranges[0], ranges[1], sixBits, low, high, at[0], at[1], at[2]});
+  return nullptr;
+}
+
+// repeatClients(door, trusted, exempt): other lists in place of those of `repeatLimits`, for open connections, too.
+napi_value repeatClients(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "repeatClients");
+  Door* door = doorOf(arguments);
+  auto trusted = arguments.elements<int32_t>(1, napi_int32_array, "is no Int32Array");
+  auto exempt = arguments.elements<int32_t>(2, napi_int32_array, "is no Int32Array");
+  if (!arguments.good || door == nullptr) return nullptr;
+  std::vector<IpRange> ranges[2];
+  if (!readRanges(trusted.start, trusted.count, &ranges[0])) return arguments.wrong(1, "describes no ranges", true), nullptr;
+  if (!readRanges(exempt.start, exempt.count, &ranges[1])) return arguments.wrong(2, "describes no ranges", true), nullptr;
+  if (door->server->repeats()->limits == nullptr) return fail(env, "repeatClients", ENOENT);
+  door->server->repeats()->limits->replace(std::move(ranges[0]), std::move(ranges[1]));
   return nullptr;
 }
 

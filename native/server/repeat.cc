@@ -246,7 +246,7 @@ bool Server::admit(Connection* c, const uint8_t* bytes, const int32_t* out, cons
   Limited* limits = repeats_->limits.get();
   c->taken.tokens = 0;
   if (limits == nullptr) return false;
-  if (!c->client.known) c->client = limits->clientAt(c->ip);
+  if (c->client.lists != limits->lists) c->client = limits->clientAt(c->ip);
   Client client = c->client;
   if (client.trusted) {
     Text forwarded, real;

@@ -44,6 +44,8 @@ export interface RepeatTable {
     meters: Float64Array,
     places: Float64Array,
   ): void
+  /** Other lists in place of those of `limits`, for open connections, too. */
+  clients(ranges: { readonly trusted: Int32Array; readonly exempt: Int32Array }): void
   /**
    * Keeps an answer: its numbers as in `number`, its text (host, target, tag, head before and after the id, name to be shown) in
    * the outbox.
@@ -103,18 +105,14 @@ export const number = {
 /** What limits make of an answer. */
 export const answerPrice = { none: 0, free: 1, tokens: 2 } as const
 
-/** The rules of limits; blocks are those of the table. */
+/** The rules of limits; blocks are those of the table, whose memory has the others. */
 export const rule = {
   ipBlocks: 0,
-  ipCapacity: 1,
-  ipRefill: 2,
-  resourceBlocks: 3,
-  resourceCapacity: 4,
-  resourceRefill: 5,
-  ipv6Bits: 6,
-  secretLow: 7,
-  secretHigh: 8,
-  count: 9,
+  resourceBlocks: 1,
+  ipv6Bits: 2,
+  secretLow: 3,
+  secretHigh: 4,
+  count: 5,
 } as const
 
 /** Of a condition: number of the cells, place in them, least and most value. */

@@ -258,6 +258,7 @@ NAPI_MODULE_INIT() {
                              {"repeatShare", repeatShare},
                              {"repeatSigns", repeatSigns},
                              {"repeatLimits", repeatLimits},
+                             {"repeatClients", repeatClients},
                              {"repeatSamples", repeatSamples},
                              {"repeatUsage", repeatUsage}});
 }

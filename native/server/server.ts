@@ -86,6 +86,7 @@ interface Addon {
     meters: Float64Array,
     places: Float64Array,
   ): void
+  repeatClients(door: Door, trusted: Int32Array, exempt: Int32Array): void
   repeatPut(door: Door, numbers: Float64Array, textBytes: number): void
   repeatSamples(door: Door): [ms: number, bytes: number, count: number, target: string][]
   repeatUsage(door: Door): [answers: number, bytes: number, unfinished: number]
@@ -223,6 +224,7 @@ class AddonWire implements Wire {
       signs: (key, reuseSeconds) => native.repeatSigns(door, key, reuseSeconds),
       limits: (ip, resource, rules, { trusted, exempt }, meters, places) =>
         native.repeatLimits(door, ip, resource, rules, trusted, exempt, meters, places),
+      clients: ({ trusted, exempt }) => native.repeatClients(door, trusted, exempt),
       put: (numbers, textBytes) => native.repeatPut(door, numbers, textBytes),
       samples: () => native.repeatSamples(door),
       usage: () => native.repeatUsage(door),

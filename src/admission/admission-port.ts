@@ -1,3 +1,4 @@
+import type { Cell } from '../actor/shared.js'
 import type { Request } from '../http/exchange.js'
 import type { AnswerPrice } from '../http/repeater.js'
 
@@ -59,6 +60,8 @@ export interface Admission {
    * and asks for each. Absent: the same.
    */
   price?(request: Request, name?: string): AnswerPrice | undefined
+  /** What must hold for the price of an answer by name to count. Absent: nothing. */
+  readonly namesBasis?: readonly [cell: Cell, least: number, most: number]
   /** Called for each request that costs no tokens. Returns for how many milliseconds its connection is left unread. */
   passes(request: Request): number
 }

@@ -16,7 +16,7 @@ import {
   readPaymentMs,
 } from './bucket-rows.js'
 import { grainsPerToken, ticksPerSecond } from './bucket-table.js'
-import type { BucketKind } from './buckets.js'
+import type { BucketKind, BucketRules } from './buckets.js'
 import type { KeptTable, Slot } from './kept-table.js'
 
 export interface KeeperOptions {
@@ -97,6 +97,12 @@ export class BucketKeeper {
     })
   }
 
+  /** From now on buckets have these sizes, and are refilled so fast. */
+  use(rules: Readonly<Record<BucketKind, BucketRules>>): void {
+    this.tick()
+    for (const kind of ['ip', 'resource'] as const) this.tables[kind].use(rules[kind])
+  }
+
   /** Advances the time of the tables, which refills the buckets. */
   tick(): void {
     this.#ticks = Math.floor(((this.clock.monotonic() - this.#startedMs) * ticksPerSecond) / 1000)
@@ -116,7 +122,7 @@ export class BucketKeeper {
     const written: { table: KeptTable; slot: Slot }[] = []
     for (const kind of ['ip', 'resource'] as const) {
       const table = this.tables[kind]
-      const least = (table.options.capacity * grainsPerToken) / 100
+      const least = (table.rules.capacity * grainsPerToken) / 100
       for (const slot of table.changed()) {
         const { key, lacking, paid } = slot
         if (paid === undefined && lacking < least) continue
@@ -210,7 +216,7 @@ export class BucketKeeper {
     { lacking, savedMs }: { lacking: number; savedMs: number },
     now: number,
   ): number {
-    const perMs = (this.tables[kind].options.refillPerSecond * grainsPerToken) / 1000
+    const perMs = (this.tables[kind].rules.refillPerSecond * grainsPerToken) / 1000
     return Math.max(Math.floor(lacking - Math.abs(now - savedMs) * perMs), 0)
   }
 

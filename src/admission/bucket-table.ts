@@ -7,18 +7,23 @@ import { Locks } from './locks.js'
  * block has a lock, held for less than a microsecond, so that every change is whole: regular and paid tokens, take
  * and eviction. Two threads only meet in a block when they serve the same client.
  *
- * A slot has 32 bytes: the key (four words), `spent`, and `state`. Time comes in ticks from the keeper. Since the
- * table was made, `ticks * rate` grains were refilled, a grain being a tenth of a token; `spent` minus that is what
- * the bucket lacks. So no work is needed for a refill, and all numbers are whole. `state` is 0: empty; 1: live; 2 and
- * more: paid tokens plus 2, where the disk has a row that says so, which is why such a slot is never given to another
- * client.
+ * A slot has 32 bytes: the key (four words), `spent`, and `state`. The header has the grains that were refilled since the
+ * table was made, a grain being a tenth of a token: the keeper adds to them in each tick. `spent` minus that is what the
+ * bucket lacks. So no work is needed for a refill, and all numbers are whole. `state` is 0: empty; 1: live; 2 and more: paid
+ * tokens plus 2, where the disk has a row that says so, which is why such a slot is never given to another client.
+ *
+ * The rules are in the header, too, and the keeper may change them (`KeptTable.use`). Threads that read a number of the header
+ * meanwhile get the old or the new one: eight bytes are stored at once.
  *
  * native/server/buckets.h reads and writes the same memory; test/admission/native-buckets.test.ts compares both.
  */
-export interface TableOptions {
+export interface TableOptions extends TableRules {
   /** Rounded up to a power of two, at least 1,024. */
   readonly slots: number
-  /** Regular tokens of a full bucket, up to 2^40. */
+}
+
+export interface TableRules {
+  /** Regular tokens of a full bucket, 1 to 2^40. */
   readonly capacity: number
   /** Regular tokens a second, whole, up to 2^20. */
   readonly refillPerSecond: number
@@ -38,11 +43,14 @@ const slotBytes = 32
 export const numbersPerSlot = slotBytes / 8
 export const spentAt = 2
 export const stateAt = 3
-/** Words of the header: ticks, slots in use, evictions of buckets that were not full, refusals for want of a place. */
-export const ticksWord = 0
+/** Words of the header: slots in use, evictions of buckets that were not full, refusals for want of a place. */
 export const liveWord = 1
 const evictedWord = 2
 const crowdedWord = 3
+/** Numbers of the header: grains refilled since the table was made, grains of a full bucket, tokens a second. */
+export const refilledAt = 2
+export const fullAt = 3
+export const refillAt = 4
 const headerWords = 16
 
 export const live = 1
@@ -65,30 +73,31 @@ export class BucketTable {
   protected readonly marks: number
   /** Number at which the slots begin. */
   protected readonly first: number
-  protected readonly full: number
 
-  /** `memory` of `BucketTable.bytes(options)`, the same on every thread with the same options. */
-  constructor(
-    memory: SharedArrayBuffer,
-    readonly options: TableOptions,
-  ) {
+  /** `memory` of `BucketTable.bytes(options)`, the same on every thread with the same slots. The first one writes the rules. */
+  constructor(memory: SharedArrayBuffer, options: TableOptions) {
     this.blocks = slotCount(options.slots) / blockSlots
     this.words = new Int32Array(memory)
     this.numbers = new Float64Array(memory)
     this.locks = new Locks(this.words.subarray(headerWords, headerWords + this.blocks))
     this.marks = headerWords + this.blocks
     this.first = headerWords / 2 + this.blocks
-    this.full = options.capacity * grainsPerToken
+    if (this.full === 0) this.write(options)
   }
 
-  static bytes(options: TableOptions): number {
-    const slots = slotCount(options.slots)
+  static bytes({ slots: wanted }: Pick<TableOptions, 'slots'>): number {
+    const slots = slotCount(wanted)
     return headerWords * 4 + (slots / blockSlots) * 8 + slots * slotBytes
   }
 
   /** All of the table, for a server that takes regular tokens by itself (native/server/buckets.h). */
   get borrowed(): BorrowedBuckets {
-    return { ...this.options, words: this.words, blocks: this.blocks }
+    return { words: this.words, blocks: this.blocks }
+  }
+
+  /** As they are now. */
+  get rules(): TableRules {
+    return { capacity: this.full / grainsPerToken, refillPerSecond: this.numbers[refillAt]! }
   }
 
   /** Takes exactly `tokens`, regular ones first, then paid ones; or nothing. */
@@ -141,7 +150,7 @@ export class BucketTable {
 
   /** Seconds until a take of so many would do; undefined where it never will. */
   secondsUntil(key: Key, tokens: number): number | undefined {
-    const { capacity, refillPerSecond } = this.options
+    const { capacity, refillPerSecond } = this.rules
     const held = this.look(key)
     const paid = held?.paidTokens ?? 0
     if (tokens > capacity + paid || refillPerSecond === 0) return undefined
@@ -155,14 +164,28 @@ export class BucketTable {
     return { live: at(liveWord), evicted: at(evictedWord), crowded: at(crowdedWord) }
   }
 
-  /** Grains refilled since the table was made: exact for 34 years at the highest rate. */
+  /** Grains refilled since the table was made: exact for 27 years at the highest rate. */
   protected refilled(): number {
-    return (Atomics.load(this.words, ticksWord) >>> 0) * this.options.refillPerSecond
+    return this.numbers[refilledAt]!
+  }
+
+  /** Grains of a full bucket. */
+  protected get full(): number {
+    return this.numbers[fullAt]!
+  }
+
+  protected write({ capacity, refillPerSecond }: TableRules): void {
+    this.numbers[refillAt] = refillPerSecond
+    this.numbers[fullAt] = capacity * grainsPerToken
+  }
+
+  /** Grains that a bucket lacks: all of them at most, also where it was larger when they were taken. */
+  protected lackingAt(at: number): number {
+    return Math.min(Math.max(this.numbers[at + spentAt]! - this.refilled(), 0), this.full)
   }
 
   #regularAt(at: number): number {
-    const lacking = Math.max(this.numbers[at + spentAt]! - this.refilled(), 0)
-    return Math.max(Math.floor((this.full - lacking) / grainsPerToken), 0)
+    return Math.max(Math.floor((this.full - this.lackingAt(at)) / grainsPerToken), 0)
   }
 
   #paidAt(at: number): number {
@@ -174,7 +197,7 @@ export class BucketTable {
     const paid = tokens - regular
     if (paid > this.#paidAt(at)) return false
     const numbers = this.numbers
-    numbers[at + spentAt] = Math.max(numbers[at + spentAt]!, this.refilled()) + regular * grainsPerToken
+    numbers[at + spentAt] = this.refilled() + this.lackingAt(at) + regular * grainsPerToken
     numbers[at + stateAt]! -= paid
     this.tookRegular = regular
     this.tookPaid = paid

@@ -19,7 +19,10 @@ export interface Shortage {
 
 /** Where the buckets are: memory that threads share, or Redis. */
 export interface Buckets extends Credits {
+  /** As they are now. */
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
+  /** From now on buckets go by these rules. */
+  use(rules: Readonly<Record<BucketKind, BucketRules>>): void
   /**
    * Takes exactly `tokens` (integer, 1 at least) from the client's bucket and from the resource's, or nothing. Regular tokens are
    * used before paid ones. A take with paid tokens takes nothing from the resource's bucket. Where that bucket is short, the

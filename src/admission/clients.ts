@@ -47,19 +47,20 @@ const hopsMax = 32
  * everything to its left may have been written by the client.
  */
 export class Clients {
-  readonly #trusted: readonly IpRange[]
-  readonly #exempt: readonly IpRange[]
+  #trusted: readonly IpRange[] = []
+  #exempt: readonly IpRange[] = []
+  readonly #ipv6PrefixBits: number
   #young = new Map<string, Seen | undefined>()
   #old: ReadonlyMap<string, Seen | undefined> = new Map()
   readonly #nobody: Seen
 
   /** Throws on a malformed range: the start must end. */
   constructor(
-    private readonly options: ClientOptions,
+    options: ClientOptions,
     private readonly secret: Secret,
   ) {
-    this.#trusted = options.trustedProxies.map(rangeOf)
-    this.#exempt = options.exempt.map(rangeOf)
+    this.#ipv6PrefixBits = options.ipv6PrefixBits
+    this.use(options)
     const nobody = {
       address: 'unknown',
       exact: 'unknown',
@@ -69,9 +70,18 @@ export class Clients {
     this.#nobody = { client: nobody, trusted: false }
   }
 
+  /** From now on these proxies are believed, and these clients never limited. Throws on a malformed range, before any change. */
+  use({ trustedProxies, exempt }: Pick<ClientOptions, 'trustedProxies' | 'exempt'>): void {
+    const ranges = [trustedProxies.map(rangeOf), exempt.map(rangeOf)] as const
+    this.#trusted = ranges[0]
+    this.#exempt = ranges[1]
+    this.#young = new Map()
+    this.#old = new Map()
+  }
+
   /** The same rules for a server that finds clients by itself (native/server/limits.h). */
   get borrowed(): Pick<RepeatLimits, 'secret' | 'ipv6PrefixBits' | 'trusted' | 'exempt'> {
-    const { ipv6PrefixBits } = this.options
+    const ipv6PrefixBits = this.#ipv6PrefixBits
     return { secret: this.secret, ipv6PrefixBits, trusted: this.#trusted, exempt: this.#exempt }
   }
 
@@ -139,7 +149,7 @@ export class Clients {
     const found = parseIp(text)
     if (found === undefined) return undefined
     const { words, v4 } = found
-    const cut = v4 ? words : maskIp(words, this.options.ipv6PrefixBits)
+    const cut = v4 ? words : maskIp(words, this.#ipv6PrefixBits)
     const exempt = this.#exempt.some((range) => isInRange(range, words))
     const address = formatIp(cut)
     const exact = v4 ? address : formatIp(words)

@@ -1,4 +1,5 @@
 import type { Meter, Meters } from '../actor/meter.js'
+import type { Cell } from '../actor/shared.js'
 import type { Request } from '../http/exchange.js'
 import type { AnswerPrice, RepeatLimits } from '../http/repeater.js'
 import type { AddressThrottle } from './address-throttle.js'
@@ -55,15 +56,31 @@ interface Counts {
  * probing for free is not possible.
  */
 export class Gate implements Admission {
-  readonly #names: ReadonlySet<string>
+  #names: ReadonlySet<string> = new Set()
+  /** Memory that the server reads: changes with the names. */
+  readonly #namesCell = { cells: new Int32Array(new SharedArrayBuffer(4)), at: 0 }
   readonly #counts: Readonly<Record<Domain, Counts>>
   readonly #holds: Meter
 
   constructor(private readonly parts: GateParts) {
     this.#holds = parts.meters.of('rate_limit_holds_total')
-    this.#names = new Set(parts.exemptNames.map((name) => name.toLowerCase()))
+    this.use(parts)
     const of = (domain: Domain): [Domain, Counts] => [domain, countsOf(parts.meters, domain)]
     this.#counts = Object.fromEntries(domains.map(of)) as Record<Domain, Counts>
+  }
+
+  /** From now on these names are not limited, also in answers that the server repeats. */
+  use({ exemptNames }: Pick<GateParts, 'exemptNames'>): void {
+    this.#names = new Set(exemptNames.map((name) => name.toLowerCase()))
+    const { cells, at } = this.#namesCell
+    cells[at] = ((cells[at] ?? 0) + 1) | 0
+  }
+
+  /** What must hold for the price of an answer by name to count. */
+  get namesBasis(): readonly [cell: Cell, least: number, most: number] {
+    const { cells, at } = this.#namesCell
+    const value = cells[at] ?? 0
+    return [this.#namesCell, value, value]
   }
 
   admit(charge: Charge): Grant | Denial | Promise<Grant | Denial> {

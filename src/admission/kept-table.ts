@@ -2,13 +2,17 @@ import type { Key } from './bucket-key.js'
 import {
   BucketTable,
   blockSlots,
+  grainsPerToken,
   live,
   liveWord,
   numbersPerSlot,
   pinned,
+  refillAt,
+  refilledAt,
   spentAt,
   stateAt,
-  ticksWord,
+  type TableRules,
+  ticksPerSecond,
 } from './bucket-table.js'
 
 /** One slot as the keeper and lists see it. */
@@ -24,9 +28,22 @@ export interface Slot {
 
 /** A table with the operations that only the keeper's thread may use. */
 export class KeptTable extends BucketTable {
-  /** Advances the time. Ticks never go back. */
+  #ticks = 0
+
+  /** Advances the time, which refills all buckets. Ticks never go back. */
   tick(ticks: number): void {
-    Atomics.store(this.words, ticksWord, ticks | 0)
+    this.numbers[refilledAt]! += Math.max(0, ticks - this.#ticks) * this.#grainsPerTick
+    this.#ticks = ticks
+  }
+
+  /** From now on all threads go by these rules. What a bucket lacks stays, but for what a smaller one cannot lack. */
+  use(rules: TableRules): void {
+    this.write(rules)
+  }
+
+  /** A second has as many ticks as a token has grains. */
+  get #grainsPerTick(): number {
+    return (this.numbers[refillAt]! * grainsPerToken) / ticksPerSecond
   }
 
   /**
@@ -100,7 +117,7 @@ export class KeptTable extends BucketTable {
     return {
       at,
       key: this.words.slice(at * 2, at * 2 + 4),
-      lacking: Math.max(this.numbers[at + spentAt]! - this.refilled(), 0),
+      lacking: this.lackingAt(at),
       paid: state >= pinned ? state - pinned : undefined,
     }
   }

@@ -26,12 +26,19 @@ export interface MemoryParts {
 
 /** Buckets in memory that all threads share: a take is over on return. Their keeper puts them on disk. */
 export class MemoryBuckets implements Buckets {
-  readonly rules: Readonly<Record<BucketKind, BucketRules>>
   readonly #keys: ResourceKeys
 
   constructor(private readonly parts: MemoryParts) {
-    this.rules = { ip: parts.ip.options, resource: parts.resource.options }
     this.#keys = new ResourceKeys(parts.secret)
+  }
+
+  get rules(): Readonly<Record<BucketKind, BucketRules>> {
+    const { ip, resource } = this.parts
+    return { ip: ip.rules, resource: resource.rules }
+  }
+
+  use(): void {
+    // Their keeper writes the rules into the memory that all threads share.
   }
 
   take(client: Client, named: Named, tokens: number, only: boolean): Ticket | Shortage {

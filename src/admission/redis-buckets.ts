@@ -50,21 +50,31 @@ type Client2 = (Redis | Cluster) & BucketCommands
 
 /** Buckets in Redis, shared by every gateway that uses it: one script a take. Bounded waiting, then open or closed. */
 export class RedisBuckets implements Buckets {
-  readonly rules: Readonly<Record<BucketKind, BucketRules>>
+  #rules: Readonly<Record<BucketKind, BucketRules>>
   readonly #redis: Client2
   readonly #calls: BoundedCalls
 
   constructor(private readonly parts: RedisParts) {
     const { redis, clock, log } = parts
-    this.rules = { ip: parts.ip, resource: parts.resource }
+    this.#rules = { ip: parts.ip, resource: parts.resource }
     this.#redis = connect(redis)
     this.#calls = new BoundedCalls({ timeoutMs: redis.timeoutMs, callsMax: 16_384, restMs: 1000, clock, log })
     // Every failed call tells by itself; without a listener the library would end the process.
     this.#redis.on('error', (error: Error) => this.#calls.heard(error))
   }
 
+  get rules(): Readonly<Record<BucketKind, BucketRules>> {
+    return this.#rules
+  }
+
+  /** Each script is told the rules, so the next one goes by these. */
+  use(rules: Readonly<Record<BucketKind, BucketRules>>): void {
+    this.#rules = rules
+  }
+
   async take(client: Client, named: Named, tokens: number, only: boolean): Promise<Taking> {
-    const { ip, resource, redis } = this.parts
+    const { redis } = this.parts
+    const { ip, resource } = this.#rules
     const keys = [ipKey(client.address), resourceKey(named)] as const
     const run = (): Promise<number[]> =>
       this.#redis.bucketTake(...keys, tokens, only ? 1 : 0, ...both(ip, resource))
@@ -84,7 +94,8 @@ export class RedisBuckets implements Buckets {
   }
 
   async credit(bucket: string, payment: string, tokens: number): Promise<'credited' | 'known'> {
-    const { clients, ip, resource } = this.parts
+    const { clients } = this.parts
+    const { ip, resource } = this.#rules
     const named = readResourceName(bucket)
     const client = clients.at(bucket)
     if (named === undefined && client === undefined) throw new Error('there is no such bucket')
@@ -111,11 +122,11 @@ export class RedisBuckets implements Buckets {
   }
 
   async ofClient(client: Client): Promise<Balance | undefined> {
-    return this.#look(ipKey(client.address), this.parts.ip)
+    return this.#look(ipKey(client.address), this.#rules.ip)
   }
 
   async ofResource(named: Named): Promise<Balance | undefined> {
-    return this.#look(resourceKey(named), this.parts.resource)
+    return this.#look(resourceKey(named), this.#rules.resource)
   }
 
   async close(): Promise<void> {
@@ -137,7 +148,7 @@ export class RedisBuckets implements Buckets {
    * tokens.
    */
   #give(keys: readonly [string, string], counts: readonly number[]): void {
-    const { ip, resource } = this.parts
+    const { ip, resource } = this.#rules
     const rates = [ip.refillPerSecond, resource.refillPerSecond]
     const given = this.#redis.bucketGive(...keys, ...counts, ...rates)
     void given.catch((error: Error) => this.#calls.heard(error))

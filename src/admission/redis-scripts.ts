@@ -2,7 +2,8 @@
  * What Redis does with buckets, each in one step. A bucket is a hash: `l` thousandths of tokens that it lacks, `t` the
  * millisecond when that was so, `p` paid tokens; numbers stay whole and below 2^53. Buckets without paid tokens expire when they
  * are full; those with some never do. Time is that of Redis: gateways need not agree on it. Where its clock was ahead, the next
- * look at a bucket corrects `t`: one that is empty is not written to otherwise, and would not refill until that time.
+ * look at a bucket corrects `t`: one that is empty is not written to otherwise, and would not refill until that time. A bucket
+ * lacks as much as a full one has, also where it was larger when that was taken.
  */
 const prelude = `
 local function whole(x) return string.format('%.0f', x) end
@@ -36,6 +37,7 @@ const take = `${prelude}
 local n, only = tonumber(ARGV[1]), ARGV[2] == '1'
 local icap, irate, rcap, rrate = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local ilack, ipaid = read(KEYS[1], irate)
+ilack = math.min(ilack, icap * 1000)
 local free = math.min(regular(ilack, icap), n)
 local due = n - free
 if due > ipaid then return {0, 1, wait(n, ilack, ipaid, icap, irate)} end
@@ -44,6 +46,7 @@ if only or due > 0 then
   return {1, free, due, 0, 0}
 end
 local rlack, rpaid = read(KEYS[2], rrate)
+rlack = math.min(rlack, rcap * 1000)
 local rfree = math.min(regular(rlack, rcap), n)
 local rdue = n - rfree
 if rdue <= rpaid then

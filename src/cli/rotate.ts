@@ -20,7 +20,8 @@ const help = `sluice rotate: replaces a key of the services by a new one
 
 Usage: sluice rotate admin|signing|ledger|upload|items
 
-  admin    of the console and the admin routes. The old one opens nothing from the next start on
+  admin    of the console and the admin routes. The program may run: \`sluice reload\` then has it use the new key, and the
+           old one opens nothing any more
   signing  of answers and of the publication of indexes. What it signed verifies on: signatures name their key. Those who
            subscribe to the indexes of this gateway must be given the new key
   ledger   of the heads of the ledger. What it signed until now counts on; its public half is kept for that
@@ -28,12 +29,13 @@ Usage: sluice rotate admin|signing|ledger|upload|items
            key, so that old ones verify on. The new wallet pays for bundles: fund it before the start (on devnet none is needed)
   items    of uploads that nobody has signed. Later ones have the new key as their owner, earlier ones keep the old one
 
-The program must not run: threads that have the old key and threads that have the new one would contradict each other. Where a
-key is a setting (ADMIN_API_KEY, OBSERVER_KEYPAIR_PATH, OBSERVER_PRIVATE_KEY), change the setting. See "Rotate keys" in
+For all others the program must not run: threads that have the old key and threads that have the new one would contradict each
+other. Where a key is a setting (ADMIN_API_KEY, OBSERVER_KEYPAIR_PATH, OBSERVER_PRIVATE_KEY), change the setting. See "Keys" in
 deploy/OPERATING.md.
 
 Examples:
-  systemctl stop sluice && sluice rotate admin && systemctl start sluice
+  sluice rotate admin && sluice reload
+  systemctl stop sluice && sluice rotate signing && systemctl start sluice
 `
 
 /** What is told of a rotation: lines for people. Or why it cannot be done. */
@@ -47,7 +49,7 @@ const kinds: Readonly<Record<string, (config: Config) => Outcome | Promise<Outco
     if (!existsSync(path)) return missing(path)
     adminKey(config)
     replaceSecret(path, newAdminKey())
-    return { lines: [`the new admin key is in ${path}`] }
+    return { lines: [`the new admin key is in ${path}; a program that runs uses it after sluice reload`] }
   },
   signing(config) {
     const { keyFile, ...others } = signingKey(config)
@@ -109,11 +111,12 @@ export async function rotate(words: readonly string[]): Promise<number> {
   if (!existsSync(root)) return no(`there is no folder ${root}: set DATA_PATH`, exitCode.failed)
   let outcome: Outcome
   try {
-    const claim = await claimDataFolder(root)
+    // Of the keys only this one can be given to a running program.
+    const claim = what === 'admin' ? undefined : await claimDataFolder(root)
     try {
       outcome = await act(config)
     } finally {
-      await claim.release()
+      await claim?.release()
     }
   } catch (error) {
     return no((error as Error).message, exitCode.failed)

@@ -15,6 +15,7 @@ const commands: Commands = {
   names: async () => (await import('./names-command.js')).namesCommand,
   moderation: async () => (await import('./moderation-command.js')).moderationCommand,
   ledger: async () => (await import('./ledger.js')).ledgerCommand,
+  reload: async () => (await import('./reload-command.js')).reloadCommand,
   rotate: async () => (await import('./rotate.js')).rotate,
   tls: async () => (await import('./tls.js')).tlsCommand,
   promotion: async () => (await import('./promotion.js')).promotionCommand,
@@ -38,6 +39,7 @@ Usage: sluice COMMAND [--help]
   import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
   adopt      moves over from the network's reference gateway: settings, block list, cached content
   ledger     checks the accounts of the payment service
+  reload     has the running program read its settings and certificates again
   rotate     replaces a key: admin, signing, ledger, upload wallet, items
   tls        shows, checks and renews the certificates of HTTPS
   promotion  declares a promotion at the payment service

@@ -8,6 +8,7 @@ import { shareLogRing } from '../actor/log-ring.js'
 import { sayStopping } from '../actor/stopping.js'
 import { CrashNote } from '../main/crash-note.js'
 import { type Program, startProgram } from '../main/program.js'
+import { ProgramNote, type ReloadSignal } from '../main/program-note.js'
 import { folders } from '../threads/folders.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
@@ -41,6 +42,7 @@ const leaveMs = 1500
  * Runs until SIGINT or SIGTERM, then drains and ends with code 0; code 1 when a thread fails for good, 2 for wrong settings.
  */
 export async function start(words: readonly string[]): Promise<number> {
+  const reloads = new Reloads()
   const options = { help: { type: 'boolean' }, log: { type: 'boolean' }, https: { type: 'boolean' } } as const
   const { values } = parseArgs({ args: [...words], options })
   if (values.help === true) {
@@ -61,7 +63,7 @@ export async function start(words: readonly string[]): Promise<number> {
   } catch (error) {
     return couldNotStart(error)
   }
-  return run(config, logFile, read)
+  return run(config, logFile, { read, reloads })
 }
 
 function logFileOf(config: Config): string {
@@ -76,7 +78,7 @@ function couldNotStart(error: unknown): number {
 async function run(
   config: Config,
   logFile: string | undefined,
-  read: () => Config | string[],
+  { read, reloads }: { readonly read: () => Config | string[]; readonly reloads: Reloads },
 ): Promise<number> {
   shareLogRing()
   const log = createLog(config.server.logLevel, 'main')
@@ -105,7 +107,10 @@ async function run(
     return leaving(couldNotStart(error))
   }
   announce(program, { log, config, logFile })
-  reloadOnHangup(program, read)
+  const { settingsFile } = config.server
+  const about = { signal: reloads.signal, ...(settingsFile === undefined ? {} : { settingsFile }) }
+  const note = new ProgramNote(folders(config).root, about, log)
+  reloads.begin(() => note.reloaded(program.reload(read())))
   const reason = await Promise.race([ended, program.lost])
   if (end.signal.aborted) {
     await notified(config.server.noticeMs, program.lost, log)
@@ -114,15 +119,38 @@ async function run(
     log.fatal({ reason }, 'a thread failed for good: ending, so that the next start recovers from disk')
     noteLost(config, reason, log)
   }
+  reloads.end()
+  note.remove()
   await program.stop()
   log.info('stopped')
   return leaving(end.signal.aborted ? exitCode.done : exitCode.failed)
 }
 
-/** SIGHUP means reload for services; on a terminal it means that the terminal is gone, which ends the program. */
-function reloadOnHangup(program: Program, read: () => Config | string[]): void {
-  if (process.stdout.isTTY) return
-  process.on('SIGHUP', () => program.reload(read()))
+/**
+ * Hears the signal to read settings again, from the first moment on: unheard it would end the process. One that comes before the
+ * program is up counts when it is up, and one that comes while it stops does nothing.
+ */
+class Reloads {
+  /** On a terminal SIGHUP means that the terminal is gone, which ends the program. */
+  readonly signal: ReloadSignal = process.stdout.isTTY ? 'SIGUSR2' : 'SIGHUP'
+  #act: (() => void) | undefined
+  #isAsked = false
+
+  constructor() {
+    process.on(this.signal, () => {
+      this.#isAsked = true
+      this.#act?.()
+    })
+  }
+
+  begin(act: () => void): void {
+    this.#act = act
+    if (this.#isAsked) act()
+  }
+
+  end(): void {
+    this.#act = undefined
+  }
 }
 
 /**

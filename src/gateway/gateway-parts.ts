@@ -22,6 +22,7 @@ import type { SegmentReader } from '../store/segments/segment-reader.js'
 import type { SoundFiles } from '../store/sound-files.js'
 import type { GatewayOptions } from './gateway-rules.js'
 import type { Guard } from './guard.js'
+import { LocalOnly } from './local-only.js'
 
 /** Access of this edge thread to blobs on disk. */
 export interface Blobs {
@@ -150,10 +151,7 @@ export const gatewayDefaults: GatewayOptions = {
   ownHosts: [],
   release: 'sluice',
   hopsMax: 3,
-  localOnlyHeaders: ['ao-peer-port'],
-  localOnlyEmptyUserAgent: true,
-  localOnlyUserAgents: [],
-  localOnlyOrigins: [],
+  localOnly: new LocalOnly({ headers: ['ao-peer-port'], emptyUserAgent: true, userAgents: [], origins: [] }),
   checkWaitBytes: 67_108_864,
   entriesMaxBytes: 67_108_864,
   manifestMaxBytes: 16_777_216,

@@ -1,5 +1,5 @@
-import type { Request } from '../http/exchange.js'
 import type { CacheRules } from './cache-control.js'
+import type { LocalOnly } from './local-only.js'
 
 /** What the operator chose for answers with content. */
 export interface GatewayOptions {
@@ -17,15 +17,8 @@ export interface GatewayOptions {
   readonly release: string
   /** Hops after which no request goes to other gateways. */
   readonly hopsMax: number
-  /** Requests with one of these headers (lower case) are answered without asking other gateways. */
-  readonly localOnlyHeaders: readonly string[]
-  /** The same for requests whose User-Agent is there and empty. */
-  readonly localOnlyEmptyUserAgent: boolean
-  /** The same where a User-Agent has one of these in it (lower case), and where one of these hosts passed it on. */
-  readonly localOnlyUserAgents: readonly string[]
-  readonly localOnlyOrigins: readonly string[]
-  /** The same for these clients; absent: for none. */
-  readonly localOnlyClient?: (request: Request) => boolean
+  /** Requests that are answered without asking other gateways. */
+  readonly localOnly: Pick<LocalOnly, 'has'>
   /**
    * Blobs up to this size are checked before they are first served; larger ones are served unverified until they are checked.
    */

@@ -53,17 +53,7 @@ function readPath(text: string | undefined): Id[] | undefined {
 }
 
 /** Settings that detect request loops between gateways, and requests that must not be forwarded. */
-export type Self = Pick<
-  GatewayOptions,
-  | 'ownHosts'
-  | 'release'
-  | 'hopsMax'
-  | 'localOnlyHeaders'
-  | 'localOnlyEmptyUserAgent'
-  | 'localOnlyUserAgents'
-  | 'localOnlyOrigins'
-  | 'localOnlyClient'
->
+export type Self = Pick<GatewayOptions, 'ownHosts' | 'release' | 'hopsMax' | 'localOnly'>
 
 /**
  * Gateways that the request passed, and whether it may go further: not after too many, and not where it was here before.
@@ -87,7 +77,7 @@ export function readProvenance(request: Request, self: Self): Provenance {
   const trail = readTrail(request, self)
   const origin = shaped(firstHeader(request, names.origin), hostShape)
   const originRelease = shaped(firstHeader(request, names.originRelease), releaseShape)
-  const known = { ...trail, forward: trail.forward && !isLocalOnly(request, origin, self) }
+  const known = { ...trail, forward: trail.forward && !self.localOnly.has(request, origin) }
   if (origin === undefined && originRelease === undefined) {
     const [own] = self.ownHosts
     return own === undefined ? known : { ...known, origin: own, originRelease: self.release }
@@ -106,15 +96,4 @@ export function readProvenance(request: Request, self: Self): Provenance {
 export function absentCaching(request: Request, self: Self, caching: string): string {
   const isPlain = trailKey(readProvenance(request, self), self) === '' && hintsKey(readHints(request)) === ''
   return isPlain ? caching : 'no-store'
-}
-
-function isLocalOnly(request: Request, origin: string | undefined, self: Self): boolean {
-  const agent = request.header('user-agent')?.trim().toLowerCase()
-  return (
-    self.localOnlyHeaders.some((name) => request.header(name) !== undefined) ||
-    (agent === '' && self.localOnlyEmptyUserAgent) ||
-    (agent !== undefined && self.localOnlyUserAgents.some((part) => agent.includes(part))) ||
-    (origin !== undefined && self.localOnlyOrigins.includes(origin.toLowerCase())) ||
-    (self.localOnlyClient?.(request) ?? false)
-  )
 }

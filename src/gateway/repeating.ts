@@ -56,7 +56,7 @@ export interface RepeatingParts {
   readonly guard: Guard | undefined
   readonly meters: Meters
   readonly log: Log
-  readonly admission: Pick<Admission, 'price'> | undefined
+  readonly admission: Pick<Admission, 'price' | 'namesBasis'> | undefined
 }
 
 /** For the server; nothing where it is to repeat nothing: with a line in the log for each request, each takes the steps. */
@@ -145,6 +145,7 @@ export class Repeating {
         ...exchange.rests,
         ...basis,
         ...borrowed.conditions.map(([cell, value]) => [cell, value, value] as const),
+        ...this.#priceBasis(exchange),
       ],
       asked: borrowed.asked,
       tally: this.#countsOf(family, variant === 'unchanged' ? '3xx' : '2xx', naming?.name !== undefined),
@@ -155,6 +156,12 @@ export class Repeating {
   #priceOf({ request, naming }: Exchange): AnswerPrice | undefined {
     const { admission } = this.parts
     return admission === undefined ? 'none' : admission.price?.(request, naming?.name)
+  }
+
+  /** The operator may change which names are limited. */
+  #priceBasis({ naming }: Exchange): Bounded[] {
+    const basis = naming?.name === undefined ? undefined : this.parts.admission?.namesBasis
+    return basis === undefined ? [] : [basis]
   }
 
   /** What is known of the entry, with the values under which it was read. Undefined: not all of it can be watched. */

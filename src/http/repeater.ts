@@ -46,9 +46,6 @@ export interface BorrowedBuckets {
   /** All of the table. Shared memory. */
   readonly words: Int32Array
   readonly blocks: number
-  /** Tokens of a full bucket. */
-  readonly capacity: number
-  readonly refillPerSecond: number
 }
 
 /** What the server needs to take the tokens of an answer by itself. */
@@ -169,6 +166,13 @@ function rangesIn(ranges: readonly IpRange[]): Int32Array {
   return Int32Array.from(ranges.flatMap(({ words, bits }) => [...words, bits]))
 }
 
+function listsOf({ trusted, exempt }: Pick<RepeatLimits, 'trusted' | 'exempt'>): {
+  readonly trusted: Int32Array
+  readonly exempt: Int32Array
+} {
+  return { trusted: rangesIn(trusted), exempt: rangesIn(exempt) }
+}
+
 /** Gives answers to the server, which repeats them without a word to JavaScript. */
 export class Repeater {
   readonly #wire: Wire
@@ -263,6 +267,11 @@ export class Repeater {
       this.options.onSample(ms, bytes, count, path)
   }
 
+  /** From now on clients are told by these lists, also on connections that are open. */
+  useClients(lists: Pick<RepeatLimits, 'trusted' | 'exempt'>): void {
+    if (this.options.limits !== undefined) this.#table.clients(listsOf(lists))
+  }
+
   /** The server has ended. */
   close(): void {
     for (const letGo of this.#leaving.values()) letGo()
@@ -271,12 +280,9 @@ export class Repeater {
 
   #limit({ ip, resource, ipv6PrefixBits, secret, ...limits }: RepeatLimits): void {
     const rules = new Float64Array(rule.count)
-    rules.set([ip.blocks, ip.capacity, ip.refillPerSecond], rule.ipBlocks)
-    rules.set([resource.blocks, resource.capacity, resource.refillPerSecond], rule.resourceBlocks)
-    rules.set([ipv6PrefixBits, secret.low, secret.high], rule.ipv6Bits)
-    const ranges = { trusted: rangesIn(limits.trusted), exempt: rangesIn(limits.exempt) }
+    rules.set([ip.blocks, resource.blocks, ipv6PrefixBits, secret.low, secret.high])
     const places = Float64Array.of(limits.requests, limits.ipTokens, limits.resourceTokens)
-    this.#table.limits(ip.words, resource.words, rules, ranges, limits.meters, places)
+    this.#table.limits(ip.words, resource.words, rules, listsOf(limits), limits.meters, places)
   }
 
   #cellsOf(cells: Int32Array): number {

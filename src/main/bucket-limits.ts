@@ -5,15 +5,14 @@ import type { Part } from '../actor/supervise.js'
 import type { Secret } from '../admission/bucket-key.js'
 import { BucketTable } from '../admission/bucket-table.js'
 import type { AdmissionThread, BucketPlace } from '../admission/open-buckets.js'
-import { clientsOf } from '../threads/client-options.js'
+import { bucketRules, clientsOf } from '../threads/client-options.js'
 import type { EdgeGiven, EdgePorts } from '../threads/edge-given.js'
 import { folders } from '../threads/folders.js'
 
 /** Where buckets are, made once; undefined where nobody is limited. */
 function bucketPlace({ limits }: Config): BucketPlace | undefined {
   if (!limits.enabled) return undefined
-  const ip = { capacity: limits.ipTokens, refillPerSecond: limits.ipRefill }
-  const resource = { capacity: limits.resourceTokens, refillPerSecond: limits.resourceRefill }
+  const { ip, resource } = bucketRules({ limits })
   if (limits.type === 'redis') {
     const { redisEndpoint: endpoint, redisTls: tls, redisCluster: cluster } = limits
     const { redisFailure: failure, redisTimeoutMs: timeoutMs } = limits

@@ -9,7 +9,12 @@ import type { Meters } from '../actor/meter.js'
 import type { Part, RunningPart } from '../actor/supervise.js'
 import { issueCertificate, issuedFile, issuedFolder } from '../certificates/acme.js'
 import { Challenges } from '../certificates/challenges.js'
-import { type CertificateSources, CurrentCertificates, type PlacedPair } from '../certificates/current.js'
+import {
+  type CertificateSources,
+  CurrentCertificates,
+  type PlacedPair,
+  type RefusedPair,
+} from '../certificates/current.js'
 import { DnsHook } from '../certificates/dns-hook.js'
 import type { CertificatePair } from '../certificates/pair.js'
 import { Renewal } from '../certificates/renewal.js'
@@ -77,6 +82,13 @@ export interface CertificatesGiven {
   readonly onPairs: (pairs: readonly CertificatePair[]) => void
 }
 
+/** What a reading of the files came to. */
+export interface CertificatesRead {
+  /** What cannot be used. What was in use in its place stays. */
+  readonly refused: readonly RefusedPair[]
+  readonly isOtherCertificate: boolean
+}
+
 /** The certificates of the running program: read, watched, and renewed where an ACME server issues them. */
 export class ProgramCertificates {
   readonly #sources: CertificateSources
@@ -125,14 +137,16 @@ export class ProgramCertificates {
   }
 
   /** Reads what changed, and gives it to the listeners. What cannot be used is logged; what is in use then stays. */
-  reload(): void {
+  reload(): CertificatesRead {
     const { log, onPairs } = this.given
     const { isChanged, refused } = this.#current.read(this.#clock.now())
     for (const one of refused) log.error(one, 'a certificate cannot be used: what was in use before stays')
     this.#measure()
-    if (!isChanged) return
+    const read = { refused: this.#current.refused, isOtherCertificate: isChanged }
+    if (!isChanged) return read
     log.info({ certificates: this.#current.pairs.map(described) }, 'new certificates are in use')
     onPairs(this.pairs)
+    return read
   }
 
   async #open(): Promise<void> {

@@ -4,7 +4,7 @@ import { keepOpen } from '../../native/mapped/mapped.js'
 import { systemClock } from '../actor/clock.js'
 import { giveMemoryBack } from '../actor/idle-memory.js'
 import { IdleShare, ownIdleThreads } from '../actor/idle-share.js'
-import { type Log, setLogLevel } from '../actor/log.js'
+import type { Log } from '../actor/log.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meter-table.js'
 import { stepEngineBack } from '../actor/priority.js'
@@ -33,7 +33,7 @@ import { keepHistory } from './history.js'
 import { lyingGateways } from './lying-gateways.js'
 import { networkOf, toldGateway } from './network.js'
 import { found } from './ports.js'
-import { reloadedSettings } from './reload.js'
+import { type ReloadOutcome, reloading } from './reload.js'
 import { ResourceWatch } from './resource-watch.js'
 import { RunningThreads } from './running-threads.js'
 import { type PaymentPlace, paymentServiceOf } from './start-payment.js'
@@ -52,7 +52,7 @@ export interface Program {
   /** Resolves with a reason when a part is lost. */
   readonly lost: Promise<string>
   /** Takes up what may change while the program runs: certificates, and some of the settings as they were read now. */
-  reload(settings: Config | readonly string[]): void
+  reload(settings: Config | readonly string[]): ReloadOutcome
   /** Drains and stops everything, last started first. */
   stop(): Promise<void>
 }
@@ -68,27 +68,26 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const readiness = new Readiness(shared.readiness)
   const embedded = server.network === 'devnet' && server.trustedNodeUrls === undefined
   const threads = new RunningThreads(server.drainMs + 2000, log)
-  const nodes = (): readonly string[] =>
-    embedded ? [threads.said<{ url: string }>('devnet').url] : network.nodes
+  const nodes = (): readonly string[] => (embedded ? [devnetUrl(threads)] : network.nodes)
   const tls = tlsOf(config, shared, threads, log)
-  let key = ''
+  const key = { text: '' }
   const gateway = gatewayServiceOf(config, shared, threads, {
     network: () => ({ ...network, nodes: nodes() }),
     startedMs: systemClock.now(),
     tls,
-    adminKey: () => key,
+    adminKey: () => key.text,
     services: () => ({ ...uploads.address(), ...credits.address(), ...liars.address() }),
   })
   const liars = lyingGateways(config, () => gateway.url())
-  const gatewayUrl = (): string => toldGateway(config, gateway.url())
-  const beside = { host: network.host, nodes, gateway: gatewayUrl, adminKey: () => key, tls }
+  const told = { gateway: () => toldGateway(config, gateway.url()), adminKey: () => key.text }
+  const beside = { host: network.host, nodes, ...told, tls }
   const credits = paymentServiceOf(config, shared, threads, beside)
   const uploads = uploadServiceOf(config, shared, threads, { ...beside, payment: credits.address })
   const supervised = await supervise(
     [
       { name: 'data folder', start: () => claimed(folders(config).root, log) },
       step('keys', () => {
-        key = adminKey(config, log)
+        key.text = adminKey(config, log)
         // Each thread that signs reads its key itself; what is wrong with it is said before any of them is started.
         tryKey(config)
       }),
@@ -115,34 +114,16 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     liars.seeded(shown.examples)
     const chain = embedded ? { devnet: node } : {}
     const urls = { ...gateway.urls(), ...uploads.urls(), ...credits.urls(), ...chain }
-    return { urls, ...shown, lost: supervised.lost, reload: reloading(given, { tls, threads, log }), stop }
+    const reload = reloading({ started: given, config, threads, tls, log, key })
+    return { urls, ...shown, lost: supervised.lost, reload, stop }
   } catch (error) {
     await stop()
     throw error
   }
 }
 
-/** Settings that are wrong change nothing; those that need a new start are named. */
-function reloading(
-  started: Config,
-  { tls, threads, log }: { readonly tls: TlsPlaces; readonly threads: RunningThreads; readonly log: Log },
-): Program['reload'] {
-  let inUse = started
-  return (settings) => {
-    tls.reload()
-    if (!('server' in settings)) {
-      log.error({ wrong: settings }, 'the settings are wrong: none of them was changed')
-      return
-    }
-    const { used } = reloadedSettings(inUse, settings)
-    const { waiting } = reloadedSettings(started, settings)
-    inUse = settings
-    const { logLevel } = settings.server
-    threads.setLogLevel(logLevel)
-    setLogLevel(logLevel)
-    log.info({ used }, 'certificates and settings were read again')
-    if (waiting.length > 0) log.warn({ settings: waiting }, 'these settings are used from the next start on')
-  }
+function devnetUrl(threads: RunningThreads): string {
+  return threads.said<{ url: string }>('devnet').url
 }
 
 /** What listeners of HTTPS have in common; their threads hear of new certificates. */
@@ -152,7 +133,7 @@ function tlsOf(config: Config, shared: SharedMemory, threads: RunningThreads, lo
     log,
     onPairs: (certificates) => {
       for (const file of ['edge', 'upload', 'payment'])
-        threads.tell(file, { certificates } satisfies CertificateNews)
+        threads.tell(file, 'certificates', { certificates } satisfies CertificateNews)
     },
   })
 }

@@ -71,6 +71,8 @@ export class RunningThreads {
   readonly #members = new Map<string, Member>()
   /** Undefined: that of the settings of the start. */
   #logLevel: string | undefined
+  /** What was said last, by file and by what it is about. */
+  readonly #told = new Map<string, Map<string, unknown>>()
 
   constructor(
     private readonly stopMs: number,
@@ -87,8 +89,13 @@ export class RunningThreads {
     return this.#member(name).thread.connect(about)
   }
 
-  /** Says something to all threads of `workers/<file>` that are up. */
-  tell(file: string, message: unknown): void {
+  /**
+   * Says something to all threads of `workers/<file>` that are up, and the last of what is about the same thing to those that
+   * are started later.
+   */
+  tell(file: string, about: string, message: unknown): void {
+    const told = this.#told.get(file) ?? new Map<string, unknown>()
+    this.#told.set(file, told.set(about, message))
     for (const member of this.#members.values()) if (member.file === file) member.thread.tell(message)
   }
 
@@ -146,6 +153,7 @@ export class RunningThreads {
     const start = async (): Promise<Thread> => {
       const thread = await startThread(name, file, await data())
       if (this.#logLevel !== undefined) thread.setLogLevel(this.#logLevel)
+      for (const message of this.#told.get(file)?.values() ?? []) thread.tell(message)
       return thread
     }
     return {

@@ -6,7 +6,12 @@ import type { Part } from '../actor/supervise.js'
 import { type SecurePlace, tlsPortsShared } from '../http/listen.js'
 import { TicketKeys } from '../http/ticket-keys.js'
 import type { EdgeGiven } from '../threads/edge-given.js'
-import { type CertificatesGiven, challengesFolder, ProgramCertificates } from './certificates.js'
+import {
+  type CertificatesGiven,
+  type CertificatesRead,
+  challengesFolder,
+  ProgramCertificates,
+} from './certificates.js'
 import { found, urlOf } from './ports.js'
 
 /** One listener of HTTPS; nothing where the operator wants none. */
@@ -29,8 +34,10 @@ export interface TlsPlaces {
   /** `port` is that of the setting; undefined: there is no such listener. */
   listener(port: number | undefined, setting: string): TlsListener
   /** Reads the certificates again. */
-  reload(): void
+  reload(): CertificatesRead
 }
+
+const nothingRead: CertificatesRead = { refused: [], isOtherCertificate: false }
 
 const noListener: TlsListener = { parts: [], place: () => undefined, urls: () => ({}) }
 
@@ -38,7 +45,7 @@ const noListener: TlsListener = { parts: [], place: () => undefined, urls: () =>
 export function tlsPlaces(config: Config, usualHost: string, given: CertificatesGiven): TlsPlaces {
   const host = config.tls.listenAddress ?? usualHost
   if (!hasTls(config.tls))
-    return { host, parts: [], watches: [], listener: () => noListener, reload: () => undefined }
+    return { host, parts: [], watches: [], listener: () => noListener, reload: () => nothingRead }
   const certificates = new ProgramCertificates(config, given)
   const tickets = new TicketKeys(TicketKeys.memory(), randomBytes)
   const { unknownName, hstsSeconds } = config.tls

@@ -244,6 +244,11 @@ export class PaymentService {
     return purchases === undefined ? [] : nameRoutes({ purchases, wallets, quotes, cards: this.#cards })
   }
 
+  /** From now on payments of these senders are not taken. */
+  exclude(senders: readonly string[]): void {
+    this.#topUps.exclude(new Set(senders.map(spelled)))
+  }
+
   /** Carries out events that the card provider reported while the service was down. False where some are left. */
   async catchUp(sinceMs: number): Promise<boolean> {
     let isAll = true

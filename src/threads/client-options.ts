@@ -1,3 +1,4 @@
+import type { BucketKind, BucketRules } from '../admission/buckets.js'
 import type { ClientOptions } from '../admission/clients.js'
 import type { ServeOptions } from '../http/listen.js'
 import type { Settings } from './thread-settings.js'
@@ -6,6 +7,14 @@ import type { Settings } from './thread-settings.js'
 export function clientsOf({ limits }: Settings<'limits'>): ClientOptions {
   const { trustedProxies, exempt, ipv6PrefixBits } = limits
   return { trustedProxies, exempt, ipv6PrefixBits }
+}
+
+/** Sizes of buckets, and how fast they are refilled. */
+export function bucketRules({ limits }: Settings<'limits'>): Readonly<Record<BucketKind, BucketRules>> {
+  return {
+    ip: { capacity: limits.ipTokens, refillPerSecond: limits.ipRefill },
+    resource: { capacity: limits.resourceTokens, refillPerSecond: limits.resourceRefill },
+  }
 }
 
 /** Options of every listener about slow clients and about many of them. */

@@ -6,16 +6,18 @@ import { Gate } from '../admission/gate.js'
 import { openBuckets } from '../admission/open-buckets.js'
 import type { Selling } from '../admission/open-selling.js'
 import type { CashierReply, CashierRequest } from '../admission/settlement-messages.js'
+import { LocalOnly } from '../gateway/local-only.js'
 import type { Request } from '../http/exchange.js'
 import type { Beside, InfoParts } from '../routes/about-gateway.js'
 import { allowanceOf, limitsInfo, rateLimitRoutes } from '../routes/rate-limit-routes.js'
 import type { ClientOf } from '../serving/in-slot.js'
 import type { Route } from '../serving/route.js'
-import { clientsOf } from './client-options.js'
+import { bucketRules, clientsOf } from './client-options.js'
 import type { EdgeGiven } from './edge-given.js'
 import type { EdgeTools } from './edge-tools.js'
-import { localOnly } from './gateway-options.js'
+import { localOnlyRules } from './gateway-options.js'
 import { edgePayments } from './payments-options.js'
+import type { SettingsNews } from './thread-news.js'
 
 /** Who a client is, and whether its answer may be sent. */
 export interface EdgeAdmission {
@@ -25,14 +27,16 @@ export interface EdgeAdmission {
   readonly clientOf: ClientOf
   /** The same, with all bits of an IPv6 address. */
   readonly exactOf: ClientOf
-  /** Requests for which no other gateway is asked; undefined: none. */
-  readonly localOnlyClient: ((request: Request) => boolean) | undefined
+  /** Requests for which no other gateway is asked. */
+  readonly localOnly: LocalOnly
   /** Undefined: nothing is sold. */
   readonly selling: Selling | undefined
-  /** Sections of the info answer. */
+  /** Sections of the info answer, as they are now. */
   readonly sections: NonNullable<InfoParts['sections']>
   /** The same for people. */
   readonly told: Pick<Beside, 'allowance' | 'price'>
+  /** From now on clients are told apart, limited and exempt by these settings. */
+  use(settings: SettingsNews<'edge'>['settings']): void
   /** Of limits and payments; `isAdmin`: a request of the operator. */
   routes(isAdmin: (request: Request) => boolean): readonly Route[]
   close(): Promise<void>
@@ -57,21 +61,24 @@ export async function openEdgeAdmission(given: EdgeGiven, tools: EdgeTools): Pro
       onLimited: (address) => limited.note(systemClock.now(), address, 0),
     })
   const clients = limits?.clients ?? new Clients({ ...about, exempt: [] }, noSecret)
-  const forwarding = localOnly(settings)
-  const localClients = forwarding && new Clients(forwarding, noSecret)
+  const local = new LocalOnly(localOnlyRules(settings))
   return {
     gate,
     clientOf: (request) => clients.of(request).address,
     exactOf: (request) => clients.of(request).exact,
-    localOnlyClient: localClients && ((request) => localClients.of(request).exempt),
+    localOnly: local,
     selling,
-    sections: {
-      ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
-      ...(selling === undefined ? {} : { x402: selling.about }),
+    get sections() {
+      return sectionsOf(limits, selling)
     },
-    told: {
-      ...(limits === undefined ? {} : { allowance: allowanceOf(limits.buckets) }),
-      ...(selling === undefined ? {} : { price: selling.price }),
+    get told() {
+      return toldOf(limits, selling)
+    },
+    use: (now) => {
+      clients.use(clientsOf(now))
+      local.use(localOnlyRules(now))
+      limits?.buckets.use(bucketRules(now))
+      gate?.use(now.limits)
     },
     routes: (isAdmin) => [
       ...(limits === undefined
@@ -90,6 +97,20 @@ export async function openEdgeAdmission(given: EdgeGiven, tools: EdgeTools): Pro
       await limits?.close()
       await selling?.close()
     },
+  }
+}
+
+function sectionsOf(limits: OpenLimits | undefined, selling: Selling | undefined): EdgeAdmission['sections'] {
+  return {
+    ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
+    ...(selling === undefined ? {} : { x402: selling.about }),
+  }
+}
+
+function toldOf(limits: OpenLimits | undefined, selling: Selling | undefined): EdgeAdmission['told'] {
+  return {
+    ...(limits === undefined ? {} : { allowance: allowanceOf(limits.buckets) }),
+    ...(selling === undefined ? {} : { price: selling.price }),
   }
 }
 

@@ -3,7 +3,7 @@ import type { SampleRings } from '../actor/sample-rings.js'
 import { Challenges } from '../certificates/challenges.js'
 import { repeatOptions } from '../gateway/repeating.js'
 import { type Handler, type ServeOptions, type Server, securely, serve } from '../http/listen.js'
-import type { RepeatOptions } from '../http/repeater.js'
+import type { RepeatLimits, RepeatOptions } from '../http/repeater.js'
 import { type ConsoleHandlerParts, consoleHandler } from '../routes/console-handler.js'
 import { httpsRedirect } from '../routes/https-redirect.js'
 import type { Route } from '../serving/route.js'
@@ -30,8 +30,13 @@ export interface EdgeListening extends Pick<ConsoleHandlerParts, 'meters' | 'clo
   }
 }
 
+export interface EdgeListeners extends ServiceListeners {
+  /** From now on clients of repeated answers are told apart by these lists; undefined: nobody is limited there. */
+  useClients(lists: Pick<RepeatLimits, 'trusted' | 'exempt'> | undefined): void
+}
+
 /** The listeners in front of a gateway: plain HTTP, HTTPS, the one that redirects to it, and those of the console. */
-export function edgeListeners(given: EdgeListening): ServiceListeners {
+export function edgeListeners(given: EdgeListening): EdgeListeners {
   const { gateway, log, resources, repeated, tls } = given
   const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
   const content: Handler = (request, reply) => gateway.handle(request, reply)
@@ -49,6 +54,9 @@ export function edgeListeners(given: EdgeListening): ServiceListeners {
     told(news) {
       secure?.setCertificates(news.certificates)
       beside?.told(news)
+    },
+    useClients(lists) {
+      for (const one of [server, secure]) if (lists !== undefined) one?.repeater?.useClients(lists)
     },
     async close(graceMs) {
       const all = [server, secure, redirecting, beside]

@@ -68,6 +68,8 @@ export interface EdgeRoutes {
   readonly routes: readonly Route[]
   /** On the address of the console. */
   readonly console: readonly Route[]
+  /** Opens the routes of the operator from now on. */
+  useKey(key: string): void
   close(): Promise<void>
 }
 
@@ -84,7 +86,7 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
   const info = infoParts(parts)
   const adminKey = new AdminKey(given.adminKey)
   const history = new HistoryOrders({ path: folders(settings).history, clock })
-  const admin = adminRoute(parts, adminKey, [...adminOrders(parts, info), ...history.list()])
+  const admin = adminRoute(parts, adminKey, [...adminOrders(parts, info, adminKey), ...history.list()])
   const nodes = routesOfNodes(parts, saying)
   const queries = openQueryLines(given)
   const { sizeMaxBytes } = queryLimits
@@ -121,6 +123,7 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
       admin,
       resolver,
     ],
+    useKey: (key) => adminKey.use(key),
     async close() {
       await nodes.close()
       queries.close()
@@ -176,6 +179,7 @@ function infoParts({ given, tools, content, admission, naming, hosts }: EdgePart
   const { server, indexing } = settings
   const { key, vocabulary, meters, tip, following, clock } = tools
   const { liars } = services
+  const named = { rootHosts: hosts?.rootHosts ?? [], resolvers: naming.asked }
   return {
     vocabulary,
     meters,
@@ -193,19 +197,17 @@ function infoParts({ given, tools, content, admission, naming, hosts }: EdgePart
       : { itemsSilentMs: indexing.itemsSilentSeconds * 1000 }),
     ...(key === undefined ? {} : { key }),
     usage: content.usage,
-    beside: besideOf(given, {
-      ...admission.told,
-      rootHosts: hosts?.rootHosts ?? [],
-      resolvers: naming.asked,
-    }),
-    sections: {
-      names: { rootHosts: hosts?.rootHosts ?? [], resolvers: naming.asked },
-      ...admission.sections,
-      ...(liars === undefined ? {} : { devnet: { liars } }),
-      // A getter, because the document can appear and expire while this thread runs.
-      get indexes() {
-        return aboutIndexes(content.offers, vocabulary.pathPrefix, clock.now())
-      },
+    // Getters: limits may change, and the document of the indexes can appear and expire, while this thread runs.
+    get beside() {
+      return besideOf(given, { ...admission.told, ...named })
+    },
+    get sections() {
+      return {
+        names: named,
+        ...admission.sections,
+        ...(liars === undefined ? {} : { devnet: { liars } }),
+        indexes: aboutIndexes(content.offers, vocabulary.pathPrefix, clock.now()),
+      }
     },
   }
 }
@@ -224,8 +226,12 @@ function besideOf({ settings: { server }, services }: EdgeGiven, told: Beside): 
 }
 
 /** Orders of the operator. */
-function adminOrders({ given, tools, content, admission, options }: EdgeParts, info: InfoParts): Order[] {
-  const { settings, services, ports, adminKey } = given
+function adminOrders(
+  { given, tools, content, admission, options }: EdgeParts,
+  info: InfoParts,
+  adminKey: AdminKey,
+): Order[] {
+  const { settings, services, ports } = given
   const { mailboxMax, resources, limited, clock, readiness, tip, following } = tools
   const { catalog, index, keeper, fetcher, blocks: store, usage } = content
   const { upload, payment } = services

@@ -1,15 +1,17 @@
-import type { ClientOptions } from '../admission/clients.js'
+import { Clients } from '../admission/clients.js'
 import { gatewayDefaults } from '../gateway/gateway-parts.js'
 import type { GatewayOptions } from '../gateway/gateway-rules.js'
+import type { LocalOnlyRules } from '../gateway/local-only.js'
 import { ownHosts } from './host-names.js'
 import type { Settings } from './thread-settings.js'
 
 /** How every edge thread answers. */
 export function gatewayOptions(
-  config: Settings<'server' | 'tls' | 'answers' | 'forwarding' | 'manifests' | 'names'>,
+  config: Settings<'server' | 'tls' | 'answers' | 'manifests' | 'names'>,
+  localOnly: GatewayOptions['localOnly'],
   manifestsOpenMax = gatewayDefaults.manifestsOpenMax,
-): Omit<GatewayOptions, 'localOnlyClient'> {
-  const { server, answers, forwarding } = config
+): GatewayOptions {
+  const { server, answers } = config
   return {
     ...gatewayDefaults,
     cache: {
@@ -32,10 +34,7 @@ export function gatewayOptions(
     manifestMaxBytes: config.manifests.maxBytes,
     manifestsOpenMax,
     manifestQuestionsMax: Math.ceil(config.manifests.waitingMax / server.edgeThreads),
-    localOnlyHeaders: lower(forwarding.headers),
-    localOnlyEmptyUserAgent: forwarding.emptyUserAgent,
-    localOnlyUserAgents: lower(forwarding.userAgents),
-    localOnlyOrigins: lower(forwarding.origins),
+    localOnly,
   }
 }
 
@@ -43,12 +42,19 @@ function lower(words: readonly string[]): string[] {
   return words.map((word) => word.toLowerCase())
 }
 
-/** Clients for whom no other gateway is asked; undefined where the operator named none. */
-export function localOnly({
-  forwarding,
-  limits,
-}: Settings<'forwarding' | 'limits'>): ClientOptions | undefined {
-  const exempt = [...forwarding.blockedClients, ...forwarding.cacheOnlyClients]
+/** For which requests no other gateway is asked. */
+export function localOnlyRules({ forwarding, limits }: Settings<'forwarding' | 'limits'>): LocalOnlyRules {
+  const { headers, emptyUserAgent, userAgents, origins, blockedClients, cacheOnlyClients } = forwarding
+  const rules = {
+    headers: lower(headers),
+    emptyUserAgent,
+    userAgents: lower(userAgents),
+    origins: lower(origins),
+  }
+  const exempt = [...blockedClients, ...cacheOnlyClients]
+  if (exempt.length === 0) return rules
   const { trustedProxies } = limits
-  return exempt.length === 0 ? undefined : { trustedProxies, exempt, ipv6PrefixBits: 128 }
+  // Its keys name no bucket: any secret will do.
+  const clients = new Clients({ trustedProxies, exempt, ipv6PrefixBits: 128 }, { low: 0, high: 0 })
+  return { ...rules, client: (request) => clients.of(request).exempt }
 }

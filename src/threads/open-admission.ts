@@ -6,6 +6,8 @@ import { BucketKeeper } from '../admission/bucket-keeper.js'
 import type { KeeperReply, KeeperRequest } from '../admission/bucket-messages.js'
 import { KeptTable } from '../admission/kept-table.js'
 import type { AdmissionThread } from '../admission/open-buckets.js'
+import { bucketRules } from './client-options.js'
+import type { SettingsNews } from './thread-news.js'
 
 /** The keeper of buckets: up as soon as what the disk holds is in the memory that all threads share. */
 export function openAdmission({ place, keeper: about, logLevel }: AdmissionThread): OpenThread {
@@ -20,6 +22,7 @@ export function openAdmission({ place, keeper: about, logLevel }: AdmissionThrea
   return {
     ready: { secret: keeper.secret },
     connect: (port) => answer<KeeperRequest, KeeperReply>(port, (message) => keeper.handle(message)),
+    told: (news) => keeper.use(bucketRules((news as SettingsNews<'admission'>).settings)),
     close: async () => keeper.close(),
   }
 }

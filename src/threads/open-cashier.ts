@@ -23,9 +23,10 @@ import {
   RemoteUsdc,
   usdcBy,
 } from '../payment/links/credits-messages.js'
-import { clientsOf } from './client-options.js'
+import { bucketRules, clientsOf } from './client-options.js'
 import type { EdgeGiven } from './edge-given.js'
 import { type CdpKey, offerOptions, paymentsFolder, rpcOf } from './payments-options.js'
+import type { SettingsNews } from './thread-news.js'
 import type { SettingsOf } from './thread-settings.js'
 
 /**
@@ -67,7 +68,7 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const settleMs = Math.max(30_000, verifyMs)
   const { network, wallet } = offer
   const usdc = usdcOf[network]
-  const { buckets, close } = await openBuckets(
+  const { buckets, clients, close } = await openBuckets(
     { ...limits, clients: clientsOf(settings) },
     { port: ports.admission, mailboxMax },
     systemClock,
@@ -105,6 +106,7 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   cashier.start()
   return {
     connect: (port) => answer<CashierRequest, CashierReply>(port, (message) => cashier.handle(message)),
+    told: (news) => use({ clients, buckets }, news as SettingsNews<'cashier'>),
     async close() {
       await cashier.close()
       await facilitator.close()
@@ -113,6 +115,15 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
       await close()
     },
   }
+}
+
+/** Takes up settings that were read again. */
+function use(
+  { clients, buckets }: Pick<Awaited<ReturnType<typeof openBuckets>>, 'clients' | 'buckets'>,
+  { settings }: SettingsNews<'cashier'>,
+): void {
+  clients.use(clientsOf(settings))
+  buckets.use(bucketRules(settings))
 }
 
 /** Who decides whose a payment is: the payment service, here or elsewhere; undefined: there is none. */

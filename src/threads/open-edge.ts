@@ -8,12 +8,12 @@ import { paceOf } from './client-options.js'
 import { openEdgeAdmission } from './edge-admission.js'
 import { openEdgeContent } from './edge-content.js'
 import type { EdgeGiven } from './edge-given.js'
-import { edgeListeners } from './edge-listeners.js'
+import { type EdgeListeners, edgeListeners } from './edge-listeners.js'
 import { type EdgeParts, type EdgeRoutes, edgeRoutes } from './edge-routes.js'
 import { edgeTools } from './edge-tools.js'
 import { gatewayOptions } from './gateway-options.js'
 import { hostOptions, isSeeding, namesOptions, siteName } from './host-names.js'
-import type { CertificateNews, ServiceListeners } from './service-listeners.js'
+import type { ThreadNews } from './thread-news.js'
 
 /** An edge thread: sockets, and everything that a request needs but the fetching of what is not here. */
 export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
@@ -23,17 +23,13 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
   const content = await openEdgeContent(given, tools)
   const admission = await openEdgeAdmission(given, tools)
   const naming = await openNames(namesOptions(settings), systemClock, meters, log)
-  const { localOnlyClient } = admission
   const parts: EdgeParts = {
     given,
     tools,
     content,
     admission,
     naming,
-    options: {
-      ...gatewayOptions(settings, memory.descriptors?.manifestsMax),
-      ...(localOnlyClient === undefined ? {} : { localOnlyClient }),
-    },
+    options: gatewayOptions(settings, admission.localOnly, memory.descriptors?.manifestsMax),
     hosts: hostOptions(settings, serve.port),
   }
   const routes = edgeRoutes(parts)
@@ -44,7 +40,13 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
     ready: { port: listeners.port },
     log,
     endsItself: true,
-    told: (message) => listeners.told(message as CertificateNews),
+    told(message) {
+      const news = message as ThreadNews<'edge'>
+      if ('certificates' in news) return listeners.told(news)
+      admission.use(news.settings)
+      listeners.useClients(admission.gate?.lend())
+      if (news.adminKey !== undefined) routes.useKey(news.adminKey)
+    },
     async close() {
       await listeners.close(settings.server.drainMs)
       gateway.close()
@@ -84,7 +86,7 @@ function gatewayParts(
   }
 }
 
-function listenersOf(parts: EdgeParts, gateway: RequestHandler, { console }: EdgeRoutes): ServiceListeners {
+function listenersOf(parts: EdgeParts, gateway: RequestHandler, { console }: EdgeRoutes): EdgeListeners {
   const { given, tools, admission } = parts
   const { settings, memory, serve } = given
   const { gate, clientOf } = admission

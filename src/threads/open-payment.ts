@@ -55,7 +55,8 @@ import {
   stripeOptions,
   x402Options,
 } from './payment-options.js'
-import { type CertificateNews, type ServiceListeners, serviceListeners } from './service-listeners.js'
+import { type ServiceListeners, serviceListeners } from './service-listeners.js'
+import type { ThreadNews } from './thread-news.js'
 import { readerOptions } from './topup-options.js'
 import { freeRules, uploadFolders } from './upload-options.js'
 
@@ -99,7 +100,8 @@ export async function openPayment(given: PaymentGiven): Promise<OpenThread> {
   })
   await service.promotions.count()
   const desk = deskOf(service, { ledger, oracle, meters })
-  const tools = { log, meters, clientOf }
+  const adminKey = new AdminKey(given.adminKey)
+  const tools = { log, meters, clientOf, adminKey }
   const listener = listen(given, service, desk, tools)
   const answering = creditsAnswering(service.credits, service.usdc)
   await listener.listening
@@ -110,7 +112,7 @@ export async function openPayment(given: PaymentGiven): Promise<OpenThread> {
   return {
     ready: { port: listener.port } satisfies PaymentReady,
     connect: (port) => answer<CreditsRequest, CreditsReply>(port, answering),
-    told: (news) => listener.told(news as CertificateNews),
+    told: (news) => tell({ clients, service, free, adminKey, listener }, news as ThreadNews<'payment'>),
     async close() {
       await listener.close(server.drainMs)
       desk.close()
@@ -122,9 +124,37 @@ export async function openPayment(given: PaymentGiven): Promise<OpenThread> {
   }
 }
 
+/** Takes up certificates, or settings that were read again. */
+function tell(
+  {
+    clients,
+    service,
+    free,
+    adminKey,
+    listener,
+  }: {
+    readonly clients: Clients
+    readonly service: PaymentService
+    readonly free: ReturnType<typeof openFreeTier>
+    readonly adminKey: AdminKey
+    readonly listener: ServiceListeners
+  },
+  news: ThreadNews<'payment'>,
+): void {
+  if ('certificates' in news) {
+    listener.told(news)
+    return
+  }
+  clients.use(clientsOf(news.settings))
+  service.exclude(news.settings.topUps.excluded)
+  free.exempt(freeRules(news.settings).exemptWallets)
+  if (news.adminKey !== undefined) adminKey.use(news.adminKey)
+}
+
 /** Who counts what is free: the tables of the upload service of this program, or a service elsewhere. */
 function openFreeTier({ settings, isUploadHere }: PaymentGiven): {
   readonly parts: Pick<PaymentServiceParts, 'free'>
+  exempt(wallets: readonly string[]): void
   close(): Promise<void>
 } {
   const { uploadUrl } = settings.services
@@ -134,6 +164,7 @@ function openFreeTier({ settings, isUploadHere }: PaymentGiven): {
   const free = elsewhere ?? (pools && { remaining: async (address: string) => pools.leftNow(address) })
   return {
     parts: free === undefined ? {} : { free },
+    exempt: (wallets) => pools?.exempt(wallets),
     async close() {
       await tables?.close()
       await elsewhere?.close()
@@ -178,15 +209,17 @@ function deskOf(
 
 /** The listener of the service. */
 function listen(
-  { settings, serve: place, tls, adminKey, memory }: PaymentGiven,
+  { settings, serve: place, tls, memory }: PaymentGiven,
   service: PaymentService,
   desk: CreditsDesk,
   {
     log,
     meters,
     clientOf,
+    adminKey,
   }: Pick<PaymentServiceParts, 'log'> & {
     readonly meters: Meters
+    readonly adminKey: AdminKey
     readonly clientOf: (request: Request) => string
   },
 ): ServiceListeners {
@@ -206,7 +239,7 @@ function listen(
         ...(service.usdc === undefined ? {} : { ...usdcShapes, ...orderShapes }),
       }),
       ...serviceMetricsRoutes(['/metrics'], meters, release),
-      new AdminRoute('', new AdminKey(adminKey), operated, log, clientOf),
+      new AdminRoute('', adminKey, operated, log, clientOf),
     ],
     service: {
       title: 'Sluice payments',

@@ -29,7 +29,8 @@ import { UploadsDesk } from '../upload/uploads-desk.js'
 import { chainOptions } from './chain-options.js'
 import { clientsOf, paceOf } from './client-options.js'
 import { itemKeyPath } from './key-paths.js'
-import { type CertificateNews, type ServiceListeners, serviceListeners } from './service-listeners.js'
+import { type ServiceListeners, serviceListeners } from './service-listeners.js'
+import type { ThreadNews } from './thread-news.js'
 import {
   gatewaysOf,
   openUploadAccepting,
@@ -49,6 +50,9 @@ interface UploadParts {
   readonly accepting: UploadAccepting
   readonly room: DiskRoom
   readonly clients: Clients
+  /** Wallets whose items are refused. */
+  readonly blockedOwners: Set<string>
+  readonly adminKey: AdminKey
   /** Of the service's wallet. */
   readonly address: string
 }
@@ -78,6 +82,8 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
     room: new DiskRoom(logFolder, freeMinBytes, systemClock),
     // Its keys name no bucket: any secret will do.
     clients: new Clients(clientsOf(settings), { low: 0, high: 0 }),
+    blockedOwners: new Set(rules.blockedOwners),
+    adminKey: new AdminKey(given.adminKey),
     address: normalizedAddress(Buffer.from(tools.modulus, 'base64url')),
   }
   const taking = openTaking(parts)
@@ -94,7 +100,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   return {
     ready: { port: listener.port } satisfies UploadReady,
     log,
-    told: (news) => listener.told(news as CertificateNews),
+    told: (news) => tell(parts, listener, news as ThreadNews<'upload'>),
     async close() {
       await listener.close(server.drainMs)
       // Before what is waited for: a disk that is full would be waited for, too.
@@ -109,6 +115,24 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
       await records.uploads.environment.close()
     },
   }
+}
+
+/** Takes up certificates, or settings that were read again. */
+function tell(
+  { clients, blockedOwners, records, adminKey }: UploadParts,
+  listener: ServiceListeners,
+  news: ThreadNews<'upload'>,
+): void {
+  if ('certificates' in news) {
+    listener.told(news)
+    return
+  }
+  const { settings, adminKey: key } = news
+  clients.use(clientsOf(settings))
+  blockedOwners.clear()
+  for (const one of settings.uploads.blockedOwners) blockedOwners.add(one)
+  records.pools.exempt(freeRules(settings).exemptWallets)
+  if (key !== undefined) adminKey.use(key)
 }
 
 /** Starts to tell webhooks and a gateway elsewhere; resolves when the gateway is told nothing more. */
@@ -128,7 +152,7 @@ function shownOf({ given: { settings, gateway } }: UploadParts) {
 }
 
 function openTaking(parts: UploadParts): UploadTaking {
-  const { given, tools, records, accepting, room, clients, address } = parts
+  const { given, tools, records, accepting, room, clients, blockedOwners, address } = parts
   const { settings } = given
   const { uploads: rules, server } = settings
   const { uploads, pools, sales, intake } = records
@@ -147,7 +171,7 @@ function openTaking(parts: UploadParts): UploadTaking {
     full: (bytes = 0) => room.full(bytes),
     disk: room,
     itemMaxBytes: shown.itemMaxBytes,
-    blockedOwners: rules.blockedOwners,
+    blockedOwners,
     partsFolder: uploadFolders(settings).parts,
     partsMaxBytes: rules.partsMaxBytes,
     secret: uploadSecret(uploads),
@@ -230,24 +254,18 @@ function openBundling(parts: UploadParts, { open }: UploadTaking): Bundling {
 
 /** The listener of the service. */
 function listen(
-  { given, tools, clients }: UploadParts,
+  { given, tools, clients, adminKey }: UploadParts,
   { routes }: UploadTaking,
   desk: UploadsDesk,
 ): ServiceListeners {
-  const { settings, adminKey, tls } = given
+  const { settings, tls } = given
   const { release } = settings.server
   const { log, meters } = tools
   const host = serviceHost({
     routes: [
       ...shaped(hostedUploads(routes), uploadShapes),
       ...serviceMetricsRoutes(['/metrics', '/bundler_metrics', '/v1/bundler_metrics'], meters, release),
-      new AdminRoute(
-        '',
-        new AdminKey(adminKey),
-        uploadOrders(desk),
-        log,
-        (asked) => clients.of(asked).address,
-      ),
+      new AdminRoute('', adminKey, uploadOrders(desk), log, (asked) => clients.of(asked).address),
     ],
     service: {
       title: 'Sluice uploads',

@@ -21,6 +21,7 @@ const sections = {
     'queries',
     'retrieval',
   ],
+  admission: ['limits'],
   payment: ['server', 'services', 'topUps', 'payments', 'limits', 'retrieval', 'uploads'],
   bands: ['server', 'bands', 'indexing', 'names', 'swarm'],
   cashier: ['server', 'payments', 'limits', 'names'],

@@ -42,7 +42,7 @@ export interface UploadTakingParts {
   readonly full: (bytes?: number) => UploadAnswer | undefined
   readonly disk: RoomBounds['disk']
   readonly itemMaxBytes: number
-  readonly blockedOwners: readonly string[]
+  readonly blockedOwners: ReadonlySet<string>
   /** Folder of parts of items that are not whole yet, and how many bytes may lie there. */
   readonly partsFolder: string
   readonly partsMaxBytes: number
@@ -75,8 +75,7 @@ export interface UploadTaking {
 /** Every way in which items come, as routes: at once, in parts, resumable, unsigned, paid for by USDC. */
 export function uploadTaking(parts: UploadTakingParts): UploadTaking {
   const { uploads, pools, sales, intake, log, credits, usdc, full, disk, itemMaxBytes } = parts
-  const { clients, clock, say, partsFolder, partsMaxBytes } = parts
-  const blockedOwners = new Set(parts.blockedOwners)
+  const { clients, clock, say, blockedOwners, partsFolder, partsMaxBytes } = parts
   const arriving = new HeldRoom({ ...sharesOfRequests, disk })
   const taking = { intake, log, itemMaxBytes, blockedOwners, full, arriving }
   const single = new SingleUpload(taking)

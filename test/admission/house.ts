@@ -81,6 +81,7 @@ export async function memoryHouse(
         now.keeper.tick()
       }
     },
+    use: (given) => now.keeper.use(given),
     async restart() {
       await now.keeper.close()
       now = open()

@@ -47,6 +47,13 @@ interface Rules {
   readonly resource: BucketRules
 }
 
+interface Reload {
+  readonly rules: Rules
+  readonly trustedProxies: readonly string[]
+  readonly exempt: readonly string[]
+  readonly exemptNames: readonly string[]
+}
+
 /** A server behind limits, with buckets of its own. It repeats its answers, or takes the steps for each. */
 async function limited(rules: Rules, isRepeating: boolean, clients = about) {
   const house = await memoryHouse(rules, dataFolder(), 1024, clients)
@@ -98,7 +105,10 @@ async function limited(rules: Rules, isRepeating: boolean, clients = about) {
       sizeBytes,
       body: borrowed,
       offset: 0,
-      conditions: borrowed.conditions.map(([cell, value]) => [cell, value, value] as const),
+      conditions: [
+        ...borrowed.conditions.map(([cell, value]) => [cell, value, value] as const),
+        gate.namesBasis,
+      ],
       tally,
       price,
     })
@@ -152,6 +162,14 @@ async function limited(rules: Rules, isRepeating: boolean, clients = about) {
     house,
     meters,
     server,
+    /** The operator changes the settings of limits while all goes on. */
+    reload({ rules: given, exemptNames, ...lists }: Reload) {
+      house.use(given)
+      house.clients.use(lists)
+      gate.use({ exemptNames })
+      const lent = gate.lend()
+      if (lent !== undefined) server.repeater?.useClients(lent)
+    },
     repeated: () => meters.value('answers_repeated_total', {}),
     counted: () => {
       const taken = (bucket: string, type: string) =>
@@ -224,6 +242,11 @@ const entry = fc.oneof(
   },
 )
 
+const someRules = fc.record({
+  capacity: fc.constantFrom(30, 700, 900, 5000),
+  refillPerSecond: fc.integer({ min: 0, max: 30 }),
+})
+
 const command = fc.oneof(
   {
     weight: 10,
@@ -252,6 +275,16 @@ const command = fc.oneof(
     weight: 2,
     arbitrary: fc.record({ kind: fc.constant('advance' as const), seconds: fc.integer({ min: 1, max: 9 }) }),
   },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('reload' as const),
+      rules: fc.record({ ip: someRules, resource: someRules }),
+      trustedProxies: fc.constantFrom(about.trustedProxies, [], ['127.0.0.1', '203.0.113.0/24']),
+      exempt: fc.constantFrom(about.exempt, [], ['203.0.113.1', '2001:db8:1::/48']),
+      exemptNames: fc.constantFrom(['free'], [], ['other', 'FREE']),
+    }),
+  },
 )
 
 t.test('repeated answers cost what the steps would take, from the same buckets', { skip }, async (t) => {
@@ -272,7 +305,8 @@ t.test('repeated answers cost what the steps would take, from the same buckets',
             paths.map((where) => house.buckets.ofResource(named(where, 'gateway.test', method))),
           )
           // A bucket that is full may have been given up.
-          const full = { ip: rules.ip.capacity, resource: rules.resource.capacity }
+          const { ip, resource } = house.buckets.rules
+          const full = { ip: ip.capacity, resource: resource.capacity }
           const held = async (found: Promise<Balance | undefined>, kind: keyof typeof full) =>
             (await found) ?? { tokens: full[kind], paidTokens: 0 }
           const [inClients, inPaths] = [
@@ -284,6 +318,7 @@ t.test('repeated answers cost what the steps would take, from the same buckets',
         try {
           for (const each of commands) {
             if (each.kind === 'advance') for (const { house } of [one, other]) house.advance?.(each.seconds)
+            else if (each.kind === 'reload') for (const program of [one, other]) program.reload(each)
             else if (each.kind === 'credit') {
               for (const { house } of [one, other])
                 await house.buckets.credit(each.bucket, `payer:${each.payment}`, each.tokens)

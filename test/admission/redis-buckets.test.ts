@@ -63,6 +63,7 @@ t.test('buckets in Redis', absent, async (t) => {
         get buckets() {
           return buckets
         },
+        use: (given) => buckets.use(given),
         async restart() {
           // What is given back is not waited for: a question behind it is.
           await buckets.ofClient(client)

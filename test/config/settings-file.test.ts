@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { type Config, readConfig, settingsInUse } from '../../config/read.js'
-import { reloadedSettings } from '../../src/main/reload.js'
 
 const folder = t.testdir({
   good: '# a comment\n\n; another\nPORT=4000\nexport ARNS_ROOT_HOST="a.example"\nADMIN_API_KEY=\'0123456789abcdef=#x\'\n',
@@ -32,19 +31,4 @@ t.test('what is wrong in it is said, without values', async (t) => {
   t.match(readConfig({}, { SETTINGS_FILE: at('unknown') }), [
     /RATE_LIMITER_TYP: no such setting; did you mean/,
   ])
-})
-
-t.test('changes are told apart by whether they need a new start', async (t) => {
-  const before = good({ PORT: '4000', TRUSTED_PROXIES: '10.0.0.1' })
-  t.strictSame(reloadedSettings(before, good({ PORT: '4000', TRUSTED_PROXIES: '10.0.0.1' })), {
-    used: [],
-    waiting: [],
-  })
-  t.strictSame(
-    reloadedSettings(before, good({ PORT: '4001', TRUSTED_PROXIES: '10.0.0.2', LOG_LEVEL: 'debug' })),
-    {
-      used: ['LOG_LEVEL'],
-      waiting: ['PORT', 'TRUSTED_PROXIES'],
-    },
-  )
 })

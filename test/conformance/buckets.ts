@@ -16,6 +16,8 @@ export interface House {
   readonly clients: Clients
   /** Undefined where time cannot be turned by hand. */
   readonly advance?: (seconds: number) => void
+  /** The operator gives other rules. */
+  use(rules: { readonly ip: BucketRules; readonly resource: BucketRules }): void
   /** The process stops in good order, and another one starts. */
   restart(): Promise<void>
   close(): Promise<void>
@@ -238,6 +240,28 @@ export async function conform(
       short: 'ip',
       retrySeconds: undefined,
     })
+  })
+
+  await t.test('other rules count at once, and what was taken stays taken', async (t) => {
+    const resource = { capacity: 1000, refillPerSecond: 0 }
+    const house = await open({ ip: { capacity: 10, refillPerSecond: 0 }, resource })
+    t.teardown(() => house.close())
+    const client = clientAt(house.clients, '203.0.113.8')
+    const takes = async (tokens: number) => house.buckets.take(client, named('/x'), tokens, false)
+    t.ok((await takes(8)) instanceof Ticket)
+    t.match(await takes(3), { short: 'ip', retrySeconds: undefined })
+    house.use({ ip: { capacity: 100, refillPerSecond: 0 }, resource })
+    t.same(house.buckets.rules.ip, { capacity: 100, refillPerSecond: 0 })
+    t.match(await house.buckets.ofClient(client), { tokens: 92 })
+    t.ok((await takes(90)) instanceof Ticket)
+    await house.buckets.credit('203.0.113.8', 'payer:rules', 4)
+    house.use({ ip: { capacity: 6, refillPerSecond: 2 }, resource: { capacity: 1, refillPerSecond: 1 } })
+    // 98 tokens are lacking, which would take 46 seconds to come back: a bucket of 6 lacks 6.
+    t.match(await takes(9), { short: 'ip', retrySeconds: 3 })
+    t.match(await house.buckets.take(clientAt(house.clients, '203.0.113.9'), named('/x'), 2, false), {
+      short: 'resource',
+    })
+    t.match(await house.buckets.ofClient(client), { paidTokens: 4 })
   })
 
   await t.test(

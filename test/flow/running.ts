@@ -24,8 +24,11 @@ export interface Running {
 /** Making a key of its own takes a program seconds. */
 const wallet = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 
-/** As the first line of the program says it. */
-const program = ['--single-threaded-gc', fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))]
+/** Words for Node that run the program: as its first line says it. */
+export const program = [
+  '--single-threaded-gc',
+  fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url)),
+]
 
 /** Builds of the addons that the tests run with are those of the program, too. */
 const conditions = process.execArgv.filter((word) => word.startsWith('--conditions='))

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { readHints, readProvenance } from '../../src/gateway/hints.js'
+import { LocalOnly } from '../../src/gateway/local-only.js'
 import type { Request } from '../../src/http/exchange.js'
 import { readHops } from '../../src/serving/hops.js'
 import { requestId } from '../../src/serving/request-id.js'
@@ -20,14 +21,17 @@ function request(headers: Record<string, string>): Request {
 }
 
 const [root, parent] = [someId(), someId()]
+const rules = {
+  headers: ['ao-peer-port'],
+  emptyUserAgent: true,
+  userAgents: ['crawler'],
+  origins: ['greedy.example'],
+}
 const self = {
   ownHosts: ['own.example', 'other.example'],
   release: 'r1',
   hopsMax: 3,
-  localOnlyHeaders: ['ao-peer-port'],
-  localOnlyEmptyUserAgent: true,
-  localOnlyUserAgents: ['crawler'],
-  localOnlyOrigins: ['greedy.example'],
+  localOnly: new LocalOnly(rules),
 }
 
 for (const prefix of ['x-gateway-', 'x-ar-io-']) {
@@ -92,8 +96,12 @@ t.test('a request is passed on to other gateways, but not in loops', async (t) =
   t.equal(forward({ 'user-agent': 'A-CRAWLER/1' }), false)
   t.equal(forward({ 'x-ar-io-origin': 'Greedy.example' }), false)
   t.equal(forward({ 'x-ar-io-origin': 'other-greedy.example' }), true)
-  const localOnlyClient = ({ remoteAddress }: Request): boolean => remoteAddress === '127.0.0.1'
-  t.equal(readProvenance(request({}), { ...self, localOnlyClient }).forward, false)
+  const client = ({ remoteAddress }: Request): boolean => remoteAddress === '127.0.0.1'
+  self.localOnly.use({ ...rules, origins: [], client })
+  t.equal(forward({}), false, 'rules may change')
+  self.localOnly.use({ ...rules, origins: [] })
+  t.equal(forward({ 'x-ar-io-origin': 'Greedy.example' }), true)
+  self.localOnly.use(rules)
   t.equal(readHops(request({ 'x-gateway-hops': 'many' })), 0)
 })
 

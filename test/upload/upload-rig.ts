@@ -121,7 +121,7 @@ export async function uploadRig(
     full,
     disk: { leftBytes: 1e12, expect: () => undefined },
     itemMaxBytes,
-    blockedOwners: [],
+    blockedOwners: new Set<string>(),
     partsFolder: join(folder, 'parts'),
     partsMaxBytes: 1e10,
     secret: Buffer.alloc(32, 9),

@@ -66,9 +66,16 @@ const watchedMax = 500
 /** Payments on chains: reported by clients, credited once when deep enough, taken back where the chain loses them. */
 export class TopUps {
   readonly #readers = new Map<TokenWord, ChainReader>()
+  #excluded: ReadonlySet<string>
 
   constructor(private readonly parts: TopUpParts) {
+    this.#excluded = parts.excluded
     for (const reader of parts.readers) for (const token of reader.tokens) this.#readers.set(token, reader)
+  }
+
+  /** From now on payments of these senders are not taken; those that were reported before are. */
+  exclude(senders: ReadonlySet<string>): void {
+    this.#excluded = senders
   }
 
   supports(token: string): token is TokenWord {
@@ -146,11 +153,11 @@ export class TopUps {
     id: string,
     { quantity, sender, recipient, destination, height }: SeenPayment,
   ): Promise<TopUp | Exclude<TopUpOutcome, { readonly topUp: TopUp }>> {
-    const { addresses, excluded, quotes, wallets, now } = this.parts
+    const { addresses, quotes, wallets, now } = this.parts
     if (recipient !== spelled(addresses[token] ?? ''))
       return { status: 400, text: `Payment transaction '${id}' was not sent to the address of this service` }
     if (quantity < 1n) return { status: 400, text: 'Transaction quantity must be greater than 0' }
-    if (excluded.has(sender)) {
+    if (this.#excluded.has(sender)) {
       const text = `Payment transaction '${id}' has sender that is on the excluded address list: '${sender}'`
       return { status: 403, text }
     }

@@ -4,10 +4,22 @@ import { sha256 } from '../../proof/digest.js'
 
 /** The operator's key, which requests carry as `Authorization: Bearer {key}`. */
 export class AdminKey {
-  readonly #expected: Uint8Array
+  #expected: Uint8Array = new Uint8Array()
+  #line = ''
 
   constructor(key: string) {
-    this.#expected = sha256(Buffer.from(`Bearer ${key}`))
+    this.use(key)
+  }
+
+  /** From now on only this one opens anything. */
+  use(key: string): void {
+    this.#line = `Bearer ${key}`
+    this.#expected = sha256(Buffer.from(this.#line))
+  }
+
+  /** The header for a service that takes the same key. */
+  get line(): string {
+    return this.#line
   }
 
   /**

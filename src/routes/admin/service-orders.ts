@@ -1,4 +1,5 @@
 import { abortAfter } from '../../actor/clock.js'
+import type { AdminKey } from './admin-key.js'
 import { done, isTold, type Order, type OrderCall, readBody, type Told } from './order.js'
 import { creditForms, uploadForms } from './service-forms.js'
 
@@ -160,11 +161,11 @@ export function passedOrders(shapes: readonly OrderShape[], pass: PassOn): Order
 }
 
 /** Asks a service of this program over its own port. */
-export function passingTo(url: string, key: string): PassOn {
+export function passingTo(url: string, key: AdminKey): PassOn {
   return async ({ method, path }, { rest, body, query }) => {
     const text = query.toString()
     const address = `${url}/admin/${path}${encodeURIComponent(rest)}${text === '' ? '' : `?${text}`}`
-    const headers = { authorization: `Bearer ${key}` }
+    const headers = { authorization: key.line }
     const content = body === undefined ? {} : { body: JSON.stringify(body) }
     try {
       const answer = await fetch(address, { method, headers, ...content, signal: abortAfter(limitMs) })

@@ -49,7 +49,7 @@ const listedAtOnce = 5000
 export class FreePools {
   readonly #table: Table
   readonly #used = new Map<string, number>()
-  readonly #exempt: ReadonlySet<string>
+  #exempt: ReadonlySet<string>
 
   constructor(
     private readonly environment: Environment,
@@ -57,6 +57,11 @@ export class FreePools {
   ) {
     this.#table = environment.table('free')
     this.#exempt = new Set(rules.exemptWallets)
+  }
+
+  /** From now on all items of these wallets are free, and of no others. */
+  exempt(wallets: readonly string[]): void {
+    this.#exempt = new Set(wallets)
   }
 
   /** Undefined: it is not free. */

@@ -1,0 +1,37 @@
+import type { Request } from '../http/exchange.js'
+
+/** For which requests no other gateway is asked. Words are in lower case. */
+export interface LocalOnlyRules {
+  /** For those with one of these headers. */
+  readonly headers: readonly string[]
+  /** For those whose User-Agent is there and empty. */
+  readonly emptyUserAgent: boolean
+  /** For those whose User-Agent has one of these in it. */
+  readonly userAgents: readonly string[]
+  /** For those that one of these hosts passed on. */
+  readonly origins: readonly string[]
+  /** For those of these clients; absent: of none. */
+  readonly client?: (request: Request) => boolean
+}
+
+/** Tells which requests are answered without asking other gateways. The operator may change the rules. */
+export class LocalOnly {
+  constructor(private rules: LocalOnlyRules) {}
+
+  use(rules: LocalOnlyRules): void {
+    this.rules = rules
+  }
+
+  /** `origin`: the host that a request says it comes from. */
+  has(request: Request, origin: string | undefined): boolean {
+    const { headers, emptyUserAgent, userAgents, origins, client } = this.rules
+    const agent = request.header('user-agent')?.trim().toLowerCase()
+    return (
+      headers.some((name) => request.header(name) !== undefined) ||
+      (agent === '' && emptyUserAgent) ||
+      (agent !== undefined && userAgents.some((part) => agent.includes(part))) ||
+      (origin !== undefined && origins.includes(origin.toLowerCase())) ||
+      (client?.(request) ?? false)
+    )
+  }
+}
