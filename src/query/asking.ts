@@ -4,7 +4,7 @@ import { decodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
 import type { QueryLimits } from './query-limits.js'
 
-/** Arguments as GraphQL hands them over; null means absent, except for `bundledIn`. */
+/** Arguments as GraphQL passes them; null means absent, except for `bundledIn`. */
 export interface TransactionsArguments {
   readonly ids?: readonly string[] | null
   readonly owners?: readonly string[] | null
@@ -31,7 +31,7 @@ export interface RangeArgument {
   readonly max?: number | null
 }
 
-/** An error of the query itself: the client must ask differently. */
+/** An error of the query itself: the client must change it. */
 export function queryError(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } })
 }
@@ -102,14 +102,14 @@ export function pageSize(first: number | null | undefined, limits: QueryLimits):
 /**
  * The selection that the arguments of `transactions` describe. Throws a GraphQLError where they are wrong.
  */
-export function selectionOf(asked: TransactionsArguments, limits: QueryLimits): Selection {
-  const ids = some(asked.ids)
-  const owners = some(asked.owners)
-  const recipients = some(asked.recipients)
-  const bundledIn = asked.bundledIn === undefined ? asked.parent : asked.bundledIn
-  const tags = some(asked.tags)
+export function selectionOf(args: TransactionsArguments, limits: QueryLimits): Selection {
+  const ids = some(args.ids)
+  const owners = some(args.owners)
+  const recipients = some(args.recipients)
+  const bundledIn = args.bundledIn === undefined ? args.parent : args.bundledIn
+  const tags = some(args.tags)
   if (tags !== undefined) within(tags, limits.tagsMax, 'tags')
-  const seen = asked.ingested_at ?? {}
+  const seen = args.ingested_at ?? {}
   return {
     ...(ids === undefined ? {} : { ids: bytesOf(ids, limits, 'ids') }),
     ...(owners === undefined ? {} : { owners: bytesOf(owners, limits, 'owners') }),
@@ -118,7 +118,7 @@ export function selectionOf(asked: TransactionsArguments, limits: QueryLimits): 
     ...(bundledIn === undefined
       ? {}
       : { bundledIn: bundledIn === null ? null : bytesOf(bundledIn, limits, 'bundledIn') }),
-    ...heightsOf(asked.block),
+    ...heightsOf(args.block),
     ...(seen.min === null || seen.min === undefined ? {} : { minSeen: seen.min }),
     ...(seen.max === null || seen.max === undefined ? {} : { maxSeen: seen.max }),
   }

@@ -73,17 +73,17 @@ export function blockById(
 }
 
 /** The resolver of `Query.blocks`. Where the effort is spent already, a page has one block. */
-export function blocks(asked: BlocksArguments, { index, limits, effort }: QueryContext): BlockPage {
-  effort.values(asked)
-  const wanted = pageSize(asked.first, limits)
-  const backwards = asked.sort !== 'HEIGHT_ASC'
-  const cursor = asked.after === '' ? undefined : (asked.after ?? undefined)
+export function blocks(args: BlocksArguments, { index, limits, effort }: QueryContext): BlockPage {
+  effort.values(args)
+  const wanted = pageSize(args.first, limits)
+  const backwards = args.sort !== 'HEIGHT_ASC'
+  const cursor = args.after === '' ? undefined : (args.after ?? undefined)
   const after = cursor === undefined ? undefined : readBlockCursor(cursor)
   if (cursor !== undefined && after === undefined) throw queryError('Invalid block cursor')
-  const { minHeight = 0, maxHeight = Number.MAX_SAFE_INTEGER } = heightsOf(asked.height)
+  const { minHeight = 0, maxHeight = Number.MAX_SAFE_INTEGER } = heightsOf(args.height)
   const min = !backwards && after !== undefined ? Math.max(minHeight, after + 1) : minHeight
   const max = backwards && after !== undefined ? Math.min(maxHeight, after - 1) : maxHeight
-  const ids = asked.ids ?? []
+  const ids = args.ids ?? []
   if (ids.length > limits.listMax) throw queryError(`ids may have at most ${limits.listMax} entries`)
   const limit = effort.spent ? 1 : wanted
   const found =

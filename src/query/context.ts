@@ -55,7 +55,7 @@ export class QueryContext {
     ]
   }
 
-  /** What cursors of this answer say of the chain. */
+  /** The state of the chain in the cursors of this answer. */
   get marks(): ChainMarks {
     this.#chainMarks ??= new ChainMarks(this.index)
     return this.#chainMarks

@@ -38,7 +38,7 @@ export function continued(position: Position, backwards: boolean, index: ChainIn
   return { ...(from === undefined ? {} : { after: from }), ...(given === undefined ? {} : { given }) }
 }
 
-/** The row itself says where it stands now. In a block, all since that block has come to its place later. */
+/** The row itself has its present place. In a block, all since that block has come to its place later. */
 function continuedVaguely(
   key: Uint8Array,
   id: Uint8Array,
@@ -62,7 +62,7 @@ function givenKey(arrival: number | undefined): Buffer | undefined {
   return writePendingKey(Buffer.alloc(rowKeyBytes), arrival, true, lastId)
 }
 
-/** What cursors say of the chain, for the rows of one answer. */
+/** The state of the chain in cursors, for the rows of one answer. */
 export class ChainMarks {
   readonly #marks = new Map<number, BlockMark | undefined>()
   readonly #top: number
@@ -75,7 +75,7 @@ export class ChainMarks {
 
   /** `height`: of the row's block, undefined for none. `given`: what the page was continued with. */
   of(height: number | undefined, given: Uint8Array | undefined): Marks {
-    // Where its number says nothing, all of that number is given again.
+    // Where its number has no meaning, all of that number is given again.
     const arrival = given === undefined ? undefined : Math.min(arrivalOf(given) ?? 0, arrivalUnknown - 1)
     if (height === undefined) return { block: this.#block(this.#top), forks: this.#forks }
     if (height <= this.#top - forkDepth) return { given: arrival }

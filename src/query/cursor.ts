@@ -48,7 +48,7 @@ export interface Marks {
   readonly forks?: number | undefined
 }
 
-/** What a cursor says. */
+/** The content of a cursor. */
 export interface Position extends Marks {
   readonly key: Buffer
   /**

@@ -29,20 +29,21 @@ export class GraphqlOverHttp {
   }
 
   /** Synchronous where nothing must be read from content. Rejects for bugs only. */
-  answer(asked: QueryAsk, isGone?: IsGone): QueryResponse | Promise<QueryResponse> {
-    const type = answerType(asked.accept)
-    if (asked.method === 'POST') return this.#post(asked, type, isGone)
-    if (asked.method === 'GET' || asked.method === 'HEAD') return varying(this.#get(asked, type, isGone))
+  answer(request: QueryAsk, isGone?: IsGone): QueryResponse | Promise<QueryResponse> {
+    const type = answerType(request.accept)
+    if (request.method === 'POST') return this.#post(request, type, isGone)
+    if (request.method === 'GET' || request.method === 'HEAD')
+      return varying(this.#get(request, type, isGone))
     const refused = { status: 405, message: 'GET and POST are answered here' }
     return refusedWith(refused, type, ['Allow: GET, HEAD, POST'])
   }
 
   #get(
-    asked: QueryAsk,
+    request: QueryAsk,
     type: AnswerType | undefined,
     isGone?: IsGone,
   ): QueryResponse | Promise<QueryResponse> {
-    const { query, accept } = asked
+    const { query, accept } = request
     const given = new URLSearchParams(query)
     if (!given.has('query') && wantsPage(accept)) {
       const more = [`Content-Security-Policy: ${queryPagePolicy}`, 'Cache-Control: public, max-age=3600']
@@ -70,20 +71,20 @@ export class GraphqlOverHttp {
     if (!isJson(contentType))
       return refusedWith({ status: 415, message: 'Send application/json in UTF-8' }, type)
     if (type === undefined) return refusedWith(notAcceptable, type)
-    const asked = readJson(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'))
-    if (Array.isArray(asked)) return this.#batch(asked, type, isGone)
-    const read = readParameters(asked)
+    const parsedBody = readJson(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'))
+    if (Array.isArray(parsedBody)) return this.#batch(parsedBody, type, isGone)
+    const read = readParameters(parsedBody)
     if ('status' in read) return refusedWith(read, type)
     return this.#one(read, type, false, this.#answerer.effort(isGone))
   }
 
   #one(
-    asked: QueryRequest,
+    query: QueryRequest,
     type: AnswerType,
     isGet: boolean,
     effort: QueryEffort,
   ): QueryResponse | Promise<QueryResponse> {
-    const answer = this.#answerer.answer(asked, effort)
+    const answer = this.#answerer.answer(query, effort)
     const say = ({ refused, errors, warnings, text }: QueryAnswer): QueryResponse => {
       // Older clients, which accept `application/json`, expect errors in the body of a 200.
       const writes = isGet && errors[0]?.extensions.code === onlyQueries
@@ -103,8 +104,8 @@ export class GraphqlOverHttp {
     }
     const effort = this.#answerer.effort(isGone)
     const answers: string[] = []
-    for (const asked of list) {
-      const answer = this.#ofBatch(asked, effort)
+    for (const entry of list) {
+      const answer = this.#ofBatch(entry, effort)
       // Awaited only where it is a promise: the scheduler counts the processor time that is used before the first
       // await.
       answers.push(answer instanceof Promise ? (await answer).text : answer.text)
@@ -112,8 +113,8 @@ export class GraphqlOverHttp {
     return respond(200, `[${answers.join(',')}]`, type)
   }
 
-  #ofBatch(asked: unknown, effort: QueryEffort): Pick<QueryAnswer, 'text'> | Promise<QueryAnswer> {
-    const read = readParameters(asked)
+  #ofBatch(entry: unknown, effort: QueryEffort): Pick<QueryAnswer, 'text'> | Promise<QueryAnswer> {
+    const read = readParameters(entry)
     if ('status' in read) return { text: JSON.stringify({ errors: [new GraphQLError(read.message)] }) }
     return this.#answerer.answer(read, effort)
   }
@@ -144,11 +145,11 @@ function isMap(value: unknown): value is Record<string, unknown> {
 }
 
 /** The parameters of a query (GraphQL over HTTP, section 5.1), or what is wrong with them. */
-function readParameters(asked: unknown): QueryRequest | Refused {
+function readParameters(given: unknown): QueryRequest | Refused {
   const bad = (message: string): Refused => ({ status: 400, message })
-  if (asked === noJson) return bad('The body is not JSON')
-  if (!isMap(asked)) return bad('Send a JSON object with a query')
-  const { query, operationName, variables, extensions } = asked
+  if (given === noJson) return bad('The body is not JSON')
+  if (!isMap(given)) return bad('Send a JSON object with a query')
+  const { query, operationName, variables, extensions } = given
   if (typeof query !== 'string' || query === '') return bad('query must be a text')
   if (operationName !== undefined && operationName !== null && typeof operationName !== 'string') {
     return bad('operationName must be a text')

@@ -66,7 +66,7 @@ const enough = refuse('busy', 'client', 'Too many of your queries wait: try agai
  */
 export class QueryLines implements QueryThreads {
   readonly #lines: readonly Line[]
-  /** What is asked and what is held of each client. */
+  /** The requests and held answers of each client. */
   readonly #shares: FairSlots
   #heldBytes = 0
 
@@ -78,13 +78,13 @@ export class QueryLines implements QueryThreads {
     this.#shares = new FairSlots({ max: Number.POSITIVE_INFINITY, eachMax: options.clientMax })
   }
 
-  async ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
+  async ask(request: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
     const line = this.#lines.reduce((best, one) => (one.underWay < best.underWay ? one : best))
     if (this.#heldBytes > this.options.heldMaxBytes) return full
     // The client's own share first: for one that has used it up nobody makes room.
     const leave = this.#shares.take(client)
     if (typeof leave === 'string') return enough
-    const answer = line.hasRoom(client) ? await line.ask(asked, client, onGone) : full
+    const answer = line.hasRoom(client) ? await line.ask(request, client, onGone) : full
     leave()
     return answer
   }
@@ -110,7 +110,7 @@ class Line {
   readonly #port: MessagePort
   readonly #placesMax: number
   /** What each client waits for: calls that end it. */
-  readonly #asked = new Map<string, Set<() => void>>()
+  readonly #waiting = new Map<string, Set<() => void>>()
   /** Without those that had to make room. */
   underWay = 0
 
@@ -144,7 +144,7 @@ class Line {
   /** Calls of the client with most, of those who together have more than the ones of this client. */
   #greediest(client: string, nameOf: (client: string) => string): Set<() => void> | undefined {
     const sums = new Map<string, { count: number; most: Set<() => void> }>()
-    for (const [one, calls] of this.#asked) {
+    for (const [one, calls] of this.#waiting) {
       const { count, most } = sums.get(nameOf(one)) ?? { count: 0, most: calls }
       sums.set(nameOf(one), { count: count + calls.size, most: calls.size > most.size ? calls : most })
     }
@@ -153,7 +153,7 @@ class Line {
     return greediest !== undefined && greediest.count > own + 1 ? greediest.most : undefined
   }
 
-  ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
+  ask(request: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
     const place = this.#free.pop()
     if (place === undefined) return Promise.resolve(full)
     return new Promise((resolve) => {
@@ -174,26 +174,26 @@ class Line {
       Atomics.store(this.#left, place, 0)
       onGone(left)
       this.#count(client, madeRoom, 1)
-      void this.#send(asked, client, place).then((reply) => {
+      void this.#send(request, client, place).then((reply) => {
         this.#free.push(place)
         end(reply)
       })
     })
   }
 
-  #send(asked: QueryAsk, client: string, place: number): Promise<QueryReply | Refusal> {
+  #send(request: QueryAsk, client: string, place: number): Promise<QueryReply | Refusal> {
     // A copy: the bytes may lie in memory that others use, too.
-    const body = asked.body === undefined ? undefined : new Uint8Array(asked.body)
-    const moved = body === undefined ? asked : { ...asked, body }
-    return this.#address.ask({ asked: moved, client, place }, body === undefined ? [] : [body.buffer])
+    const body = request.body === undefined ? undefined : new Uint8Array(request.body)
+    const moved = body === undefined ? request : { ...request, body }
+    return this.#address.ask({ request: moved, client, place }, body === undefined ? [] : [body.buffer])
   }
 
   #count(client: string, call: () => void, more: 1 | -1): void {
-    const calls = this.#asked.get(client) ?? new Set()
+    const calls = this.#waiting.get(client) ?? new Set()
     if (more > 0) calls.add(call)
     else calls.delete(call)
-    if (calls.size > 0) this.#asked.set(client, calls)
-    else this.#asked.delete(client)
+    if (calls.size > 0) this.#waiting.set(client, calls)
+    else this.#waiting.delete(client)
     this.underWay += more
     Atomics.store(this.#left, this.#placesMax, this.underWay)
   }

@@ -6,8 +6,8 @@ import { ownerOf } from '../proof/transaction-proof.js'
 import type { HeaderSource, SignedHeader } from './headers.js'
 
 /**
- * Asks nodes for the headers of transactions that nothing here has: an index that was filled from bands keeps no
- * signatures. The answers are verified against the id. Nodes have no data items, so only transactions are asked for.
+ * Requests from nodes the headers of transactions that nothing here has: an index that was filled from bands keeps no
+ * signatures. The answers are verified against the id. Nodes have no data items, so only transactions are requested.
  */
 export class MinedHeaders implements HeaderSource {
   constructor(

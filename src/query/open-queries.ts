@@ -16,7 +16,7 @@ import { QueryMeters } from './query-meters.js'
 import { QueryScheduler } from './scheduler.js'
 
 export interface QueryOptions {
-  /** Nodes, asked for signatures that nothing here has. */
+  /** Nodes that give the signatures that nothing here has. */
   readonly chain: ChainOptions
   readonly limits: QueryLimits
   readonly queue: QueryQueue
@@ -57,7 +57,7 @@ export function openQueries(
   return { scheduler, close: () => chain.close() }
 }
 
-/** Nodes, and what it takes to ask them, loaded when the first is asked: most queries never do. */
+/** A client of nodes, loaded with the first request to one: most queries need none. */
 class LateChain implements Pick<Chain, 'transaction'> {
   #loading: Promise<RemoteChain> | undefined
 

@@ -9,7 +9,7 @@ export type IsGone = () => boolean
 
 /**
  * The account of one HTTP request, shared by all queries of a batch and all selections of each: what it may read of
- * the index, how many values it may ask for, and how large the answer may be.
+ * the index, how many values it may request, and how large the answer may be.
  */
 export class QueryEffort extends Effort {
   #values = 0
@@ -37,8 +37,8 @@ export class QueryEffort extends Effort {
   }
 
   /** Counts the values of a selection. Throws a GraphQLError where there are more than a request may have. */
-  values(asked: object): void {
-    this.#values += valuesOf(asked)
+  values(args: object): void {
+    this.#values += valuesOf(args)
     const { valuesMax } = this.limits
     if (this.#values <= valuesMax) return
     throw new GraphQLError(
@@ -60,8 +60,8 @@ export class QueryEffort extends Effort {
 }
 
 /** Values in the lists of a field's arguments. */
-function valuesOf(asked: object): number {
-  const tags = (asked as TransactionsArguments).tags ?? []
-  const lists = Object.values(asked).map((value: unknown) => (Array.isArray(value) ? value.length : 0))
+function valuesOf(args: object): number {
+  const tags = (args as TransactionsArguments).tags ?? []
+  const lists = Object.values(args).map((value: unknown) => (Array.isArray(value) ? value.length : 0))
   return [...lists, ...tags.map(({ values }) => values.length)].reduce((sum, count) => sum + count, 0)
 }

@@ -11,8 +11,8 @@ export type QueryHandler = (request: Request, reply: Reply, lines: string) => Pr
 
 /** The query threads, as an edge thread uses them (lines.ts). */
 export interface QueryThreads {
-  /** Never rejects. `onGone` is told how to learn that the client left. */
-  ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply>
+  /** Never rejects. `onGone` registers a callback for the client's departure. */
+  ask(request: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply>
   /** So many bytes of an answer wait for their client, until the function that comes back is called. */
   holding(client: string, bytes: number): () => void
 }
@@ -23,7 +23,7 @@ export interface QueryRouteParts {
   readonly sizeMaxBytes: number
   /** Whose turn a request takes. */
   clientOf(request: Request): string
-  /** Told of each request for which there was no room. */
+  /** Called for each request for which there was no room. */
   readonly onBusy?: () => void
 }
 
@@ -50,24 +50,24 @@ export function createQueryHandler(parts: QueryRouteParts): QueryHandler {
       await send(reply, lines, refusedWith(refused, answerType(accept)))
       return
     }
-    const asked: QueryAsk = {
+    const queryRequest: QueryAsk = {
       method,
       query,
       ...(accept === undefined ? {} : { accept }),
       ...(contentType === undefined ? {} : { contentType }),
       ...(body === undefined ? {} : { body }),
     }
-    const answer = await threads.ask(asked, client, (left) => reply.onAbort(left))
+    const answer = await threads.ask(queryRequest, client, (left) => reply.onAbort(left))
     if (isRefusal(answer) && answer.refused === 'busy') onBusy?.()
-    const said = isRefusal(answer) ? refusalResponse(answer, accept) : answer
-    const sent = send(reply, lines, said)
+    const response = isRefusal(answer) ? refusalResponse(answer, accept) : answer
+    const sent = send(reply, lines, response)
     if (sent === undefined) return
     if (sent instanceof Promise) {
-      const release = threads.holding(client, said.body.length)
+      const release = threads.holding(client, response.body.length)
       await sent
       release()
     }
-    if (typeof said.body !== 'string') free(said.body.buffer as ArrayBuffer)
+    if (typeof response.body !== 'string') free(response.body.buffer as ArrayBuffer)
   }
 }
 

@@ -1,4 +1,4 @@
-/** What one request may ask for. */
+/** Limits of one request. */
 export interface QueryLimits {
   /** Of a request's body, or of the query in its URL. */
   readonly sizeMaxBytes: number

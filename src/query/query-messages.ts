@@ -20,7 +20,7 @@ export interface QueryResponse {
 
 /** To a query thread. */
 export interface QueryOrder {
-  readonly asked: QueryAsk
+  readonly request: QueryAsk
   /** The client, for the fair queue. */
   readonly client: string
   /** Index in the shared table of this port: not 0 there means that the client has left. */

@@ -19,7 +19,7 @@ import { transaction, transactions, transactionWriters } from './transaction-que
 export const writers: Readonly<Record<string, Writers<never>>> = { ...transactionWriters, ...blockWriters }
 
 /** An operation with its variables, as they came and as the schema has them. */
-export interface AskedQuery {
+export interface PreparedQuery {
   readonly document: DocumentNode
   readonly operation: OperationDefinitionNode
   readonly given: Readonly<Record<string, unknown>>
@@ -27,7 +27,7 @@ export interface AskedQuery {
 }
 
 /** Finds what a field of the root stands for; null: there is nothing. Throws a GraphQLError on wrong arguments. */
-type Resolver = (asked: never, context: QueryContext, below: readonly Selected[]) => unknown
+type Resolver = (args: never, context: QueryContext, below: readonly Selected[]) => unknown
 
 const resolvers: Readonly<Record<string, Resolver>> = { transaction, transactions, block: blockById, blocks }
 const queryFields = schema.getQueryType()?.getFields() ?? {}
@@ -39,7 +39,7 @@ const needed = new Set(['transactions', 'blocks'])
  * failed is among the errors. Throws what is a bug.
  */
 export function writeRoots(
-  asked: AskedQuery,
+  query: PreparedQuery,
   roots: readonly SelectedRoot[],
   context: QueryContext,
 ): { data: string | Promise<string>; errors: GraphQLError[] } {
@@ -50,7 +50,7 @@ export function writeRoots(
     const before = out.mark()
     try {
       context.effort.begin()
-      writeRoot(out, asked, root, context)
+      writeRoot(out, query, root, context)
     } catch (error) {
       if (!(error instanceof GraphQLError)) throw error
       errors.push(locatedError(error, root.nodes, [root.key]))
@@ -65,7 +65,7 @@ export function writeRoots(
 
 function writeRoot(
   out: JsonText,
-  asked: AskedQuery,
+  query: PreparedQuery,
   { nodes, below }: SelectedRoot,
   context: QueryContext,
 ): void {
@@ -73,9 +73,9 @@ function writeRoot(
   const name = node.name.value
   const field = queryFields[name]
   const resolve = resolvers[name]
-  if (field === undefined || resolve === undefined) out.text += introspected(asked, nodes, context)
+  if (field === undefined || resolve === undefined) out.text += introspected(query, nodes, context)
   else {
-    const found = resolve(getArgumentValues(field, node, asked.variables) as never, context, below)
+    const found = resolve(getArgumentValues(field, node, query.variables) as never, context, below)
     if (found === null) out.text += 'null'
     else writeObject(out, found, context, below)
   }
@@ -83,7 +83,7 @@ function writeRoot(
 
 /** Introspection and `__typename` are done by the library. */
 function introspected(
-  { document, operation, given }: AskedQuery,
+  { document, operation, given }: PreparedQuery,
   nodes: readonly FieldNode[],
   { effort }: QueryContext,
 ): string {

@@ -7,11 +7,11 @@ import type { QueryAsk, QueryQueue, QueryReply, QueryResponse } from './query-me
 
 /** What answers one request (graphql-over-http.ts). */
 export interface Answers {
-  answer(asked: QueryAsk, isGone: IsGone): QueryResponse | Promise<QueryResponse>
+  answer(request: QueryAsk, isGone: IsGone): QueryResponse | Promise<QueryResponse>
 }
 
 interface Job {
-  readonly asked: QueryAsk
+  readonly request: QueryAsk
   readonly isGone: IsGone
   readonly sinceMs: number
   readonly settle: (reply: QueryReply) => void
@@ -49,9 +49,9 @@ export class QueryScheduler {
   }
 
   /** Resolves with the answer, or a refusal: `busy`. Never rejects. */
-  ask(asked: QueryAsk, client: string, isGone: IsGone): Promise<QueryReply> {
+  ask(request: QueryAsk, client: string, isGone: IsGone): Promise<QueryReply> {
     return new Promise((resolve) => {
-      const job = { asked, isGone, sinceMs: this.parts.clock.monotonic(), settle: resolve }
+      const job = { request, isGone, sinceMs: this.parts.clock.monotonic(), settle: resolve }
       if (this.#line.add(client, job) !== undefined) {
         resolve(full)
         return
@@ -93,7 +93,7 @@ export class QueryScheduler {
     if (job.isGone()) return gone
     if (clock.monotonic() - job.sinceMs > queue.waitMs) return full
     try {
-      const answer = answers.answer(job.asked, job.isGone)
+      const answer = answers.answer(job.request, job.isGone)
       if (!(answer instanceof Promise)) return packed(answer)
       return answer.then(packed, (error: unknown) => this.#failed(error))
     } catch (error) {

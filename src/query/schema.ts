@@ -2,7 +2,7 @@ import { buildSchema, type GraphQLSchema } from 'graphql'
 
 /**
  * The schema that gateways of this network share, and beyond it, each behind a name of its own, what clients of other
- * indexers ask for: `count`, `ingested_at`, `NEQ` and `WILDCARD`.
+ * indexers use: `count`, `ingested_at`, `NEQ` and `WILDCARD`.
  */
 const definition = /* GraphQL */ `
 type Query {

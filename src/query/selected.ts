@@ -17,7 +17,7 @@ import type { QueryContext } from './context.js'
 import type { JsonText } from './json-text.js'
 import { schema } from './schema.js'
 
-/** Writes the value of a field of `source`; `below`: what is asked of the value, where it is an object. */
+/** Writes the value of a field of `source`; `below`: the selection of the value's fields, where it is an object. */
 export type Writer<Source> = (
   out: JsonText,
   source: Source,
@@ -44,7 +44,7 @@ export interface SelectedRoot {
   readonly below: readonly Selected[]
 }
 
-/** What an operation asks for, in the order of the answer. */
+/** The selection of an operation, in the order of the answer. */
 export interface SelectionPlan {
   readonly roots: readonly SelectedRoot[]
   /** It holds for any variables. */
@@ -106,7 +106,7 @@ class Planning {
     return { roots, isFixed: this.#isFixed }
   }
 
-  /** What the fields of one name ask of their value, together. */
+  /** The merged selections of the fields of one name. */
   #selected(type: GraphQLObjectType, fields: readonly FieldNode[]): Selected[] {
     const sets = fields.flatMap(({ selectionSet }) => (selectionSet === undefined ? [] : [selectionSet]))
     return [...this.#grouped(sets)].map(([key, nodes], at): Selected => {

@@ -39,7 +39,7 @@ function writeParent(out: JsonText, row: Row, context: QueryContext, below: read
   else writeObject(out, id, context, below)
 }
 
-/** `[{"name":...,"value":...},...]` is what nearly all queries ask for. */
+/** Nearly all queries request `[{"name":...,"value":...},...]`. */
 function isPlain([name, value, ...more]: readonly Selected[]): boolean {
   return (
     more.length === 0 &&
@@ -166,7 +166,7 @@ interface PageEnd {
 /** Steps that are charged for writing a row: one, and for some tags one, because most texts are at hand. */
 const tagsPerStep = 4
 
-/** A page of rows; nothing is read before a field asks for it. */
+/** A page of rows; nothing is read before a field needs it. */
 export class TransactionConnection {
   #page: Page<Row> | undefined
   #from: Continuation = {}
@@ -175,7 +175,7 @@ export class TransactionConnection {
     private readonly wanted: Selection,
     private readonly request: Pick<PageRequest, 'backwards' | 'limit'>,
     private readonly position: Position | undefined,
-    /** The query asks for the end of the page apart from its edges (`pageInfo.endCursor`). */
+    /** The query selects the end of the page apart from its edges (`pageInfo.endCursor`). */
     private readonly takesEnd: boolean,
   ) {}
 
@@ -288,17 +288,17 @@ export const transactionWriters = {
 
 /** The resolver of `Query.transactions`. */
 export function transactions(
-  asked: TransactionsArguments,
+  args: TransactionsArguments,
   { limits, effort }: QueryContext,
   below: readonly Selected[],
 ): TransactionConnection {
-  effort.values(asked)
-  const wanted = selectionOf(asked, limits)
+  effort.values(args)
+  const wanted = selectionOf(args, limits)
   // Some clients send an empty cursor for the first page.
-  const cursor = asked.after === '' ? undefined : (asked.after ?? undefined)
+  const cursor = args.after === '' ? undefined : (args.after ?? undefined)
   const position = cursor === undefined ? undefined : readRowCursor(cursor)
   if (cursor !== undefined && position === undefined) throw queryError('Invalid transaction cursor')
-  const page = { backwards: asked.sort !== 'HEIGHT_ASC', limit: pageSize(asked.first, limits) }
+  const page = { backwards: args.sort !== 'HEIGHT_ASC', limit: pageSize(args.first, limits) }
   const takesEnd = below.some(({ below: inner }) => inner.some(({ write }) => write === endCursor))
   return new TransactionConnection(wanted, page, position, takesEnd)
 }

@@ -28,7 +28,7 @@ const unfit = new Error('not of this type')
 
 /**
  * Reads the variables of requests for one valid operation (GraphQL section 6.1.2, CoerceVariableValues). The types
- * are looked up once. What does not fit is given to the library, which says why.
+ * are looked up once. What does not fit is given to the library, which states the error.
  */
 export class VariableReader {
   readonly #known: readonly Known[]

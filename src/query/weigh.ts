@@ -13,7 +13,7 @@ const connections = new Set(['transactions', 'blocks'])
 const firstDefault = 10
 
 /**
- * The error of a query that asks for too much, or undefined. Call it on valid documents only (fragments
+ * The error of a query that is too large, or undefined. Call it on valid documents only (fragments
  * without cycles). It ends after `fieldsMax` steps whatever the query is.
  */
 export function tooMuch(

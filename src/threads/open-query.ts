@@ -62,7 +62,7 @@ export function openQuery({ settings, memory, row, nodes }: QueryGiven): OpenThr
       const left = new Int32Array((about as QueryLineAbout).left)
       answer<QueryOrder, QueryReply>(
         port,
-        ({ asked, client, place }) =>
+        ({ request: asked, client, place }) =>
           queries.scheduler.ask(asked, client, () => Atomics.load(left, place) !== 0),
         movedOf,
       )

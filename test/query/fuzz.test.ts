@@ -129,10 +129,10 @@ const anyList = fc
     anyFields,
     fc.boolean(),
   )
-  .map(([name, said, inner, count]) =>
+  .map(([name, args, inner, count]) =>
     name.endsWith('s')
-      ? `{ ${name}${said} { edges { cursor node { ${inner} } } ${count ? 'count' : ''} } }`
-      : `{ ${name}${said} { ${inner} } }`,
+      ? `{ ${name}${args} { edges { cursor node { ${inner} } } ${count ? 'count' : ''} } }`
+      : `{ ${name}${args} { ${inner} } }`,
   )
 const anyQuery = fc.oneof(
   anyText,
@@ -166,9 +166,9 @@ t.test('whatever is asked, the answer is data or errors, and nothing throws', as
       fc.dictionary(fc.constantFrom('a', 'b'), fc.jsonValue()),
       async (query, variables) => {
         const { text } = await answerer.answer({ query, variables, operationName: null }, answerer.effort())
-        const told = JSON.parse(text) as { data?: unknown; errors?: unknown }
-        assert.ok(told.errors !== undefined || told.data !== undefined)
-        if (told.data) answered += 1
+        const result = JSON.parse(text) as { data?: unknown; errors?: unknown }
+        assert.ok(result.errors !== undefined || result.data !== undefined)
+        if (result.data) answered += 1
       },
     ),
     { numRuns: 1500 },

@@ -38,8 +38,8 @@ t.test('a browser gets a page that loads nothing from elsewhere', async (t) => {
   t.match(page.headers.get('content-security-policy'), /default-src 'none'/)
   const links = (await page.text()).replaceAll(/<a [^>]*href="\/(?!\/)[^>]*>/g, '')
   t.notMatch(links, /(src|href)=(?!"data:)/, 'links lead to other pages of this host')
-  const asked = await fetch(`${rig.url}?query={__typename}`, { headers: { accept: 'text/html,*/*' } })
-  t.same(await asked.json(), { data: { __typename: 'Query' } })
+  const result = await fetch(`${rig.url}?query={__typename}`, { headers: { accept: 'text/html,*/*' } })
+  t.same(await result.json(), { data: { __typename: 'Query' } })
   await rig.close()
 })
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Chain } from '../../bench/index/chain.js'
 import { blockMessage, itemsMessage } from '../catalog/index-model.js'
-import { openRig, type Told } from './rig.js'
+import { openRig, type QueryResult } from './rig.js'
 
 const chain = [
   ...new Chain({ items: 3000, itemsPerBundle: 500, bundlesPerBlock: 2, seed: 2 }).blocks(),
@@ -139,11 +139,11 @@ t.test('values of all selections and of a batch count together, before any is lo
   const root = `transactions(tags: [${filters.join(' ')}]) { pageInfo { endCursor } }`
   const query = `query ($v: [String!]!) { ${Array.from({ length: 50 }, (_, at) => `a${at}: ${root}`).join(' ')} }`
   const variables = { v: absent }
-  const answers = (await (await rig.post(Array(3).fill({ query, variables }))).json()) as Told[]
+  const answers = (await (await rig.post(Array(3).fill({ query, variables }))).json()) as QueryResult[]
   for (const { errors } of answers) t.equal(errors?.[0]?.extensions?.code, 'QUERY_TOO_COMPLEX')
   t.equal(looks(), 0)
   const one = `query ($v: [String!]!) { transactions(tags: [{name: "Type", values: $v}]) { edges { cursor } } }`
-  const batch = (await (await rig.post(Array(5).fill({ query: one, variables }))).json()) as Told[]
+  const batch = (await (await rig.post(Array(5).fill({ query: one, variables }))).json()) as QueryResult[]
   t.same(
     batch.map(({ errors }) => errors?.[0]?.extensions?.code),
     [undefined, undefined, 'QUERY_TOO_COMPLEX', 'QUERY_TOO_COMPLEX', 'QUERY_TOO_COMPLEX'],
@@ -170,7 +170,7 @@ t.test('what a request has used up is not given to the rest of its batch', async
   const work = { monotonic: () => (clock += 1) }
   const rig = await openRig(chain, { limits: { timeMs: 5 }, work })
   const query = '{ __schema { types { name fields { name } } } }'
-  const answers = (await (await rig.post(Array(10).fill({ query }))).json()) as Told[]
+  const answers = (await (await rig.post(Array(10).fill({ query }))).json()) as QueryResult[]
   t.equal(answers[0]?.errors, undefined)
   t.equal(answers.at(-1)?.errors?.[0]?.extensions?.code, 'QUERY_TOO_EXPENSIVE')
   await rig.close()

@@ -31,7 +31,7 @@ export async function openRig(
   const answers = new GraphqlOverHttp(work === undefined ? parts : { ...parts, work })
   const handle = createQueryHandler({
     threads: {
-      ask: async (asked) => answers.answer(asked),
+      ask: async (request) => answers.answer(request),
       holding: () => () => undefined,
     },
     sizeMaxBytes: all.sizeMaxBytes,
@@ -52,8 +52,8 @@ export async function openRig(
       body: typeof body === 'string' ? body : JSON.stringify(body),
     })
   /** The whole answer of a query. */
-  const ask = async (query: string, variables?: object): Promise<Told> =>
-    (await (await post({ query, variables })).json()) as Told
+  const ask = async (query: string, variables?: object): Promise<QueryResult> =>
+    (await (await post({ query, variables })).json()) as QueryResult
   const close = async (): Promise<void> => {
     await server.close(100)
     await house.close()
@@ -64,7 +64,7 @@ export async function openRig(
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
 type Loose = any
 
-export interface Told {
+export interface QueryResult {
   readonly data: Loose
   readonly errors?: readonly { readonly message: string; readonly extensions?: Record<string, unknown> }[]
   readonly extensions?: Record<string, unknown>

@@ -64,8 +64,8 @@ t.test('every type, field and argument that clients use is in the schema', async
     const own = type !== undefined && 'getFields' in type ? type.getFields() : {}
     for (const wanted of fields) {
       const field = own[wanted.split(/[(:]/)[0] ?? '']
-      const said = field && `${field.name}: ${field.type}`
-      t.equal(said, wanted.replace(/\(.*\)/, ''), `${name}.${wanted}`)
+      const stated = field && `${field.name}: ${field.type}`
+      t.equal(stated, wanted.replace(/\(.*\)/, ''), `${name}.${wanted}`)
     }
   }
   const query = schema.getQueryType()?.getFields() ?? {}

@@ -84,10 +84,10 @@ async function costsOfQueries(count: number): Promise<Map<string, number>> {
   }
   for (const [name, wish] of Object.entries(wishes)) {
     const wanted = `first: 10${wish === '' ? '' : `, ${wish}`}`
-    const told = (await ask(name, `{ transactions(${wanted}) { ${fields} } }`)) as {
+    const result = (await ask(name, `{ transactions(${wanted}) { ${fields} } }`)) as {
       transactions: { edges: { cursor: string }[] }
     }
-    const after = told.transactions.edges.at(-1)?.cursor
+    const after = result.transactions.edges.at(-1)?.cursor
     if (after !== undefined)
       await ask(`${name}, next page`, `{ transactions(${wanted}, after: "${after}") { ${fields} } }`)
   }

@@ -22,7 +22,7 @@ import { scratch } from '../scratch.js'
 import { threadSettings } from '../thread-settings.js'
 
 const queue = { waitingMax: 4, clientMax: 2, waitMs: 60_000 }
-const told = (body: string): QueryResponse => ({
+const jsonAnswer = (body: string): QueryResponse => ({
   status: 200,
   lines: ['Content-Type: application/json'],
   body,
@@ -67,7 +67,7 @@ function schedulerLine(answers: Answers, given = queue): QueryLine {
   const scheduler = new QueryScheduler({ answers, queue: given, clock: systemClock, work: systemClock, log })
   answer<QueryOrder, QueryReply>(
     port1,
-    ({ asked, client, place }) => scheduler.ask(asked, client, () => Atomics.load(places, place) !== 0),
+    ({ request, client, place }) => scheduler.ask(request, client, () => Atomics.load(places, place) !== 0),
     movedOf,
   )
   return { port: port2, left }
@@ -82,7 +82,7 @@ class Gate implements Answers {
   answer({ query }: { readonly query: string }, isGone: () => boolean): Promise<QueryResponse> {
     this.begun.push(query)
     this.gone.push(isGone)
-    return new Promise((resolve) => this.#open.push(() => resolve(told(query))))
+    return new Promise((resolve) => this.#open.push(() => resolve(jsonAnswer(query))))
   }
 
   open(): void {
@@ -116,9 +116,9 @@ t.test('the last query of who has most makes room for who has none', async (t) =
   const { ask, close } = await served(t, [schedulerLine(gate, { ...queue, waitingMax: 8 })])
   const begun = async (query: string, client: string): Promise<{ readonly answer: Promise<Response> }> => {
     const before = gate.begun.length
-    const asked = ask(query, client)
+    const replying = ask(query, client)
     await eventually(() => gate.begun.length > before)
-    return { answer: asked }
+    return { answer: replying }
   }
   const [one, two, three, four] = [
     await begun('1', 'a'),
@@ -143,7 +143,7 @@ t.test('a query whose client has left is not begun, and a running one is ended',
       begun += 1
       seen.push(isGone)
       return new Promise((resolve) => {
-        const look = (): void => void (isHeld ? setImmediate(look) : resolve(told('{}')))
+        const look = (): void => void (isHeld ? setImmediate(look) : resolve(jsonAnswer('{}')))
         look()
       })
     },
@@ -165,7 +165,7 @@ t.test('a bug fails one answer only, and a large answer is complete', async (t) 
   const answers: Answers = {
     answer: ({ query }) => {
       if (query.includes('bug')) throw new Error('a bug')
-      return query.includes('late') ? Promise.reject(new Error('a late bug')) : told(large)
+      return query.includes('late') ? Promise.reject(new Error('a late bug')) : jsonAnswer(large)
     },
   }
   const { ask, close } = await served(t, [schedulerLine(answers)])
@@ -235,7 +235,7 @@ t.test('the memory of a large answer is given back as soon as its client has it'
   const replies: QueryReply[] = []
   const threads: QueryThreads = {
     ask: async () => {
-      const reply = { ...told(''), body: new TextEncoder().encode(`"${'x'.repeat(3_000_000)}"`) }
+      const reply = { ...jsonAnswer(''), body: new TextEncoder().encode(`"${'x'.repeat(3_000_000)}"`) }
       replies.push(reply)
       return reply
     },

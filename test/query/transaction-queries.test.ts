@@ -127,10 +127,10 @@ t.test('every field says what the transaction or item says', async (t) => {
 t.test('filters select, all of them at once', async (t) => {
   const rig = await openRig(chain)
   const select = async (filters: string): Promise<unknown[]> => {
-    const told = await rig.ask(`{ transactions(${filters}) { count edges { node { id } } } }`)
-    t.equal(told.errors, undefined, filters)
-    t.equal(told.data.transactions.count, told.data.transactions.edges.length)
-    return chainNames(told.data.transactions.edges).sort()
+    const result = await rig.ask(`{ transactions(${filters}) { count edges { node { id } } } }`)
+    t.equal(result.errors, undefined, filters)
+    t.equal(result.data.transactions.count, result.data.transactions.edges.length)
+    return chainNames(result.data.transactions.edges).sort()
   }
   const all = ['a', 'b', 'bundle', 'c', 'deep', 'item', 'nested', 'waiting']
   const address = aliceAddress.toString('base64url')
@@ -238,11 +238,11 @@ t.test('blocks are listed and found by id', async (t) => {
 t.test(
   'signatures and keys that the index does not keep come from the content, or errors say that they could not',
   async (t) => {
-    const asked: Id[] = []
+    const requested: Id[] = []
     const rig = await openRig(chain, {
       headers: {
         header: async (id) => {
-          asked.push(id)
+          requested.push(id)
           if (id === idOf('a')) return { refused: 'late', fault: 'upstream', message: 'too slow' }
           return { signature: Buffer.from(`signature of ${id}`), owner: Buffer.from('key') }
         },
@@ -259,8 +259,8 @@ t.test(
     t.equal(by('a').owner.key, alice.toString('base64url'))
     t.same(errors?.[0]?.extensions, { code: 'UPSTREAM_UNAVAILABLE', ids: [idOf('a')] })
     t.match(extensions, { warnings: [{ code: 'UPSTREAM_UNAVAILABLE' }] })
-    t.notOk(asked.includes(idOf('b')), 'what the index keeps is not asked for')
-    t.equal(asked.length, new Set(asked).size, 'each header is read once')
+    t.notOk(requested.includes(idOf('b')), 'what the index keeps is not asked for')
+    t.equal(requested.length, new Set(requested).size, 'each header is read once')
     await rig.close()
   },
 )

@@ -45,10 +45,10 @@ function rootOf(index: ChainIndex) {
   })
   return {
     transaction: () => null,
-    transactions(asked: TransactionsArguments) {
-      const page = { backwards: asked.sort === 'HEIGHT_DESC', limit: asked.first ?? 10 }
+    transactions(args: TransactionsArguments) {
+      const page = { backwards: args.sort === 'HEIGHT_DESC', limit: args.first ?? 10 }
       const effort = new Effort(1e6, 60_000, systemClock)
-      const { entries, more } = index.rows(selectionOf(asked, queryLimits), page, effort)
+      const { entries, more } = index.rows(selectionOf(args, queryLimits), page, effort)
       return {
         pageInfo: { hasNextPage: more },
         edges: entries.map((row) => ({
