@@ -33,7 +33,7 @@ function escapeBytes(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
 }
 
-/** Announces a torrent to an HTTP tracker and asks it for peers. Undefined where it gives no valid answer. Never rejects. */
+/** Announces a torrent to an HTTP tracker, which answers with peers. Undefined where it gives no valid answer. Never rejects. */
 export async function announceHttp(
   what: Announcing,
   dispatcher: Dispatcher,
@@ -52,7 +52,7 @@ export async function announceHttp(
     return answer.statusCode === 200 && body !== undefined ? readAnswer(body) : undefined
   } catch (error) {
     expected(error)
-    // Not logged: a tracker that cannot be reached is common, and it is asked again later.
+    // Not logged: a tracker that cannot be reached is common, and the announce is repeated later.
     return undefined
   }
 }
@@ -83,7 +83,7 @@ function readAnswer(body: Buffer): Announced | undefined {
   return { peers: decodePeers(value.get('peers'), value.get('peers6'), 200), intervalSeconds }
 }
 
-/** Seconds until the next announce: what the tracker asks for, but between 15 seconds and an hour. */
+/** Seconds until the next announce: the tracker's interval, but between 15 seconds and an hour. */
 export function intervalOf(seconds: number): number {
   return Math.min(Math.max(seconds, 15), 3600)
 }

@@ -18,7 +18,7 @@ export interface OwnPeer {
 }
 
 const lookMs = 1000
-/** A tracker that failed is asked again after so long, and after twice as long each time, up to an hour. */
+/** Pause after a tracker failed; it doubles each time, up to an hour. */
 const restMs = 30_000
 const restMaxMs = 3_600_000
 
@@ -61,16 +61,16 @@ export class Announcer {
       if (dueMs > clock.monotonic() || this.#restUntilMs > clock.monotonic()) continue
       const infohashes = [torrent.infohashV1, torrent.infohashV2.subarray(0, 20)]
       const { url, self } = this
-      const said = await tell({ url, ...self, infohashes, left: 0 }, this.#end.signal)
+      const answer = await tell({ url, ...self, infohashes, left: 0 }, this.#end.signal)
       if (this.#end.signal.aborted) return
-      meters.of('torrent_announces_total', { outcome: said === undefined ? 'failed' : 'answered' }).add(1)
+      meters.of('torrent_announces_total', { outcome: answer === undefined ? 'failed' : 'answered' }).add(1)
       const now = clock.monotonic()
-      if (said === undefined) {
+      if (answer === undefined) {
         this.#restUntilMs = now + Math.min(restMaxMs, restMs * 2 ** this.#failures)
         this.#failures += 1
       } else {
         this.#failures = 0
-        this.#nextMs.set(key, now + Math.max(restMs, said.intervalSeconds * 1000))
+        this.#nextMs.set(key, now + Math.max(restMs, answer.intervalSeconds * 1000))
       }
     }
   }

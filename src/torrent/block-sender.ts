@@ -21,7 +21,7 @@ export const runBytes = runBlocks * (blockMaxBytes + pieceHeadBytes)
 /** Small answers (hashes, parts of the info dictionary) of one peer that wait for their turn; more are refused. */
 const smallMax = 8
 
-/** Sends one peer the blocks that it asks for, in order, as fast as it takes them. All that it sends counts for the limits. */
+/** Sends one peer the blocks that it requests, in order, as fast as it takes them. All that it sends counts for the limits. */
 export class BlockSender {
   #runs = 0
   #queue: BlockSpan[] = []

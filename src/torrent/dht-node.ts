@@ -39,10 +39,10 @@ const atOnce = 4
 /** Nodes that answered lately: the next lookup starts from them. */
 const knownMax = 400
 const setOutFrom = 16
-/** Where fewer nodes than this are known, the configured bootstrap nodes are asked first. */
+/** Where fewer nodes than this are known, the configured bootstrap nodes are queried first. */
 const knownMin = 8
 /**
- * The bootstrap nodes are also asked each hour: a group of nodes that name only each other could otherwise be all
+ * The bootstrap nodes are also queried each hour: a group of nodes that name only each other could otherwise be all
  * that we know.
  */
 const enterMs = 3_600_000
@@ -57,12 +57,12 @@ export interface Walked {
   /** Nodes that answered. */
   readonly answered: number
   /** Nodes that have stored our announce. */
-  readonly told: number
+  readonly stored: number
 }
 
 /**
- * A node of the distributed hash table (BEP 5). It asks, and tells others which nodes are nearer; it stores no announces of
- * others, so it gives no tokens. Only nodes that answered a query of ours are remembered, and told to others.
+ * A node of the distributed hash table (BEP 5). It sends queries, and answers queries with nearer nodes; it stores no announces
+ * of others, so it gives no tokens. Only nodes that answered a query of ours are remembered, and named to others.
  */
 export class DhtNode {
   readonly #id: Buffer
@@ -70,9 +70,9 @@ export class DhtNode {
   readonly #isV6: boolean
   /** By address; in the order of their last answers, the latest last. */
   readonly #known = new BoundedMap<string, DhtContact>(knownMax)
-  /** By the address that is asked. */
-  readonly #asked = new Map<string, (answer: DhtAnswer) => void>()
-  /** When the bootstrap nodes were asked last. */
+  /** Queries without an answer yet, by the address of the node. */
+  readonly #pending = new Map<string, (answer: DhtAnswer) => void>()
+  /** When the bootstrap nodes were queried last. */
   #enteredMs = 0
   #turn: Promise<unknown> = Promise.resolve()
   #over = false
@@ -86,7 +86,7 @@ export class DhtNode {
     this.#id = nodeId(options.address)
     this.#isV6 = isIPv6(options.host)
     this.#turns = new RateWindow(answerTurns, clock)
-    socket.on('error', () => 'what was sent is lost, and what was asked stays unanswered')
+    socket.on('error', () => 'what was sent is lost, and the query stays unanswered')
     socket.on('message', (bytes: Buffer, { address, port }) => this.#take(bytes, { host: address, port }))
   }
 
@@ -115,8 +115,8 @@ export class DhtNode {
   }
 
   /**
-   * Looks up the nodes that store the announces of a torrent (infohash of 20 bytes) and asks them for peers; with a
-   * port, also announces the torrent to them. One lookup at a time. `entries`: the bootstrap nodes, asked while few
+   * Looks up the nodes that store the announces of a torrent (infohash of 20 bytes) and gets peers from them; with a
+   * port, also announces the torrent to them. One lookup at a time. `entries`: the bootstrap nodes, queried while few
    * others are known. Never rejects.
    */
   walk(
@@ -178,13 +178,13 @@ export class DhtNode {
         }
       }
     }
-    // A worker that finds no node to ask ends; an answer may name new nodes, so workers are started again until none is left.
+    // A worker that finds no node to query ends; an answer may name new nodes, so workers are started again until none is left.
     for (let before = -1; before !== answered; ) {
       before = answered
       await Promise.all(Array.from({ length: atOnce }, step))
     }
-    const told = port === undefined ? 0 : await this.#tell(walk, infohash, port, signal)
-    return { peers: [...peers.values()], answered, told }
+    const stored = port === undefined ? 0 : await this.#tell(walk, infohash, port, signal)
+    return { peers: [...peers.values()], answered, stored }
   }
 
   async #tell(walk: Walk, infohash: Buffer, port: number, signal: AbortSignal): Promise<number> {
@@ -200,7 +200,7 @@ export class DhtNode {
   }
 
   #take(bytes: Buffer, from: PeerAddress): void {
-    const hear = this.#asked.get(addressKey(from))
+    const hear = this.#pending.get(addressKey(from))
     const answer = hear === undefined ? undefined : decodeDhtAnswer(bytes, this.#isV6)
     if (answer !== undefined) hear?.(answer)
     else if (this.#turns.take(from.host)) {
@@ -227,19 +227,19 @@ export class DhtNode {
   /** Sends one query to one address; resolves with the answer, or undefined where none came in time. */
   #ask(to: PeerAddress, question: (transaction: Buffer) => Buffer): Promise<DhtAnswer | undefined> {
     const key = addressKey(to)
-    if (this.#over || this.#asked.has(key)) return Promise.resolve(undefined)
+    if (this.#over || this.#pending.has(key)) return Promise.resolve(undefined)
     const transaction = randomBytes(4)
     return new Promise((resolve) => {
       const finish = (answer: DhtAnswer | undefined): void => {
         timer.cancel()
-        this.#asked.delete(key)
+        this.#pending.delete(key)
         this.meters
           .of('dht_questions_total', { outcome: answer === undefined ? 'silent' : 'answered' })
           .add(1)
         resolve(answer)
       }
       const timer = this.clock.after(this.options.answerMs, () => finish(undefined))
-      this.#asked.set(key, (answer) => {
+      this.#pending.set(key, (answer) => {
         if (answer.transaction.equals(transaction)) finish(answer)
       })
       this.socket.send(question(transaction), to.port, to.host, () => 'what is lost stays unanswered')

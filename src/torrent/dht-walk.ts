@@ -4,7 +4,7 @@ import type { DhtContact } from './krpc.js'
 
 interface Candidate {
   readonly contact: DhtContact
-  state: 'new' | 'asked' | 'answered'
+  state: 'new' | 'queried' | 'answered'
   token: Buffer | undefined
 }
 
@@ -15,17 +15,17 @@ const candidatesMax = 128
 /** Ports below are those of other services: to send to them on the word of a node could be an attack on somebody else. */
 const portMin = 1024
 /** Queries in one lookup. In a table of millions of nodes a lookup takes some 40. */
-const askedMax = 120
+const queriesMax = 120
 
 /**
- * One iterative lookup of an infohash: which node to ask next, given the answers so far. The number of queries is
+ * One iterative lookup of an infohash: which node to query next, given the answers so far. The number of queries is
  * bounded, so false answers cannot make it run on.
  */
 export class Walk {
   /** Nearest first. */
   #candidates: Candidate[] = []
   readonly #seen = new Set<string>()
-  #asked = 0
+  #queries = 0
 
   constructor(
     private readonly target: Buffer,
@@ -47,13 +47,13 @@ export class Walk {
     this.#candidates.splice(candidatesMax)
   }
 
-  /** The node to ask next; undefined where none is left, or none until another answer comes. */
+  /** The node to query next; undefined where none is left, or none until another answer comes. */
   next(): DhtContact | undefined {
-    if (this.#asked >= askedMax) return undefined
+    if (this.#queries >= queriesMax) return undefined
     const found = this.#candidates.slice(0, nearestCount).find(({ state }) => state === 'new')
     if (found === undefined) return undefined
-    found.state = 'asked'
-    this.#asked += 1
+    found.state = 'queried'
+    this.#queries += 1
     return found.contact
   }
 

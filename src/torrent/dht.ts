@@ -55,7 +55,7 @@ export class Dht {
   }
 
   /**
-   * Asks the table for peers of a torrent, under each of its infohashes; where the torrent is complete here, announces it too.
+   * Looks up the peers of a torrent, under each of its infohashes; where the torrent is complete here, announces it too.
    * Undefined where no node answered. Never rejects.
    */
   async tell(
@@ -71,7 +71,7 @@ export class Dht {
         )
       }),
     )
-    const isHeard = walked.some(({ answered, told }) => (left === 0 ? told : answered) > 0)
+    const isHeard = walked.some(({ answered, stored }) => (left === 0 ? stored : answered) > 0)
     return isHeard ? { intervalSeconds, peers: walked.flatMap(({ peers }) => peers) } : undefined
   }
 

@@ -85,10 +85,10 @@ export class Download implements DownloadParts {
       this.#finish = resolve
       this.#fail = reject
     })
-    this.#finished.catch(() => 'told to whoever runs it')
+    this.#finished.catch(() => 'handled by the caller of run')
   }
 
-  /** Addresses that may have the torrent, as `source` (a tracker, the table, a peer) says. */
+  /** Addresses that may have the torrent, by `source` (a tracker, the table, a peer). */
   heardOf(peers: readonly PeerAddress[], source = ''): void {
     const isEncrypted = this.options.encryption === 'prefer' || this.options.encryption === 'require'
     for (const peer of peers) {

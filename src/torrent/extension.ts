@@ -7,7 +7,7 @@ import { encode } from './wire.js'
 /** Ids that peers use when they send them to this side. */
 export const ownIds = { metadata: 1, pex: 2 } as const
 
-/** Requests that a peer may have open at once, as our handshake tells it. */
+/** Requests that a peer may have open at once, as our handshake states it. */
 export const requestsMax = 512
 
 const limits = { depthMax: 4, valuesMax: 512, anyOrder: true }
@@ -65,7 +65,7 @@ export function decodeGreeting(payload: Buffer): ExtensionGreeting | undefined {
 export interface MetadataAnswer {
   /** The part is in it. */
   readonly isGiven: boolean
-  /** Empty where nothing was asked. */
+  /** Empty where nothing was requested. */
   readonly message: Buffer
 }
 
@@ -94,7 +94,7 @@ export function decodeExchange(payload: Buffer): readonly PeerAddress[] {
   return value instanceof Map ? decodePeers(value.get('added'), value.get('added6'), 50) : []
 }
 
-/** A message that tells a peer about other peers; `id`: as the peer asked for. */
+/** A message with the addresses of other peers; `id`: the number that the peer chose for it. */
 export function encodeExchange(id: number, peers: readonly PeerAddress[]): Buffer {
   const { v4, v6 } = encodePeers(peers)
   // A byte of flags for each peer: none is set, since nothing is known of them.

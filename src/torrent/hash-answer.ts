@@ -2,10 +2,10 @@ import { blockBytes, rootOf, type Torrent, type TorrentFile } from './torrent.js
 import { layerAbove, zeroNode } from './tree.js'
 import type { HashSpan } from './wire.js'
 
-/** Hashes that a peer may ask for at once: BEP 52 knows no bound, programs in use ask for 512. */
+/** Hashes that a peer may request at once: BEP 52 has no bound, programs in use request 512. */
 const lengthMax = 512
 
-/** Answers hash requests for one torrent (BEP 52). Layers above the pieces are computed when first asked for, and kept. */
+/** Answers hash requests for one torrent (BEP 52). Layers above the pieces are computed with the first request, and kept. */
 export class HashAnswers {
   readonly #files = new Map<string, TorrentFile>()
   readonly #layers = new Map<TorrentFile, Uint8Array[]>()
@@ -20,7 +20,7 @@ export class HashAnswers {
   }
 
   /**
-   * The hashes asked for, and after them the uncle hashes that lead to the root; undefined where the request is to be
+   * The requested hashes, and after them the uncle hashes that lead to the root; undefined where the request is to be
    * rejected. Layers below the pieces are not given out, because the file would have to be read and hashed for each
    * request.
    */
@@ -36,7 +36,7 @@ export class HashAnswers {
     if (!fits || index % length !== 0 || index >= width) return undefined
     const hashes: Uint8Array[] = []
     for (let at = index; at < index + length; at += 1) hashes.push(this.#node(layers, base, at))
-    // Proof layers are counted from the base; those inside of the asked range follow from it, and the root is known.
+    // Proof layers are counted from the base; those inside of the requested range follow from it, and the root is known.
     let node = index / length
     const uncles = Math.max(0, proofLayers - (height - 1))
     for (let up = 0; up < uncles && base + height + up < rootHeight; up += 1) {

@@ -5,7 +5,7 @@ import { decodePeers, encodePeers, type PeerAddress } from './compact-peers.js'
 
 export const nodeIdBytes = 20
 
-/** A node of the table, as others tell of it. */
+/** A node of the table, as other nodes name it. */
 export interface DhtContact extends PeerAddress {
   /** 20 bytes. */
   readonly id: Buffer
@@ -80,13 +80,13 @@ export function decodeDhtAnswer(bytes: Buffer, isV6: boolean): DhtAnswer | undef
   const message = decodeBencode(bytes, limits)?.value
   if (!(message instanceof Map) || bytesIn(message.get('y'), 1, 1)?.toString() !== 'r') return undefined
   const transaction = bytesIn(message.get('t'), 1, 16)
-  const said = message.get('r')
-  if (transaction === undefined || !(said instanceof Map)) return undefined
-  const id = bytesIn(said.get('id'), nodeIdBytes, nodeIdBytes)
+  const returned = message.get('r')
+  if (transaction === undefined || !(returned instanceof Map)) return undefined
+  const id = bytesIn(returned.get('id'), nodeIdBytes, nodeIdBytes)
   if (id === undefined) return undefined
-  const token = bytesIn(said.get('token'), 1, tokenMaxBytes)
-  const contacts = decodeContacts(said.get(isV6 ? 'nodes6' : 'nodes'), isV6)
-  return { transaction, id, token, contacts, peers: decodeValues(said.get('values'), isV6) }
+  const token = bytesIn(returned.get('token'), 1, tokenMaxBytes)
+  const contacts = decodeContacts(returned.get(isV6 ? 'nodes6' : 'nodes'), isV6)
+  return { transaction, id, token, contacts, peers: decodeValues(returned.get('values'), isV6) }
 }
 
 /** Compact contacts: an id before each compact address. */
@@ -120,7 +120,7 @@ export interface DhtQuestion {
   readonly target: Buffer | undefined
 }
 
-/** What a node asks; undefined for whatever else comes. */
+/** The query of a node; undefined for whatever else comes. */
 export function decodeDhtQuestion(bytes: Buffer): DhtQuestion | undefined {
   if (bytes.length > messageMaxBytes) return undefined
   const message = decodeBencode(bytes, limits)?.value

@@ -14,7 +14,7 @@ export interface DownloadParts {
   readonly peerId: Buffer
   /** Bytes of blocks came in. */
   received(bytes: number): void
-  /** A piece was finished or given up: other peers may have a piece to ask for. */
+  /** A piece was finished or given up: other peers may have a piece to request. */
   moved(): void
   /** Writing to the disk failed. */
   failed(error: Error): void
@@ -23,13 +23,13 @@ export interface DownloadParts {
   onPeerClosed(peer: LeecherPeer, reason: ConnectionEnd): void
 }
 
-/** Blocks asked for at once: 2 MiB. */
-const askedMax = 128
-/** A peer that was asked and sends nothing for so long is dropped, or a little later one that sends very little. */
+/** Blocks requested at once: 2 MiB. */
+const requestedMax = 128
+/** A peer with open requests that sends nothing for so long is dropped; one that sends very little, somewhat later. */
 const silentMs = 30_000
 /** Questions between two ticks that messages without a block set off: each looks through the missing pieces. */
 const spurredMax = 4
-/** A piece that a peer has been loading for so long is asked for from a second peer too. */
+/** A piece that a peer has been loading for so long is requested from a second peer too. */
 export const patienceMs = 5000
 /** Peer exchange messages that are read from one peer, at most. */
 const exchangesMax = 20
@@ -47,7 +47,7 @@ export class LeecherPeer implements PeerHandler {
   #fast = false
   #isChoked = true
   #exchanges = 0
-  #asked = 0
+  #requested = 0
   #spurred = 0
   readonly #pace: SenderPace
   readonly #intakes = new Map<number, IncomingPiece>()
@@ -127,10 +127,10 @@ export class LeecherPeer implements PeerHandler {
     this.parts.onPeerClosed(this, reason)
   }
 
-  /** Asks for blocks, as many as may be on their way. */
+  /** Requests blocks, as many as may be on their way. */
   ask(): void {
     const { store, clock } = this.parts
-    while (!this.#isChoked && this.#asked < askedMax && !this.connection.isOver) {
+    while (!this.#isChoked && this.#requested < requestedMax && !this.connection.isOver) {
       const intake = store.start(
         (piece) => this.#has[piece] === 1 && !this.#intakes.has(piece),
         clock.monotonic(),
@@ -139,17 +139,17 @@ export class LeecherPeer implements PeerHandler {
       if (intake === undefined) return
       this.#pace.wait()
       this.#intakes.set(intake.piece, intake)
-      this.#asked += intake.blocks
+      this.#requested += intake.blocks
       this.connection.send(Buffer.concat(blocksOf(intake).map((block) => encode.request(block))))
     }
   }
 
-  /** Looks at the deadlines, and whether there is something to ask for again. */
+  /** Checks the deadlines, and requests blocks again where that is due. */
   tick(now: number): void {
     this.connection.tick(now)
     if (this.connection.isOver) return
     this.#spurred = 0
-    if (this.#asked > 0 && this.#pace.leftMs <= 0) this.connection.end('stalled')
+    if (this.#requested > 0 && this.#pace.leftMs <= 0) this.connection.end('stalled')
     else this.ask()
   }
 
@@ -158,10 +158,10 @@ export class LeecherPeer implements PeerHandler {
     // A block that was given up may still come: after a choke, or when a piece was taken from this peer.
     if (intake === undefined) return undefined
     if (!this.parts.store.take(intake, begin, bytes)) return 'garbage'
-    this.#asked -= 1
+    this.#requested -= 1
     this.sentMs = this.parts.clock.monotonic()
     this.#pace.came(bytes.length)
-    if (this.#asked > 0) this.#pace.wait()
+    if (this.#requested > 0) this.#pace.wait()
     this.isUseful = true
     this.parts.received(bytes.length)
     if (intake.missing === 0) {
@@ -210,8 +210,8 @@ export class LeecherPeer implements PeerHandler {
 
   #forget(intake: IncomingPiece): void {
     this.#intakes.delete(intake.piece)
-    this.#asked -= intake.missing
-    if (this.#asked === 0) this.#pace.came(0)
+    this.#requested -= intake.missing
+    if (this.#requested === 0) this.#pace.came(0)
     this.parts.store.abandon(intake)
   }
 }

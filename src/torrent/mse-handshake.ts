@@ -83,7 +83,7 @@ export interface MseResponderParts {
   mayAgree(): boolean
 }
 
-/** The side that was connected to: tells by the first bytes whether the peer speaks in clear, and answers where it does not. */
+/** The side that was connected to: finds by the first bytes whether the peer sends in clear, and answers where it does not. */
 export class MseResponder implements MseHandshake {
   #held: Buffer = Buffer.alloc(0)
   #secret: Buffer | undefined
@@ -108,7 +108,7 @@ export class MseResponder implements MseHandshake {
   #first(): Step {
     const held = this.#held
     if (isHandshake(held)) {
-      // Bytes that begin like a plain handshake: the first 20 tell whether it is one.
+      // Bytes that begin like a plain handshake: the first 20 decide whether it is one.
       if (held.length < handshakeBytes) return more
       return this.encryption === 'require' ? { kind: 'end', reason: 'clear' } : { kind: 'agreed', rest: held }
     }

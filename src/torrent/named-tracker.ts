@@ -43,11 +43,11 @@ function textsOf(value: unknown): string[] {
 
 /** A magnet with the addresses of trackers behind it (BEP 9), each once, as many as fit into 4096 characters. */
 export function magnetWith(magnet: string, trackers: readonly string[]): string {
-  let said = magnet
+  let extended = magnet
   for (const tracker of trackers) {
     const word = `tr=${encodeURIComponent(tracker)}`
-    const isNew = !said.split('&').includes(word)
-    if (isNew && said.length + 1 + word.length <= magnetMax) said += `&${word}`
+    const isNew = !extended.split('&').includes(word)
+    if (isNew && extended.length + 1 + word.length <= magnetMax) extended += `&${word}`
   }
-  return said
+  return extended
 }

@@ -17,7 +17,7 @@ export type ConnectionEnd =
   | 'closed'
   /** This side has no more use for it. */
   | 'done'
-  /** Not what a BitTorrent peer says. */
+  /** Not a message of a BitTorrent peer. */
   | 'garbage'
   /** Speaks without encryption where encryption is required. */
   | 'clear'
@@ -25,7 +25,7 @@ export type ConnectionEnd =
   | 'unknown'
   /** No whole handshake in time. */
   | 'late'
-  /** Nothing heard for long. */
+  /** No message for long. */
   | 'idle'
   /** Does not read what is sent. */
   | 'stalled'
@@ -33,7 +33,7 @@ export type ConnectionEnd =
   | 'flood'
   /** One connection too many. */
   | 'full'
-  /** Delivered bytes that are not what the torrent says. */
+  /** Delivered bytes that do not match the torrent's hashes. */
   | 'forged'
 
 export interface PeerConnectionOptions {
@@ -105,7 +105,7 @@ export class PeerConnection {
     socket.on('drain', () => socket.resume())
     socket.on('error', () => this.end('closed'))
     socket.on('close', () => this.end('closed'))
-    // A peer that has closed its sending side will ask for nothing more; requests that it made before are dropped.
+    // A peer that has closed its sending side will request nothing more; requests that it made before are dropped.
     socket.on('end', () => this.end('closed'))
   }
 

@@ -113,7 +113,7 @@ export class PieceStore {
     this.#intakes.delete(intake)
   }
 
-  /** Takes a block of a piece. False where it was not asked for: another size or place, or there already. */
+  /** Takes a block of a piece. False where it was not requested: another size or place, or there already. */
   take(intake: IncomingPiece, begin: number, bytes: Uint8Array): boolean {
     const index = begin / blockBytes
     const wanted = Math.min(blockBytes, intake.bytes.length - begin)
@@ -141,7 +141,7 @@ export class PieceStore {
       this.#mark(file, piece)
       return true
     } finally {
-      // Only now: a piece that is neither present nor being loaded would be asked for again meanwhile.
+      // Only now: a piece that is neither present nor being loaded would be requested again meanwhile.
       this.#intakes.delete(intake)
     }
   }

@@ -41,7 +41,7 @@ export interface SeederParts extends BlockSenderParts {
   /** The bytes of the day are used up. */
   readonly isSpent: boolean
   find(infohash: Buffer): Seeded | undefined
-  /** True where this peer may ask for blocks: it holds an upload slot from then on. */
+  /** True where this peer may request blocks: it holds an upload slot from then on. */
   admit(peer: SeederPeer): boolean
   release(peer: SeederPeer): void
   onPeerClosed(peer: SeederPeer, reason: ConnectionEnd): void
@@ -52,10 +52,10 @@ export interface SeederParts extends BlockSenderParts {
  * reaches it.
  */
 const refusedMax = 4096
-/** Peers told in one exchange (BEP 11). */
+/** Peers in one message of peer exchange (BEP 11). */
 const exchangedMax = 50
 
-/** The seeding side of one connection: what a leecher asks for, in order, as fast as it takes it. */
+/** The seeding side of one connection: sends the requested blocks, in order, as fast as the leecher takes them. */
 export class SeederPeer implements PeerHandler {
   connection!: PeerConnection
   seeded: Seeded | undefined
@@ -69,9 +69,9 @@ export class SeederPeer implements PeerHandler {
   #exchangeId = 0
   #refused = 0
   #sender: BlockSender | undefined
-  readonly #told = new Set<string>()
+  readonly #sentPeers = new Set<string>()
   /** 1: the peer knows that this piece is here. Undefined: it knows that all are. */
-  #toldPieces: Uint8Array | undefined
+  #announcedPieces: Uint8Array | undefined
 
   constructor(
     private readonly parts: SeederParts,
@@ -97,7 +97,7 @@ export class SeederPeer implements PeerHandler {
     if (extensions) {
       words.push(encodeGreeting({ infoBytes: torrent.info.length, port: this.parts.port, uploadOnly: isAll }))
     }
-    if (!isAll) this.#toldPieces = new Uint8Array(torrent.pieces)
+    if (!isAll) this.#announcedPieces = new Uint8Array(torrent.pieces)
     words.push(
       fast && isAll
         ? encode.plain('have-all')
@@ -120,16 +120,16 @@ export class SeederPeer implements PeerHandler {
         this.parts.release(this)
         return undefined
       case 'request':
-        return this.#asked(message, this.seeded)
+        return this.#onRequest(message, this.seeded)
       case 'cancel':
         this.#sender?.cancel(message)
         return undefined
       case 'extended':
         return this.#extended(message.id, message.payload, this.seeded)
       case 'hash-request':
-        this.#askedHashes(message, this.seeded)
+        this.#onHashRequest(message, this.seeded)
         return undefined
-      // This side asks for nothing, so an answer is an error of the peer.
+      // This side requests nothing, so an answer is an error of the peer.
       case 'piece':
       case 'hashes':
         return 'garbage'
@@ -159,10 +159,10 @@ export class SeederPeer implements PeerHandler {
     this.connection.send(Buffer.concat(words))
   }
 
-  /** Tells the peer which pieces came in since the last time. */
+  /** Announces to the peer the pieces that came in since the last time. */
   tellNews(): void {
     if (
-      this.#toldPieces === undefined ||
+      this.#announcedPieces === undefined ||
       this.seeded === undefined ||
       this.connection.unsentBytes > 64 * 1024
     )
@@ -171,33 +171,33 @@ export class SeederPeer implements PeerHandler {
     if (news.length > 0) this.connection.send(Buffer.concat(news.map((piece) => encode.have(piece))))
   }
 
-  /** Pieces that are here and that the peer does not know of, counted as told from now on. */
+  /** Pieces that are here and that the peer does not know of, counted as announced from now on. */
   #news({ torrent, has }: Seeded): number[] {
-    const told = this.#toldPieces
+    const announced = this.#announcedPieces
     const news: number[] = []
     for (let piece = 0; piece < torrent.pieces; piece += 1) {
-      if (told?.[piece] === 1 || has?.(piece) === false) continue
-      if (told !== undefined) told[piece] = 1
+      if (announced?.[piece] === 1 || has?.(piece) === false) continue
+      if (announced !== undefined) announced[piece] = 1
       news.push(piece)
     }
     return news
   }
 
-  /** Tells the peer the addresses of others of the same torrent that it was not told before. */
+  /** Sends the peer the addresses of other peers of the torrent that were not sent before. */
   exchange(peers: readonly PeerAddress[]): void {
     if (this.#exchangeId === 0 || this.connection.isOver) return
-    const fresh = peers.filter((peer) => peer !== this.listens && !this.#told.has(peerKey(peer)))
+    const fresh = peers.filter((peer) => peer !== this.listens && !this.#sentPeers.has(peerKey(peer)))
     const some = fresh.slice(0, exchangedMax)
-    if (some.length === 0 || this.#told.size > 1000) return
-    for (const peer of some) this.#told.add(peerKey(peer))
+    if (some.length === 0 || this.#sentPeers.size > 1000) return
+    for (const peer of some) this.#sentPeers.add(peerKey(peer))
     this.connection.send(encodeExchange(this.#exchangeId, some))
   }
 
-  #asked(block: BlockSpan, { torrent }: Seeded): ConnectionEnd | undefined {
+  #onRequest(block: BlockSpan, { torrent }: Seeded): ConnectionEnd | undefined {
     const sender = this.#sender
     const place = placeBlock(torrent, block.piece, block.begin, block.length)
     if (place === undefined || block.length > blockMaxBytes) return 'garbage'
-    const isHere = this.#toldPieces === undefined || this.#toldPieces[block.piece] === 1
+    const isHere = this.#announcedPieces === undefined || this.#announcedPieces[block.piece] === 1
     if (sender === undefined || !isHere || !this.isUnchoked || sender.waiting >= requestsMax) {
       this.#refused += 1
       if (this.#refused > refusedMax) return 'flood'
@@ -208,7 +208,7 @@ export class SeederPeer implements PeerHandler {
     return undefined
   }
 
-  #askedHashes(span: HashSpan, { hashes }: Seeded): void {
+  #onHashRequest(span: HashSpan, { hashes }: Seeded): void {
     const found = this.#mayAnswer ? hashes.answer(span) : undefined
     if (found === undefined) this.connection.send(encode.hashReject(span))
     else this.#sender?.sendSmall(encode.hashes(span, found))

@@ -55,7 +55,7 @@ export class Seeder implements SeederParts {
   readonly #secrets: RateWindow
   readonly #peers = new Set<SeederPeer>()
   readonly #unchoked = new Set<SeederPeer>()
-  /** In the order in which they asked. */
+  /** In the order of their requests. */
   readonly #waiting = new Set<SeederPeer>()
   readonly #buffers: Buffer[] = []
   #timer: Timer | undefined

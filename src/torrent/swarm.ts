@@ -45,7 +45,7 @@ interface Seeding {
   has?(piece: number): boolean
 }
 
-/** An announce to the tracker. `host`: the name or address that the client used for this gateway, as it said. */
+/** An announce to the tracker. `host`: the name or address of this gateway, as the client stated it. */
 export interface SwarmRequest extends Announce {
   readonly kind: 'announce'
   readonly host: string
@@ -186,10 +186,10 @@ export class Swarm {
         clock,
         meters,
         torrents: () => {
-          const told = [...this.#torrents.values()].filter(
+          const announced = [...this.#torrents.values()].filter(
             ({ trackers }) => isForAll || trackers.includes(url),
           )
-          return told.map(({ torrent }) => torrent)
+          return announced.map(({ torrent }) => torrent)
         },
         tell: (what, signal) => tell(what, parts, signal),
       },

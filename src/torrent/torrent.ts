@@ -7,7 +7,7 @@ import { merkleRoot } from './tree.js'
  * always give the same two infohashes.
  */
 
-/** Bytes of a leaf of the hash tree, and of a block, which is what one request asks for. */
+/** Bytes of a leaf of the hash tree, and of a block, which is the size of one request. */
 export const blockBytes = 16 * 1024
 
 /** Torrents made here are cut into pieces of this size. */
@@ -49,7 +49,7 @@ export interface Torrent {
   readonly infohashV2: Buffer
   /**
    * 20 bytes: the infohash as computed by programs that write the info anew without its empty keys, and hash that. aria2 is
-   * one: it asks for hybrid torrents by this infohash only.
+   * one: it requests hybrid torrents by this infohash only.
    */
   readonly infohashLossy: Buffer
 }
@@ -198,7 +198,7 @@ export function torrentBytes(torrent: Torrent, trackers: readonly string[] = [])
   return Buffer.concat(parts.map((part) => Buffer.from(part as Uint8Array)))
 }
 
-/** The infohashes by which peers ask for a torrent, 20 bytes each. */
+/** The infohashes by which peers request a torrent, 20 bytes each. */
 export function infohashesOf({ infohashV1, infohashV2, infohashLossy }: Torrent): readonly Buffer[] {
   return [infohashV1, infohashV2.subarray(0, 20), infohashLossy]
 }

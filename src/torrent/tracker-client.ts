@@ -12,13 +12,13 @@ export interface TrackerClientParts {
   /** Of one request over HTTP. */
   readonly timeoutMs: number
   readonly timeouts: UdpTimeouts
-  /** Undefined: none is asked. */
+  /** Undefined: none is used. */
   readonly dht?: Dht | undefined
   readonly clock: Clock
 }
 
 /**
- * Announces to a tracker, over HTTP or UDP as its address says, or to the distributed hash table; and asks for peers.
+ * Announces to a tracker, over HTTP or UDP by its address, or to the distributed hash table, and gets peers.
  * A UDP tracker that has IPv4 and IPv6 gets the announce over both. Undefined where there is no valid answer. Never
  * rejects; over UDP it takes as long as `timeouts` allows.
  */
@@ -31,10 +31,10 @@ export async function tell(
   const { infohashes, ...about } = what
   const all = infohashes.map((infohash) => ({ ...about, infohash }))
   const isUdp = what.url.startsWith('udp:')
-  const said = isUdp
+  const replies = isUdp
     ? await announceUdp(what.url, all, parts, signal)
     : await Promise.all(all.map((one) => announceHttp(one, parts.dispatcher, parts.timeoutMs, signal)))
-  const answers = said.filter((answer) => answer !== undefined)
+  const answers = replies.filter((answer) => answer !== undefined)
   const [first] = answers
   if (first === undefined) return undefined
   // A public tracker could otherwise make us connect to machines in our own network, so private addresses are left
@@ -65,15 +65,15 @@ async function announceUdp(
       const stop = (): void => session.close()
       signal.addEventListener('abort', stop)
       if (signal.aborted) stop()
-      const said: (UdpAnswer | undefined)[] = []
+      const replies: (UdpAnswer | undefined)[] = []
       for (const one of all) {
-        // A tracker that did not answer the first announce is not asked again: it would only take the same time once
+        // A tracker that did not answer the first announce gets no second one: it would only take the same time once
         // more.
-        if (said.length === 0 || said.at(-1) !== undefined) said.push(await session.announce(one))
+        if (replies.length === 0 || replies.at(-1) !== undefined) replies.push(await session.announce(one))
       }
       signal.removeEventListener('abort', stop)
       session.close()
-      return said.map((answer) => (answer?.kind === 'announced' ? answer : undefined))
+      return replies.map((answer) => (answer?.kind === 'announced' ? answer : undefined))
     }),
   )
   return answers.flat()

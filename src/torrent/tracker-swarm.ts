@@ -75,7 +75,7 @@ export class TrackerSwarm {
     return size - this.size
   }
 
-  /** A random sample of at most `count` peers, without the one who asks. */
+  /** A random sample of at most `count` peers, without the one that announces. */
   sample(asker: PeerAddress, count: number): PeerAddress[] {
     const key = keyOf(asker)
     const chosen: Peer[] = []

@@ -16,7 +16,7 @@ export interface TrackerOptions {
   readonly portsPerAddressMax: number
   /** A minute, for each address (of IPv6: its /64) and torrent. */
   readonly announcesPerMinute: number
-  /** Seconds until peers should, and may, ask again. */
+  /** Seconds until peers should, and may, announce again. */
   readonly intervalSeconds: number
   readonly minSeconds: number
 }
@@ -39,8 +39,8 @@ export interface Announce {
   readonly address: string
 }
 
-/** What an announce asks. */
-interface Asked {
+/** The parameters of an announce. */
+interface AnnounceQuery {
   readonly infohash: string
   readonly port: number
   readonly isStopped: boolean
@@ -58,7 +58,7 @@ export class Tracker {
   /** By infohash (v1, and v2 cut to 20 bytes), as Latin-1 text. */
   #swarms = new Map<string, TrackerSwarm>()
   #total = 0
-  readonly #asked = new Map<string, number>()
+  readonly #announces = new Map<string, number>()
   /** Places in that table. */
   #askers: FreeShares
   #minute = -1
@@ -86,18 +86,18 @@ export class Tracker {
    * program's seeder is reached; the first peers of each answer.
    */
   announce({ query, address }: Announce, own: readonly PeerAddress[]): Buffer {
-    const asked = readAnnounce(query, this.options.answerMax)
-    if (asked === undefined) return failure('malformed announce')
-    const swarm = this.#swarms.get(asked.infohash)
+    const announced = readAnnounce(query, this.options.answerMax)
+    if (announced === undefined) return failure('malformed announce')
+    const swarm = this.#swarms.get(announced.infohash)
     if (swarm === undefined) return failure('unregistered torrent')
     if (addressBytes(address) === undefined) return failure('no address')
-    if (!this.#mayAsk(address, asked.infohash)) return failure('asked too often')
+    if (!this.#mayAsk(address, announced.infohash)) return failure('asked too often')
     const now = this.clock.monotonic()
     this.#total -= swarm.expire(now - this.options.intervalSeconds * 2500)
-    const peer = { host: address, port: asked.port }
-    if (!asked.isStopped) this.#keep(swarm, peer, now)
+    const peer = { host: address, port: announced.port }
+    if (!announced.isStopped) this.#keep(swarm, peer, now)
     else if (swarm.remove(peer)) this.#total -= 1
-    return this.#answer(swarm, peer, asked.wanted, own)
+    return this.#answer(swarm, peer, announced.wanted, own)
   }
 
   #answer(swarm: TrackerSwarm, asker: PeerAddress, wanted: number, own: readonly PeerAddress[]): Buffer {
@@ -124,15 +124,15 @@ export class Tracker {
     const minute = Math.floor(this.clock.monotonic() / minuteMs)
     // All are forgotten once a minute, so the table is bounded by the announces of one minute.
     if (minute !== this.#minute) {
-      this.#asked.clear()
+      this.#announces.clear()
       this.#askers = new FreeShares(this.options.totalMax)
     }
     this.#minute = minute
     const key = `${sourceOf(address)} ${infohash}`
-    const times = this.#asked.get(key) ?? 0
+    const times = this.#announces.get(key) ?? 0
     if (times >= this.options.announcesPerMinute) return false
     if (times === 0 && typeof this.#askers.take(address) === 'string') return false
-    this.#asked.set(key, times + 1)
+    this.#announces.set(key, times + 1)
     return true
   }
 }
@@ -145,7 +145,7 @@ function unescapeBytes(text: string): string | undefined {
     .replace(/%(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }
 
-function readAnnounce(query: string, answerMax: number): Asked | undefined {
+function readAnnounce(query: string, answerMax: number): AnnounceQuery | undefined {
   if (query.length > 2048) return undefined
   const fields = new Map<string, string>()
   for (const part of query.split('&')) {

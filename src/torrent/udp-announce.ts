@@ -116,7 +116,7 @@ export class UdpSession {
   ) {
     socket.on('message', (bytes) => this.#hear(bytes))
     // An ICMP error, such as a closed port: treated like no answer, since the tracker may come back within the wait.
-    socket.on('error', () => 'it is asked again')
+    socket.on('error', () => 'the request is repeated')
   }
 
   /** Undefined where there is no route to that address. */
@@ -146,13 +146,13 @@ export class UdpSession {
         if (connected !== undefined) return connected
         continue
       }
-      const said = await this.#ask((transaction) => {
+      const reply = await this.#ask((transaction) => {
         return encodeAnnounce(connected.connection, transaction, what, this.#key)
       }, waitMs)
-      if (said?.kind === 'announced') return said
-      // The tracker may have forgotten the connection id: the next attempt asks for a new one.
+      if (reply?.kind === 'announced') return reply
+      // The tracker may have forgotten the connection id: the next attempt requests a new one.
       this.#connection = undefined
-      if (said !== undefined) return said
+      if (reply !== undefined) return reply
     }
     return undefined
   }
@@ -169,12 +169,12 @@ export class UdpSession {
     if (this.#connection !== undefined && now - this.#connectedMs < connectionMs) {
       return { kind: 'connected', connection: this.#connection }
     }
-    const said = await this.#ask(encodeConnect, waitMs)
-    if (said?.kind === 'connected') {
-      this.#connection = said.connection
+    const reply = await this.#ask(encodeConnect, waitMs)
+    if (reply?.kind === 'connected') {
+      this.#connection = reply.connection
       this.#connectedMs = this.clock.monotonic()
     }
-    return said
+    return reply
   }
 
   /** Sends one request; resolves with its answer, or undefined where none comes in time. */

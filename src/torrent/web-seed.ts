@@ -5,7 +5,7 @@ import { readBodyUpTo } from './announce.js'
 import type { IncomingPiece } from './piece-store.js'
 import { blockBytes, fileOfPiece, type Torrent } from './torrent.js'
 
-/** An HTTP server that has a torrent's files (BEP 19): `<base><torrent name>/<file>`, asked for ranges. */
+/** An HTTP server that has a torrent's files (BEP 19): `<base><torrent name>/<file>`, requested in ranges. */
 export interface WebSeed {
   /** Ends with a slash. */
   readonly base: string
@@ -13,7 +13,7 @@ export interface WebSeed {
   readonly timeoutMs: number
 }
 
-/** Result of asking for a piece. `absent`: the server answers that it does not have the file, so it is not asked again. */
+/** Result of the request for a piece. `absent`: the server does not have the file, so it gets no more requests. */
 export type Carried = 'carried' | 'absent' | 'failed'
 
 /** Fetches the bytes of one piece into `intake`, block by block, by `take`. */
@@ -45,7 +45,7 @@ export async function carryPiece(
     return 'carried'
   } catch (error) {
     expected(error)
-    // Unreachable, stalled or broken off: asked again later, unless peers deliver the piece first.
+    // Unreachable, stalled or broken off: requested again later, unless peers deliver the piece first.
     return 'failed'
   }
 }

@@ -54,7 +54,7 @@ export interface BlockSpan {
   readonly length: number
 }
 
-/** What a hash request asks for, and what its answers repeat. */
+/** The fields of a hash request, which its answers repeat. */
 export interface HashSpan {
   /** 32 bytes, the root of a file's tree. */
   readonly root: Buffer
@@ -199,7 +199,7 @@ export class Frames {
 
   constructor(private readonly messageMaxBytes: number) {}
 
-  /** Takes a chunk and hands each whole message to `take`, until that returns false. False: refused, or told to stop. */
+  /** Takes a chunk and calls `take` with each whole message. Returns false where a message is refused or `take` returns false. */
   push(chunk: Buffer, take: (message: Message) => boolean): boolean {
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
     let at = 0

@@ -105,9 +105,9 @@ t.test('libtorrent finds our seeder by its infohash alone', { skip: withoutLibto
     port: 1,
     left: 1,
   }
-  const said = await other.tell(asking, never)
-  t.ok(said?.peers.some((peer) => peer.host === '127.0.0.1' && peer.port === port))
-  t.notOk(said?.peers.some((peer) => peer.port === 1))
+  const announced = await other.tell(asking, never)
+  t.ok(announced?.peers.some((peer) => peer.host === '127.0.0.1' && peer.port === port))
+  t.notOk(announced?.peers.some((peer) => peer.port === 1))
 
   // And so comes a band whose publisher's own tracker knows nobody.
   const publisher = new TestPublisher()
@@ -141,8 +141,8 @@ t.test('torrents are announced to the DHT of IPv6 too', { skip: withoutLibtorren
   }
   const about = { url: dhtUrl, infohashes: [randomBytes(20)], peerId: randomBytes(20) }
   t.ok(await (await open(first)).tell({ ...about, port: 7001, left: 0 }, never))
-  const said = await (await open(second)).tell({ ...about, port: 1, left: 1 }, never)
-  t.same(said?.peers, [{ host: '0:0:0:0:0:0:0:1', port: 7001 }])
+  const announced = await (await open(second)).tell({ ...about, port: 1, left: 1 }, never)
+  t.same(announced?.peers, [{ host: '0:0:0:0:0:0:0:1', port: 7001 }])
 })
 
 /** What a question says. */
@@ -213,19 +213,19 @@ t.test('a lookup goes from node to node, and sends each node its own token', asy
   const node = await plantDhtNode(t)
   // From one to the next the way may end at once, where the next is too far: so all are known at the beginning.
   const walked = await node.walk(infohash, 6881, contacts, never)
-  t.equal(walked.told, 8)
-  const told = heard.flatMap((questions, index) => {
+  t.equal(walked.stored, 8)
+  const announcedTo = heard.flatMap((questions, index) => {
     return questions.some(({ name }) => name === 'announce_peer') ? [index] : []
   })
   t.same(
-    told,
+    announcedTo,
     nearest.slice(0, 8).sort((one, other) => one - other),
     'the nearest eight are told',
   )
-  for (const index of told) {
-    const said = heard[index]!.find(({ name }) => name === 'announce_peer')
-    t.equal(Buffer.from(said?.fields.get('token') as Buffer).toString(), `token ${index}`)
-    t.equal(said?.fields.get('port'), 6881)
+  for (const index of announcedTo) {
+    const question = heard[index]!.find(({ name }) => name === 'announce_peer')
+    t.equal(Buffer.from(question?.fields.get('token') as Buffer).toString(), `token ${index}`)
+    t.equal(question?.fields.get('port'), 6881)
   }
 })
 
@@ -254,16 +254,16 @@ t.test('false answers cannot make a lookup exceed its queries, or leave its netw
   const meters = testMeters()
   const node = await plantDhtNode(t, meters, 30)
   const walked = await node.walk(infohash, 6881, [{ host: '127.0.0.1', port: liar.port }], never)
-  t.same([walked.told, walked.peers], [0, []])
-  const asked = meters.total('dht_questions_total')
-  t.ok(asked > 0 && asked <= 121, `${asked} questions`)
+  t.same([walked.stored, walked.peers], [0, []])
+  const questions = meters.total('dht_questions_total')
+  t.ok(questions > 0 && questions <= 121, `${questions} questions`)
   const silent = await plantNode(t, () => [])
   const alone = await node.walk(infohash, 6881, [{ host: '127.0.0.1', port: silent.port }], never)
-  t.equal(alone.told, 0)
+  t.equal(alone.stored, 0)
   const end = new AbortController()
   const running = node.walk(infohash, 6881, [{ host: '127.0.0.1', port: silent.port }], end.signal)
   end.abort()
-  t.equal((await running).told, 0)
+  t.equal((await running).stored, 0)
 })
 
 t.test('on the public network a lookup asks no private address, no node twice and no low port', async (t) => {
@@ -294,8 +294,8 @@ t.test('answers that were not asked for are ignored, and each answer counts once
   const node = await plantDhtNode(t)
   const other = await plantNode(t, ({ transaction, name }) => {
     const values = { id: infohash, contacts: [], peers: [{ host: '10.0.0.1', port: 5 }] }
-    const said = encodeDhtAnswer({ ...values, transaction, token: Buffer.from(name) })
-    return [said, said, said]
+    const answer = encodeDhtAnswer({ ...values, transaction, token: Buffer.from(name) })
+    return [answer, answer, answer]
   })
   const walked = await node.walk(infohash, undefined, [{ host: '127.0.0.1', port: other.port }], never)
   t.equal(walked.answered, 1)

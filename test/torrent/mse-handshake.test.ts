@@ -84,9 +84,9 @@ t.test(
       cases.map(async ({ name, source, how, to }, index) => {
         const folder = join(outer, `got-${index}`)
         mkdirSync(folder)
-        const said = await leech(source, folder, '--peer', String(to), '--encrypted', name)
+        const output = await leech(source, folder, '--peer', String(to), '--encrypted', name)
         t.match(
-          said,
+          output,
           new RegExp(`done \\S+ ${how}\n`),
           `${name} from ${source === file ? 'file' : 'v2 magnet'}`,
         )

@@ -32,9 +32,9 @@ t.test('the own tracker stands in front of others, and the info is as it was', a
       [[own], [odd, 'udp://a.example:1']],
     ],
   ] as const) {
-    const { announce, list: told, info } = sent(torrent, trackers)
+    const { announce, list: listed, info } = sent(torrent, trackers)
     t.equal(announce, own)
-    t.strictSame(told, list)
+    t.strictSame(listed, list)
     t.ok(info.equals(torrent.info))
   }
 })

@@ -52,9 +52,9 @@ t.test(
       const folder = plantFiles(join(outer, named.name), files)
       const { torrent } = await torrentOf(folder, pieceBytes)
       const out = join(outer, `${pieceBytes}.torrent`)
-      const said = execFileSync(python, [script('torrent_maker.py'), folder, String(pieceBytes), out])
+      const output = execFileSync(python, [script('torrent_maker.py'), folder, String(pieceBytes), out])
       t.equal(
-        said.toString().trim(),
+        output.toString().trim(),
         `${torrent.infohashV1.toString('hex')} ${torrent.infohashV2.toString('hex')}`,
         `at ${pieceBytes}`,
       )

@@ -69,8 +69,8 @@ t.test('over IPv6 peers have its addresses', async (t) => {
   if (!hasV6) return t.comment('no IPv6 here')
   const rig = await UdpTrackerRig.start(t, true)
   await tell(telling(`udp://[::1]:${rig.port}`), parts, never)
-  const said = await tell(telling(`udp://[::1]:${rig.port}`, 7002), parts, never)
-  t.same(said?.peers[0], { host: '0:0:0:0:0:0:0:1', port: 7001 })
+  const announced = await tell(telling(`udp://[::1]:${rig.port}`, 7002), parts, never)
+  t.same(announced?.peers[0], { host: '0:0:0:0:0:0:0:1', port: 7001 })
 })
 
 t.test('a lost request is repeated after a doubled timeout each time, and then given up', async (t) => {
@@ -90,11 +90,11 @@ t.test('a connection id that the tracker has forgotten is replaced', async (t) =
   const rig = await UdpTrackerRig.start(t)
   let isFirst = false
   const { heard } = rig
-  rig.lie = (transaction, asked) => {
+  rig.lie = (transaction, request) => {
     rig.lie = undefined
     const bytes = Buffer.alloc(16)
     bytes.writeUInt32BE(transaction, 4)
-    isFirst = asked.readUInt32BE(8) === 0
+    isFirst = request.readUInt32BE(8) === 0
     return [bytes]
   }
   t.ok(await tell(telling(`udp://127.0.0.1:${rig.port}`), hasty, never))

@@ -22,7 +22,7 @@ export class UdpTrackerRig {
   /** Packets that are lost before one is answered. */
   losing = 0
   /** Not undefined: what is sent instead of answers. */
-  lie: ((transaction: number, asked: Buffer) => readonly Buffer[]) | undefined
+  lie: ((transaction: number, request: Buffer) => readonly Buffer[]) | undefined
   port = 0
   readonly #ids = new Set<string>()
   readonly #swarms = new Map<string, Map<string, PeerAddress>>()
@@ -33,34 +33,34 @@ export class UdpTrackerRig {
     socket.bind(0, isV6 ? '::1' : '127.0.0.1')
     await once(socket, 'listening')
     rig.port = socket.address().port
-    socket.on('message', (asked: Buffer, from: RemoteInfo) => {
-      for (const bytes of rig.#answer(asked, from)) socket.send(bytes, from.port, from.address)
+    socket.on('message', (request: Buffer, from: RemoteInfo) => {
+      for (const bytes of rig.#answer(request, from)) socket.send(bytes, from.port, from.address)
     })
     t.teardown(() => socket.close())
     return rig
   }
 
-  #answer(asked: Buffer, from: RemoteInfo): readonly Buffer[] {
-    if (asked.length < 16) return []
+  #answer(request: Buffer, from: RemoteInfo): readonly Buffer[] {
+    if (request.length < 16) return []
     if (this.losing > 0) {
       this.losing -= 1
       return []
     }
-    const transaction = asked.readUInt32BE(12)
-    if (this.lie !== undefined) return this.lie(transaction, asked)
+    const transaction = request.readUInt32BE(12)
+    if (this.lie !== undefined) return this.lie(transaction, request)
     const head = Buffer.alloc(8)
     head.writeUInt32BE(transaction, 4)
-    if (asked.readUInt32BE(8) === 0) {
-      if (asked.readBigUInt64BE(0) !== 0x41727101980n || asked.length !== 16) return []
+    if (request.readUInt32BE(8) === 0) {
+      if (request.readBigUInt64BE(0) !== 0x41727101980n || request.length !== 16) return []
       this.connects += 1
       const id = randomBytes(8)
       this.#ids.add(id.toString('hex'))
       return [Buffer.concat([head, id])]
     }
-    const isKnown = this.#ids.has(asked.toString('hex', 0, 8))
-    if (!isKnown || asked.readUInt32BE(8) !== 1 || asked.length < 98) return []
+    const isKnown = this.#ids.has(request.toString('hex', 0, 8))
+    if (!isKnown || request.readUInt32BE(8) !== 1 || request.length < 98) return []
     head.writeUInt32BE(1, 0)
-    const { peers, total } = this.#enter(asked, from)
+    const { peers, total } = this.#enter(request, from)
     const { v4, v6 } = encodePeers(peers)
     const numbers = Buffer.alloc(12)
     numbers.writeUInt32BE(1800, 0)
@@ -68,14 +68,14 @@ export class UdpTrackerRig {
     return [Buffer.concat([head, numbers, from.family === 'IPv6' ? v6 : v4])]
   }
 
-  #enter(asked: Buffer, { address }: RemoteInfo): { peers: readonly PeerAddress[]; total: number } {
-    const infohash = asked.toString('hex', 16, 36)
-    const port = asked.readUInt16BE(96)
-    const left = Number(asked.readBigUInt64BE(64))
-    const event = asked.readUInt32BE(80)
+  #enter(request: Buffer, { address }: RemoteInfo): { peers: readonly PeerAddress[]; total: number } {
+    const infohash = request.toString('hex', 16, 36)
+    const port = request.readUInt16BE(96)
+    const left = Number(request.readBigUInt64BE(64))
+    const event = request.readUInt32BE(80)
     let url = ''
-    for (let at = 98; at + 1 < asked.length && asked[at] === 2; at += 2 + asked[at + 1]!) {
-      url += asked.toString('latin1', at + 2, at + 2 + asked[at + 1]!)
+    for (let at = 98; at + 1 < request.length && request[at] === 2; at += 2 + request[at + 1]!) {
+      url += request.toString('latin1', at + 2, at + 2 + request[at + 1]!)
     }
     this.heard.push({ infohash, port, left, event, url, host: address })
     const swarm = this.#swarms.get(infohash) ?? new Map<string, PeerAddress>()
