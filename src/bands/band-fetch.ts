@@ -20,7 +20,7 @@ import { replaceFile } from './replace-file.js'
 
 /** A band that a publisher lists and that is wanted here. */
 export interface WantedBand {
-  /** Address of the publisher's own routes: only this address is asked, never the addresses in its document. */
+  /** Address of the publisher's own routes: requests go only there, never to the addresses in its document. */
   readonly url: string
   readonly index: string
   readonly kind: string
@@ -33,7 +33,7 @@ export interface BandFetchParts {
   readonly peerId: Buffer
   readonly download: Omit<DownloadOptions, 'isNear'>
   /**
-   * Asked besides the publisher's own tracker: those from the settings (`dht:`: the distributed hash table), never
+   * Used besides the publisher's own tracker: those from the settings (`dht:`: the distributed hash table), never
    * those that a torrent names.
    */
   readonly trackers: readonly string[]
@@ -47,7 +47,7 @@ export function bandBytes({ files }: Band): number {
 /** Bytes of the disk that are always left free. */
 const freeBytesMin = 512 << 20
 
-/** A tracker that knows no peers is asked again after the shorter time; it doubles each time, up to the longer one. */
+/** Pause after a tracker knew no peers: at first the shorter one; it doubles each time, up to the longer one. */
 const [emptyMinSeconds, emptyMaxSeconds] = [20, 160]
 
 /** Fetches the files of one band; resumes what an earlier process left on disk. */
@@ -160,7 +160,7 @@ export class BandFetch {
     }
   }
 
-  /** Asks a tracker for peers until the end. */
+  /** Announces to a tracker until the end, and takes the peers that it answers with. */
   async #ask(url: string, torrent: Torrent, download: Download): Promise<void> {
     const { http: asking, clock, peerId, dht } = this.parts
     const { signal } = this.#end
@@ -170,11 +170,11 @@ export class BandFetch {
     while (!signal.aborted) {
       const left = download.store.missingBytes
       const about = { url, infohashes: [torrent.infohashV1], peerId, port: 1, left }
-      const said = await tell({ ...about, ...(event === undefined ? {} : { event }) }, parts, signal)
+      const announced = await tell({ ...about, ...(event === undefined ? {} : { event }) }, parts, signal)
       event = undefined
-      download.heardOf(said?.peers ?? [], url)
-      const isEmpty = said === undefined || said.peers.length === 0
-      await pause((isEmpty ? emptySeconds : said.intervalSeconds) * 1000, signal)
+      download.heardOf(announced?.peers ?? [], url)
+      const isEmpty = announced === undefined || announced.peers.length === 0
+      await pause((isEmpty ? emptySeconds : announced.intervalSeconds) * 1000, signal)
       emptySeconds = isEmpty ? Math.min(emptySeconds * 2, emptyMaxSeconds) : emptyMinSeconds
     }
   }

@@ -73,14 +73,14 @@ export interface ReadPublication {
   /** SHA-256 (hex) of the bytes as they came: entity tag, and `previousManifestSha256` of the next one. */
   readonly sha256: string
   /** The signed members, including those that are not known here. */
-  readonly said: object
+  readonly signedMembers: object
 }
 
 /** What is checked before a document is followed. */
 export interface Expected {
   /** Base58 keys that may sign for this publisher: from the settings, or from the registry. */
   readonly keyIds: readonly string[]
-  /** Base58 address; undefined: the keys alone say who it is. */
+  /** Base58 address; undefined: the keys alone identify the publisher. */
   readonly publisher?: string
   /** Domains that are accepted: those of either vocabulary. */
   readonly domains: readonly string[]
@@ -109,9 +109,9 @@ export function readPublication(bytes: Uint8Array): ReadPublication | Refusal {
   if (Date.parse(checked.data.expiresAt) < Date.parse(checked.data.issuedAt)) {
     return no('expires before it was issued')
   }
-  const { signature: _signature, ...said } = parsed as Record<string, unknown>
+  const { signature: _signature, ...signedMembers } = parsed as Record<string, unknown>
   const sha256 = createHash('sha256').update(bytes).digest('hex')
-  return { document: checked.data, sha256, said }
+  return { document: checked.data, sha256, signedMembers }
 }
 
 /**
@@ -122,14 +122,14 @@ export function readPublication(bytes: Uint8Array): ReadPublication | Refusal {
 export function verifyPublication(bytes: Uint8Array, expected: Expected): ReadPublication | Refusal {
   const read = readPublication(bytes)
   if (isRefusal(read)) return read
-  const { document, said } = read
+  const { document, signedMembers } = read
   const { keyId, sig } = document.signature
   if (!expected.keyIds.includes(keyId))
     return refuse('forged', 'upstream', 'publication: signed by another key')
   if (expected.publisher !== undefined && expected.publisher !== document.publisher) {
     return refuse('forged', 'upstream', 'publication: of another publisher')
   }
-  const signed = isSigned(said, keyId, sig, expected.domains)
+  const signed = isSigned(signedMembers, keyId, sig, expected.domains)
   if (isRefusal(signed)) return signed
   if (!signed) {
     return refuse(
@@ -144,13 +144,18 @@ export function verifyPublication(bytes: Uint8Array, expected: Expected): ReadPu
   return read
 }
 
-function isSigned(said: object, keyId: string, sig: string, domains: readonly string[]): boolean | Refusal {
+function isSigned(
+  members: object,
+  keyId: string,
+  sig: string,
+  domains: readonly string[],
+): boolean | Refusal {
   const publicKey = decodeBase58(keyId)
   const signature = Buffer.from(sig, 'base64')
   if (publicKey === undefined || signature.length !== 64 || signature.toString('base64') !== sig) return false
   let text: string
   try {
-    text = canonicalJson(said)
+    text = canonicalJson(members)
   } catch (error) {
     return no((error as RangeError).message)
   }
@@ -165,12 +170,12 @@ export function isExpired(document: PublicationDocument, nowMs: number): boolean
 
 /** Signs a document: the bytes to be served, in canonical form. */
 export function signPublication(
-  said: Omit<PublicationDocument, 'signature'>,
+  members: Omit<PublicationDocument, 'signature'>,
   key: SigningKey,
   domain: string = ownDomain,
 ): Buffer {
-  const message = Buffer.from(`${domain}\n${canonicalJson(said)}`)
+  const message = Buffer.from(`${domain}\n${canonicalJson(members)}`)
   const sig = sign(null, message, key.privateKey).toString('base64')
   const signature = { alg: 'ed25519', keyId: key.solanaAddress, sig }
-  return Buffer.from(canonicalJson({ ...said, signature }))
+  return Buffer.from(canonicalJson({ ...members, signature }))
 }

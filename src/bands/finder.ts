@@ -10,7 +10,7 @@ import type { RootRecord } from './root-record.js'
 export interface BandFinderOptions {
   /** Folders whose bands are searched first: those built here and those fetched. Read through memory maps. */
   readonly bandFolders: readonly string[]
-  /** Further indexes, in the order in which they are asked, as in the settings. */
+  /** Further indexes, in the order in which they are searched, as in the settings. */
   readonly sources: readonly string[]
   /** New bands are found within so long; undefined: those of further paths are looked up once. */
   readonly watchMs: number

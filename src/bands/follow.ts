@@ -8,7 +8,7 @@ import { publicationMaxBytes } from './publication.js'
 import type { PublisherKeys } from './publisher-keys.js'
 import { type Subscription, type SubscriptionState, subscriptionKey } from './subscription.js'
 
-/** How publishers are asked over HTTP. */
+/** Options of HTTP requests to publishers. */
 export interface HttpOptions {
   readonly dispatcher: Dispatcher
   readonly timeoutMs: number
@@ -89,7 +89,7 @@ function addressesOf({ url, others = [] }: Subscription, last: string | undefine
   return last !== undefined && all.includes(last) ? [last, ...all.filter((one) => one !== last)] : all
 }
 
-/** The first document that may be followed. The refusal of several says what each address answered. */
+/** The first document that may be followed. The refusal of several lists the answer of each address. */
 async function firstOf(
   urls: readonly string[],
   expected: Expected,

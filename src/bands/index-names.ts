@@ -9,10 +9,11 @@ export function isIndexName(name: string): boolean {
   return indexShape.test(name) && isEntryName(name)
 }
 
-/** What a band says it replaces: an id, a list of ids, or nothing; whatever else stands there is nothing. */
+/** The bands that a band replaces by its metadata: an id or a list of ids; any other value counts as none. */
 export function supersededBy(metadata: Readonly<Record<string, unknown>> | undefined): readonly string[] {
-  const said = metadata !== undefined && Object.hasOwn(metadata, 'supersedes') ? metadata.supersedes : []
-  const list: readonly unknown[] = Array.isArray(said) ? said : [said]
+  const superseded =
+    metadata !== undefined && Object.hasOwn(metadata, 'supersedes') ? metadata.supersedes : []
+  const list: readonly unknown[] = Array.isArray(superseded) ? superseded : [superseded]
   return list.filter((id): id is string => typeof id === 'string' && isEntryName(id))
 }
 

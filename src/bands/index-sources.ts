@@ -53,7 +53,7 @@ type Opening = ((first: number) => RemoteCdb | undefined) | Refusal
 /** Timeout of a manifest, which has some thousand bytes. */
 const manifestMs = 30_000
 
-/** One remote index. After failures it is not asked for a while. */
+/** One remote index. After failures it gets no requests for a while. */
 export class RemoteIndex {
   readonly name: string
   readonly #reads: RemoteReads
@@ -145,7 +145,7 @@ export class RemoteIndex {
   }
 
   /**
-   * A manifest from elsewhere could otherwise make this gateway ask machines in its own network. Host names are taken to be
+   * A manifest from elsewhere could otherwise make this gateway send requests into its own network. Host names are taken to be
    * public.
    */
   #mayName(url: string): boolean {

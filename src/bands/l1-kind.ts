@@ -3,7 +3,7 @@ import { l1Files, readL1Band } from '../parquet/l1-band.js'
 import { checkL1 } from '../parquet/l1-check.js'
 import { type BandAccount, type BandKind, l1Kind } from './publication.js'
 
-/** Parquet bands as the publisher and the subscriber ask about them. */
+/** Parquet bands, for the publisher and the subscriber. */
 export const l1Bands: BandKind = {
   ...l1Kind,
   async describe(folder): Promise<BandAccount | Refusal> {

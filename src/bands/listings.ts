@@ -17,7 +17,7 @@ export interface ListingsParts extends FollowParts {
 }
 
 /**
- * What publishers list. Each is asked independently, with one request at a time, so that a slow one does not delay
+ * What publishers list. Each is fetched independently, with one request at a time, so that a slow one does not delay
  * the others.
  */
 export class Listings {

@@ -35,8 +35,8 @@ export function partitionedIndex(folder: string): LocalIndex | undefined {
   for (const { prefix, location } of manifest.partitions) {
     if (location.type === 'file') files.set(Number.parseInt(prefix, 16), join(folder, location.filename))
   }
-  const said: unknown = manifest.metadata?.heightRange
-  const [from, to] = Array.isArray(said) ? (said as unknown[]) : []
+  const heightRange: unknown = manifest.metadata?.heightRange
+  const [from, to] = Array.isArray(heightRange) ? (heightRange as unknown[]) : []
   const height = (value: unknown, none: number): number => (typeof value === 'number' ? value : none)
   return {
     path: folder,
@@ -108,7 +108,7 @@ export class LocalBands {
     private readonly mapped = false,
   ) {}
 
-  /** Where the newest index that knows it says the item (32 bytes of id) is, in memory of its own. Never throws. */
+  /** The place of an item (32 bytes of id) in the newest index that knows it, in memory of its own. Never throws. */
   find(id: Uint8Array): RootRecord | undefined {
     this.#look()
     for (const index of this.#indexes) {

@@ -86,7 +86,7 @@ export interface PublicationDocument {
   readonly signature: { readonly alg: 'ed25519'; readonly keyId: string; readonly sig: string }
 }
 
-/** What a kind says of the band in a folder, without reading its big files. */
+/** The facts of a band in a folder, read without its big files. */
 export interface BandAccount {
   /** Names of all its files, in the order of the document (bytewise). */
   readonly files: readonly string[]
@@ -97,7 +97,7 @@ export interface BandAccount {
   readonly supersedes: readonly string[]
 }
 
-/** One kind of bands. The publisher asks it about every folder below its index's; the subscriber before it installs one. */
+/** One kind of bands. The publisher calls it for every folder of its index; the subscriber before it installs one. */
 export interface BandKind {
   readonly kind: string
   /** Name of the index that bands built here belong to. */
@@ -107,7 +107,7 @@ export interface BandKind {
    * another.
    */
   describe(folder: string): Promise<BandAccount | Refusal>
-  /** Verifies all files; a refusal says what is wrong. Bands of others are not used before this succeeded. */
+  /** Verifies all files; a refusal names what is wrong. Bands of others are not used before this succeeded. */
   check(folder: string): Promise<Refusal | undefined>
 }
 

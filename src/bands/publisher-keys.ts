@@ -6,7 +6,7 @@ import type { Subscription } from './subscription.js'
 export interface AllowedSigners {
   /** Base58 of Ed25519 keys. */
   readonly keyIds: readonly string[]
-  /** Base58 address that the document must name; undefined: the keys alone say who it is. */
+  /** Base58 address that the document must name; undefined: the keys alone identify the publisher. */
   readonly publisher?: string
 }
 
@@ -14,7 +14,7 @@ export interface AllowedSigners {
 export interface PublisherKeys {
   /**
    * Keys that may sign now. Never rejects. Refusals: `unknown` (nobody of this name is known), `upstream`, `late`, `malformed`,
-   * `too-large` (whoever is asked does not answer well): nothing is followed then, and what is here stays.
+   * `too-large` (no valid answer of the registry): nothing is followed then, and what is here stays.
    */
   of(subscription: Subscription, end: AbortSignal): Promise<AllowedSigners | Refusal>
 }

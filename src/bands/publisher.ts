@@ -151,7 +151,7 @@ export class Publisher {
     })
   }
 
-  /** Every band of our own that is what its kind says, measured. */
+  /** Every band of our own that is valid by its kind, measured. */
   async #scan(): Promise<Found[]> {
     const found: Found[] = []
     for (const stored of await this.bandStore.list('own')) {

@@ -56,8 +56,10 @@ export function httpRanges(url: string, upstream: Asks, timeoutMs: number): Rang
         const headers = { range: `bytes=${start}-${end - 1}`, 'accept-encoding': 'identity' }
         const answer = await upstream.request({ ...questionTo(url), headers, signal })
         const { statusCode, body } = answer
-        const said = /^bytes (\d{1,16})-(\d{1,16})\/(\d{1,16})$/.exec(String(answer.headers['content-range']))
-        const [, from, to, size] = (said ?? []).map(Number)
+        const contentRange = /^bytes (\d{1,16})-(\d{1,16})\/(\d{1,16})$/.exec(
+          String(answer.headers['content-range']),
+        )
+        const [, from, to, size] = (contentRange ?? []).map(Number)
         if (statusCode !== 206 || from !== start || to !== end - 1 || size === undefined || size < end) {
           // Not the requested bytes, so the body is not read.
           void leave(body)

@@ -37,7 +37,7 @@ const entry = z.object({ wallet: address, observerAddress: address })
  * over. The registry decides which keys are accepted, so it must be a file of the operator or a trusted gateway.
  */
 export class RegisteredKeys implements PublisherKeys {
-  #said: { readonly keys: Keys; readonly untilMs: number } | undefined
+  #cached: { readonly keys: Keys; readonly untilMs: number } | undefined
   #asking: Promise<Keys> | undefined
 
   constructor(
@@ -60,8 +60,8 @@ export class RegisteredKeys implements PublisherKeys {
 
   /** The answer of the registry, cached for `believeMs`; concurrent calls share one request. */
   async #keys(end: AbortSignal): Promise<Keys> {
-    const said = this.#said
-    if (said !== undefined && said.untilMs > this.clock.monotonic()) return said.keys
+    const cached = this.#cached
+    if (cached !== undefined && cached.untilMs > this.clock.monotonic()) return cached.keys
     this.#asking ??= this.#ask(end)
     return this.#asking
   }
@@ -71,7 +71,7 @@ export class RegisteredKeys implements PublisherKeys {
       const keys = await this.#read(end)
       const { believeMs } = this.options
       const forMs = isRefusal(keys) ? Math.min(believeMs, failedMs) : believeMs
-      this.#said = { keys, untilMs: this.clock.monotonic() + forMs }
+      this.#cached = { keys, untilMs: this.clock.monotonic() + forMs }
       return keys
     } finally {
       this.#asking = undefined

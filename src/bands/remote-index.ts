@@ -14,7 +14,7 @@ export interface RemoteOptions {
   readonly concurrencyMax: number
   /** ...and how long one may wait for its turn. */
   readonly waitMs: number
-  /** An index that failed is not asked again for so long. */
+  /** An index that failed gets no requests for so long. */
   readonly coolMs: number
   /** One stretch of a file, or a manifest, of a web server: one that takes longer is a failure. */
   readonly httpMs: number

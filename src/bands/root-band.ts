@@ -77,9 +77,9 @@ function accountOf({ partitions, totalRecords, metadata }: IndexManifest): BandA
   }
 }
 
-function readRange(said: unknown): HeightRange | undefined {
-  if (!Array.isArray(said) || said.length !== 2) return undefined
-  const [from, to] = said as [unknown, unknown]
+function readRange(given: unknown): HeightRange | undefined {
+  if (!Array.isArray(given) || given.length !== 2) return undefined
+  const [from, to] = given as [unknown, unknown]
   const isHeight = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
   return isHeight(from) && (to === null || (isHeight(to) && to >= from)) ? [from, to] : undefined
 }

@@ -106,8 +106,8 @@ export class RootBuilder {
       const metadata = { heightRange: range, ...(supersedes.length === 0 ? {} : { supersedes }) }
       const createdAt = new Date(this.clock.now()).toISOString()
       const { records, contentDigest } = await writer.finish(createdAt, metadata)
-      const idWith = (said: Readonly<Record<string, unknown>>): string =>
-        rootBandId(role, range, this.#tag, bandIdDigest(contentDigest, said))
+      const idWith = (fields: Readonly<Record<string, unknown>>): string =>
+        rootBandId(role, range, this.#tag, bandIdDigest(contentDigest, fields))
       const before = stored.filter((band) => supersedes.includes(band.id))
       for (const { id, folder } of before) {
         // The id depends on what the band supersedes too: the same records under a new id would be fetched again for nothing.

@@ -42,7 +42,7 @@ export interface IndexHeights {
   readonly tip: number
 }
 
-/** Which bands are to be built now, in order. `due`: the schedule says so, or somebody asked. */
+/** Which bands are to be built now, in order. `due`: by the schedule, or by an order. */
 export function planRootBands(
   present: readonly RootBandName[],
   { start, stable, tip }: IndexHeights,

@@ -1,6 +1,6 @@
 import { PackReader, type PackWriter } from '../format/message-pack.js'
 
-/** Where a data item is, as a root-transaction index says. A hint: the bytes there must be checked against the id. */
+/** Where a data item is, by a root-transaction index. A hint: the bytes there must be checked against the id. */
 export interface RootRecord {
   /** Ids (32 bytes each), root first, the direct parent last; only the root where no more is known. 1 to 10. */
   readonly path: readonly Uint8Array[]
@@ -14,7 +14,7 @@ export interface RootRecord {
 /** Bundles in bundles that a record may name. */
 export const pathMax = 10
 
-/** A header is never longer; a record that says so is left out. */
+/** A header is never longer; a record with a longer one is left out. */
 export const itemHeaderMaxBytes = 1024 * 1024
 
 /** Bytes of the longest record that is written: a path of 10, three double-precision integers. */
@@ -57,21 +57,21 @@ export function readPlace(bytes: Uint8Array, start: number, end: number): RootRe
   const read = new PackReader(bytes, start, end)
   const pairs = read.map()
   let path: Uint8Array[] | undefined
-  const said: { itemOffset?: number; dataOffset?: number; itemSize?: number } = {}
+  const place: { itemOffset?: number; dataOffset?: number; itemSize?: number } = {}
   for (let pair = 0; pair < pairs && !read.failed; pair += 1) {
     const name = read.letter()
     if (name === letter.root && path === undefined) path = [read.binary(32)]
     else if (name === letter.path && path === undefined) path = readPath(read)
-    else if (name === letter.item) said.itemOffset = read.integer()
-    else if (name === letter.data) said.dataOffset = read.integer()
-    else if (name === letter.size) said.itemSize = read.integer()
+    else if (name === letter.item) place.itemOffset = read.integer()
+    else if (name === letter.data) place.dataOffset = read.integer()
+    else if (name === letter.size) place.itemSize = read.integer()
     else read.skip()
   }
   if (read.failed || !read.atEnd || path === undefined || path.length === 0) return undefined
-  const { itemOffset, dataOffset } = said
+  const { itemOffset, dataOffset } = place
   if ((itemOffset === undefined) !== (dataOffset === undefined)) return undefined
   if (itemOffset !== undefined && dataOffset !== undefined && dataOffset <= itemOffset) return undefined
-  return { path, ...said }
+  return { path, ...place }
 }
 
 function readPath(read: PackReader): Uint8Array[] {

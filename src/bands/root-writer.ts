@@ -21,7 +21,7 @@ const samplesMax = 32
 const keyBytes = 32
 const sortOptions = { keyBytes, unique: true, bucketMaxBytes: 4 * 1024 * 1024, blockBytes: 64 * 1024 }
 
-/** What a finished index says of itself. */
+/** The summary of a finished index. */
 export interface Written {
   readonly records: number
   /** SHA-256 (hex) over the partitions' names and digests: the same for the same records. */

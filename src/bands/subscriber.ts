@@ -41,15 +41,15 @@ export interface SubscriberParts extends BandFetchParts {
 const forgedAgainMs = 3_600_000
 
 /**
- * Follows publications: fetches what they list, puts it in place once it was checked, and removes what was superseded. Each
- * publisher is asked for itself; the lists are looked at one after the other, and bands are fetched meanwhile.
+ * Follows publications: fetches what they list, puts it in place once it was checked, and removes what was superseded. The
+ * list of each publisher is fetched separately; lists are read one after the other, and bands are fetched meanwhile.
  */
 export class Subscriber {
   readonly #listings: Listings
   readonly #jobs = new Map<string, BandFetch>()
   /** Jobs including the steps after the fetch. */
   readonly #working = new Set<Promise<void>>()
-  /** When a band may be asked for again, by band and publisher. */
+  /** When a band may be requested again, by band and publisher. */
   readonly #retryMs = new Map<string, number>()
   readonly #end = new AbortController()
   #turn: Promise<void> = Promise.resolve()

@@ -19,7 +19,7 @@ export type Subscription = {
       readonly keyId: string
     }
   | {
-      /** Base58 of its wallet, of which a registry says who signs. */
+      /** Base58 of its wallet; a registry lists the keys that sign for it. */
       readonly publisher: string
     }
 )

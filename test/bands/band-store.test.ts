@@ -16,8 +16,8 @@ async function drafting(root: string): Promise<{ child: ChildProcess; draft: str
   const child = spawn(process.execPath, ['--input-type=module', '-e', code, root], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const [said] = (await once(child.stdout!, 'data')) as [Buffer]
-  return { child, draft: said.toString() }
+  const [output] = (await once(child.stdout!, 'data')) as [Buffer]
+  return { child, draft: output.toString() }
 }
 
 t.test('drafts of a process that runs stay; those of one that is gone are removed', async (t) => {

@@ -26,11 +26,11 @@ async function pages({ index, catalog }: House, chain: RemoteChain): Promise<str
   const limits = { ...queryLimits, timeMs: 60_000 }
   const headers = new MinedHeaders(new LearnedHeaders(catalog), index, chain)
   const answerer = new Answerer({ index, headers, clock: systemClock, limits })
-  const told: string[] = []
+  const shown: string[] = []
   index.refresh()
   for (let after: string | undefined, more = true; more; ) {
-    const asked = { query: question, operationName: null, variables: { after } }
-    const { errors, text } = await answerer.answer(asked, answerer.effort())
+    const query = { query: question, operationName: null, variables: { after } }
+    const { errors, text } = await answerer.answer(query, answerer.effort())
     if (errors.length > 0) throw new Error(text)
     const { data } = JSON.parse(text) as {
       data: {
@@ -38,11 +38,11 @@ async function pages({ index, catalog }: House, chain: RemoteChain): Promise<str
       }
     }
     const { pageInfo, edges } = data.transactions
-    told.push(JSON.stringify(edges.map(({ node }) => node)))
+    shown.push(JSON.stringify(edges.map(({ node }) => node)))
     after = edges.at(-1)?.cursor
     more = pageInfo.hasNextPage
   }
-  return told
+  return shown
 }
 
 const digest = (lines: readonly string[]): string =>

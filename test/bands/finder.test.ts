@@ -37,10 +37,10 @@ function drip(response: ServerResponse): void {
 
 /** A plain web server with ranges over a folder; `special` may answer first. */
 async function web(t: Test, folder: string, special: Serving = () => false) {
-  const asked: string[] = []
+  const requests: string[] = []
   const server = createServer((request, response) => {
     const path = request.url ?? ''
-    asked.push(`${path} ${request.headers.range ?? ''}`.trim())
+    requests.push(`${path} ${request.headers.range ?? ''}`.trim())
     if (special(request, response)) return
     const bytes = readFileSync(join(folder, path.slice(1)))
     const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? []
@@ -56,7 +56,7 @@ async function web(t: Test, folder: string, special: Serving = () => false) {
     server.closeAllConnections()
     server.close()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
 }
 
 function finderOf(
@@ -127,14 +127,14 @@ t.test(
     const alike = span(0, 20_000).filter((number) => idFor(number)[0] === 7)
     const [one = 0, other = 0] = alike
     const folder = await shelveBand(bandStore, 'far', alike)
-    const { url, asked } = await web(t, folder)
+    const { url, requests } = await web(t, folder)
     const { find, count } = finderOf(t, [`${url}/manifest.json`])
     t.equal((await find(one))?.itemOffset, one * 1000)
-    t.strictSame(asked.length, 4, 'manifest, header, slots, record')
+    t.strictSame(requests.length, 4, 'manifest, header, slots, record')
     t.equal((await find(one))?.itemOffset, one * 1000)
-    t.equal(asked.length, 4)
+    t.equal(requests.length, 4)
     t.equal((await find(other))?.itemOffset, other * 1000)
-    t.equal(asked.length, 6, 'two ranges a cold hit')
+    t.equal(requests.length, 6, 'two ranges a cold hit')
     t.equal(await find('nobody'), undefined)
     t.strictSame([count('remote'), count('absent')], [3, 1])
   },
@@ -203,14 +203,14 @@ t.test('servers with wrong answers are not used, and not asked for a while', asy
   }
   for (const [why, deed] of Object.entries(deeds)) {
     let naughty = true
-    const { url, asked } = await web(t, folder, (request, response) => naughty && deed(request, response))
+    const { url, requests } = await web(t, folder, (request, response) => naughty && deed(request, response))
     const name = `${idFor(5).subarray(0, 1).toString('hex')}.cdb`
     const { find, count, turn } = finderOf(t, [`${url}/${name}`])
     t.equal(await find(5), undefined, why)
     t.equal(count('failed'), 1, why)
-    const before = asked.length
+    const before = requests.length
     t.equal(await find(5), undefined)
-    t.equal(asked.length, before, 'it rests')
+    t.equal(requests.length, before, 'it rests')
     naughty = false
     turn(remote.coolMs)
     t.equal((await find(5))?.itemOffset, 5000, `${why} is over`)
@@ -220,7 +220,7 @@ t.test('servers with wrong answers are not used, and not asked for a while', asy
 t.test('an index with a very slow manifest delays only the first request', async (t) => {
   const { bandStore } = await house(t)
   const folder = await shelveBand(bandStore, 'far', span(0, 60))
-  const { url, asked } = await web(t, folder, (request, response) => {
+  const { url, requests } = await web(t, folder, (request, response) => {
     if (request.url !== '/manifest.json') return false
     response.writeHead(200, { 'content-length': 4096 })
     drip(response)
@@ -231,7 +231,7 @@ t.test('an index with a very slow manifest delays only the first request', async
   t.equal(count('failed'), 2)
   for (let more = 10; more < 30; more += 1) t.equal(await find(more), undefined)
   t.equal(count('absent'), 22, 'nobody was kept waiting')
-  t.equal(asked.length, 1)
+  t.equal(requests.length, 1)
 })
 
 /** Content of the chain: these bytes, whatever is asked for. */
@@ -257,7 +257,7 @@ function contentOf(bytes: Buffer): ContentSource {
 t.test('a manifest from elsewhere may not send us to machines in our own network', async (t) => {
   const { bandStore } = await house(t)
   const folder = await shelveBand(bandStore, 'far', span(0, 50))
-  const { url, asked } = await web(t, folder)
+  const { url, requests } = await web(t, folder)
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as {
     partitions: { prefix: string; location: object }[]
   }
@@ -267,7 +267,7 @@ t.test('a manifest from elsewhere may not send us to machines in our own network
   const { find, count } = finderOf(t, [`${item}:manifest`], contentOf(Buffer.from(JSON.stringify(manifest))))
   t.equal(await find(5), undefined)
   t.equal(count('failed'), 1)
-  t.equal(asked.length, 0)
+  t.equal(requests.length, 0)
 })
 
 t.test('a manifest of others may not send us to files of its own choosing on this machine', async (t) => {

@@ -44,7 +44,7 @@ export class TestPublisher {
   sequence = 1
   /** What is answered instead of what should be, by path below `/gateway/indexes`. */
   readonly lies = new Map<string, Buffer>()
-  readonly asked: string[] = []
+  readonly requested: string[] = []
   /** Answers instead of it, by path below `/gateway/indexes`; false: it answers itself. */
   special: (path: string, response: ServerResponse) => boolean = () => false
   /** Ports that were announced to the tracker. */
@@ -63,7 +63,7 @@ export class TestPublisher {
     this.#server = createServer((request, response) => {
       const url = new URL(request.url ?? '', 'http://x')
       const path = url.pathname.replace('/gateway/indexes', '')
-      this.asked.push(path)
+      this.requested.push(path)
       if (this.special(path, response)) return
       const bytes = this.lies.get(path) ?? this.#answer(path, (request.url ?? '').split('?')[1] ?? '')
       if (bytes === undefined) {
@@ -103,7 +103,7 @@ export class TestPublisher {
       ...(metadata === undefined ? {} : { metadata }),
       ...(heightRange === undefined ? {} : { heightRange }),
     }))
-    const said = {
+    const unsigned = {
       version: 1,
       publisher: this.signing.keyId,
       sequence: this.sequence,
@@ -113,7 +113,7 @@ export class TestPublisher {
       indexes: [{ ...this.index, bands: listed }],
       ...change,
     } as const
-    this.#document = signPublication(said, this.signing.key)
+    this.#document = signPublication(unsigned, this.signing.key)
     this.#previous = sha256Hex(this.#document)
     this.sequence += 1
     const torrents = bands.flatMap(({ torrent }) => (torrent === undefined ? [] : [torrent]))

@@ -40,18 +40,18 @@ t.test('a band with anything wrong in it is refused', async (t) => {
     const fault = await rootTxBands.check(bad)
     t.ok(isRefusal(fault), `${why}: ${fault?.message}`)
   }
-  const manifest = (change: (said: Record<string, unknown>) => void): void => {
+  const manifest = (change: (fields: Record<string, unknown>) => void): void => {
     const path = join(bad, 'manifest.json')
-    const said = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>
-    change(said)
-    writeFileSync(path, JSON.stringify(said))
+    const fields = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>
+    change(fields)
+    writeFileSync(path, JSON.stringify(fields))
   }
   const [some = ''] = readdirSync(good)
   await refused('a file more', () => writeFileSync(join(bad, 'more'), ''))
   await refused('a file less', () => rmSync(join(bad, some)))
   await refused('no manifest', () => rmSync(join(bad, 'manifest.json')))
-  await refused('another total', () => manifest((said) => Object.assign(said, { totalRecords: 1 })))
-  await refused('another version', () => manifest((said) => Object.assign(said, { version: 2 })))
+  await refused('another total', () => manifest((fields) => Object.assign(fields, { totalRecords: 1 })))
+  await refused('another version', () => manifest((fields) => Object.assign(fields, { version: 2 })))
   await refused('an address of the publisher', () => {
     manifest(({ partitions }) => {
       Object.assign((partitions as object[])[0] ?? {}, {

@@ -101,7 +101,7 @@ t.test('a very slow publisher delays no other one', async (t) => {
   await eventually(async () => (await installed()).includes('one'))
   good.publish([{ id: 'two', files: { a: randomBytes(1000) } }])
   await eventually(async () => (await installed()).includes('two'))
-  t.equal(slow.asked.length, 1, 'one look at a time')
+  t.equal(slow.requested.length, 1, 'one look at a time')
   await subscriber.stop()
 })
 
@@ -114,7 +114,7 @@ t.test('a very slow band is given up, and another publisher is served meanwhile'
   good.publish([{ id: 'one', files: { a: randomBytes(1000) } }])
   const ended = subscriber.poll().then(() => subscriber.settled())
   await eventually(async () => (await installed()).includes('one'))
-  await eventually(() => slow.asked.filter((path) => path.endsWith('/a')).length > 1)
+  await eventually(() => slow.requested.filter((path) => path.endsWith('/a')).length > 1)
   t.pass('the first was given up, the next one begun')
   await subscriber.stop()
   await ended

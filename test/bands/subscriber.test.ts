@@ -125,11 +125,11 @@ t.test(
       { id: 'one', files: one },
       { id: 'two', files: { a: randomBytes(10) } },
     ])
-    publisher.asked.length = 0
+    publisher.requested.length = 0
     const again = await open(named)
     await turn(again)
     t.same((await installed()).sort(), ['one', 'two'])
-    t.equal(publisher.asked[0], '', 'the address that answered is asked first')
+    t.equal(publisher.requested[0], '', 'the address that answered is asked first')
     await again.stop()
 
     publisher.lies.set('', Buffer.from('<html>'))
@@ -137,8 +137,8 @@ t.test(
     await turn(last)
     t.equal(last.faults.length, 1)
     const [fault = ''] = last.faults
-    for (const said of [`${wrong}/indexes: status 404`, `${url}/indexes: publication: not JSON`]) {
-      t.ok(fault.includes(said), `${fault} says ${said}`)
+    for (const reason of [`${wrong}/indexes: status 404`, `${url}/indexes: publication: not JSON`]) {
+      t.ok(fault.includes(reason), `${fault} says ${reason}`)
     }
   },
 )
@@ -190,13 +190,13 @@ t.test('forged, older and other documents change nothing', async (t) => {
   await turn(subscriber)
   t.same(await installed(), ['one'])
   const good = JSON.parse(publisher.publish([{ id: 'evil', files: { a: randomBytes(10) } }]).toString())
-  const { signature: _signature, ...said } = good
+  const { signature: _signature, ...unsigned } = good
   for (const [why, bytes] of [
     ['an older one', first],
-    ['another key', signPublication(said, newKey().key)],
+    ['another key', signPublication(unsigned, newKey().key)],
     ['a changed one', Buffer.from(JSON.stringify({ ...good, sequence: good.sequence + 1 }))],
-    ['another domain', signPublication(said, publisher.signing.key, 'other/v1')],
-    ['the same sequence', signPublication({ ...said, sequence: 2 }, publisher.signing.key)],
+    ['another domain', signPublication(unsigned, publisher.signing.key, 'other/v1')],
+    ['the same sequence', signPublication({ ...unsigned, sequence: 2 }, publisher.signing.key)],
     ['garbage', randomBytes(100)],
     ['too much', Buffer.alloc(5 << 20, 0x20)],
     ['nothing', Buffer.alloc(0)],
@@ -234,12 +234,12 @@ t.test('no address of the publisher is followed, only its own paths', async (t) 
   const files = { a: randomBytes(100) }
   publisher.publish([{ id: 'one', files }])
   const document = JSON.parse(publisher.publish([{ id: 'one', files }]).toString())
-  const { signature: _signature, ...said } = document
-  said.indexes[0].bands[0].http = { baseUrl: 'http://127.0.0.1:1/elsewhere/' }
-  publisher.lies.set('', signPublication(said, publisher.signing.key))
+  const { signature: _signature, ...unsigned } = document
+  unsigned.indexes[0].bands[0].http = { baseUrl: 'http://127.0.0.1:1/elsewhere/' }
+  publisher.lies.set('', signPublication(unsigned, publisher.signing.key))
   await turn(await open())
   t.same(await installed(), ['one'])
-  t.notOk(publisher.asked.some((path) => path.includes('elsewhere')))
+  t.notOk(publisher.requested.some((path) => path.includes('elsewhere')))
 })
 
 t.test('no more is fetched than may lie on the disk', async (t) => {
