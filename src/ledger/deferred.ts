@@ -19,7 +19,7 @@ export interface ChangedRecord {
   readonly value: string | undefined
 }
 
-/** Changed records of one kind. Lists are asked for by what stands before the first `|` of a key: so they are kept. */
+/** Changed records of one kind, grouped by the part of the key before the first `|`, because lists are requested by it. */
 export class ChangedRecords {
   readonly #byLead = new Map<string, Map<string, ChangedRecord>>()
 
@@ -51,8 +51,8 @@ function leadOf(key: string): string {
 }
 
 /**
- * What the tables do not say yet: transfers and records that are on the disk (in blocks, and as changes), but are found through
- * memory only. Everything that reads the ledger asks here first.
+ * What the tables do not have yet: transfers and records that are on the disk (in blocks, and as changes), but are found through
+ * memory only. Everything that reads the ledger looks here first.
  */
 export class Deferred {
   /** By id. */

@@ -110,7 +110,7 @@ export class EmbeddedLedger implements MoneyLedger {
 
   async check(also?: (reading: LedgerReading) => Promise<readonly string[]>): Promise<LedgerReport> {
     // Another process may write meanwhile: all that follows is read in one turn, and so of one state. That holds for `also`, too,
-    // because the questions that it asks are answered without waiting.
+    // because its queries are answered without waiting.
     const heads = this.#heads()
     const auditor = new Auditor(heads instanceof Error ? [] : heads, this.#key)
     if (heads instanceof Error) auditor.unreadable(heads)

@@ -6,7 +6,7 @@ export class GroupCommit<Order, Outcome> {
 
   /**
    * `run` resolves with one outcome for each order, when all are durable. `ordersMax`: of one group. `failureOf`: what one order
-   * hears of the failure of its group.
+   * gets the failure of its group.
    */
   constructor(
     private readonly run: (orders: readonly Order[]) => Promise<readonly Outcome[]>,
@@ -33,7 +33,7 @@ export class GroupCommit<Order, Outcome> {
     if (this.#isRunning) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
-  /** Never rejects: each order hears of its own failure. */
+  /** Never rejects: each order gets its own failure. */
   async #work(): Promise<void> {
     while (this.#waiting.length > 0) {
       const group = this.#waiting.splice(0, this.ordersMax)

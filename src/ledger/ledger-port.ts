@@ -108,7 +108,7 @@ export interface MoneyLedger {
   /** Signs the head of the chain where it has moved since it was last signed. */
   signHead(): Promise<SignedHead | undefined>
   /**
-   * True where this process is the one, of all that share the ledger, that does a work which only one should do at a time. Asked
+   * True where this process is the one, of all that share the ledger, that does a work which only one should do at a time. Called
    * before each piece of it: who has it keeps it until it closes, or its connection ends.
    */
   leads(work: string): Promise<boolean>
@@ -126,7 +126,7 @@ const nameMax = 400
 /** Halves of pairs of UTF-16 are all written alike in UTF-8, so that two texts would be one key. */
 const halfPair = /\p{Cs}/u
 
-/** False where no record can have this key, no account this name, no transfer this id: what strangers ask for goes into keys. */
+/** False where no record can have this key, no account this name, no transfer this id: keys come from requests of strangers. */
 export function isKey(text: string, kind = ''): boolean {
   if (text.length + kind.length > nameMax || text.includes('\0') || halfPair.test(text)) return false
   return Buffer.byteLength(text) <= nameMax
@@ -138,7 +138,7 @@ const lostShape =
 /** SQLSTATEs: connection, resources, the server stops or starts, read-only. */
 const refusedShape = /^(?:08\w{3}|53\w{3}|57P\d\d|25006)$/
 
-/** True where the store could not be reached or does not write now: whoever asks again later may be answered. */
+/** True where the store could not be reached or does not write now: a later request may succeed. */
 export function isLedgerGone(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { code } = error as Error & { readonly code?: unknown }
@@ -155,8 +155,8 @@ export class CommitFailure extends Error {
   constructor(cause: unknown, { transfers, records = [] }: CommitOrder) {
     const ids = transfers.map(({ id }) => id)
     const keys = records.map(({ kind, key }) => `${kind} ${key}`)
-    const said = cause instanceof Error ? cause.message : String(cause)
-    super(`the ledger did not confirm ${[...ids, ...keys].slice(0, 5).join(', ')}: ${said}`, { cause })
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    super(`the ledger did not confirm ${[...ids, ...keys].slice(0, 5).join(', ')}: ${reason}`, { cause })
     this.transfers = ids
     this.records = keys
     this.code = (cause as { readonly code?: unknown } | undefined)?.code
@@ -168,7 +168,7 @@ export function isRejected(outcome: CommitOutcome): outcome is Rejected {
   return 'rejected' in outcome
 }
 
-/** The bytes that are signed: a head can be shown to others, so they say what they are. */
+/** The bytes that are signed: a head can be shown to others, so they begin with what they are. */
 export function headMessage(sequence: number, head: string, timeMs: number): Uint8Array {
   return Buffer.from(`sluice-ledger-head ${sequence} ${head} ${timeMs}`)
 }

@@ -18,7 +18,7 @@ interface Found {
   ending(pendingId: string): Transfer | undefined
 }
 
-/** Compares what all tables say, and what waits beside them, with the transfers. Throws at what cannot be read. */
+/** Compares all tables, and what waits beside them, with the transfers. Throws at what cannot be read. */
 export function auditTables(
   auditor: Auditor,
   tables: LedgerTables,

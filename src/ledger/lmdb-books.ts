@@ -91,8 +91,8 @@ export class LmdbBooks implements Books {
     try {
       this.reread()
     } catch (error) {
-      const said = error instanceof Error ? error.message : String(error)
-      throw new BrokenDatabase(path, `what the ledger has written last cannot be read: ${said}`)
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new BrokenDatabase(path, `what the ledger has written last cannot be read: ${reason}`)
     }
   }
 
@@ -256,7 +256,7 @@ export class LmdbBooks implements Books {
     auditTables(auditor, this.#tables, this.#deferred, state, this)
   }
 
-  /** Reads the state, and makes anew what the tables do not say yet. Where it throws, it is done again before the next write. */
+  /** Reads the state, and makes anew what the tables do not have yet. Where it throws, it is done again before the next write. */
   reread(): void {
     this.#state = unread
     this.#blocks.clear()
@@ -378,7 +378,7 @@ export class LmdbBooks implements Books {
       this.#tables.meta.put(formatKey, utf8Of(ledgerFormat))
   }
 
-  /** What is in the tables now need not be in memory, but for what is asked for again soon. */
+  /** What is in the tables now need not be in memory, except for what will be needed again soon. */
   #forgetDeferred(): void {
     const { accounts, transfers, endings } = this.#deferred
     for (const [name, account] of accounts) this.#keptAccounts.set(name, account)

@@ -47,7 +47,7 @@ export async function auditDatabase(
       stored.push(decodeAccount(name, body))
     for (const fault of (await also?.(new PostgresReading(ask))) ?? []) auditor.fault(fault)
   } catch (error) {
-    // What the database says has a code; all else is a row that cannot be read.
+    // Errors of the database have a code; all else is a row that cannot be read.
     if (error instanceof Error && 'code' in error) throw error
     auditor.unreadable(error)
   }

@@ -18,7 +18,7 @@ export class PostgresLeads {
     private readonly answerMs: number,
   ) {}
 
-  /** Rejects where the database cannot be asked. */
+  /** Rejects where the database cannot be reached. */
   async leads(work: string): Promise<boolean> {
     if (this.#isClosed) return false
     try {
@@ -58,14 +58,14 @@ export class PostgresLeads {
       connectionTimeoutMillis: Math.min(10_000, answerMs),
       query_timeout: answerMs,
     })
-    // Between two questions nobody else hears that it has ended.
+    // Between two queries nothing else notices that it has ended.
     client.on('error', () => undefined)
     client.on('end', () => this.#led.clear())
     await client.connect()
     return client
   }
 
-  /** A connection that failed is never asked again. */
+  /** A connection that failed is never used again. */
   async #drop(): Promise<void> {
     const before = this.#client
     this.#client = undefined

@@ -29,7 +29,7 @@ const statements = {
   ),
 } as const
 
-/** The questions of a ledger, by way of `ask`: on any connection, or in one transaction. */
+/** The queries of a ledger, by way of `ask`: on any connection, or in one transaction. */
 export class PostgresReading implements LedgerReading {
   constructor(private readonly ask: AskDatabase) {}
 

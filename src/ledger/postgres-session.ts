@@ -16,7 +16,7 @@ export type AskDatabase = <Row extends QueryResultRow>(
   values?: readonly unknown[],
 ) => Promise<Row[]>
 
-/** What the client says in words only, where a connection was lost or not to be had. */
+/** Messages of the client without a code, where a connection was lost or could not be made. */
 const lostWords =
   /connection terminated|not queryable|timeout (?:exceeded when trying to connect|expired)|client was closed|query read timeout/i
 
@@ -56,8 +56,8 @@ export class PostgresSessions {
       connectionTimeoutMillis: Math.min(10_000, answerMs),
       query_timeout: answerMs,
     })
-    // A connection that breaks is told of by the question that is under way, or by the next one. Between two questions nobody
-    // waits for it: then this is all that is heard, and the pool makes another one.
+    // A broken connection fails the query that is under way, or the next one. Between two queries nobody waits for it: then only
+    // this event is emitted, and the pool makes another connection.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
     this.ask = asking(this.#pool as unknown as Pick<ClientBase, 'query'>)
@@ -76,7 +76,7 @@ export class PostgresSessions {
       client.release()
       return done
     } catch (error) {
-      // Without its connection a transaction is rolled back by the server; so it is with one that cannot be asked any more.
+      // Without its connection a transaction is rolled back by the server, also where the connection takes no more queries.
       const isWell = await ask('ROLLBACK').then(
         () => true,
         () => false,
@@ -86,7 +86,7 @@ export class PostgresSessions {
     }
   }
 
-  /** Once, however often it is asked for. */
+  /** Closes once; repeated calls share the promise. */
   close(): Promise<void> {
     this.#closing ??= this.#pool.end()
     return this.#closing

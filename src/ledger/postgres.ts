@@ -40,8 +40,8 @@ export interface PostgresOptions {
   readonly answerMs?: number
 }
 
-/** What a transaction has done, and its number in the database (decimal). */
-interface Asked {
+/** The outcomes of an attempted transaction, and its number in the database (decimal). */
+interface Attempt {
   readonly xid: string
   readonly outcomes: readonly CommitOutcome[]
 }
@@ -232,15 +232,15 @@ export class PostgresLedger implements MoneyLedger {
   }
 
   async #carryOut(orders: readonly CommitOrder[]): Promise<readonly CommitOutcome[]> {
-    let asked: Asked | undefined
+    let attempt: Attempt | undefined
     for (let tries = 1; ; tries += 1) {
       try {
-        const ended = asked === undefined ? undefined : await this.#endOf(asked)
+        const ended = attempt === undefined ? undefined : await this.#endOf(attempt)
         if (ended !== undefined) return ended
-        asked = undefined
+        attempt = undefined
         return await this.#writing.transaction(begin, async (ask) => {
           const made = await this.#inside(ask, orders)
-          asked = made
+          attempt = made
           return made.outcomes
         })
       } catch (error) {
@@ -252,10 +252,10 @@ export class PostgresLedger implements MoneyLedger {
   }
 
   /**
-   * What became of a transaction whose COMMIT was asked for, but not answered: its outcomes where it was committed. Undefined
-   * where it was not: then it is done again. To do it again without asking would find its own records there, and refuse them.
+   * The result of a transaction whose COMMIT was sent, but not answered: its outcomes where it was committed. Undefined where
+   * it was not: then it is repeated. Repeated without this check, it would find its own records, and refuse them.
    */
-  async #endOf({ xid, outcomes }: Asked): Promise<readonly CommitOutcome[] | undefined> {
+  async #endOf({ xid, outcomes }: Attempt): Promise<readonly CommitOutcome[] | undefined> {
     const [row] = await this.#writing.ask<{ status: string | null }>('SELECT txid_status($1) AS status', [
       xid,
     ])
@@ -264,8 +264,8 @@ export class PostgresLedger implements MoneyLedger {
     return row?.status === 'committed' ? outcomes : undefined
   }
 
-  async #inside(ask: AskDatabase, orders: readonly CommitOrder[]): Promise<Asked> {
-    const [state] = await ask<StateRow & Pick<Asked, 'xid'>>(statements.lock)
+  async #inside(ask: AskDatabase, orders: readonly CommitOrder[]): Promise<Attempt> {
+    const [state] = await ask<StateRow & Pick<Attempt, 'xid'>>(statements.lock)
     if (state === undefined) throw new Error('the ledger has no state')
     const books = await fetched(ask, orders, state)
     const nowMs = Math.max(Math.floor(this.options.clock.now()), Number(state.time_ms))
@@ -282,7 +282,7 @@ export class PostgresLedger implements MoneyLedger {
   }
 }
 
-/** What the orders are about; nothing is asked for that none of them needs. */
+/** Fetches the state that the orders need, and nothing else. */
 async function fetched(
   ask: AskDatabase,
   orders: readonly CommitOrder[],

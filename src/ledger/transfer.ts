@@ -166,7 +166,7 @@ export function chained(
   return { head: hash('sha256', hashed.subarray(0, end), 'hex'), bytes: hashed.subarray(leadBytes, end) }
 }
 
-/** Whether a stored transfer is what an order asks for: then the order was carried out before. */
+/** Whether a stored transfer matches an order: then the order was carried out before. */
 export function isSameTransfer(stored: Transfer, order: TransferOrder): boolean {
   if (stored.kind !== order.kind || stored.reason !== order.reason || stored.reference !== order.reference)
     return false

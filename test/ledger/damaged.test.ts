@@ -91,7 +91,7 @@ t.test(`a ledger's file is damaged in ${2 * damages} ways`, async (t) => {
   t.ok(seen > 0, `${seen} of ${ways.length} were seen`)
 })
 
-for (const [way, said] of [
+for (const [way, message] of [
   ['cut', 'was cut off while it was open'],
   ['remove', 'was removed while it was open'],
   ['replace', 'was replaced while it was open'],
@@ -103,6 +103,6 @@ for (const [way, said] of [
     t.equal(signal, null, 'no signal ends it')
     t.equal(String(stdout), way === 'none' ? 'open\ncommitted\n' : 'open\nrefused\n')
     t.equal(status, way === 'none' ? 0 : 1)
-    t.match(String(stderr), said)
+    t.match(String(stderr), message)
     if (way !== 'none') t.match(String(stderr), 'See "A database is broken" in deploy/OPERATING.md')
   })

@@ -42,7 +42,7 @@ function someOrder(number: number, held: string[]): CommitOrder {
 }
 
 /** Everything that can be asked. */
-async function told(ledger: EmbeddedLedger, ids: readonly string[]): Promise<unknown> {
+async function contentsOf(ledger: EmbeddedLedger, ids: readonly string[]): Promise<unknown> {
   const small = ({ sequence, amount, ...rest }: Transfer) => ({ sequence, amount: String(amount), ...rest })
   const histories: unknown[] = []
   for (const name of [...wallets, 'revenue', 'source:t']) {
@@ -110,7 +110,7 @@ t.test('memory and tables say the same', async (t) => {
 })
 
 async function compare(t: Test, ledgers: readonly EmbeddedLedger[], ids: readonly string[]): Promise<void> {
-  const [first, ...others] = await Promise.all(ledgers.map((ledger) => told(ledger, ids)))
+  const [first, ...others] = await Promise.all(ledgers.map((ledger) => contentsOf(ledger, ids)))
   for (const other of others) t.strictSame(other, first)
   const reports = await Promise.all(ledgers.map((ledger) => ledger.check()))
   for (const report of reports) t.strictSame(report, { ...reports[0], faults: [] })

@@ -9,7 +9,7 @@ import { random } from '../property.js'
 
 const child = fileURLToPath(new URL('full-child.js', import.meta.url))
 
-interface Told {
+interface Report {
   readonly faults: readonly string[]
   readonly isGone: readonly boolean[]
 }
@@ -28,7 +28,7 @@ for (const deferredMax of [10, 100_000])
     })
     t.equal(status, 0)
     const acknowledged = stdout.trim().split('\n')
-    const { faults, isGone } = JSON.parse(acknowledged.pop() ?? '') as Told
+    const { faults, isGone } = JSON.parse(acknowledged.pop() ?? '') as Report
     t.strictSame(faults, [])
     t.ok(isGone.length >= 100)
     t.strictSame(

@@ -12,7 +12,7 @@ const ledger: MoneyLedger = isDatabase
   : // Killed while most is in memory, and while the tables are written.
     new EmbeddedLedger({ path, clock: systemClock, deferredMax: Number(round) % 2 === 0 ? 10 : 4096 })
 
-async function told(id: string, order: TransferOrder): Promise<void> {
+async function recorded(id: string, order: TransferOrder): Promise<void> {
   const outcome = await ledger.commit({
     transfers: [order],
     records: [{ kind: 'done', key: id, value: JSON.stringify(id) }],
@@ -26,7 +26,7 @@ async function client(number: number): Promise<never> {
     const name = `${round}-${number}-${at}`
     const facts = { reason: 'test', reference: name }
     const wallet = `wallet:${number}`
-    await told(`top:${name}`, {
+    await recorded(`top:${name}`, {
       id: `top:${name}`,
       kind: 'posted',
       debit: 'source:t',
@@ -34,7 +34,7 @@ async function client(number: number): Promise<never> {
       amount: 10n,
       ...facts,
     })
-    await told(`hold:${name}`, {
+    await recorded(`hold:${name}`, {
       id: `hold:${name}`,
       kind: 'pending',
       debit: wallet,
@@ -43,7 +43,7 @@ async function client(number: number): Promise<never> {
       ...facts,
     })
     const kind = at % 3 === 0 ? 'void' : 'post'
-    await told(`end:${name}`, { id: `end:${name}`, kind, pending: `hold:${name}`, ...facts })
+    await recorded(`end:${name}`, { id: `end:${name}`, kind, pending: `hold:${name}`, ...facts })
   }
 }
 

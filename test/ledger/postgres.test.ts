@@ -23,7 +23,7 @@ t.test(
     const opened = (url: string): Promise<PostgresLedger> =>
       PostgresLedger.open({ url, clock: systemClock, key })
 
-    async function asked(url: string, statements: readonly string[]): Promise<void> {
+    async function run(url: string, statements: readonly string[]): Promise<void> {
       const client = new Client({ connectionString: url })
       await client.connect()
       for (const statement of statements) await client.query(statement)
@@ -49,7 +49,7 @@ t.test(
 
     t.test('services that begin at once on a database that is serializable unless said', async (t) => {
       const url = await server.database('serializable')
-      await asked(url, ['ALTER DATABASE serializable SET default_transaction_isolation = serializable'])
+      await run(url, ['ALTER DATABASE serializable SET default_transaction_isolation = serializable'])
       const ledgers = await Promise.all([1, 2, 3].map(() => opened(url)))
       const give = { kind: 'posted', debit: 'source:t', credit: 'wallet:a', amount: 1n, ...facts } as const
       const ids = Array.from({ length: 60 }, (_, at) => `${at}`)
@@ -152,7 +152,7 @@ t.test(
       const ledger = await opened(url)
       await filled(ledger)
       t.strictSame((await ledger.check()).faults, [])
-      const changes: readonly (readonly [change: string, back: string, said: RegExp])[] = [
+      const changes: readonly (readonly [change: string, back: string, pattern: RegExp])[] = [
         [
           "UPDATE ledger_records SET value = '3' WHERE key = 'two'",
           "UPDATE ledger_records SET value = '2' WHERE key = 'two'",
@@ -189,14 +189,14 @@ t.test(
           /cannot be read/,
         ],
       ]
-      for (const [change, back, said] of changes) {
-        await asked(url, [change])
+      for (const [change, back, pattern] of changes) {
+        await run(url, [change])
         const { faults } = await ledger.check()
         t.ok(
-          faults.some((fault) => said.test(fault)),
+          faults.some((fault) => pattern.test(fault)),
           `${change}: ${faults}`,
         )
-        await asked(url, [back])
+        await run(url, [back])
       }
       t.strictSame((await ledger.check()).faults, [])
       await ledger.close()
@@ -209,7 +209,7 @@ t.test(
         const ledger = await opened(url)
         await filled(ledger)
         // It knows nothing of the sum.
-        await asked(url, [
+        await run(url, [
           "UPDATE ledger_records SET value = '4', version = 9 WHERE key = 'two'",
           'UPDATE ledger_state SET version = 9',
         ])
@@ -219,7 +219,7 @@ t.test(
         const again = await opened(url)
         await again.commit({ transfers: [], records: [{ kind: 'k', key: 'more', value: undefined }] })
         t.strictSame((await again.check()).faults, [])
-        await asked(url, ["UPDATE ledger_records SET value = '5' WHERE key = 'two'"])
+        await run(url, ["UPDATE ledger_records SET value = '5' WHERE key = 'two'"])
         t.match((await again.check()).faults, [/records/])
         await again.close()
       },
