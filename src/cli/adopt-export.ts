@@ -62,7 +62,7 @@ async function imported(bulk: Bulk, base: string, file: string, signal: AbortSig
     remember: (transactions: Parameters<Bulk['remember']>[0]) => {
       lost += bulk.remember(transactions)
     },
-    told: async (moreBlocks: number, moreRows: number, place: PeerPlace) => {
+    imported: async (moreBlocks: number, moreRows: number, place: PeerPlace) => {
       blocks += moreBlocks
       rows += moreRows
       places.set(base, place)

@@ -170,7 +170,7 @@ async function importBands(bulk: Bulk, { folder, verify, startHeight }: Wanted):
       remember: (transactions) => {
         lost += bulk.remember(transactions)
       },
-      told: (_blocks, transactions) => {
+      imported: (_blocks, transactions) => {
         done += transactions
         progress.show(done, of, `to block ${band.heightRange[1]}`)
       },

@@ -29,7 +29,7 @@ export interface ExportState extends ExportOrder {
   readonly error?: string
 }
 
-/** What an operator asks of the exporter. */
+/** Orders of an operator to the exporter. */
 export type ExportRequest =
   /** Begin. Refused `malformed` where folder or heights are wrong. */
   | { readonly export: 'begin'; readonly order: ExportOrder }

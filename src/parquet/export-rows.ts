@@ -38,8 +38,8 @@ export class ExportRows {
     const { transfer } = row
     if (!row.isItem) this.#root = row
     // In format 1 it is computed and in no header, and tables of other gateways leave it out.
-    const isSaid = transfer !== undefined && transfer.format === 2 && transfer.dataRoot.length > 0
-    const dataRoot = isSaid ? transfer.dataRoot : null
+    const isStated = transfer !== undefined && transfer.format === 2 && transfer.dataRoot.length > 0
+    const dataRoot = isStated ? transfer.dataRoot : null
     return [
       Buffer.from(row.id),
       BigInt(row.seenSeconds),

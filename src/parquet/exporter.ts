@@ -51,8 +51,8 @@ export class Exporter {
 
   handle(request: ExportRequest): ExportReply | Refusal {
     if (request.export === 'begin') return this.#begin(request.order)
-    const asked = request.export === 'state' ? request.jobId : undefined
-    const job = asked === undefined ? this.#last : this.#jobs.get(asked)
+    const jobId = request.export === 'state' ? request.jobId : undefined
+    const job = jobId === undefined ? this.#last : this.#jobs.get(jobId)
     if (request.export === 'cancel') job?.abort.abort(new Error('ended by the operator'))
     return { kind: 'export-state', state: job === undefined ? undefined : this.#stateOf(job) }
   }
@@ -108,9 +108,9 @@ export class Exporter {
       job.end = { ms: this.clock.now() }
       this.log.info({ jobId: id, ...progress.rows, folder: order.outputDir }, 'an export is complete')
     } catch (error) {
-      const said = error instanceof Error ? error.message : String(error)
-      job.end = { ms: this.clock.now(), error: said }
-      this.log.warn({ jobId: id, reason: said }, 'an export failed')
+      const reason = error instanceof Error ? error.message : String(error)
+      job.end = { ms: this.clock.now(), error: reason }
+      this.log.warn({ jobId: id, reason }, 'an export failed')
     }
   }
 

@@ -42,14 +42,15 @@ export async function checkL1(folder: string, band: L1Band): Promise<Refusal | u
 async function checkTable(
   path: string,
   columns: Columns,
-  said: WrittenTable,
+  stated: WrittenTable,
   visit: (row: readonly Value[]) => void = () => undefined,
 ): Promise<Refusal | undefined> {
   const bad = (why: string): Refusal => refuse('malformed', 'upstream', why)
   const table = await openParquet(path, columns)
   if (isRefusal(table)) return table
   try {
-    if (table.rows !== said.rows) return bad(`${path}: ${table.rows} rows where band.json says ${said.rows}`)
+    if (table.rows !== stated.rows)
+      return bad(`${path}: ${table.rows} rows where band.json says ${stated.rows}`)
     const digest = new RowDigest()
     for await (const rows of table.batches()) {
       for (const row of rows) {
@@ -57,7 +58,7 @@ async function checkTable(
         digest.add(row)
       }
     }
-    return digest.hex() === said.rowDigest ? undefined : bad(`${path}: its rows have another digest`)
+    return digest.hex() === stated.rowDigest ? undefined : bad(`${path}: its rows have another digest`)
   } catch (error) {
     if (error instanceof ParquetFault) return bad(error.message)
     throw error

@@ -24,7 +24,7 @@ export interface L1Target {
   /** Transactions that are about to enter the index: what is to be done with them later is on disk when this returns. */
   remember(transactions: readonly TransactionInput[]): void
   /** So many blocks and transactions are in the index now. */
-  told(blocks: number, transactions: number): void
+  imported(blocks: number, transactions: number): void
 }
 
 /**
@@ -107,7 +107,7 @@ async function importBlocks(
         transactions: packTransactions(one.transactions),
       }),
     )
-    writing = target.write({ kind: 'all', requests }).then(() => target.told(blocks, rows))
+    writing = target.write({ kind: 'all', requests }).then(() => target.imported(blocks, rows))
     writing.catch(() => 'thrown where it is awaited')
   }
   for (let one = await chain.next(); one !== undefined; one = await chain.next()) {

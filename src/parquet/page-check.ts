@@ -14,7 +14,7 @@ import { isThriftStruct } from './thrift-check.js'
 export const groupRowsMax = 2 ** 20
 /** A run of values that are written bit by bit is filled up to whole bytes, or to a block of the writer. */
 const paddingMax = 512
-/** Encodings without a run. DELTA_BYTE_ARRAY is left out: one value may be as long as a number in it says. */
+/** Encodings without a run. DELTA_BYTE_ARRAY is left out: a number in it decides how long one value is. */
 const runless = new Set(['PLAIN', 'BYTE_STREAM_SPLIT', 'DELTA_BINARY_PACKED', 'DELTA_LENGTH_BYTE_ARRAY'])
 const dictionaries = new Set(['PLAIN_DICTIONARY', 'RLE_DICTIONARY'])
 

@@ -31,7 +31,7 @@ const rowsPerByteMax = 4n
 const zstd = (
   zlib as { zstdDecompressSync?: (bytes: Uint8Array, limits: { maxOutputLength: number }) => Uint8Array }
 ).zstdDecompressSync
-/** What a page says of its size; none at all is no limit that zlib knows. */
+/** The stated size of a page; zlib takes an absent one for no limit. */
 const limitOf = (size: number) => ({ maxOutputLength: Math.max(1, size) })
 
 const compressors: Compressors = {
@@ -54,7 +54,7 @@ export class ParquetFault extends Error {}
 export interface TableReading {
   /** What is wrong with its schema; undefined: nothing. */
   fault(metadata: FileMetaData): string | undefined
-  /** Names of the columns that are read, in this order, or undefined for all in the order of the file; asked after `fault`. */
+  /** Names of the columns that are read, in this order, or undefined for all in the order of the file; called after `fault`. */
   columns(metadata: FileMetaData): string[] | undefined
   /** The values of a row out of what Parquet stores for them. Throws `ParquetFault`. */
   row(stored: readonly unknown[], path: string): Value[]

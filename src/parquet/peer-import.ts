@@ -20,7 +20,7 @@ export interface PeerPlace {
 
 export interface PeerTarget extends Pick<L1Target, 'index' | 'write' | 'remember'> {
   /** So many blocks and rows more are in the index, up to this place. */
-  told(blocks: number, rows: number, place: PeerPlace): Promise<void>
+  imported(blocks: number, rows: number, place: PeerPlace): Promise<void>
 }
 
 /** What was not taken. */
@@ -55,7 +55,7 @@ export async function openPeerExport(base: string, above = -1): Promise<PeerExpo
 /**
  * Puts an export into the index, block by block in the order of heights, with memory for the rows of one block. Blocks that the
  * index lacks go behind its top, and must be whole; of the others only the items are taken. Nothing in it is proven: items are
- * marked as unjudged. Every row may be put again, so a call that was killed is repeated from the last place that was told.
+ * marked as unjudged. Every row may be put again, so a call that was killed is repeated from the last reported place.
  * Bundles of which the export has items are not opened again; the others go to `remember`. Rejects where the catalog is lost
  * or `signal` fires.
  */
@@ -104,7 +104,7 @@ function refused(message: string): Refusal {
   return refuse('malformed', 'upstream', message)
 }
 
-/** The first block of an export that says where in the weave its data lies. */
+/** The start in the weave of the first block with data in an export. */
 async function firstExtent({ blocks, transactions }: PeerExport, above: number): Promise<number | undefined> {
   const [headers, rows] = [new Cursor(peerRows(blocks)), new Cursor(peerRows(transactions))]
   try {
@@ -115,7 +115,7 @@ async function firstExtent({ blocks, transactions }: PeerExport, above: number):
       await rows.skipTo(BigInt(height), heightColumn.transactions)
       const { transactions: found } = peerRowsOf(await rows.at(BigInt(height), heightColumn.transactions), [])
       const withData = found.filter(({ size }) => size > 0)
-      // Of one that is not told, it may be the first of its block.
+      // A transaction without a place may be the first of its block.
       if (withData.length > 0 && withData.every(({ weaveEnd }) => weaveEnd > 0))
         return Math.min(...withData.map(({ size, weaveEnd }) => weaveEnd - size)) - passed
       passed += sizeBytes
@@ -145,7 +145,7 @@ class PeerImport {
     private readonly blocksAtOnce: number,
   ) {}
 
-  /** Finds out where in the weave the export begins, where the index does not say it. */
+  /** Finds where in the weave the export begins, where the index does not have it. */
   async anchor(found: PeerExport, above: number): Promise<void> {
     const { index } = this.target
     index.refresh()
@@ -211,8 +211,8 @@ class PeerImport {
         'the export says of no transaction where its data lies: fill the index first (sluice import)',
       )
     const weaveSize = start + sizeBytes
-    const { sizeBytes: _, ...said } = block
-    const input: BlockInput = { ...said, weaveSize: String(weaveSize) }
+    const { sizeBytes: _, ...fields } = block
+    const input: BlockInput = { ...fields, weaveSize: String(weaveSize) }
     this.#requests.push({ kind: 'index-block', block: input, transactions: packTransactions(transactions) })
     this.#rows += transactions.length
     this.#bundles.push(...transactions.filter((one) => !items.has(one.id)))
@@ -244,7 +244,7 @@ class PeerImport {
     this.target.remember(bundles)
     const written = requests.length === 0 ? Promise.resolve() : this.target.write({ kind: 'all', requests })
     this.#writing = written.then(() =>
-      place === undefined ? undefined : this.target.told(blocks, rows, place),
+      place === undefined ? undefined : this.target.imported(blocks, rows, place),
     )
     this.#writing.catch(() => 'thrown where it is awaited')
   }

@@ -21,7 +21,7 @@ function idIn(value: Value | undefined): Id {
   return idOfBytes(bytes)
 }
 
-/** What the export says of a block, without where it ends in the weave, which no column has. */
+/** The fields of a block in the export, without its end in the weave, which no column has. */
 export type PeerBlock = Omit<BlockInput, 'weaveSize'> & { readonly sizeBytes: number }
 
 export function peerBlock(row: readonly Value[]): PeerBlock {
@@ -114,7 +114,7 @@ function transactionIn(row: readonly Value[], tags: readonly Tag[]): Transaction
   }
 }
 
-/** Undefined: what is said of its place cannot be. */
+/** Undefined: its stated place is impossible. */
 function itemIn(row: readonly Value[], tags: readonly Tag[]): ItemInput | undefined {
   const [parent, offset, dataOffset, , signatureType, , rootParentOffset] = row.slice(12)
   if (parent === null || offset === null || dataOffset === null || rootParentOffset === null) return undefined

@@ -59,7 +59,7 @@ async function pages({ index }: L1House, query = document): Promise<string[]> {
   const answerer = new Answerer({ index, headers: noHeaders, clock: systemClock, limits })
   const ask = async (query: string, variables = {}): Promise<string> =>
     (await answerer.answer({ query, operationName: null, variables }, answerer.effort())).text
-  const told = [await ask(blocksDocument)]
+  const answers = [await ask(blocksDocument)]
   for (const wanted of [
     {},
     { sort: 'HEIGHT_ASC' },
@@ -68,7 +68,7 @@ async function pages({ index }: L1House, query = document): Promise<string[]> {
   ]) {
     for (let after: string | undefined, more = true; more; ) {
       const page = await ask(query, { ...wanted, after })
-      told.push(page)
+      answers.push(page)
       const { data } = JSON.parse(page) as {
         data: { transactions: { pageInfo: { hasNextPage: boolean }; edges: { cursor: string }[] } }
       }
@@ -76,7 +76,7 @@ async function pages({ index }: L1House, query = document): Promise<string[]> {
       after = data.transactions.edges.at(-1)?.cursor
     }
   }
-  return told
+  return answers
 }
 
 t.test('a gateway that began with bands answers the pages of the one that built them', async (t) => {

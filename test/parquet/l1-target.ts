@@ -9,7 +9,7 @@ export function targetOf(house: L1House, change: Partial<L1Target> = {}): L1Targ
       await house.keeper.handle(request)
     },
     remember: () => undefined,
-    told: () => undefined,
+    imported: () => undefined,
     ...change,
   }
 }

@@ -27,7 +27,7 @@ async function imported(house: L1House, base: string, above = -1, stopAfter = Nu
       await house.keeper.handle(request)
     },
     remember: (transactions: readonly TransactionInput[]) => void bundles.push(...transactions),
-    async told(_blocks: number, _rows: number, place: PeerPlace) {
+    async imported(_blocks: number, _rows: number, place: PeerPlace) {
       places.push(place)
       if (places.length >= stopAfter) stop.abort(new Error('stopped'))
     },
