@@ -1,4 +1,4 @@
-/** Winston per byte that today's network asks for, roughly. */
+/** Winston per byte on today's network, roughly. */
 export const usualWinstonPerByte = 460n
 
 /** A stored transaction costs its header too. */

@@ -7,12 +7,12 @@ export function getHead(
   signal?: AbortSignal,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const asked = get(url, { headers, ...(signal === undefined ? {} : { signal }) }, (answer) => {
+    const request = get(url, { headers, ...(signal === undefined ? {} : { signal }) }, (answer) => {
       answer
         .on('error', reject)
         .on('end', () => resolve(answer))
         .resume()
     })
-    asked.on('error', reject)
+    request.on('error', reject)
   })
 }

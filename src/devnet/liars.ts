@@ -7,7 +7,7 @@ import { type Listening, listening } from './listening.js'
 export interface LiarsOptions {
   /** Base URL of the gateway whose answers are changed. */
   readonly truth: () => string | undefined
-  /** Ids that are given for others: two at least, so that one differs from what was asked. Empty until they are known. */
+  /** Ids that are given for others: two at least, so that one differs from the requested id. Empty until they are known. */
   readonly others: () => readonly string[]
 }
 
@@ -17,7 +17,7 @@ const connectionsMax = 64
 const asksMax = 16
 /** Questions by GraphQL are short. */
 const bodyMax = 64 * 1024
-/** How long the gateway may say nothing. */
+/** How long the gateway may send nothing. */
 const patienceMs = 30_000
 
 const crossOrigin = {
@@ -26,18 +26,18 @@ const crossOrigin = {
   'access-control-expose-headers': '*',
 }
 
-/** What belongs to one connection only (RFC 9110, 7.6.1), and what is said by this server itself. */
+/** Headers of one connection only (RFC 9110, 7.6.1), and those that this server sets itself. */
 const ownLines = /^(connection|keep-alive|transfer-encoding|trailer|upgrade|date|access-control-.*)$/
 
 /**
- * Gateways that lie, for demonstrations and tests: `/{kind}` below the address is the base URL of one. Each asks the true
- * gateway and changes its answer. Listens on 127.0.0.1 at any free port.
+ * Gateways that lie, for demonstrations and tests: `/{kind}` below the address is the base URL of one. Each forwards to the
+ * true gateway and changes its answer. Listens on 127.0.0.1 at any free port.
  */
 export async function serveLiars(options: LiarsOptions): Promise<Listening> {
   // A new connection each time: one that the gateway closes in between would be a failure, and no lie.
   const agent = new Agent({ maxSockets: asksMax })
-  const server = createServer((asked, response) => {
-    answer(options, agent, asked, response).catch((error: Error) => {
+  const server = createServer((incoming, response) => {
+    answer(options, agent, incoming, response).catch((error: Error) => {
       // The gateway or the client broke off: an answer that began ends short, so that nobody takes it for a whole one.
       if (response.headersSent) response.destroy()
       else refuse(response, 502, `the gateway did not answer: ${error.message}`)
@@ -62,10 +62,10 @@ function refuse(response: ServerResponse, status: number, text: string): void {
 async function answer(
   { truth, others }: LiarsOptions,
   agent: Agent,
-  asked: IncomingMessage,
+  incoming: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { method = 'GET', url = '/' } = asked
+  const { method = 'GET', url = '/' } = incoming
   const [, kind = '', path = ''] = /^\/([^/]*)(.*)$/.exec(url) ?? []
   if (method === 'OPTIONS') return void response.writeHead(204, crossOrigin).end()
   if (!isLiar(kind) || !path.startsWith('/')) return refuse(response, 404, 'no such liar')
@@ -74,19 +74,19 @@ async function answer(
   const [gateway, known] = [truth(), others()]
   if (gateway === undefined || known.length < 2)
     return refuse(response, 503, 'the gateway has not started yet')
-  const lie = lieOf(kind, { path, range: asked.headers.range }, known)
+  const lie = lieOf(kind, { path, range: incoming.headers.range }, known)
   if (lie.json !== undefined) {
     response.writeHead(200, { ...crossOrigin, 'content-type': 'application/json' })
     return void response.end(method === 'HEAD' ? undefined : lie.json)
   }
-  const body = isQuestion ? await bodyOf(asked) : undefined
+  const body = isQuestion ? await bodyOf(incoming) : undefined
   if (isQuestion && body === undefined) return refuse(response, 413, 'the question is too long')
-  const told = await ask(agent, gateway, asked, lie, body)
-  const { statusCode = 502 } = told
-  response.writeHead(statusCode, { ...linesOf(told, lie), ...crossOrigin })
-  const size = Number(told.headers['content-length'] ?? 0)
-  if (lie.flips && statusCode < 300 && size > 0) await pipeline(told, flipping(size >> 1), response)
-  else await pipeline(told, response)
+  const original = await ask(agent, gateway, incoming, lie, body)
+  const { statusCode = 502 } = original
+  response.writeHead(statusCode, { ...linesOf(original, lie), ...crossOrigin })
+  const size = Number(original.headers['content-length'] ?? 0)
+  if (lie.flips && statusCode < 300 && size > 0) await pipeline(original, flipping(size >> 1), response)
+  else await pipeline(original, response)
 }
 
 /** The gateway's answer, once its head is here. */
@@ -112,14 +112,14 @@ function ask(
   })
 }
 
-/** The gateway's headers; a part that was moved is told as the one that was asked for. */
+/** The gateway's headers; a part that was moved is labelled as the requested one. */
 function linesOf({ headers }: IncomingMessage, { contentRange }: Lie): Record<string, string | string[]> {
   const kept = Object.entries(headers).flatMap(([name, value]) =>
     value === undefined || ownLines.test(name) ? [] : [[name, value] as const],
   )
-  const told = headers['content-range']
+  const stated = headers['content-range']
   const moved =
-    told === undefined || contentRange === undefined ? {} : { 'content-range': contentRange(told) }
+    stated === undefined || contentRange === undefined ? {} : { 'content-range': contentRange(stated) }
   return { ...Object.fromEntries(kept), ...moved }
 }
 
@@ -139,10 +139,10 @@ function flipping(place: number): Transform {
 }
 
 /** Undefined where it is too long. */
-async function bodyOf(asked: IncomingMessage): Promise<Buffer | undefined> {
+async function bodyOf(incoming: IncomingMessage): Promise<Buffer | undefined> {
   const pieces: Buffer[] = []
   let size = 0
-  for await (const piece of asked.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+  for await (const piece of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += piece.length
     if (size > bodyMax) return undefined
     pieces.push(piece)

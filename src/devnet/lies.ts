@@ -3,7 +3,7 @@ const liarKinds = ['flips', 'swaps', 'shifts', 'delays'] as const
 
 /**
  * `flips`: changes one byte of content. `swaps`: gives another item, with all of its true headers. `shifts`: gives another part
- * than was asked for. `delays`: gives another content under every name, as an old answer would.
+ * than was requested. `delays`: gives another content under every name, as an old answer would.
  */
 export type LiarKind = (typeof liarKinds)[number]
 
@@ -11,22 +11,22 @@ export function isLiar(kind: string): kind is LiarKind {
   return (liarKinds as readonly string[]).includes(kind)
 }
 
-/** What a liar asks the true gateway for, and what it makes of the answer. */
+/** The request of a liar to the true gateway, and how it changes the answer. */
 export interface Lie {
   /** With query. */
   readonly path: string
   readonly range: string | undefined
   /** Whether a byte of the body is changed. */
   readonly flips: boolean
-  /** What it says of the part that it gives, from what the gateway said. */
-  readonly contentRange?: (told: string) => string
-  /** The whole answer, where nobody needs to be asked. */
+  /** The Content-Range that it states for its part, from the gateway's. */
+  readonly contentRange?: (stated: string) => string
+  /** The whole answer, where no request is needed. */
   readonly json?: string
 }
 
 const chunkBytes = 262_144
 
-/** The lie that a liar tells to one question. `others`: ids, of which one is given for what was asked. */
+/** The lie for one request. `others`: ids, of which one is given for the requested one. */
 export function lieOf(
   kind: LiarKind,
   { path, range }: { readonly path: string; readonly range: string | undefined },
@@ -56,7 +56,7 @@ function shifted({ path, range }: Lie): Lie {
     path: path.replace(/^\/chunk\/(\d+)/, (_, offset: string) => `/chunk/${by(offset, chunkBytes)}`),
     range: range?.replace(/\d+/g, (digits) => by(digits, 1)),
     flips: false,
-    contentRange: (told) =>
-      told.replace(/(\d+)-(\d+)/, (_, from: string, to: string) => `${by(from, -1)}-${by(to, -1)}`),
+    contentRange: (stated) =>
+      stated.replace(/(\d+)-(\d+)/, (_, from: string, to: string) => `${by(from, -1)}-${by(to, -1)}`),
   }
 }

@@ -30,7 +30,7 @@ export async function postSite({ chain, node, folder, end }: PlantingParts): Pro
   // A wallet for this purpose only; its key is not kept.
   const wallet = await newRsaKey(4096)
   const address = encodeBase64url(sha256(Buffer.from(wallet.n ?? '', 'base64url')))
-  await told(`${node}/mint/${address}/${10n ** 15n}`)
+  await getOrThrow(`${node}/mint/${address}/${10n ** 15n}`)
   const post = (bytes: Uint8Array, tags: readonly Tag[]): Promise<Id> => {
     end.throwIfAborted()
     return postData(chain, wallet, bytes, tags)
@@ -44,7 +44,7 @@ export async function postSite({ chain, node, folder, end }: PlantingParts): Pro
   const { bundle, item, nested } = bundleOf(wallet)
   const root = await post(bundle, bundleTags)
   const site = await post(manifestOf(ids), [tagOf('Content-Type', 'application/x.arweave-manifest+json')])
-  await told(`${node}/mine`)
+  await getOrThrow(`${node}/mine`)
   const id = (path: string): Id => {
     const found = ids.get(path)
     if (found === undefined) throw new Error(`the site has no ${path}`)
@@ -127,7 +127,7 @@ function done<T>(outcome: T | Refusal): T {
   return outcome
 }
 
-async function told(url: string): Promise<void> {
+async function getOrThrow(url: string): Promise<void> {
   const { statusCode } = await getHead(url)
   if (statusCode !== 200) throw new Error(`${url} answered ${statusCode}`)
 }

@@ -12,7 +12,7 @@ export interface Planting {
   readonly gateway: string
   /** Posts the site to the embedded chain and mines it. */
   post(): Promise<Planted>
-  /** Folder of the file that says what was posted. */
+  /** Folder of the file that lists what was posted. */
   readonly folder: string
   readonly log: Log
   /** Stops the work; rejects with its reason. */
@@ -62,12 +62,12 @@ async function remember(file: string, planted: Planted): Promise<void> {
   await rename(`${file}.new`, file)
 }
 
-/** Asks the gateway for an id until it answers from its cache with proven bytes. */
+/** Requests an id from the gateway until it answers from its cache with proven bytes. */
 async function warm({ gateway, end, log }: Planting, id: string, root: string | undefined): Promise<void> {
-  const asked = root === undefined ? {} : { 'X-GATEWAY-Root-Transaction-Id': root }
+  const requestHeaders = root === undefined ? {} : { 'X-GATEWAY-Root-Transaction-Id': root }
   let servedMs = 0
   for (let waited = 0; waited <= warmMs; waited += 100) {
-    const { statusCode = 0, headers } = await getHead(`${gateway}/raw/${id}`, asked, end)
+    const { statusCode = 0, headers } = await getHead(`${gateway}/raw/${id}`, requestHeaders, end)
     const verified = headers['x-gateway-verified'] ?? headers['x-ar-io-verified']
     // Content that the operator has blocked or limited cannot be cached by this request, and that is no failure of the start.
     if ([402, 429, 451].includes(statusCode)) return

@@ -32,7 +32,7 @@ export function sitePages(): SitePage[] {
   ]
 }
 
-/** A page that asks gateways that lie, with the client's library in it; `bin/build.mjs` puts it together. */
+/** A page that fetches from lying gateways by the client's library; `bin/build.mjs` assembles it. */
 function demo(path: string, contentType: string): SitePage {
   return { path, contentType, bytes: readFileSync(new URL(`../../demo/${path}`, import.meta.url)) }
 }

@@ -1,7 +1,7 @@
 import type { Subject, SubjectKind } from './moderation-messages.js'
 import { readSubject } from './subject.js'
 
-/** What a line of a list names, or a text that says why it is not understood. */
+/** The subject of a line in a list, or the reason why it is not understood. */
 export type ListLine = Subject | string
 
 /**
@@ -34,9 +34,9 @@ function* entriesOf(json: unknown): Generator<ListLine> {
 
 function* objectEntries(json: Record<string, unknown>): Generator<ListLine> {
   const kinds: readonly SubjectKind[] = ['id', 'hash', 'name']
-  const said = kinds.filter((kind) => typeof json[kind] === 'string')
-  for (const kind of said) yield readSubject(kind, String(json[kind]))
-  if (said.length > 0) return
+  const named = kinds.filter((kind) => typeof json[kind] === 'string')
+  for (const kind of named) yield readSubject(kind, String(json[kind]))
+  if (named.length > 0) return
   const lists = Object.values(json).filter((value) => typeof value === 'object' && value !== null)
   if (lists.length === 0) yield "an object without 'id', 'hash' or 'name'"
   for (const list of lists) yield* entriesOf(list)

@@ -58,7 +58,7 @@ export interface Blocked extends Subject, Ground {
   readonly sequence: number
 }
 
-/** Messages to the keeper of the list. `by` says who asks, for the audit. */
+/** Messages to the keeper of the list. `by`: the caller, for the audit. */
 export type ModerationRequest =
   | { readonly kind: 'block'; readonly subject: Subject; readonly ground: Ground; readonly by: string }
   | { readonly kind: 'release'; readonly subject: Subject; readonly by: string }

@@ -9,7 +9,7 @@ export const idLead = `${corsLines}\r\nX-Request-Id: `
 
 const wishMax = 2048
 
-/** Answers OPTIONS: every method and every header that the browser asks for is allowed. */
+/** Answers OPTIONS: every method and every header that the browser requests is allowed. */
 export function preflight(request: Request, reply: Reply, lines: string): void {
   const wish = safeValue(request.header('access-control-request-headers') ?? '')
   const allowed =

@@ -19,7 +19,7 @@ export function wholeNumber(text: string | undefined): number | undefined {
   return Number.isSafeInteger(number) ? number : undefined
 }
 
-/** Gateways that the request passed, as it says itself; 0 where the header is absent or malformed. */
+/** Gateways that the request passed, by its own header; 0 where the header is absent or malformed. */
 export function readHops(request: Request): number {
   return wholeNumber(firstHeader(request, hopsNames)) ?? 0
 }

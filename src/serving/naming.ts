@@ -38,7 +38,7 @@ export function unnamed(caching: Naming['caching'], status?: 404): Naming {
   return { lines: [], block: '', caching, ...(status === undefined ? {} : { status }) }
 }
 
-/** The headers that say what a name means. */
+/** The headers with the record of a name. */
 export function nameLines(resolution: Resolution, words: Vocabulary): Line[] {
   const { name, id, ttlSeconds, antProgramId, antId, resolvedAtMs, undernameLimit, recordIndex } = resolution
   const facts: [string, string | number | undefined][] = [

@@ -51,7 +51,7 @@ export interface Ending {
   /** `self`: the operator has to act. `upstream`: another server failed. */
   readonly fault?: Refusal['fault']
   readonly source?: string
-  /** Of a failure; absent: as the status says. */
+  /** Of a failure; absent: by the status. */
   readonly code?: FailureCode
 }
 

@@ -24,8 +24,8 @@ export class RequestLog {
   readonly #keep = logRingWriter()
   readonly #faults: RateWindow
   #second = 0
-  #said = 0
-  #unsaid = 0
+  #logged = 0
+  #unlogged = 0
 
   constructor(
     meters: Meters,
@@ -107,17 +107,17 @@ export class RequestLog {
   #mayLog(): boolean {
     const second = Math.floor(this.clock.monotonic() / 1000)
     if (second !== this.#second) {
-      if (this.#unsaid > 0)
-        this.log.warn({ requests: this.#unsaid }, 'failed requests that were not logged one by one')
+      if (this.#unlogged > 0)
+        this.log.warn({ requests: this.#unlogged }, 'failed requests that were not logged one by one')
       this.#second = second
-      this.#said = 0
-      this.#unsaid = 0
+      this.#logged = 0
+      this.#unlogged = 0
     }
-    if (this.#said < loggedEachSecond) {
-      this.#said += 1
+    if (this.#logged < loggedEachSecond) {
+      this.#logged += 1
       return true
     }
-    this.#unsaid += 1
+    this.#unlogged += 1
     return false
   }
 }

@@ -16,13 +16,13 @@ export interface StatementParts {
   readonly log: Log
 }
 
-/** Whether the client's conditions say that it has the body with this SHA-256 already. */
+/** Whether the client has the body with this SHA-256 already, by its conditions. */
 export function isUnchanged(request: Request, digest: Uint8Array): boolean {
   const wanted = parseEntityTags(request.header('if-none-match') ?? '')
   return wanted !== undefined && matchesWeakly(wanted, { weak: false, opaque: encodeBase64url(digest) })
 }
 
-/** Header blocks of routes beside content, signed where they say something about trust. */
+/** Header blocks of routes beside content, signed where they make a statement about trust. */
 export class Statements {
   readonly #cover: (lines: readonly Line[]) => Covered
 

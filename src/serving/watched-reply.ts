@@ -3,7 +3,7 @@ import { saysCaching } from '../http/small-answer.js'
 import type { Content } from '../store/content.js'
 import { forPayer } from './receipts.js'
 
-/** A 304 says the same of caching as the answer that it stands for. */
+/** A 304 has the same caching headers as the answer that it stands for. */
 const good = new Set([200, 203, 206, 304])
 
 /**

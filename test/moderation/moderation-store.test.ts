@@ -154,8 +154,8 @@ t.test(
     others.release([one])
     others.block([two], ground, 1)
     // Its own order makes the keeper look; without one it does so four times a second.
-    const said = keeper.handle({ kind: 'block', subject: one, ground, by: 'me' })
-    t.ok(!isRefusal(said) && said.changed)
+    const reply = keeper.handle({ kind: 'block', subject: one, ground, by: 'me' })
+    t.ok(!isRefusal(reply) && reply.changed)
     t.ok(blocks(one) && blocks(two))
     t.match(mine.audit(1), [{ by: 'me', action: 'block', what: `id ${one.key}`, ...ground }])
     await keeper.close()
