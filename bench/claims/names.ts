@@ -61,7 +61,7 @@ async function lookups(count: number): Promise<void> {
   registry.set(all.map((name): readonly [Name, NameRecord] => [name, { id, ttlSeconds: 86_400 }]))
   await registry.close()
   const { absentMs, failedMs, refreshMs, flightsMax, guard } = namesDefaults
-  const plain = { askedAtOnce: 1, preferred: [], preferredBases: new Set<string>() }
+  const plain = { resolversAtOnce: 1, preferred: [], preferredBases: new Set<string>() }
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const cache = {
     absentMs,

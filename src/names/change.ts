@@ -8,7 +8,7 @@ export const changeActions = [
 ] as const
 export type ChangeAction = (typeof changeActions)[number]
 
-/** What is said of a record. */
+/** The descriptive fields of a record. */
 export interface RecordMetadata {
   readonly displayName?: string
   /** Id of content. */
@@ -101,6 +101,6 @@ export function factsChanged(
   const kept = owner === undefined ? {} : { owner }
   if (action === 'remove-record-metadata')
     return before === undefined ? { noSale: 'The record has no metadata' } : kept
-  const said = Object.entries({ ...before, ...metadata }).filter(([, value]) => value !== null)
-  return said.length === 0 ? kept : { ...kept, metadata: Object.fromEntries(said) as RecordMetadata }
+  const entries = Object.entries({ ...before, ...metadata }).filter(([, value]) => value !== null)
+  return entries.length === 0 ? kept : { ...kept, metadata: Object.fromEntries(entries) as RecordMetadata }
 }

@@ -35,7 +35,7 @@ export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock)
     }
     // A failure for a request with a trail may be caused by the trail, so it does not count.
     if (!isUntrailed(asking)) return
-    // A call that was aborted says nothing about the resolver, and neither does the same name failing repeatedly.
+    // An aborted call does not count against the resolver, and neither does the same name failing repeatedly.
     if (asking.signal.aborted || (basename === failedLast && !rest.isDue)) return
     failedLast = basename
     rest.failed()

@@ -11,7 +11,7 @@ export interface HostPlace {
   readonly port: string
   /** The leftmost label in front of the root host, lower case; undefined on the root host itself. */
   readonly label: string | undefined
-  /** What the label asks for. `malformed`: the label is in the place of a name but cannot be one. */
+  /** The name of the label. `malformed`: the label is in the place of a name but cannot be one. */
   readonly name: Name | 'malformed' | undefined
 }
 

@@ -86,7 +86,7 @@ export class LeaseRegistry {
       owners: environment.table('owners'),
       ends: environment.table('ends'),
     }
-    // Where an earlier version wrote last, the lists do not say all.
+    // Where an earlier version wrote last, the lists are incomplete.
     if (this.#leases.owners.count() !== this.#leases.leases.count()) this.#list()
     this.#records = new LocalRegistry(paths.list, now, open)
   }
@@ -184,7 +184,7 @@ export class LeaseRegistry {
     const lease = this.heldBy(antId)
     const holding = this.holding(antId, undername)
     if (lease === undefined || holding === undefined) return { noSale: 'No name is held by this antId' }
-    // It may have changed hands since it was asked for.
+    // Its holder may have changed since the order.
     if (!mayChange(action, by, holding)) return { noSale: 'The name or the record is held by somebody else' }
     if (isOwnersOnly(action)) {
       const next = leaseChanged(action, lease, wish)
@@ -228,7 +228,7 @@ export class LeaseRegistry {
           .slice(timeDigits + 1),
       )
       if (lease === undefined || !endKey(lease).equals(key)) {
-        // An earlier version has changed the lease: what the list says of it must not keep others from their turn.
+        // An earlier version has changed the lease: its outdated entry in the list must not keep others from their turn.
         this.#leases.environment.write(() => this.#leases.ends.remove(key))
         continue
       }
@@ -277,7 +277,7 @@ export class LeaseRegistry {
     return decoded<LeaseDone | NoSale>(this.#leases.done.get(Buffer.from(nonce)))
   }
 
-  /** Kept, too: what was refused is refunded, so it must not be carried out when it is asked for again. */
+  /** Kept, too: what was refused is refunded, so it must not be carried out when the order is repeated. */
   async #refuse(nonce: string, refused: NoSale): Promise<NoSale> {
     const { environment, done } = this.#leases
     environment.write(() => done.put(Buffer.from(nonce), encoded(refused)))
@@ -302,9 +302,9 @@ export class LeaseRegistry {
       this.#leases.holders.put(Buffer.from(antId), Buffer.from(name))
       this.#leases.done.put(Buffer.from(nonce), encoded(done))
       if (facts === undefined) return
-      const [undername, said] = facts
+      const [undername, recordFacts] = facts
       const key = factsKey(antId, undername)
-      if (Object.keys(said).length > 0) this.#leases.facts.put(key, encoded(said))
+      if (Object.keys(recordFacts).length > 0) this.#leases.facts.put(key, encoded(recordFacts))
       else this.#leases.facts.remove(key)
     })
     return done
@@ -321,7 +321,7 @@ export class LeaseRegistry {
     return Math.max(0, ...taken) + 1
   }
 
-  /** Every record of a name says how many undernames are paid for. */
+  /** Every record of a name has the number of undernames that are paid for. */
   #relimit({ name, undernameLimit }: Lease): void {
     const records = this.#records.under(name).flatMap((one): (readonly [Name, NameRecord])[] => {
       const record = this.#records.get(one)

@@ -54,7 +54,7 @@ function noSale(text: string): NoSale {
   return { noSale: text }
 }
 
-/** True where the outcome says that nothing can be sold. */
+/** True where nothing can be sold. */
 export function isNoSale(value: object): value is NoSale {
   return 'noSale' in value
 }

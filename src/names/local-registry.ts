@@ -134,7 +134,7 @@ export class LocalRegistry {
   ) {
     this.#tables = openTables(path, open)
     const { environment, records, bases } = this.#tables
-    // Where an earlier version wrote last, the list of bases does not say all.
+    // Where an earlier version wrote last, the list of bases is incomplete.
     if (readVersion(this.#tables) === readVersion(this.#tables, basesVersionKey)) return
     environment.write(() => {
       for (const key of [...bases.keys({})]) bases.remove(key)

@@ -25,7 +25,7 @@ export interface NameCacheOptions {
   readonly namesMax: number
   /** How long it is remembered that a name does not exist, or is blocked elsewhere. */
   readonly absentMs: number
-  /** How long no resolver is asked again after all of them failed. */
+  /** How long no resolver is called after all of them failed. */
   readonly failedMs: number
   /** A name that is requested within this time before its TTL ends is resolved again in the background. */
   readonly refreshMs: number
@@ -33,8 +33,8 @@ export interface NameCacheOptions {
   readonly fallbackMs: number
   /** Names being resolved at once. */
   readonly flightsMax: number
-  /** Resolvers on other machines asked at once for one name; the first in order that knows it decides all the same. */
-  readonly askedAtOnce: number
+  /** Resolvers on other machines called at once for one name; the first in order that knows it decides all the same. */
+  readonly resolversAtOnce: number
   /** These are resolved at the start, and again before their TTL ends, so that no request has to wait for them. */
   readonly preferred: readonly Name[]
   /** The same for every name of these base names, from the first request for it. */
@@ -68,7 +68,7 @@ interface Lacking {
   version: number
 }
 
-interface Told {
+interface RankedVerdict {
   readonly verdict: ResolverVerdict
   readonly rank: number
 }
@@ -81,7 +81,7 @@ const busy = refuse('busy', 'self', 'too many names are being resolved')
 const enough = refuse('busy', 'client', 'too many names are being resolved for one client')
 const circle = refuse('upstream', 'client', 'this name may only be asked for on other machines')
 
-/** Remembers what names mean, for one thread, and asks resolvers in order for what it does not know. */
+/** Caches the ids of names, for one thread, and calls resolvers in order for others. */
 export class NameCache implements Names {
   readonly #found: BoundedMap<string, Found>
   readonly #lacking: BoundedMap<string, Lacking>
@@ -121,7 +121,7 @@ export class NameCache implements Names {
   watch(name: Name): readonly Bounded[] | undefined {
     const found = this.#found.get(name.full)
     if (found === undefined) return undefined
-    // Whoever asks after that has the name resolved anew.
+    // A later request has the name resolved anew.
     const watched = this.#marks.watch(name.full, Math.min(found.refreshAtMs, found.freshUntilMs))
     if (watched === undefined || this.local === undefined) return watched
     const { version, versionCell } = this.local
@@ -243,7 +243,7 @@ export class NameCache implements Names {
     return verdict === 'absent' && near.length < this.resolvers.length ? circle : verdict
   }
 
-  /** `client`: who asks. Absent: nobody waits for it. */
+  /** `client`: the client that waits for it. Absent: nobody waits. */
   #flight(name: Name, client?: string): Promise<Outcome> {
     const running = this.#flights.get(name.full)
     if (running !== undefined) return running
@@ -253,7 +253,7 @@ export class NameCache implements Names {
     const version = this.local?.version ?? 0
     const startedMs = this.clock.monotonic()
     const flight = this.#ask(name, ownTrail, this.resolvers)
-      .then((told) => this.#settle(name, told, version))
+      .then((ranked) => this.#settle(name, ranked, version))
       .finally(() => {
         this.#flights.delete(name.full)
         leave?.()
@@ -263,27 +263,27 @@ export class NameCache implements Names {
     return flight
   }
 
-  /** The first resolver that knows the name decides. The name is absent only where all of them say so. */
-  async #ask(name: Name, { hops, via }: Trail, resolvers: readonly Resolver[]): Promise<Told> {
+  /** The first resolver that knows the name decides. The name is absent only where all of them answer so. */
+  async #ask(name: Name, { hops, via }: Trail, resolvers: readonly Resolver[]): Promise<RankedVerdict> {
     let failure: Refusal | undefined
     const { signal } = this.#end
-    const asked: Promise<ResolverVerdict>[] = []
+    const verdicts: Promise<ResolverVerdict>[] = []
     const ask = async (resolver: Resolver): Promise<ResolverVerdict> => {
       const verdict = await resolver.resolve(name, { hops, via, signal })
-      this.meters.asked(resolver.label, verdict)
+      this.meters.answered(resolver.label, verdict)
       return verdict
     }
     for (const [rank, resolver] of resolvers.entries()) {
-      const end = rank + (resolver.remote ? this.options.askedAtOnce : 1)
-      asked.push(...resolvers.slice(asked.length, end).map(ask))
-      const verdict = await (asked[rank] ?? ask(resolver))
+      const end = rank + (resolver.remote ? this.options.resolversAtOnce : 1)
+      verdicts.push(...resolvers.slice(verdicts.length, end).map(ask))
+      const verdict = await (verdicts[rank] ?? ask(resolver))
       if (isRefusal(verdict)) failure ??= verdict
       else if (verdict !== 'absent') return { verdict, rank }
     }
     return { verdict: failure ?? 'absent', rank: Number.POSITIVE_INFINITY }
   }
 
-  #settle(name: Name, { verdict, rank }: Told, version: number): Outcome {
+  #settle(name: Name, { verdict, rank }: RankedVerdict, version: number): Outcome {
     this.#marks.learned(name.full)
     const now = this.clock.monotonic()
     const { absentMs, failedMs, overrideTtlSeconds, refreshMs } = this.options
@@ -309,7 +309,7 @@ export class NameCache implements Names {
       stale !== undefined &&
       (isRefusal(verdict) || (verdict === 'absent' && !found.doubted))
     ) {
-      // An unstable resolver may wrongly say that a name does not exist, so a known name is dropped only after the
+      // An unstable resolver may wrongly answer that a name does not exist, so a known name is dropped only after the
       // second such answer.
       found.doubted = verdict === 'absent'
       found.freshUntilMs = now + (isRefusal(verdict) ? failedMs : absentMs)

@@ -8,7 +8,7 @@ export class NameMeters {
   readonly #misses: Meter
   readonly #seconds: Meter
   readonly #entries: Meter
-  readonly #asked = new Map<string, Meter>()
+  readonly #answers = new Map<string, Meter>()
 
   constructor(meters: Meters) {
     this.#hits = meters.of('arns_cache_hit_total')
@@ -18,7 +18,7 @@ export class NameMeters {
     for (const resolver of ['local', 'gateway', 'on-demand']) {
       for (const outcome of ['found', 'absent', 'blocked', 'failed']) {
         const meter = meters.of('arns_resolver_answers_total', { resolver, outcome })
-        this.#asked.set(`${resolver} ${outcome}`, meter)
+        this.#answers.set(`${resolver} ${outcome}`, meter)
       }
     }
   }
@@ -39,8 +39,8 @@ export class NameMeters {
     this.#entries.set(names)
   }
 
-  asked(resolver: Resolver['label'], verdict: ResolverVerdict): void {
+  answered(resolver: Resolver['label'], verdict: ResolverVerdict): void {
     const outcome = isResolved(verdict) ? 'found' : isRefusal(verdict) ? 'failed' : verdict
-    this.#asked.get(`${resolver} ${outcome}`)?.add(1)
+    this.#answers.get(`${resolver} ${outcome}`)?.add(1)
   }
 }

@@ -2,7 +2,7 @@ import { parseId } from '../format/id.js'
 import { ttlMaxSeconds } from './name-record.js'
 import type { NameRecord } from './names-port.js'
 
-/** What a wallet asks for: that a name means something from now on, at one gateway. */
+/** The order of a wallet: a new target for a name, at one gateway. */
 export interface NamingOrder {
   readonly record: Pick<NameRecord, 'id' | 'ttlSeconds'>
   /** Host of the gateway as the client writes it, with its port where there is one: the order is void elsewhere. */
@@ -57,7 +57,7 @@ export interface OrderPlace {
   /** Lower case, without ports. */
   readonly rootHosts: readonly string[]
   /** The Host header of the request. */
-  readonly asked: string
+  readonly hostHeader: string
 }
 
 const loopback = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/
@@ -66,8 +66,8 @@ const loopback = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/
  * True where an order is for this gateway. A root host is ours under any port, because a proxy may stand in front. A gateway of
  * this machine is any program on it, so the port counts there, too.
  */
-export function isForHere({ gateway }: NamingOrder, { rootHosts, asked }: OrderPlace): boolean {
+export function isForHere({ gateway }: NamingOrder, { rootHosts, hostHeader }: OrderPlace): boolean {
   const host = gateway.toLowerCase()
-  if (loopback.test(host)) return rootHosts.includes('localhost') && host === asked.toLowerCase()
+  if (loopback.test(host)) return rootHosts.includes('localhost') && host === hostHeader.toLowerCase()
   return rootHosts.includes(host.replace(/:\d{1,5}$/, ''))
 }

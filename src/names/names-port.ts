@@ -39,7 +39,7 @@ export interface Resolution extends NameRecord {
 
 /**
  * The answer of a resolver, with `resolvedAtMs` where it is from memory: `absent` only where it knows that there is
- * no such name; `blocked` where it may not tell.
+ * no such name; `blocked` where it may not answer.
  */
 export type ResolverVerdict =
   | (NameRecord & { readonly resolvedAtMs?: number })
@@ -61,7 +61,7 @@ export interface ResolveContext {
 /** The interface to a source of names: the local registry, a registry of the network, or other gateways. */
 export interface Resolver {
   readonly label: 'local' | 'gateway' | 'on-demand'
-  /** True where other machines are asked. Not used for requests that must not be forwarded. */
+  /** True where it sends requests to other machines. Not used for requests that must not be forwarded. */
   readonly remote: boolean
   /**
    * Never rejects. Refusals: `upstream` (unreachable), `forged` (a malformed answer), `late` (gave up because of the
@@ -76,13 +76,13 @@ export interface Trail extends Omit<ResolveContext, 'signal'> {
   readonly forward: boolean
 }
 
-/** Names as an edge thread asks for them. */
+/** Resolution of names for an edge thread. */
 export interface Names {
-  /** At once, from memory; undefined: ask `resolve`. */
+  /** At once, from memory; undefined: call `resolve`. */
   known(name: Name): Outcome | undefined
   /**
-   * What has to stay as it is for `known`, which was just asked, to say the same of this name. Undefined: it cannot be watched.
-   * Absent: nothing can.
+   * The state on which the last answer of `known` for this name depends. While it is unchanged, `known` answers the same.
+   * Undefined: it cannot be watched. Absent: nothing can.
    */
   watch?(name: Name): readonly Bounded[] | undefined
   /**

@@ -15,12 +15,12 @@ import { type TrustedGatewayOptions, TrustedNameGateway } from './trusted-gatewa
 export interface NamesThread {
   /** Folder of the local registry. */
   readonly registryPath: string
-  /** Resolvers in the order they are asked; those without an address are skipped. */
+  /** Resolvers in the order in which they are called; those without an address are skipped. */
   readonly order: readonly Resolver['label'][]
   readonly gateway?: TrustedGatewayOptions
   readonly registryUrl?: string
   readonly timeoutMs: number
-  /** For the last of the order: nobody is asked after it. */
+  /** For the last of the order: no other is called after it. */
   readonly lastTimeoutMs: number
   readonly guard: Omit<GuardOptions, 'timeoutMs'>
   readonly cache: NameCacheOptions
@@ -30,9 +30,9 @@ export interface NamesThread {
 
 export interface OpenNames {
   readonly names: Names
-  /** Resolvers that are asked, in order: those of the operator's list that have an address. */
-  readonly asked: readonly Resolver['label'][]
-  /** The names of this machine for writing, opened with the first call. Absent: they are not asked. */
+  /** Resolvers in use, in order: those of the operator's list that have an address. */
+  readonly resolvers: readonly Resolver['label'][]
+  /** The names of this machine for writing, opened with the first call. Absent: they are not in use. */
   readonly registry?: () => LocalRegistry
   close(): Promise<void>
 }
@@ -76,7 +76,7 @@ export async function openNames(
   }
   return {
     names: cache,
-    asked: resolvers.map(({ label }) => label),
+    resolvers: resolvers.map(({ label }) => label),
     ...(local === undefined ? {} : { registry: opening }),
     async close() {
       cache.close()

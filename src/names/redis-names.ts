@@ -9,7 +9,7 @@ export interface RedisNamesOptions {
   /** redis:// or rediss:// address. */
   readonly url: string
   readonly tls: boolean
-  /** Timeout of a call; short, because resolvers can be asked instead. */
+  /** Timeout of a call; short, because resolvers can be called instead. */
   readonly timeoutMs: number
   /** How long a record is kept. */
   readonly keptMs: number
@@ -20,7 +20,7 @@ const reconnectMaxMs = 2000
 /** Names in Redis, shared by every gateway that uses it. While Redis is slow or unreachable, it is treated as empty. */
 export class RedisNames implements NameMemory {
   readonly #redis: Redis
-  #isTold = false
+  #isLogged = false
 
   constructor(
     private readonly options: RedisNamesOptions,
@@ -35,8 +35,8 @@ export class RedisNames implements NameMemory {
     })
     this.#redis.on('error', (error: Error) => this.#failed(error))
     this.#redis.on('ready', () => {
-      if (this.#isTold) log.info('Redis (names) answers again')
-      this.#isTold = false
+      if (this.#isLogged) log.info('Redis (names) answers again')
+      this.#isLogged = false
     })
   }
 
@@ -64,8 +64,8 @@ export class RedisNames implements NameMemory {
 
   /** Logged once until calls succeed again. */
   #failed(error: Error): void {
-    if (this.#isTold) return
-    this.#isTold = true
+    if (this.#isLogged) return
+    this.#isLogged = true
     this.log.warn({ reason: error.message }, 'Redis (names) does not answer: resolvers are asked instead')
   }
 }

@@ -10,7 +10,7 @@ export interface Recalled {
 
 /** A memory of names that outlives this process, and that other gateways may share. */
 export interface NameMemory {
-  /** Undefined also where it cannot be asked. Never rejects. */
+  /** Undefined also where it cannot be reached. Never rejects. */
   recall(resolver: Resolver['label'], name: Name): Promise<Recalled | undefined>
   /** Does not wait; a record that cannot be stored is dropped. */
   keep(resolver: Resolver['label'], name: Name, recalled: Recalled): void
@@ -21,11 +21,11 @@ export interface RememberedOptions {
   readonly overrideTtlSeconds?: number
   /** A name that was resolved may be answered for so long while the resolver fails. */
   readonly staleMs: number
-  /** So long before its end a name is asked for anew. */
+  /** So long before its end a name is resolved anew. */
   readonly refreshMs: number
 }
 
-/** A resolver that is only asked for what the memory does not hold, or not fresh; where it fails, what is old still counts. */
+/** A resolver that is only called for what the memory does not hold, or not fresh; where it fails, old records still count. */
 export function remembered(
   resolver: Resolver,
   memory: NameMemory,
@@ -46,7 +46,7 @@ export function remembered(
       if (old !== undefined && ageMs < ttlMs - Math.min(refreshMs, ttlMs / 4)) return old
       const verdict = await resolver.resolve(name, asking)
       if (isResolved(verdict)) {
-        // Other gateways share the memory: what was said to one client's trail is not for all.
+        // Other gateways share the memory: an answer to one client's trail is not for all.
         if (isUntrailed(asking)) memory.keep(label, name, { record: verdict, resolvedAtMs: clock.now() })
       } else if (isRefusal(verdict) && old !== undefined && ageMs < staleMs) return old
       return verdict

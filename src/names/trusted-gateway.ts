@@ -23,17 +23,17 @@ const prefixes = ['x-arns-', 'x-ns-']
 /** Both stand for a name without an undername, as gateways of the network treat a name by default. */
 const usual = { undernameLimit: 10, recordIndex: 0 }
 
-/** Content that is not there, or is not paid for, says all the same what the name means. */
+/** An answer for content that is absent, or not paid for, names the id all the same. */
 const telling = new Set([200, 402, 404])
 
-/** Another gateway, asked by HEAD; its name headers are the answer. Of these, whatever is malformed counts as not sent. */
+/** Another gateway, queried by HEAD; its name headers are the answer. Malformed ones count as not sent. */
 export class TrustedNameGateway implements Resolver {
   readonly label = 'gateway'
   readonly remote = true
   readonly #upstream: Upstream
 
   constructor(private readonly options: TrustedGatewayOptions) {
-    // Waiting is bounded by whoever asks. Heads of more than 16 KiB are refused by the client.
+    // Waiting is bounded by the caller. Heads of more than 16 KiB are refused by the client.
     this.#upstream = new Upstream({
       connections: options.connectionsMax,
       headersTimeout: 0,
@@ -81,9 +81,9 @@ export class TrustedNameGateway implements Resolver {
       }
       return undefined
     }
-    const told = word('name')
+    const statedName = word('name')
     // The page for unknown names has a name of its own.
-    const other = told !== undefined && told.toLowerCase() !== name.full
+    const other = statedName !== undefined && statedName.toLowerCase() !== name.full
     const id = word('resolved-id')
     if (other || id === undefined)
       return status === 404 ? 'absent' : this.#no('it does not say what the name means')

@@ -31,11 +31,11 @@ const bodyMaxBytes = 4096
 /** Answers to clients. */
 interface Outcome {
   readonly status: number
-  readonly said: string | object
+  readonly content: string | object
 }
 
 /**
- * `PUT {prefix}/names/{name}`: a wallet lets a name mean an id. The operator says which wallet may (`sluice names grant`). The
+ * `PUT {prefix}/names/{name}`: a wallet points a name to an id. The operator grants that to wallets (`sluice names grant`). The
  * order is signed for this gateway and this moment, and is carried out once.
  */
 export function setNameRoute(parts: SetNameParts): Route {
@@ -56,15 +56,15 @@ export function setNameRoute(parts: SetNameParts): Route {
       const body = await request.body(bodyMaxBytes)
       if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
       const text = request.path.slice(path.length).replace(/\/$/, '')
-      const { status, said } = await outcomeOf(parts, request, text, Buffer.from(body).toString())
+      const { status, content } = await outcomeOf(parts, request, text, Buffer.from(body).toString())
       if (reply.aborted) return reply.end({ status: 499, block: first })
       answerSmall(
         request,
         reply,
         first,
-        typeof said === 'string'
-          ? { status, type: textType, lines: noStore, body: said }
-          : { status, lines: noStore, json: said },
+        typeof content === 'string'
+          ? { status, type: textType, lines: noStore, body: content }
+          : { status, lines: noStore, json: content },
       )
     },
   }
@@ -78,24 +78,27 @@ async function outcomeOf(
 ): Promise<Outcome> {
   const { registry, rootHosts, guard, clock, log, clientOf } = parts
   if (registry === undefined || rootHosts.length === 0)
-    return { status: 501, said: 'This gateway serves no names of its own' }
+    return { status: 501, content: 'This gateway serves no names of its own' }
   const name = parseName(text)
-  if (name === undefined) return { status: 400, said: 'Not a name: letters, digits, - and _, at most 63' }
+  if (name === undefined) return { status: 400, content: 'Not a name: letters, digits, - and _, at most 63' }
   const order = readNameOrder(parsedJson(body))
-  if (typeof order === 'string') return { status: 400, said: order }
-  if (!isForHere(order, { rootHosts, asked: request.header('host') ?? '' }))
-    return { status: 403, said: `The order is for ${order.gateway}; this gateway is ${rootHosts.join(', ')}` }
+  if (typeof order === 'string') return { status: 400, content: order }
+  if (!isForHere(order, { rootHosts, hostHeader: request.header('host') ?? '' }))
+    return {
+      status: 403,
+      content: `The order is for ${order.gateway}; this gateway is ${rootHosts.join(', ')}`,
+    }
   if (!isFresh(order, clock.now())) {
     const now = new Date(clock.now()).toISOString()
-    return { status: 400, said: `The order was not signed just now: here it is ${now}. Check the clock` }
+    return { status: 400, content: `The order was not signed just now: here it is ${now}. Check the clock` }
   }
   const header = (word: string): string | undefined => request.header(word)
   const signer = requestSigner(header, nameOrderText(name.full, order))
-  if (signer === undefined) return { status: 401, said: 'The signature does not hold for this order' }
+  if (signer === undefined) return { status: 401, content: 'The signature does not hold for this order' }
   const list = registry()
   if (!list.maySet(name, [signer.address, signer.alias])) return notGranted(name, signer.address)
   const blocked = guard.blocksName(name.full) ? guard.answer(`name: ${name.full}`) : undefined
-  if (blocked !== undefined) return { status: blocked.status, said: blocked.text }
+  if (blocked !== undefined) return { status: blocked.status, content: blocked.text }
   const outcome = await list
     .setSigned({ name, record: order.record, signedMs: order.timeMs })
     .catch(unwritten)
@@ -105,22 +108,22 @@ async function outcomeOf(
     { name: name.full, id: order.record.id, by: signer.address, client: clientOf(request) },
     'a name was set',
   )
-  return { status: 200, said: { name: name.full, ...order.record } }
+  return { status: 200, content: { name: name.full, ...order.record } }
 }
 
 function notGranted({ full }: Name, address: string): Outcome {
   const how = `the operator can let it by: sluice names grant ${full} ${address}`
-  return { status: 403, said: `${address} may not set the name ${full} here; ${how}` }
+  return { status: 403, content: `${address} may not set the name ${full} here; ${how}` }
 }
 
 /** The disk did not take it. Throws any other error. */
 function unwritten(error: unknown): Outcome {
   if (!isDiskError(error)) throw error
-  return { status: 503, said: diskRefusal(error).message }
+  return { status: 503, content: diskRefusal(error).message }
 }
 
 const refusals: Readonly<Record<'older' | 'held' | 'full', Outcome>> = {
-  older: { status: 409, said: 'The name was changed since this order was signed' },
-  held: { status: 403, said: 'The name was bought: its holder sets it where it was sold' },
-  full: { status: 503, said: 'The list of names is full' },
+  older: { status: 409, content: 'The name was changed since this order was signed' },
+  held: { status: 403, content: 'The name was bought: its holder sets it where it was sold' },
+  full: { status: 503, content: 'The list of names is full' },
 }

@@ -179,7 +179,7 @@ function infoParts({ given, tools, content, admission, naming, hosts }: EdgePart
   const { server, indexing } = settings
   const { key, vocabulary, meters, tip, following, clock } = tools
   const { liars } = services
-  const named = { rootHosts: hosts?.rootHosts ?? [], resolvers: naming.asked }
+  const named = { rootHosts: hosts?.rootHosts ?? [], resolvers: naming.resolvers }
   return {
     vocabulary,
     meters,

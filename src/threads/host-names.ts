@@ -64,7 +64,7 @@ export function namesOptions(config: Settings<'names' | 'server'>): NamesThread 
       namesMax,
       fallbackMs,
       staleMs,
-      askedAtOnce,
+      resolversAtOnce: askedAtOnce,
       preferred: preferred.flatMap((one) => parseName(one) ?? []),
       preferredBases: new Set(preferredBases),
       ...(overrideTtlSeconds === undefined ? {} : { overrideTtlSeconds }),

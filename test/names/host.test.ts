@@ -9,7 +9,7 @@ const roots = ['gw.example', 'deep.gw.example', 'other.example', 'localhost']
 const hosts = new Hosts(roots)
 
 /** `root label name record basename port` of a place, `-` for what is not there. */
-function told({ root, label, name, port }: HostPlace): string {
+function shown({ root, label, name, port }: HostPlace): string {
   const spelled = name === undefined ? '-' : name === 'malformed' ? name : `${name.record}/${name.basename}`
   return [root ?? '-', label ?? '-', spelled, port === '' ? '-' : port].join(' ')
 }
@@ -17,7 +17,7 @@ function told({ root, label, name, port }: HostPlace): string {
 const long = 'a'.repeat(52)
 
 t.test('a Host header is read against the root hosts', async (t) => {
-  const rows: [host: string, told: string][] = [
+  const rows: [host: string, shown: string][] = [
     ['gw.example', 'gw.example - - -'],
     ['GW.Example:8080', 'gw.example - - :8080'],
     ['gw.example.', 'gw.example - - -'],
@@ -57,7 +57,7 @@ t.test('a Host header is read against the root hosts', async (t) => {
     ['[::1]:3000', '- - - :3000'],
     ['[::1]', '- - - -'],
   ]
-  for (const [host, wanted] of rows) t.equal(told(hosts.place(host)), wanted, JSON.stringify(host))
+  for (const [host, wanted] of rows) t.equal(shown(hosts.place(host)), wanted, JSON.stringify(host))
 })
 
 t.test('any Host header at all is read, the same way each time, whatever was read before', async (t) => {
@@ -94,10 +94,10 @@ t.test('any Host header at all is read, the same way each time, whatever was rea
 t.test('memory for hosts is bounded, and dropped hosts are parsed again', async (t) => {
   const small = new Hosts(['gw.example'])
   for (let at = 0; at < 5000; at += 1) small.place(`n${at}.gw.example`)
-  t.equal(told(small.place('n0.gw.example')), 'gw.example n0 @/n0 -')
+  t.equal(shown(small.place('n0.gw.example')), 'gw.example n0 @/n0 -')
   t.equal(small.place('n0.gw.example'), small.place('n0.gw.example'), 'read once')
   const long = `${'a.'.repeat(4000)}gw.example`
-  t.equal(told(small.place(long)), told(small.place('a.gw.example')))
+  t.equal(shown(small.place(long)), shown(small.place('a.gw.example')))
   t.not(small.place(long), small.place(long), 'what no host can be called is not kept')
 })
 

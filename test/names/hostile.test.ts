@@ -38,13 +38,13 @@ async function saying(t: Test, text: string | undefined, then?: (socket: Socket)
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-async function askedGateway(t: Test, url: string, timeoutMs = 30_000): Promise<ResolverVerdict> {
+async function verdictOfGateway(t: Test, url: string, timeoutMs = 30_000): Promise<ResolverVerdict> {
   const resolver = new TrustedNameGateway({ url, release: 'r', connectionsMax: 2 })
   t.teardown(() => resolver.close())
-  return asked(resolver, timeoutMs)
+  return verdictOf(resolver, timeoutMs)
 }
 
-async function asked(resolver: Resolver, timeoutMs: number): Promise<ResolverVerdict> {
+async function verdictOf(resolver: Resolver, timeoutMs: number): Promise<ResolverVerdict> {
   const guard = { timeoutMs, failuresMax: 5, restMs: 1000, restMaxMs: 30_000 }
   const { signal } = new AbortController()
   return guarded(resolver, guard, systemClock).resolve(site, { hops: 0, via: [], signal })
@@ -77,7 +77,7 @@ t.test(
       ['refuses', head('429 Too Many Requests')],
     ]
     for (const [what, text] of rows) {
-      const verdict = await askedGateway(t, await saying(t, text))
+      const verdict = await verdictOfGateway(t, await saying(t, text))
       t.match(verdict, { refused: /^(upstream|forged)$/, fault: 'upstream' }, `a gateway that ${what}`)
     }
   },
@@ -85,12 +85,12 @@ t.test(
 
 t.test('a gateway that does not answer, or answers very slowly, is given up in time', async (t) => {
   const silent = await saying(t, '')
-  t.match(await askedGateway(t, silent, 100), { refused: 'late' })
+  t.match(await verdictOfGateway(t, silent, 100), { refused: 'late' })
   const drips = await saying(t, 'HTTP/1.1 200 OK\r\n', (socket) => {
     const timer = setInterval(() => socket.write('X-A: 1\r\n'), 20)
     socket.on('close', () => clearInterval(timer))
   })
-  t.match(await askedGateway(t, drips, 200), { refused: 'late' })
+  t.match(await verdictOfGateway(t, drips, 200), { refused: 'late' })
 })
 
 t.test('what a gateway may say about a name', async (t) => {
@@ -111,7 +111,7 @@ t.test('what a gateway may say about a name', async (t) => {
   ]
   for (const [text, verdict] of rows) {
     t.strictSame(
-      await askedGateway(t, await saying(t, text)),
+      await verdictOfGateway(t, await saying(t, text)),
       verdict,
       text.split('\r\n').slice(0, 4).join(' '),
     )
@@ -158,14 +158,14 @@ t.test('a registry with malformed answers is a failed resolver', async (t) => {
       response.writeHead(status).end(body)
     })
     const registry = new JsonRpcRegistry(server.url, 2)
-    const verdict = await asked(registry, 30_000)
+    const verdict = await verdictOf(registry, 30_000)
     t.match(verdict, { refused: /^(upstream|forged)$/, fault: 'upstream' }, `a registry that ${what}`)
     await registry.close()
     await server.close()
   }
   const silent = new JsonRpcRegistry(await saying(t, 'HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{'), 1)
   t.teardown(() => silent.close())
-  t.match(await asked(silent, 100), { refused: 'late' })
+  t.match(await verdictOf(silent, 100), { refused: 'late' })
 })
 
 t.test('a resolver that keeps failing is not asked for a while, longer each time', async (t) => {
@@ -181,8 +181,8 @@ t.test('a resolver that keeps failing is not asked for a while, longer each time
     },
   }
   const guard = guarded(resolver, { timeoutMs: 100, failuresMax: 3, restMs: 1000, restMaxMs: 4000 }, clock)
-  let asked = 0
-  const ask = (text = `name${asked++}`): Promise<ResolverVerdict> =>
+  let count = 0
+  const ask = (text = `name${count++}`): Promise<ResolverVerdict> =>
     guard.resolve(parseName(text) as Name, { hops: 0, via: [], signal: new AbortController().signal })
   for (let at = 0; at < 10; at += 1) t.match(await ask('slow'), { refused: 'upstream' })
   t.equal(calls, 10, 'one name that fails again and again is no resolver that fails')
@@ -224,12 +224,12 @@ t.test('malformed answers for some names do not pause the resolver for all', asy
 
 t.test("questions with a client's trail do not shut the resolver for others", async (t) => {
   const clock = new HandClock()
-  let asked = 0
+  let calls = 0
   const resolver: Resolver = {
     label: 'gateway',
     remote: true,
     async resolve(_name, { hops, via }) {
-      asked += 1
+      calls += 1
       return hops + via.length > 0 ? refuse('upstream', 'upstream', 'it refuses such a trail') : 'absent'
     },
   }
@@ -239,7 +239,7 @@ t.test("questions with a client's trail do not shut the resolver for others", as
     await guard.resolve({ full: base, basename: base, record: '@' }, { hops: 2, via: ['a.example'], signal })
   }
   t.equal(await guard.resolve(site, { hops: 0, via: [], signal }), 'absent')
-  t.equal(asked, 5)
+  t.equal(calls, 5)
 })
 
 t.test('an aborted request does not count as a failure of the resolver', async (t) => {

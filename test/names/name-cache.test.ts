@@ -26,7 +26,7 @@ const options: NameCacheOptions = {
   refreshMs: 30_000,
   fallbackMs: 250,
   flightsMax: 4,
-  askedAtOnce: 1,
+  resolversAtOnce: 1,
   preferred: [],
   preferredBases: new Set(),
 }
@@ -43,7 +43,7 @@ function named(text: string): Name {
 class Scripted implements Resolver {
   says: ResolverVerdict = 'absent'
   delayMs = 0
-  asked: ResolveContext[] = []
+  calls: ResolveContext[] = []
 
   constructor(
     private readonly clock: HandClock,
@@ -52,7 +52,7 @@ class Scripted implements Resolver {
   ) {}
 
   async resolve(_name: Name, asking: ResolveContext): Promise<ResolverVerdict> {
-    this.asked.push(asking)
+    this.calls.push(asking)
     const { says } = this
     if (this.delayMs > 0) await new Promise<void>((resolve) => this.clock.after(this.delayMs, resolve))
     return says
@@ -140,19 +140,19 @@ t.test('a name is asked for once and then known for its TTL', async (t) => {
   t.equal(cache.known(named('site')), outcome, 'the very same object')
   await clock.turn(869_000)
   t.equal(cache.known(named('site')), outcome)
-  t.equal(first.asked.length, 1)
+  t.equal(first.calls.length, 1)
 })
 
 t.test('the resolvers are asked in order, and the first that knows decides', async (t) => {
   const { first, last, ask } = scene(t)
   last.says = record()
   t.equal(idOf(await ask('site')), last.says.id)
-  t.equal(first.asked.length, 1)
+  t.equal(first.calls.length, 1)
   first.says = failure
   t.equal(idOf(await ask('other')), last.says.id, 'a failure does not keep the next from answering')
   first.says = 'blocked'
   t.equal(await ask('third'), 'blocked')
-  t.equal(last.asked.length, 2)
+  t.equal(last.calls.length, 2)
 })
 
 t.test('a name that is refreshed in the background is answered at once meanwhile', async (t) => {
@@ -165,7 +165,7 @@ t.test('a name that is refreshed in the background is answered at once meanwhile
   first.delayMs = 5000
   t.equal(idOf(await ask('site')), old, 'less than 30 seconds are left')
   t.equal(idOf(await ask('site')), old)
-  t.equal(first.asked.length, 2, 'once for all who come meanwhile')
+  t.equal(first.calls.length, 2, 'once for all who come meanwhile')
   await clock.turn(5000)
   t.equal(idOf(cache.known(named('site')) ?? 'absent'), first.says.id)
 })
@@ -184,7 +184,7 @@ t.test(
     t.equal(idOf(await ask('site', 251)), old)
     await clock.turn(10_000)
     t.equal(idOf(await ask('site')), first.says.id)
-    t.equal(first.asked.length, 2)
+    t.equal(first.calls.length, 2)
     await clock.turn(1_000_000)
     const fresh = record()
     first.says = fresh
@@ -204,9 +204,9 @@ t.test(
     first.says = failure
     last.says = failure
     t.equal(idOf(await ask('site')), old)
-    const asked = first.asked.length
+    const callsBefore = first.calls.length
     t.equal(idOf(await ask('site')), old)
-    t.equal(first.asked.length, asked, 'nobody is asked again within the second')
+    t.equal(first.calls.length, callsBefore, 'nobody is asked again within the second')
     await clock.turn(86_400_000)
     t.same(await ask('site'), failure)
   },
@@ -223,7 +223,7 @@ t.test('that a name does not exist is remembered for half a minute', async (t) =
   const { first, ask, clock, meters } = scene(t)
   t.equal(await ask('site'), 'absent')
   t.equal(await ask('site'), 'absent')
-  t.equal(first.asked.length, 1)
+  t.equal(first.calls.length, 1)
   await clock.turn(30_000)
   first.says = record()
   t.equal(idOf(await ask('site')), first.says.id)
@@ -252,7 +252,7 @@ t.test('concurrent requests for one name share one resolution', async (t) => {
   const all = Promise.all(Array.from({ length: 50 }, () => cache.resolve(named('site'), open, 'any')))
   await clock.turn(100)
   t.equal(new Set(await all).size, 1)
-  t.equal(first.asked.length, 1)
+  t.equal(first.calls.length, 1)
 })
 
 t.test('more names at once than allowed are refused, not queued', async (t) => {
@@ -281,7 +281,7 @@ t.test('a change of local names takes effect at the next request', async (t) => 
   t.equal(idOf(await ask('site')), theirs.id)
   local.change('unrelated', record())
   t.equal(idOf(await ask('site')), theirs.id)
-  t.equal(first.asked.length, 1, 'other names stay remembered')
+  t.equal(first.calls.length, 1, 'other names stay remembered')
   local.change('site', mine)
   t.equal(idOf(await ask('site')), mine.id)
   local.change('site', other)
@@ -313,7 +313,7 @@ t.test('a request that must not be forwarded is answered from this machine, or r
   const confined: Trail = { forward: false, hops: 3, via: ['a.example'] }
   first.says = record()
   t.match(await ask('site', 0, confined), { refused: 'upstream', fault: 'client' })
-  t.equal(first.asked.length, 0)
+  t.equal(first.calls.length, 0)
   local.change('mine', record())
   t.equal(idOf(await ask('mine', 0, confined)), local.names.get('mine')?.id)
   await ask('site')
@@ -326,7 +326,7 @@ t.test('a request that must not be forwarded is answered from this machine, or r
 t.test('the trail of a request is passed on', async (t) => {
   const { first, ask } = scene(t)
   await ask('site', 0, { forward: true, hops: 2, via: ['a.example'] })
-  t.match(first.asked[0], { hops: 2, via: ['a.example'] })
+  t.match(first.calls[0], { hops: 2, via: ['a.example'] })
 })
 
 t.test('an answer to a request with a trail is used for that trail only', async (t) => {
@@ -344,14 +344,14 @@ t.test('an answer to a request with a trail is used for that trail only', async 
   first.says = 'absent'
   const [one, other] = trails as [Trail, Trail]
   first.delayMs = 50
-  const asked = first.asked.length
+  const callsBefore = first.calls.length
   void cache.resolve(named('site'), one, 'any')
   void cache.resolve(named('site'), one, 'any')
   void cache.resolve(named('site'), other, 'another')
   void cache.resolve(named('site'), open, 'any')
   await clock.turn(0)
   t.same(
-    first.asked.slice(asked).map(({ hops }) => hops),
+    first.calls.slice(callsBefore).map(({ hops }) => hops),
     [1, 2, 0],
     'who waits for an answer asked the same',
   )
@@ -365,7 +365,7 @@ t.test('an answer to a request with a trail is used for that trail only', async 
     { id: last.says.id },
     'what is there was asked for again, without the trail',
   )
-  t.match(last.asked.at(-1), { hops: 0, via: [] })
+  t.match(last.calls.at(-1), { hops: 0, via: [] })
 })
 
 t.test('requests with trails do not use up the places of those without', async (t) => {
@@ -383,7 +383,7 @@ t.test('requests with trails do not use up the places of those without', async (
   )
   void cache.resolve(named('site'), open, 'any')
   await clock.turn(1)
-  t.match(first.asked.at(-1), { hops: 0 }, 'asked all the same')
+  t.match(first.calls.at(-1), { hops: 0 }, 'asked all the same')
   await clock.turn(5000)
 })
 
@@ -398,12 +398,12 @@ t.test('the operator can set the TTL of names', async (t) => {
 t.test(
   'resolvers on other machines are asked at once on demand, and the first in order decides',
   async (t) => {
-    const { first, last, ask } = scene(t, { askedAtOnce: 2 })
+    const { first, last, ask } = scene(t, { resolversAtOnce: 2 })
     first.says = record()
     first.delayMs = 100
     last.says = record()
     t.equal(await ask('site', 50), 'waits', 'a quicker answer of a later one does not count')
-    t.equal(last.asked.length, 1)
+    t.equal(last.calls.length, 1)
     t.equal(idOf(await ask('site', 100)), first.says.id)
     first.says = 'absent'
     const { id } = last.says
@@ -431,9 +431,9 @@ t.test('preferred names are resolved before the first request, and kept fresh', 
 
   t.equal(cache.known(named('new_docs')), undefined, 'not before somebody asked')
   await ask('new_docs')
-  const asked = first.asked.length
+  const callsBefore = first.calls.length
   await clock.turn(3_600_000)
-  t.ok(first.asked.length > asked + 6, 'then as often as it lives')
+  t.ok(first.calls.length > callsBefore + 6, 'then as often as it lives')
   t.ok(cache.known(named('new_docs')) !== undefined)
 })
 
@@ -459,16 +459,16 @@ t.test(
     clock.setMs = -400 * 86_400_000
     t.equal(idOf(await ask('site')), first.says.id)
     await clock.turn(901_000)
-    t.ok(first.asked.length > 1, 'it was asked for again in time')
+    t.ok(first.calls.length > 1, 'it was asked for again in time')
     first.says = failure
     await clock.turn(3_600_000 + 900_000)
     t.equal(idOf(await ask('site', 1000)), JSON.stringify(failure), 'and what is too old is told no more')
-    const asked = first.asked.length
+    const callsBefore = first.calls.length
     clock.setMs = 400 * 86_400_000
     first.says = record(900)
     t.equal(idOf(await ask('other')), first.says.id)
     t.ok(cache.known(named('other')), 'what was resolved is fresh')
-    t.ok(first.asked.length <= asked + 2)
+    t.ok(first.calls.length <= callsBefore + 2)
   },
 )
 
@@ -484,10 +484,10 @@ t.test('one client that asks for many names leaves places for others', async (t)
   void cache.resolve(named('site0'), open, 'one')
   void cache.resolve(named('other'), open, 'another')
   await clock.turn(1)
-  t.equal(first.asked.length, 3, 'a name that is asked for already takes no place')
+  t.equal(first.calls.length, 3, 'a name that is asked for already takes no place')
   await clock.turn(5000)
   void cache.resolve(named('site9'), open, 'one')
   await clock.turn(1)
-  t.equal(first.asked.length, 4, 'what has ended gives its place back')
+  t.equal(first.calls.length, 4, 'what has ended gives its place back')
   await clock.turn(5000)
 })

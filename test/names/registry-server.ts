@@ -18,10 +18,10 @@ export function registryServer(has: ReadonlyMap<string, NameRecord>): Promise<Up
         found === undefined
           ? null
           : { ...found, transactionId: found.id, id: undefined, index: found.recordIndex }
-      const said =
+      const reply =
         call.method === 'ns_getRecord' ? { result } : { error: { code: -32601, message: 'no such method' } }
       response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify({ jsonrpc: '2.0', id: call.id, ...said }))
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: call.id, ...reply }))
     })
   })
 }

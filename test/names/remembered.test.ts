@@ -28,10 +28,10 @@ class Scripted implements Resolver {
   readonly remote = true
   readonly has = new Map<string, NameRecord>()
   broken = false
-  asked = 0
+  calls = 0
 
   async resolve({ full }: Name): Promise<ResolverVerdict> {
-    this.asked += 1
+    this.calls += 1
     return this.broken ? refuse('upstream', 'upstream', 'broken') : (this.has.get(full) ?? 'absent')
   }
 }
@@ -73,15 +73,15 @@ t.test('what one gateway resolved, the other knows, until the TTL ends', { skip 
   const one = remembered(inner, await open(), rules, clock)
   const two = remembered(other, await open(), rules, clock)
   const first = await one.resolve(site, asking)
-  const saidMs = clock.now()
+  const resolvedMs = clock.now()
   await until(async () => (await two.resolve(site, asking)) !== 'absent')
-  const before = other.asked
-  t.same(await two.resolve(site, asking), { ...(first as NameRecord), resolvedAtMs: saidMs })
-  t.equal(other.asked, before, 'nobody was asked')
+  const before = other.calls
+  t.same(await two.resolve(site, asking), { ...(first as NameRecord), resolvedAtMs: resolvedMs })
+  t.equal(other.calls, before, 'nobody was asked')
   await clock.turn(871_000)
   other.broken = true
-  t.match(await two.resolve(site, asking), { resolvedAtMs: saidMs }, 'it fails: what is old still counts')
-  t.equal(other.asked, before + 1, 'but it was asked, for the time is nearly over')
+  t.match(await two.resolve(site, asking), { resolvedAtMs: resolvedMs }, 'it fails: what is old still counts')
+  t.equal(other.calls, before + 1, 'but it was asked, for the time is nearly over')
   await clock.turn(86_400_000)
   t.match(await two.resolve(site, asking), { refused: 'upstream' }, 'too old')
 })
@@ -102,7 +102,7 @@ t.test('an answer for a trail is not stored for all gateways', { skip }, async (
   t.equal(await memory.recall('gateway', other), undefined)
   await resolver.resolve(other, asking)
   await until(async () => (await memory.recall('gateway', other)) !== undefined)
-  t.equal(inner.asked, 3)
+  t.equal(inner.calls, 3)
 })
 
 t.test(

@@ -53,7 +53,7 @@ const named = (text: string): Name => {
 }
 
 /** A route that says where it was reached. */
-const said = (path: string, methods: readonly string[] = ['GET', 'HEAD', 'POST']): Route => ({
+const echoRoute = (path: string, methods: readonly string[] = ['GET', 'HEAD', 'POST']): Route => ({
   family: 'other',
   path,
   methods,
@@ -63,9 +63,9 @@ const said = (path: string, methods: readonly string[] = ['GET', 'HEAD', 'POST']
 
 const routes = [
   ...['/', '/info', '/gateway/info', '/gateway/healthcheck', '/graphql', '/chunk/', '/chunk', '/tx'].map(
-    (path) => said(path),
+    (path) => echoRoute(path),
   ),
-  ...['/gateway/x402/', '/gateway/rate-limit/', '/gateway/resolver/'].map((path) => said(path)),
+  ...['/gateway/x402/', '/gateway/rate-limit/', '/gateway/resolver/'].map((path) => echoRoute(path)),
 ]
 
 /** Names are known to a gateway of its own, asked by HEAD; hosts are `gw.example` and `alt.example`. */
@@ -90,7 +90,7 @@ async function scene(
     response.writeHead(status).end()
   })
   const { absentMs, failedMs, refreshMs, flightsMax, guard } = namesDefaults
-  const plain = { askedAtOnce: 1, preferred: [], preferredBases: new Set<string>() }
+  const plain = { resolversAtOnce: 1, preferred: [], preferredBases: new Set<string>() }
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const open = await openNames(
     {
@@ -425,9 +425,9 @@ t.test('a name that nobody knows is answered by the page for that', async (t) =>
   for (const label of ['a%41', '_', `u_${'a'.repeat(80)}`]) {
     t.equal((await shown.ask(`${label}.gw.example`, '/')).status, 404, label)
   }
-  const asked = shown.resolving.requests.map(({ url }) => url)
+  const urls = shown.resolving.requests.map(({ url }) => url)
   t.strictSame(
-    [...new Set(asked)].sort(),
+    [...new Set(urls)].sort(),
     ['/nobody', '/under_nobody'],
     'nobody is asked for what cannot exist',
   )
@@ -483,8 +483,8 @@ t.test('hosts that cannot be names are answered like unknown names', async (t) =
   ]
   for (const [host, status] of rows) t.equal((await ask(host, '/')).status, status, host.slice(0, 40))
   t.equal((await on.ask('/', { headers: { host: '' } })).status, 200, 'a host that is none of ours')
-  const asked = resolving.requests.map(({ url }) => url)
-  t.strictSame(asked, ['/xn--bcher-kva', '/a', '/-'], 'only what could be a name is asked for')
+  const urls = resolving.requests.map(({ url }) => url)
+  t.strictSame(urls, ['/xn--bcher-kva', '/a', '/-'], 'only what could be a name is asked for')
 })
 
 t.test(
