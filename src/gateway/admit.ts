@@ -70,11 +70,11 @@ function deniedAnswer({ status, contentType, lines, body, reason }: Denial): Sma
  */
 export async function admitted(
   admission: Admission | undefined,
-  asked: { readonly request: Request; readonly reply: Reply; readonly first: string },
+  call: { readonly request: Request; readonly reply: Reply; readonly first: string },
   charge: { readonly bytes: number; readonly contentType: string; readonly domain: Domain },
   send: (grant: Grant) => number | Promise<number>,
 ): Promise<void> {
-  const { request, reply, first } = asked
+  const { request, reply, first } = call
   const outcome = (await admission?.admit({ request, ...charge })) ?? unlimited
   if ('status' in outcome) {
     reply.hold(outcome.holdMs ?? 0)

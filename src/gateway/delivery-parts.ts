@@ -27,9 +27,9 @@ export interface DeliveryParts {
   readonly guard: Guard | undefined
   readonly options: GatewayOptions
   readonly clientOf: ClientOf
-  /** Name of the header that tells the hops. */
+  /** Name of the header with the hops. */
   readonly hopsName: string
-  /** Name of the header that says that a 404 comes from memory. */
+  /** Name of the header of a 404 that comes from memory. */
   readonly absentName: string
 }
 

@@ -21,7 +21,7 @@ const signedMax = 4
 /** Where signatures last less than this, the unsigned head is kept to be signed again; else it is made anew. */
 const keptUnsignedSeconds = 10
 
-/** Asked for so many times since it was read, an entry counts as popular. */
+/** An entry with so many uses since it was read counts as popular. */
 const popularUses = 4
 
 const variants: readonly Variant[] = ['whole', 'part', 'parts', 'unchanged']
@@ -102,7 +102,7 @@ export class Entry {
   touched = false
   /** Version of the block list under which nothing was blocked. */
   clearAt = Number.NaN
-  /** Asked for since the last pass of eviction. */
+  /** Used since the last pass of eviction. */
   isUsed = false
   /** Estimate of the memory that it takes. */
   bytes: number
@@ -113,7 +113,7 @@ export class Entry {
   readonly #signed: Signed[] = []
   #nextOut = 0
 
-  /** `onGrow` hears of each change of `bytes`. */
+  /** `onGrow` is called with each change of `bytes`. */
   constructor(
     readonly attributes: Attributes,
     /** Of the catalog, when the attributes were read. */
@@ -132,7 +132,7 @@ export class Entry {
     this.#uses += 1
   }
 
-  /** Asked for a few times since it was read. */
+  /** Used a few times since it was read. */
   get isPopular(): boolean {
     return this.#uses >= popularUses
   }
@@ -143,7 +143,7 @@ export class Entry {
     return this.#boundary
   }
 
-  /** The tag of an answer: content served by a name has one that says so. */
+  /** The tag of an answer: content served by a name has a tag of its own. */
   tagFor(naming: Naming | undefined): string | undefined {
     const { digest } = this.attributes
     const resolvedId = naming?.resolvedId

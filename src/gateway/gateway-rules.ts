@@ -29,6 +29,6 @@ export interface GatewayOptions {
   readonly manifestMaxBytes: number
   /** Packed manifests that a thread keeps open: a descriptor each. */
   readonly manifestsOpenMax: number
-  /** Manifests that a thread requests of the fetcher at once, an eighth of them for one client. */
+  /** Manifests that a thread requests from the fetcher at once, an eighth of them for one client. */
   readonly manifestQuestionsMax: number
 }

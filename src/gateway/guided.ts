@@ -12,16 +12,16 @@ import type { Finder } from './gateway-parts.js'
  */
 export async function openGuided(
   id: Id,
-  said: Hints,
+  hints: Hints,
   finder: Finder | undefined,
   open: (hints: Hints) => Promise<OpenedContent | Refusal>,
   isOver: () => boolean,
 ): Promise<OpenedContent | Refusal> {
-  const isExact = said.itemOffset !== undefined
-  const first = isExact ? said : ((await finder?.find(id)) ?? said)
+  const isExact = hints.itemOffset !== undefined
+  const first = isExact ? hints : ((await finder?.find(id)) ?? hints)
   const opened = await open(first)
   if (!isRefusal(opened) || !mayLieElsewhere(opened) || isOver()) return opened
-  const other = isExact ? await finder?.find(id) : said
+  const other = isExact ? await finder?.find(id) : hints
   if (other?.rootId === undefined || isSame(other, first) || isOver()) return opened
   const again = await open(other)
   return isRefusal(again) ? weightier(opened, again) : again

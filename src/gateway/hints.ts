@@ -32,7 +32,7 @@ function shaped(text: string | undefined, shape: RegExp): string | undefined {
 }
 
 /**
- * Where the client says the item lies. Malformed hints are dropped, each for itself; a path names its root as well; offset
+ * The place of the item by the client. Malformed hints are dropped, each for itself; a path names its root as well; offset
  * and size count only together and only with a root. A wrong hint is never an error: what is found is proven against the id.
  */
 export function readHints(request: Request): Hints {

@@ -26,8 +26,8 @@ export function refusesWorker(requestLog: RequestLog, exchange: Exchange): boole
 }
 
 /**
- * True where a browser asks for a document to show (Fetch Metadata; without it, as older browsers ask: for HTML first).
- * Programs that want bytes are not redirected: other gateways ask `/raw`, and many follow no redirect.
+ * True where a browser requests a document to show (Fetch Metadata; without it, by Accept with HTML first, as older ones).
+ * Programs that want bytes are not redirected: other gateways request `/raw`, and many follow no redirect.
  */
 export function isNavigation(request: Request): boolean {
   const mode = request.header('sec-fetch-mode')

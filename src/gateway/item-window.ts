@@ -30,7 +30,7 @@ export class ItemWindow implements Content {
   }
 
   #check(start: number, end: number): void {
-    // Said so that NaN is outside.
+    // Written as a negation so that NaN is outside.
     if (!(start >= 0 && start < end && end <= this.sizeBytes)) {
       throw new RangeError(`[${start}, ${end}) is not within ${this.sizeBytes} bytes`)
     }

@@ -25,7 +25,7 @@ const promptTypes: ReadonlySet<number> = new Set([1, 2, 4, 5])
 
 /** Digests are reported in groups, this long after the first of a group. Digests beyond its limit are computed again later. */
 const tellMs = 250
-const toldMax = 512
+const learnedMax = 512
 
 /** An item out of its bundle; unchecked: `check` it first. */
 export type FoundWindow = { readonly entry: Entry; readonly content: ItemWindow } | 'unchecked'
@@ -119,7 +119,7 @@ export class ItemWindows {
 
   /** What is known of an item that was judged here when its bundle was opened. */
   #judgedBefore({ attributes }: Entry, place: ItemPlace, root: Entry): Attributes | undefined {
-    // Without its header it is not known who signed it, and what to say of it.
+    // Without its header its signer is unknown, and so are the headers of the answer.
     if (attributes.header === undefined) return undefined
     const digest = this.parts.catalog.judged(digestOf(root), attributes.id, place)
     if (digest === undefined) return undefined
@@ -179,7 +179,7 @@ export class ItemWindows {
   }
 
   #learn(entry: Entry, attributes: Attributes): Entry {
-    if (this.#learned.length < toldMax) this.#learned.push(attributes)
+    if (this.#learned.length < learnedMax) this.#learned.push(attributes)
     this.#timer ??= this.parts.clock.after(tellMs, () => this.#tell())
     return this.parts.entries.replace(entry, attributes)
   }

@@ -28,9 +28,9 @@ export type Located =
 
 const nowhere: Located = { at: 'nowhere' }
 
-/** Finds ids among prepared entries, then in the catalog. It asks no source and never waits. */
+/** Finds ids among prepared entries, then in the catalog. It calls no source and never waits. */
 export class Locator {
-  #isToldUnreadable = false
+  #isUnreadableLogged = false
   readonly #windows: ItemWindows
 
   /** `learning`: receives the digests of items in bundles. */
@@ -70,7 +70,7 @@ export class Locator {
     if (entry === undefined) return nowhere
     if (entry.path === undefined) return this.#inBundle(entry, patient)
     const content = this.#open(entry, entry.path)
-    // The fetcher tries to open it again, and asks the sources where it cannot either.
+    // The fetcher tries to open it again, and fetches from the sources where it cannot either.
     if (content === 'unreadable') return { at: 'catalog', entry }
     if (content === undefined) {
       // The file was removed by hand, or after the catalog was read.
@@ -103,12 +103,12 @@ export class Locator {
   #open(entry: Entry, path: string): StoredContent | undefined | 'unreadable' {
     try {
       const content = this.#openSmall(entry) ?? this.blobs.open(path, entry.attributes.size, entry.isPopular)
-      this.#isToldUnreadable = false
+      this.#isUnreadableLogged = false
       return content
     } catch (error) {
-      if (!this.#isToldUnreadable)
+      if (!this.#isUnreadableLogged)
         this.log.error({ err: error, path }, 'a file of the cache cannot be opened')
-      this.#isToldUnreadable = true
+      this.#isUnreadableLogged = true
       return 'unreadable'
     }
   }
@@ -165,10 +165,11 @@ export class Locator {
     }
     // Small payloads lie in a segment: a path below blobs/ would name a file that is not there.
     const where = stamp === undefined ? { segment: entry.place?.segment } : { path: entry.path }
-    const said = { data: id, digest: Buffer.from(digest).toString('base64url'), ...where }
-    if (outcome) this.log.error(said, 'a blob does not have the size on record; its content is fetched again')
+    const details = { data: id, digest: Buffer.from(digest).toString('base64url'), ...where }
+    if (outcome)
+      this.log.error(details, 'a blob does not have the size on record; its content is fetched again')
     // It was evicted, or the thread that checks it has logged the fault.
-    else this.log.debug(said, 'a blob is gone or damaged; its content is fetched again')
+    else this.log.debug(details, 'a blob is gone or damaged; its content is fetched again')
     this.entries.forget(id)
     return false
   }

@@ -39,7 +39,7 @@ export class Manifests {
     this.#shares = new FreeShares(questionsMax, Math.max(1, questionsMax >> 3))
   }
 
-  /** What `path` leads to in the manifest whose text has this digest. `unknown`: this thread has to ask for it. */
+  /** The target of `path` in the manifest whose text has this digest. `unknown`: this thread has to request it. */
   known(digest: Uint8Array, path: string): Resolved | Refusal | 'absent' | 'unknown' {
     const found = this.#look(encodeBase64url(digest), path)
     return found === 'broken' ? 'unknown' : found

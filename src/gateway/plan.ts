@@ -8,8 +8,8 @@ import {
 import { type ByteRange, parseRange } from '../format/range.js'
 import type { Piece, Request } from '../http/exchange.js'
 
-/** What the request says about which answer it wants (RFC 9110 sections 13 and 14). */
-export interface Asked {
+/** The conditions and the range of a request (RFC 9110 sections 13 and 14). */
+export interface Conditions {
   /** GET, HEAD or POST; conditions and ranges count for the first two only. */
   readonly method: string
   readonly range: string | undefined
@@ -54,7 +54,7 @@ export type Plan =
     }
 
 /** Reads the conditions off a request. */
-export function readAsked(request: Request): Asked {
+export function readConditions(request: Request): Conditions {
   const { method } = request
   if (method !== 'GET' && method !== 'HEAD') return unconditional(request)
   const range = request.header('range')
@@ -68,7 +68,7 @@ export function readAsked(request: Request): Asked {
 }
 
 /** A request for the whole, whatever conditions it carries. */
-export function unconditional({ method }: Request): Asked {
+export function unconditional({ method }: Request): Conditions {
   return { method, range: undefined, ifRange: undefined, ifMatch: undefined, ifNoneMatch: undefined }
 }
 
@@ -76,28 +76,28 @@ export function unconditional({ method }: Request): Asked {
  * Decides what is sent, before any byte of the content is touched. Order of precedence as in RFC 9110 section 13.2.2:
  * If-Match, If-None-Match, If-Range, Range. Content has no modification date, so conditions on dates never apply.
  */
-export function plan(asked: Asked, known: Known): Plan {
+export function plan(conditions: Conditions, known: Known): Plan {
   // Fast path: the client sends exactly the tag that it was given. No list has to be parsed, and of the other conditions only
   // If-Match counts.
   if (
-    asked.ifNoneMatch !== undefined &&
-    asked.ifNoneMatch === known.entityTag &&
-    asked.ifMatch === undefined
+    conditions.ifNoneMatch !== undefined &&
+    conditions.ifNoneMatch === known.entityTag &&
+    conditions.ifMatch === undefined
   ) {
     return unchanged
   }
-  const current = currentTag(asked, known)
-  if (asked.ifMatch !== undefined && !matches(asked.ifMatch, current, matchesStrongly)) {
+  const current = currentTag(conditions, known)
+  if (conditions.ifMatch !== undefined && !matches(conditions.ifMatch, current, matchesStrongly)) {
     return { variant: 'refused', status: 412, lines: '', text: 'Precondition failed' }
   }
-  if (asked.ifNoneMatch !== undefined && matches(asked.ifNoneMatch, current, matchesWeakly)) {
+  if (conditions.ifNoneMatch !== undefined && matches(conditions.ifNoneMatch, current, matchesWeakly)) {
     return unchanged
   }
-  const range = rangeCounts(asked, current) ? asked.range : undefined
+  const range = rangeCounts(conditions, current) ? conditions.range : undefined
   const wanted = parseRange(range, known.sizeBytes)
   switch (wanted.kind) {
     case 'none':
-      return whole(asked, known)
+      return whole(conditions, known)
     case 'malformed':
       // A set with an invalid range in it is refused as a whole (RFC 9110 section 15.5.17), as nginx does and clients expect.
       return range?.includes('=') === true ? unsatisfiable(known) : malformed
@@ -105,8 +105,8 @@ export function plan(asked: Asked, known: Known): Plan {
       return unsatisfiable(known)
     case 'ranges':
       return wanted.ranges.length > 1
-        ? parts(asked, known, wanted.ranges)
-        : part(asked, known, wanted.ranges[0])
+        ? parts(conditions, known, wanted.ranges)
+        : part(conditions, known, wanted.ranges[0])
   }
 }
 
@@ -127,7 +127,10 @@ function unsatisfiable({ sizeBytes }: Known): Plan {
 }
 
 /** The tag of what would be sent; undefined where no condition of the request needs it. */
-function currentTag({ ifMatch, ifNoneMatch, ifRange }: Asked, { entityTag }: Known): EntityTag | undefined {
+function currentTag(
+  { ifMatch, ifNoneMatch, ifRange }: Conditions,
+  { entityTag }: Known,
+): EntityTag | undefined {
   const conditional = ifMatch !== undefined || ifNoneMatch !== undefined || ifRange !== undefined
   return conditional && entityTag !== undefined ? parseEntityTag(entityTag) : undefined
 }
@@ -143,7 +146,7 @@ function matches(list: string, current: EntityTag | undefined, compare: typeof m
  * If-Range must be the strong tag of what would be sent; otherwise the client holds parts of other content, and gets the
  * whole.
  */
-function rangeCounts({ ifRange }: Asked, current: EntityTag | undefined): boolean {
+function rangeCounts({ ifRange }: Conditions, current: EntityTag | undefined): boolean {
   if (ifRange === undefined) return true
   const tag = parseEntityTag(ifRange.trim())
   return tag !== undefined && current !== undefined && matchesStrongly([tag], current)
@@ -153,18 +156,18 @@ function contentRange({ start, end }: ByteRange, sizeBytes: number): string {
   return `bytes ${start}-${end}/${sizeBytes}`
 }
 
-function part(asked: Asked, known: Known, range: ByteRange | undefined): Plan {
-  if (range === undefined) return whole(asked, known)
+function part(conditions: Conditions, known: Known, range: ByteRange | undefined): Plan {
+  if (range === undefined) return whole(conditions, known)
   const lines = `\r\nContent-Range: ${contentRange(range, known.sizeBytes)}`
-  return answer(asked, 'part', 206, lines, [{ start: range.start, end: range.end + 1 }])
+  return answer(conditions, 'part', 206, lines, [{ start: range.start, end: range.end + 1 }])
 }
 
-function whole(asked: Asked, { sizeBytes }: Known): Plan {
-  return answer(asked, 'whole', 200, '', sizeBytes === 0 ? [] : [{ start: 0, end: sizeBytes }])
+function whole(conditions: Conditions, { sizeBytes }: Known): Plan {
+  return answer(conditions, 'whole', 200, '', sizeBytes === 0 ? [] : [{ start: 0, end: sizeBytes }])
 }
 
 /** multipart/byteranges (RFC 9110 section 14.6): the parts in the requested order. */
-function parts(asked: Asked, known: Known, ranges: readonly ByteRange[]): Plan {
+function parts(conditions: Conditions, known: Known, ranges: readonly ByteRange[]): Plan {
   const boundary = known.boundary()
   const pieces: Piece[] = []
   ranges.forEach((range, index) => {
@@ -175,11 +178,11 @@ function parts(asked: Asked, known: Known, ranges: readonly ByteRange[]): Plan {
     pieces.push({ bytes: Buffer.from(frame, 'latin1') }, window)
   })
   pieces.push({ bytes: Buffer.from(`\r\n--${boundary}--\r\n`, 'latin1') })
-  return answer(asked, 'parts', 206, '', pieces)
+  return answer(conditions, 'parts', 206, '', pieces)
 }
 
 function answer(
-  asked: Asked,
+  conditions: Conditions,
   variant: Variant,
   status: 200 | 206,
   lines: string,
@@ -187,6 +190,6 @@ function answer(
 ): Plan {
   let contentLength = 0
   for (const piece of pieces) contentLength += 'bytes' in piece ? piece.bytes.length : piece.end - piece.start
-  if (asked.method === 'HEAD') return { variant, status, lines, pieces: [], bytes: 0, contentLength }
+  if (conditions.method === 'HEAD') return { variant, status, lines, pieces: [], bytes: 0, contentLength }
   return { variant, status, lines, pieces, bytes: contentLength, contentLength }
 }

@@ -28,7 +28,8 @@ export class RelayedBody implements Content {
 
   read(start: number, end: number): Uint8Array | undefined {
     const from = start - this.#at
-    if (from < 0 || end > this.sizeBytes) throw new RangeError('a flow is read forwards, and to its end only')
+    if (from < 0 || end > this.sizeBytes)
+      throw new RangeError('a relayed body is read forwards, and to its end only')
     return from < this.#piece.length ? this.#piece.subarray(from, end - this.#at) : undefined
   }
 

@@ -42,7 +42,7 @@ function isUsualSpelling(path: string): boolean {
 
 /** An answer, and what it was made of. */
 type Offered = readonly [
-  flow: Exchange,
+  exchange: Exchange,
   entry: Entry,
   content: StoredContent | ItemWindow,
   planned: Planned,
@@ -82,7 +82,7 @@ export class Repeating {
   readonly #counts = new Map<string, CountPlaces>()
   readonly #recent = new RecentAnswers()
   readonly #failures: Meter
-  #isFailureTold = false
+  #isFailureLogged = false
 
   constructor(private readonly parts: RepeatingParts) {
     this.#failures = parts.meters.of('answers_not_offered_total')
@@ -104,8 +104,8 @@ export class Repeating {
       this.#offer(...about)
     } catch (error) {
       this.#failures.add(1)
-      if (this.#isFailureTold) return
-      this.#isFailureTold = true
+      if (this.#isFailureLogged) return
+      this.#isFailureLogged = true
       this.parts.log.error({ err: error }, 'a bug: an answer could not be offered to be repeated')
     }
   }

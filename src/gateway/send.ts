@@ -5,10 +5,10 @@ import type { Ending, Exchange } from '../serving/request-exchange.js'
 import type { RequestLog } from '../serving/request-log.js'
 import type { Content } from '../store/content.js'
 import type { Entry } from './entry.js'
-import { type Known, type Plan, plan, readAsked, unconditional } from './plan.js'
+import { type Known, type Plan, plan, readConditions, unconditional } from './plan.js'
 import { enter } from './steps.js'
 
-/** A plan that is an answer with content, or says that there is nothing new. */
+/** A plan that is an answer with content, or a 304. */
 export type Planned = Exclude<Plan, { variant: 'refused' }>
 
 type Why = Pick<Ending, 'reason' | 'source'>
@@ -17,7 +17,7 @@ type Why = Pick<Ending, 'reason' | 'source'>
 export function send(
   requestLog: RequestLog,
   exchange: Exchange,
-  told: Head,
+  plannedHead: Head,
   planned: Planned,
   content: Content | undefined,
   grant: Grant,
@@ -25,7 +25,7 @@ export function send(
 ): void {
   enter(exchange, 'send')
   const { reply } = exchange
-  const head = forPayer(told)
+  const head = forPayer(plannedHead)
   const { pieces, bytes, contentLength } = planned
   exchange.answered = true
   if (content === undefined || bytes === 0) {
@@ -66,7 +66,7 @@ export function knownOf({ naming }: Exchange, entry: Entry): Known {
 /** The plan of an answer. The page for unknown names has status 404, and is always sent whole. */
 export function decide({ request, naming }: Exchange, known: Known): Plan {
   const status = naming?.status
-  if (status === undefined) return plan(readAsked(request), known)
+  if (status === undefined) return plan(readConditions(request), known)
   const decided = plan(unconditional(request), known)
   return decided.variant === 'refused' ? decided : { ...decided, status }
 }

@@ -10,7 +10,7 @@ const tellMs = 10_000
 const touchedMax = 10_000
 
 /**
- * Remembers which blobs were served and tells the keeper from time to time, so that eviction removes those that are not read.
+ * Collects which blobs were served and reports them to the keeper now and then, so that eviction removes those not read.
  */
 export class Touches {
   #touched: Entry[] = []

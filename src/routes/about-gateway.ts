@@ -28,7 +28,7 @@ export interface Beside {
   readonly payment?: string
   /** Where all visitors reach the payment service. */
   readonly publicPayment?: string
-  /** Where the console listens; port 0: the start of the program says it. Absent: there is none. */
+  /** Where the console listens; port 0: printed at the start of the program. Absent: there is none. */
   readonly console?: { readonly address: string; readonly port: number }
   /** Names are answered below these hosts. */
   readonly rootHosts: readonly string[]

@@ -31,10 +31,10 @@ export function announceRoute({ pathPrefix, tracker, clientOf }: AnnounceParts):
     ],
     async handle(request: Request, reply: Reply, first: string): Promise<void> {
       const [query, address, host] = [request.query, clientOf(request), request.header('host') ?? '']
-      const said = await tracker.ask({ kind: 'announce', query, address, host })
-      if (isRefusal(said)) answerSmall(request, reply, first, refusedAnswer(said))
+      const answer = await tracker.ask({ kind: 'announce', query, address, host })
+      if (isRefusal(answer)) answerSmall(request, reply, first, refusedAnswer(answer))
       else
-        answerSmall(request, reply, first, { status: 200, type: textType, lines: noStore, body: said.body })
+        answerSmall(request, reply, first, { status: 200, type: textType, lines: noStore, body: answer.body })
     },
   }
 }

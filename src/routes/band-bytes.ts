@@ -7,7 +7,7 @@ import { answerDenied, unlimited } from '../gateway/admit.js'
 import { answerBlockedAs } from '../gateway/blocked-answer.js'
 import type { Offered } from '../gateway/gateway-parts.js'
 import type { Guard } from '../gateway/guard.js'
-import { type Plan, plan, readAsked } from '../gateway/plan.js'
+import { type Plan, plan, readConditions } from '../gateway/plan.js'
 import { type Planned, send } from '../gateway/send.js'
 import { enter } from '../gateway/steps.js'
 import type { Frame, Reply, Request } from '../http/exchange.js'
@@ -28,7 +28,7 @@ export interface IndexParts extends Offered, StatementParts {
   readonly requestLog: RequestLog
   readonly admission?: Admission | undefined
   readonly guard?: Guard | undefined
-  /** By which clients ask. */
+  /** The protocol of the clients' requests. */
   readonly protocol: 'http' | 'https'
 }
 
@@ -88,7 +88,7 @@ export class BandBytes {
     return this.#send(ask, content, { type: octets, sha256, caching: how })
   }
 
-  /** A pad file of the torrent: zeros that clients of version 1 ask for. */
+  /** A pad file of the torrent: zeros that clients of version 1 request. */
   pad(ask: Ask, length: string): void | Promise<void> {
     const bytes = /^[1-9]\d{0,8}$/.test(length) ? Number(length) : 0
     if (bytes === 0 || bytes > padMaxBytes) return missing(ask)
@@ -197,12 +197,12 @@ export class BandBytes {
 
 /** One range is answered as such, several with the whole file. Undefined: the range is malformed. */
 function planned(request: Request, sizeBytes: number, { sha256 }: About): Plan | undefined {
-  const asked = readAsked(request)
-  const wanted = parseRange(asked.range, sizeBytes)
+  const conditions = readConditions(request)
+  const wanted = parseRange(conditions.range, sizeBytes)
   if (wanted.kind === 'malformed') return undefined
   const several = wanted.kind === 'ranges' && wanted.ranges.length > 1
   const tag = sha256 === undefined ? undefined : `"${sha256}"`
-  return plan(several ? { ...asked, range: undefined } : asked, known(sizeBytes, tag))
+  return plan(several ? { ...conditions, range: undefined } : conditions, known(sizeBytes, tag))
 }
 
 export function known(sizeBytes: number, entityTag: string | undefined): Parameters<typeof plan>[1] {

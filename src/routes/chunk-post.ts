@@ -67,17 +67,17 @@ export class ChunkPost implements Route {
       this.#outcomes.refused.add(1)
       return answerJson(request, reply, first, 400, { error: posted })
     }
-    if (dryRun) return answerJson(request, reply, first, 200, untold)
+    if (dryRun) return answerJson(request, reply, first, 200, notBroadcast)
     finder.keep(posted, ruleset)
-    const told = await broadcast.chunk(Buffer.from(body).toString('utf8'))
-    this.#outcomes[told.enough ? 'taken' : 'failed'].add(1)
-    const status = told.enough ? 200 : commonFailure(told.results)
-    answerJson(request, reply, first, status, wordsOf(told))
+    const outcome = await broadcast.chunk(Buffer.from(body).toString('utf8'))
+    this.#outcomes[outcome.enough ? 'taken' : 'failed'].add(1)
+    const status = outcome.enough ? 200 : commonFailure(outcome.results)
+    answerJson(request, reply, first, status, wordsOf(outcome))
   }
 }
 
 /** The answer about a correct chunk that is not passed on. */
-const untold = { successCount: 0, preferredSuccessCount: 0, failureCount: 0, results: [] }
+const notBroadcast = { successCount: 0, preferredSuccessCount: 0, failureCount: 0, results: [] }
 
 /** The value, or undefined where the bytes are no JSON. */
 function jsonOf(body: Uint8Array): unknown {

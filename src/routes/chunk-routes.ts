@@ -103,8 +103,8 @@ export class ChunkRoute implements Route {
     // Offsets begin at 1, and no weave reaches 2^53.
     if (offset === 0 || !Number.isSafeInteger(offset)) return answerSmall(request, reply, first, notFound)
     const client = this.parts.clientOf(request)
-    const asked = { request, reply, first }
-    await inSlot(this.#answers, client, asked, async () => {
+    const call = { request, reply, first }
+    await inSlot(this.#answers, client, call, async () => {
       const raw = data !== undefined
       const { admission, pricedBytes } = this.parts
       const charge = {
@@ -112,7 +112,7 @@ export class ChunkRoute implements Route {
         contentType: raw ? rawType : jsonType,
         domain: 'chunk',
       } as const
-      await admitted(admission, asked, charge, ({ lines }) => {
+      await admitted(admission, call, charge, ({ lines }) => {
         return this.#answer(request, reply, first + lines, offset, raw)
       })
     })
@@ -162,10 +162,10 @@ export class ChunkRoute implements Route {
    * Header lines for the answer where the chunk may go out; undefined: it may not, and that is answered. While something is
    * blocked, a chunk whose transaction is unknown is not served, because it might belong to blocked content.
    */
-  async #cleared(asked: SlotRequest, found: FoundChunk): Promise<string | undefined> {
+  async #cleared(call: SlotRequest, found: FoundChunk): Promise<string | undefined> {
     const { guard, learner } = this.parts.blocking ?? {}
     if (guard === undefined || learner === undefined || !guard.isOn) return ''
-    const { request, reply, first } = asked
+    const { request, reply, first } = call
     const { id } = found.span
     if (id === undefined) {
       const unnamed = refuse('busy', 'self', 'the transaction of the chunk could not be named')
@@ -175,7 +175,7 @@ export class ChunkRoute implements Route {
     const known = wholeVerdict(guard, id, found) ?? learner.verdict(id, found.span.sizeBytes)
     const judged =
       known === 'unlearned'
-        ? await this.#learned(asked, learner, id, found.span.sizeBytes)
+        ? await this.#learned(call, learner, id, found.span.sizeBytes)
         : { verdict: await known, lines: '' }
     if (judged === undefined) return undefined
     const { verdict, lines } = judged
@@ -191,15 +191,15 @@ export class ChunkRoute implements Route {
    * answered.
    */
   async #learned(
-    asked: SlotRequest,
+    call: SlotRequest,
     learner: DigestLearner,
     id: Id,
     bytes: number,
   ): Promise<{ readonly verdict: Verdict; readonly lines: string } | undefined> {
     const { admission, clientOf } = this.parts
     let judged: { readonly verdict: Verdict; readonly lines: string } | undefined
-    await admitted(admission, asked, { bytes, contentType: rawType, domain: 'chunk' }, async ({ lines }) => {
-      const { isFresh, verdict } = learner.learn(id, clientOf(asked.request))
+    await admitted(admission, call, { bytes, contentType: rawType, domain: 'chunk' }, async ({ lines }) => {
+      const { isFresh, verdict } = learner.learn(id, clientOf(call.request))
       judged = { verdict: await verdict, lines }
       return isFresh ? bytes : 0
     })
@@ -242,7 +242,7 @@ function jsonOf({ proven, span }: FoundChunk): Shown {
 }
 
 /**
- * Lines that say where the bytes come from and what they belong to. JSON holds the proofs already, so only raw answers have
+ * Headers with the origin of the bytes and what they belong to. JSON holds the proofs already, so only raw answers have
  * them as lines.
  */
 function placeLines(found: FoundChunk, offset: number, raw: boolean, words: Vocabulary): Line[] {

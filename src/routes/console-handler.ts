@@ -22,7 +22,7 @@ export interface ConsoleHandlerParts {
 
 /**
  * The handler of the console's port. It serves no content, so that no script of others shares its origin, and no answer
- * allows other origins to read it. The console asks about content by HEAD.
+ * allows other origins to read it. The console looks up content by HEAD.
  */
 export function consoleHandler(parts: ConsoleHandlerParts): (request: Request, reply: Reply) => void {
   const { routes, content, meters, log, clock } = parts

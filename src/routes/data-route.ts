@@ -161,7 +161,7 @@ export class DataRoute {
     this.#resolved(exchange, { id, rest, redirect: false })
   }
 
-  /** Content, or what a manifest says stands at the path. Other content is served whatever the path behind its id is. */
+  /** Content, or the content of a manifest's path. Other content is served whatever the path behind its id is. */
   #resolved(exchange: Exchange, ask: ManifestAsk): void {
     const { id } = ask
     enter(exchange, 'locate')

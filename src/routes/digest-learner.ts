@@ -19,7 +19,7 @@ export interface LearnerParts {
   readonly clock: Clock
   /** An answer waits so long for a digest; the transfer goes on, and later requests find its result. */
   readonly waitMs: number
-  /** Ids whose digests this thread asks for at once, a quarter of them for one client; one more is refused `busy`. */
+  /** Ids whose digests this thread requests at once, a quarter of them for one client; one more is refused `busy`. */
   readonly flightsMax: number
   /** Larger content is not transferred to learn its digest. */
   readonly sizeMaxBytes: number

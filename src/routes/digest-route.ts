@@ -75,7 +75,7 @@ export class DigestRoute {
     else delivery.run(exchange, this.#checked(exchange, id, digest, found))
   }
 
-  /** A client that asks by digest relies on it, so the file is checked before it is served, whatever its size. */
+  /** A client that requests by digest relies on it, so the file is checked before it is served, whatever its size. */
   async #checked(exchange: Exchange, id: Id, digest: Uint8Array, unsure: Located): Promise<void> {
     if (unsure.at === 'store') unsure.content.close()
     if (unsure.at === 'store' || unsure.at === 'unchecked') {

@@ -56,7 +56,7 @@ class EdgeHandler implements RequestHandler {
   readonly #touches: Touches
   readonly #locator: Locator
   readonly #manifests: Manifests
-  /** Beginnings of paths whose answers are never cached unless they say so themselves. */
+  /** Beginnings of paths whose answers are never cached unless they allow it themselves. */
   readonly #uncached: readonly string[]
   readonly #caching: string
   readonly #admission: GatewayParts['admission']

@@ -9,11 +9,11 @@ import { type HealthParts, healthOf } from './health.js'
 import { landingPage } from './landing-page.js'
 import { metricsText } from './metrics-text.js'
 
-/** What the gateway says about itself: who it is, whether it is well, and its numbers. Never signed, never metered. */
+/** Facts about the gateway: its identity, its health, and its metrics. Never signed, never metered. */
 export function infoRoutes(parts: InfoParts): Route[] {
   const { vocabulary } = parts
   const prefix = vocabulary.pathPrefix
-  const info = (): Said => ({ body: line(aboutGateway(parts)) })
+  const info = (): InfoAnswer => ({ body: line(aboutGateway(parts)) })
   return [
     rootRoute(parts, info),
     iconRoute,
@@ -41,7 +41,7 @@ export function infoRoutes(parts: InfoParts): Route[] {
 }
 
 /** `/`: a page for browsers, JSON for all others. */
-function rootRoute(parts: InfoParts, info: () => Said): Route {
+function rootRoute(parts: InfoParts, info: () => InfoAnswer): Route {
   const lines = `${publicShortly}\r\nVary: Accept`
   return {
     family: 'info',
@@ -64,7 +64,7 @@ function rootRoute(parts: InfoParts, info: () => Said): Route {
   }
 }
 
-/** Browsers ask for it beside every page without an icon of its own. */
+/** Browsers request it beside every page without an icon of its own. */
 const iconRoute: Route = {
   family: 'info',
   path: '/favicon.ico',
@@ -77,16 +77,16 @@ const iconRoute: Route = {
   },
 }
 
-interface Said {
+interface InfoAnswer {
   readonly body: string
   /** Absent: 200. */
   readonly status?: number
 }
 
 /** 503 where it is unhealthy, for programs that look at the status only: load balancers, containers, monitors. */
-function health(parts: HealthParts): Said {
-  const said = healthOf(parts)
-  return { body: line(said), status: said.status === 'ok' ? 200 : 503 }
+function health(parts: HealthParts): InfoAnswer {
+  const report = healthOf(parts)
+  return { body: line(report), status: report.status === 'ok' ? 200 : 503 }
 }
 
 function line(value: object): string {
@@ -97,7 +97,7 @@ function route(
   path: string,
   type: string,
   maxAgeSeconds: number,
-  say: () => Said,
+  answerNow: () => InfoAnswer,
   summary: Operation['summary'],
   otherStatuses: readonly number[] = [],
 ): Route {
@@ -109,7 +109,7 @@ function route(
     methods: ['GET', 'HEAD'],
     about: [{ path, summary, statuses, type: type.split(';')[0] ?? type }],
     handle(request: Request, reply: Reply, lines: string): void {
-      const { body, status = 200 } = say()
+      const { body, status = 200 } = answerNow()
       const head = { status, block: `${lines}\r\nContent-Type: ${type}\r\nCache-Control: ${caching}` }
       if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
       else reply.end(head, body)

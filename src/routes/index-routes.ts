@@ -1,7 +1,7 @@
 import type { Line } from '../attest/line.js'
 import type { BandOffers, Offer } from '../bands/band-offer.js'
 import { feedOf } from '../bands/feed.js'
-import { plan, readAsked } from '../gateway/plan.js'
+import { plan, readConditions } from '../gateway/plan.js'
 import type { Operations } from '../http/operation.js'
 import { jsonType } from '../http/small-answer.js'
 import type { Route } from '../serving/route.js'
@@ -76,7 +76,7 @@ function belowAbout(path: string): Operations {
   ]
 }
 
-/** What `/gateway/info` says of the indexes, while the document is good. */
+/** The indexes in `/gateway/info`, while the document is valid. */
 export function aboutIndexes(
   offers: BandOffers,
   pathPrefix: string,
@@ -159,14 +159,14 @@ class IndexRoutes {
   /** A signed answer from memory, with a tag where its digest is known. */
   #small(
     ask: Ask,
-    said: { type: string; body: Buffer; sha256: string | undefined; about: readonly Line[] },
+    content: { type: string; body: Buffer; sha256: string | undefined; about: readonly Line[] },
   ): void {
     const { request, reply, first } = ask
-    const { type, body, sha256, about } = said
+    const { type, body, sha256, about } = content
     const tag = sha256 === undefined ? undefined : `"${sha256}"`
-    const { ifNoneMatch, ifMatch, method } = readAsked(request)
-    const asked = { method, ifNoneMatch, ifMatch, range: undefined, ifRange: undefined }
-    const decided = plan(asked, { ...known(body.length, tag), contentType: type })
+    const { ifNoneMatch, ifMatch, method } = readConditions(request)
+    const conditions = { method, ifNoneMatch, ifMatch, range: undefined, ifRange: undefined }
+    const decided = plan(conditions, { ...known(body.length, tag), contentType: type })
     if (decided.variant === 'refused') {
       refused(ask, decided)
       return

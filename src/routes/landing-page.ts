@@ -35,7 +35,7 @@ const say = (text) => {
   row.append(cell('quiet', text))
   list.replaceChildren(row)
 }
-const asked = (query, variables) =>
+const runQuery = (query, variables) =>
   fetch('/graphql', {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
@@ -49,7 +49,7 @@ const show = ({ edges }, none) => {
 }
 const unreachable = () => say('The index cannot be asked now.')
 const newest = () =>
-  asked('{ transactions(first: 8) ' + fields + ' }')
+  runQuery('{ transactions(first: 8) ' + fields + ' }')
     .then(({ transactions }) => show(transactions, 'The index is empty yet.'))
     .catch(unreachable)
 
@@ -57,7 +57,7 @@ const newest = () =>
 const form = document.getElementById('search')
 const field = form.elements.find
 const items = async (address) => {
-  const { transactions } = await asked('query($who: String!) { transactions(owners: [$who], first: 8) ' + fields + ' }', {
+  const { transactions } = await runQuery('query($who: String!) { transactions(owners: [$who], first: 8) ' + fields + ' }', {
     who: address,
   })
   document.getElementById('newest-title').textContent = 'Newest of ' + address
@@ -65,7 +65,7 @@ const items = async (address) => {
 }
 const find = async (text) => {
   if (/^[A-Za-z0-9_-]{43}$/.test(text)) {
-    const { transaction } = await asked('query($id: ID!) { transaction(id: $id) { id } }', { id: text })
+    const { transaction } = await runQuery('query($id: ID!) { transaction(id: $id) { id } }', { id: text })
     if (transaction !== null) return location.assign('/' + text)
   } else if (/^[a-z0-9_-]{1,120}$/i.test(text)) {
     const answer = await fetch(form.dataset.resolver + text.toLowerCase())

@@ -100,7 +100,7 @@ export class ManifestRoute {
     if (now.at === 'store') {
       now.content.close()
       const { digest } = now.entry.attributes
-      // Bytes that could not be checked are not used: the source is asked, as if they were not here.
+      // Bytes that could not be checked are not used: they are fetched from a source, as if they were not here.
       if (now.sound && digest !== undefined) return this.#packed(exchange, ask, path, digest)
     }
     return this.#brought(exchange, ask, path)

@@ -131,7 +131,7 @@ export class NameRoute {
     data.below(exchange, resolution.id, exchange.path.slice(1))
   }
 
-  /** A program that starts has not given the name its meaning yet. Browsers ask again by themselves (HTML, "Refresh"). */
+  /** A program that starts has not set the name yet. Browsers repeat the request by themselves (HTML, "Refresh"). */
   #prepared(exchange: Exchange): void {
     const lines = '\r\nCache-Control: no-store\r\nRetry-After: 2\r\nRefresh: 2'
     const body = 'This site is being put onto the chain of this machine'
@@ -196,7 +196,7 @@ export class NameRoute {
 
 const overLimit = 'ArNS undername limit exceeded. Purchase additional undernames to continue.'
 
-/** True where a page of this very host asks. */
+/** True where the request comes from a page of this very host. */
 function comesFromHere({ request }: Exchange): boolean {
   const referer = request.header('referer')
   if (referer === undefined || !URL.canParse(referer)) return false

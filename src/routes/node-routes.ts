@@ -72,7 +72,7 @@ const bounds = {
   learningMax: 8,
   learningRestMs: 5000,
   /** Half of the connections to nodes at most are held by slow readers. */
-  flowsMax: 32,
+  relaysMax: 32,
 }
 
 const offsetPath = /^\/tx\/([^/]+)\/offset$/

@@ -48,7 +48,7 @@ export function offsetsRoute(parts: OffsetsParts): Route {
       }
       const attributes = catalog.attributes(id)
       const known = attributes === undefined ? undefined : offsetsOf(attributes)
-      const offsets = known ?? offsetsSaid(bands?.here(id))
+      const offsets = known ?? offsetsInBand(bands?.here(id))
       if (offsets === undefined) {
         const lines = '\r\nCache-Control: public, max-age=60, must-revalidate'
         const missing = { status: 404, type: textType, lines, body: 'Offsets not found' }
@@ -89,8 +89,8 @@ interface Offsets {
   readonly dataSize?: number
 }
 
-/** A band knows less: no type, and no offsets where its builder had none. */
-function offsetsSaid(place: RootRecord | undefined): Offsets | undefined {
+/** The offsets that a band lists: without a type, and without offsets where its builder had none. */
+function offsetsInBand(place: RootRecord | undefined): Offsets | undefined {
   if (place === undefined) return undefined
   const [rootTxId, ...inner] = place.path.map(idOfBytes)
   const { itemOffset, dataOffset, itemSize } = place

@@ -25,7 +25,7 @@ export interface PassthroughParts {
   /** Bytes of small answers kept in memory. */
   readonly keptBytes: number
   /** Large answers on their way at once: each holds a connection to a node for as long as its client reads. */
-  readonly flowsMax: number
+  readonly relaysMax: number
   readonly clientOf: ClientOf
   /** Called with each whole answer that was fetched. */
   readonly heard: (path: string, body: Buffer) => void
@@ -34,23 +34,23 @@ export interface PassthroughParts {
   readonly admission?: Admission
 }
 
-type Told = readonly [path: string, summary: string, type?: string]
+type DescribedPath = readonly [path: string, summary: string, type?: string]
 
 const text = 'text/plain'
 
 interface Rule {
   /** Lower case; one that ends in `/` takes everything below it. */
   readonly path: string
-  /** Told to caches. */
+  /** Max-age of the answers. */
   readonly maxAgeSeconds: number
   /** Seconds in memory; less where the next block changes the answer. */
   readonly keptSeconds: number
-  /** A 404 of one node is not final: others are asked. */
+  /** A 404 of one node is not final: other nodes are tried. */
   readonly others?: true
   /** Its answers may hold data of others. */
   readonly holdsContent?: true
   /** Paths below this one that nodes answer, with their summaries. */
-  readonly about: readonly [Told, ...Told[]]
+  readonly about: readonly [DescribedPath, ...DescribedPath[]]
 }
 
 const rules: readonly Rule[] = [
@@ -118,7 +118,7 @@ const momentary = /\/(status|pending)$/i
 /** Paths about one transaction; headers of format 1 hold their data. */
 const ofTransaction = /^\/(?:tx|unconfirmed_tx)\/([^/]+)/
 
-/** Answers up to this size are read whole, shared by all who ask at that moment, and kept. */
+/** Answers up to this size are read whole, shared by concurrent requests, and kept. */
 const smallMax = 1 << 20
 /** A transaction with 12 MiB of data in it, in base64url; the largest blocks have 16 MiB. */
 const largeMax = 20 << 20
@@ -149,11 +149,11 @@ export function passthroughRoutes(parts: PassthroughParts): Route[] {
 const statuses = [200, 202, 206, 208, 400, 402, 403, 404, 408, 410, 421, 429, 451, 502, 504]
 
 function aboutOf({ path, about }: Rule): Operations {
-  const told = ([rest, summary, type]: Told): Operation => {
+  const described = ([rest, summary, type]: DescribedPath): Operation => {
     return { path: path + rest, summary: `${summary}, as nodes say it`, statuses, ...(type ? { type } : {}) }
   }
   const [first, ...others] = about
-  return [told(first), ...others.map(told)]
+  return [described(first), ...others.map(described)]
 }
 
 /**
@@ -169,11 +169,11 @@ export function relayedType(type: string | undefined): string {
 class Passage {
   readonly #kept: KeptAnswers
   readonly #flights = new Map<string, Promise<Opened | Refusal>>()
-  readonly #flows: FreeShares
+  readonly #relays: FreeShares
   readonly #gathering = new FreeShares(gatheredMax)
 
   constructor(private readonly parts: PassthroughParts) {
-    this.#flows = FreeShares.quarters(parts.flowsMax)
+    this.#relays = FreeShares.quarters(parts.relaysMax)
     this.#kept = new KeptAnswers(parts.keptBytes, parts.clock)
   }
 
@@ -185,21 +185,21 @@ class Passage {
       return answerSmall(request, reply, first, wrong)
     }
     const { guard } = this.parts
-    const said = ofTransaction.exec(path)?.[1] ?? ''
-    const id = parseId(said)
-    if (id === undefined && said.length === idLength) {
+    const idText = ofTransaction.exec(path)?.[1] ?? ''
+    const id = parseId(idText)
+    if (id === undefined && idText.length === idLength) {
       // Nodes accept several spellings of an id; the block list knows the canonical one only.
-      const wrong = { status: 400, type: textType, lines: noStore, body: `Invalid ID: ${said}` }
+      const wrong = { status: 400, type: textType, lines: noStore, body: `Invalid ID: ${idText}` }
       return answerSmall(request, reply, first, wrong)
     }
     if (guard?.isOn === true && id !== undefined && guard.blocksKnown(id)) {
       return answerBlocked(request, reply, first, guard, id)
     }
-    const asked = { request, reply, first }
+    const call = { request, reply, first }
     const kept = this.#kept.find(path)
     if (kept !== undefined) {
       const lines = `${linesOf(kept.answer.status, rule)}\r\nAge: ${kept.ageSeconds}\r\nX-Cache: HIT`
-      return this.#send(asked, rule, { ...kept.answer, lines })
+      return this.#send(call, rule, { ...kept.answer, lines })
     }
     const opened = await this.#open(path, rule, this.parts.clientOf(request))
     if (isRefusal(opened)) {
@@ -208,30 +208,26 @@ class Passage {
     }
     if (opened.kind === 'small') {
       const lines = `${linesOf(opened.answer.status, rule)}\r\nX-Cache: MISS`
-      return this.#send(asked, rule, { ...opened.answer, lines })
+      return this.#send(call, rule, { ...opened.answer, lines })
     }
-    await this.#large(opened, rule, asked)
+    await this.#large(opened, rule, call)
   }
 
   /**
    * Sends an answer from memory after its content was checked against the block list; answers that hold content are metered.
    */
-  async #send(
-    asked: SlotRequest,
-    rule: Rule,
-    answer: KeptAnswer & { readonly lines: string },
-  ): Promise<void> {
-    const { request, reply, first } = asked
+  async #send(call: SlotRequest, rule: Rule, answer: KeptAnswer & { readonly lines: string }): Promise<void> {
+    const { request, reply, first } = call
     const { guard, admission } = this.parts
     const spans = rule.holdsContent === true ? contentSpans(answer.body) : []
     if (guard?.needsDigests === true && spans.length > 0) {
       const isBlocked = await holdsBlocked(answer.body, spans, (digest) => guard.blocksDigest(digest))
-      if (isBlocked) return answerBlockedAs(asked, guard, `content: ${request.path}`)
+      if (isBlocked) return answerBlockedAs(call, guard, `content: ${request.path}`)
     }
     if (spans.length === 0 && answer.body.length <= smallMax)
       return answerSmall(request, reply, first, answer)
     const bytes = request.method === 'HEAD' ? 0 : answer.body.length
-    await admitted(admission, asked, { bytes, contentType: answer.type, domain: 'data' }, async (grant) => {
+    await admitted(admission, call, { bytes, contentType: answer.type, domain: 'data' }, async (grant) => {
       const { status, type, lines, body } = answer
       const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}${grant.lines}` }
       if (request.method === 'HEAD') reply.endEmpty(head, body.length)
@@ -240,7 +236,7 @@ class Passage {
     })
   }
 
-  /** Small answers are shared; a large one is streamed to the first who asked, and the others send requests of their own. */
+  /** Small answers are shared; a large one is streamed to the first client, and the others send requests of their own. */
   async #open(path: string, rule: Rule, client: string): Promise<Opened | Refusal> {
     const running = this.#flights.get(path)
     if (running !== undefined) {
@@ -280,9 +276,9 @@ class Passage {
   async #large(
     { answer, begun }: Extract<Opened, { kind: 'large' }>,
     rule: Rule,
-    asked: SlotRequest,
+    call: SlotRequest,
   ): Promise<void> {
-    const { request, reply, first } = asked
+    const { request, reply, first } = call
     const { status, sizeBytes } = answer
     const type = relayedType(answer.contentType)
     const lines = `${linesOf(status, rule)}\r\nX-Cache: MISS`
@@ -292,21 +288,21 @@ class Passage {
       return reply.end({ status: 499, block: first })
     }
     if (sizeBytes === undefined || begun.length > 0 || mustLook) {
-      return this.#gather(answer, begun, rule, asked, { status, type, lines })
+      return this.#gather(answer, begun, rule, call, { status, type, lines })
     }
     let isTaken = false
-    await inSlot(this.#flows, this.parts.clientOf(request), asked, async () => {
+    await inSlot(this.#relays, this.parts.clientOf(request), call, async () => {
       const bytes = request.method === 'HEAD' ? 0 : sizeBytes
       const charge = { bytes, contentType: type, domain: 'data' } as const
-      await admitted(this.parts.admission, asked, charge, async (grant) => {
+      await admitted(this.parts.admission, call, charge, async (grant) => {
         const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}${grant.lines}` }
         if (bytes === 0) {
           reply.endEmpty(head, sizeBytes)
           return 0
         }
         isTaken = true
-        const flow = new RelayedBody(answer, sizeBytes)
-        return (await reply.stream(head, [{ start: 0, end: sizeBytes }], flow)).bytes
+        const body = new RelayedBody(answer, sizeBytes)
+        return (await reply.stream(head, [{ start: 0, end: sizeBytes }], body)).bytes
       })
     })
     if (!isTaken) answer.drop()
@@ -317,16 +313,16 @@ class Passage {
     answer: RelayedAnswer,
     begun: readonly Buffer[],
     rule: Rule,
-    asked: SlotRequest,
-    said: Omit<KeptAnswer, 'body'> & { readonly lines: string },
+    call: SlotRequest,
+    head: Omit<KeptAnswer, 'body'> & { readonly lines: string },
   ): Promise<void> {
-    const { request, reply, first } = asked
+    const { request, reply, first } = call
     let isTaken = false
-    await inSlot(this.#gathering, this.parts.clientOf(request), asked, async () => {
+    await inSlot(this.#gathering, this.parts.clientOf(request), call, async () => {
       isTaken = true
       const rest = await wholeBody(answer)
       if (isRefusal(rest)) return answerSmall(request, reply, first, refusedAnswer(rest))
-      await this.#send(asked, rule, { ...said, body: Buffer.concat([...begun, rest]) })
+      await this.#send(call, rule, { ...head, body: Buffer.concat([...begun, rest]) })
     })
     if (!isTaken) answer.drop()
   }

@@ -12,8 +12,8 @@ export interface PeersParts {
 }
 
 /**
- * `GET|HEAD {prefix}/peers`: the gateways of the network and the nodes that this gateway asks, by host. Clients that choose
- * among gateways read it. Gateways are not asked for chunks: `chunkWeight` is 0.
+ * `GET|HEAD {prefix}/peers`: the gateways of the network and the nodes that this gateway uses, by host. Clients that choose
+ * among gateways read it. No chunks are requested from gateways: `chunkWeight` is 0.
  */
 export function peersRoute({ pathPrefix, gateways, weights, nodes }: PeersParts): Route {
   const path = `${pathPrefix}/peers`
@@ -25,11 +25,11 @@ export function peersRoute({ pathPrefix, gateways, weights, nodes }: PeersParts)
       { path, summary: 'Gateways of the network and base-layer nodes that are asked', statuses: [200] },
     ],
     handle(request, reply, first) {
-      const said = {
+      const peers = {
         gateways: byHost(gateways, (url, at) => ({ url, dataWeight: weights.at(at), chunkWeight: 0 })),
         arweaveNodes: byHost(nodes, (url) => ({ url })),
       }
-      answerSmall(request, reply, first, { status: 200, lines: publicShortly, json: said })
+      answerSmall(request, reply, first, { status: 200, lines: publicShortly, json: peers })
     },
   }
 }

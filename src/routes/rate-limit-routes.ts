@@ -19,7 +19,7 @@ import { answerSmall, jsonType, noStore } from '../http/small-answer.js'
 import type { Route } from '../serving/route.js'
 
 export interface RateLimitParts {
-  /** `/gateway`, or what the vocabulary says. */
+  /** `/gateway`, or the prefix of the vocabulary. */
   readonly pathPrefix: string
   readonly buckets: Buckets
   readonly clients: Clients
@@ -40,7 +40,7 @@ interface Target {
 }
 
 /** An answer in JSON; `lines` with CRLF in front. */
-interface Said {
+interface RateLimitAnswer {
   readonly status: number
   readonly body: Readonly<Record<string, unknown>>
   readonly lines?: string
@@ -57,7 +57,7 @@ export function rateLimitRoutes(parts: RateLimitParts): Route[] {
   const route = (
     path: string,
     about: Operations,
-    targetOf: (request: Request, given: Given) => Target | Said,
+    targetOf: (request: Request, given: Given) => Target | RateLimitAnswer,
   ): Route => ({
     family: 'info',
     path,
@@ -91,7 +91,7 @@ type Given = Readonly<Record<string, unknown>>
 
 async function handle(
   parts: RateLimitParts,
-  targetOf: (request: Request, given: Given) => Target | Said,
+  targetOf: (request: Request, given: Given) => Target | RateLimitAnswer,
   request: Request,
   reply: Reply,
   lines: string,
@@ -99,19 +99,19 @@ async function handle(
   const query = Object.fromEntries(new URLSearchParams(request.query))
   const isPost = request.method === 'POST'
   const body = isPost ? await readBody(request) : {}
-  const said = await (async (): Promise<Said> => {
+  const answer = await (async (): Promise<RateLimitAnswer> => {
     if (body === undefined) return wrong('Invalid request body')
     const target = targetOf(request, { ...body, ...query })
     if ('status' in target) return target
     return isPost ? topUp(parts, request, target, body) : balance(parts, target)
-  })().catch((error: unknown): Said => {
+  })().catch((error: unknown): RateLimitAnswer => {
     if (!(error instanceof BucketsUnreachable)) throw error
     parts.log.warn({ err: error, path: request.path }, 'a bucket could not be reached')
     return { status: 503, body: { error: 'Buckets cannot be reached now' }, lines: '\r\nRetry-After: 1' }
   })
   if (reply.aborted) return
-  const { status, lines: more = '' } = said
-  answerSmall(request, reply, lines, { status, lines: noStore + more, json: said.body })
+  const { status, lines: more = '' } = answer
+  answerSmall(request, reply, lines, { status, lines: noStore + more, json: answer.body })
 }
 
 /** The JSON object in a request's body; an absent body is an empty object. Undefined where it is no object. */
@@ -127,11 +127,11 @@ async function readBody(request: Request): Promise<Given | undefined> {
   }
 }
 
-function wrong(error: string, more: object = {}): Said {
+function wrong(error: string, more: object = {}): RateLimitAnswer {
   return { status: 400, body: { error, ...more } }
 }
 
-function ipOf({ clients, buckets }: RateLimitParts, text: string): Target | Said {
+function ipOf({ clients, buckets }: RateLimitParts, text: string): Target | RateLimitAnswer {
   const client = clients.at(decoded(text))
   if (client === undefined) return wrong('Invalid IP address format')
   return {
@@ -150,7 +150,7 @@ function decoded(text: string): string {
   }
 }
 
-function resourceOf({ buckets }: RateLimitParts, request: Request, given: Given): Target | Said {
+function resourceOf({ buckets }: RateLimitParts, request: Request, given: Given): Target | RateLimitAnswer {
   const field = (name: string): string | undefined => {
     const value = given[name]
     return typeof value === 'string' && value !== '' ? value : undefined
@@ -167,7 +167,7 @@ function resourceOf({ buckets }: RateLimitParts, request: Request, given: Given)
   return { kind: 'resource', bucket: resourceName(named), about, find: () => buckets.ofResource(named) }
 }
 
-async function balance(parts: RateLimitParts, target: Target): Promise<Said> {
+async function balance(parts: RateLimitParts, target: Target): Promise<RateLimitAnswer> {
   const found = await target.find()
   if (found !== undefined) return { status: 200, body: stateOf(parts, target, found) }
   const message = 'Nothing was taken from this bucket lately: it is full'
@@ -184,7 +184,12 @@ function stateOf(
   return { ...target.about, ...found, capacity, refillRate, lastRefill: clock.now() }
 }
 
-async function topUp(parts: RateLimitParts, request: Request, target: Target, body: Given): Promise<Said> {
+async function topUp(
+  parts: RateLimitParts,
+  request: Request,
+  target: Target,
+  body: Given,
+): Promise<RateLimitAnswer> {
   const asker = parts.clients.of(request).address
   const paying = parts.payments?.topUp(request, target.bucket, asker)
   if (paying !== undefined) {
@@ -216,7 +221,7 @@ async function topUp(parts: RateLimitParts, request: Request, target: Target, bo
 }
 
 /** The offer of the smallest payment, for clients that pay what is offered. Undefined where nothing is sold. */
-function offerOf({ payments }: RateLimitParts, request: Request): Said | undefined {
+function offerOf({ payments }: RateLimitParts, request: Request): RateLimitAnswer | undefined {
   const denial = payments?.demand({ request, bytes: 0, contentType: jsonType })
   if (denial?.contentType !== jsonType) return undefined
   const { status, body, lines } = denial
@@ -227,7 +232,12 @@ function failed(message: string): Record<string, string> {
   return { error: 'Payment failed', message }
 }
 
-async function added(parts: RateLimitParts, target: Target, topUp: object, lines: string): Promise<Said> {
+async function added(
+  parts: RateLimitParts,
+  target: Target,
+  topUp: object,
+  lines: string,
+): Promise<RateLimitAnswer> {
   const found = await target.find()
   const state = found === undefined ? target.about : stateOf(parts, target, found)
   return { status: 200, body: { ...state, topUp }, lines }

@@ -73,7 +73,7 @@ function bodyOf({
   undernameLimit,
 }: Resolution): string {
   const token = { processId: antId, antId, antProgramId }
-  const said = {
+  const fields = {
     txId: id,
     ttlSeconds,
     ...token,
@@ -81,5 +81,5 @@ function bodyOf({
     index: recordIndex,
     limit: undernameLimit,
   }
-  return `${JSON.stringify(said)}\n`
+  return `${JSON.stringify(fields)}\n`
 }

@@ -47,7 +47,7 @@ async function scene(t: Test, more: StageOptions = {}, sizeOf?: () => number): P
   }
 }
 
-const said = (id: string): string =>
+const blockedText = (id: string): string =>
   `Requested content blocked by this node's content policy. Blocked ID: ${id}`
 
 t.test('a blocked id is 451 for every kind of request, until it is released', async (t) => {
@@ -65,7 +65,7 @@ t.test('a blocked id is 451 for every kind of request, until it is released', as
   ]) {
     const answer = await on.ask(path)
     t.match(answer, { status: 451, headers: { 'cache-control': 'public, max-age=100, immutable' } }, path)
-    t.equal(answer.body.toString(), said(id))
+    t.equal(answer.body.toString(), blockedText(id))
     t.notOk('etag' in answer.headers || 'signature' in answer.headers)
   }
   t.match(await on.ask(`/${id}`, { method: 'HEAD' }), { status: 451, body: Buffer.alloc(0) })
@@ -84,12 +84,12 @@ t.test(
     on.has.set(id, { body }).set(copy, { body })
     block('id', id)
     t.equal((await on.ask(`/${id}`)).status, 451)
-    t.strictSame(on.asked, [], 'no source was bothered')
+    t.strictSame(on.requested, [], 'no source was bothered')
     block('hash', createHash('sha256').update(body).digest('base64url'))
     // Bytes that stream through have no digest before their end.
     let answer = await on.ask(`/${copy}`)
     while (answer.status === 200) answer = await on.ask(`/${copy}`)
-    t.match(answer, { status: 451, body: Buffer.from(said(copy)) })
+    t.match(answer, { status: 451, body: Buffer.from(blockedText(copy)) })
   },
 )
 
@@ -102,7 +102,7 @@ t.test('blocked bytes are blocked under every id that they have', async (t) => {
   t.equal((await on.ask(`/${other}`)).status, 200)
   block('hash', createHash('sha256').update(body).digest('base64url'))
   for (const id of [one, other])
-    t.match(await on.ask(`/raw/${id}`), { status: 451, body: Buffer.from(said(id)) })
+    t.match(await on.ask(`/raw/${id}`), { status: 451, body: Buffer.from(blockedText(id)) })
 })
 
 t.test('items inside a blocked bundle are blocked with it, at any depth', async (t) => {
@@ -115,7 +115,7 @@ t.test('items inside a blocked bundle are blocked with it, at any depth', async 
   for (const bundle of [root, parent]) {
     t.equal((await on.ask(`/${item}`)).status, 200)
     block('id', bundle)
-    t.match(await on.ask(`/${item}`), { status: 451, body: Buffer.from(said(item)) })
+    t.match(await on.ask(`/${item}`), { status: 451, body: Buffer.from(blockedText(item)) })
     release('id', bundle)
   }
 })
@@ -130,11 +130,15 @@ t.test('a manifest does not lead to blocked content, and a blocked manifest reso
   await on.keep(manifest, Buffer.from(JSON.stringify(text)), { contentType: manifestType })
   t.equal((await on.ask(`/${manifest}/`)).status, 200)
   block('id', page)
-  t.match(await on.ask(`/${manifest}/`), { status: 451, body: Buffer.from(said(page)) })
+  t.match(await on.ask(`/${manifest}/`), { status: 451, body: Buffer.from(blockedText(page)) })
   t.equal((await on.ask(`/${manifest}/other`)).status, 200)
   block('id', manifest)
   for (const path of ['', '/', '/other', '/nothing']) {
-    t.match(await on.ask(`/${manifest}${path}`), { status: 451, body: Buffer.from(said(manifest)) }, path)
+    t.match(
+      await on.ask(`/${manifest}${path}`),
+      { status: 451, body: Buffer.from(blockedText(manifest)) },
+      path,
+    )
   }
   release('id', manifest)
   release('id', page)
@@ -266,7 +270,7 @@ t.test('content blocked only by its hash is never sent whole, and is not stored'
     t.match(part, { status: 451 }, 'also where only a part is asked for')
     t.match(
       await on.ask(`/raw/${small}`),
-      { status: 451, body: Buffer.from(said(small)) },
+      { status: 451, body: Buffer.from(blockedText(small)) },
       'before its first byte',
     )
     release('hash', hash.toString('base64url'))
@@ -287,7 +291,7 @@ t.test('a part of content is not had apart from it while its hash may be blocked
     block('hash', hash)
     const first = await on.ask(`/raw/${id}`, { headers })
     if (sizeOf === undefined) t.equal(first.complete && first.status === 206, false, 'never whole')
-    else t.match(first, { status: 451, body: Buffer.from(said(id)) }, 'before its first byte')
+    else t.match(first, { status: 451, body: Buffer.from(blockedText(id)) }, 'before its first byte')
     t.match(await on.ask(`/raw/${id}`, { headers }), { status: 451 })
     release('hash', hash)
     t.match(await on.ask(`/raw/${id}`, { headers }), {
@@ -305,5 +309,5 @@ t.test('where a trusted gateway names a blocked digest, the bytes are not reques
   const digest = createHash('sha256').update(body).digest('base64url')
   on.has.set(id, { body, digest })
   block('hash', digest)
-  t.match(await on.ask(`/raw/${id}`), { status: 451, body: Buffer.from(said(id)) })
+  t.match(await on.ask(`/raw/${id}`), { status: 451, body: Buffer.from(blockedText(id)) })
 })

@@ -15,14 +15,14 @@ import { rig, someId } from '../source/rig.js'
 import { stage } from './rig.js'
 
 /** A log that remembers all it was told. */
-function listening(): { log: Log; told: string[] } {
-  const told: string[] = []
+function listening(): { log: Log; lines: string[] } {
+  const lines: string[] = []
   const tell = (fields: object, message: string): void => {
     const err = 'err' in fields && fields.err instanceof Error ? fields.err.stack : ''
-    told.push(`${message} ${JSON.stringify(fields)} ${err}`)
+    lines.push(`${message} ${JSON.stringify(fields)} ${err}`)
   }
   const heard = { error: tell, warn: tell, info: tell, isLevelEnabled: () => true }
-  return { log: Object.assign(Object.create(silentLog) as Log, heard), told }
+  return { log: Object.assign(Object.create(silentLog) as Log, heard), lines }
 }
 
 t.test('buckets that cannot be reached are 503, a bug in them is 500', async (t) => {
@@ -31,7 +31,7 @@ t.test('buckets that cannot be reached are 503, a bug in them is 500', async (t)
     throw error
   }
   const buckets = { rules: {}, ofClient: failing, ofResource: failing } as unknown as Buckets
-  const { log, told } = listening()
+  const { log, lines } = listening()
   const clients = new Clients(someClients, { low: 1, high: 2 })
   const routes = rateLimitRoutes({
     pathPrefix: '/gateway',
@@ -46,8 +46,8 @@ t.test('buckets that cannot be reached are 503, a bug in them is 500', async (t)
   t.equal((await ask(path)).status, 503)
   error = new TypeError('undefined is not a function')
   t.equal((await ask(path)).status, 500)
-  const said = await eventually(() => told.find((text) => text.includes('undefined is not a function')))
-  t.match(said, /bugs\.test\.[jt]s/, 'with its stack')
+  const line = await eventually(() => lines.find((text) => text.includes('undefined is not a function')))
+  t.match(line, /bugs\.test\.[jt]s/, 'with its stack')
   await close()
 })
 

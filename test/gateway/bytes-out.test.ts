@@ -29,7 +29,7 @@ const manifestType = 'application/x.arweave-manifest+json'
 const shared = weave(t)
 
 /** A request that shows the content of `id`, as far as its route can. */
-interface Asked {
+interface RouteCase {
   readonly route: string
   readonly body: Buffer
   readonly method?: string
@@ -71,7 +71,7 @@ async function chunk(scene: Scene, id: Id, method: string, rest: string): Promis
   return answer
 }
 
-const routes: readonly Asked[] = [
+const routes: readonly RouteCase[] = [
   { route: '/{id}', body: small, ask: plain((id) => `/${id}`) },
   { route: '/{id}/path', body: small, ask: plain((id) => `/${id}/path`) },
   { route: 'HEAD /{id}', body: small, method: 'HEAD', ask: plain((id) => `/${id}`) },
@@ -160,7 +160,7 @@ async function scene(t: Test, admission?: Admission, learnMaxBytes = 2 ** 26): P
 }
 
 /** Content that the upstream gateway has, or our own store; on the chain where it is asked for by its place there. */
-async function posted({ here, on, inline }: Scene, { body, route, fromStore }: Asked): Promise<Id> {
+async function posted({ here, on, inline }: Scene, { body, route, fromStore }: RouteCase): Promise<Id> {
   const id = route.startsWith('/chunk') ? await here.post(body) : someId()
   if (route.endsWith('with data')) inline.add(id)
   if (fromStore === true) await on.keep(id, body)
@@ -169,29 +169,29 @@ async function posted({ here, on, inline }: Scene, { body, route, fromStore }: A
 }
 
 /** No part of the content, in any form of these routes, is in the answer. */
-function holdsNone({ body }: Answered, { body: content }: Asked): boolean {
+function holdsNone({ body }: Answered, { body: content }: RouteCase): boolean {
   const part = content.subarray(300, 600)
   return !body.includes(part) && !body.includes(part.toString('base64url'))
 }
 
 t.test('without a block list and limits every route sends its bytes', async (t) => {
   const made = await scene(t)
-  for (const asked of routes) {
-    const { method = 'GET' } = asked
-    const answer = await asked.ask(made, await posted(made, asked), method)
-    t.equal(answer.status, 200, asked.route)
-    t.equal(holdsNone(answer, asked), method === 'HEAD', `${asked.route}: content`)
+  for (const target of routes) {
+    const { method = 'GET' } = target
+    const answer = await target.ask(made, await posted(made, target), method)
+    t.equal(answer.status, 200, target.route)
+    t.equal(holdsNone(answer, target), method === 'HEAD', `${target.route}: content`)
   }
 })
 
 t.test('no route sends content that is blocked by its id', async (t) => {
   const made = await scene(t)
-  for (const asked of routes) {
-    const id = await posted(made, asked)
+  for (const target of routes) {
+    const id = await posted(made, target)
     made.block('id', id)
-    const answer = await asked.ask(made, id, asked.method ?? 'GET')
-    t.equal(answer.status, 451, asked.route)
-    t.ok(holdsNone(answer, asked), `${asked.route}: no content`)
+    const answer = await target.ask(made, id, target.method ?? 'GET')
+    t.equal(answer.status, 451, target.route)
+    t.ok(holdsNone(answer, target), `${target.route}: no content`)
   }
 })
 
@@ -200,11 +200,11 @@ t.test(
   async (t) => {
     const made = await scene(t)
     for (const body of [small, large]) made.block('hash', digestOf(body))
-    for (const asked of routes) {
-      const id = await posted(made, asked)
-      const answer = await asked.ask(made, id, asked.method ?? 'GET')
-      t.equal(answer.status, 451, asked.route)
-      t.ok(holdsNone(answer, asked), `${asked.route}: no content`)
+    for (const target of routes) {
+      const id = await posted(made, target)
+      const answer = await target.ask(made, id, target.method ?? 'GET')
+      t.equal(answer.status, 451, target.route)
+      t.ok(holdsNone(answer, target), `${target.route}: no content`)
     }
   },
 )
@@ -212,9 +212,9 @@ t.test(
 t.test('other content is still sent where something is blocked by its hash', async (t) => {
   const made = await scene(t)
   made.block('hash', digestOf(randomBytes(10)))
-  for (const asked of routes) {
-    const answer = await asked.ask(made, await posted(made, asked), asked.method ?? 'GET')
-    t.equal(answer.status, 200, asked.route)
+  for (const target of routes) {
+    const answer = await target.ask(made, await posted(made, target), target.method ?? 'GET')
+    t.equal(answer.status, 200, target.route)
   }
 })
 
@@ -245,7 +245,7 @@ t.test(
     for (const method of ['HEAD', 'GET']) {
       t.equal((await chunk(made, id, method, '/data')).status, 200, method)
     }
-    t.strictSame(made.on.asked, [], 'the transaction was not asked for')
+    t.strictSame(made.on.requested, [], 'the transaction was not asked for')
     const same = await made.here.post(blocked)
     made.on.has.set(same, { body: blocked })
     t.equal((await chunk(made, same, 'GET', '/data')).status, 451, 'what has the size is looked at')
@@ -255,17 +255,17 @@ t.test(
 t.test('content that is too large to be compared is neither transferred nor sent', async (t) => {
   const made = await scene(t, undefined, 500_000)
   made.block('hash', digestOf(randomBytes(10)))
-  const asked: Asked = { route: '/chunk', body: large, ask: plain((id) => `/${id}`) }
-  const id = await posted(made, asked)
+  const target: RouteCase = { route: '/chunk', body: large, ask: plain((id) => `/${id}`) }
+  const id = await posted(made, target)
   for (const rest of ['', '/data']) {
     for (const method of ['HEAD', 'GET']) {
       const answer = await chunk(made, id, method, rest)
       t.match(answer, { status: 503, headers: { 'cache-control': 'no-store' } })
       t.equal(answer.headers['retry-after'], undefined, 'asking again does not help')
-      t.ok(holdsNone(answer, asked))
+      t.ok(holdsNone(answer, target))
     }
   }
-  t.strictSame(made.on.asked, [])
+  t.strictSame(made.on.requested, [])
   t.equal(
     (await made.on.ask(`/raw/${id}`)).status,
     200,
@@ -298,7 +298,7 @@ t.test(
     made.on.has.set(id, { body: large })
     t.equal((await chunk(made, id, 'HEAD', '/data')).status, 429)
     t.equal(fares.at(-1), large.length)
-    t.strictSame(made.on.asked, [], 'nothing is transferred for who was denied')
+    t.strictSame(made.on.requested, [], 'nothing is transferred for who was denied')
     isPoor = false
     t.equal((await chunk(made, id, 'HEAD', '/data')).status, 200)
     t.ok(sent.includes(large.length), 'nothing of it is given back')
@@ -311,9 +311,9 @@ t.test(
 t.test('a blocked name is not served, and its content still is by its id', async (t) => {
   const made = await scene(t)
   made.block('name', 'site')
-  for (const asked of routes) {
-    const answer = await asked.ask(made, await posted(made, asked), asked.method ?? 'GET')
-    t.equal(answer.status, asked.route === 'by name' ? 451 : 200, asked.route)
+  for (const target of routes) {
+    const answer = await target.ask(made, await posted(made, target), target.method ?? 'GET')
+    t.equal(answer.status, target.route === 'by name' ? 451 : 200, target.route)
   }
 })
 
@@ -331,10 +331,10 @@ t.test('a client without tokens gets no bytes, and each answer is metered by wha
     passes: () => 0,
   }
   const made = await scene(t, strict)
-  for (const asked of routes) {
-    const answer = await asked.ask(made, await posted(made, asked), asked.method ?? 'GET')
-    t.equal(answer.status, 429, asked.route)
-    t.ok(holdsNone(answer, asked), `${asked.route}: no content`)
+  for (const target of routes) {
+    const answer = await target.ask(made, await posted(made, target), target.method ?? 'GET')
+    t.equal(answer.status, 429, target.route)
+    t.ok(holdsNone(answer, target), `${target.route}: no content`)
   }
   const charges: number[] = []
   const sent: number[] = []
@@ -347,11 +347,11 @@ t.test('a client without tokens gets no bytes, and each answer is metered by wha
     precheck: () => true,
   }
   const free = await scene(t, counting)
-  for (const asked of routes) {
-    if (/chunk/.test(asked.route)) continue
-    const answer = await asked.ask(free, await posted(free, asked), asked.method ?? 'GET')
-    t.equal(charges.at(-1), answer.body.length, `${asked.route}: what it costs`)
-    t.equal(sent.at(-1), answer.body.length, `${asked.route}: what was sent`)
+  for (const target of routes) {
+    if (/chunk/.test(target.route)) continue
+    const answer = await target.ask(free, await posted(free, target), target.method ?? 'GET')
+    t.equal(charges.at(-1), answer.body.length, `${target.route}: what it costs`)
+    t.equal(sent.at(-1), answer.body.length, `${target.route}: what was sent`)
   }
 })
 

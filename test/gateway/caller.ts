@@ -16,13 +16,13 @@ export function caller(
   t.teardown(() => agent.destroy())
   return (path, more = {}) =>
     new Promise((resolve, reject) => {
-      const asked = httpRequest(`${on.url}${path}`, { agent, ...more }, async (answer) => {
+      const request = httpRequest(`${on.url}${path}`, { agent, ...more }, async (answer) => {
         const pieces: Buffer[] = []
         for await (const piece of answer) pieces.push(piece as Buffer)
         const headers = answer.headers as Record<string, string>
         resolve({ status: answer.statusCode ?? 0, headers, body: Buffer.concat(pieces) })
       })
-      asked.on('error', reject)
-      asked.end()
+      request.on('error', reject)
+      request.end()
     })
 }

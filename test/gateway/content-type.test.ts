@@ -5,7 +5,7 @@ import { someId } from '../source/rig.js'
 import { stage } from './rig.js'
 
 /** What is stored, and what a gateway of the network says of it (observers compare the whole value). */
-const types: readonly (readonly [stored: string, said: string])[] = [
+const types: readonly (readonly [stored: string, stated: string])[] = [
   ['text/html', 'text/html; charset=utf-8'],
   ['text/plain', 'text/plain; charset=utf-8'],
   ['application/json', 'application/json; charset=utf-8'],
@@ -25,9 +25,9 @@ for (const vocabulary of ['neutral', 'ar-io'] as const) {
   t.test(`content types in the ${vocabulary} vocabulary`, async (t) => {
     const gateway = await stage({ vocabulary })
     t.teardown(() => gateway.close())
-    for (const [stored, said] of types) {
-      const bare = stored.includes('/') ? stored : said.replace('; charset=utf-8', '')
-      const expected = vocabulary === 'ar-io' ? said : bare
+    for (const [stored, stated] of types) {
+      const bare = stored.includes('/') ? stored : stated.replace('; charset=utf-8', '')
+      const expected = vocabulary === 'ar-io' ? stated : bare
       const kept = someId()
       await gateway.keep(kept, randomBytes(2000), { contentType: stored })
       const fetched = someId()

@@ -33,18 +33,18 @@ t.test('entries that are read anew, once there were too many, leave nothing behi
   const { seen, entries } = opened(limit)
   for (let count = 0; count < 2000; count += 1) entries.get(someId())
   t.ok(entries.bytes <= limit)
-  const asked = Array.from({ length: 500 }, someId)
-  for (const id of asked) entries.get(id)
+  const used = Array.from({ length: 500 }, someId)
+  for (const id of used) entries.get(id)
   // From now on they are below their limit, so that no pass comes.
-  entries.forget(asked.pop() as Id)
+  entries.forget(used.pop() as Id)
   const before = heapBytes()
   for (let round = 0; round < 400; round += 1) {
     seen.generation += 1
-    for (const id of asked) entries.get(id)
+    for (const id of used) entries.get(id)
   }
   const grown = heapBytes() - before
   t.ok(grown < 4 * 2 ** 20, `${Math.round(grown / 2 ** 20)} MiB more`)
-  t.ok(asked.every((id) => entries.get(id)?.attributes.id === id))
+  t.ok(used.every((id) => entries.get(id)?.attributes.id === id))
 })
 
 t.test('where all were asked for, one more is kept after a look at some of them', async (t) => {

@@ -32,11 +32,11 @@ t.test('programs get the words alone, browsers a page, caches the same time for 
   const on = await stage({ parts: { naming } })
   t.teardown(() => on.close())
   for (const path of [`/raw/${id}`, '/nowhere', '/raw/not-an-id']) {
-    const said = await on.ask(path, { headers: curl })
-    t.same([said.status, pageOf(said)], [404, 'Not found'], path)
-    t.equal(said.headers['content-type'], 'text/plain; charset=utf-8')
-    const asked = { headers: { ...browser, 'x-request-id': 'asked-by-a-browser' } }
-    const shown = await on.ask(path, asked)
+    const plain = await on.ask(path, { headers: curl })
+    t.same([plain.status, pageOf(plain)], [404, 'Not found'], path)
+    t.equal(plain.headers['content-type'], 'text/plain; charset=utf-8')
+    const wish = { headers: { ...browser, 'x-request-id': 'asked-by-a-browser' } }
+    const shown = await on.ask(path, wish)
     const page = pageOf(shown)
     t.equal(shown.status, 404)
     t.match(page, '<p class="status">404</p><h1>Not found</h1>')
@@ -45,9 +45,9 @@ t.test('programs get the words alone, browsers a page, caches the same time for 
     t.match(page, /<form class="search" action="\/"/)
     t.notMatch(page, /<script/)
     t.match(shown.headers['content-security-policy'], /default-src 'none'.*form-action 'self'/)
-    t.equal(shown.headers['cache-control'], said.headers['cache-control'], 'kept as long, not longer')
-    for (const one of [said, shown]) t.match(one.headers.vary, /\bAccept\b/, 'the forms are kept apart')
-    const head = await on.ask(path, { ...asked, method: 'HEAD' })
+    t.equal(shown.headers['cache-control'], plain.headers['cache-control'], 'kept as long, not longer')
+    for (const one of [plain, shown]) t.match(one.headers.vary, /\bAccept\b/, 'the forms are kept apart')
+    const head = await on.ask(path, { ...wish, method: 'HEAD' })
     t.same(
       [head.status, head.headers['content-length'], head.body.length],
       [404, String(shown.body.length), 0],
@@ -66,8 +66,8 @@ t.test('from the host of a name the way home leads to the root host', async (t) 
   t.match(pageOf(shown), '<header><a href="http://gate.test:3000/">')
   t.match(pageOf(shown), '<a href="http://gate.test:3000/">Go to the first page</a>')
   t.match(shown.headers['content-security-policy'], /form-action http:\/\/gate\.test:3000\//)
-  const said = await on.ask('/', { headers: { ...curl, host: 'nobody.gate.test:3000' } })
-  t.equal(pageOf(said), 'Not found')
+  const plain = await on.ask('/', { headers: { ...curl, host: 'nobody.gate.test:3000' } })
+  t.equal(pageOf(plain), 'Not found')
 })
 
 t.test('no search is offered where content of the operator is the first page', async (t) => {

@@ -115,7 +115,7 @@ for (const words of Object.values(vocabularies)) {
         'not as the answer to another path',
       )
     }
-    t.same(on.asked, [], 'no other gateway was asked')
+    t.same(on.requested, [], 'no other gateway was asked')
   })
 }
 
@@ -226,9 +226,9 @@ t.test('refused answers are plain and unsigned', async (t) => {
     t.equal(answered.status, status, `${method} ${path}`)
     t.equal(answered.body.toString(), text)
     t.match(answered.headers, { ...expected, 'access-control-allow-origin': '*' })
-    const said = Object.keys(answered.headers)
+    const headerNames = Object.keys(answered.headers)
     t.notOk(
-      said.some((name) => name.startsWith('signature') || name.startsWith('x-gateway')),
+      headerNames.some((name) => name.startsWith('signature') || name.startsWith('x-gateway')),
       `${path} says nothing`,
     )
   }
@@ -243,8 +243,8 @@ t.test('a request keeps its id; browsers may ask from anywhere', async (t) => {
   const made = await on.ask(path, { headers: { 'x-request-id': 'not allowed!' } })
   t.match(made.headers['x-request-id'], /^[A-Za-z0-9_-]{22}$/)
   t.not((await on.ask(path)).headers['x-request-id'], made.headers['x-request-id'])
-  const asked = { 'access-control-request-headers': 'x-one, range', 'access-control-request-method': 'GET' }
-  const preflight = await on.ask(path, { method: 'OPTIONS', headers: asked })
+  const headers = { 'access-control-request-headers': 'x-one, range', 'access-control-request-method': 'GET' }
+  const preflight = await on.ask(path, { method: 'OPTIONS', headers })
   t.equal(preflight.status, 204)
   t.match(preflight.headers, {
     'access-control-allow-origin': '*',
@@ -343,7 +343,7 @@ t.test('HEAD and conditions are answered from the catalog, without opening a sou
   const etag = `"${digestText(body)}"`
   t.equal((await on.ask(`/${id}`, { headers: { 'if-none-match': etag } })).status, 304)
   t.equal((await on.ask(`/${id}`, { headers: { range: 'bytes=99-' } })).status, 416)
-  t.same(on.asked, [])
+  t.same(on.requested, [])
 
   const vague = someId()
   await on.rig.keeper.ask({
@@ -355,7 +355,7 @@ t.test('HEAD and conditions are answered from the catalog, without opening a sou
     status: 200,
     headers: { 'content-type': 'text/css' },
   })
-  t.same(on.asked, [`/raw/${vague}`], 'where the type is not known, a source is asked')
+  t.same(on.requested, [`/raw/${vague}`], 'where the type is not known, a source is asked')
 })
 
 t.test(
@@ -377,7 +377,7 @@ t.test(
     const answered = await on.ask(`/${id}`)
     t.same(answered.body, body)
     t.match(answered, { status: 200, headers: { 'x-cache': 'MISS', 'x-gateway-verified': 'false' } })
-    t.equal(on.asked.length, 1)
+    t.equal(on.requested.length, 1)
     const again = await eventually(async () => {
       const next = await on.ask(`/${id}`)
       return next.headers['x-cache'] === 'HIT' ? next : undefined
@@ -426,14 +426,14 @@ t.test('a large blob is served while it is checked, but not as verified', async 
 })
 
 t.test('admission gets the planned bytes before, and the sent bytes after', async (t) => {
-  const asked: number[] = []
+  const planned: number[] = []
   const sent: number[] = []
   let prechecks = 0
   const grant = { lines: '\r\nX-Receipt: one', settle: (bytes: number) => sent.push(bytes) }
   const admission: Admission = {
     passes: () => 0,
     admit({ bytes, firstTokenTaken }) {
-      asked.push(firstTokenTaken === true ? -bytes : bytes)
+      planned.push(firstTokenTaken === true ? -bytes : bytes)
       const denial = { status: 429, contentType: 'text/plain', lines: '\r\nRetry-After: 7' } as const
       if (bytes > 100) return { ...denial, body: 'too much', reason: 'ip' }
       return bytes === 50 ? Promise.resolve(grant) : grant
@@ -453,10 +453,10 @@ t.test('admission gets the planned bytes before, and the sent bytes after', asyn
   t.match(head, { status: 200, headers: { 'x-receipt': 'one', 'content-length': '200' } })
   const part = await on.ask(`/${id}`, { headers: { range: 'bytes=0-49' } })
   t.match(part, { status: 206, headers: { 'x-receipt': 'one' } }, 'a promise does as well')
-  t.same([asked, sent, prechecks], [[200, 0, 50], [0, 50], 0], 'content that is here needs no precheck')
+  t.same([planned, sent, prechecks], [[200, 0, 50], [0, 50], 0], 'content that is here needs no precheck')
   t.equal((await on.ask(`/${someId()}`)).status, 404)
   t.equal((await on.ask(`/${someId()}`)).status, 404)
-  t.same([asked.length, prechecks], [3, 2], 'content that is not here costs the token of its precheck')
+  t.same([planned.length, prechecks], [3, 2], 'content that is not here costs the token of its precheck')
 })
 
 t.test('other routes get the common header lines and are counted, and a bug in one is a 500', async (t) => {
@@ -498,7 +498,7 @@ t.test('other routes get the common header lines and are counted, and a bug in o
 
 t.test('the keeper is told which blobs were served', async (t) => {
   let tick: () => void = () => undefined
-  const told: unknown[] = []
+  const messages: unknown[] = []
   const clock = {
     now: () => 1_000_000,
     monotonic: () => 1,
@@ -509,7 +509,7 @@ t.test('the keeper is told which blobs were served', async (t) => {
     },
   }
   const keeper = {
-    tell: (message: unknown) => told.push(message) > 0,
+    tell: (message: unknown) => messages.push(message) > 0,
     ask: () => Promise.reject(new Error('not asked')),
   }
   const on = await stage({ parts: { clock, keeper } })
@@ -522,5 +522,5 @@ t.test('the keeper is told which blobs were served', async (t) => {
   await on.ask(`/${id}`)
   tick()
   tick()
-  t.same(told, [{ kind: 'touched', digests: [createHash('sha256').update(body).digest()] }])
+  t.same(messages, [{ kind: 'touched', digests: [createHash('sha256').update(body).digest()] }])
 })

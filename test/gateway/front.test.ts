@@ -13,10 +13,10 @@ import { hasNginx } from './nginx.js'
 const shipped = readFileSync(fileURLToPath(new URL('../../../deploy/nginx.conf', import.meta.url)), 'utf8')
 
 /** The shipped server for HTTPS without TLS, on a free port. */
-async function front(t: Test): Promise<{ port: number; asked: { target: string; host: string }[] }> {
-  const asked: { target: string; host: string }[] = []
+async function front(t: Test): Promise<{ port: number; forwarded: { target: string; host: string }[] }> {
+  const forwarded: { target: string; host: string }[] = []
   const behind = createServer((request, response) => {
-    asked.push({ target: request.url ?? '', host: request.headers.host ?? '' })
+    forwarded.push({ target: request.url ?? '', host: request.headers.host ?? '' })
     response.end('forwarded')
   })
   await new Promise<void>((resolve) => behind.listen(0, '127.0.0.1', resolve))
@@ -48,8 +48,8 @@ async function front(t: Test): Promise<{ port: number; asked: { target: string; 
     behind.close()
   })
   await eventually(async () => (await raw(port, 'GET /up HTTP/1.1\r\nHost: gateway.example')) !== '')
-  asked.length = 0
-  return { port, asked }
+  forwarded.length = 0
+  return { port, forwarded }
 }
 
 /** Sends a head as it stands; resolves with the status, or '' where there was no answer. */
@@ -69,18 +69,18 @@ function raw(port: number, head: string): Promise<string> {
 const options = { skip: hasNginx ? false : 'no nginx here' }
 
 t.test('the gateway behind nginx gets the host by which nginx chose the server', options, async (t) => {
-  const { port, asked } = await front(t)
+  const { port, forwarded } = await front(t)
   const sandbox = `${'a'.repeat(52)}.gateway.example`
   t.equal(await raw(port, `GET http://${sandbox}/x?y HTTP/1.1\r\nHost: gateway.example`), '200')
   t.equal(await raw(port, 'GET /x HTTP/1.1\r\nHost: Name.Gateway.Example'), '200')
-  t.strictSame(asked, [
+  t.strictSame(forwarded, [
     { target: '/x?y', host: sandbox },
     { target: '/x', host: 'name.gateway.example' },
   ])
 })
 
 t.test('paths for operators are not forwarded, in any spelling', options, async (t) => {
-  const { port, asked } = await front(t)
+  const { port, forwarded } = await front(t)
   const kept = [
     '/gateway/admin/overview',
     '/gateway/admin',
@@ -102,7 +102,7 @@ t.test('paths for operators are not forwarded, in any spelling', options, async 
     t.equal(await raw(port, `GET ${target} HTTP/1.1\r\nHost: gateway.example`), '404', target)
     t.equal(await raw(port, `PUT ${target} HTTP/1.1\r\nHost: x.gateway.example`), '404', `PUT ${target}`)
   }
-  t.strictSame(asked, [])
+  t.strictSame(forwarded, [])
   const open = [
     '/',
     '/gateway/info',
@@ -117,7 +117,7 @@ t.test('paths for operators are not forwarded, in any spelling', options, async 
     t.equal(await raw(port, `GET ${target} HTTP/1.1\r\nHost: gateway.example`), '200', target)
   }
   t.strictSame(
-    asked.map(({ target }) => target),
+    forwarded.map(({ target }) => target),
     open,
     'and nothing is changed on the way',
   )

@@ -80,10 +80,10 @@ t.test("a client's offset is tried first, and bands are not asked where it is ri
 
 t.test("bands are used where the client's offset is wrong or absent", async (t) => {
   const { right, opened, ask } = await scene(t, (right) => right)
-  const said = wrong()
-  t.equal((await ask(said)).status, 200)
-  t.same(opened, [said, right])
-  t.equal((await ask({ rootId: said.rootId })).status, 200)
+  const hint = wrong()
+  t.equal((await ask(hint)).status, 200)
+  t.same(opened, [hint, right])
+  t.equal((await ask({ rootId: hint.rootId })).status, 200)
   t.same(opened.slice(2), [right], 'a band with an offset comes before a root alone')
   t.equal((await ask()).status, 200)
   t.equal(opened.length, 4)

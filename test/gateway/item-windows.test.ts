@@ -20,7 +20,7 @@ t.test('an item of a bundle in the store is served out of it, without a copy', a
   const items = [0, 1, 900, 5000, 60_000].map((size) => itemOf(randomBytes(size)))
   await bundled(on, items)
   for (let round = 0; round < 3; round += 1) for (const item of items) await isServed(t, on, item)
-  t.same(on.asked, [], 'nobody was asked')
+  t.same(on.requested, [], 'nobody was asked')
   t.same(on.rig.kept, [], 'nothing was kept')
   for (const { id, payload } of items) {
     t.equal(on.rig.catalog.blobSize(sha256(payload)), undefined, 'it has no file of its own')
@@ -49,7 +49,7 @@ t.test('large items, and those whose signatures take long to check, are judged e
   ]
   await bundled(on, items)
   for (let round = 0; round < 2; round += 1) for (const item of items) await isServed(t, on, item)
-  t.same(on.asked, [])
+  t.same(on.requested, [])
   t.same(on.rig.kept, [])
 })
 
@@ -136,7 +136,7 @@ t.test('an item is verified as soon as its bundle is, also where it was served b
   if (root === undefined) throw new Error('no bundle')
   await on.rig.keeper.ask({ kind: 'learn', attributes: [{ ...root, verified: true }] })
   for (let round = 0; round < 2; round += 1) for (const item of items) await isServed(t, on, item)
-  t.same(on.asked, [])
+  t.same(on.requested, [])
 })
 
 t.test('a bundle that nobody vouches for, or that is damaged, serves nothing', async (t) => {

@@ -148,13 +148,13 @@ t.test(
     const within = { ...place, rootItemOffset: at, parentItemOffset: at }
     const itemSize = inner.bytes.length
     const known = { id: inner.id, size: 2000, verified: false, trusted: false }
-    const said = { ...known, place: { ...within, itemSize, headerSize: inner.headerSize, rootId } }
-    await on.rig.keeper.ask({ kind: 'learn', attributes: [said] })
+    const claimed = { ...known, place: { ...within, itemSize, headerSize: inner.headerSize, rootId } }
+    await on.rig.keeper.ask({ kind: 'learn', attributes: [claimed] })
     await isServed(t, on, inner)
     await isServed(t, on, outer)
     // And one that reaches out of its bundle.
-    const out = { ...said.place, itemSize: itemSize + 10 ** 6 }
-    await on.rig.keeper.ask({ kind: 'learn', attributes: [{ ...said, size: 2000 + 10 ** 6, place: out }] })
+    const out = { ...claimed.place, itemSize: itemSize + 10 ** 6 }
+    await on.rig.keeper.ask({ kind: 'learn', attributes: [{ ...claimed, size: 2000 + 10 ** 6, place: out }] })
     t.equal((await on.ask(`/${inner.id}`)).status, 404)
     const payload = huge.subarray(header.headerSize)
     const full = { id: header.id, bytes: huge, payload, headerSize: header.headerSize }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type Asked, type Known, plan } from '../../src/gateway/plan.js'
+import { type Conditions, type Known, plan } from '../../src/gateway/plan.js'
 import { fc } from '../property.js'
 
 const tag = '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"'
@@ -9,14 +9,14 @@ function known(sizeBytes: number, entityTag: string | undefined = tag): Known {
   return { sizeBytes, contentType: 'text/plain', entityTag, boundary: () => boundary }
 }
 
-function asked(wish: Partial<Asked> = {}): Asked {
+function conditions(wish: Partial<Conditions> = {}): Conditions {
   const none = { range: undefined, ifRange: undefined, ifMatch: undefined, ifNoneMatch: undefined }
   return { method: 'GET', ...none, ...wish }
 }
 
 /** Windows of the content that a plan sends. */
-function windows(wish: Partial<Asked>, sizeBytes = 100): [number, number][] {
-  const decided = plan(asked(wish), known(sizeBytes))
+function windows(wish: Partial<Conditions>, sizeBytes = 100): [number, number][] {
+  const decided = plan(conditions(wish), known(sizeBytes))
   if (decided.variant === 'refused') throw new Error(`refused with ${decided.status}`)
   return decided.pieces.flatMap((piece): [number, number][] =>
     'start' in piece ? [[piece.start, piece.end]] : [],
@@ -55,14 +55,14 @@ t.test('single ranges', async (t) => {
     ['bytes=1-2;3-4', 416, 416],
   ]
   for (const [range, status, expected] of table) {
-    t.equal(plan(asked({ range }), known(100)).status, status, range)
+    t.equal(plan(conditions({ range }), known(100)).status, status, range)
     if (typeof expected !== 'number') t.same(windows({ range }), expected, range)
   }
-  t.match(plan(asked({ range: 'bytes=200-' }), known(100)), {
+  t.match(plan(conditions({ range: 'bytes=200-' }), known(100)), {
     lines: '\r\nContent-Range: bytes */100',
     text: 'Range not satisfiable',
   })
-  t.match(plan(asked({ range: 'bytes=3-4' }), known(100)), {
+  t.match(plan(conditions({ range: 'bytes=3-4' }), known(100)), {
     variant: 'part',
     lines: '\r\nContent-Range: bytes 3-4/100',
     contentLength: 2,
@@ -71,7 +71,7 @@ t.test('single ranges', async (t) => {
 })
 
 t.test('several ranges keep their order, each with its Content-Range', async (t) => {
-  const decided = plan(asked({ range: 'bytes=90-, 0-1 , 5-9' }), known(100))
+  const decided = plan(conditions({ range: 'bytes=90-, 0-1 , 5-9' }), known(100))
   if (decided.variant !== 'parts') throw new Error(`planned as ${decided.variant}`)
   const body = decided.pieces
     .map((piece) =>
@@ -91,30 +91,34 @@ t.test('several ranges keep their order, each with its Content-Range', async (t)
 t.test(
   'unsatisfiable ranges are left out of a list; too many ranges are answered with the whole',
   async (t) => {
-    t.match(plan(asked({ range: 'bytes=500-,0-1' }), known(100)), { status: 206, variant: 'part', bytes: 2 })
-    t.equal(plan(asked({ range: 'bytes=500-,600-' }), known(100)).status, 416)
+    t.match(plan(conditions({ range: 'bytes=500-,0-1' }), known(100)), {
+      status: 206,
+      variant: 'part',
+      bytes: 2,
+    })
+    t.equal(plan(conditions({ range: 'bytes=500-,600-' }), known(100)).status, 416)
     t.equal(
-      plan(asked({ range: 'bytes=0-60,30-90' }), known(100)).status,
+      plan(conditions({ range: 'bytes=0-60,30-90' }), known(100)).status,
       200,
       'longer than the content together',
     )
-    t.equal(plan(asked({ range: 'bytes=0-40,30-50' }), known(100)).status, 206)
+    t.equal(plan(conditions({ range: 'bytes=0-40,30-50' }), known(100)).status, 206)
     const many = Array.from({ length: 65 }, (_, index) => `${index}-${index}`)
-    t.equal(plan(asked({ range: `bytes=${many.join(',')}` }), known(100)).status, 200)
-    t.equal(plan(asked({ range: `bytes=${many.slice(1).join(',')}` }), known(100)).status, 206)
+    t.equal(plan(conditions({ range: `bytes=${many.join(',')}` }), known(100)).status, 200)
+    t.equal(plan(conditions({ range: `bytes=${many.slice(1).join(',')}` }), known(100)).status, 206)
   },
 )
 
 t.test('empty content is answered whole, and every range of it is unsatisfiable', async (t) => {
-  t.match(plan(asked(), known(0)), { status: 200, contentLength: 0, bytes: 0, pieces: [] })
+  t.match(plan(conditions(), known(0)), { status: 200, contentLength: 0, bytes: 0, pieces: [] })
   for (const range of ['bytes=0-', 'bytes=-5', 'bytes=0-0']) {
-    t.match(plan(asked({ range }), known(0)), { status: 416, lines: '\r\nContent-Range: bytes */0' })
+    t.match(plan(conditions({ range }), known(0)), { status: 416, lines: '\r\nContent-Range: bytes */0' })
   }
 })
 
 const other = '"other"'
 t.test('conditions, in their order of precedence', async (t) => {
-  const table: [string, Partial<Asked>, string | undefined, number][] = [
+  const table: [string, Partial<Conditions>, string | undefined, number][] = [
     ['the tag', { ifNoneMatch: tag }, tag, 304],
     ['another tag', { ifNoneMatch: other }, tag, 200],
     ['weak', { ifNoneMatch: `W/${tag}` }, tag, 304],
@@ -145,15 +149,15 @@ t.test('conditions, in their order of precedence', async (t) => {
   for (const [name, wish, entityTag, status] of table) {
     for (const method of ['GET', 'HEAD']) {
       const facts: Known = { ...known(100), entityTag }
-      t.equal(plan(asked({ ...wish, method }), facts).status, status, `${method} ${name}`)
+      t.equal(plan(conditions({ ...wish, method }), facts).status, status, `${method} ${name}`)
     }
   }
 })
 
 t.test('HEAD has the length that GET would have, and no bytes', async (t) => {
   for (const range of [undefined, 'bytes=1-5', 'bytes=1-5,7-9']) {
-    const get = plan(asked({ range }), known(100))
-    const head = plan(asked({ range, method: 'HEAD' }), known(100))
+    const get = plan(conditions({ range }), known(100))
+    const head = plan(conditions({ range, method: 'HEAD' }), known(100))
     if (get.variant === 'refused' || head.variant === 'refused') throw new Error('refused')
     t.same(head, { ...get, pieces: [], bytes: 0 })
     t.ok((head.contentLength ?? 0) > 0)
@@ -173,7 +177,7 @@ t.test(
     t.doesNotThrow(() =>
       fc.assert(
         fc.property(fc.array(rangeText, { minLength: 1, maxLength: 80 }), fc.nat(250), (texts, sizeBytes) => {
-          const decided = plan(asked({ range: `bytes=${texts.join(',')}` }), known(sizeBytes))
+          const decided = plan(conditions({ range: `bytes=${texts.join(',')}` }), known(sizeBytes))
           if (decided.variant === 'refused')
             return (
               decided.status === 416 &&
@@ -236,7 +240,7 @@ t.test('planning throws for no header, however malformed', async (t) => {
         fc.record({ range: mad, ifRange: mad, ifMatch: mad, ifNoneMatch: mad }),
         fc.nat(50),
         (wish, sizeBytes) => {
-          const { status } = plan(asked(wish), known(sizeBytes))
+          const { status } = plan(conditions(wish), known(sizeBytes))
           return [200, 206, 304, 400, 412, 416].includes(status)
         },
       ),

@@ -60,7 +60,7 @@ async function siting(t: Test, overrideTtlSeconds?: number) {
         staleMs: 1e6,
         namesMax: 100,
         fallbackMs: 250,
-        askedAtOnce: 1,
+        resolversAtOnce: 1,
         preferred: [],
         preferredBases: new Set<string>(),
         ...(overrideTtlSeconds === undefined ? {} : { overrideTtlSeconds }),

@@ -290,15 +290,15 @@ t.test('a bug in offering costs no client his answer, and is told once', { skip 
     const file = files.open(from)
     return file && Object.assign(file, { lend })
   }
-  const told: string[] = []
-  const log = pino({ level: 'error' }, { write: (line: string) => void told.push(line) })
+  const lines: string[] = []
+  const log = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) })
   const edge = await stage({ parts: { blobs: { path: () => path, open }, log } })
   const id = someId()
   path = await edge.keep(id, Buffer.from('offered '.repeat(100)))
   for (let round = 0; round < 5; round += 1) t.equal((await edge.ask(`/${id}`)).status, 200)
   t.ok(edge.meters.value('answers_not_offered_total', {}) >= 4)
-  t.match(told[0], /a bug.*could not be offered/)
-  t.equal(told.length, 1)
+  t.match(lines[0], /a bug.*could not be offered/)
+  t.equal(lines.length, 1)
   await edge.close()
   files.close()
 })

@@ -56,7 +56,7 @@ export interface Stage {
   readonly meters: Meters
   readonly has: Map<string, Upstream>
   /** Paths that the upstream gateway was asked for. */
-  readonly asked: string[]
+  readonly requested: string[]
   /** Puts content into the local store, as if it had been fetched. */
   keep(id: Id, body: Buffer, more?: Partial<Attributes>): Promise<string>
   ask(path: string, wish?: { method?: string; headers?: Record<string, string> }): Promise<Answered>
@@ -86,9 +86,9 @@ export const remoteAddress: ClientOf = (request) => request.remoteAddress
 /** A gateway on a real socket, over the real catalog, fetcher, blobs and mapped files, with one upstream gateway. */
 export async function stage(given: StageOptions = {}): Promise<Stage> {
   const has = new Map<string, Upstream>()
-  const asked: string[] = []
+  const requested: string[] = []
   const up = await upstream((request, response) => {
-    asked.push(request.url ?? '')
+    requested.push(request.url ?? '')
     const found = has.get((request.url ?? '').replace(/^\/raw\//, '').replace(/\?.*/, ''))
     if (found === undefined) {
       response.writeHead(404).end('Not found')
@@ -170,7 +170,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     tip,
     meters,
     has,
-    asked,
+    requested,
     async keep(id, body, more = {}) {
       const digest = sha256(body)
       const draft = await below.store.draft()

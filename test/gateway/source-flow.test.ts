@@ -38,7 +38,7 @@ t.test('small uncached content comes with its digest, and from the store the nex
   })
   t.same(hit.body, body)
   t.equal(hit.headers['content-digest'], digestField(body))
-  t.equal(on.asked.length, 1)
+  t.equal(on.requested.length, 1)
 })
 
 t.test(
@@ -164,7 +164,7 @@ t.test('fifty first requests at once ask upstream once', async (t) => {
   on.has.set(id, { body })
   const answers = await Promise.all(Array.from({ length: 50 }, () => on.ask(`/raw/${id}`)))
   for (const answered of answers) t.ok(answered.body.equals(body))
-  t.equal(on.asked.length, 1)
+  t.equal(on.requested.length, 1)
 })
 
 /** Asks, and leaves as soon as `ready` says so. */
@@ -191,11 +191,11 @@ t.test('a client that leaves in the middle of the body leaves no flow and no con
 
 t.test('what a source opens for a client that left is closed', async (t) => {
   const body = Buffer.from('too late')
-  let [asked, closed] = [0, 0]
+  let [opens, closed] = [0, 0]
   let open: (opened: OpenedContent) => void = () => undefined
   const source: Sources = {
     open: () => {
-      asked += 1
+      opens += 1
       return new Promise((resolve) => {
         open = resolve
       })
@@ -206,7 +206,7 @@ t.test('what a source opens for a client that left is closed', async (t) => {
   const on = await stage({ parts: { source } })
   t.teardown(() => on.close())
   const id = someId()
-  await askAndLeave(`${on.url}/${id}`, () => asked === 1)
+  await askAndLeave(`${on.url}/${id}`, () => opens === 1)
   await eventually(async () => (await on.ask('/nowhere')).status === 404)
   open({
     attributes: { id, size: body.length, verified: false, trusted: true },

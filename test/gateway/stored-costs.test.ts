@@ -89,7 +89,7 @@ function openNames(reads: Reads) {
       staleMs: 1e6,
       namesMax: 100,
       fallbackMs: 250,
-      askedAtOnce: 1,
+      resolversAtOnce: 1,
       preferred: [],
       preferredBases: new Set(),
     },
@@ -225,7 +225,7 @@ async function costs(count: number): Promise<Map<string, number>> {
     (path: string, headers = {}) =>
     async () =>
       (await on.ask(path, { headers })).status
-  const asked: Record<string, readonly [status: number, ask: () => Promise<number>]> = {
+  const requests: Record<string, readonly [status: number, ask: () => Promise<number>]> = {
     content: [200, get(`/${known.content}`)],
     raw: [200, get(`/raw/${known.content}`)],
     range: [206, get(`/raw/${known.content}`, { range: 'bytes=5-9' })],
@@ -243,7 +243,7 @@ async function costs(count: number): Promise<Map<string, number>> {
     'setting a name': [200, setName],
   }
   const costs = new Map<string, number>()
-  for (const [name, [status, ask]] of Object.entries(asked)) {
+  for (const [name, [status, ask]] of Object.entries(requests)) {
     const before = reads.sum
     t.equal(await ask(), status, `${name}, with ${count}`)
     costs.set(name, reads.sum - before)

@@ -57,10 +57,10 @@ t.test(
       ['GET', 'look/x', authorization, 405, 'Method not allowed', 'DELETE'],
       ['DELETE', 'look/x', authorization, 500, 'a bug'],
     ]
-    for (const [method, path, shown, status, said, allow] of rows) {
+    for (const [method, path, shown, status, text, allow] of rows) {
       const got = await gateway.ask(`/gateway/admin/${path}`, { method, headers: { authorization: shown } })
       t.match(got, { status, headers: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } })
-      t.equal(got.body.toString(), said, `${method} ${path}`)
+      t.equal(got.body.toString(), text, `${method} ${path}`)
       t.equal(got.headers.allow, allow)
     }
     const broken = await fetch(`${gateway.url}/gateway/admin/look`, {

@@ -10,7 +10,7 @@ import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { cacheOrders } from '../../src/routes/admin/cache-orders.js'
-import type { Told } from '../../src/routes/admin/order.js'
+import type { OrderAnswer } from '../../src/routes/admin/order.js'
 import { Evictor } from '../../src/source/keeping/evictor.js'
 import { Pins } from '../../src/source/keeping/pins.js'
 import { inOrder } from '../../src/source/upstream/in-order.js'
@@ -67,7 +67,7 @@ async function scene(t: Test) {
   }
   const usage = () => house.catalog.usage()
   const orders = cacheOrders({ catalog: house.catalog, fetcher: house.edge().address, usage, maxBytes: 1 })
-  const order = async (method: 'PUT' | 'DELETE', path: string, rest = ''): Promise<Told> => {
+  const order = async (method: 'PUT' | 'DELETE', path: string, rest = ''): Promise<OrderAnswer> => {
     const found = orders.find((one) => one.method === method && one.path === path)
     if (found === undefined) throw new Error(`no order ${method} ${path}`)
     return found.act({ body: undefined, rest, query: new URLSearchParams(), by: 'test' })

@@ -164,7 +164,7 @@ t.test('malformed and unknown offsets are refused without asking nodes', async (
   for (const text of ['0', '9'.repeat(40), `${start}/other`, '9000000000000000']) {
     t.equal((await gateway.ask(`/chunk/${text}`)).status, 404, text)
   }
-  t.strictSame(node.asked, ['GET /block/current'], 'only the length of the weave was asked for')
+  t.strictSame(node.requests, ['GET /block/current'], 'only the length of the weave was asked for')
   const padding = await gateway.ask(`/chunk/${start + size + 10}`)
   t.equal(padding.status, 404)
   t.equal(padding.headers.signature, undefined)
@@ -263,7 +263,7 @@ t.test('many who ask for one chunk share the work', async (t) => {
   const gateway = await nodeStage(t, [node.url])
   const answers = await Promise.all(Array.from({ length: 20 }, () => gateway.ask(`/chunk/${start + 9}/data`)))
   t.ok(answers.every(({ status, body }) => status === 200 && body.equals(data.subarray(0, 262_144))))
-  t.equal(node.asked.filter((asked) => asked.startsWith('GET /chunk/')).length, 1)
+  t.equal(node.requests.filter((line) => line.startsWith('GET /chunk/')).length, 1)
 })
 
 t.test('a client that asks for many chunks at once leaves room for others', async (t) => {
@@ -379,8 +379,8 @@ t.test('a chunk is served as soon as any thread knows its place', async (t) => {
     // How long the weave is is remembered by both now.
     for (const thread of threads) t.equal((await thread.ask(`/chunk/${length + 1}`)).status, 404)
     const id = await here.post(randomBytes(1000))
-    const said = await threads[0]?.ask(`/tx/${id}/offset`)
-    const { offset, size } = JSON.parse(String(said?.body)) as { offset: string; size: string }
+    const answer = await threads[0]?.ask(`/tx/${id}/offset`)
+    const { offset, size } = JSON.parse(String(answer?.body)) as { offset: string; size: string }
     const start = Number(offset) - Number(size) + 1
     for (const thread of threads) t.equal((await thread.ask(`/chunk/${start}`)).status, 200)
   }

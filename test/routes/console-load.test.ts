@@ -69,10 +69,10 @@ t.test('threads show what they took of a processor, and a busy or late one is na
       ['source', '0.00'],
     ],
   )
-  const said = slowness(text(10), text(11.9), 2, found).join('\n')
-  t.match(said, /edge-1: within half a minute its loop was late by 250 ms/)
-  t.match(said, /edge-1 takes 95 %/)
-  t.match(said, /Most content is not here yet/)
+  const findings = slowness(text(10), text(11.9), 2, found).join('\n')
+  t.match(findings, /edge-1: within half a minute its loop was late by 250 ms/)
+  t.match(findings, /edge-1 takes 95 %/)
+  t.match(findings, /Most content is not here yet/)
   t.same(slowness(text(10), text(10), 2, []), [])
 })
 

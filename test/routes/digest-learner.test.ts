@@ -14,7 +14,7 @@ type Outcome = Uint8Array | Refusal | Promise<Uint8Array>
 /** Something is blocked by a hash, so that each id's digest must be learned; `outcome` is what the source says. */
 function learnerOf(outcome: () => Outcome) {
   const clock = new HandClock()
-  let asked = 0
+  let transfers = 0
   const guard = {
     blocksKnown: () => false,
     lacksDigest: (_: Id, sizeBytes: number) => sizeBytes !== 7,
@@ -22,7 +22,7 @@ function learnerOf(outcome: () => Outcome) {
   }
   const source = {
     digestOf: async () => {
-      asked += 1
+      transfers += 1
       return outcome()
     },
   }
@@ -32,39 +32,39 @@ function learnerOf(outcome: () => Outcome) {
     const known = await learner.verdict(id, sizeBytes)
     return known === 'unlearned' ? learner.learn(id, 'client').verdict : known
   }
-  return { clock, learner, verdict, asked: () => asked }
+  return { clock, learner, verdict, transfers: () => transfers }
 }
 
 t.test('content that cannot be had is not transferred again for each request', async (t) => {
   let outcome: Uint8Array | Refusal = refuse('upstream', 'upstream', 'a chunk is missing')
-  const { clock, verdict, asked } = learnerOf(() => outcome)
+  const { clock, verdict, transfers } = learnerOf(() => outcome)
   for (let times = 0; times < 5; times += 1) t.match(await verdict(), { refused: 'busy' })
-  t.equal(asked(), 1, 'one transfer for five requests')
+  t.equal(transfers(), 1, 'one transfer for five requests')
   outcome = digest
   clock.turn(30_001)
   t.equal(await verdict(), 'clear')
   t.equal(await verdict(), 'clear')
-  t.equal(asked(), 2, 'asked again later, and known from then on')
+  t.equal(transfers(), 2, 'asked again later, and known from then on')
 })
 
 t.test('after a full queue the next request tries again', async (t) => {
   let outcome: Uint8Array | Refusal = refuse('busy', 'self', 'too many transfers')
-  const { verdict, asked } = learnerOf(() => outcome)
+  const { verdict, transfers } = learnerOf(() => outcome)
   t.match(await verdict(), { refused: 'busy' })
   outcome = digest
   t.equal(await verdict(), 'clear')
-  t.equal(asked(), 2)
+  t.equal(transfers(), 2)
 })
 
 t.test(
   'what is too large is decided without a transfer, and what no blocked content is as large as',
   async (t) => {
-    const { verdict, asked } = learnerOf(() => digest)
+    const { verdict, transfers } = learnerOf(() => digest)
     t.match(await verdict(sizeMaxBytes + 1), { refused: 'too-large' })
     t.equal(await verdict(7), 'clear')
-    t.equal(asked(), 0)
+    t.equal(transfers(), 0)
     t.equal(await verdict(sizeMaxBytes), 'clear')
-    t.equal(asked(), 1)
+    t.equal(transfers(), 1)
   },
 )
 
@@ -73,7 +73,7 @@ t.test('one client has a share of the transfers, and joining one begins none', a
   const whole = new Promise<Uint8Array>((resolve) => {
     finish = resolve
   })
-  const { learner, asked } = learnerOf(() => whole)
+  const { learner, transfers } = learnerOf(() => whole)
   const ids = Array.from({ length: 10 }, (_, at) => `${at}`.repeat(43) as Id)
   const greedy = ids.map((one) => learner.learn(one, 'greedy'))
   t.same(
@@ -88,5 +88,5 @@ t.test('one client has a share of the transfers, and joining one begins none', a
   finish(digest)
   t.equal(await modest.verdict, 'clear')
   t.equal(await joined.verdict, 'clear')
-  t.equal(asked(), 3)
+  t.equal(transfers(), 3)
 })

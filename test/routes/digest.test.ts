@@ -95,7 +95,7 @@ t.test('a malformed digest is 400; content that is not here is 404, and no sourc
     ],
   })
   t.equal((await on.ask(at(body), { method: 'HEAD' })).status, 404, 'known, but not here')
-  t.same(on.asked, [])
+  t.same(on.requested, [])
   t.equal((await on.ask(`/raw/${id}`)).status, 200)
   const found = async () => (await on.ask(at(body))).status
   await eventually(async () => (await found()) === 200)

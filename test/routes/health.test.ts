@@ -41,27 +41,27 @@ t.test(
     const on = await stage({ routes: infoRoutes({ ...parts, network: 'devnet' }) })
     t.teardown(() => on.close())
     const ask = caller(t, on)
-    const said = async (path: string, more: object = {}): Promise<[number, string]> => {
+    const statusOf = async (path: string, more: object = {}): Promise<[number, string]> => {
       const { status, headers, body } = await ask(path, more)
       t.equal(headers['cache-control'], 'no-store')
       t.equal(headers['content-type'], 'application/json; charset=utf-8')
       return [status, body.length === 0 ? '' : JSON.parse(body.toString()).status]
     }
-    t.same(await said('/gateway/healthcheck'), [503, 'unhealthy'])
-    t.same(await said('/gateway/healthcheck', { method: 'HEAD' }), [503, ''])
-    t.same(await said('/gateway/livez'), [200, 'ok'])
+    t.same(await statusOf('/gateway/healthcheck'), [503, 'unhealthy'])
+    t.same(await statusOf('/gateway/healthcheck', { method: 'HEAD' }), [503, ''])
+    t.same(await statusOf('/gateway/livez'), [200, 'ok'])
     parts.tip.move(3)
-    t.same(await said('/gateway/healthcheck'), [200, 'ok'])
+    t.same(await statusOf('/gateway/healthcheck'), [200, 'ok'])
     parts.meters.of('data_disk_size_bytes').set(2 ** 40)
-    t.same(await said('/gateway/healthcheck'), [503, 'unhealthy'])
+    t.same(await statusOf('/gateway/healthcheck'), [503, 'unhealthy'])
     t.match((await ask('/gateway/healthcheck')).body.toString(), 'the disk of DATA_PATH is full')
     parts.meters.of('data_disk_free_bytes').set(2 ** 30)
-    t.same(await said('/gateway/healthcheck'), [200, 'ok'])
+    t.same(await statusOf('/gateway/healthcheck'), [200, 'ok'])
     parts.meters.of('catalog_damaged').set(1)
-    t.same(await said('/gateway/healthcheck'), [503, 'unhealthy'])
+    t.same(await statusOf('/gateway/healthcheck'), [503, 'unhealthy'])
     parts.meters.of('catalog_damaged').set(0)
     parts.following.state = 'halted'
-    t.same(await said('/gateway/healthcheck'), [503, 'unhealthy'])
-    t.same(await said('/gateway/livez'), [200, 'ok'])
+    t.same(await statusOf('/gateway/healthcheck'), [503, 'unhealthy'])
+    t.same(await statusOf('/gateway/livez'), [200, 'ok'])
   },
 )

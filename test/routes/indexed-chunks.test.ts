@@ -121,11 +121,11 @@ for (const known of ['with its root', 'without its root', 'not at all'] as const
       t.equal(raw.status, 200)
       t.ok(raw.body.equals(data.subarray(at, at + 262_144)))
       t.equal(raw.headers['x-chain-chunk-tx-id'], old)
-      const said = await chunkOf(here.devnet.url, start + at)
-      t.equal(raw.headers['x-chain-chunk-tx-path'], said.tx_path)
-      t.same(JSON.parse((await gateway.ask(`/chunk/${start + at}`)).body.toString()), said)
+      const stated = await chunkOf(here.devnet.url, start + at)
+      t.equal(raw.headers['x-chain-chunk-tx-path'], stated.tx_path)
+      t.same(JSON.parse((await gateway.ask(`/chunk/${start + at}`)).body.toString()), stated)
     }
-    const chunks = node.asked.filter((one) => one.startsWith('GET /chunk/'))
+    const chunks = node.requests.filter((one) => one.startsWith('GET /chunk/'))
     t.equal(chunks.length, 3, 'the honest node was believed at once')
   })
 }
@@ -141,10 +141,10 @@ t.test('where nodes give no tx_path it is built from the block', async (t) => {
   const gateway = await nodeStage(t, [node.url], { index: await indexOf(t, here, false) })
   for (const id of [old, young]) {
     const start = await startOf(here, id)
-    const said = await chunkOf(here.devnet.url, start)
+    const stated = await chunkOf(here.devnet.url, start)
     const json = JSON.parse((await gateway.ask(`/chunk/${start}`)).body.toString()) as ChunkJson
-    t.equal(json.tx_path, said.tx_path)
-    t.equal((await gateway.ask(`/chunk/${start}/data`)).headers['x-chain-chunk-tx-path'], said.tx_path)
+    t.equal(json.tx_path, stated.tx_path)
+    t.equal((await gateway.ask(`/chunk/${start}/data`)).headers['x-chain-chunk-tx-path'], stated.tx_path)
   }
 })
 

@@ -181,11 +181,11 @@ t.test(
     const { on, manifest, page, pageId } = await site({}, { packer })
     t.teardown(() => on.close())
     const paths = ['', 'index.html', 'deep/a%20b.txt', 'nothing']
-    const asked = Array.from({ length: 40 }, (_, at) => on.ask(`/${manifest}/${paths[at % 4]}`))
+    const requests = Array.from({ length: 40 }, (_, at) => on.ask(`/${manifest}/${paths[at % 4]}`))
     await eventually(() => packer.packed > 0)
     t.same((await on.ask(`/raw/${pageId}`)).body, page)
     packer.release()
-    const statuses = (await Promise.all(asked)).map(({ status }) => status)
+    const statuses = (await Promise.all(requests)).map(({ status }) => status)
     t.strictSame(
       [200, 404].map((status) => statuses.filter((one) => one === status).length),
       [30, 10],
@@ -220,12 +220,12 @@ t.test('a client that asks for many cold manifests at once leaves room for other
   })
   await eventually(() => refused >= 6)
   let modest = 0
-  const asked = ask(paths[0] ?? '', 'modest').then((status) => {
+  const answered = ask(paths[0] ?? '', 'modest').then((status) => {
     modest = status
   })
   await eventually(() => packer.packed === 9 || modest !== 0)
   packer.release()
-  await Promise.all([...greedy, asked])
+  await Promise.all([...greedy, answered])
   t.equal(modest, 200)
   t.equal(refused, 62, 'all but eight')
 })

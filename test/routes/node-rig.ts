@@ -119,15 +119,15 @@ export async function twisted(
   t: Test,
   truth: string,
   act: (request: IncomingMessage, response: ServerResponse) => boolean | Promise<boolean>,
-): Promise<{ url: string; asked: string[] }> {
-  const asked: string[] = []
+): Promise<{ url: string; requests: string[] }> {
+  const requests: string[] = []
   const server = createServer(async (request, response) => {
     // Older nodes have chunks as JSON only, which is what is twisted here.
     if (request.url?.startsWith('/chunk2/') === true) {
       response.writeHead(404).end()
       return
     }
-    asked.push(`${request.method} ${request.url}`)
+    requests.push(`${request.method} ${request.url}`)
     const pieces: Buffer[] = []
     for await (const piece of request) pieces.push(piece as Buffer)
     if (await act(request, response)) return
@@ -142,7 +142,7 @@ export async function twisted(
     server.closeAllConnections()
     server.close()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
 }
 
 export interface ChunkJson {

@@ -117,12 +117,12 @@ t.test('a place that only a band knows is answered with the fields that the band
   })
   const gateway = await stage({ routes: [route] })
   t.teardown(() => gateway.close())
-  const said = async (id: Id): Promise<unknown> => {
+  const offsetsOf = async (id: Id): Promise<unknown> => {
     const { status, body } = await gateway.ask(`/gateway/offsets/${id}`)
     return status === 200 ? JSON.parse(body.toString()) : status
   }
   const inner = { rootTxId: root, path: [root, parent], rootOffset: 100, rootDataOffset: 400 }
-  t.strictSame(await said(item), { ...inner, size: 1000, dataSize: 700 })
-  t.strictSame(await said(parent), { rootTxId: root })
-  t.equal(await said(transaction), 404)
+  t.strictSame(await offsetsOf(item), { ...inner, size: 1000, dataSize: 700 })
+  t.strictSame(await offsetsOf(parent), { rootTxId: root })
+  t.equal(await offsetsOf(transaction), 404)
 })

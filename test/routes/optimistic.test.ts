@@ -3,7 +3,7 @@ import { localAddress } from '../../src/actor/mailbox-address.js'
 import type { CatalogReply, CatalogRequest } from '../../src/catalog/catalog-messages.js'
 import { idBytes, parseId } from '../../src/format/id.js'
 import { optimisticOrder } from '../../src/routes/admin/optimistic-order.js'
-import type { Told } from '../../src/routes/admin/order.js'
+import type { OrderAnswer } from '../../src/routes/admin/order.js'
 import { fixtureJson } from '../fixture-file.js'
 import { l1House } from '../parquet/l1-chain.js'
 
@@ -12,7 +12,7 @@ const id = '8V0K0DltgqPzBDa_FYyOdWnfhSngRj7ORH0lnOeqChw'
 t.test('transactions are announced by their headers, where that is switched on', async (t) => {
   const house = l1House(t)
   const keeper = localAddress<CatalogRequest, CatalogReply>((message) => house.keeper.handle(message))
-  const ask = async (body: unknown, isEnabled = true): Promise<Told> => {
+  const ask = async (body: unknown, isEnabled = true): Promise<OrderAnswer> => {
     const order = optimisticOrder({ keeper, index: house.index, isEnabled })
     return order.act({ body, rest: '', query: new URLSearchParams(), by: 'a test' })
   }
@@ -27,14 +27,14 @@ t.test('transactions are announced by their headers, where that is switched on',
     [{ ...header, tags: 'x' }, /tags/],
     [Array(101).fill(header), /Too many/],
   ]
-  for (const [body, said] of rubbish) t.match(await ask(body), { status: 400, body: said })
+  for (const [body, message] of rubbish) t.match(await ask(body), { status: 400, body: message })
   house.index.refresh()
   t.equal(house.index.counts().rows, 0, 'nothing of them came in')
-  const said = { status: 200, body: { message: 'Optimistic transaction(s) indexed' } }
-  t.same(await ask([header]), said)
+  const indexed = { status: 200, body: { message: 'Optimistic transaction(s) indexed' } }
+  t.same(await ask([header]), indexed)
   house.index.refresh()
   const row = house.index.row(idBytes(parseId(id) ?? (id as never)))
   t.match(row, { height: undefined, isItem: false })
-  t.same(await ask(header), said, 'again: it is known')
+  t.same(await ask(header), indexed, 'again: it is known')
   t.equal(house.index.counts().rows, 1)
 })

@@ -16,7 +16,7 @@ async function before(t: Test, ...nodes: ((path: string, response: ServerRespons
     t,
     started.map(({ url }) => url),
   )
-  return { gateway, asked: started.map(({ asked }) => asked) }
+  return { gateway, requests: started.map(({ asked }) => asked) }
 }
 
 const json = (response: ServerResponse, body: string): void => {
@@ -24,7 +24,7 @@ const json = (response: ServerResponse, body: string): void => {
 }
 
 t.test('answers of nodes are passed on with their time to live, and kept that long at most', async (t) => {
-  const { gateway, asked } = await before(t, (_, response) => json(response, '{"a":1}'))
+  const { gateway, requests } = await before(t, (_, response) => json(response, '{"a":1}'))
   const ages: Record<string, number> = {
     '/info': 120,
     '/tx_anchor': 120,
@@ -54,21 +54,24 @@ t.test('answers of nodes are passed on with their time to live, and kept that lo
     t.equal(head.body.length, 0)
   }
   t.strictSame(
-    asked[0],
+    requests[0],
     Object.keys(ages).map((path) => `GET ${path}`),
   )
   t.equal((await gateway.ask('/INFO')).headers['x-cache'], 'HIT', 'letter case does not count')
 })
 
 t.test('simultaneous requests share one request to a node', async (t) => {
-  const { gateway, asked } = await before(t, (_, response) => void setTimeout(() => json(response, '{}'), 50))
+  const { gateway, requests } = await before(
+    t,
+    (_, response) => void setTimeout(() => json(response, '{}'), 50),
+  )
   const answers = await Promise.all(Array.from({ length: 30 }, () => gateway.ask('/info')))
   t.ok(answers.every(({ status }) => status === 200))
-  t.equal(asked[0]?.length, 1)
+  t.equal(requests[0]?.length, 1)
 })
 
 t.test('a 404 of one node is asked of another, and a 404 of all is not kept', async (t) => {
-  const { gateway, asked } = await before(
+  const { gateway, requests } = await before(
     t,
     (_, response) => void response.writeHead(404).end('Not Found.'),
     (path, response) => (path === '/tx/b' ? response.writeHead(404).end('Not Found.') : json(response, '1')),
@@ -78,7 +81,7 @@ t.test('a 404 of one node is asked of another, and a 404 of all is not kept', as
   t.equal(missing.status, 404)
   t.equal(missing.headers['cache-control'], 'no-store')
   await gateway.ask('/tx/b')
-  t.equal(asked[1]?.filter((one) => one === 'GET /tx/b').length, 2)
+  t.equal(requests[1]?.filter((one) => one === 'GET /tx/b').length, 2)
   t.equal((await gateway.ask('/wallet/x/balance')).status, 404, 'of wallets each node knows as much')
 })
 
@@ -102,7 +105,7 @@ t.test('failures of nodes are answered 502 or 504', async (t) => {
 })
 
 t.test('paths that programs read differently are refused', async (t) => {
-  const { gateway, asked } = await before(t, (_, response) => json(response, '{}'))
+  const { gateway, requests } = await before(t, (_, response) => json(response, '{}'))
   for (const path of [
     '/tx/../metrics',
     '/tx/./x',
@@ -113,7 +116,7 @@ t.test('paths that programs read differently are refused', async (t) => {
   ]) {
     t.equal((await gateway.ask(path)).status, 400, path)
   }
-  t.strictSame(asked[0], [])
+  t.strictSame(requests[0], [])
 })
 
 t.test('no document from a node is executed by a browser', async (t) => {

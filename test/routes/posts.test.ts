@@ -85,7 +85,7 @@ t.test('a wrong chunk is refused in the words of nodes, and passed on to no node
   }
   t.equal((await announced(gateway, '/chunk', 367_002)).status, 413)
   t.strictSame(
-    node.asked.filter((asked) => asked.startsWith('POST')),
+    node.requests.filter((line) => line.startsWith('POST')),
     [],
   )
 })
@@ -118,7 +118,7 @@ t.test('whatever is posted as a chunk, the answer is well-formed, and nothing is
     { numRuns: 300 },
   )
   t.strictSame(
-    node.asked.filter((asked) => asked.startsWith('POST')),
+    node.requests.filter((line) => line.startsWith('POST')),
     [],
   )
 })
@@ -155,7 +155,7 @@ t.test("a transaction is checked here, and the node's answer is the answer", asy
     t.match(answer.text, words)
   }
   t.equal((await announced(gateway, '/tx', 16 << 20)).status, 413)
-  t.strictSame(node.asked, [], 'no node heard of any of these')
+  t.strictSame(node.requests, [], 'no node heard of any of these')
   t.equal((await gateway.post('/tx', JSON.stringify(json))).status, 200)
   t.equal((await gateway.post('/tx', JSON.stringify(json))).status, 208, 'known by now')
   t.equal((await jsonOf<string[]>(`${here.devnet.url}/tx/pending`)).includes(transaction.id), true)
@@ -166,7 +166,7 @@ t.test("a transaction is checked here, and the node's answer is the answer", asy
   )
   t.equal((await several.post('/tx', JSON.stringify(other.transaction.toJSON()))).status, 200)
   t.ok(
-    await eventually(() => nodes.filter(({ asked }) => asked.includes('POST /tx')).length === 3),
+    await eventually(() => nodes.filter(({ requests }) => requests.includes('POST /tx')).length === 3),
     'three nodes know it',
   )
   const gone = await nodeStage(t, ['http://127.0.0.1:1'])

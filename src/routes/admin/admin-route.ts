@@ -8,7 +8,7 @@ import { answerSmall, noStore, textType } from '../../http/small-answer.js'
 import { refusedAnswer } from '../../serving/refused-answer.js'
 import type { Route } from '../../serving/route.js'
 import type { AdminKey } from './admin-key.js'
-import type { Order, Told } from './order.js'
+import type { Order, OrderAnswer } from './order.js'
 
 const bodyMaxBytes = 100_000
 
@@ -25,7 +25,7 @@ export class AdminRoute implements Route {
     private readonly key: AdminKey,
     private readonly orders: readonly Order[],
     private readonly log: Log,
-    /** Address of who asks, for the audit. */
+    /** Address of the client, for the audit. */
     private readonly clientOf: (request: Request) => string,
     /** For the times of changes in the history. Absent: who passed the order on notes it. */
     private readonly clock?: Clock,
@@ -37,7 +37,7 @@ export class AdminRoute implements Route {
   }
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {
-    const tell = (told: Told): void => answerSmall(request, reply, first, smallOf(told))
+    const tell = (answer: OrderAnswer): void => answerSmall(request, reply, first, smallOf(answer))
     if (!this.key.opens(request)) return tell({ status: 401, body: 'Unauthorized' })
     const path = request.path.slice(this.path.length).replace(/\/$/, '')
     const here = this.orders.filter((order) => isAt(order, path))
@@ -60,17 +60,17 @@ export class AdminRoute implements Route {
     }
     if (reply.aborted) return reply.end({ status: 499, block: first })
     const rest = order.path.endsWith('/') ? path.slice(order.path.length) : ''
-    const asked = {
+    const call = {
       body: body.json,
       rest,
       query: new URLSearchParams(query),
       by: `admin at ${client}`,
     }
     try {
-      const told = await order.act(asked)
-      if (this.clock !== undefined && method !== 'GET' && told.status < 300)
-        noteChange({ kind: 'order', what: changeIn(method, path, body.json), by: asked.by }, this.clock.now())
-      tell(told)
+      const outcome = await order.act(call)
+      if (this.clock !== undefined && method !== 'GET' && outcome.status < 300)
+        noteChange({ kind: 'order', what: changeIn(method, path, body.json), by: call.by }, this.clock.now())
+      tell(outcome)
     } catch (error) {
       // An exception in an order must not end the gateway; the operator gets its message.
       this.log.error({ err: error, path: request.path }, 'an admin order failed')
@@ -103,8 +103,8 @@ function operationOf(start: string, order: Order): Operation {
   }
 }
 
-function isAt({ path }: Order, asked: string): boolean {
-  const lower = asked.toLowerCase()
+function isAt({ path }: Order, requested: string): boolean {
+  const lower = requested.toLowerCase()
   return path.endsWith('/') ? lower.startsWith(path) && lower.length > path.length : lower === path
 }
 
@@ -132,7 +132,7 @@ function smallOf({
   type = textType,
   retryAfterSeconds,
   allow,
-}: Told): Parameters<typeof answerSmall>[3] {
+}: OrderAnswer): Parameters<typeof answerSmall>[3] {
   const retry = retryAfterSeconds === undefined ? '' : `\r\nRetry-After: ${retryAfterSeconds}`
   const allowed = allow === undefined ? '' : `\r\nAllow: ${allow.join(', ')}`
   const lines = `${noStore}${retry}${allowed}${noSniff}`

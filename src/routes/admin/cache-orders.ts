@@ -3,7 +3,7 @@ import type { LmdbCatalog } from '../../catalog/reader.js'
 import { type Id, parseId } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { SourceReply, SourceRequest } from '../../source/source-messages.js'
-import { done, malformedOrder, type Order, type OrderCall, type Told } from './order.js'
+import { done, malformedOrder, type Order, type OrderAnswer, type OrderCall } from './order.js'
 
 export interface CacheOrderParts {
   readonly catalog: LmdbCatalog
@@ -30,7 +30,7 @@ export function cacheOrders(parts: CacheOrderParts): Order[] {
       rest: 'id',
       summary: 'Removes content from disk: an item in a bundle with the bundle, which the answer names',
       statuses: [200, 404, 503],
-      act: (asked) => evict(parts, asked),
+      act: (call) => evict(parts, call),
     },
     {
       method: 'PUT',
@@ -39,7 +39,7 @@ export function cacheOrders(parts: CacheOrderParts): Order[] {
       summary:
         'Keeps content that is on disk there, whatever room is needed: an item in a bundle keeps the bundle',
       statuses: [200, 404, 503],
-      act: (asked) => pin(parts, asked, true),
+      act: (call) => pin(parts, call, true),
     },
     {
       method: 'DELETE',
@@ -47,7 +47,7 @@ export function cacheOrders(parts: CacheOrderParts): Order[] {
       rest: 'id',
       summary: 'Lets content go again when room is needed',
       statuses: [200, 404, 503],
-      act: (asked) => pin(parts, asked, false),
+      act: (call) => pin(parts, call, false),
     },
   ]
 }
@@ -81,18 +81,18 @@ async function heldOf({ catalog, fetcher }: CacheOrderParts, id: Id): Promise<He
   return { digest, bundle: { id: rootId, digest: bundle } }
 }
 
-const notHere: Told = { status: 404, body: 'Not in the cache' }
+const notHere: OrderAnswer = { status: 404, body: 'Not in the cache' }
 
-function later(body: string): Told {
+function later(body: string): OrderAnswer {
   return { status: 503, body, retryAfterSeconds: 1 }
 }
 
-/** What an order says of the bundle whose bytes were meant. */
+/** The bundle in an order's answer, where its bytes were meant. */
 function bundleIn({ bundle }: Held): { readonly bundle?: Id } {
   return bundle === undefined ? {} : { bundle: bundle.id }
 }
 
-async function pin(parts: CacheOrderParts, { rest }: OrderCall, isPinned: boolean): Promise<Told> {
+async function pin(parts: CacheOrderParts, { rest }: OrderCall, isPinned: boolean): Promise<OrderAnswer> {
   const id = parseId(rest)
   if (id === undefined) return malformedOrder('Must provide a valid id')
   const failed = later('The pin could not be changed')
@@ -112,7 +112,7 @@ function digestOf({ catalog }: CacheOrderParts, id: Id): Held | undefined {
   return digest === undefined ? undefined : { digest }
 }
 
-async function evict(parts: CacheOrderParts, { rest }: OrderCall): Promise<Told> {
+async function evict(parts: CacheOrderParts, { rest }: OrderCall): Promise<OrderAnswer> {
   const id = parseId(rest)
   if (id === undefined) return malformedOrder('Must provide a valid id')
   const failed = later('The content could not be removed')

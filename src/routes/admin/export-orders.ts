@@ -2,7 +2,7 @@ import type { Address } from '../../actor/mailbox-address.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { IngestReply, IngestRequest } from '../../ingest/ingest-messages.js'
 import type { ExportReply, ExportRequest } from '../../parquet/export-protocol.js'
-import { done, malformedOrder, type Order, type OrderCall, type Told } from './order.js'
+import { done, malformedOrder, type Order, type OrderAnswer, type OrderCall } from './order.js'
 
 /** The thread that writes the index also exports and prunes it. */
 type Line = Address<IngestRequest | ExportRequest, IngestReply | ExportReply>
@@ -21,7 +21,7 @@ export function exportOrders(line: Line): Order[] {
       path,
       summary: 'Begins an export as Parquet',
       statuses: [200, 409, 503],
-      act: (asked) => begin(line, asked),
+      act: (call) => begin(line, call),
     },
     {
       method: 'DELETE',
@@ -50,12 +50,12 @@ export function exportOrders(line: Line): Order[] {
       path: 'prune-stable-data-items',
       summary: 'Drops old items from the index',
       statuses: [200, 409, 503],
-      act: (asked) => prune(line, asked),
+      act: (call) => prune(line, call),
     },
   ]
 }
 
-async function begin(line: Line, { body }: OrderCall): Promise<Told> {
+async function begin(line: Line, { body }: OrderCall): Promise<OrderAnswer> {
   const { exportShape } = await shapes()
   const read = exportShape.safeParse(body)
   if (!read.success || read.data.startHeight > read.data.endHeight) {
@@ -69,7 +69,7 @@ async function begin(line: Line, { body }: OrderCall): Promise<Told> {
   return { status: 409, body: body409 }
 }
 
-async function state(line: Line, jobId: string | undefined): Promise<Told> {
+async function state(line: Line, jobId: string | undefined): Promise<OrderAnswer> {
   const reply = await line.ask({ export: 'state', ...(jobId === undefined ? {} : { jobId }) })
   if (isRefusal(reply)) return refused(reply)
   if (reply.kind !== 'export-state') throw new Error('the exporter answered something else')
@@ -80,12 +80,12 @@ async function state(line: Line, jobId: string | undefined): Promise<Told> {
 }
 
 /** Cancels the export and removes what was written. */
-async function cancel(line: Line): Promise<Told> {
+async function cancel(line: Line): Promise<OrderAnswer> {
   const reply = await line.ask({ export: 'cancel' })
   return isRefusal(reply) ? refused(reply) : done('Parquet export cancelled')
 }
 
-async function prune(line: Line, { body }: OrderCall): Promise<Told> {
+async function prune(line: Line, { body }: OrderCall): Promise<OrderAnswer> {
   const given = (body ?? {}) as Readonly<Record<string, unknown>>
   const { height } = await shapes()
   const bad = pruneFields.find((field) => !height.safeParse(given[field]).success)
@@ -102,7 +102,7 @@ async function prune(line: Line, { body }: OrderCall): Promise<Told> {
   return done('Stable data items pruned successfully', { pruned: reply.items })
 }
 
-function refused({ refused: why, message }: Refusal): Told {
+function refused({ refused: why, message }: Refusal): OrderAnswer {
   if (why === 'malformed') return malformedOrder(message)
   return why === 'busy'
     ? { status: 409, body: { error: message } }

@@ -9,7 +9,7 @@ import {
 import { diskForecast, historyReport, type LineWish, linesPage } from '../../history/report.js'
 import { isDiskError } from '../../store/disk-error.js'
 import { isDamage } from '../../store/lmdb.js'
-import { malformedOrder, type Order, type Told } from './order.js'
+import { malformedOrder, type Order, type OrderAnswer } from './order.js'
 
 export interface HistoryOrderParts {
   /** Folder of the history. */
@@ -55,7 +55,7 @@ export class HistoryOrders {
   }
 
   /** The part of the program that writes the history may have failed to open it; then there is none to read. */
-  #read<Found extends object>(read: (store: HistoryStore) => Found): Told {
+  #read<Found extends object>(read: (store: HistoryStore) => Found): OrderAnswer {
     try {
       this.#store ??= new HistoryStore(this.parts.path)
       return { status: 200, body: read(this.#store) }
@@ -65,7 +65,7 @@ export class HistoryOrders {
     }
   }
 
-  #report(query: URLSearchParams): Told {
+  #report(query: URLSearchParams): OrderAnswer {
     const now = Math.floor(this.parts.clock.now() / 1000)
     const minutes = Number(query.get('minutes') ?? 60)
     const end = Number(query.get('endMs') ?? now * 1000) / 1000
@@ -82,7 +82,7 @@ export class HistoryOrders {
     }))
   }
 
-  #lines(query: URLSearchParams): Told {
+  #lines(query: URLSearchParams): OrderAnswer {
     const kind = kinds[query.get('kind') ?? 'all']
     const levelMin = levels[query.get('level') ?? 'all']
     const find = query.get('find') ?? ''

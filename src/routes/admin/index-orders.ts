@@ -5,7 +5,15 @@ import { idOfBytes } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { sha256 } from '../../proof/digest.js'
 import { bundleStatus, debug, type IndexOrderParts } from './index-state.js'
-import { done, isTold, malformedOrder, type Order, type OrderCall, readBody, type Told } from './order.js'
+import {
+  done,
+  isOrderAnswer,
+  malformedOrder,
+  type Order,
+  type OrderAnswer,
+  type OrderCall,
+  readBody,
+} from './order.js'
 
 const itemsBodyMaxBytes = 10_000_000
 
@@ -30,14 +38,14 @@ export function indexOrders(parts: IndexOrderParts): Order[] {
       path: 'queue-tx',
       summary: 'Has a transaction indexed',
       statuses: [200, 429, 503],
-      act: (asked) => queueTransaction(parts, asked),
+      act: (call) => queueTransaction(parts, call),
     },
     {
       method: 'POST',
       path: 'queue-bundle',
       summary: 'Has a bundle opened',
       statuses: [200, 429, 503],
-      act: (asked) => queueBundle(parts, asked),
+      act: (call) => queueBundle(parts, call),
     },
     {
       method: 'POST',
@@ -45,7 +53,7 @@ export function indexOrders(parts: IndexOrderParts): Order[] {
       summary: 'Announces items that lie in no bundle yet',
       statuses: [200, 503],
       bodyMaxBytes: itemsBodyMaxBytes,
-      act: (asked) => queueItems(parts, asked),
+      act: (call) => queueItems(parts, call),
     },
     {
       method: 'POST',
@@ -53,7 +61,7 @@ export function indexOrders(parts: IndexOrderParts): Order[] {
       summary: 'Forgets announced items that will be in no bundle',
       statuses: [200, 503],
       bodyMaxBytes: itemsBodyMaxBytes,
-      act: (asked) => forgetItems(parts, asked),
+      act: (call) => forgetItems(parts, call),
     },
     {
       method: 'GET',
@@ -61,29 +69,29 @@ export function indexOrders(parts: IndexOrderParts): Order[] {
       rest: 'id',
       summary: 'How far a bundle is',
       statuses: [200, 404, 503],
-      act: (asked) => bundleStatus(parts, asked),
+      act: (call) => bundleStatus(parts, call),
     },
   ]
 }
 
-async function queueTransaction({ ingest }: IndexOrderParts, { body }: OrderCall): Promise<Told> {
+async function queueTransaction({ ingest }: IndexOrderParts, { body }: OrderCall): Promise<OrderAnswer> {
   const { transactionBody } = await shapes()
   const read = readBody(transactionBody, body)
-  if (isTold(read)) return read
+  if (isOrderAnswer(read)) return read
   const reply = await ingest.ask({ kind: 'queue-transaction', id: read.id })
   return isRefusal(reply) ? full(reply) : done('TX queued')
 }
 
-async function queueBundle(parts: IndexOrderParts, asked: OrderCall): Promise<Told> {
+async function queueBundle(parts: IndexOrderParts, call: OrderCall): Promise<OrderAnswer> {
   const { bundleBody } = await shapes()
-  const read = readBody(bundleBody, asked.body)
-  if (isTold(read)) return read
-  if (!read.bypassFilter) return queueTransaction(parts, asked)
+  const read = readBody(bundleBody, call.body)
+  if (isOrderAnswer(read)) return read
+  if (!read.bypassFilter) return queueTransaction(parts, call)
   const reply = await parts.ingest.ask({ kind: 'queue-bundle', id: read.id })
   return isRefusal(reply) ? full(reply) : done('Bundle queued')
 }
 
-function full({ refused, message }: Refusal): Told {
+function full({ refused, message }: Refusal): OrderAnswer {
   return { status: refused === 'busy' ? 429 : 503, body: message, retryAfterSeconds: 1 }
 }
 
@@ -91,7 +99,7 @@ function full({ refused, message }: Refusal): Told {
  * Announced items are pending in the index, in no bundle, until their bundle comes; without it they are removed after some
  * days.
  */
-async function queueItems({ keeper }: IndexOrderParts, { body }: OrderCall): Promise<Told> {
+async function queueItems({ keeper }: IndexOrderParts, { body }: OrderCall): Promise<OrderAnswer> {
   if (!Array.isArray(body)) return malformedOrder('Must provide array of data item headers')
   const { itemsBody, itemsMax } = await shapes()
   if (body.length > itemsMax) return malformedOrder(`Too many data item headers: ${itemsMax} at most`)
@@ -127,10 +135,10 @@ async function queueItems({ keeper }: IndexOrderParts, { body }: OrderCall): Pro
 }
 
 /** Announced items are neither found nor served any more; those that are in a block, or were verified, stay as they are. */
-async function forgetItems({ keeper }: IndexOrderParts, { body }: OrderCall): Promise<Told> {
+async function forgetItems({ keeper }: IndexOrderParts, { body }: OrderCall): Promise<OrderAnswer> {
   const { goneBody } = await shapes()
   const read = readBody(goneBody, body)
-  if (isTold(read)) return read
+  if (isOrderAnswer(read)) return read
   const reply = await keeper.ask({ kind: 'forget-items', ids: read })
   if (!isRefusal(reply)) return done('Data item(s) forgotten')
   return { status: 503, body: reply.message, retryAfterSeconds: 1 }

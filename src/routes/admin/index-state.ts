@@ -10,7 +10,7 @@ import { isRefusal } from '../../format/refusal.js'
 import type { IngestReply, IngestRequest } from '../../ingest/ingest-messages.js'
 import type { ExportReply, ExportRequest } from '../../parquet/export-protocol.js'
 import { isBundle } from '../../source/roots/learned.js'
-import { malformedOrder, type OrderCall, type Told } from './order.js'
+import { malformedOrder, type OrderAnswer, type OrderCall } from './order.js'
 
 /** What orders about the index need. */
 export interface IndexOrderParts {
@@ -50,20 +50,20 @@ const unknown = {
 export async function bundleStatus(
   { ingest, index, clock }: IndexOrderParts,
   { rest }: OrderCall,
-): Promise<Told> {
-  const asked = parseId(rest)
-  if (asked === undefined) return malformedOrder('Must provide a valid bundle id')
-  const reply = await ingest.ask({ kind: 'waiting', id: asked })
+): Promise<OrderAnswer> {
+  const id = parseId(rest)
+  if (id === undefined) return malformedOrder('Must provide a valid bundle id')
+  const reply = await ingest.ask({ kind: 'waiting', id })
   if (isRefusal(reply)) return { status: 503, body: reply.message, retryAfterSeconds: 1 }
   if (reply.kind !== 'waiting') throw new Error('the index answered something else')
   index.refresh()
   const { waits, attempts, dueMs } = reply
-  const count = index.count({ bundledIn: [idBytes(asked)] }, new Effort(5000, 20, clock))
-  if (!waits && count === 0 && !isBundleHere(index, asked)) return { status: 404, body: 'Bundle not found' }
-  const row = index.row(idBytes(asked))
+  const count = index.count({ bundledIn: [idBytes(id)] }, new Effort(5000, 20, clock))
+  if (!waits && count === 0 && !isBundleHere(index, id)) return { status: 404, body: 'Bundle not found' }
+  const row = index.row(idBytes(id))
   const root = row === undefined ? undefined : index.rootOf(row)
   const body = {
-    id: asked,
+    id,
     state: waits ? 'queued' : count === 0 ? 'known' : 'unbundled',
     formatId,
     rootTransactionId: root === undefined ? null : idOfBytes(root.id),

@@ -8,7 +8,15 @@ import type {
 } from '../../moderation/moderation-messages.js'
 import type { ModerationStore } from '../../moderation/moderation-store.js'
 import { readPossibleName, readSubject } from '../../moderation/subject.js'
-import { done, isTold, malformedOrder, type Order, type OrderCall, readBody, type Told } from './order.js'
+import {
+  done,
+  isOrderAnswer,
+  malformedOrder,
+  type Order,
+  type OrderAnswer,
+  type OrderCall,
+  readBody,
+} from './order.js'
 
 const pageMax = 200
 
@@ -52,26 +60,26 @@ function decision(
   parts: ModerationOrderParts,
   path: 'block-data' | 'unblock-data' | 'block-name' | 'unblock-name',
   summary: string,
-  read: (body: unknown) => Promise<Subject | Told>,
+  read: (body: unknown) => Promise<Subject | OrderAnswer>,
   message: string,
 ): Order {
   const blocks = path.startsWith('block')
-  const act = (asked: OrderCall) => decide(parts, asked, read, blocks, message)
+  const act = (call: OrderCall) => decide(parts, call, read, blocks, message)
   return { method: 'PUT', path, summary, statuses: [200, 503], act }
 }
 
 async function decide(
   { keeper }: ModerationOrderParts,
   { body, by }: OrderCall,
-  read: (body: unknown) => Promise<Subject | Told>,
+  read: (body: unknown) => Promise<Subject | OrderAnswer>,
   blocks: boolean,
   message: string,
-): Promise<Told> {
+): Promise<OrderAnswer> {
   const subject = await read(body)
-  if (isTold(subject)) return subject
+  if (isOrderAnswer(subject)) return subject
   const { grounds } = await shapes()
   const why = blocks ? readBody(grounds, body) : undefined
-  if (isTold(why)) return why
+  if (isOrderAnswer(why)) return why
   const reply = await keeper.ask(
     why === undefined ? { kind: 'release', subject, by } : { kind: 'block', subject, ground: why, by },
   )
@@ -79,31 +87,31 @@ async function decide(
   return { status: 503, body: reply.message, retryAfterSeconds: 1 }
 }
 
-async function dataOf(body: unknown): Promise<Subject | Told> {
+async function dataOf(body: unknown): Promise<Subject | OrderAnswer> {
   const read = readBody((await shapes()).unblockData, body)
-  if (isTold(read)) return read
+  if (isOrderAnswer(read)) return read
   const id = read.id ?? ''
   return subjectOf(id === '' ? 'hash' : 'id', id === '' ? (read.hash ?? '') : id)
 }
 
-async function nameOf(body: unknown): Promise<Subject | Told> {
+async function nameOf(body: unknown): Promise<Subject | OrderAnswer> {
   const read = readBody((await shapes()).unblockName, body)
-  return isTold(read) ? read : subjectOf('name', read.name)
+  return isOrderAnswer(read) ? read : subjectOf('name', read.name)
 }
 
-async function possibleNameOf(body: unknown): Promise<Subject | Told> {
+async function possibleNameOf(body: unknown): Promise<Subject | OrderAnswer> {
   const read = readBody((await shapes()).unblockName, body)
-  return isTold(read) ? read : orWrong(readPossibleName(read.name))
+  return isOrderAnswer(read) ? read : orWrong(readPossibleName(read.name))
 }
 
-const subjectOf = (kind: SubjectKind, text: string): Subject | Told => orWrong(readSubject(kind, text))
+const subjectOf = (kind: SubjectKind, text: string): Subject | OrderAnswer => orWrong(readSubject(kind, text))
 
-function orWrong(subject: Subject | string): Subject | Told {
+function orWrong(subject: Subject | string): Subject | OrderAnswer {
   return typeof subject === 'string' ? malformedOrder(subject) : subject
 }
 
 /** `?before={sequence}&limit=&find={id, hash or name}`: the newest entries first. */
-function page(store: ModerationStore, query: URLSearchParams): Told {
+function page(store: ModerationStore, query: URLSearchParams): OrderAnswer {
   const find = (query.get('find') ?? '').trim()
   if (find !== '') {
     const kinds: readonly SubjectKind[] = ['id', 'hash', 'name']

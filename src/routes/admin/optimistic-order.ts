@@ -7,7 +7,7 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { parseTransaction, type Transaction } from '../../format/transaction.js'
 import { pendingInput, transactionAttributes } from '../../ingest/chain-rows.js'
 import { verifyTransaction } from '../../proof/transaction-proof.js'
-import { done, malformedOrder, type Order, type OrderCall, type Told } from './order.js'
+import { done, malformedOrder, type Order, type OrderAnswer, type OrderCall } from './order.js'
 
 export interface OptimisticOrderParts {
   readonly keeper: Address<CatalogRequest, CatalogReply>
@@ -23,7 +23,7 @@ const bodyMaxBytes = 10_000_000
 const needed = ['id', 'owner', 'signature', 'last_tx'] as const
 
 /**
- * Announces transactions that were posted elsewhere, before a node tells of them. They are pending until their block comes.
+ * Announces transactions that were posted elsewhere, before a node lists them. They are pending until their block comes.
  */
 export function optimisticOrder(parts: OptimisticOrderParts): Order {
   return {
@@ -32,11 +32,14 @@ export function optimisticOrder(parts: OptimisticOrderParts): Order {
     summary: 'Announces transactions that no node told of',
     statuses: [200, 403, 503],
     bodyMaxBytes,
-    act: (asked) => queue(parts, asked),
+    act: (call) => queue(parts, call),
   }
 }
 
-async function queue({ keeper, index, isEnabled }: OptimisticOrderParts, { body }: OrderCall): Promise<Told> {
+async function queue(
+  { keeper, index, isEnabled }: OptimisticOrderParts,
+  { body }: OrderCall,
+): Promise<OrderAnswer> {
   if (!isEnabled) return { status: 403, body: 'Optimistic tx indexing is disabled' }
   const given: readonly unknown[] = Array.isArray(body) ? body : [body]
   if (given.length === 0) return malformedOrder('Must provide a transaction header')

@@ -8,15 +8,15 @@ export interface OrderCall {
   /** The path behind that of the order, where the latter ends in a slash. */
   readonly rest: string
   readonly query: URLSearchParams
-  /** Who asks, for the audit. */
+  /** The caller, for the audit. */
   readonly by: string
 }
 
 /** The answer of an order: JSON or text, never cached. */
-export interface Told {
+export interface OrderAnswer {
   readonly status: number
   readonly body: object | string
-  /** Of words, where they are not plain. */
+  /** Content type of a text; absent: plain text. */
   readonly type?: string
   readonly retryAfterSeconds?: number
   /** Value of Allow for 405 (RFC 9110 section 15.5.6). */
@@ -40,24 +40,27 @@ export interface Order {
   readonly bodyMaxBytes?: number
   /** What goes in and out, for the description. */
   readonly shape?: Shape
-  act(asked: OrderCall): Told | Promise<Told>
+  act(call: OrderCall): OrderAnswer | Promise<OrderAnswer>
 }
 
 /** 200 with a message, in the form that clients of the network expect. */
-export function done(message: string, more: object = {}): Told {
+export function done(message: string, more: object = {}): OrderAnswer {
   return { status: 200, body: { message, ...more } }
 }
 
-export function malformedOrder(message: string): Told {
+export function malformedOrder(message: string): OrderAnswer {
   return { status: 400, body: message }
 }
 
 /** The body parsed by `schema`, or an answer that names the first error. */
-export function readBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> | Told {
+export function readBody<Schema extends z.ZodType>(
+  schema: Schema,
+  body: unknown,
+): z.output<Schema> | OrderAnswer {
   const read = schema.safeParse(body ?? {})
   return read.success ? read.data : malformedOrder(read.error.issues[0]?.message ?? 'Malformed body')
 }
 
-export function isTold(value: unknown): value is Told {
+export function isOrderAnswer(value: unknown): value is OrderAnswer {
   return typeof value === 'object' && value !== null && 'status' in value && 'body' in value
 }

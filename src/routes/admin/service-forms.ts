@@ -13,7 +13,7 @@ import {
   wholeForm,
 } from '../../http/schemas.js'
 
-/** Forms of what operators ask the upload and payment services, for descriptions. */
+/** Forms of the operators' orders to the upload and payment services, for descriptions. */
 
 const bundle = formOf(
   {
@@ -73,7 +73,7 @@ export const uploadForms = {
       }),
     }),
   },
-  // A bundle says which items it has where it is asked for by its own id.
+  // The answer for a bundle's own id lists its items.
   one: { gives: formOf({}, { item, bundle: anyObject }) },
   repack: done,
   reseed: done,

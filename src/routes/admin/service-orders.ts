@@ -1,9 +1,9 @@
 import { abortAfter } from '../../actor/clock.js'
 import type { AdminKey } from './admin-key.js'
-import { done, isTold, type Order, type OrderCall, readBody, type Told } from './order.js'
+import { done, isOrderAnswer, type Order, type OrderAnswer, type OrderCall, readBody } from './order.js'
 import { creditForms, uploadForms } from './service-forms.js'
 
-/** What the upload service tells its operator, and does for them. */
+/** The operations of the upload service for its operator. */
 export interface UploadsDeskLike {
   overview(): Promise<object>
   one(id: string): object | undefined
@@ -100,20 +100,20 @@ const creditShapes = {
 export const uploadOrderShapes: readonly OrderShape[] = Object.values(uploadShapes)
 export const creditOrderShapes: readonly OrderShape[] = Object.values(creditShapes)
 
-/** What the operator of the upload service may ask for. */
+/** The admin orders of the upload service. */
 export function uploadOrders(desk: UploadsDeskLike): Order[] {
   return [
     { ...uploadShapes.overview, act: async () => ({ status: 200, body: await desk.overview() }) },
     { ...uploadShapes.one, act: ({ rest }) => found(desk.one(rest)) },
-    { ...uploadShapes.repack, act: async ({ rest }) => told(await desk.repack(rest)) },
-    { ...uploadShapes.reseed, act: async ({ rest }) => told(await desk.reseed(rest)) },
+    { ...uploadShapes.repack, act: async ({ rest }) => answerOfOutcome(await desk.repack(rest)) },
+    { ...uploadShapes.reseed, act: async ({ rest }) => answerOfOutcome(await desk.reseed(rest)) },
   ]
 }
 
 /** Loaded with the first correction: zod takes 6.7 MB of a thread that has not loaded it yet. */
 const shapes = () => import('./correction-shape.js')
 
-/** What the operator of the payment service may ask for. */
+/** The admin orders of the payment service. */
 export function creditOrders(desk: CreditsDeskLike): Order[] {
   return [
     { ...creditShapes.overview, act: async () => ({ status: 200, body: await desk.overview() }) },
@@ -130,17 +130,17 @@ export function creditOrders(desk: CreditsDeskLike): Order[] {
       ...creditShapes.correct,
       act: async ({ body, by }) => {
         const read = readBody((await shapes()).correctionShape, body)
-        return isTold(read) ? read : told(await desk.correct({ ...read, by }))
+        return isOrderAnswer(read) ? read : answerOfOutcome(await desk.correct({ ...read, by }))
       },
     },
   ]
 }
 
-function found(value: object | undefined): Told {
+function found(value: object | undefined): OrderAnswer {
   return value === undefined ? { status: 404, body: 'Nothing is known of it' } : { status: 200, body: value }
 }
 
-function told(outcome: Outcome): Told {
+function answerOfOutcome(outcome: Outcome): OrderAnswer {
   if ('done' in outcome) return done(outcome.done)
   return { status: outcome.isUnknown === true ? 404 : 409, body: outcome.refused }
 }
@@ -149,18 +149,18 @@ function told(outcome: Outcome): Told {
 const limitMs = 30_000
 
 /** What passes an order on to the service that carries it out; resolves with its answer. */
-export type PassOn = (order: OrderShape, asked: OrderCall) => Promise<Told>
+export type PassOn = (order: OrderShape, call: OrderCall) => Promise<OrderAnswer>
 
 /** Orders that a service of this program carries out on its own port, where the same key opens them. */
 export function passedOrders(shapes: readonly OrderShape[], pass: PassOn): Order[] {
   return shapes.map((shape) => ({
     ...shape,
     statuses: [...shape.statuses, 502],
-    act: (asked) => pass(shape, asked),
+    act: (call) => pass(shape, call),
   }))
 }
 
-/** Asks a service of this program over its own port. */
+/** Passes orders to a service of this program over its own port. */
 export function passingTo(url: string, key: AdminKey): PassOn {
   return async ({ method, path }, { rest, body, query }) => {
     const text = query.toString()
@@ -171,8 +171,8 @@ export function passingTo(url: string, key: AdminKey): PassOn {
       const answer = await fetch(address, { method, headers, ...content, signal: abortAfter(limitMs) })
       const type = answer.headers.get('content-type') ?? ''
       const isJson = type.startsWith('application/json')
-      const said = isJson ? ((await answer.json()) as object) : await answer.text()
-      return { status: answer.status, body: said, ...(isJson ? {} : { type }) }
+      const answered = isJson ? ((await answer.json()) as object) : await answer.text()
+      return { status: answer.status, body: answered, ...(isJson ? {} : { type }) }
     } catch (error) {
       return {
         status: 502,

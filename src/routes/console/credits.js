@@ -11,7 +11,7 @@ let key = ''
 
 const credits = (winc) => `${coins(winc)} credits`
 
-/** Looks while somebody looks on. Nothing is asked before the service runs in this program. */
+/** Looks while somebody looks on. Nothing is requested before the service runs in this program. */
 export const creditsPart = watchService('credits', async () => show(await ask('credits')), everyMs)
 
 function show({ now, oracle, pending, promotions, accounts, reconciliations }) {

@@ -110,7 +110,7 @@ function draw() {
   byId('history-disk').textContent = forecast(report.disk)
 }
 
-/** Keeps the list of routes: those that were asked for in the stretch, and the chosen one. */
+/** Keeps the list of routes: those with requests in the stretch, and the chosen one. */
 function routes() {
   const found = new Set(labelsOf(report, `${duration}_bucket`, 'route'))
   if (route !== '') found.add(route)

@@ -67,30 +67,33 @@ export function threads(before, now, seconds) {
 /** What makes answers slow now, in plain words; empty where nothing does. */
 export function slowness(before, now, seconds, found) {
   const per = (name, part) => rate(before, now, seconds, name, part)
-  const said = []
+  const findings = []
   for (const { name, lateSeconds, share = 0 } of found) {
     const isEdge = name.startsWith('edge')
     if (isEdge && lateSeconds > 0.05)
-      said.push(`Requests wait for ${name}: within half a minute its loop was late by ${time(lateSeconds)}.`)
-    if (share > 0.9) said.push(`${name} takes ${(share * 100).toFixed(0)} % of a processor.`)
+      findings.push(
+        `Requests wait for ${name}: within half a minute its loop was late by ${time(lateSeconds)}.`,
+      )
+    if (share > 0.9) findings.push(`${name} takes ${(share * 100).toFixed(0)} % of a processor.`)
   }
   const misses = per('contiguous_data_cache_miss_total')
   const hits = per('contiguous_data_cache_hit_total')
   if (misses > 0 && misses > hits)
-    said.push(
+    findings.push(
       `Most content is not here yet: ${number(misses)} a second wait for a source, ${number(hits)} do not.`,
     )
   const failed = per('fetches_total', 'outcome="broken"') + per('fetches_total', 'outcome="failed"')
   if (failed > 0.2)
-    said.push(`${number(failed)} fetches a second break off or fail: the next source is asked.`)
+    findings.push(`${number(failed)} fetches a second break off or fail: the next source is asked.`)
   const waiting = sum(now, 'graphql_queries_waiting')
-  if (waiting > 0) said.push(`${number(waiting)} queries wait for a query thread.`)
-  if (per('client_stalls_total') > 0) said.push('Clients take their bytes so slowly that they are cut off.')
-  if (per('accept_pauses_total') > 0) said.push('New connections wait: as many are open as may be.')
+  if (waiting > 0) findings.push(`${number(waiting)} queries wait for a query thread.`)
+  if (per('client_stalls_total') > 0)
+    findings.push('Clients take their bytes so slowly that they are cut off.')
+  if (per('accept_pauses_total') > 0) findings.push('New connections wait: as many are open as may be.')
   const held = per('rate_limit_holds_total')
-  if (held > 0) said.push(`${number(held)} answers a second are held back by a limit.`)
+  if (held > 0) findings.push(`${number(held)} answers a second are held back by a limit.`)
   const free = sum(now, 'data_disk_free_bytes')
   const size = sum(now, 'data_disk_size_bytes')
-  if (size > 0 && free < size / 20) said.push(`The disk has ${bytes(free)} left of ${bytes(size)}.`)
-  return said
+  if (size > 0 && free < size / 20) findings.push(`The disk has ${bytes(free)} left of ${bytes(size)}.`)
+  return findings
 }

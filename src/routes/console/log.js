@@ -63,9 +63,9 @@ function draw() {
 /** In one line what happened; opened, all that the line has. */
 function about(line) {
   const { requestId, method, path, status, code, reason, msg, err, change } = line
-  const asked = requestId === undefined ? [] : [method, path, status, code, reason]
+  const cells = requestId === undefined ? [] : [method, path, status, code, reason]
   const words =
-    change === undefined ? [...asked, msg === 'request' ? '' : msg, err?.message] : [change.what, change.by]
+    change === undefined ? [...cells, msg === 'request' ? '' : msg, err?.message] : [change.what, change.by]
   const text = words.filter((word) => word !== undefined && word !== '').join(' ')
   return element('details', {}, [
     element('summary', {}, text),

@@ -20,11 +20,11 @@ let isPaused = false
 let lastMs = 0
 const history = new Map()
 
-onOut((said) => {
+onOut((message) => {
   clearTimeout(timer)
   byId('console').hidden = true
   byId('login').hidden = false
-  byId('login-said').textContent = said
+  byId('login-said').textContent = message
   byId('login-said').className = 'said bad'
   byId('key').value = ''
   byId('key').focus()

@@ -16,11 +16,11 @@ export async function signIn(tried) {
   sessionStorage.setItem(place, key)
 }
 
-/** Forgets the key; `said` is shown at the login. */
-export function signOut(said = '') {
+/** Forgets the key; `message` is shown at the login. */
+export function signOut(message = '') {
   sessionStorage.removeItem(place)
   key = ''
-  whenOut(said)
+  whenOut(message)
 }
 
 /** `act` is called with a message whenever the key is forgotten. */
@@ -42,9 +42,9 @@ export async function askText(path, method = 'GET', body = undefined) {
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   if (answer.status === 401) {
-    const said = 'The gateway does not take this key.'
-    signOut(said)
-    throw new Error(said)
+    const message = 'The gateway does not take this key.'
+    signOut(message)
+    throw new Error(message)
   }
   const text = await answer.text()
   if (!answer.ok) throw new Error(text)

@@ -29,7 +29,7 @@ export function facts(pairs) {
   )
 }
 
-/** Looks while somebody looks on. Nothing is asked before the service runs in this program. */
+/** Looks while somebody looks on. Nothing is requested before the service runs in this program. */
 export const uploads = watchService('uploads', async () => show(await ask('uploads')), everyMs)
 
 function show({ now, height, items, open, bundles, wallet, free }) {
