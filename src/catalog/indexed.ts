@@ -1,6 +1,6 @@
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
-import { saidOfPayload } from '../format/media-type.js'
+import { headersOfPayload } from '../format/media-type.js'
 import { openEnvironment } from '../store/lmdb.js'
 import { type Attributes, attributesOf, type Header, type ItemPlace } from './attributes.js'
 import type { Generations } from './generations.js'
@@ -45,7 +45,7 @@ export function rowAttributes(index: ChainIndex, row: Row): Attributes {
   const { size, height, isItem } = row
   const isTransaction: true | undefined = isItem ? undefined : true
   const place = placeOf(index, row)
-  const facts = { ...saidOfPayload(header.tags), height, isTransaction, place, header }
+  const facts = { ...headersOfPayload(header.tags), height, isTransaction, place, header }
   return attributesOf({ id: idOfBytes(row.id), size, verified: false, trusted: false }, facts)
 }
 

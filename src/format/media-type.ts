@@ -111,7 +111,7 @@ export function bareType(contentType: string): string {
 }
 
 /** What the tags of a transaction or item say of its payload, where a header field can hold it. */
-export interface SaidOfPayload {
+export interface PayloadHeaders {
   readonly contentType?: string
   readonly contentEncoding?: string
 }
@@ -120,7 +120,7 @@ export interface SaidOfPayload {
  * Content-Type and Content-Encoding of a payload by its tags. Their names count in any letter case, because they become header
  * fields, which have none; of several the first counts.
  */
-export function saidOfPayload(tags: readonly Tag[]): SaidOfPayload {
+export function headersOfPayload(tags: readonly Tag[]): PayloadHeaders {
   const contentType = headerTag(tags, 'content-type')
   const contentEncoding = headerTag(tags, 'content-encoding')
   return {

@@ -26,7 +26,7 @@ export class Agenda {
   readonly #tasks: Table
   readonly #due: Table
 
-  /** `name` tells agendas in one environment apart; `tasksMax` bounds the disk. */
+  /** `name` distinguishes agendas in one environment; `tasksMax` bounds the disk. */
   constructor(
     private readonly environment: Environment,
     name: string,

@@ -38,7 +38,7 @@ export interface BulkProgress {
 export interface BulkOutcome {
   readonly blocks: number
   readonly transactions: number
-  /** On the agenda: the gateway asks nodes for them. */
+  /** On the agenda: the gateway requests them from nodes. */
   readonly missing: number
   readonly bundles: number
   readonly items: number
@@ -139,7 +139,7 @@ export class BulkImport {
     this.progress.transactions(this.#done.transactions)
   }
 
-  /** Bundles that are on the agenda and whose data is in the folder: read one by one in chain order, told some at once. */
+  /** Bundles that are on the agenda and whose data is in the folder: read one by one in chain order, indexed several at once. */
   async #bundles(signal: AbortSignal): Promise<void> {
     const tasks = this.#tasks()
     if (tasks.length > 0) this.progress.bundles(0, tasks.length)
@@ -148,14 +148,14 @@ export class BulkImport {
     for (const { id, task } of tasks) {
       signal.throwIfAborted()
       await new Promise<void>((read, failed) => {
-        const told = this.#bundle(id, task, read, signal).then(() => {
+        const opening = this.#bundle(id, task, read, signal).then(() => {
           this.#done.bundles += 1
           this.progress.bundles(this.#done.bundles, tasks.length)
           read()
         })
-        told.catch(failed)
-        bundlesAhead.add(told)
-        ended.push(told)
+        opening.catch(failed)
+        bundlesAhead.add(opening)
+        ended.push(opening)
       })
       await bundlesAhead.room()
     }
@@ -184,11 +184,11 @@ export class BulkImport {
     const report: OpeningReport = { items: 0, bad: 0, nested: 0 }
     const open = (): ReturnType<NodeFolder['openData']> =>
       folder.openData(id, verify ? this.#root(id) : undefined)
-    const told = (added: number): void => {
+    const onAdded = (added: number): void => {
       this.#done.items += added
       this.progress.items(this.#done.items)
     }
-    const parts = { queue, open, told, read, ahead: this.#ahead, judge: verify ? judge : undefined }
+    const parts = { queue, open, onAdded, read, ahead: this.#ahead, judge: verify ? judge : undefined }
     const failure = await openBundle(parts, rules, id, report, signal)
     this.#done.bad += report.bad
     if (report.firstBad !== undefined)

@@ -38,7 +38,7 @@ export interface OpeningParts {
   /** Absent: nobody gets items. */
   readonly webhooks?: Webhooks | undefined
   /** So many items were new to the index. */
-  readonly told: (added: number) => void
+  readonly onAdded: (added: number) => void
   /** Called when all bytes were read; items may still wait to be verified and indexed. */
   readonly read?: () => void
   /** Bounds the batches that are under way while the next one is collected; absent: a bound for this bundle alone. */
@@ -119,9 +119,9 @@ async function readBundle(
   const ahead = parts.ahead ?? new Ahead(1)
   const telling: Promise<void>[] = []
   const tell = (): void => {
-    const told = batch.flush()
-    ahead.add(told)
-    telling.push(told)
+    const flushed = batch.flush()
+    ahead.add(flushed)
+    telling.push(flushed)
   }
   try {
     for await (const piece of root.bytes) {
@@ -142,7 +142,7 @@ async function readBundle(
 }
 
 function batchOf(
-  { queue, judge, webhooks, told }: OpeningParts,
+  { queue, judge, webhooks, onAdded }: OpeningParts,
   rules: OpeningRules,
   root: OpenedRoot,
   report: OpeningReport,
@@ -153,5 +153,5 @@ function batchOf(
     report.items += 1
     if (isBundle(header.tags)) report.nested += 1
   }
-  return new ItemBatch(root, queue, judge, rules.index, { bad, sound, told }, held, webhooks)
+  return new ItemBatch(root, queue, judge, rules.index, { bad, sound, onAdded }, held, webhooks)
 }

@@ -21,7 +21,7 @@ const none = new Uint8Array(0)
 export interface FoundItem {
   readonly header: ItemHeader
   readonly place: ItemPlace
-  /** SHA-256 of its payload, where that was asked for. */
+  /** SHA-256 of its payload, where that was requested. */
   readonly digest?: Uint8Array
 }
 

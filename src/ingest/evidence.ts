@@ -19,7 +19,7 @@ import type { BlobStore } from '../store/blobs.js'
 export type ProofVerdict =
   | { readonly kind: 'proven'; readonly learned: Learned }
   | { readonly kind: 'wrong'; readonly reason: string }
-  /** `isAway`: no node answered, which says nothing about this payload. */
+  /** `isAway`: no node answered, which proves nothing about this payload. */
   | { readonly kind: 'undecided'; readonly reason: string; readonly isAway?: true }
 
 export interface EvidenceParts {
@@ -46,7 +46,7 @@ export class Evidence {
 
   constructor(private readonly parts: EvidenceParts) {}
 
-  /** Is the blob `digest` the payload of `known.id`? `hints` say where an item may lie. */
+  /** Whether the blob `digest` is the payload of `known.id`. `hints`: where an item may lie. */
   async judge(
     known: Attributes,
     digest: Uint8Array,
@@ -78,7 +78,7 @@ export class Evidence {
     const root = await this.parts.prover.dataRoot(part, dataSize)
     if (isRefusal(root)) return undecided(root.message)
     if (root !== undefined && equalBytes(root, dataRoot)) return proven
-    // Data may be cut otherwise than usual; then only the chunks themselves can tell.
+    // Data may be cut otherwise than usual; then only the chunks themselves can decide.
     const truth = await this.#digestOfChunks(id, signal)
     if (isRefusal(truth)) return undecided(truth.message)
     return equalBytes(truth, digest)
@@ -114,7 +114,7 @@ export class Evidence {
       }
       const { limits, directories } = this.parts
       const located = await new Locating(root, known.id, limits, signal, directories).locate(guide)
-      // That the item is not in a root that a hint named says nothing about the bytes.
+      // That the item is not in a root that a hint named proves nothing about the bytes.
       if (isRefusal(located))
         return undecided(isFailure(located) ? located.message : 'not in the root that was named')
       const { header, place } = located
@@ -123,7 +123,7 @@ export class Evidence {
       if (signed === undefined) return undecided('the blob is gone')
       // The header is the owner's. Whether these bytes lie behind it, too, nobody has looked.
       if (signed) return { kind: 'proven', learned: { ...learnedOfItem(header), place } }
-      // The header in the bundle may be a copy, in front of what nobody signed: that says nothing about the blob.
+      // The header in the bundle may be a copy, in front of what nobody signed: that proves nothing about the blob.
       const listed = { header, start: place.rootItemOffset, itemSize: place.itemSize }
       const isOwners = await this.#signed.check(root, listed, signal)
       return isOwners === true

@@ -1,7 +1,7 @@
 import type { AttributeName, ItemFilter, TagWish } from '../../config/item-filter.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
-import { saidOfPayload } from '../format/media-type.js'
+import { headersOfPayload } from '../format/media-type.js'
 import type { Tag } from '../format/tag.js'
 import { sha256 } from '../proof/digest.js'
 import { normalizedAddress } from '../proof/owner-address.js'
@@ -47,7 +47,7 @@ const fields: Readonly<Record<AttributeName, Field>> = {
   data_size: ({ sizeBytes }) => sizeBytes,
   parent_id: ({ parentId }) => parentId,
   root_tx_id: ({ rootId }) => rootId,
-  content_type: ({ tags }) => saidOfPayload(tags).contentType,
+  content_type: ({ tags }) => headersOfPayload(tags).contentType,
 }
 
 /** Whether the filter takes the subject. Values are compared strictly: a number never equals a text. */

@@ -38,7 +38,7 @@ const retryMs = { first: 500, max: 15_000 }
 
 type Question = 'tip' | 'block'
 
-/** Puts the chain into the index, block by block, through every fork; `decide` says what comes next. */
+/** Puts the chain into the index, block by block, through every fork; `decide` chooses the next step. */
 export class Follower {
   #state: FollowState
   #theirs: string | undefined
@@ -65,7 +65,7 @@ export class Follower {
   async stop(): Promise<void> {
     this.#abort.abort()
     this.parts.supply.clear()
-    await this.#running.catch(() => 'told to whoever called run')
+    await this.#running.catch(() => 'handled by the caller of run')
   }
 
   async #run(): Promise<void> {
@@ -120,8 +120,8 @@ export class Follower {
     if (isRefusal(info)) return this.#failed('tip', 'no base-layer node answers', info)
     this.#succeeded('tip')
     this.parts.tip.move(info.height)
-    const saidMs = this.parts.clock.monotonic()
-    this.#move({ tip: { height: info.height, id: info.current, saidMs } })
+    const statedMs = this.parts.clock.monotonic()
+    this.#move({ tip: { height: info.height, id: info.current, statedMs } })
   }
 
   async #bring(height: number, last: number): Promise<void> {
@@ -154,7 +154,7 @@ export class Follower {
     if (batch.length === 0) return
     this.#batch = []
     const { intake, queue, clock, log, pace } = this.parts
-    // The blocks are not in the index yet: what they bring is written down before, or they are brought again.
+    // The blocks are not in the index yet: what they bring is recorded before, or they are fetched again.
     const remember = (): void => sayRefused(intake.remember(batch, clock.now()), log)
     if (!(await writePatiently(remember, this.#abort.signal, log))) return
     const gaps = batch.flatMap(({ missing }) => missing)
@@ -220,7 +220,7 @@ export class Follower {
     if (failures === 0) this.parts.log.warn({ reason: refusal.message }, what)
     this.#move({ notBeforeMs: this.parts.clock.monotonic() + pauseMs(failures, retryMs.first, retryMs.max) })
     this.#failures[question] += 1
-    // The node may be on another branch, or shorter than the one that was asked before.
+    // The node may be on another branch, or have fewer blocks than the one before.
     if (refusal.refused === 'unknown') this.#move({ tip: undefined, search: undefined })
   }
 

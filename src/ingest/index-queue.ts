@@ -12,9 +12,9 @@ import { isRefusal } from '../format/refusal.js'
 const againMs = { first: 20, most: 10_000 } as const
 
 /** A pause of this length or more is logged. */
-const toldMs = 320
+const loggedMs = 320
 
-/** What hears of messages that the keeper did not take. */
+/** Counts and logs messages that the keeper did not take. */
 export interface RefusalWatch {
   /** That they go on for a while, and that one was taken again. */
   readonly outage: Pick<Outage, 'failed' | 'well'>
@@ -54,7 +54,7 @@ export class IndexQueue {
   write(compose: () => CatalogRequest | undefined): Promise<IndexOutcome | undefined> {
     if (!this.inLine) return this.#write(compose)
     const turn = this.#line.then(() => this.#write(compose))
-    this.#line = turn.catch(() => 'told to whoever asked')
+    this.#line = turn.catch(() => 'handled by the caller of write')
     return turn
   }
 
@@ -72,7 +72,7 @@ export class IndexQueue {
       if (reply.refused !== 'busy') throw new Error(`the catalog does not answer: ${reply.message}`)
       this.watch.refusals.add(1)
       // A mailbox that was full for a moment is not logged.
-      if (waitMs >= toldMs) this.watch.outage.failed({ reason: reply.message, waitMs })
+      if (waitMs >= loggedMs) this.watch.outage.failed({ reason: reply.message, waitMs })
       await pause(waitMs, this.stopped)
     }
   }

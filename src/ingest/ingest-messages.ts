@@ -1,9 +1,9 @@
 import type { Id } from '../format/id.js'
 import type { PruneOrder } from './prune.js'
 
-/** What an operator asks of the thread that makes the index grow. */
+/** Orders of an operator to the thread that makes the index grow. */
 export type IngestRequest =
-  /** Open this bundle, whatever the filter says of it. On the agenda, and so on disk, when the reply comes. */
+  /** Open this bundle, without regard to the filter. On the agenda, and so on disk, when the reply comes. */
   | { readonly kind: 'queue-bundle'; readonly id: Id }
   /** Ask nodes for the header of this transaction now, and open it where it is a bundle that the filter wants. */
   | { readonly kind: 'queue-transaction'; readonly id: Id }

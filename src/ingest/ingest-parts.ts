@@ -34,14 +34,14 @@ export interface IngestParts {
   readonly chunks: ChunkOptions
   readonly location: LocationLimits
   readonly follow: FollowRules
-  /** Blocks asked for ahead. */
+  /** Blocks requested ahead. */
   readonly blocksAhead: number
   /** Headers of transactions on the way at once. */
   readonly headersAtOnce: number
   readonly unbundle: UnbundlerOptions
   /** Threads of the pool that verifies items; 0: on the thread itself. */
   readonly proofThreads: number
-  /** Absent: transactions that wait for a block are not asked for. */
+  /** Absent: transactions that wait for a block are not requested. */
   readonly mempool?: MempoolOptions
   /** Absent: nobody gets what was indexed. */
   readonly webhooks?: WebhookOptions

@@ -152,7 +152,7 @@ export class Ingest {
     return new SegmentParts(folder, this.#reader, this.#reader)
   }
 
-  /** What an operator asks. */
+  /** Carries out an operator's order. */
   handle(request: IngestRequest): IngestReply | Refusal | Promise<IngestReply | Refusal> {
     return this.#orders.handle(request)
   }

@@ -17,7 +17,7 @@ const itemsMax = 1000
 
 interface UnjudgedItem {
   readonly item: FoundItem
-  /** Absent where nobody asks who signed it. */
+  /** Absent where the signature is not verified. */
   readonly message: Uint8Array | undefined
 }
 
@@ -40,13 +40,13 @@ export interface BatchHearer {
   /** Not signed by its owner. */
   bad(id: Id, refusal: Refusal): void
   /** So many items were new to the index. */
-  told(added: number): void
+  onAdded(added: number): void
 }
 
 /** A root that is opened. */
 export interface OpenedRoot {
   readonly id: Id
-  /** SHA-256 of its data, where that lies in the store and its items are verified: the catalog is told what was judged in it. */
+  /** SHA-256 of its data, where that lies in the store and its items are verified: the catalog records what was judged in it. */
   readonly digest: Uint8Array | undefined
 }
 
@@ -120,7 +120,7 @@ export class ItemBatch {
     }
   }
 
-  /** Items that may be told now. Without verdicts all are believed. */
+  /** Items that may be indexed now. Without verdicts all are believed. */
   #settled(
     unjudged: readonly UnjudgedItem[],
     verdicts: readonly (true | Refusal)[] | undefined,
@@ -138,7 +138,7 @@ export class ItemBatch {
     })
   }
 
-  /** Tells packed items; `items` are those that receivers may hear of. */
+  /** Indexes packed items; `items` are those that receivers of webhooks may get. */
   async #tell(items: readonly FoundItem[], pack: () => Uint8Array): Promise<void> {
     const outcome = await this.queue.write(() => {
       const { id, digest } = this.root
@@ -150,7 +150,7 @@ export class ItemBatch {
       if (digest === undefined) return indexing
       return { kind: 'all', requests: [indexing, judgedIn(digest, items)] }
     })
-    this.hearer.told(outcome?.added ?? 0)
+    this.hearer.onAdded(outcome?.added ?? 0)
   }
 
   /** Tells receivers of items that are new to the index. */

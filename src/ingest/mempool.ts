@@ -20,7 +20,7 @@ export interface MempoolParts {
   readonly log: Log
 }
 
-/** Makes transactions known that wait for a block. A node that refuses is asked again all the same. */
+/** Makes transactions known that wait for a block. A node that refuses gets the next request all the same. */
 export class Mempool {
   readonly #rounds: Rounds
 

@@ -1,6 +1,6 @@
 /**
- * What the follower of the chain does next: a pure function of what the index holds, what nodes said, and the time. Blocks are
- * only ever put on the block they name as their previous one, so whatever nodes say, the index is one chain.
+ * What the follower of the chain does next: a pure function of the index, the answers of nodes, and the time. Blocks are only
+ * ever put on the block they name as their previous one, so whatever nodes answer, the index is one chain.
  */
 export interface BlockName {
   readonly height: number
@@ -11,13 +11,13 @@ export interface BlockName {
 export interface FollowState {
   /** The highest block of the index. */
   readonly top: BlockName | undefined
-  /** The tip that a node last gave, and when; undefined: it is asked for at once. */
-  readonly tip: (BlockName & { readonly saidMs: number }) | undefined
+  /** The tip that a node last gave, and when; undefined: it is requested at once. */
+  readonly tip: (BlockName & { readonly statedMs: number }) | undefined
   /** A search for the last common block: `at` is compared next, `from` is where it began. */
   readonly search: { readonly at: number; readonly from: number } | undefined
   /** Since when the import is halted because of a fork that is too deep. */
   readonly haltedMs: number | undefined
-  /** After a failure: nothing is asked before. */
+  /** After a failure: nothing is requested before. */
   readonly notBeforeMs: number
 }
 
@@ -25,7 +25,7 @@ export interface FollowState {
 export interface Sight {
   /** The nodes' block behind the top, where it is here. */
   readonly next?: { readonly previous: string | undefined }
-  /** Ids of the block at `search.at`; `theirs` only after it was asked for. */
+  /** Ids of the block at `search.at`; `theirs` only after it was requested. */
   readonly ours?: string | undefined
   readonly theirs?: string
   /** Whether the index has a block right below `search.at`. */
@@ -64,9 +64,9 @@ export function nextStep(state: FollowState, sight: Sight, rules: FollowRules, n
   const { top, tip, search } = state
   if (nowMs < state.notBeforeMs) return { kind: 'wait', untilMs: state.notBeforeMs }
   if (search !== undefined) return searching(search, sight, rules)
-  if (tip === undefined || nowMs >= tip.saidMs + rules.pollMs) return { kind: 'look' }
+  if (tip === undefined || nowMs >= tip.statedMs + rules.pollMs) return { kind: 'look' }
   const next = nextHeight(top, tip.height, rules)
-  const idle: FollowStep = { kind: 'wait', untilMs: tip.saidMs + rules.pollMs }
+  const idle: FollowStep = { kind: 'wait', untilMs: tip.statedMs + rules.pollMs }
   if (state.haltedMs !== undefined) {
     if (top === undefined || nowMs < state.haltedMs + rules.haltedMs) return idle
     return { kind: 'compare', at: top.height, from: top.height }

@@ -16,7 +16,7 @@ import type { SupplyChain } from './supply.js'
 const jsonBytesMax = 32 * 2 ** 20
 
 /**
- * A folder with what a node said, as files:
+ * A folder with the answers of a node, as files:
  *
  *     blocks/<name>.json                    `GET /block/...`; the name is the block's hash or its height
  *     blocks-by-height.json                 {"<height>": "<hash>"}; without it every block's file is read for its height
@@ -30,7 +30,7 @@ export class NodeFolder implements SupplyChain {
 
   constructor(readonly path: string) {}
 
-  /** Finds the blocks: once, before anything is asked. Heights of all of them, in order. */
+  /** Finds the blocks: once, before any other call. Heights of all of them, in order. */
   async blocks(): Promise<number[] | Refusal> {
     const listed = await this.#listed()
     if (isRefusal(listed)) return listed
@@ -114,8 +114,8 @@ export class NodeFolder implements SupplyChain {
     for (const name of namesIn(join(this.path, 'blocks'))) {
       if (!/^[\w-]{1,64}\.json$/.test(name)) continue
       const [, number] = /^(\d{1,10})\.json$/.exec(name) ?? []
-      const said = number === undefined ? await textIn(join(this.path, 'blocks', name)) : undefined
-      const height = number ?? (typeof said === 'string' ? readBlock(said)?.height : undefined)
+      const content = number === undefined ? await textIn(join(this.path, 'blocks', name)) : undefined
+      const height = number ?? (typeof content === 'string' ? readBlock(content)?.height : undefined)
       if (height !== undefined) heights.set(Number(height), name)
     }
     return heights
@@ -137,7 +137,7 @@ function namesIn(folder: string): string[] {
 
 const pieceBytes = 2 ** 20
 
-/** Pieces of a file of this size, or of more where it has grown: each valid until the next is asked for. */
+/** Pieces of a file of this size, or of more where it has grown: each valid until the next one is requested. */
 async function* pieces(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
   const file = await open(path, 'r')
   try {

@@ -13,7 +13,7 @@ import type { IndexQueue } from './index-queue.js'
 import type { IngestReply, IngestRequest } from './ingest-messages.js'
 import type { PruneOrder, Pruner } from './prune.js'
 
-/** Headers asked for at once by order. */
+/** Headers requested at once by order. */
 const askingMax = 64
 
 export interface OrderParts {
@@ -28,7 +28,7 @@ export interface OrderParts {
   readonly log: Log
 }
 
-/** What an operator may ask of the index by hand. */
+/** Orders that an operator may give to the index by hand. */
 export class Orders {
   readonly #abort = new AbortController()
   readonly #asking = new Set<Id>()

@@ -25,7 +25,7 @@ export interface RepairParts {
   readonly log: Log
 }
 
-/** Missing transactions asked for at once. */
+/** Missing transactions requested at once. */
 const atOnce = 16
 const lookEveryMs = 500
 const retryMs = { first: 1000, max: 6 * 3_600_000 }
@@ -87,7 +87,7 @@ export class Repair {
     this.parts.onRepaired()
   }
 
-  /** As a node says it, not proven: chunks are proven when they are read from there. */
+  /** As a node states it, not proven: chunks are proven when they are read from there. */
   async #weaveEnd({ id, dataSize }: Transaction, signal: AbortSignal): Promise<number> {
     if (dataSize === 0) return 0
     const place = await this.parts.chain.transactionOffset(id, signal)

@@ -36,7 +36,7 @@ export class Rounds {
   /** Aborts the round under way and resolves when nothing of it is left. */
   async stop(): Promise<void> {
     this.#abort.abort()
-    await this.#running.catch(() => 'told to whoever called run')
+    await this.#running.catch(() => 'handled by the caller of run')
   }
 
   async #run(): Promise<void> {

@@ -26,7 +26,7 @@ export interface BroughtBlock {
   readonly missing: readonly { readonly id: Id; readonly index: number; readonly refusal: Refusal }[]
 }
 
-interface Asked {
+interface RequestedBlock {
   readonly brought: Promise<BroughtBlock | Refusal>
   ready: BroughtBlock | undefined
 }
@@ -36,7 +36,7 @@ interface Asked {
  * most `headersMax` headers of transactions at the same time.
  */
 export class Supply {
-  readonly #asked = new Map<number, Asked>()
+  readonly #requested = new Map<number, RequestedBlock>()
   readonly #turns: FairSlots
   #abort = new AbortController()
 
@@ -52,40 +52,40 @@ export class Supply {
 
   /** The block at this height where it has arrived. */
   ready(height: number): BroughtBlock | undefined {
-    return this.#asked.get(height)?.ready
+    return this.#requested.get(height)?.ready
   }
 
-  /** Waits for the block at this height, and has those behind it (up to `last`) asked for meanwhile. */
+  /** Waits for the block at this height, and requests those behind it (up to `last`) meanwhile. */
   async take(height: number, last: number): Promise<BroughtBlock | Refusal> {
     this.drop(height - 1)
     const end = Math.min(last, height + this.aheadMax - 1)
-    for (let at = height; at <= end; at += 1) if (!this.#asked.has(at)) this.#ask(at)
-    const asked = this.#asked.get(height)
-    if (asked === undefined) throw new RangeError(`block ${height} is behind ${last}`)
-    const brought = await asked.brought
+    for (let at = height; at <= end; at += 1) if (!this.#requested.has(at)) this.#ask(at)
+    const requested = this.#requested.get(height)
+    if (requested === undefined) throw new RangeError(`block ${height} is behind ${last}`)
+    const brought = await requested.brought
     // A failed block is fetched again by the next call.
-    if (isRefusal(brought) && this.#asked.get(height) === asked) this.#asked.delete(height)
+    if (isRefusal(brought) && this.#requested.get(height) === requested) this.#requested.delete(height)
     return brought
   }
 
   /** Blocks up to this height are needed no more. */
   drop(height: number): void {
-    for (const at of this.#asked.keys()) if (at <= height) this.#asked.delete(at)
+    for (const at of this.#requested.keys()) if (at <= height) this.#requested.delete(at)
   }
 
   /** Forgets everything: nodes may be on another branch now. */
   clear(): void {
     this.#abort.abort()
     this.#abort = new AbortController()
-    this.#asked.clear()
+    this.#requested.clear()
   }
 
   #ask(height: number): void {
     const brought = this.#bring(height, this.#abort.signal)
-    const asked: Asked = { brought, ready: undefined }
-    this.#asked.set(height, asked)
+    const requested: RequestedBlock = { brought, ready: undefined }
+    this.#requested.set(height, requested)
     void brought.then((found) => {
-      if (!isRefusal(found)) asked.ready = found
+      if (!isRefusal(found)) requested.ready = found
     })
   }
 

@@ -20,7 +20,7 @@ export interface UnbundlerOptions extends OpeningRules {
   readonly orphanLooks: number
 }
 
-export interface UnbundlerParts extends Omit<OpeningParts, 'told'> {
+export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded'> {
   readonly agenda: Agenda
   readonly following: Following
   readonly meters: Meters
@@ -31,7 +31,7 @@ export interface UnbundlerParts extends Omit<OpeningParts, 'told'> {
 /** After an error of the disk a bundle is opened again after so long. */
 const diskMs = 5000
 
-/** Opens bundles of indexed transactions, a few at once, each as a stream, and tells the catalog of every item in them. */
+/** Opens bundles of indexed transactions, a few at once, each as a stream, and sends every item in them to the catalog. */
 export class Unbundler {
   readonly #abort = new AbortController()
   readonly #running = new Map<string, Promise<void>>()
@@ -104,14 +104,14 @@ export class Unbundler {
     const id = idOfBytes(task.key)
     const { agenda, clock, log, meters, following } = this.parts
     const report: OpeningReport = { items: 0, bad: 0, nested: 0 }
-    const told = (added: number): void => {
+    const onAdded = (added: number): void => {
       meters.of('data_items_indexed_total').add(added)
       if (added === 0) return
       following.itemIndexedMs = clock.now()
       meters.of('data_item_last_indexed_timestamp_seconds').set(Math.floor(clock.now() / 1000))
     }
     const { signal } = this.#abort
-    const failure = await openBundle({ ...this.parts, told }, this.options, id, report, signal)
+    const failure = await openBundle({ ...this.parts, onAdded }, this.options, id, report, signal)
     if (this.#abort.signal.aborted) return
     meters.of('data_items_bad_total').add(report.bad)
     if (failure === undefined) {

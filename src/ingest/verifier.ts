@@ -26,7 +26,7 @@ export interface VerifierParts {
 
 const retryMaxMs = 3_600_000
 
-/** When no node answers, each payload that comes would be asked for in vain: all wait then, for half a minute at most. */
+/** When no node answers, requests for payloads would be in vain: all wait then, for half a minute at most. */
 const nodesAway = { failuresMax: 3, restMs: 1000, restMaxMs: 30_000 }
 
 /**
@@ -101,7 +101,7 @@ export class Verifier {
     })
   }
 
-  /** Until the first of those that wait is due, or the nodes may be asked again: some are due already then. */
+  /** Until the first of those that wait is due, or the nodes may be queried again: some are due already then. */
   #sleep(): void {
     const { clock } = this.parts
     const { leftMs } = this.#nodes

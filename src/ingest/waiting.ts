@@ -6,7 +6,7 @@ import type { Hints } from '../source/source-messages.js'
  * What is proven first: content behind names, which many request; then requested content; then what the catalog still
  * lists.
  */
-export const priorities = { named: 2, asked: 1, listed: 0 } as const
+export const priorities = { named: 2, requested: 1, listed: 0 } as const
 
 /** One id with something left to prove. */
 export interface Waiting {

@@ -15,7 +15,7 @@ export interface DeliveryOptions {
   readonly release: string
   /** For one whole exchange. */
   readonly timeoutMs: number
-  /** Told to one receiver at once. */
+  /** Events sent to one receiver at once. */
   readonly atOnce: number
   readonly retryMs: number
   readonly retryMaxMs: number
@@ -78,7 +78,7 @@ export class WebhookTarget {
       if (fault === undefined || fault.final || last) agenda.done(task)
       else agenda.later(task, clock.now() + pauseMs(task.attempts, retryMs, retryMaxMs))
     }
-    // Begun anew, the round would tell the receiver again each time.
+    // Begun anew, the round would send the event again each time.
     if (!(await writePatiently(write, signal, log))) return
     if (fault === undefined) {
       meters.of('webhooks_total', { outcome: 'told' }).add(1)

@@ -82,7 +82,7 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   const pool = new PooledProver(Math.max(1, settings.server.edgeThreads >> 1), log)
   const webhooks = webhooksOf(given, meters, log)
   const onKept = ({ attributes, digest, hints, wishHints, named }: Kept): void => {
-    const priority = named ? priorities.named : priorities.asked
+    const priority = named ? priorities.named : priorities.requested
     if (!settled(attributes))
       verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints, priority)
     webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])

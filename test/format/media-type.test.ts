@@ -1,5 +1,5 @@
 import t from 'tap'
-import { bareType, isNamed, mediaTypeOf, saidOfPayload } from '../../src/format/media-type.js'
+import { bareType, headersOfPayload, isNamed, mediaTypeOf } from '../../src/format/media-type.js'
 import { tagOf } from '../../src/format/tag.js'
 
 t.test('a word without a slash is the end of a name', async (t) => {
@@ -28,10 +28,10 @@ t.test('tags that become header fields count in any letter case, and the first o
     tagOf('Content-Type', 'image/png'),
     tagOf('CONTENT-ENCODING', 'gzip'),
   ]
-  t.strictSame(saidOfPayload(tags), { contentType: 'text/html', contentEncoding: 'gzip' })
-  t.strictSame(saidOfPayload([tagOf('content-type', 'a\r\nb'), tagOf('Content-Type', 'a/b')]), {})
-  t.strictSame(saidOfPayload([tagOf('content-type', 'a'.repeat(256))]), {})
-  t.strictSame(saidOfPayload([]), {})
+  t.strictSame(headersOfPayload(tags), { contentType: 'text/html', contentEncoding: 'gzip' })
+  t.strictSame(headersOfPayload([tagOf('content-type', 'a\r\nb'), tagOf('Content-Type', 'a/b')]), {})
+  t.strictSame(headersOfPayload([tagOf('content-type', 'a'.repeat(256))]), {})
+  t.strictSame(headersOfPayload([]), {})
 })
 
 t.test('names are compared byte by byte, letters of ASCII alone in any case', async (t) => {

@@ -151,12 +151,12 @@ t.test('wrong files in a folder are left out, reported, and fetched from nodes l
   rmSync(join(bad, 'blocks', `${top - 1}.json`))
 
   const data = folder(t)
-  const told = await run(data, bad)
-  t.equal(told.code, 1)
-  t.match(told.out, /is not the data of/)
-  t.match(told.out, /1 transactions are missing/)
-  t.match(told.out, /1 blocks were left/)
-  t.match(told.out, new RegExp(`ends at block ${top - 2}`))
+  const result = await run(data, bad)
+  t.equal(result.code, 1)
+  t.match(result.out, /is not the data of/)
+  t.match(result.out, /1 transactions are missing/)
+  t.match(result.out, /1 blocks were left/)
+  t.match(result.out, new RegExp(`ends at block ${top - 2}`))
 
   writeFileSync(join(bad, 'blocks', '1.json'), readFileSync(join(bad, 'blocks', '2.json')))
   t.match(await run(folder(t), bad), { code: 1, out: /is not block 1/ }, 'another height than its name')

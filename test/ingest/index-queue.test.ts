@@ -11,31 +11,31 @@ const index = { refresh: () => undefined } as unknown as ChainIndex
 t.test(
   'a change that is refused is sent again more and more seldom, counted, and told of once',
   async (t) => {
-    const asked: number[] = []
+    const times: number[] = []
     let isWell = false
     const keeper = localAddress<CatalogRequest, CatalogReply>(async () => {
-      asked.push(performance.now())
+      times.push(performance.now())
       return isWell ? { kind: 'committed' } : refuse('busy', 'self', 'a page of the catalog is damaged')
     })
-    const heard = { told: 0, back: 0, counted: 0 }
+    const heard = { failed: 0, back: 0, counted: 0 }
     const count = (name: keyof typeof heard, by = 1): void => {
       heard[name] += by
     }
     const watch = {
-      outage: { failed: () => count('told'), well: () => count('back') },
+      outage: { failed: () => count('failed'), well: () => count('back') },
       refusals: { add: (by: number) => count('counted', by) },
     }
     const stop = new AbortController()
     const queue = new IndexQueue(keeper, index, stop.signal, watch)
     const written = queue.write(() => request)
-    while (asked.length < 7) await new Promise((resolve) => setTimeout(resolve, 5))
-    const pauses = asked.slice(1).map((at, place) => at - (asked[place] ?? 0))
+    while (times.length < 7) await new Promise((resolve) => setTimeout(resolve, 5))
+    const pauses = times.slice(1).map((at, place) => at - (times[place] ?? 0))
     for (const [place, ms] of pauses.entries()) t.ok(ms >= 20 * 2 ** place - 2, `pause ${place} of ${ms} ms`)
-    t.ok(heard.told >= 1)
+    t.ok(heard.failed >= 1)
     t.equal(heard.back, 0)
     isWell = true
     await written
-    t.equal(heard.counted, asked.length - 1)
+    t.equal(heard.counted, times.length - 1)
     t.equal(heard.back, 1)
 
     isWell = false

@@ -27,7 +27,11 @@ const transaction: Transaction = {
 const never = new AbortController().signal
 
 /** What the fetcher is asked for one bundle of 1000 bytes. */
-async function asked(filter: ItemFilter | undefined, usedBytes = 0, isHere = true): Promise<SourceRequest[]> {
+async function requestsFor(
+  filter: ItemFilter | undefined,
+  usedBytes = 0,
+  isHere = true,
+): Promise<SourceRequest[]> {
   const requests: SourceRequest[] = []
   const kept = new KeptBundles({
     source: {
@@ -48,18 +52,18 @@ async function asked(filter: ItemFilter | undefined, usedBytes = 0, isHere = tru
 }
 
 t.test('without a filter bundles are brought while a tenth of the store is free', async (t) => {
-  t.same(await asked(undefined, 0), [{ kind: 'bring', id }])
-  t.same(await asked(undefined, 8000), [{ kind: 'bring', id }])
-  t.same(await asked(undefined, 8001), [])
-  t.same(await asked(undefined, 0, false), [], 'not where nobody knows the transaction')
+  t.same(await requestsFor(undefined, 0), [{ kind: 'bring', id }])
+  t.same(await requestsFor(undefined, 8000), [{ kind: 'bring', id }])
+  t.same(await requestsFor(undefined, 8001), [])
+  t.same(await requestsFor(undefined, 0, false), [], 'not where nobody knows the transaction')
 })
 
 t.test('a filter says which are brought, whatever room there is', async (t) => {
-  t.same(await asked({ kind: 'never' }), [])
-  t.same(await asked({ kind: 'always' }, 10_000), [{ kind: 'bring', id }])
+  t.same(await requestsFor({ kind: 'never' }), [])
+  t.same(await requestsFor({ kind: 'always' }, 10_000), [{ kind: 'bring', id }])
   const ours = (value: string): ItemFilter => ({ kind: 'tags', tags: [{ name: 'App-Name', value }] })
-  t.same(await asked(ours('mine'), 10_000), [{ kind: 'bring', id }])
-  t.same(await asked(ours('other')), [])
+  t.same(await requestsFor(ours('mine'), 10_000), [{ kind: 'bring', id }])
+  t.same(await requestsFor(ours('other')), [])
 })
 
 t.test('who stops does not wait for a bundle on its way', async () => {

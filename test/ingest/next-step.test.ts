@@ -23,7 +23,7 @@ const fresh: FollowState = {
   notBeforeMs: 0,
 }
 const block = (height: number, id = `b${height}`) => ({ height, id })
-const tip = (height: number, id = `b${height}`, saidMs = now) => ({ height, id, saidMs })
+const tip = (height: number, id = `b${height}`, statedMs = now) => ({ height, id, statedMs })
 
 interface Row {
   name: string

@@ -4,8 +4,8 @@ import { allEnded, Rounds } from '../../src/ingest/rounds.js'
 import { diskError } from '../../src/store/disk-error.js'
 
 t.test('a round that meets a full disk is begun again; any other error ends them', async (t) => {
-  const said: string[] = []
-  const disk = { failed: () => void said.push('failed'), well: () => void said.push('well') }
+  const events: string[] = []
+  const disk = { failed: () => void events.push('failed'), well: () => void events.push('well') }
   let rounds = 0
   const work = new Rounds(
     async () => {
@@ -19,7 +19,7 @@ t.test('a round that meets a full disk is begun again; any other error ends them
   )
   await t.rejects(work.run(), TypeError)
   t.equal(rounds, 3)
-  t.strictSame(said, ['failed', 'well'])
+  t.strictSame(events, ['failed', 'well'])
 })
 
 t.test('no part of a failed round goes on beside the next one', async (t) => {

@@ -180,13 +180,13 @@ t.test(
     const options = { waitingMax: 4, everyMs: 60_000, retryMs: 60_000, attemptsMax: 3 }
     const verifier = new Verifier(parts as unknown as VerifierParts, options)
     const add = (id: string, priority: number): void => verifier.add(id as Id, {}, priority)
-    add('gate', priorities.asked)
+    add('gate', priorities.requested)
     add('old', priorities.listed)
     add('older', priorities.listed)
-    add('asked', priorities.asked)
+    add('asked', priorities.requested)
     add('named', priorities.named)
     add('listed late', priorities.listed)
-    add('older', priorities.asked)
+    add('older', priorities.requested)
     open()
     await eventually(() => looked.length === 4)
     t.same(looked, ['gate', 'named', 'older', 'asked'], 'the old one made room, the late one found none')
@@ -197,7 +197,7 @@ t.test(
 t.test(
   'while no node answers they are asked now and then, and not for each payload that comes',
   async (t) => {
-    const asked: string[] = []
+    const judged: string[] = []
     let isAway = true
     const clock = new HandClock()
     const parts = {
@@ -208,7 +208,7 @@ t.test(
       },
       evidence: {
         judge: async ({ id }: { readonly id: Id }) => {
-          asked.push(id)
+          judged.push(id)
           return { kind: 'undecided', reason: 'test', ...(isAway ? { isAway } : {}) }
         },
       },
@@ -218,24 +218,24 @@ t.test(
     const options = { waitingMax: 100, everyMs: 600_000, retryMs: 3_000_000, attemptsMax: 3 }
     const verifier = new Verifier(parts as unknown as VerifierParts, options)
     const add = (from: number, count: number): void => {
-      for (let at = from; at < from + count; at += 1) verifier.add(`${at}` as Id, {}, priorities.asked)
+      for (let at = from; at < from + count; at += 1) verifier.add(`${at}` as Id, {}, priorities.requested)
     }
     add(0, 20)
     await clock.turn(0)
-    t.equal(asked.length, 3)
+    t.equal(judged.length, 3)
     add(20, 20)
     await clock.turn(999)
-    t.equal(asked.length, 3, 'a second of rest')
+    t.equal(judged.length, 3, 'a second of rest')
     await clock.turn(1)
-    t.equal(asked.length, 4, 'one asks whether they are there again')
+    t.equal(judged.length, 4, 'one asks whether they are there again')
     await clock.turn(1999)
-    t.equal(asked.length, 4, 'the next rest is longer')
+    t.equal(judged.length, 4, 'the next rest is longer')
     isAway = false
     await clock.turn(1)
-    t.equal(new Set(asked).size, 40, 'all have their turn when a node answers')
+    t.equal(new Set(judged).size, 40, 'all have their turn when a node answers')
     add(40, 1)
     await clock.turn(0)
-    t.equal(asked.length, 41, 'and nothing rests')
+    t.equal(judged.length, 41, 'and nothing rests')
     await verifier.stop()
   },
 )

@@ -13,7 +13,7 @@ import { Webhooks } from '../../src/ingest/webhooks.js'
 import { folder, house } from './house.js'
 import { settled, town } from './town.js'
 
-interface Told {
+interface Delivery {
   /** Path and query that were asked for. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
@@ -24,15 +24,15 @@ interface Told {
 
 /** A receiver; `status` may change. It keeps what it took. */
 async function receiver(t: Test, port = 0) {
-  const state = { status: 200, asked: 0, told: [] as Told[] }
+  const state = { status: 200, attempts: 0, delivered: [] as Delivery[] }
   const server = createServer((request, response) => {
     const pieces: Buffer[] = []
     request.on('data', (piece: Buffer) => pieces.push(piece))
     request.on('end', () => {
       const text = Buffer.concat(pieces).toString()
-      state.asked += 1
+      state.attempts += 1
       if (state.status === 200)
-        state.told.push({ path: request.url ?? '', headers: request.headers, text, ...JSON.parse(text) })
+        state.delivered.push({ path: request.url ?? '', headers: request.headers, text, ...JSON.parse(text) })
       response.writeHead(state.status).end()
     })
   })
@@ -79,20 +79,26 @@ t.test('receivers are told of blocks, transactions and items, signed, and each o
   const one = house(t, devnet.url, { webhooks: options([hook.url]) })
   await settled(one, devnet)
   const ids = (event: string): unknown[] =>
-    hook.told.filter((told) => told.event === event).map(({ data }) => data.id)
+    hook.delivered.filter((entry) => entry.event === event).map(({ data }) => data.id)
   await until(() => ids('ans104-data-item-indexed').length >= items.length, 'items')
   await until(() => ids('tx-indexed').length >= 2, 'transactions')
   t.same(new Set(ids('ans104-data-item-indexed')), new Set(items))
   t.ok(ids('tx-indexed').includes(plain) && ids('tx-indexed').includes(root))
-  const heights = hook.told.filter(({ event }) => event === 'block-indexed').map(({ data }) => data.height)
+  const heights = hook.delivered
+    .filter(({ event }) => event === 'block-indexed')
+    .map(({ data }) => data.height)
   t.ok(heights.includes(one.following.height))
-  t.equal(new Set(hook.told.map(({ headers }) => headers['webhook-id'])).size, hook.told.length, 'each once')
-  for (const { headers, text } of hook.told) {
+  t.equal(
+    new Set(hook.delivered.map(({ headers }) => headers['webhook-id'])).size,
+    hook.delivered.length,
+    'each once',
+  )
+  for (const { headers, text } of hook.delivered) {
     const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`
     const expected = createHmac('sha256', secret).update(signed).digest('base64')
     t.equal(headers['webhook-signature'], `v1,${expected}`)
   }
-  const item = hook.told.find(
+  const item = hook.delivered.find(
     ({ event, data }) => event === 'ans104-data-item-indexed' && data.id === items[1],
   )
   t.equal(item?.data.root_tx_id, root)
@@ -108,10 +114,10 @@ t.test('filters choose what is told, at the whole address of the receiver', asyn
   const url = `${hook.url}?key=a%20b`
   const one = house(t, devnet.url, { webhooks: options([url], { index, blocks: false }) })
   await settled(one, devnet)
-  await until(() => hook.told.length > 0, 'the wanted one')
-  t.equal(hook.told[0]?.path, '/hook?key=a%20b', 'at the address as it was given, query and all')
+  await until(() => hook.delivered.length > 0, 'the wanted one')
+  t.equal(hook.delivered[0]?.path, '/hook?key=a%20b', 'at the address as it was given, query and all')
   t.same(
-    hook.told.map(({ data }) => data.id),
+    hook.delivered.map(({ data }) => data.id),
     [wanted],
   )
 })
@@ -132,16 +138,16 @@ t.test(
     }))
     first.announce(events)
     void first.run()
-    await until(() => there.told.length === 20, 'the receiver that is there')
-    await until(() => away.asked > 25, 'tries again')
+    await until(() => there.delivered.length === 20, 'the receiver that is there')
+    await until(() => away.attempts > 25, 'tries again')
     await first.stop()
-    t.equal(away.told.length, 0)
+    t.equal(away.delivered.length, 0)
     away.status = 200
     const second = new Webhooks(path, options([away.url, there.url]), parts)
     void second.run()
-    await until(() => away.told.length === 20, 'the receiver that came back')
+    await until(() => away.delivered.length === 20, 'the receiver that came back')
     await second.stop()
-    t.equal(there.told.length, 20, 'told once')
+    t.equal(there.delivered.length, 20, 'told once')
   },
 )
 
@@ -151,8 +157,8 @@ t.test(
     const hook = await receiver(t)
     hook.status = 404
     const meters = new Meters(meterTable, new SharedArrayBuffer(65_536 * 4), 0)
-    const said: { receiver?: string }[] = []
-    const log = pino({ level: 'info' }, { write: (line: string) => said.push(JSON.parse(line)) })
+    const lines: { receiver?: string }[] = []
+    const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
     const parts = { meters, clock: systemClock, log }
     const given = options([`${hook.url}?key=secret`], {
       waitingMax: 3,
@@ -167,10 +173,10 @@ t.test(
     t.equal(count('dropped'), 2)
     void hooks.run()
     await until(() => count('given-up') === 3, 'giving up')
-    t.equal(hook.asked, 6)
-    const named = said.flatMap(({ receiver }) => (receiver === undefined ? [] : [receiver]))
+    t.equal(hook.attempts, 6)
+    const named = lines.flatMap(({ receiver }) => (receiver === undefined ? [] : [receiver]))
     t.same(named, [new URL(hook.url).origin], 'the log names the receiver once')
-    t.notMatch(JSON.stringify(said), 'secret', 'and nothing of its query')
+    t.notMatch(JSON.stringify(lines), 'secret', 'and nothing of its query')
     await hooks.stop()
   },
 )

@@ -1,6 +1,6 @@
 import { type Attributes, attributesOf, type Header, type ItemPlace } from '../../catalog/attributes.js'
 import type { ItemHeader } from '../../format/item.js'
-import { saidOfPayload } from '../../format/media-type.js'
+import { headersOfPayload } from '../../format/media-type.js'
 import type { Tag } from '../../format/tag.js'
 import type { Transaction } from '../../format/transaction.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
@@ -8,7 +8,7 @@ import { ownerOf } from '../../proof/transaction-proof.js'
 import type { Learned } from '../source.js'
 
 function learned(header: Header): Learned {
-  return { header, ...saidOfPayload(header.tags) }
+  return { header, ...headersOfPayload(header.tags) }
 }
 
 /** What the header of a transaction says of its payload. */

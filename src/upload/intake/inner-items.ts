@@ -5,7 +5,7 @@ import type { Log } from '../../actor/log.js'
 import { BundleReader } from '../../format/bundle-reader.js'
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
-import { saidOfPayload } from '../../format/media-type.js'
+import { headersOfPayload } from '../../format/media-type.js'
 import { ItemVerifier } from '../../proof/item-verifier.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import { codeOf } from '../../store/blobs.js'
@@ -21,7 +21,7 @@ const itemsMax = 20_000
 /** Judged, written and announced at once. */
 const batchMax = 256
 const pieceBytes = 256 * 1024
-/** Clients of drives send two or three items as one bundle, and ask for one of them as soon as they have its receipt. */
+/** Clients of drives send two or three items as one bundle, and request one of them as soon as they have its receipt. */
 const patienceMs = 1000
 
 export interface InnerItemsParts {
@@ -217,15 +217,15 @@ export class InnerItems {
     const write = (): void =>
       uploads.environment.write(() => {
         for (const { header, start, sizeBytes, digest } of kept) {
-          const { contentType } = saidOfPayload(header.tags)
-          const told: InnerItem = {
+          const { contentType } = headersOfPayload(header.tags)
+          const inner: InnerItem = {
             parent: item.id,
             start,
             sizeBytes,
             headerSize: header.headerSize,
             ...(contentType === undefined ? {} : { contentType }),
           }
-          uploads.putInner(header.id, told, isSandbox)
+          uploads.putInner(header.id, inner, isSandbox)
           uploads.putContent(normalizedAddress(header.owner), digest, header.id)
         }
       })

@@ -2,7 +2,7 @@ import { withinTime } from '../../actor/clock.js'
 import { encodeBase64url } from '../../format/base64url.js'
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
-import { saidOfPayload } from '../../format/media-type.js'
+import { headersOfPayload } from '../../format/media-type.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import { isOnlyForm } from '../../proof/signature-form.js'
@@ -10,7 +10,14 @@ import { isBundle } from '../../source/roots/learned.js'
 import { tryWrite } from '../../store/disk-error.js'
 import type { LogPlace } from '../../store/segments/log-file.js'
 import type { RecordDigest } from '../../store/segments/segment-record.js'
-import { answerOf, jsonAnswer, said, textAnswer, toldAs, type UploadAnswer } from '../calls/upload-answers.js'
+import {
+  answerOf,
+  asAnswer,
+  fixedAnswers,
+  jsonAnswer,
+  textAnswer,
+  type UploadAnswer,
+} from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { AnnouncedItem, ItemAnnouncer } from '../news/item-announcer.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
@@ -121,12 +128,12 @@ export class ItemIntake {
     const held = await this.parts.verdicts.verdictNow({ id, signatureType, owner, signature, message })
     if (held !== true) {
       await how.charge?.giveBack()
-      return said.invalidItem
+      return fixedAnswers.invalidItem
     }
     // Another encoding of the same signature would have another id: the owner would pay, or share credits, twice.
     if (!isOnlyForm(signatureType, { owner, signature, message })) {
       await how.charge?.giveBack()
-      return said.otherForm
+      return fixedAnswers.otherForm
     }
     how.onHeld?.()
     const alone = (): Promise<UploadAnswer> => this.#acceptOnce(item, spooled, uploader, how)
@@ -151,7 +158,9 @@ export class ItemIntake {
       const open = selling.sales.openOf(sale.itemId)
       if (open !== undefined) return this.#sell(open, purchase ?? selling.inquiry(open))
       const item = uploads.find(sale.itemId)
-      return item === undefined ? said.unknownItem : this.again(item, 200, selling.sales.find(sale.payment))
+      return item === undefined
+        ? fixedAnswers.unknownItem
+        : this.again(item, 200, selling.sales.find(sale.payment))
     })
   }
 
@@ -242,14 +251,14 @@ export class ItemIntake {
     }
     const charge =
       given ?? (purchase === undefined ? await charging.charge(header, sizeBytes, uploader) : unpaid)
-    if (!isCharge(charge)) return toldAs(charge)
+    if (!isCharge(charge)) return asAnswer(charge)
     // Before the item is stored: an item whose order cannot be carried out must be refused.
     const shared = isSignedHere === true ? undefined : await this.parts.sharing?.act(header, uploader)
     if (shared !== undefined && !('done' in shared)) {
       await charge.giveBack()
       return shared
     }
-    const { contentType } = saidOfPayload(header.tags)
+    const { contentType } = headersOfPayload(header.tags)
     const meta: Omit<LoggedUpload, 'free'> = {
       id: header.id,
       headerSize: header.headerSize,
@@ -270,7 +279,7 @@ export class ItemIntake {
     const place = await spooled.keep(item.logDigest, Buffer.from(JSON.stringify(logged)), until)
     if (isRefusal(place)) {
       await charge.giveBack()
-      return toldAs(place)
+      return asAnswer(place)
     }
     const accepted: AcceptedItem = { ...meta, place }
     if (purchase === undefined)
@@ -320,12 +329,12 @@ export class ItemIntake {
     { done, sale, signed = this.#signature(accepted) }: Ending,
   ): Promise<UploadAnswer> {
     const { announcer, charging, terms, clock } = this.parts
-    const told = async (isKept: boolean): Promise<boolean> => {
+    const afterKeeping = async (isKept: boolean): Promise<boolean> => {
       if (isKept && announced !== undefined) await announcer.announce(announced)
       if (isKept && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
       return isKept
     }
-    const kept = this.#tables.keep(accepted, charge).then(told)
+    const kept = this.#tables.keep(accepted, charge).then(afterKeeping)
     const [signature, isKept] = await Promise.all([signed, withinTime(clock, patienceMs, kept, 'late')])
     if (isKept === false) return ending
     // The record in the log suffices for a receipt. Tables and index follow when the disk accepts changes.

@@ -3,7 +3,7 @@ import type { Log } from '../../actor/log.js'
 import { encodeBase64url } from '../../format/base64url.js'
 import { expected } from '../../format/bug.js'
 import { type Id, idBytes, idOfBytes } from '../../format/id.js'
-import { saidOfPayload } from '../../format/media-type.js'
+import { headersOfPayload } from '../../format/media-type.js'
 import { Upstream } from '../../http/upstream.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import type { Environment, Table } from '../../store/lmdb.js'
@@ -30,7 +30,7 @@ export interface GatewayNewsParts {
 const batchMax = 100
 /** What waits at most: a gateway that is away for longer finds the rest in the blocks. */
 const waitingMax = 200_000
-/** With those that are to be forgotten: a gateway that does not hear of one forgets it by itself, days later. */
+/** With those that are to be forgotten: a gateway that is not notified forgets them by itself, days later. */
 const waitingWithGoneMax = 400_000
 const limitMs = 30_000
 const againMs = 1000
@@ -72,7 +72,7 @@ export class GatewayNews {
     this.#add(goneKind, id)
   }
 
-  /** There may be something to tell. */
+  /** Wakes the sender: there may be news. */
   wake(): void {
     this.#wake()
   }
@@ -87,14 +87,14 @@ export class GatewayNews {
     this.#table.put(key, none)
   }
 
-  /** Tells until `closing`. */
+  /** Sends news until `closing`. */
   async run(): Promise<void> {
     const { closing, say } = this.parts
     let failures = 0
     while (!closing.aborted) {
-      const told = await this.#tellSome()
-      if (told === 'idle') await this.#woken()
-      else if (told === 'later') {
+      const outcome = await this.#sendSome()
+      if (outcome === 'idle') await this.#woken()
+      else if (outcome === 'later') {
         failures += 1
         if (failures === 5)
           say.warn({ url: this.parts.url }, 'the gateway elsewhere cannot be told of uploads')
@@ -118,7 +118,7 @@ export class GatewayNews {
     })
   }
 
-  async #tellSome(): Promise<Sent | 'idle'> {
+  async #sendSome(): Promise<Sent | 'idle'> {
     const [first] = this.#table.from(undefined, 1)
     if (first === undefined) return 'idle'
     const kind = first.key[0] ?? 0
@@ -134,11 +134,11 @@ export class GatewayNews {
           : await this.#forget(ids)
     if (sent === 'later') return sent
     const { environment, closing, say } = this.parts
-    const told = (): void =>
+    const removeSent = (): void =>
       environment.write(() => {
         for (const key of batch) this.#table.remove(key)
       })
-    return (await writePatiently(told, closing, say)) ? sent : 'later'
+    return (await writePatiently(removeSent, closing, say)) ? sent : 'later'
   }
 
   /** An item that was uploaded again since is not removed there: items are sent before removals. */
@@ -158,7 +158,7 @@ export class GatewayNews {
       const kept = item === undefined || item.released === true ? undefined : keptItem(logFolder, item)
       if (kept === undefined) return []
       const { owner, signature, target, anchor, tags, headerSize } = kept.header
-      const { contentType: type } = saidOfPayload(tags)
+      const { contentType: type } = headersOfPayload(tags)
       return [
         {
           id,
