@@ -288,7 +288,7 @@ async function facilitators(): Promise<void> {
       ({ success }) => (success ? 'settled' : 'refused'),
       (error: unknown) => (error instanceof Error ? error.name : 'failed'),
     )
-    say(`settlements: ${name}: ours ${ours.said}, @x402/core ${theirs}`)
+    say(`settlements: ${name}: ours ${ours.result}, @x402/core ${theirs}`)
   }
   await own.close()
   server.closeAllConnections()

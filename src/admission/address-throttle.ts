@@ -31,7 +31,7 @@ const freeStepMs = 1
 const freeHoldMaxMs = 1000
 
 /**
- * A client without tokens may pay, so content is looked up on the network to tell its price: so often in a burst, and
+ * A client without tokens may pay, so content is looked up on the network to quote its price: so often in a burst, and
  * a second.
  */
 const lookupsMax = 20
@@ -72,7 +72,7 @@ export class AddressThrottle {
     return Math.max(0, Math.floor(this.#free.add(address) - freePerSecond)) * freeStepMs
   }
 
-  /** Whether the network may be asked for content only to tell `address` its price; counts it. False: too often. */
+  /** Whether content may be looked up on the network only to quote `address` its price; counts it. False: too often. */
   mayLookUp(address: string): boolean {
     if (this.#lookups.of(address) > lookupsMax - 1) return false
     this.#lookups.add(address)

@@ -2,7 +2,7 @@ import type { Cell } from '../actor/shared.js'
 import type { Request } from '../http/exchange.js'
 import type { AnswerPrice } from '../http/repeater.js'
 
-/** What is asked for: label of the meters. `data`: content by id or name; `chunk`: by weave offset; `index`: files of bands. */
+/** Kind of the request: label of the meters. `data`: content by id or name; `chunk`: by weave offset; `index`: files of bands. */
 export const domains = ['data', 'chunk', 'index'] as const
 export type Domain = (typeof domains)[number]
 
@@ -13,7 +13,7 @@ export interface Charge {
   readonly bytes: number
   /** For the offer; written by whoever made the content, so never trusted. */
   readonly contentType: string
-  /** The resolved name with its undername, where the content is asked for by one. */
+  /** The resolved name with its undername, where the content is requested by name. */
   readonly name?: string
   /** `data` where it is absent. */
   readonly domain?: Domain
@@ -46,18 +46,18 @@ export interface Denial {
 export interface Admission {
   /**
    * Called once for each answer, after the plan and before the first byte. Synchronous where shared memory decides; a
-   * promise where a payment has to be settled or Redis is asked. Never rejects.
+   * promise where a payment has to be settled or Redis decides. Never rejects.
    */
   admit(charge: Charge): Grant | Denial | Promise<Grant | Denial>
   /**
-   * Called before the network is asked for content that is not here: takes the first token of the request, so that
+   * Called before content that is not here is fetched: takes the first token of the request, so that
    * floods of unknown ids are limited too. The token is not given back. Returns a denial, or whether the token was
    * taken (for `Charge.firstTokenTaken`). Never rejects.
    */
   precheck(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean>
   /**
-   * What an answer to the same request costs whoever asks, where the server takes the tokens by itself. Undefined: it cannot,
-   * and asks for each. Absent: the same.
+   * The cost of an answer to the same request, where the server takes the tokens by itself. Undefined: it cannot, and calls
+   * `admit` for each. Absent: the same.
    */
   price?(request: Request, name?: string): AnswerPrice | undefined
   /** What must hold for the price of an answer by name to count. Absent: nothing. */
@@ -132,7 +132,7 @@ export interface Payments {
   pay(charge: Charge, client: string): Promise<Paid | Denial> | undefined
   /**
    * The same without an answer to pay for: as many tokens as the amount buys, for the bucket of `client` (an address in the
-   * path of the top-up route; the payer may be anybody). `asker`: address of the client that asks.
+   * path of the top-up route; the payer may be anybody). `asker`: address of the client.
    */
   topUp(request: Request, client: string, asker: string): Promise<Paid | Denial> | undefined
 }

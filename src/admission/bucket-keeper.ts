@@ -144,7 +144,7 @@ export class BucketKeeper {
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
     this.#again?.cancel()
-    // What the disk does not take now is credited at the next start: the payment's own record says that it was not yet.
+    // What the disk does not take now is credited at the next start: the payment's own record shows that it was not yet.
     await this.#commit()
     this.#again?.cancel()
     this.save()

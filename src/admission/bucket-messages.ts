@@ -3,7 +3,7 @@ import type { BucketKind } from './buckets.js'
 /** Four words of a bucket's key. */
 export type KeyWords = readonly [number, number, number, number]
 
-/** What edge threads ask of the keeper of buckets. */
+/** Messages of edge threads to the keeper of buckets. */
 export interface KeeperRequest {
   /** Answered when it is on disk. */
   readonly kind: 'credit'

@@ -14,7 +14,7 @@ export interface WitnessOptions {
 
 /** Has this payment moved on chain? */
 export interface Witness {
-  /** Hash of the transaction; `no`; `unknown` where the chain cannot be asked. */
+  /** Hash of the transaction; `no`; `unknown` where the chain cannot be reached. */
   moved(order: Pick<PaymentOrder, 'payment' | 'payer' | 'units'>): Promise<`0x${string}` | 'no' | 'unknown'>
 }
 
@@ -102,7 +102,7 @@ export class ChainWitness implements Witness {
   }
 }
 
-/** Topics of the log entry that says that a payment's nonce was used. */
+/** Topics of the log entry for the use of a payment's nonce. */
 function usedTopics({ payment, payer }: Pick<PaymentOrder, 'payment' | 'payer'>): string[] {
   const nonce = payment.slice(payment.lastIndexOf(':') + 1)
   return [usedTopic, topicOf(payer), nonce.toLowerCase()]

@@ -18,19 +18,19 @@ export interface FacilitatorOptions {
 }
 
 export type Verified =
-  | { readonly said: 'valid' }
-  | { readonly said: 'invalid'; readonly reason: string }
-  | { readonly said: 'nothing'; readonly why: string }
+  | { readonly verdict: 'valid' }
+  | { readonly verdict: 'invalid'; readonly reason: string }
+  | { readonly verdict: 'nothing'; readonly why: string }
 
 export type Settled =
-  | { readonly said: 'settled'; readonly transaction: string }
-  | { readonly said: 'refused'; readonly reason: string }
-  /** The settlement is under way: to be asked for again. */
-  | { readonly said: 'pending' }
+  | { readonly result: 'settled'; readonly transaction: string }
+  | { readonly result: 'refused'; readonly reason: string }
+  /** The settlement is under way: to be requested again. */
+  | { readonly result: 'pending' }
   /** It refused the request, or was not reached: this attempt certainly moved no money. */
-  | { readonly said: 'unasked'; readonly why: string }
+  | { readonly result: 'unasked'; readonly why: string }
   /** No answer, or an inconsistent one: the money may have moved. */
-  | { readonly said: 'nothing'; readonly why: string }
+  | { readonly result: 'nothing'; readonly why: string }
 
 type Fields = Read['body']
 
@@ -58,7 +58,7 @@ export class Facilitator {
   async supported(): Promise<(1 | 2)[] | undefined> {
     const answer = await this.#peer.ask('/supported', undefined, this.options.verifyMs)
     if ('why' in answer || answer.status !== 200 || !Array.isArray(answer.body.kinds)) {
-      this.#outage.failed({ asked: 'supported', why: whyOf(answer) })
+      this.#outage.failed({ request: 'supported', why: whyOf(answer) })
       return undefined
     }
     this.#outage.well()
@@ -74,58 +74,60 @@ export class Facilitator {
     )
   }
 
-  /** Would this payment settle? `message` is the JSON body. */
+  /** Whether this payment would settle. `message` is the JSON body. */
   async verify(message: string, payer: string): Promise<Verified> {
     const verified = await this.#verify(message, payer)
-    if (verified.said === 'nothing') this.#outage.failed({ asked: 'verify', why: verified.why })
+    if (verified.verdict === 'nothing') this.#outage.failed({ request: 'verify', why: verified.why })
     else this.#outage.well()
     return verified
   }
 
   async #verify(message: string, payer: string): Promise<Verified> {
     const answer = await this.#peer.ask('/verify', message, this.options.verifyMs)
-    if ('why' in answer) return { said: 'nothing', why: answer.why }
+    if ('why' in answer) return { verdict: 'nothing', why: answer.why }
     const { status, body } = answer
     // Some facilitators answer 4xx with the same body. A 5xx is the facilitator's failure and never the payer's
     // fault.
-    if (status >= 500 || typeof body.isValid !== 'boolean') return { said: 'nothing', why: whyOf(answer) }
+    if (status >= 500 || typeof body.isValid !== 'boolean') return { verdict: 'nothing', why: whyOf(answer) }
     if (!body.isValid) {
       this.log.debug({ payer, reason: clip(body.invalidReason) }, 'the facilitator refused a payment')
-      return { said: 'invalid', reason: publicReason(body.invalidReason, 'invalid_payment') }
+      return { verdict: 'invalid', reason: publicReason(body.invalidReason, 'invalid_payment') }
     }
-    if (status !== 200) return { said: 'nothing', why: `valid, with status ${status}` }
-    return isPayer(body, payer) ? { said: 'valid' } : { said: 'nothing', why: 'it verified another payer' }
+    if (status !== 200) return { verdict: 'nothing', why: `valid, with status ${status}` }
+    return isPayer(body, payer)
+      ? { verdict: 'valid' }
+      : { verdict: 'nothing', why: 'it verified another payer' }
   }
 
   /** Moves the money. */
   async settle(message: string, payer: string): Promise<Settled> {
     const settled = await this.#settle(message, payer)
-    const { said } = settled
-    if (said === 'unasked') this.#outage.failed({ asked: 'settle', why: settled.why })
+    const { result } = settled
+    if (result === 'unasked') this.#outage.failed({ request: 'settle', why: settled.why })
     // No clear answer is logged with the payment that it is about.
-    else if (said !== 'nothing') this.#outage.well()
+    else if (result !== 'nothing') this.#outage.well()
     return settled
   }
 
   async #settle(message: string, payer: string): Promise<Settled> {
     const answer = await this.#peer.ask('/settle', message, this.options.settleMs)
-    if ('why' in answer) return { said: answer.sent ? 'nothing' : 'unasked', why: answer.why }
+    if ('why' in answer) return { result: answer.sent ? 'nothing' : 'unasked', why: answer.why }
     const { status, body } = answer
     const { success, errorReason, txHash, transaction = txHash } = body
     if (typeof success !== 'boolean' || status >= 500) {
       const turnedAway = status >= 400 && status < 500 && !unsure.has(status)
-      return { said: turnedAway ? 'unasked' : 'nothing', why: whyOf(answer) }
+      return { result: turnedAway ? 'unasked' : 'nothing', why: whyOf(answer) }
     }
     if (!success) {
-      if (errorReason === 'settlement_pending') return { said: 'pending' }
+      if (errorReason === 'settlement_pending') return { result: 'pending' }
       this.log.debug({ payer, reason: clip(errorReason) }, 'the facilitator did not settle a payment')
-      return { said: 'refused', reason: publicReason(errorReason, 'unexpected_settle_error') }
+      return { result: 'refused', reason: publicReason(errorReason, 'unexpected_settle_error') }
     }
     const named = typeof transaction === 'string' && /^0x[0-9a-fA-F]{64}$/.test(transaction)
     if (status !== 200 || !named || !isPayer(body, payer) || !this.#isOurs(body.network)) {
-      return { said: 'nothing', why: 'it settled something else' }
+      return { result: 'nothing', why: 'it settled something else' }
     }
-    return { said: 'settled', transaction: transaction.toLowerCase() }
+    return { result: 'settled', transaction: transaction.toLowerCase() }
   }
 
   async close(): Promise<void> {

@@ -28,7 +28,7 @@ export interface GateParts {
   readonly onLimited?: (address: string) => void
 }
 
-/** Longest hold where no Retry-After is sent: the client may rightly ask again at once, for less or with a payment. */
+/** Longest hold where no Retry-After is sent: the client may rightly retry at once, for less or with a payment. */
 const holdUnsaidMaxMs = 1000
 
 /** The grant for clients and names that are never limited. */
@@ -108,7 +108,7 @@ export class Gate implements Admission {
         return true
       }
       if ('unavailable' in outcome) return unavailable
-      // A client that may pay must be told the price, which is known only when the content is. So the content is
+      // The offer to a client that may pay names the price, which is known only when the content is. So the content is
       // looked up, but only so often.
       const isSold = payments !== undefined
       if (isSold && throttle.mayLookUp(client.address)) return false
@@ -292,7 +292,7 @@ function unsaid(denial: Denial, holdMs: number): Denial {
 const words = { ip: wordsOf('IP rate limit exceeded'), resource: wordsOf('Resource rate limit exceeded') }
 
 function wordsOf(message: string): { message: string; body: string; largeBody: string } {
-  const said = { error: 'Too Many Requests', code: 'SLC_THROTTLED', message }
+  const common = { error: 'Too Many Requests', code: 'SLC_THROTTLED', message }
   const detail = 'This answer is larger than the whole allowance: ask for ranges of it'
-  return { message, body: JSON.stringify(said), largeBody: JSON.stringify({ ...said, detail }) }
+  return { message, body: JSON.stringify(common), largeBody: JSON.stringify({ ...common, detail }) }
 }

@@ -76,7 +76,7 @@ export class KeptTable extends BucketTable {
     Atomics.store(this.words, this.marks + Math.floor((at - this.first) / (numbersPerSlot * blockSlots)), 1)
   }
 
-  /** The slots in use of blocks that changed since they were last asked for. */
+  /** The slots in use of blocks that changed since the last call. */
   *changed(): Iterable<Slot> {
     for (let block = 0; block < this.blocks; block += 1) {
       if (this.words[this.marks + block] !== 0) yield* this.#slotsOf(block)

@@ -6,7 +6,7 @@ const threadBits = 22
 /** Of the time at which the thread started: numbers of threads are used again. */
 const startBits = 9
 
-/** What the system says of a thread that has ended, before and while its file is read. */
+/** Errors of the system for a thread that has ended, before and while its file is read. */
 const endedCodes: ReadonlySet<unknown> = new Set(['ENOENT', 'ESRCH'])
 
 /**

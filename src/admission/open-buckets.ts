@@ -32,7 +32,7 @@ export type BucketPlace =
 export interface BucketOptions {
   readonly place: BucketPlace
   readonly clients: ClientOptions
-  /** Said by the keeper of buckets when it is up. */
+  /** Sent by the keeper of buckets when it is up. */
   readonly secret: Secret
 }
 

@@ -8,7 +8,7 @@ import { type Paywall, redirectPath, redirectTarget, testPath } from './paywall.
 import type { X402 } from './x402.js'
 
 export interface X402RouteParts {
-  /** `/gateway`, or what the vocabulary says. */
+  /** `/gateway`, or the prefix of the vocabulary. */
   readonly pathPrefix: string
   readonly payments: X402
   readonly paywall: Paywall
@@ -72,7 +72,7 @@ async function lead(parts: X402RouteParts, request: Request, reply: Reply, lines
   const decoded = decodeBase64url(encoded)
   if (decoded === undefined || decoded.length === 0) return wrong('Invalid encoded URL')
   const target = redirectTarget(decoded, request.header('host'))
-  // Nor back to where money is asked for again.
+  // Nor back to a path that requires a payment again.
   if (target === undefined || isPaid(parts, target)) return wrong('Invalid redirect URL')
   const paid = await payFor(parts, request, parts.paywall.sealedBytes(request.query), htmlType)
   if ('status' in paid) return deny(request, reply, lines, paid)

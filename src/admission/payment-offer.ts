@@ -17,7 +17,7 @@ export interface OfferOptions {
   readonly facilitatorUrl: string
   /** What wallets show. Absent: egress of this gateway. */
   readonly description?: string
-  /** Extensions of version 2 that are understood, by their names: what the protocol has offers say of them. */
+  /** Extensions of version 2 that are understood, by their names, with their fields in offers. */
   readonly extensions?: Readonly<Record<string, object>>
 }
 
@@ -26,10 +26,10 @@ export interface Quote {
   /** Smallest units of USDC. */
   readonly units: bigint
   readonly bytes: number
-  /** Absolute address of what is asked for. */
+  /** Absolute address of the requested content. */
   readonly resource: string
   readonly mimeType: string
-  /** What wallets show of it; absent: as the options say. */
+  /** The description that wallets show; absent: that of the options. */
   readonly description?: string
   /** Seconds within which a payment is valid, as usual clients sign it; absent: five minutes. */
   readonly timeoutSeconds?: number
@@ -113,8 +113,8 @@ export class Offers {
   }
 
   /** The body of version 1. Usual clients throw on an empty list: see `has`. */
-  body(quote: Quote, said: Readonly<Record<string, string>>): object {
-    return { x402Version: 1, accepts: this.has(1) ? [this.terms1(quote)] : [], ...said }
+  body(quote: Quote, fault: Readonly<Record<string, string>>): object {
+    return { x402Version: 1, accepts: this.has(1) ? [this.terms1(quote)] : [], ...fault }
   }
 
   /** Header lines of version 2, each with CRLF in front. */

@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { BucketsUnreachable } from './buckets.js'
 
-/** Whether this seller may take a payment. `unreachable`: nobody can say so now, so nothing may be asked for. */
+/** Whether this seller may take a payment. `unreachable`: that cannot be decided now, so nothing may be settled. */
 export type Ownership = 'ours' | 'other' | 'unreachable'
 
 /**
@@ -17,15 +17,15 @@ export interface PaymentOwners {
   own(payment: string, untilMs: number): Promise<Ownership>
 }
 
-/** Asks for an owner's name to be written down; resolves with the name that is there. */
-export type OwnerQuestion = (asked: {
+/** Records the owner of a payment where it has none; resolves with the recorded owner. */
+export type OwnerQuestion = (claim: {
   readonly payment: string
   readonly owner: string
   readonly untilMs: number
 }) => Promise<{ readonly owner: string } | Refusal>
 
 /** The decision is made elsewhere: by the payment service that has the same wallet. */
-export class AskedOwners implements PaymentOwners {
+export class RemoteOwners implements PaymentOwners {
   /** `name`: of all that put what is paid in the same place; may reject with `BucketsUnreachable`. */
   constructor(
     private readonly ask: OwnerQuestion,
@@ -35,10 +35,10 @@ export class AskedOwners implements PaymentOwners {
   async own(payment: string, untilMs: number): Promise<Ownership> {
     const owner = await this.#name()
     if (owner === undefined) return 'unreachable'
-    const said = await this.ask({ payment, owner, untilMs })
-    if (!isRefusal(said)) return said.owner === owner ? 'ours' : 'other'
+    const decision = await this.ask({ payment, owner, untilMs })
+    if (!isRefusal(decision)) return decision.owner === owner ? 'ours' : 'other'
     // It sells nothing for USDC, so that nobody else can take the payment.
-    return said.refused === 'unknown' ? 'ours' : 'unreachable'
+    return decision.refused === 'unknown' ? 'ours' : 'unreachable'
   }
 
   async #name(): Promise<string | undefined> {

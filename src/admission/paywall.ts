@@ -9,7 +9,7 @@ import { inUsdc } from './token-price.js'
 import type { Usdc } from './usdc.js'
 
 export interface PaywallOptions {
-  /** `/gateway`, or what the vocabulary says. */
+  /** `/gateway`, or the prefix of the vocabulary. */
   readonly pathPrefix: string
   readonly appName: string
   /** An http(s) address. */
@@ -90,7 +90,7 @@ export class Paywall {
     this.#lines = `\r\nContent-Security-Policy: ${policy}\r\n${guards}`
   }
 
-  /** The page for what was asked. Paying on it fills the visitor's bucket and leads back. */
+  /** The payment page for a request. Paying on it fills the visitor's bucket and leads back. */
   page(request: Request, quote: Quote): Page {
     const version = this.offers.has(1) ? 1 : 2
     const offer = {
@@ -178,7 +178,7 @@ export class Paywall {
   }
 }
 
-/** Where to go after paying: a path of the host that was asked, or undefined where it leads elsewhere. */
+/** The target after a payment: a path of the request's host, or undefined where it leads elsewhere. */
 export function redirectTarget(encoded: Uint8Array, host: string | undefined): string | undefined {
   const text = Buffer.from(encoded).toString('utf8')
   if (text.length > 4096 || /[\s\\\p{Cc}]/u.test(text)) return undefined

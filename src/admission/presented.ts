@@ -8,7 +8,7 @@ export interface Presented {
   readonly scheme: string
   /** In the words of its version: short name, or CAIP-2. */
   readonly network: string
-  /** Protocol 2: what the client says it accepted. */
+  /** Protocol 2: the terms that the client accepted, as it states. */
   readonly accepted?: AcceptedTerms
   readonly authorization: Authorization
   /** 0x and pairs of hexadecimal digits; of any length. */
@@ -41,7 +41,7 @@ const signatureShape = /^0x(?:[0-9a-fA-F]{2})+$/
 const identifierShape = /^[\w-]{16,128}$/
 const wordShape = /^[\x21-\x7e]{1,64}$/
 
-/** What offers say where the extension payment-identifier is understood (x402 version 2). */
+/** The field of offers where the extension payment-identifier is understood (x402 version 2). */
 export const paymentIdentifiers: Readonly<Record<string, object>> = {
   'payment-identifier': {
     info: { required: false },

@@ -59,7 +59,7 @@ export class RedisBuckets implements Buckets {
     this.#rules = { ip: parts.ip, resource: parts.resource }
     this.#redis = connect(redis)
     this.#calls = new BoundedCalls({ timeoutMs: redis.timeoutMs, callsMax: 16_384, restMs: 1000, clock, log })
-    // Every failed call tells by itself; without a listener the library would end the process.
+    // Every failed call is reported by itself; without a listener the library would end the process.
     this.#redis.on('error', (error: Error) => this.#calls.heard(error))
   }
 
@@ -110,8 +110,8 @@ export class RedisBuckets implements Buckets {
 
   /** The claims of the gateways that use this Redis. */
   claims(options: RedisSettlementClaimsOptions): SettlementClaims {
-    const keysOf = (payment: string): { asked: string; paid: string } => {
-      return { asked: `${tag}:asked:${digest(payment)}`, paid: paidKey(payment) }
+    const keysOf = (payment: string): { requested: string; paid: string } => {
+      return { requested: `${tag}:asked:${digest(payment)}`, paid: paidKey(payment) }
     }
     const wait = <T>(run: () => Promise<T>): Promise<T | undefined> =>
       this.#calls.wait(this.#isUp, run, undefined, creditTimeoutMs)

@@ -89,27 +89,27 @@ if not known then return {} end
 return {regular(lacking, tonumber(ARGV[1])), paid}
 `
 
-/** Key: who asked for a payment's settlement, each with the time. Arguments: who asks, seconds that it is remembered. */
+/** Key: the gateways that requested a payment's settlement, each with the time. Arguments: the gateway, seconds to keep it. */
 const ask = `${prelude}
 redis.call('HSET', KEYS[1], ARGV[1], whole(now))
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 return 1
 `
 
-/** Key: the same. Argument: who takes back that it asked. */
+/** Key: the same. Argument: the gateway that withdraws its request. */
 const clear = `return redis.call('HDEL', KEYS[1], ARGV[1])`
 
 /**
- * Keys: the same, the payment's mark. Argument: who looks. -2: the payment is credited; -1: no other one asked for it; else the
- * milliseconds since the last of them did.
+ * Keys: the same, the payment's mark. Argument: the calling gateway. -2: the payment is credited; -1: no other gateway requested
+ * its settlement; else the milliseconds since the last of them did.
  */
 const lookAt = `${prelude}
 if redis.call('EXISTS', KEYS[2]) == 1 then return -2 end
-local asked = redis.call('HGETALL', KEYS[1])
+local requests = redis.call('HGETALL', KEYS[1])
 local youngest = -1
-for at = 1, #asked, 2 do
-  local age = math.max(0, now - tonumber(asked[at + 1]))
-  if asked[at] ~= ARGV[1] and (youngest < 0 or age < youngest) then youngest = age end
+for at = 1, #requests, 2 do
+  local age = math.max(0, now - tonumber(requests[at + 1]))
+  if requests[at] ~= ARGV[1] and (youngest < 0 or age < youngest) then youngest = age end
 end
 return youngest
 `
@@ -138,8 +138,8 @@ export interface BucketCommands {
   bucketGive(ip: string, resource: string, ...rest: number[]): Promise<number>
   bucketCredit(mark: string, bucket: string, ...rest: number[]): Promise<number>
   bucketLook(bucket: string, ...rest: number[]): Promise<number[]>
-  paymentAsk(asked: string, who: string, seconds: number): Promise<number>
-  paymentClear(asked: string, who: string): Promise<number>
-  paymentLook(asked: string, mark: string, who: string): Promise<number>
+  paymentAsk(requested: string, who: string, seconds: number): Promise<number>
+  paymentClear(requested: string, who: string): Promise<number>
+  paymentLook(requested: string, mark: string, who: string): Promise<number>
   paymentHouse(key: string, name: string): Promise<string>
 }

@@ -15,8 +15,8 @@ const keptSeconds = 8 * 86_400
 
 export interface ClaimsRedis {
   readonly commands: Pick<BucketCommands, 'paymentAsk' | 'paymentClear' | 'paymentLook' | 'paymentHouse'>
-  /** Keys of a payment: who asked for it, and the mark that its tokens are in a bucket. */
-  keysOf(payment: string): { readonly asked: string; readonly paid: string }
+  /** Keys of a payment: the gateways that requested its settlement, and the mark that its tokens are in a bucket. */
+  keysOf(payment: string): { readonly requested: string; readonly paid: string }
   /** Key of the name of all gateways that use this Redis. */
   readonly houseKey: string
   /** Waits a bounded time; undefined: Redis did not answer. */
@@ -39,27 +39,27 @@ export class RedisSettlementClaims implements SettlementClaims {
   }
 
   async ask({ payment }: Pick<PaymentOrder, 'payment'>): Promise<void> {
-    const { asked } = this.redis.keysOf(payment)
-    await this.#run(() => this.redis.commands.paymentAsk(asked, this.options.self, keptSeconds))
+    const { requested } = this.redis.keysOf(payment)
+    await this.#run(() => this.redis.commands.paymentAsk(requested, this.options.self, keptSeconds))
   }
 
   async clear(payment: string): Promise<void> {
-    const { asked } = this.redis.keysOf(payment)
-    await this.#run(() => this.redis.commands.paymentClear(asked, this.options.self))
+    const { requested } = this.redis.keysOf(payment)
+    await this.#run(() => this.redis.commands.paymentClear(requested, this.options.self))
   }
 
   async look(payment: string): Promise<ClaimState> {
-    const { asked, paid } = this.redis.keysOf(payment)
+    const { requested, paid } = this.redis.keysOf(payment)
     const { self, leftMs } = this.options
-    const youngestMs = await this.#run(() => this.redis.commands.paymentLook(asked, paid, self))
+    const youngestMs = await this.#run(() => this.redis.commands.paymentLook(requested, paid, self))
     if (youngestMs === -2) return 'credited'
     if (youngestMs < 0) return 'nobody'
     return youngestMs < leftMs ? 'asked' : 'left'
   }
 
   async #run<T>(run: () => Promise<T>): Promise<T> {
-    const said = await this.redis.wait(run)
-    if (said === undefined) throw new BucketsUnreachable('Redis did not answer')
-    return said
+    const reply = await this.redis.wait(run)
+    if (reply === undefined) throw new BucketsUnreachable('Redis did not answer')
+    return reply
   }
 }

@@ -8,7 +8,7 @@ const longPath = 256
 /** Clients spell hosts in different ways: a few spellings are remembered. */
 const hostsMax = 16
 
-/** The keys of resources asked for lately: hashing a name takes longer than the rest of a take. */
+/** The keys of recently requested resources: hashing a name takes longer than the rest of a take. */
 export class ResourceKeys {
   /** As it was last sent. */
   #host: string | undefined

@@ -4,25 +4,25 @@ import type { PaymentOrder } from './settlement-messages.js'
 export type ClaimState =
   /** Its tokens are in a bucket. */
   | 'credited'
-  /** Another gateway asked for its settlement a moment ago, and may still be waiting for it. */
+  /** Another gateway requested its settlement a moment ago, and may still be waiting for it. */
   | 'asked'
-  /** Another gateway asked for it and did not record how it ended: it may have died. */
+  /** Another gateway requested it and did not record how it ended: it may have died. */
   | 'left'
-  /** No other one asked for it. */
+  /** No other gateway requested it. */
   | 'nobody'
 
 /**
- * Gateways that fill the same buckets tell each other which settlements they ask for. That a payment moved on chain
- * does not show whose buckets it filled: a gateway with the same wallet but other buckets may have asked. Each call
+ * Gateways that fill the same buckets share which settlements they request. That a payment moved on chain does not
+ * show whose buckets it filled: a gateway with the same wallet but other buckets may have requested it. Each call
  * rejects where the claims cannot be reached now.
  */
 export interface SettlementClaims {
   /** The name that all of them have in common. */
   house(): Promise<string>
-  /** This gateway is about to ask for settlement. */
+  /** This gateway is about to request the settlement. */
   ask(order: PaymentOrder): Promise<void>
-  /** What this gateway asked for moved nothing, for sure. */
+  /** The settlement that this gateway requested certainly moved nothing. */
   clear(payment: string): Promise<void>
-  /** What the others did. */
+  /** The requests of the other gateways. */
   look(payment: string): Promise<ClaimState>
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Environment, openEnvironment, present, type Table } from '../store/lmdb.js'
 import type { PaymentOrder } from './settlement-messages.js'
 
-/** What is known of one payment. Written before its settlement is asked for. */
+/** The record of one payment. Written before its settlement is requested. */
 export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature' | 'asker'> {
   /** `asked`: the money may have moved. */
   readonly state: 'asked' | 'settled' | 'failed'
@@ -22,9 +22,9 @@ export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature
 export type PaymentRow = Omit<PaymentRecord, 'message' | 'digest'>
 
 const payments = 'payments'
-/** When it was asked (48 bits) and the payment's name: for the list, and for forgetting the oldest. */
+/** When it was requested (48 bits) and the payment's name: for the list, and for forgetting the oldest. */
 const journal = 'journal'
-/** Names of those that were asked and have not ended. */
+/** Names of the payments whose settlement was requested and has not ended. */
 const open = 'open'
 /** The name of these records among gateways. */
 const own = 'own'
@@ -37,7 +37,7 @@ function journalKey({ askedMs, payment }: PaymentRecord): Uint8Array {
   return Buffer.concat([time, nameOf(payment)])
 }
 
-/** A payment is remembered for a week after it was asked: far longer than it could be settled again. */
+/** A payment is remembered for a week after the request: far longer than it could be settled again. */
 const keptMs = 7 * 24 * 3600_000
 /** Records that are looked at for each one that may be forgotten. */
 const lookedFor = 20
@@ -77,7 +77,7 @@ export class PaymentLedger {
     return found === undefined ? undefined : read(found)
   }
 
-  /** Records that settlement is about to be asked for. Undefined: the table is full of payments that are still good. */
+  /** Records that the settlement is about to be requested. Undefined: the table is full of payments that are still good. */
   ask(order: PaymentOrder, nowMs: number): PaymentRecord | undefined {
     if (this.#payments.count() >= this.recordsMax) this.forget(nowMs, 64)
     if (this.#payments.count() >= this.recordsMax) return undefined
@@ -88,12 +88,12 @@ export class PaymentLedger {
     return record
   }
 
-  /** Records a payment that another one asked for, in place of what was known of it. */
-  adopt(asked: PaymentRecord): PaymentRecord {
-    const before = this.find(asked.payment)
+  /** Takes over the record of a payment that another gateway requested, in place of the own record. */
+  adopt(record: PaymentRecord): PaymentRecord {
+    const before = this.find(record.payment)
     this.#environment.write(() => before && this.#journal.remove(journalKey(before)))
-    this.#put(asked)
-    return asked
+    this.#put(record)
+    return record
   }
 
   /** Resolves when all that was recorded so far would survive a power cut. */
@@ -109,7 +109,7 @@ export class PaymentLedger {
     return ended
   }
 
-  /** Takes back a record whose settlement was never asked for after all. */
+  /** Removes a record whose settlement was never requested after all. */
   drop(record: PaymentRecord): void {
     this.#environment.write(() => {
       this.#payments.remove(nameOf(record.payment))
@@ -118,7 +118,7 @@ export class PaymentLedger {
     })
   }
 
-  /** Payments that were asked and never ended, or never credited: the process ended first. */
+  /** Payments whose settlement was requested and never ended, or never credited: the process ended first. */
   unended(): PaymentRecord[] {
     const names = [...this.#open.keys({})].map((key) => Buffer.from(key).toString())
     return names.flatMap((name) => this.find(name) ?? [])

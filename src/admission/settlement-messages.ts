@@ -1,4 +1,4 @@
-/** What edge threads ask of the cashier, the one actor that settles payments. */
+/** Requests of edge threads to the cashier, the one actor that settles payments. */
 
 /** A payment that was checked on the edge thread (except its signature), with the data for the facilitator. Plain data. */
 export interface PaymentOrder {
@@ -16,7 +16,7 @@ export interface PaymentOrder {
   readonly tokens: number
   /** Seconds; it cannot be settled any more after that. */
   readonly validBefore: number
-  /** What was asked for, for the operator's list. */
+  /** The requested resource, for the operator's list. */
   readonly resource: string
   /** Whose bucket gets the tokens. */
   readonly client: string
@@ -34,7 +34,7 @@ export type CashierRequest =
 export type CashierReply =
   /** The money has moved and the tokens are in a bucket. `tokens` is what this payment bought when it was first seen. */
   | { readonly state: 'settled'; readonly tokens: number; readonly transaction: string }
-  /** No money has moved, as far as the facilitator says. `reason` is one of the known codes. */
+  /** No money has moved, by the facilitator's answer. `reason` is one of the known codes. */
   | { readonly state: 'refused'; readonly stage: 'verify' | 'settle'; readonly reason: string }
   /** It would settle now, or is settled or being settled already: the answer to `look`. */
   | { readonly state: 'good' }
@@ -67,7 +67,7 @@ export class Kinds {
     return Atomics.load(this.#cells, 0) !== 0
   }
 
-  /** Until the facilitator has said what it takes, both are offered: nothing can be paid meanwhile, so nothing is lost. */
+  /** Until the facilitator has stated what it takes, both are offered: nothing can be paid meanwhile, so nothing is lost. */
   has(version: 1 | 2): boolean {
     const bits = Atomics.load(this.#cells, 0)
     return bits === 0 || (bits & version) !== 0
@@ -75,7 +75,7 @@ export class Kinds {
 }
 
 export interface LaneOptions {
-  /** Payments being settled at most; one more is turned away before anything is asked. */
+  /** Payments being settled at most; one more is turned away before any request. */
   readonly settlementsMax: number
   /** Of them for one client. */
   readonly settlementsEachMax: number
@@ -85,13 +85,13 @@ export interface LaneOptions {
 }
 
 export interface CashierOptions extends LaneOptions {
-  /** Who asks waits so long for a settlement; it goes on by itself. */
+  /** The caller waits so long for a settlement; it goes on by itself. */
   readonly waitMs: number
-  /** First pause before the facilitator is asked again; it doubles up to 32 times that. */
+  /** First pause before the next request to the facilitator; it doubles up to 32 times that. */
   readonly retryMs: number
-  /** A settlement without a clear answer is given up so long after it was asked, at the latest. */
+  /** A settlement without a clear answer is given up so long after its request, at the latest. */
   readonly giveUpMs: number
-  /** First pause before the facilitator is asked again what it supports. */
+  /** First pause before the facilitator is queried again for what it supports. */
   readonly supportedRetryMs: number
   readonly supportedEveryMs: number
 }

@@ -30,7 +30,7 @@ export interface CashierParts {
   readonly claims?: SettlementClaims
   /** Others that sell something else with the same wallet; absent: there are none. */
   readonly owners?: PaymentOwners
-  /** Asked where a facilitator's refusal may not be the whole truth. */
+  /** Consulted where a facilitator's refusal may be incomplete. */
   readonly witness?: Witness
   readonly kinds: Kinds
   readonly clock: Clock
@@ -40,7 +40,7 @@ export interface CashierParts {
 
 /** One payment being settled: everybody who brings it waits for the same one. */
 interface Flight {
-  /** Over once settlement was asked for, or never will be. */
+  /** Over once the settlement was requested, or never will be. */
   readonly verifying: Promise<void>
   readonly outcome: Promise<CashierReply>
 }
@@ -51,7 +51,7 @@ const graceMs = 60_000
 /** Records looked at in one go when old ones are forgotten. */
 const forgetMax = 2000
 
-/** Who takes a payment is known for so long after its validity: far longer than anybody asks for its settlement. */
+/** The owner of a payment is recorded for so long after its validity: far longer than its settlement is requested. */
 const ownedMs = 24 * 3600_000
 
 /**
@@ -77,7 +77,7 @@ export class Cashier {
     return this.#closing.signal.aborted
   }
 
-  /** Takes up what an earlier process left, and begins to ask what the facilitator supports. Does not wait. */
+  /** Takes up what an earlier process left, and begins to query what the facilitator supports. Does not wait. */
   start(): void {
     const { ledger, log, clock } = this.parts
     for (const record of ledger.unended()) {
@@ -125,14 +125,14 @@ export class Cashier {
     return isSame(this.parts.ledger.find(order.payment), order) ? reply : spent
   }
 
-  /** What is known of a payment; undefined: nothing has moved and nothing was asked. */
+  /** The record of a payment; undefined: nothing has moved and nothing was requested. */
   find(payment: string): PaymentRecord | undefined {
     return this.parts.ledger.find(payment)
   }
 
   /**
-   * Takes up a settlement that another one, which fills the same buckets, asked for and did not end. Undefined: it is under way
-   * here, or has ended here.
+   * Takes up a settlement that another gateway, which fills the same buckets, requested and did not end. Undefined: it is under
+   * way here, or has ended here.
    */
   async takeUp(record: PaymentRecord): Promise<PaymentRecord | undefined> {
     const { payment } = record
@@ -153,7 +153,7 @@ export class Cashier {
     await this.parts.ledger.close()
   }
 
-  /** Asks the facilitator whether a payment would settle, unless that is known. */
+  /** Has the facilitator verify whether a payment would settle, unless that is known. */
   async #look(order: PaymentOrder): Promise<CashierReply> {
     const record = this.parts.ledger.find(order.payment)
     if (record !== undefined && !isSame(record, order)) return spent
@@ -162,8 +162,8 @@ export class Cashier {
     const leave = this.#lanes.take(order)
     if (typeof leave === 'string') return { state: leave === 'client' ? 'busy' : 'down' }
     const answer = await this.parts.facilitator.verify(order.message, order.payer).finally(leave)
-    if (answer.said === 'valid') return { state: 'good' }
-    if (answer.said === 'nothing') return { state: 'down' }
+    if (answer.verdict === 'valid') return { state: 'good' }
+    if (answer.verdict === 'nothing') return { state: 'down' }
     this.#lanes.blame(order)
     return { state: 'refused', stage: 'verify', reason: answer.reason }
   }
@@ -213,13 +213,13 @@ export class Cashier {
   async #take(order: PaymentOrder, verified: () => void): Promise<CashierReply> {
     const { facilitator, ledger, clock, log } = this.parts
     const answer = await facilitator.verify(order.message, order.payer)
-    if (answer.said === 'nothing') {
+    if (answer.verdict === 'nothing') {
       return { state: 'down' }
     }
-    const used = answer.said === 'invalid' && usedReasons.has(answer.reason)
+    const used = answer.verdict === 'invalid' && usedReasons.has(answer.reason)
     const taken = used ? await this.#shared.taken(order) : undefined
     if (taken === 'asked') return { state: 'pending' }
-    if (answer.said === 'invalid' && taken === undefined)
+    if (answer.verdict === 'invalid' && taken === undefined)
       return { state: 'refused', stage: 'verify', reason: answer.reason }
     const ownership = await this.#own(order)
     if (ownership === 'other') return spent
@@ -228,7 +228,7 @@ export class Cashier {
     if (this.#closed) return { state: 'down' }
     const record = tryWrite(() => ledger.ask(order, clock.now()))
     if (record !== undefined && isRefusal(record)) {
-      // Nobody was asked for its settlement yet, and nobody else shall.
+      // No settlement was requested yet, and no other gateway shall request one.
       log.error({ reason: record.message }, 'a payment is not taken: it could not be written down')
       if (taken === undefined) await this.#shared.clear(order)
       return { state: 'down' }
@@ -247,7 +247,7 @@ export class Cashier {
     return (await this.parts.owners?.own(payment, validBefore * 1000 + ownedMs)) ?? 'ours'
   }
 
-  /** Takes up a settlement that an earlier process asked for: whether the money has moved is not known. */
+  /** Takes up a settlement that an earlier process requested: whether the money has moved is not known. */
   async #resume(record: PaymentRecord): Promise<CashierReply> {
     for (let tries = 0; !this.#closed; tries += 1) {
       const ownership = await this.#own(record)
@@ -258,13 +258,13 @@ export class Cashier {
     return { state: 'pending' }
   }
 
-  /** Asks until there is a clear answer. `doubtful`: an earlier attempt was left without one. */
+  /** Requests the settlement until there is a clear answer. `doubtful`: an earlier attempt was left without one. */
   async #settle(record: PaymentRecord, doubtful: boolean): Promise<CashierReply> {
     const { facilitator, ledger, clock, options } = this.parts
     const endMs = Math.min(record.validBefore * 1000, record.askedMs + options.giveUpMs) + graceMs
     // The remaining time is measured by the monotonic clock, because a clock that is set back could extend it by
     // years.
-    // What is taken up late is asked for a while all the same: the facilitator or the chain may be away just now.
+    // A settlement that is taken up late is requested for a while, too: the facilitator or the chain may be away just now.
     const leastMs = doubtful ? graceMs : 0
     const leftMs = Math.min(Math.max(endMs - clock.now(), leastMs), options.giveUpMs + graceMs)
     const untilMs = clock.monotonic() + leftMs
@@ -272,8 +272,8 @@ export class Cashier {
     for (let tries = 0; !this.#closed; tries += 1) {
       const answer = await facilitator.settle(record.message ?? '', record.payer)
       if (this.#closed) break
-      if (answer.said === 'settled') return this.#settled(record, answer.transaction)
-      if (answer.said === 'refused') {
+      if (answer.result === 'settled') return this.#settled(record, answer.transaction)
+      if (answer.result === 'refused') {
         if (!doubt) return this.#refused(record, answer.reason, untilMs)
         const seen = await this.parts.witness?.moved(record)
         if (this.#closed) break
@@ -284,7 +284,7 @@ export class Cashier {
         const last = seen === undefined || clock.monotonic() > untilMs
         if (last) return this.#fail(record, answer.reason, !never)
       }
-      if (answer.said === 'unasked' && !doubt) {
+      if (answer.result === 'unasked' && !doubt) {
         if (!(await this.#written(() => ledger.drop(record)))) break
         await this.#shared.clear(record)
         return { state: 'down' }
@@ -298,8 +298,8 @@ export class Cashier {
   }
 
   /**
-   * What we asked for was refused clearly, so that nothing of it moved. It counts all the same where another gateway took it for
-   * the same buckets meanwhile.
+   * The settlement was refused clearly, so that nothing of it moved. The payment counts all the same where another gateway took
+   * it for the same buckets meanwhile.
    */
   async #refused(record: PaymentRecord, reason: string, untilMs: number): Promise<CashierReply> {
     // The own claim is removed first: otherwise two gateways that were both refused would each think that the other
@@ -333,7 +333,7 @@ export class Cashier {
   }
 
   #sayUnclear({ payment }: PaymentRecord, answer: Settled): void {
-    const why = 'why' in answer ? answer.why : answer.said
+    const why = 'why' in answer ? answer.why : answer.result
     this.parts.log.warn(
       { payment, why },
       'the facilitator gave no clear answer to a settlement: it is asked again',
@@ -342,13 +342,13 @@ export class Cashier {
 
   async #fail(record: PaymentRecord, reason: string, doubtful: boolean): Promise<CashierReply> {
     const { clock, log } = this.parts
-    const said = { payment: record.payment, units: record.units, reason }
+    const details = { payment: record.payment, units: record.units, reason }
     if (doubtful)
       log.error(
-        said,
+        details,
         'a payment failed after an attempt without an answer: check on chain whether it was made',
       )
-    else log.warn(said, 'a payment was not settled')
+    else log.warn(details, 'a payment was not settled')
     const change = { state: 'failed', reason, doubtful, endedMs: clock.now() } as const
     const ended = await this.#ended(record, change)
     return ended === undefined ? { state: 'pending' } : refusedReply(ended)
@@ -372,14 +372,14 @@ export class Cashier {
     return { state: 'pending' }
   }
 
-  /** Asks what the facilitator supports until it names something, and repeats that from time to time. */
+  /** Queries what the facilitator supports until it names something, and repeats that from time to time. */
   async #learn(retryMs: number): Promise<void> {
     const { facilitator, kinds, clock, log, options } = this.parts
     const versions = await facilitator.supported()
     if (this.#closed) return
     if (versions !== undefined) kinds.set(versions)
     if (versions?.length === 0) log.error('the facilitator settles no USDC payments on this network')
-    // A facilitator that supports nothing may still be starting, so it is asked again as soon as one that does not
+    // A facilitator that supports nothing may still be starting, so it is queried again as soon as one that does not
     // answer.
     const isUsable = versions !== undefined && versions.length > 0
     const nextMs = isUsable ? options.supportedEveryMs : retryMs

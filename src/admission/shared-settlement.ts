@@ -8,7 +8,7 @@ import type { PaymentOrder } from './settlement-messages.js'
 export interface SharedSettlementParts {
   /** Absent: nobody else fills these buckets. */
   readonly claims?: SettlementClaims
-  /** Asked where a facilitator's refusal may not be the whole truth. */
+  /** Consulted where a facilitator's refusal may be incomplete. */
   readonly witness?: Witness
   readonly clock: Clock
   readonly log: Log
@@ -21,7 +21,7 @@ const lookEveryMs = 1000
 
 /**
  * Whether a payment whose nonce is used was taken for our buckets, though not by us: only then a transfer on chain
- * may be credited here. Any other transfer to the wallet was asked for elsewhere, and was credited there.
+ * may be credited here. Any other transfer to the wallet was requested elsewhere, and was credited there.
  */
 export class SharedSettlement {
   constructor(private readonly parts: SharedSettlementParts) {}
@@ -31,12 +31,12 @@ export class SharedSettlement {
     return (await this.#tell(() => this.parts.claims?.ask(order))) !== 'failed'
   }
 
-  /** What this gateway asked for moved nothing. */
+  /** The settlement that this gateway requested moved nothing. */
   async clear({ payment }: Payment): Promise<void> {
     await this.#tell(() => this.parts.claims?.clear(payment))
   }
 
-  /** The transaction by which another gateway took it for the same buckets; `asked`: one is at it; undefined: none did. */
+  /** The transaction by which another gateway took it for the same buckets; `asked`: one requested it; undefined: none did. */
   async taken(order: Payment): Promise<`0x${string}` | 'asked' | undefined> {
     const standing = await this.#standing(order)
     if (standing === 'asked') return 'asked'

@@ -29,10 +29,10 @@ export interface Fault {
   readonly payer?: string
 }
 
-/** Whose bucket is filled, and who asks for it. */
+/** The owner of the bucket that is filled, and the client. */
 type Who = Pick<PaymentOrder, 'client' | 'asker'>
 
-/** Facilitators refuse what has less than 6 seconds left; some go by while we ask. */
+/** Facilitators refuse what has less than 6 seconds left; the request takes some of them. */
 const marginSeconds = 8
 
 /** The longest validity that is taken: a record is kept while its payment could settle. Stock clients sign 5 minutes. */
@@ -60,7 +60,7 @@ export class X402 implements Payments {
     return this.#demand(charge.request, offers.quote(charge), fault, '')
   }
 
-  /** The 402 for something that was asked for elsewhere; `quote` says all of it. No page for browsers. */
+  /** The 402 for a request to another service; `quote` has all of it. No page for browsers. */
   offer(quote: Quote, fault?: Fault): Denial {
     return this.#demand(undefined, quote, fault, '')
   }
@@ -232,9 +232,9 @@ export class X402 implements Payments {
    * Header lines with the receipt: under the name of version 1, which the interface promises, and for version 2 under its own
    * too.
    */
-  receipt(version: 1 | 2, said: object): string {
+  receipt(version: 1 | 2, settlement: object): string {
     const { network, caip2 } = this.parts.offers.usdc
-    const encoded = inBase64({ ...said, network: version === 1 ? network : caip2 })
+    const encoded = inBase64({ ...settlement, network: version === 1 ? network : caip2 })
     const own = version === 2 ? `\r\nPAYMENT-RESPONSE: ${encoded}` : ''
     return `${receiptLine}${encoded}${own}`
   }
@@ -244,18 +244,18 @@ export class X402 implements Payments {
     if (!offers.has(1) && !offers.has(2)) {
       return plain(429, 'Too Many Requests', 'the allowance is used up, and payments cannot be taken now', 60)
     }
-    const asked = 'Payment required to access this resource'
+    const usualMessage = 'Payment required to access this resource'
     if (fault !== undefined) this.#outcomes.refused.add(1)
     this.#offered.add(1)
-    const { error, message, payer } = fault ?? { error: 'payment_required', message: asked }
-    const said = { error, message, ...(payer === undefined ? {} : { payer }) }
+    const { error, message, payer } = fault ?? { error: 'payment_required', message: usualMessage }
+    const details = { error, message, ...(payer === undefined ? {} : { payer }) }
     const reason = fault === undefined ? 'payment required' : `${error}: ${message}`
     const head = `\r\nCache-Control: no-store${offers.lines(quote, message)}${lines}`
     if (paywall !== undefined && request !== undefined && isBrowser(request)) {
       const page = paywall.page(request, quote)
       return { status: 402, contentType: page.contentType, lines: head + page.lines, body: page.body, reason }
     }
-    const body = `${JSON.stringify(offers.body(quote, said))}\n`
+    const body = `${JSON.stringify(offers.body(quote, details))}\n`
     return { status: 402, contentType: 'application/json; charset=utf-8', lines: head, body, reason }
   }
 }

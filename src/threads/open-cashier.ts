@@ -7,7 +7,7 @@ import { cdpAuthorizing } from '../admission/cdp-token.js'
 import { ChainWitness } from '../admission/chain-witness.js'
 import { Facilitator } from '../admission/facilitator.js'
 import { openBuckets } from '../admission/open-buckets.js'
-import { AskedOwners } from '../admission/payment-owners.js'
+import { RemoteOwners } from '../admission/payment-owners.js'
 import { Cashier } from '../admission/settlement.js'
 import { PaymentLedger } from '../admission/settlement-ledger.js'
 import {
@@ -90,7 +90,7 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const service = paymentServiceOf(given, verifyMs)
   const house = async (): Promise<string> => (await claims?.house()) ?? ledger.name()
   const desk = service && usdcBy(service.ask)
-  const owners = desk && new AskedOwners((asked) => desk.own(asked), house)
+  const owners = desk && new RemoteOwners((asked) => desk.own(asked), house)
   const cashier = new Cashier({
     ledger,
     facilitator,

@@ -103,9 +103,9 @@ async function gateOf(
     return isDenial(outcome) ? outcome : undefined
   }
   /** What the last of so many refusals says. */
-  const flood = async (count: number, ...asked: Parameters<typeof ask>): Promise<Denial> => {
+  const flood = async (count: number, ...args: Parameters<typeof ask>): Promise<Denial> => {
     let last: Denial | undefined
-    for (let at = 0; at < count; at += 1) last = (await ask(...asked)) ?? last
+    for (let at = 0; at < count; at += 1) last = (await ask(...args)) ?? last
     if (last === undefined) throw new Error('nothing was refused')
     return last
   }

@@ -15,7 +15,7 @@ import type { Request } from '../../src/http/exchange.js'
 import { clientAt, named } from '../conformance/buckets.js'
 import { memoryHouse } from './house.js'
 
-function asked(path = '/x', remoteAddress = '203.0.113.1'): Request {
+function requestTo(path = '/x', remoteAddress = '203.0.113.1'): Request {
   return {
     ...named(path),
     query: '',
@@ -27,7 +27,7 @@ function asked(path = '/x', remoteAddress = '203.0.113.1'): Request {
 }
 
 const charge = (bytes: number, more: Partial<Charge> = {}): Charge => {
-  return { request: asked(), bytes, contentType: 'text/plain', ...more }
+  return { request: requestTo(), bytes, contentType: 'text/plain', ...more }
 }
 
 async function granted(outcome: Grant | Denial | Promise<Grant | Denial>): Promise<Grant> {
@@ -73,7 +73,7 @@ t.test(
     ]
     let before = 100
     for (const [bytes, sent, cost] of rows) {
-      const grant = await granted(gate.admit(charge(bytes, { request: asked(`/${bytes}-${sent}`) })))
+      const grant = await granted(gate.admit(charge(bytes, { request: requestTo(`/${bytes}-${sent}`) })))
       grant.settle(sent)
       t.equal(before - (await left()), cost, `${sent} of ${bytes} bytes`)
       before = await left()
@@ -83,7 +83,7 @@ t.test(
 
 t.test('a precheck takes the first token of the answer, and a denied answer takes no other', async (t) => {
   const { gate, left, meters } = await gateOf(t, 10)
-  t.equal(await gate.precheck(asked()), true)
+  t.equal(await gate.precheck(requestTo()), true)
   t.equal(await left(), 9)
   const grant = await granted(gate.admit(charge(4096, { firstTokenTaken: true })))
   t.equal(await left(), 6, 'four in all')
@@ -96,8 +96,8 @@ t.test('a precheck takes the first token of the answer, and a denied answer take
   t.match(denial, { status: 429, reason: 'IP rate limit exceeded' })
   t.match((denial as Denial).lines, /Retry-After: 1\r\nCache-Control: no-store/)
   t.equal(await left(), 9)
-  for (let at = 0; at < 9; at += 1) await gate.precheck(asked(`/unknown-${at}`))
-  t.match(await gate.precheck(asked()), { status: 429 }, 'floods of ids that nobody has are limited')
+  for (let at = 0; at < 9; at += 1) await gate.precheck(requestTo(`/unknown-${at}`))
+  t.match(await gate.precheck(requestTo()), { status: 429 }, 'floods of ids that nobody has are limited')
   t.match(meters.text(), 'rate_limit_exceeded_total{limit_type="ip",domain="data"} 2')
   t.match(meters.text(), 'rate_limit_bytes_blocked_total{domain="data"} 10240')
 })
@@ -126,13 +126,13 @@ t.test('the resource bucket denies too, says so, and the client is not charged',
   const denial = await gate.admit(charge(1))
   t.match(denial, { status: 429, reason: 'Resource rate limit exceeded' })
   t.equal(await left(), 950)
-  await granted(gate.admit(charge(1, { request: asked('/other') })))
+  await granted(gate.admit(charge(1, { request: requestTo('/other') })))
 })
 
 t.test('exempt names pass', async (t) => {
   const { gate, left } = await gateOf(t, 1)
   for (const name of ['free', 'sub_free']) await granted(gate.admit(charge(2 ** 30, { name })))
-  t.equal(await gate.precheck(asked(), 'free'), false)
+  t.equal(await gate.precheck(requestTo(), 'free'), false)
   t.equal(await left(), 1)
   t.ok(isDenial(await gate.admit(charge(2 ** 30, { name: 'other_free' }))))
 })
@@ -180,7 +180,7 @@ t.test(
     carries = false
     const again = await granted(gate.admit(charge(10 * 1024)))
     t.equal(again.lines, '', 'who paid has tokens left, whatever the resource has')
-    t.same(await gate.precheck(asked()), true)
+    t.same(await gate.precheck(requestTo()), true)
     const denied = await gate.admit(charge(900 * 1024))
     t.match(denied, { status: 402 })
     t.same(log, ['pay for 203.0.113.1', 'demand'])

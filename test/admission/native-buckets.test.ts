@@ -202,7 +202,7 @@ async function limited(rules: Rules, isRepeating: boolean, clients = about) {
   }
 }
 
-const clientsAsked = ['203.0.113.1', '203.0.113.2', '2001:db8:1::', '2001:db8:1:1::', '127.0.0.1', '10.1.2.3']
+const triedClients = ['203.0.113.1', '203.0.113.2', '2001:db8:1::', '2001:db8:1:1::', '127.0.0.1', '10.1.2.3']
 const paths = ['/a', '/b', '/free']
 
 /** Addresses, in all the ways in which they are written, and what is none. */
@@ -288,7 +288,7 @@ const command = fc.oneof(
 )
 
 t.test('repeated answers cost what the steps would take, from the same buckets', { skip }, async (t) => {
-  let [repeated, refused, asked] = [0, 0, 0]
+  let [repeated, refused, requests] = [0, 0, 0]
   await fc.assert(
     fc.asyncProperty(
       fc.array(command, { minLength: 60, maxLength: 120 }),
@@ -300,7 +300,7 @@ t.test('repeated answers cost what the steps would take, from the same buckets',
         }
         const [one, other] = [await limited(rules, true), await limited(rules, false)]
         const balances = async ({ house }: typeof one) => {
-          const ofClients = clientsAsked.map((ip) => house.buckets.ofClient(clientAt(house.clients, ip)))
+          const ofClients = triedClients.map((ip) => house.buckets.ofClient(clientAt(house.clients, ip)))
           const ofPaths = ['GET', 'HEAD'].flatMap((method) =>
             paths.map((where) => house.buckets.ofResource(named(where, 'gateway.test', method))),
           )
@@ -333,7 +333,7 @@ t.test('repeated answers cost what the steps would take, from the same buckets',
               }
               const got = await one.ask(each.path, each.method, headers)
               const wanted = await other.ask(each.path, each.method, headers)
-              asked += 1
+              requests += 1
               if (wanted === 429) refused += 1
               if (got !== wanted) throw new Error(`${JSON.stringify(headers)}: ${got} for ${wanted}`)
             }
@@ -351,7 +351,7 @@ t.test('repeated answers cost what the steps would take, from the same buckets',
     ),
     { numRuns: 20 },
   )
-  t.ok(repeated > asked / 6, `${repeated} of ${asked} were repeated`)
+  t.ok(repeated > requests / 6, `${repeated} of ${requests} were repeated`)
   t.ok(refused > 0, `${refused} were refused`)
 })
 

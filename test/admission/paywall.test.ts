@@ -11,7 +11,7 @@ const payee = privateKeyToAccount(generatePrivateKey()).address
 /** A wallet in the page that signs outside of it: what an extension is to a page. */
 interface Wallet {
   readonly account: PrivateKeyAccount
-  readonly asked: string[]
+  readonly calls: string[]
   /** Declines to sign. */
   declines: boolean
 }
@@ -35,7 +35,7 @@ async function visit(t: Test, options: Partial<ShopOptions> = {}, withWallet = t
   const shop = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, ...options })
   const account = privateKeyToAccount(generatePrivateKey())
   facilitator.balances.set(account.address.toLowerCase(), 10_000_000n)
-  const wallet: Wallet = { account, asked: [], declines: false }
+  const wallet: Wallet = { account, calls: [], declines: false }
   const context = await browser.newContext()
   t.teardown(() => context.close())
   const page = await context.newPage()
@@ -54,8 +54,8 @@ async function visit(t: Test, options: Partial<ShopOptions> = {}, withWallet = t
 
 async function inject(page: Page, wallet: Wallet): Promise<void> {
   let chain = '0x1'
-  await page.exposeFunction('walletAsked', async (method: string, params: readonly unknown[]) => {
-    wallet.asked.push(method)
+  await page.exposeFunction('walletCalled', async (method: string, params: readonly unknown[]) => {
+    wallet.calls.push(method)
     if (method === 'eth_requestAccounts') return { result: [wallet.account.address] }
     if (method === 'eth_chainId') return { result: chain }
     if (method === 'wallet_switchEthereumChain' && chain === '0x1') {
@@ -74,9 +74,9 @@ async function inject(page: Page, wallet: Wallet): Promise<void> {
   })
   await page.addInitScript({
     content: `window.ethereum = { request: async ({ method, params }) => {
-      const said = await window.walletAsked(method, params ?? []);
-      if ('code' in said) throw Object.assign(new Error(said.message), { code: said.code });
-      return said.result;
+      const result = await window.walletCalled(method, params ?? []);
+      if ('code' in result) throw Object.assign(new Error(result.message), { code: result.code });
+      return result.result;
     } };`,
   })
 }
@@ -138,14 +138,14 @@ t.test('the redirect after paying: only to own paths, and only where paid', asyn
 t.test('in a browser', { skip: withoutBrowser }, async (t) => {
   t.test('paying with a wallet leads to the requested content, and pays once', async (t) => {
     const { facilitator, shop, wallet, page, complaints } = await visit(t)
-    const asked = '/20000000?a=%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E'
-    await page.goto(shop.url + asked)
+    const path = '/20000000?a=%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E'
+    await page.goto(shop.url + path)
     t.equal(await page.title(), 'Payment required · Test gateway')
     t.match(await page.textContent('main'), /0\.002 USDC.*19\.1 MiB.*Base Sepolia/s)
     await page.click('#pay')
     await page.getByText('the bytes', { exact: true }).waitFor()
-    t.equal(page.url(), shop.url + asked)
-    t.same(wallet.asked, [
+    t.equal(page.url(), shop.url + path)
+    t.same(wallet.calls, [
       'eth_requestAccounts',
       'eth_chainId',
       'wallet_switchEthereumChain',
@@ -189,7 +189,7 @@ t.test('in a browser', { skip: withoutBrowser }, async (t) => {
     facilitator.settle = undefined
     await page.click('#pay')
     await page.getByText('the bytes', { exact: true }).waitFor()
-    t.equal(wallet.asked.filter((method) => method === 'eth_signTypedData_v4').length, 1)
+    t.equal(wallet.calls.filter((method) => method === 'eth_signTypedData_v4').length, 1)
     t.equal(facilitator.balances.get(payee.toLowerCase()), 1000n)
   })
 
@@ -245,10 +245,10 @@ t.test(
   async (t) => {
     const paywall = { appName: 'Shop', sessionsAt: '/sessions', onrampKey: 'not-needed' }
     const { page, shop, wallet, complaints } = await visit(t, { network: 'base', paywall })
-    const asked: unknown[] = []
+    const bodies: unknown[] = []
     let status = 503
     await page.route('**/sessions', (route) => {
-      asked.push(route.request().postDataJSON())
+      bodies.push(route.request().postDataJSON())
       return route.fulfill({ status, json: status === 200 ? { token: 'a token&' } : {} })
     })
     await page.context().route('https://pay.coinbase.com/**', (route) => route.fulfill({ body: 'a shop' }))
@@ -265,7 +265,7 @@ t.test(
       'https://pay.coinbase.com/buy/select-asset?sessionToken=a+token%26&defaultAsset=USDC&defaultNetwork=base',
     )
     const { address } = wallet.account
-    t.same(asked.at(-1), { addresses: [{ address, blockchains: ['base'] }], assets: ['USDC'] })
+    t.same(bodies.at(-1), { addresses: [{ address, blockchains: ['base'] }], assets: ['USDC'] })
     t.ok(await page.isVisible('text=Go on to buy USDC'), 'a browser that opens no tab has a link')
     t.ok(await page.isEnabled('#pay'))
     t.same(complaints, [])

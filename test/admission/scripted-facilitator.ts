@@ -113,8 +113,8 @@ export async function scriptedFacilitator(t: Test): Promise<ScriptedFacilitator>
     const key = from.toLowerCase() + nonce
     const { network } = message.paymentRequirements
     const before = used.get(key)
-    const said = (transaction: string) => ({ success: true, transaction, network, payer: from })
-    if (before !== undefined && self.remembers) return call.json(200, said(before))
+    const settled = (transaction: string) => ({ success: true, transaction, network, payer: from })
+    if (before !== undefined && self.remembers) return call.json(200, settled(before))
     const fault = await faultOf(message, used, balances)
     const failed = { success: false, errorReason: fault, transaction: '', network, payer: from }
     if (fault !== undefined) return call.json(200, failed)
@@ -127,7 +127,7 @@ export async function scriptedFacilitator(t: Test): Promise<ScriptedFacilitator>
       balances.set(whose.toLowerCase(), (balances.get(whose.toLowerCase()) ?? 0n) + by)
     }
     if (await self.afterSettle?.(call)) return undefined
-    return call.json(200, said(transaction))
+    return call.json(200, settled(transaction))
   }
   const web = await serveWeb(t, async (call) => {
     const path = call.path.slice(call.path.lastIndexOf('/') + 1)

@@ -270,8 +270,8 @@ export interface Got {
 export async function get(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Got> {
   const answer = await fetch(url, { headers, method })
   const text = await answer.text()
-  const said = text.startsWith('{') ? (JSON.parse(text) as Record<string, string>) : {}
-  return { status: answer.status, headers: answer.headers, text, error: said.error, message: said.message }
+  const body = text.startsWith('{') ? (JSON.parse(text) as Record<string, string>) : {}
+  return { status: answer.status, headers: answer.headers, text, error: body.error, message: body.message }
 }
 
 /** The JSON in a header of the protocol. */

@@ -25,12 +25,12 @@ export async function stockFacilitator(
   const client = chain.wallet(relayer)
   const signer = toFacilitatorEvmSigner({
     address: relayer.address,
-    readContract: (asked) => client.readContract({ ...asked, args: asked.args ?? [] } as never),
-    verifyTypedData: (asked) => client.verifyTypedData(asked as never),
-    writeContract: (asked) => client.writeContract({ ...asked, args: asked.args ?? [] } as never),
-    sendTransaction: (asked) => client.sendTransaction(asked as never),
-    waitForTransactionReceipt: (asked) => client.waitForTransactionReceipt(asked),
-    getCode: (asked) => client.getCode(asked),
+    readContract: (args) => client.readContract({ ...args, args: args.args ?? [] } as never),
+    verifyTypedData: (args) => client.verifyTypedData(args as never),
+    writeContract: (args) => client.writeContract({ ...args, args: args.args ?? [] } as never),
+    sendTransaction: (args) => client.sendTransaction(args as never),
+    waitForTransactionReceipt: (args) => client.waitForTransactionReceipt(args),
+    getCode: (args) => client.getCode(args),
   })
   const facilitator = registerExactEvmScheme(new x402Facilitator(), {
     signer,

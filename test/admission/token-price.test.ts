@@ -121,7 +121,7 @@ t.test('invalid tariffs are refused', async (t) => {
   t.ok(new Price(good))
 })
 
-function asked(path: string, query: string, host: string | undefined): Request {
+function requestTo(path: string, query: string, host: string | undefined): Request {
   return {
     method: 'GET',
     path,
@@ -146,11 +146,11 @@ t.test('an offer names an absolute address, whatever host and path a client send
     ['/a', `q=${'x'.repeat(5000)}`, 'a.b', 'http://a.b/a'],
     [`/${'x'.repeat(5000)}`, '', 'a.b', 'http://a.b/'],
   ]
-  for (const [path, query, host, wanted] of cases) t.equal(resourceOf(asked(path, query, host)), wanted)
+  for (const [path, query, host, wanted] of cases) t.equal(resourceOf(requestTo(path, query, host)), wanted)
   const hosts = fc.oneof(fc.string(), fc.webAuthority())
   fc.assert(
     fc.property(fc.webPath(), fc.string(), hosts, (path, query, host) => {
-      const url = resourceOf(asked(`/${path}`, query, host), 'https')
+      const url = resourceOf(requestTo(`/${path}`, query, host), 'https')
       ok(url.startsWith('https://') && url.length <= 1024 && /^[\x21-\x7e]+$/.test(url))
     }),
     { numRuns: 300 },
@@ -164,7 +164,7 @@ t.test('of the content type only a plain media type gets into an offer', async (
     new Kinds(),
   )
   const typeOf = (contentType: string): string =>
-    offers.quote({ request: asked('/a', '', 'b'), bytes: 1, contentType }).mimeType
+    offers.quote({ request: requestTo('/a', '', 'b'), bytes: 1, contentType }).mimeType
   t.equal(typeOf('text/html; charset=utf-8'), 'text/html')
   for (const evil of [
     '</script><script>',
@@ -185,7 +185,7 @@ t.test('only what the facilitator settles is offered', async (t) => {
     { network: 'base', wallet: `0x${'1'.repeat(40)}`, tariff, facilitatorUrl: 'http://f' },
     kinds,
   )
-  const quote = offers.quote({ request: asked('/a', '', 'b'), bytes: 1, contentType: 'a/b' })
+  const quote = offers.quote({ request: requestTo('/a', '', 'b'), bytes: 1, contentType: 'a/b' })
   const shown = (): [number, boolean] => [
     (offers.body(quote, {}) as { accepts: unknown[] }).accepts.length,
     offers.lines(quote, '') !== '',

@@ -104,22 +104,22 @@ t.test('whatever a facilitator answers, a payment counts only where the answer s
       const sent: Partial<Record<string, unknown>> = status === 204 ? {} : JSON.parse(JSON.stringify(body))
       const isRead = ['json', 'latin'].includes(manner)
       const settled = await facilitator.settle('{}', payer)
-      counts.set(settled.said, (counts.get(settled.said) ?? 0) + 1)
-      if (settled.said === 'settled') {
+      counts.set(settled.result, (counts.get(settled.result) ?? 0) + 1)
+      if (settled.result === 'settled') {
         ok(isRead && status === 200 && sent.success === true)
         equal(settled.transaction, hash.toLowerCase())
         ok(['base-sepolia', 'eip155:84532', '', null, undefined].includes(sent.network as string))
         ok(!String(sent.payer).includes('cd'))
       }
-      if (settled.said === 'refused') {
+      if (settled.result === 'refused') {
         ok(sent.success === false && status < 500)
         ok(/^[a-z0-9_]+$/.test(settled.reason), settled.reason)
       }
       // Only a plain no means that nothing can have moved.
-      if (settled.said === 'unasked') ok(status >= 400 && status < 500 && ![408, 409, 425].includes(status))
+      if (settled.result === 'unasked') ok(status >= 400 && status < 500 && ![408, 409, 425].includes(status))
       const verified = await facilitator.verify('{}', payer)
-      if (verified.said === 'valid') ok(isRead && status === 200 && sent.isValid === true)
-      if (verified.said === 'invalid') ok(sent.isValid === false && /^[a-z0-9_]+$/.test(verified.reason))
+      if (verified.verdict === 'valid') ok(isRead && status === 200 && sent.isValid === true)
+      if (verified.verdict === 'invalid') ok(sent.isValid === false && /^[a-z0-9_]+$/.test(verified.reason))
       const kinds = await facilitator.supported()
       ok(kinds === undefined || kinds.every((kind) => kind === 1 || kind === 2))
     }),

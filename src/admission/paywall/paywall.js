@@ -98,7 +98,7 @@ async function send(payment) {
     try {
       answer = await fetch(offer.payAt, { headers, cache: 'no-store', redirect: 'error' })
     } catch {
-      /* asked again below */
+      /* requested again below */
     }
     if (answer && answer.status !== 503) {
       keep()
@@ -132,8 +132,8 @@ async function pay() {
 
 /** Where the visitor can buy USDC: for an account of the wallet, by a token that is good for minutes and for one visit. */
 async function buy(event) {
-  const asked = event.currentTarget
-  asked.disabled = true
+  const buyButton = event.currentTarget
+  buyButton.disabled = true
   try {
     const [address] = await window.ethereum.request({ method: 'eth_requestAccounts' })
     const answer = await fetch(offer.sessionsAt, {
@@ -150,7 +150,7 @@ async function buy(event) {
     link.target = '_blank'
     link.rel = 'noopener noreferrer'
     link.textContent = 'Go on to buy USDC'
-    asked.replaceWith(link)
+    buyButton.replaceWith(link)
     say('The way to buy opens in a new tab. Come back here to pay.')
     // Browsers that no longer count this as the visitor's click leave it to the visitor.
     link.click()
@@ -161,7 +161,7 @@ async function buy(event) {
         : `USDC cannot be bought here now: ${error.message}.`,
       true,
     )
-    asked.disabled = false
+    buyButton.disabled = false
   }
 }
 

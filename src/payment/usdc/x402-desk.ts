@@ -6,7 +6,7 @@ import { cdpAuthorizing } from '../../admission/cdp-token.js'
 import { ChainWitness } from '../../admission/chain-witness.js'
 import { Facilitator } from '../../admission/facilitator.js'
 import { Offers } from '../../admission/payment-offer.js'
-import { AskedOwners, type OwnerQuestion } from '../../admission/payment-owners.js'
+import { type OwnerQuestion, RemoteOwners } from '../../admission/payment-owners.js'
 import { paymentIdentifiers } from '../../admission/presented.js'
 import { Cashier } from '../../admission/settlement.js'
 import { PaymentLedger } from '../../admission/settlement-ledger.js'
@@ -59,7 +59,7 @@ export type Crediting = (
   settled: SettledPayment,
 ) => Promise<'credited' | 'known'>
 
-/** The price of such an amount tells how much a payment buys without what rounding takes. */
+/** The price of such an amount shows how much a payment buys, without an error of rounding. */
 const sampleUnits = 10n ** 12n
 /** USDC: less costs more to settle than it brings; more is no payment for storage any more. */
 const bounds = { minimum: '0.001', maximum: '10000' }
@@ -72,10 +72,10 @@ const ownName = 'credits'
 /** A ledger that is gone for a while decides nothing. */
 async function owning(
   { owned }: X402DeskParts,
-  asked: Parameters<OwnerQuestion>[0],
+  claim: Parameters<OwnerQuestion>[0],
 ): ReturnType<OwnerQuestion> {
   try {
-    return await owned.own(asked)
+    return await owned.own(claim)
   } catch (error) {
     if (!isLedgerGone(error)) throw error
     return refuse('upstream', 'upstream', 'the ledger cannot be reached')
@@ -111,12 +111,12 @@ export class X402Desk {
         ? undefined
         : new ChainWitness({ url: rpcUrl, usdc: usdcOf[network], wallet, limitMs: verifyMs }, clock)
     this.#records = new PaymentLedger(options.recordsPath)
-    const asked = { self: this.#records.name(), leftMs: settleMs + leftMs }
-    const claims = new SharedSettlements(parts.ledger, clock.now, asked)
+    const claimOptions = { self: this.#records.name(), leftMs: settleMs + leftMs }
+    const claims = new SharedSettlements(parts.ledger, clock.now, claimOptions)
     this.cashier = new Cashier({
       ...(this.#witness === undefined ? {} : { witness: this.#witness }),
-      owners: new AskedOwners(
-        (asked) => owning(parts, asked),
+      owners: new RemoteOwners(
+        (claim) => owning(parts, claim),
         async () => ownName,
       ),
       ledger: this.#records,
@@ -133,7 +133,7 @@ export class X402Desk {
       claims,
       cashier: this.cashier,
       hasChain: rpcUrl !== undefined,
-      leftMs: asked.leftMs,
+      leftMs: claimOptions.leftMs,
       now: clock.now,
       log,
     })

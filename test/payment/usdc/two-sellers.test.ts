@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Witness } from '../../../src/admission/chain-witness.js'
-import { AskedOwners, type PaymentOwners } from '../../../src/admission/payment-owners.js'
+import { type PaymentOwners, RemoteOwners } from '../../../src/admission/payment-owners.js'
 import { refuse } from '../../../src/format/refusal.js'
 import { payee } from '../../admission/scene.js'
 import type { ScriptedFacilitator } from '../../admission/scripted-facilitator.js'
@@ -30,8 +30,8 @@ async function town(t: Test): Promise<Town> {
   const { facilitator, rig, payer } = await usdcScene(t)
   const { usdc } = rig.service
   if (usdc === undefined) throw new Error('no USDC is taken')
-  const owners = new AskedOwners(
-    (asked) => usdc.own(asked),
+  const owners = new RemoteOwners(
+    (claim) => usdc.own(claim),
     async () => 'gateway',
   )
   // Sees on the chain what the facilitator moved, and not what for.
@@ -157,7 +157,7 @@ t.test('what the desk took before is not taken up by a gateway that was killed',
 
 t.test('where nobody can say whose it is, nothing is asked for', async (t) => {
   const { facilitator, open, pay } = await town(t)
-  const owners = new AskedOwners(
+  const owners = new RemoteOwners(
     async () => refuse('late', 'upstream', 'no answer'),
     async () => 'gateway',
   )
