@@ -65,7 +65,7 @@ export interface Checked {
 }
 
 export interface ApproveOrder {
-  /** Id of the item that says so: the name of the approval. */
+  /** Id of the item that approves: the name of the approval. */
   readonly itemId: string
   readonly payingAddress: string
   readonly approvedAddress: string
@@ -228,7 +228,7 @@ export interface UsdcPort {
   look(order: UsdcOrder): Promise<{ readonly good: true } | UsdcAnswer | Refusal>
   /** Settles the payment, once, however often it is called. With 503 it may still settle: call `outcome`. */
   pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal>
-  outcome(asked: { readonly payment: string; readonly itemId: string }): Promise<UsdcOutcome | Refusal>
+  outcome(sale: { readonly payment: string; readonly itemId: string }): Promise<UsdcOutcome | Refusal>
   /** The item had so many bytes: spends what they cost of what was paid, and credits the rest where that is much. */
   finish(order: { readonly itemId: string; readonly bytes: number }): Promise<UsdcFinished | Refusal>
   /** Who takes a payment, of all sellers with this wallet: `owner`, unless another one was named before. */
@@ -237,7 +237,7 @@ export interface UsdcPort {
   units(bytes: number): Promise<{ readonly units: string; readonly network: string } | Refusal>
 }
 
-/** What the payment service asks the upload service: free bytes are counted there. */
+/** Queries of the payment service to the upload service: free bytes are counted there. */
 export interface FreeTier {
   /** Bytes that a wallet may still upload for free; null: as many as it wants; 0: none. '' asks for nobody in particular. */
   remaining(address: string): Promise<number | null | Refusal>

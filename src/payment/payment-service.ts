@@ -96,7 +96,7 @@ const signedRequests = { windowMs: 1000, each: 100, all: 1000 }
 /** A card payment that was begun takes 2 KiB of the ledger for some hours, and a session of the provider. */
 const keptAnswers = { windowMs: 60_000, each: 60, all: 20_000 }
 
-/** The payment service on one thread: its routes, and what the upload service asks by message. */
+/** The payment service on one thread: its routes, and the messages of the upload service. */
 export class PaymentService {
   readonly credits: LedgerCredits
   readonly routes: readonly Route[]
@@ -166,7 +166,7 @@ export class PaymentService {
     const bought = async (nonce: string): Promise<unknown> => this.#names?.resumeOne(nonce)
     this.#cards = new Cards({ ...common, promotions: this.promotions, provider: cards, bought })
     this.outbox = new Outbox({ ...common, ...(mailer && { mailer }), giftUrl: options.giftUrl })
-    const told = meters && reconciliationGauges(meters)
+    const onCompared = meters && reconciliationGauges(meters)
     const owned = new OwnedPayments(ledger, now)
     const selling = x402 && this.#selling({ ...x402, ledger, prices, quotes, owned, clock, log }, wallets)
     this.#desk = selling?.desk
@@ -175,7 +175,7 @@ export class PaymentService {
       ...common,
       cards: this.#cards,
       topUps: this.#topUps,
-      ...(told && { told }),
+      ...(onCompared && { onCompared }),
       ...(selling && { usdc: selling.desk.books }),
     }
     this.reconciler = new Reconciler(compared)

@@ -19,7 +19,7 @@ const alias = normalizedAddress(Buffer.from(seen['x-public-key'] ?? '', 'base64u
 const tenUsd = '1225600000000'
 
 /** Cards whose events are what is posted. */
-function toldCards(refunds: string[]): CardProvider {
+function postedCards(refunds: string[]): CardProvider {
   let sessions = 0
   return {
     name: 'stripe',
@@ -61,7 +61,7 @@ async function sound(t: Test, { ledger }: PaymentRig): Promise<void> {
 }
 
 t.test('credits that a key has taken over from its alias are taken back from the key', async (t) => {
-  const rig = await paymentRig(t, { cards: () => toldCards([]) })
+  const rig = await paymentRig(t, { cards: () => postedCards([]) })
   await tell(rig, paid(await quoteFor(rig, alias), 'p1'))
   t.equal((await rig.get('/v1/balance', seen)).status, 200)
   t.equal(await wincOf(rig, ethereum.address), tenUsd)
@@ -77,7 +77,7 @@ t.test('credits that a key has taken over from its alias are taken back from the
 })
 
 t.test('what was promised to an alias goes to the key that was seen meanwhile', async (t) => {
-  const rig = await paymentRig(t, { cards: () => toldCards([]) })
+  const rig = await paymentRig(t, { cards: () => postedCards([]) })
   await tell(rig, paid(await quoteFor(rig, alias), 'p1'))
   const second = await quoteFor(rig, alias)
   await rig.get('/v1/balance', seen)
@@ -125,7 +125,7 @@ t.test('a payment on a chain that is lost again is taken back from the key, too'
 })
 
 t.test('an approval for an alias is of the key, and can be taken back', async (t) => {
-  const rig = await paymentRig(t, { cards: () => toldCards([]) })
+  const rig = await paymentRig(t, { cards: () => postedCards([]) })
   await tell(rig, paid(await quoteFor(rig, arweave.address), 'p1'))
   const bearer = { authorization: `Bearer ${await makeServiceToken(secret, start)}` }
   const pair = `payingAddress=${arweave.address}&approvedAddress=${alias}`
@@ -147,7 +147,7 @@ t.test('an approval for an alias is of the key, and can be taken back', async (t
 })
 
 t.test('a payment that was taken back before it was told of is never credited', async (t) => {
-  const rig = await paymentRig(t, { cards: () => toldCards([]) })
+  const rig = await paymentRig(t, { cards: () => postedCards([]) })
   const quote = await quoteFor(rig, arweave.address)
   const dispute: CardEvent = { kind: 'disputed', quoteId: '', payment: 'p1', reason: 'fraudulent' }
   for (const event of [dispute, dispute, paid(quote, 'p1'), paid(quote, 'p1'), dispute])
@@ -160,7 +160,7 @@ t.test(
   'a promotion is used no more often than it may be, however many payments were promised it',
   async (t) => {
     const refunds: string[] = []
-    const rig = await paymentRig(t, { cards: () => toldCards(refunds) })
+    const rig = await paymentRig(t, { cards: () => postedCards(refunds) })
     const common = { permille: 500, expiresMs: start + 3600_000, leastMicroUsd: 0, mostMicroUsd: 10_000_000 }
     await rig.service.promotions.declare({ code: 'ONCE', ...common, usesMax: 1, isForNew: false })
     await rig.service.promotions.declare({ code: 'NEW', ...common, usesMax: 0, isForNew: true })
@@ -204,7 +204,7 @@ t.test('addresses, numbers and words of every wrong shape are answered, not stum
 t.test('of what was missed, one event that fails does not keep the others from being heard', async (t) => {
   const missed: CardEvent[] = []
   const cards: CardProvider = {
-    ...toldCards([]),
+    ...postedCards([]),
     since: async () => ({ entries: missed }),
     refund: async () => refuse('upstream', 'upstream', 'no answer'),
   }
@@ -217,7 +217,7 @@ t.test('of what was missed, one event that fails does not keep the others from b
 })
 
 t.test('an approval that would end behind the end of time is refused', async (t) => {
-  const rig = await paymentRig(t, { cards: () => toldCards([]) })
+  const rig = await paymentRig(t, { cards: () => postedCards([]) })
   await tell(rig, paid(await quoteFor(rig, arweave.address), 'p1'))
   const pair = { payingAddress: arweave.address, approvedAddress: ethereum.address, winc: '1' }
   for (const expiresInSeconds of [8.64e12, Number.MAX_SAFE_INTEGER])

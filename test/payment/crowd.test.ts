@@ -150,7 +150,7 @@ async function sold(names: LeaseRegistry, from: number, to: number): Promise<voi
   }
 }
 
-type Asked = readonly [
+type PublicRequest = readonly [
   method: 'GET' | 'POST',
   path: string,
   body?: string | undefined,
@@ -162,7 +162,7 @@ const signed = (): Record<string, string> => wallet.headers(uuid)
 const balance = `?address=${victim}`
 
 /** A request for each public path. One that is missing here fails the test. */
-const asked = (antId: string): Readonly<Record<string, Asked>> => ({
+const publicRequests = (antId: string): Readonly<Record<string, PublicRequest>> => ({
   'GET /': ['GET', '/'],
   'GET /v1': ['GET', '/v1'],
   'GET /health': ['GET', '/health'],
@@ -258,13 +258,13 @@ t.test(
       )
     await store(inner, 0, ownPage)
     await sold(names, 0, ownPage)
-    const requests = asked(names.find('n0')?.antId ?? '')
+    const requests = publicRequests(names.find('n0')?.antId ?? '')
     const missing = keys.filter((key) => requests[key] === undefined && !isPlain(key.split(' ')[1] ?? ''))
     t.strictSame(missing, [], 'each path has a request here')
 
-    const ask = ([method, path, body, headers]: Asked) =>
+    const ask = ([method, path, body, headers]: PublicRequest) =>
       method === 'GET' ? rig.get(path, headers) : rig.post(path, body ?? '', headers)
-    const cpuOf = async (one: Asked): Promise<number> => {
+    const cpuOf = async (one: PublicRequest): Promise<number> => {
       let least = Number.POSITIVE_INFINITY
       for (let round = 0; round < 3; round += 1) {
         const before = process.cpuUsage()

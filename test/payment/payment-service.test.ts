@@ -327,8 +327,8 @@ t.test('protected routes, as other services know them and by our own client', as
     status: 404,
     text: 'User not found',
   })
-  const reasonOf = async (asked: string): Promise<string> =>
-    (await fetch(`${rig.url}/v1/${asked}`, { headers: token })).statusText
+  const reasonOf = async (route: string): Promise<string> =>
+    (await fetch(`${rig.url}/v1/${route}`, { headers: token })).statusText
   t.equal(await reasonOf(path.replace('=item', '=item2')), 'Balance reserved')
   t.equal(
     await reasonOf('account/approvals'),

@@ -139,8 +139,8 @@ function races(t: Test, open: (t: Test) => Promise<House>): void {
     const gift = await pay(one, 'a@b.co', 'destinationAddressType=email')
     const all = [alice, bob, carol, dave]
     const tries = [...all, ...all].map(async (to) => {
-      const asked = `/v1/redeem?email=a@b.co&id=${gift}&destinationAddress=${to}`
-      return { to, status: (await one.any().get(asked)).status }
+      const path = `/v1/redeem?email=a@b.co&id=${gift}&destinationAddress=${to}`
+      return { to, status: (await one.any().get(path)).status }
     })
     const answers = await Promise.all(tries)
     // The same wallet may hear it twice: it is the same redemption.

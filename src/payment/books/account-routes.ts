@@ -98,8 +98,8 @@ async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Pr
   const amount = await approvals.pairSum(...pair)
   const { open, next } = await approvals.pair(...pair, after, limit)
   if (open.length === 0 && after === '') {
-    const said = `approved address '${approved}' and paying address '${paying}'`
-    return words(400, `No valid approvals found for ${said}`)
+    const addresses = `approved address '${approved}' and paying address '${paying}'`
+    return words(400, `No valid approvals found for ${addresses}`)
   }
   const views = open.map(approvalView)
   const expiresBy = views[0]?.expirationDate

@@ -37,14 +37,14 @@ export interface ApprovalsPage {
 }
 
 /** Ended approvals that the answer to one item lists. */
-const toldMax = 1000
+const listedMax = 1000
 /** Approvals that are ended in one go. */
 const endedAtOnce = 200
 /** So often a question looks for what is over. */
 const lookEveryMs = 1000
 /** Of one call: what is left over is ended by the next one. */
 const expiredMax = 10_000
-/** The last moment that a date can say (ECMA-262): a later one would break every answer that shows it. */
+/** The last moment that a date can represent (ECMA-262): a later one would break every answer that shows it. */
 const lastMs = 8.64e15
 
 function denied(status: Denied['status'], text: string): Denied {
@@ -112,12 +112,12 @@ export class Approvals {
       const older = page.open.filter(({ approval }) => approval.createdMs <= cameMs)
       const ends = older.map(({ approval }) => this.end(approval, 'revoked', itemId))
       for (const one of await Promise.all(ends))
-        if (one !== undefined && ended.length < toldMax) ended.push(one)
+        if (one !== undefined && ended.length < listedMax) ended.push(one)
       after = page.next
     }
     // The same item again: what it has ended already is the answer.
-    const told = ended.length > 0 ? ended : before
-    if (told.length > 0) return Promise.all(told.map((one) => this.view(one)))
+    const revoked = ended.length > 0 ? ended : before
+    if (revoked.length > 0) return Promise.all(revoked.map((one) => this.view(one)))
     const pair = `approved address '${spelled(approvedAddress)}' and paying address '${spelled(payingAddress)}'`
     return denied(400, `No valid approvals found for ${pair}`)
   }
@@ -126,7 +126,7 @@ export class Approvals {
     return (await this.stored(id))?.approval
   }
 
-  /** An approval with what a commit says that must find it unchanged: whoever gives something back to its account. */
+  /** An approval with the version that a commit expects: a refund to its account must find it unchanged. */
   async stored(
     id: string,
   ): Promise<{ readonly approval: Approval; readonly unchanged: RecordChange } | undefined> {
@@ -238,7 +238,7 @@ export class Approvals {
     return count
   }
 
-  /** One round for all that ask meanwhile, where anything is over: a question costs no more than that. */
+  /** One round for all concurrent callers, where anything is over: a request costs no more than that. */
   async #expireDue(): Promise<void> {
     if (this.now() < this.#quietUntilMs) return
     const [first] = await this.ledger.records(indexKinds.due, '', '', 1)
@@ -281,7 +281,7 @@ export class Approvals {
   }
 
   async #revokedBy(itemId: string): Promise<Approval[]> {
-    const entries = await this.ledger.records('approval-revoked', `${itemId}|`, '', toldMax)
+    const entries = await this.ledger.records('approval-revoked', `${itemId}|`, '', listedMax)
     const found = await Promise.all(entries.map(({ key }) => this.find(key.slice(itemId.length + 1))))
     return found.filter((one) => one !== undefined)
   }

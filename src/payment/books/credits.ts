@@ -148,7 +148,7 @@ export class LedgerCredits implements CreditsPort {
         return joined
       }
       if (isHeld) {
-        // Anybody may pay for any item, of any size that they say: what is too little becomes credits, and the item is paid anew.
+        // Anybody may pay for any item, of any stated size: a sum that is too small becomes credits, and the item is paid anew.
         if (before.finished !== undefined) return this.#unpaid(signer, winc)
         const back = await this.#refund(itemId)
         if (isRefusal(back)) return back

@@ -5,7 +5,7 @@ import type { Gift } from './gifts.js'
 
 /** A letter in plain text. */
 export interface Letter {
-  /** Names it for ever: the same letter again has the same name, so that readers of it can tell. */
+  /** A lasting name: a repeated letter has the same one, so that receivers can recognize it. */
   readonly id: string
   readonly to: string
   readonly subject: string
@@ -42,7 +42,7 @@ const longestPauseMs = 6 * 3600_000
 /** Some five days. */
 const triesMax = 30
 
-/** What is written with a gift, so that its receiver hears of it. */
+/** The entry of a gift's letter in the outbox, as record changes. */
 export function giftMail({ id, email, winc, giftMessage = '', createdMs }: Gift): RecordChange[] {
   const entry: OutboxEntry = {
     to: email,
@@ -132,9 +132,9 @@ export class Outbox {
 
   #letter({ to, gift, winc, message }: OutboxEntry): Letter {
     const link = `${this.parts.giftUrl}?${new URLSearchParams({ id: gift, email: to })}`
-    const said = message === '' ? '' : `\nA message from the sender:\n\n${message}\n`
+    const messagePart = message === '' ? '' : `\nA message from the sender:\n\n${message}\n`
     const text = `You have been given ${winc} winc: credits for permanent storage.
-${said}
+${messagePart}
 Put them into your wallet:
 
 ${link}

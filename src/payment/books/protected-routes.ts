@@ -23,7 +23,7 @@ const ticketShape = /^[A-Za-z0-9_-]{16,64}$/
 /** Whether there is such a wallet, or it has had the item: who spends only what others share need not have credits of its own. */
 export type IsKnownWallet = (address: string, itemId?: string) => Promise<boolean>
 
-/** What other services of the operator ask, with a token under the common secret. */
+/** Routes for other services of the operator, with a token under the common secret. */
 export function protectedRoutes(
   credits: CreditsPort,
   isKnown: IsKnownWallet,
@@ -82,7 +82,7 @@ export function protectedRoutes(
       async ({ path: [, address = ''], query }) => {
         const itemId = query.get('dataItemId') ?? ''
         if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
-        // Our own services name the item only: it says whose credits they were.
+        // Our own services name the item only: its record has the wallet.
         const isNamed = addressKind(address) !== undefined
         if (isNamed && !(await isKnown(address, itemId))) return words(404, 'User not found')
         const ticket = query.get('ticket')

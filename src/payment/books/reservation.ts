@@ -59,7 +59,7 @@ export function withdrawnBy(before: Reservation, ticket: string): Reservation {
   return { ...before, withdrawn: [...(before.withdrawn ?? []), ticket].slice(-withdrawnMax) }
 }
 
-/** What the reservation after this one says as well. */
+/** What a later reservation of the same item keeps from the one before. */
 export function carriedOver(before: Reservation | undefined): Pick<Reservation, 'withdrawn'> {
   return before?.withdrawn === undefined ? {} : { withdrawn: before.withdrawn }
 }

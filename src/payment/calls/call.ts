@@ -94,13 +94,13 @@ export function hostRoutes(
       const isSigned = request.header('x-signature') !== undefined
       const client = clientOf(request)
       const isOften = isSigned && !limits.signed.take(client)
-      const asked = { members, client, turns: isOften ? undefined : limits.turns, kept: limits.kept }
-      return handle(asked, request, reply, lines)
+      const context = { members, client, turns: isOften ? undefined : limits.turns, kept: limits.kept }
+      return handle(context, request, reply, lines)
     },
   }))
 }
 
-interface Asked {
+interface RouteContext {
   readonly members: readonly CallRoute[]
   readonly client: string
   /** Undefined: the client's network has sent too many requests. */
@@ -112,7 +112,7 @@ interface Asked {
 const ownShape = /^127\.|^::1$/
 
 async function handle(
-  { members, client, turns, kept }: Asked,
+  { members, client, turns, kept }: RouteContext,
   request: Request,
   reply: Reply,
   lines: string,

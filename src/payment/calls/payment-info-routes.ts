@@ -3,7 +3,7 @@ import { cardsOf, type HtmlPage, inHtml, makePage } from '../../http/page.js'
 import { publicShortly, takesPages } from '../../http/small-answer.js'
 import { type CallRoute, json, words } from './call.js'
 
-/** What the service says of itself. */
+/** The routes with facts about the service. */
 export interface ServiceInfo {
   readonly version: string
   /** Token to the address that payments go to. */

@@ -47,7 +47,7 @@ const balance: Shape = {
 }
 const info: Shape = { gives: formOf({ version: textForm, addresses: mapOf(textForm), gateway: textForm }) }
 const bytePrice: Shape = { gives: formOf({ winc: amount, adjustments }, { fees: listOf(fee) }) }
-const told = formOf(
+const topUpResult = formOf(
   { message: textForm },
   {
     creditedTransaction: anyObject,
@@ -57,8 +57,8 @@ const told = formOf(
 )
 const topUp: Shape = {
   takes: { ...jsonBody(formOf({ tx_id: textForm })) },
-  gives: told,
-  answers: { 202: jsonBody(told) },
+  gives: topUpResult,
+  answers: { 202: jsonBody(topUpResult) },
 }
 const limit = formOf({
   minimumPaymentAmount: wholeForm,

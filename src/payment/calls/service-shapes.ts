@@ -14,7 +14,7 @@ import {
 } from '../../http/schemas.js'
 import { approvalForm } from './payment-shapes.js'
 
-/** What goes in and out where services and operators ask the payment service, for its description. */
+/** Requests and answers of the routes for services and operators, for the description. */
 
 const wallet = '{signatureType}/{address}'
 const plain: Shape = { answers: { 200: plainText } }

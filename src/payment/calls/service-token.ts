@@ -5,7 +5,7 @@ import { errors, jwtVerify, SignJWT } from 'jose'
 const lifeSeconds = 3600
 /** Clocks of two machines differ. */
 const slackSeconds = 60
-/** The algorithm is fixed, so that a token cannot ask for another one. */
+/** The algorithm is fixed, so that a token cannot choose another one. */
 const alg = 'HS256'
 
 const keyOf = (secret: string): Uint8Array => new TextEncoder().encode(secret)

@@ -11,7 +11,7 @@ const waitingMax = 2000
 const eachMax = 200
 /** A question that waits for others for so long does not keep those behind it waiting. */
 const heldMs = 25
-/** Services ask with the same token again and again. */
+/** Services send the same token with many requests. */
 const tokensMax = 64
 const rememberedMs = 60_000
 

@@ -25,7 +25,7 @@ export interface SessionWish {
   readonly returnUrl?: string
 }
 
-/** What a provider tells of a payment. */
+/** An event of a provider about a payment. */
 export type CardEvent =
   | {
       readonly kind: 'paid'

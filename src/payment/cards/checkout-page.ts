@@ -17,12 +17,12 @@ export function checkoutPage(quote: CardQuote, state: 'open' | 'paid', note = ''
 <input name="card" inputmode="numeric" autocomplete="off" required value="4242 4242 4242 4242"></label>
 <button>Pay ${inHtml(amountText(quote))}</button></form>
 <p class="quiet"><small>No money moves here. 4242 4242 4242 4242 is paid, 4000 0000 0000 0002 is declined.</small></p>`
-  const said = note === '' ? '' : `<p class="note" role="alert">${inHtml(note)}</p>`
+  const noteHtml = note === '' ? '' : `<p class="note" role="alert">${inHtml(note)}</p>`
   return formPage(
     'Top up credits',
     `<p class="lead">${inHtml(amountText(quote))} for ${inHtml(forWhat(quote))}</p>
 <section><dl><dt>Goes to</dt><dd><code>${inHtml(quote.destination)}</code></dd></dl></section>
-<section>${said}${form}</section>`,
+<section>${noteHtml}${form}</section>`,
   )
 }
 

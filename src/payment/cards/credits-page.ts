@@ -86,11 +86,11 @@ function form({ address, currency, amount }: Chosen, why = ''): ReturnType<typeo
   const choices = currencies.map(
     (one) => `<option value="${one}"${one === currency ? ' selected' : ''}>${one.toUpperCase()}</option>`,
   )
-  const said = why === '' ? '' : `<p class="note" role="alert">${inHtml(why)}</p>`
+  const noteHtml = why === '' ? '' : `<p class="note" role="alert">${inHtml(why)}</p>`
   return formPage(
     'Buy credits',
     `<p class="lead">Credits pay for uploads. They belong to a wallet, and do not expire.</p>
-<section>${said}<form method="get" action="${creditsPath}">
+<section>${noteHtml}<form method="get" action="${creditsPath}">
 <label>Wallet that gets them<input name="address" autocomplete="off" required value="${inHtml(address)}"></label>
 <label>Amount<input name="amount" inputmode="decimal" required value="${inHtml(amount)}"></label>
 <label>Currency<select name="currency">${choices.join('')}</select></label>

@@ -74,7 +74,7 @@ export class LocalCards implements CardProvider {
     return Promise.resolve(undefined)
   }
 
-  /** Sessions that were paid: what was not heard before the end of the program is heard now. */
+  /** Sessions that were paid: events that were not delivered before the end of the program are delivered now. */
   async since(ms: number, after: string | undefined): Promise<CardPage<CardEvent>> {
     const { entries, next } = await this.#page(after)
     const paid = entries.filter(({ state, paidMs = ms }) => state === 'paid' && paidMs >= ms)

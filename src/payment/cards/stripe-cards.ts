@@ -28,7 +28,7 @@ export class StripeCards implements CardProvider {
   constructor(private readonly options: StripeOptions) {}
 
   async open(wish: SessionWish): Promise<PaymentSession | Refusal> {
-    return this.#asked(async (stripe) => {
+    return this.#request(async (stripe) => {
       const { quoteId, amount, currency } = wish
       const metadata = { topUpQuoteId: quoteId }
       if (wish.method === 'payment-intent') {
@@ -59,7 +59,7 @@ export class StripeCards implements CardProvider {
   }
 
   async since(ms: number, after: string | undefined): Promise<CardPage<CardEvent> | Refusal> {
-    return this.#asked(async (stripe) => {
+    return this.#request(async (stripe) => {
       const types = ['payment_intent.succeeded', 'charge.dispute.created']
       const created = { gte: Math.floor(ms / 1000) }
       return pageOf(await stripe.events.list({ created, types, ...pageAt(after) }), eventOf)
@@ -71,7 +71,7 @@ export class StripeCards implements CardProvider {
     toMs: number,
     after: string | undefined,
   ): Promise<CardPage<CardTaken> | Refusal> {
-    return this.#asked(async (stripe) => {
+    return this.#request(async (stripe) => {
       const created = { gte: Math.floor(fromMs / 1000), lt: Math.ceil(toMs / 1000) }
       const expand = ['data.latest_charge']
       const list = await stripe.paymentIntents.list({ created, expand, ...pageAt(after) })
@@ -81,7 +81,7 @@ export class StripeCards implements CardProvider {
   }
 
   async find(payment: string): Promise<CardTaken | undefined | Refusal> {
-    return this.#asked(async (stripe) => {
+    return this.#request(async (stripe) => {
       try {
         return takenOf(await stripe.paymentIntents.retrieve(payment, { expand: ['latest_charge'] }))
       } catch (error) {
@@ -92,15 +92,15 @@ export class StripeCards implements CardProvider {
   }
 
   async refund(payment: string): Promise<true | Refusal> {
-    return this.#asked(async (stripe) => {
+    return this.#request(async (stripe) => {
       await stripe.refunds.create({ payment_intent: payment }, { idempotencyKey: `refund-${payment}` })
       return true as const
     })
   }
 
-  async #asked<T>(ask: (stripe: Stripe) => Promise<T>): Promise<T | Refusal> {
+  async #request<T>(call: (stripe: Stripe) => Promise<T>): Promise<T | Refusal> {
     try {
-      return await ask(await this.#stripe())
+      return await call(await this.#stripe())
     } catch (error) {
       return refuse('upstream', 'upstream', `Stripe: ${expected(error).message}`)
     }
@@ -128,9 +128,9 @@ function pageAt(after: string | undefined): Stripe.PaginationParams {
   return { limit: pageMax, ...(after === undefined ? {} : { starting_after: after }) }
 }
 
-function pageOf<Told extends { readonly id: string }, Entry>(
-  { data, has_more: hasMore }: Stripe.ApiList<Told>,
-  entryOf: (told: Told) => Entry,
+function pageOf<Listed extends { readonly id: string }, Entry>(
+  { data, has_more: hasMore }: Stripe.ApiList<Listed>,
+  entryOf: (object: Listed) => Entry,
 ): CardPage<Entry> {
   // The library believes every answer that has no error in it.
   if (!Array.isArray(data)) throw new Error('the answer is no list')

@@ -63,7 +63,7 @@ export class EvmReader implements ChainReader {
     const mined = fieldsOf(receipt)
     if (receipt === null || !isQuantity(mined.blockNumber)) return { ...paid, id, ...depthsOf(0, 1) }
     if (mined.status !== '0x1') return { wrong: 'The transaction has failed on its chain' }
-    if (contract !== undefined && !isTold(mined, contract, paid))
+    if (contract !== undefined && !isLogged(mined, contract, paid))
       return { wrong: 'The token was not transferred' }
     const height = Number(mined.blockNumber)
     const confirmations = Number(tip) - height + 1
@@ -113,7 +113,7 @@ function tokenIn({ from, to, input }: Fields, contract: string): Paid | NoPaymen
 }
 
 /** The log of the contract must confirm the transfer that the call requested. */
-function isTold({ logs }: Fields, contract: string, { sender, recipient, quantity }: Paid): boolean {
+function isLogged({ logs }: Fields, contract: string, { sender, recipient, quantity }: Paid): boolean {
   const topic = (address: string): string => `0x${address.slice(2).toLowerCase().padStart(64, '0')}`
   const wanted = [transferTopic, topic(sender), topic(recipient)].join()
   return (Array.isArray(logs) ? logs.map(fieldsOf) : []).some(({ address, topics, data }) => {

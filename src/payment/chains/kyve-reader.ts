@@ -33,12 +33,12 @@ export class KyveReader implements ChainReader {
     const hash = id.toUpperCase()
     const answer = await this.#peer.ask(`/cosmos/tx/v1beta1/txs/${hash}`, undefined, this.options.limitMs)
     if ('why' in answer) return silent
-    // Nodes say 404 or 400 with a text of their own, where there is none.
+    // Nodes answer 404 or 400 with a text of their own, where there is none.
     const isUnknown = answer.status === 404 || /not found/i.test(String(answer.body.message))
     if (isUnknown) return 'unknown'
     if (answer.status !== 200) return silent
-    const { tx_response: told, tx } = answer.body
-    const response = fieldsOf(told)
+    const { tx_response: txResponse, tx } = answer.body
+    const response = fieldsOf(txResponse)
     if (String(response.txhash).toUpperCase() !== hash) return silent
     if (response.code !== 0) return { wrong: 'The transaction has failed on its chain' }
     const paid = paidIn(fieldsOf(fieldsOf(tx).body))

@@ -8,7 +8,7 @@ export interface SeenPayment {
   readonly quantity: bigint
   readonly sender: string
   readonly recipient: string
-  /** Whom it is for, where the sender says that it is not for himself. */
+  /** The beneficiary, where the sender names another one than himself. */
   readonly destination?: string
   /** Enough blocks are on top of it. */
   readonly isFinal: boolean
@@ -42,7 +42,7 @@ export function depthsOf(confirmations: number, wanted: number): Pick<SeenPaymen
   return { isFinal: confirmations >= wanted, isSettled: confirmations >= wanted * 2 }
 }
 
-/** A text that says whom a payment is for, as wallets of several chains carry it. */
+/** A text that names the beneficiary of a payment, as wallets of several chains carry it. */
 const destinationShape = /turboCreditDestinationAddress=([\w-]{1,128})/
 
 export function destinationIn(text: string): string | undefined {

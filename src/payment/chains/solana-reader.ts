@@ -17,7 +17,7 @@ export interface SolanaOptions {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Payments in SOL and in SPL tokens: what the balances of the transaction say, not what its instructions want. */
+/** Payments in SOL and in SPL tokens: read from the balances of the transaction, not from its instructions. */
 export class SolanaReader implements ChainReader {
   readonly chain = 'solana'
   readonly tokens: readonly TokenWord[]

@@ -16,20 +16,20 @@ export class RemoteCredits implements CreditsPort {
   }
 
   async check({ bytes, itemId, ...payer }: Parameters<CreditsPort['check']>[0]): Promise<Checked | Refusal> {
-    const told = await this.#ask(`check-balance/${pathOf(payer)}`, {
+    const answer = await this.#ask(`check-balance/${pathOf(payer)}`, {
       ...queryOf(payer),
       byteCount: String(bytes),
       ...(itemId === undefined ? {} : { dataItemId: itemId }),
     })
-    if (isRefusal(told)) return told
-    const body = parsed(told)
+    if (isRefusal(answer)) return answer
+    const body = parsed(answer)
     const {
       userHasSufficientBalance: isEnough,
       bytesCostInWinc: winc,
       userBalanceInWinc: balance,
     } = body ?? {}
-    if (typeof isEnough !== 'boolean' || !isWinc(winc) || !isWinc(balance)) return unreadable(told)
-    return { isEnough, winc, balance, isUnknownWallet: told.status === 404 }
+    if (typeof isEnough !== 'boolean' || !isWinc(winc) || !isWinc(balance)) return unreadable(answer)
+    return { isEnough, winc, balance, isUnknownWallet: answer.status === 404 }
   }
 
   async reserve({
@@ -45,10 +45,10 @@ export class RemoteCredits implements CreditsPort {
       settle: 'later',
       ...ticketOf(ticket),
     }
-    const told = await this.#ask(`reserve-balance/${pathOf(payer)}`, query)
-    if (isRefusal(told)) return told
-    if (told.status === 402 || told.status === 404) return this.#unpaid({ ...payer, bytes })
-    const reserved = wincOf(told)
+    const answer = await this.#ask(`reserve-balance/${pathOf(payer)}`, query)
+    if (isRefusal(answer)) return answer
+    if (answer.status === 402 || answer.status === 404) return this.#unpaid({ ...payer, bytes })
+    const reserved = wincOf(answer)
     return isRefusal(reserved) ? reserved : { paid: true, ...reserved }
   }
 
@@ -67,8 +67,8 @@ export class RemoteCredits implements CreditsPort {
   async approve(order: Parameters<CreditsPort['approve']>[0]): Promise<ApprovalView | Denied | Refusal> {
     const { itemId, expiresInSeconds: seconds, ...pair } = order
     const expires = seconds === undefined ? {} : { expiresInSeconds: String(seconds) }
-    const told = await this.#ask('account/approvals/create', { ...pair, ...expires, dataItemId: itemId })
-    return sharedBy<ApprovalView>(told)
+    const answer = await this.#ask('account/approvals/create', { ...pair, ...expires, dataItemId: itemId })
+    return sharedBy<ApprovalView>(answer)
   }
 
   async revoke(
@@ -84,7 +84,7 @@ export class RemoteCredits implements CreditsPort {
     return this.#link.close()
   }
 
-  /** The refusal of a reserve does not say whether the wallet is known: the check does. */
+  /** The refusal of a reserve does not state whether the wallet is known: the check does. */
   async #unpaid(order: Parameters<CreditsPort['check']>[0]): ReturnType<CreditsPort['reserve']> {
     const checked = await this.check(order)
     if (isRefusal(checked)) return checked
@@ -126,17 +126,17 @@ function isWinc(value: unknown): value is string {
   return typeof value === 'string' && /^-?\d+$/.test(value)
 }
 
-function wincOf(told: PaymentAnswer | Refusal): { readonly winc: string } | Refusal {
-  if (isRefusal(told)) return told
-  return told.status === 200 && isWinc(told.text) ? { winc: told.text } : unreadable(told)
+function wincOf(answer: PaymentAnswer | Refusal): { readonly winc: string } | Refusal {
+  if (isRefusal(answer)) return answer
+  return answer.status === 200 && isWinc(answer.text) ? { winc: answer.text } : unreadable(answer)
 }
 
-function sharedBy<Shared extends object>(told: PaymentAnswer | Refusal): Shared | Denied | Refusal {
-  if (isRefusal(told)) return told
-  const { status, text } = told
+function sharedBy<Shared extends object>(answer: PaymentAnswer | Refusal): Shared | Denied | Refusal {
+  if (isRefusal(answer)) return answer
+  const { status, text } = answer
   if (status === 400 || status === 402 || status === 404) return { denied: true, status, text }
-  const body = parsed(told)
-  return status === 200 && body !== undefined ? (body as unknown as Shared) : unreadable(told)
+  const body = parsed(answer)
+  return status === 200 && body !== undefined ? (body as unknown as Shared) : unreadable(answer)
 }
 
 function parsed({ text }: PaymentAnswer): Readonly<Record<string, unknown>> | undefined {

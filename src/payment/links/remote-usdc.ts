@@ -19,8 +19,8 @@ export class RemoteUsdc {
   async ask(request: { readonly usdc: string }): Promise<unknown> {
     const { limitMs, settleMs = limitMs } = this.options
     const isLong = request.usdc === 'look' || request.usdc === 'pay'
-    const told = await this.#link.ask(ordersPath, JSON.stringify(request), isLong ? settleMs : limitMs)
-    return isRefusal(told) ? told : replyOf(told)
+    const answer = await this.#link.ask(ordersPath, JSON.stringify(request), isLong ? settleMs : limitMs)
+    return isRefusal(answer) ? answer : replyOf(answer)
   }
 
   close(): Promise<void> {

@@ -17,7 +17,7 @@ const ownerNonceKind = 'owner-nonce'
 const registryGone = words(503, 'The registry of names does not answer')
 const notHeld = words(404, 'No name is held by this antId')
 
-/** What the credits of one wallet do to names that it may not hold: the owner says so, in a message or by a transaction. */
+/** Orders paid by one wallet for names that it may not hold: the owner consents, in a message or by a transaction. */
 export function nameActionRoutes({ purchases, wallets }: NameShop): CallRoute[] {
   return [
     {
@@ -123,7 +123,7 @@ async function actionAnswer(
   const change = readChange(action, given)
   if ('status' in change) return change
   const deed = { action, record: change.wish }
-  // Asked for again: it may have made itself forbidden, as a name that was given away.
+  // A repeated order: the change may have made itself forbidden, such as giving the name away.
   const before = await purchases.find(nonce)
   if (before !== undefined && payer.address === before.payer.address)
     return orderAnswer(await purchases.buy({ nonce, deed, owner: before.owner, payer }), actionView)
@@ -131,19 +131,19 @@ async function actionAnswer(
   const holding = await purchases.registry.holding(antId, undername)
   if (isRefusal(holding)) return registryGone
   if (holding === undefined) return notHeld
-  const consent = consentTo(call, { action, change, holding, nonce, asked: given.ownerAddress })
+  const consent = consentTo(call, { action, change, holding, nonce, requester: given.ownerAddress })
   if ('status' in consent) return consent
   const order = { nonce, deed, payer, ...consent }
   return orderAnswer(await purchases.buy(order), actionView)
 }
 
-interface AskedChange {
+interface RequestedChange {
   readonly action: ChangeAction
   readonly change: GivenChange
   readonly holding: Holding
   readonly nonce: string
   /** The address that requested the change, as the client states it. */
-  readonly asked: unknown
+  readonly requester: unknown
 }
 
 /**
@@ -152,13 +152,13 @@ interface AskedChange {
  */
 function consentTo(
   { header }: Call,
-  { action, change, holding, nonce, asked }: AskedChange,
+  { action, change, holding, nonce, requester }: RequestedChange,
 ): Pick<NameOrder, 'owner' | 'used' | 'signed'> | ServiceAnswer {
   const { message } = change
   const isProven = header('x-owner-signature') !== undefined
   const proof = requestSigner((name) => header(name.replace('x-', 'x-owner-')), message)
-  const isBare = isOwnersOnly(action) && !isProven && typeof asked === 'string'
-  const owner = isBare ? spelled(asked) : proof?.address
+  const isBare = isOwnersOnly(action) && !isProven && typeof requester === 'string'
+  const owner = isBare ? spelled(requester) : proof?.address
   if (owner === undefined || !mayChange(action, owner, holding))
     return words(403, 'The owner of the name must sign this change')
   const canSign = solanaKey(owner) !== undefined

@@ -62,7 +62,7 @@ export interface NameOrder {
   readonly payer: Payer
   /** Written with the payment: what may not be used twice. */
   readonly used?: RecordChange
-  /** It is carried out when the owner, whose address is one of Solana, has signed a transaction that says this. */
+  /** It is carried out when the owner, whose address is one of Solana, has signed a transaction that contains this. */
   readonly signed?: string
 }
 

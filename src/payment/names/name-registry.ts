@@ -13,7 +13,7 @@ export interface NameRegistry {
   readonly label: string
   /** In millionths of ARIO. `NoSale`: why it cannot be had. */
   price(wish: LeaseWish): Promise<{ readonly mario: bigint } | NoSale | Refusal>
-  /** Carries out what was paid, once for a nonce. A refusal says that it is not known whether it happened: ask again. */
+  /** Carries out what was paid, once for a nonce. After a refusal the outcome is unknown: the call is to be repeated. */
   sell(nonce: string, owner: string, wish: LeaseWish): Promise<LeaseDone | NoSale | Refusal>
   /** Changes a name or a record of it, once for a nonce. `by`: the address that requested it. */
   change(

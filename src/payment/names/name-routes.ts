@@ -75,9 +75,9 @@ async function priceAnswer(
   const price = await purchases.price({ action: 'buy', wish })
   if (isRefusal(price)) return oracleGone
   if (isNoSale(price)) return words(400, price.noSale)
-  const said = { winc: String(price.winc), mARIO: String(price.mario) }
+  const amounts = { winc: String(price.winc), mARIO: String(price.mario) }
   const currency = query.get('currency')?.toLowerCase()
-  if (currency === undefined) return json(said)
+  if (currency === undefined) return json(amounts)
   if (!isCurrency(currency)) return words(400, unsupported(currency))
   const minor = await fiatFor(quotes, currency, price.winc)
   const quote = isRefusal(minor) ? minor : await quotes.ofFiat(currency, minor, [], undefined)
@@ -92,7 +92,7 @@ async function priceAnswer(
     fees,
     ...(excess > 0n ? { excessWincAmount: String(excess) } : {}),
   }
-  return json({ ...said, fiatEstimate })
+  return json({ ...amounts, fiatEstimate })
 }
 
 /** The least amount of a currency that buys so much winc and that a card may be charged with. */
@@ -186,7 +186,7 @@ async function purchaseAnswer({ purchases, wallets }: NameShop, call: Call): Pro
   }))
 }
 
-/** What the registry says that a wallet has now, by any of its addresses. */
+/** The names in the registry that a wallet holds now, by any of its addresses. */
 async function namesAnswer(
   { purchases, wallets }: NameShop,
   { path: [address = ''], query }: Call,

@@ -140,17 +140,17 @@ function readMetadata(given: Given): ChangeFields | ServiceAnswer {
   if (recordLogo !== undefined && recordLogo !== null && !isLogo) return words(400, 'Invalid recordLogo')
   if (recordKeywords !== undefined && recordKeywords !== null && !areKeywords(recordKeywords))
     return words(400, 'Invalid recordKeywords')
-  const said = { displayName, recordLogo, recordDescription, recordKeywords } as MetadataChange
-  const members = Object.entries(said).filter(([, value]) => value !== undefined)
+  const metadata = { displayName, recordLogo, recordDescription, recordKeywords } as MetadataChange
+  const members = Object.entries(metadata).filter(([, value]) => value !== undefined)
   if (members.length === 0) return words(400, 'Nothing is to be changed')
   const absent = '\0'
   return {
     members: { metadata: Object.fromEntries(members) },
     fields: [
-      said.displayName ?? absent,
-      said.recordLogo ?? absent,
-      said.recordDescription ?? absent,
-      said.recordKeywords?.join('\u0001') ?? absent,
+      metadata.displayName ?? absent,
+      metadata.recordLogo ?? absent,
+      metadata.recordDescription ?? absent,
+      metadata.recordKeywords?.join('\u0001') ?? absent,
     ],
   }
 }

@@ -205,7 +205,7 @@ export class CreditsDesk {
     }
   }
 
-  /** Adds to a balance, or takes from it, as a transfer that says why. Nothing is ever changed or removed. */
+  /** Adds to a balance, or takes from it, by a transfer with a reason. Nothing is ever changed or removed. */
   async correct({ key, address, winc, note, by }: Correction): Promise<CreditsOutcome> {
     if (addressKind(address) === undefined) return { refused: 'This is no address of a wallet' }
     if (!/^-?[1-9]\d{0,29}$/.test(winc))

@@ -37,7 +37,7 @@ const kind = 'reconciliation'
 const differencesMax = 1000
 const pageMax = 500
 const dayMs = 24 * 3600_000
-/** Days are compared so long after their end: what came at midnight has been heard by then. */
+/** Days are compared so long after their end: events of midnight have arrived by then. */
 const settledMs = 2 * 3600_000
 /** Days back that are looked at: a program that stood still for a week compares what it has missed. */
 const daysBack = 7
@@ -50,8 +50,8 @@ export interface ReconciliationParts {
   readonly usdc?: X402Books
   readonly now: () => number
   readonly log: Log
-  /** Hears what was found last; undefined: another service compares. */
-  readonly told?: (row: Reconciliation | undefined) => void
+  /** Called with the last row; undefined: another service compares. */
+  readonly onCompared?: (row: Reconciliation | undefined) => void
 }
 
 /** Compares each day's payments with the books of the card provider and with the chains. */
@@ -80,7 +80,7 @@ export class Reconciler {
     this.#isRunning = true
     try {
       if (!(await this.parts.ledger.leads('reconciliation'))) {
-        this.parts.told?.(undefined)
+        this.parts.onCompared?.(undefined)
         return 0
       }
       let compared = 0
@@ -98,7 +98,7 @@ export class Reconciler {
         compared += 1
       }
       // What was found before this process began is shown by it, too.
-      if (compared === 0 && youngest !== undefined) this.parts.told?.(youngest)
+      if (compared === 0 && youngest !== undefined) this.parts.onCompared?.(youngest)
       return compared
     } finally {
       this.#isRunning = false
@@ -107,14 +107,14 @@ export class Reconciler {
 
   /** Compares one day now, and keeps what was found. */
   async compare(day: string): Promise<Reconciliation> {
-    const { ledger, log, now, told } = this.parts
+    const { ledger, log, now, onCompared } = this.parts
     const found = new Findings()
     await this.#cards(day, found)
     await this.#chains(day, found)
     await this.#usdc(day, found)
     const row: Reconciliation = { day, atMs: now(), ...found.counts, ...found.kept }
     await ledger.commit({ transfers: [], records: [{ kind, key: day, value: JSON.stringify(row) }] })
-    told?.(row)
+    onCompared?.(row)
     const { differences, unchecked } = row
     if (differences.length > 0)
       log.error(
@@ -154,7 +154,7 @@ export class Reconciler {
     }
   }
 
-  /** What was not heard yet is heard now, and then must agree. */
+  /** Events that have not arrived yet are fetched now, and then both sides must agree. */
   async #card(taken: CardTaken, found: Findings): Promise<void> {
     const { cards, log } = this.parts
     const { quoteId, payment, amount, currency, paidMs, isRefunded, isDisputed } = taken

@@ -7,7 +7,7 @@ const farMax = 2n
 /** One answer moves a price by a quarter at most. A true change is confirmed a minute later. */
 const stepParts = 4n
 
-/** What sources say together. `isWitnessed`: two or more of them say every price of tokens. */
+/** The agreed prices. `isWitnessed`: each price of a token comes from two sources or more. */
 export interface Agreed {
   readonly rates: Rates
   readonly isWitnessed: boolean
@@ -60,28 +60,28 @@ function middle(values: readonly bigint[]): bigint {
  * absent. Of two, one may be absent where the other is near the previous price. Where two contradict each other, the one near the
  * previous price counts. Without a previous price there is no result.
  */
-function oneOf(said: readonly bigint[], able: number, before: bigint | undefined): bigint | Refusal {
+function oneOf(prices: readonly bigint[], able: number, before: bigint | undefined): bigint | Refusal {
   const isNear = (value: bigint): boolean => before !== undefined && !areFar(value, before)
   const few = refuse('upstream', 'upstream', 'too few sources of prices have answered')
-  if (said.length === 0) return few
-  if (said.length * 2 <= able) {
-    const [only = 0n] = said
+  if (prices.length === 0) return few
+  if (prices.length * 2 <= able) {
+    const [only = 0n] = prices
     // Without anything to compare with, it is as good as the only source of an operator who names one.
     return able === 2 && (before === undefined || isNear(only)) ? only : few
   }
-  const [one = 0n, two = 0n] = said
-  if (said.length === 2 && areFar(one, two)) {
-    const near = said.filter(isNear)
+  const [one = 0n, two = 0n] = prices
+  if (prices.length === 2 && areFar(one, two)) {
+    const near = prices.filter(isNear)
     return near.length === 1
       ? middle(near)
       : refuse('upstream', 'upstream', 'sources of prices contradict each other')
   }
-  return middle(said)
+  return middle(prices)
 }
 
-/** What sources say together, or why that is nothing. `able`: the assets that each of them should know. */
+/** The prices on which sources agree, or a refusal. `able`: the assets that each of them should know. */
 export function together(
-  said: readonly (SourceRates | undefined)[],
+  answers: readonly (SourceRates | undefined)[],
   able: readonly (readonly Asset[])[],
   before: Rates | undefined,
 ): Agreed | Refusal {
@@ -99,14 +99,14 @@ export function together(
   }
   const rates = mapped(
     (asset) => {
-      const values = said.map((one) => one?.usd[asset])
+      const values = answers.map((one) => one?.usd[asset])
       if (values.filter((value) => value !== undefined).length < 2) isWitnessed = false
       return take(values, able.filter((list) => list.includes(asset)).length, before?.usd[asset])
     },
     (currency) =>
       take(
-        said.map((one) => one?.perUsd[currency]),
-        said.length,
+        answers.map((one) => one?.perUsd[currency]),
+        answers.length,
         before?.perUsd[currency],
       ),
   )

@@ -17,13 +17,13 @@ export interface HttpOracleOptions {
   readonly limitMs: number
 }
 
-/** Where the last prices are kept over restarts: they say whether the first of a new start can be right. */
+/** Where the last prices are kept over restarts: the first prices of a new start are compared with them. */
 export interface OracleMemory {
   read(): Promise<Rates | undefined>
   write(rates: Rates): Promise<void>
 }
 
-/** A jump that sources go on saying for so long is what happened. */
+/** A jump that sources confirm for so long is accepted. */
 const jumpMs = 30 * 60_000
 /** Pause after a source did not answer, however many prices are requested. */
 const firstPauseMs = 5000
@@ -33,7 +33,7 @@ interface Source {
   readonly dialect: ReturnType<typeof dialectOf>
 }
 
-/** Prices of several sources: what most of them say, refused where it jumps, is implausible or old. */
+/** Prices by the majority of several sources, refused where they jump, or are implausible or old. */
 export class HttpOracle implements Oracle {
   readonly #sources: readonly Source[]
   readonly #timer: Timer
@@ -91,18 +91,21 @@ export class HttpOracle implements Oracle {
   }
 
   async #ask(): Promise<void> {
-    const said = await Promise.all(this.#sources.map((source) => this.#answerOf(source)))
+    const answers = await Promise.all(this.#sources.map((source) => this.#answerOf(source)))
     const able = this.#sources.map(({ dialect }) => dialect.assets)
     const before = this.#known?.rates ?? (await this.#lastStart())
-    const agreed = together(said, able, before)
+    const agreed = together(answers, able, before)
     if (isRefusal(agreed)) {
       this.#pause.failed()
-      this.log.warn({ sources: said.length, reason: agreed.message }, 'prices of tokens could not be fetched')
+      this.log.warn(
+        { sources: answers.length, reason: agreed.message },
+        'prices of tokens could not be fetched',
+      )
       return
     }
     const atMs = this.clock.monotonic()
     if (before === undefined) {
-      // Nothing to compare with: several must say it, or it must lie where prices have been.
+      // Nothing to compare with: several sources must confirm it, or it must lie where prices have been.
       if (agreed.isWitnessed || isPlausible(agreed.rates)) {
         this.#believe(agreed.rates, atMs)
         return

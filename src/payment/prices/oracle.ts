@@ -52,7 +52,7 @@ export function fixedOracle(usd = fixedUsd, perUsd = fixedPerUsd): Oracle {
   return { rates: async () => rates, about: { source: 'fixed' }, close: () => undefined }
 }
 
-/** How far from the table a first price may lie that nobody else says: prices have moved by ten times in a few years. */
+/** How far from the table an unconfirmed first price may lie: prices have moved by ten times in a few years. */
 const plausibleTimes = 30n
 
 /** Whether prices lie where prices have been: what is off by a factor of a hundred does not. */

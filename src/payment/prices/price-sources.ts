@@ -1,6 +1,6 @@
 import { type Asset, assets, type Currency, currencies, readRate } from './rates.js'
 
-/** What one source says: whatever of it is a price. */
+/** The prices in the answer of one source. */
 export interface SourceRates {
   readonly usd: Readonly<Partial<Record<Asset, bigint>>>
   readonly perUsd: Readonly<Partial<Record<Currency, bigint>>>
@@ -10,7 +10,7 @@ export interface SourceRates {
 interface PriceDialect {
   /** Behind its address. */
   readonly query: string
-  /** What it is expected to say. */
+  /** The assets that it is expected to price. */
   readonly assets: readonly Asset[]
   read(body: Readonly<Record<string, unknown>>): SourceRates
 }

@@ -4,7 +4,7 @@ import type { Oracle } from './oracle.js'
 import { wincOfMicroUsd } from './rates.js'
 
 /** The size whose price is requested from the network: large, so that rounding does not matter. */
-export const askedBytes = 10 * 2 ** 30
+export const pricedBytes = 10 * 2 ** 30
 
 /** Asks the network what so many bytes cost, in winston. */
 export type NetworkPrice = (bytes: number) => Promise<bigint | Refusal>
@@ -34,7 +34,7 @@ export class Prices {
     if (isRefusal(winston)) return winston
     const rates = await this.oracle.rates()
     if (isRefusal(rates)) return rates
-    const whole = BigInt(askedBytes)
+    const whole = BigInt(pricedBytes)
     const share = (winston * BigInt(bytes) + whole - 1n) / whole
     return share + wincOfMicroUsd(BigInt(this.options.itemMicroUsd), rates)
   }
@@ -46,14 +46,14 @@ export class Prices {
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined
     })
-    const asked = await this.#asking
+    const fetched = await this.#asking
     // An old price is better than none for a while: it changes by some percent a day.
-    if (isRefusal(asked) && known !== undefined && age < this.options.keptMs * 8) return known.winston
-    return asked
+    if (isRefusal(fetched) && known !== undefined && age < this.options.keptMs * 8) return known.winston
+    return fetched
   }
 
   async #ask(): Promise<bigint | Refusal> {
-    const winston = await this.network(askedBytes)
+    const winston = await this.network(pricedBytes)
     if (isRefusal(winston)) return winston
     if (winston < 1n) return refuse('upstream', 'upstream', 'the nodes say that 10 GiB cost nothing')
     this.#known = { winston, atMs: this.clock.monotonic() }

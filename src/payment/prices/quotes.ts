@@ -35,7 +35,7 @@ export interface TokenQuote {
 
 const tooSmall = 'Crypto payment amount is too small! Token value must convert to at least one winc'
 
-/** Turns money into winc. Every number is exact: whole numbers only, rounded as each line says. */
+/** Turns money into winc. Every number is exact: whole numbers only, rounded as each line states. */
 export class Quotes {
   constructor(
     private readonly oracle: Oracle,

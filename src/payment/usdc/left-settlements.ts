@@ -1,7 +1,7 @@
 import type { Log } from '../../actor/log.js'
 import type { Cashier } from '../../admission/settlement.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
-import type { AskedSettlement, SharedSettlements } from './shared-settlements.js'
+import type { RequestedSettlement, SharedSettlements } from './shared-settlements.js'
 import { usdcTransferId } from './usdc-transfers.js'
 
 export interface LeftSettlementsParts {
@@ -18,7 +18,7 @@ export interface LeftSettlementsParts {
 
 /** The chain is searched for some hours only: after that nothing can be found out any more. */
 const searchedMs = 4 * 3600_000
-/** What a record says that ended without any answer. */
+/** The reason in the record of a settlement that ended without any answer. */
 const unanswered = 'unexpected_settle_error'
 
 /**
@@ -49,12 +49,12 @@ export class LeftSettlements {
   async #work(): Promise<number> {
     const { claims, leftMs, now } = this.parts
     let ended = 0
-    for await (const asked of claims.unended()) {
-      if (asked.record.askedMs + leftMs > now()) continue
-      const outcome = await this.#end(asked)
+    for await (const settlement of claims.unended()) {
+      if (settlement.record.askedMs + leftMs > now()) continue
+      const outcome = await this.#end(settlement)
       if (this.#closed) break
       if (outcome === 'ended') {
-        await claims.forget(asked)
+        await claims.forget(settlement)
         ended += 1
       }
       // The facilitator or the chain is away: the others would wait for it as long.
@@ -63,9 +63,9 @@ export class LeftSettlements {
     return ended
   }
 
-  async #end(asked: AskedSettlement): Promise<'ended' | 'open' | 'away'> {
+  async #end(settlement: RequestedSettlement): Promise<'ended' | 'open' | 'away'> {
     const { ledger, claims, cashier, hasChain, now, log } = this.parts
-    const { asker, record } = asked
+    const { asker, record } = settlement
     const { payment, units, payer } = record
     if ((await ledger.transfer(usdcTransferId(payment))) !== undefined) return 'ended'
     const own = asker === claims.self ? cashier.find(payment) : undefined

@@ -1,5 +1,5 @@
 /** An offered price, and its end (ms of the monotonic clock). */
-interface Told {
+interface OfferedPrice {
   readonly units: bigint
   readonly untilMs: number
 }
@@ -7,7 +7,7 @@ interface Told {
 /** Keys that are kept; the one with the oldest offer is dropped first. */
 const keysMax = 10_000
 /** Prices of one key: they change every few minutes at most. */
-const toldMax = 64
+const offersMax = 64
 
 /**
  * Offered prices by key. Each is valid until its own end. A later offer does not prolong a lower one, or a client that repeats
@@ -15,7 +15,7 @@ const toldMax = 64
  */
 export class OfferedPrices {
   /** Rising prices, each with a later end than the one before. */
-  readonly #told = new Map<string, readonly Told[]>()
+  readonly #offers = new Map<string, readonly OfferedPrice[]>()
 
   constructor(private readonly now: () => number) {}
 
@@ -24,11 +24,11 @@ export class OfferedPrices {
     const untilMs = this.now() + forMs
     // All of one key are good for as long, so that this one ends last.
     const lower = this.#good(key).filter((one) => one.units < units)
-    this.#told.delete(key)
+    this.#offers.delete(key)
     // The youngest last.
-    this.#told.set(key, [...lower, { units, untilMs }].slice(-toldMax))
-    const [oldest] = this.#told.keys()
-    if (this.#told.size > keysMax && oldest !== undefined) this.#told.delete(oldest)
+    this.#offers.set(key, [...lower, { units, untilMs }].slice(-offersMax))
+    const [oldest] = this.#offers.keys()
+    if (this.#offers.size > keysMax && oldest !== undefined) this.#offers.delete(oldest)
   }
 
   /** The lowest price that is still good; undefined: none is. */
@@ -37,8 +37,8 @@ export class OfferedPrices {
     return this.#good(key)[0]?.units
   }
 
-  #good(key: string): readonly Told[] {
+  #good(key: string): readonly OfferedPrice[] {
     const now = this.now()
-    return (this.#told.get(key) ?? []).filter(({ untilMs }) => untilMs > now)
+    return (this.#offers.get(key) ?? []).filter(({ untilMs }) => untilMs > now)
   }
 }

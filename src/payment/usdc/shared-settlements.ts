@@ -17,7 +17,7 @@ export interface SharedSettlementsOptions {
 }
 
 /** Record of a requested settlement in the ledger. */
-export interface AskedSettlement {
+export interface RequestedSettlement {
   /** The service that requested it. */
   readonly asker: string
   readonly record: PaymentRecord
@@ -50,7 +50,7 @@ export class SharedSettlements implements SettlementClaims {
     await reachable(async () => {
       const known = await this.ledger.record(kind, key)
       const value = JSON.stringify(record)
-      // Refused only where this service asks twice at the same time: one record says the same as the other.
+      // Refused only where this service requests twice at the same time: both records are the same.
       await this.ledger.commit({
         transfers: [],
         records: [{ kind, key, value, expected: known?.version ?? 0 }],
@@ -68,17 +68,17 @@ export class SharedSettlements implements SettlementClaims {
   look(payment: string): Promise<ClaimState> {
     return reachable(async () => {
       if ((await this.ledger.transfer(usdcTransferId(payment))) !== undefined) return 'credited'
-      const asked = (await this.ledger.records(kind, `${payment} `, '', pageMax))
+      const byOthers = (await this.ledger.records(kind, `${payment} `, '', pageMax))
         .map(read)
         .filter(({ asker }) => asker !== this.self)
-      if (asked.length === 0) return 'nobody'
-      const youngestMs = Math.max(...asked.map(({ record }) => record.askedMs))
+      if (byOthers.length === 0) return 'nobody'
+      const youngestMs = Math.max(...byOthers.map(({ record }) => record.askedMs))
       return this.now() - youngestMs < this.options.leftMs ? 'asked' : 'left'
     })
   }
 
   /** All requested settlements without a known end. */
-  async *unended(): AsyncGenerator<AskedSettlement> {
+  async *unended(): AsyncGenerator<RequestedSettlement> {
     for (let after = ''; ; ) {
       const page = await this.ledger.records(kind, '', after, pageMax)
       for (const found of page) yield read(found)
@@ -89,7 +89,7 @@ export class SharedSettlements implements SettlementClaims {
   }
 
   /** It has ended: nobody has to look after it any more. */
-  async forget({ asker, record }: AskedSettlement): Promise<void> {
+  async forget({ asker, record }: RequestedSettlement): Promise<void> {
     const known = await this.ledger.record(kind, `${record.payment} ${asker}`)
     if (known !== undefined) await this.#remove(known)
   }
@@ -104,7 +104,7 @@ export class SharedSettlements implements SettlementClaims {
   }
 }
 
-function read({ key, value }: LedgerRecord): AskedSettlement {
+function read({ key, value }: LedgerRecord): RequestedSettlement {
   return { asker: key.slice(key.lastIndexOf(' ') + 1), record: JSON.parse(value) as PaymentRecord }
 }
 

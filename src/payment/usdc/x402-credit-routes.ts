@@ -104,15 +104,23 @@ async function topUpAnswer(
   if (addressKind(address) === undefined) return wrong('Invalid address')
   const taken = await topUps.take(request, client, address)
   if (taken === undefined) {
-    const asked = readBytes(String(bytes))
-    return asked === undefined ? wrong('Invalid byte count') : offered(topUps, { request }, asked)
+    const requestedBytes = readBytes(String(bytes))
+    return requestedBytes === undefined
+      ? wrong('Invalid byte count')
+      : offered(topUps, { request }, requestedBytes)
   }
   if ('status' in taken) return taken
   const { payment, transaction, winc, lines } = taken
   const balance = await accounts.balance(address)
   const money = { creditsGranted: winc, balance: balance?.winc ?? '0' }
-  const said = { success: true, ...money, txHash: transaction, paymentId: payment, network: topUps.network }
-  return json(said, lines)
+  const credited = {
+    success: true,
+    ...money,
+    txHash: transaction,
+    paymentId: payment,
+    network: topUps.network,
+  }
+  return json(credited, lines)
 }
 
 async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<ServiceAnswer> {
@@ -129,7 +137,7 @@ async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<Servic
   if (bytes === undefined) return wrong('Invalid byteCount')
   if (typeof dataItemId !== 'string' || !itemShape.test(dataItemId)) return wrong('Invalid dataItemId')
   const wanted = { bytes, resource: parts.topUps.resourceOf(request), mimeType: 'application/json' }
-  if (header === undefined) return told(await parts.sales.offer(wanted))
+  if (header === undefined) return answerOrNoPrice(await parts.sales.offer(wanted))
   const version = versionOf(header)
   const paid = await parts.sales.pay({
     ...wanted,
@@ -140,7 +148,7 @@ async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<Servic
     asker: call.client,
     ...(mode === 'hybrid' ? { keepsRest: true as const } : {}),
   })
-  if (isRefusal(paid) || !('paid' in paid)) return told(paid)
+  if (isRefusal(paid) || !('paid' in paid)) return answerOrNoPrice(paid)
   const { payment, transaction, network, winc, creditedWinc, lines } = paid
   const sums = {
     wincPaid: String(BigInt(winc) + BigInt(creditedWinc)),
@@ -164,7 +172,7 @@ async function topUpPayment(
     path: request.path,
     query: request.query,
     remoteAddress: request.remoteAddress,
-    header: (asked) => (asked === name ? header : carried.has(asked) ? undefined : request.header(asked)),
+    header: (field) => (field === name ? header : carried.has(field) ? undefined : request.header(field)),
     headersUnder: (start) => request.headersUnder(start),
     body: (max) => request.body(max),
     stream: (sink) => request.stream(sink),
@@ -203,7 +211,7 @@ async function offered(
 
 const noPrice = { status: 503, json: { error: 'Pricing Oracle Unavailable' }, lines: '\r\nRetry-After: 5' }
 
-function told(answer: UsdcAnswer | Refusal): ServiceAnswer {
+function answerOrNoPrice(answer: UsdcAnswer | Refusal): ServiceAnswer {
   return isRefusal(answer) ? noPrice : answer
 }
 

@@ -119,8 +119,8 @@ export class X402Sales implements UsdcPort {
     return this.parts.items.finish(itemId, bytes)
   }
 
-  own(asked: Parameters<UsdcPort['own']>[0]): ReturnType<UsdcPort['own']> {
-    return this.parts.owned.own(asked)
+  own(claim: Parameters<UsdcPort['own']>[0]): ReturnType<UsdcPort['own']> {
+    return this.parts.owned.own(claim)
   }
 
   /** Called until it does not throw, again after a restart: the id of the payment decides. */
@@ -159,14 +159,14 @@ export class X402Sales implements UsdcPort {
 
   /** The amount of a payment: the present or a recent price, or more where the payer gives more. */
   async #quote(order: UsdcOrder, read: ReadPayment): Promise<Quote | Refusal> {
-    const asked = await this.desk.unitsOf(order.bytes)
-    if (isRefusal(asked)) return asked
+    const price = await this.desk.unitsOf(order.bytes)
+    if (isRefusal(price)) return price
     const key = lookedKey(order, read)
     const looked = key === undefined ? undefined : this.#looked.least(key)
-    const told = this.#offered.least(String(order.bytes)) ?? asked
-    const least = lesser(lesser(asked, told), looked ?? asked)
-    const given = isUnreadable(read) ? asked : BigInt(read.authorization.value)
-    return quoteOf(order, given >= least && given <= this.desk.most ? given : asked)
+    const offered = this.#offered.least(String(order.bytes)) ?? price
+    const least = lesser(lesser(price, offered), looked ?? price)
+    const given = isUnreadable(read) ? price : BigInt(read.authorization.value)
+    return quoteOf(order, given >= least && given <= this.desk.most ? given : price)
   }
 
   async #paidBy(

@@ -13,7 +13,7 @@ export interface MailServer {
 
 /** A mail server of a few words (RFC 5321), which takes everything that it is not told to refuse. */
 export async function mailServer(t: Test): Promise<MailServer> {
-  const told: MailServer & { port: number } = { port: 0, letters: [], receivers: [], answers: [] }
+  const mail: MailServer & { port: number } = { port: 0, letters: [], receivers: [], answers: [] }
   const server = createServer((socket) => {
     let rest = ''
     let letter: string[] | undefined
@@ -22,7 +22,7 @@ export async function mailServer(t: Test): Promise<MailServer> {
       if (letter !== undefined) {
         if (line !== '.') letter.push(line)
         else {
-          told.letters.push(letter.join('\n'))
+          mail.letters.push(letter.join('\n'))
           letter = undefined
           say('250 taken')
         }
@@ -30,8 +30,8 @@ export async function mailServer(t: Test): Promise<MailServer> {
       }
       const word = line.slice(0, 4).toUpperCase()
       if (word === 'RCPT') {
-        told.receivers.push(line)
-        say(told.answers.shift() ?? '250 fine')
+        mail.receivers.push(line)
+        say(mail.answers.shift() ?? '250 fine')
       } else if (word === 'DATA') {
         letter = []
         say('354 go on')
@@ -51,6 +51,6 @@ export async function mailServer(t: Test): Promise<MailServer> {
   await once(server, 'listening')
   t.teardown(() => server.close())
   const place = server.address()
-  told.port = typeof place === 'object' && place !== null ? place.port : 0
-  return told
+  mail.port = typeof place === 'object' && place !== null ? place.port : 0
+  return mail
 }

@@ -139,9 +139,9 @@ async function modelled(t: Test, steps: number, open: (clock: Clock) => Promise<
   }
   const revoke = async (id: string): Promise<void> => {
     const open = model.open(nowMs)
-    const told = await credits.revoke({ itemId: id, ...pair })
-    if (isRefusal(told)) throw new Error(told.message)
-    t.equal(isDenied(told) ? 0 : told.length, open.length, 'all of the pair')
+    const revoked = await credits.revoke({ itemId: id, ...pair })
+    if (isRefusal(revoked)) throw new Error(revoked.message)
+    t.equal(isDenied(revoked) ? 0 : revoked.length, open.length, 'all of the pair')
     for (const one of open) model.end(one)
   }
   for (let step = 0; step < steps; step += 1) {
@@ -203,15 +203,15 @@ async function killed(
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const gone = once(running, 'close')
-    let told = 0
+    let rounds = 0
     running.stdout.on('data', (bytes: Buffer) => {
-      told += bytes.toString().split('\n').length - 1
-      if (told >= enough) running.kill('SIGKILL')
+      rounds += bytes.toString().split('\n').length - 1
+      if (rounds >= enough) running.kill('SIGKILL')
     })
     const [code, signal] = (await gone) as [number | null, string | null]
     t.equal(signal, 'SIGKILL', `it ran until it was killed (${code})`)
     const ledger = await open()
-    t.strictSame((await ledger.check(approvalFaults)).faults, [], `after ${told} rounds`)
+    t.strictSame((await ledger.check(approvalFaults)).faults, [], `after ${rounds} rounds`)
     let sum = 0n
     for (const start of ['wallet:', 'approval:', 'revenue'])
       for (const account of await ledger.accounts(start, '', 1_000_000)) sum += balanceOf(account)

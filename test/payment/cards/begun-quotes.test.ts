@@ -22,8 +22,8 @@ t.test('what is begun and not paid leaves the ledger; what was paid stays', asyn
   })
   const begin = async (): Promise<{ quote: string; session: string }> => {
     const { json } = await rig.get(`/v1/top-up/payment-intent/${address}/usd/1000`)
-    const said = json as { topUpQuote: { topUpQuoteId: string }; paymentSession: { id: string } }
-    return { quote: said.topUpQuote.topUpQuoteId, session: said.paymentSession.id }
+    const begun = json as { topUpQuote: { topUpQuoteId: string }; paymentSession: { id: string } }
+    return { quote: begun.topUpQuote.topUpQuoteId, session: begun.paymentSession.id }
   }
   const pay = (session: string) =>
     rig.post(`/checkout/${session}`, 'card=4242424242424242', {

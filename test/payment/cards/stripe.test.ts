@@ -9,19 +9,21 @@ import { paymentRig } from '../rig.js'
 const address = Buffer.alloc(32, 1).toString('base64url')
 const webhookSecret = 'whsec_of_a_test'
 
-interface Asked {
+interface ReceivedRequest {
   readonly path: string
   readonly body: URLSearchParams
 }
 
-async function stripeServer(t: Test): Promise<{ readonly url: string; readonly asked: Asked[] }> {
-  const asked: Asked[] = []
+async function stripeServer(
+  t: Test,
+): Promise<{ readonly url: string; readonly received: ReceivedRequest[] }> {
+  const received: ReceivedRequest[] = []
   const server = createServer((request, response) => {
     const pieces: Buffer[] = []
     request.on('data', (piece: Buffer) => pieces.push(piece))
     request.on('end', () => {
       const path = (request.url ?? '').split('?')[0] ?? ''
-      asked.push({ path, body: new URLSearchParams(Buffer.concat(pieces).toString()) })
+      received.push({ path, body: new URLSearchParams(Buffer.concat(pieces).toString()) })
       const isSession = path.endsWith('/sessions')
       // Names and types are those that Stripe's library declares.
       const session = {
@@ -46,13 +48,13 @@ async function stripeServer(t: Test): Promise<{ readonly url: string; readonly a
     server.close()
   })
   const place = server.address()
-  return { url: `http://127.0.0.1:${typeof place === 'object' ? place?.port : 0}`, asked }
+  return { url: `http://127.0.0.1:${typeof place === 'object' ? place?.port : 0}`, received }
 }
 
 t.test(
   'a payment is credited once, taken back once, and sent back where it is not what was promised',
   async (t) => {
-    const { url: apiUrl, asked } = await stripeServer(t)
+    const { url: apiUrl, received } = await stripeServer(t)
     const rig = await paymentRig(t, {
       cards: () => new StripeCards({ secretKey: 'sk_test_of_a_test', webhookSecret, apiUrl }),
     })
@@ -95,9 +97,9 @@ t.test(
 
     const first = await begin('checkout-session')
     t.match(first.session, { id: 'cs_1', url: 'https://checkout.test/cs_1', client_secret: null })
-    t.equal(asked[0]?.path, '/v1/checkout/sessions')
-    t.equal(asked[0]?.body.get('payment_intent_data[metadata][topUpQuoteId]'), first.quote)
-    t.equal(asked[0]?.body.get('line_items[0][price_data][unit_amount]'), '1000')
+    t.equal(received[0]?.path, '/v1/checkout/sessions')
+    t.equal(received[0]?.body.get('payment_intent_data[metadata][topUpQuoteId]'), first.quote)
+    t.equal(received[0]?.body.get('line_items[0][price_data][unit_amount]'), '1000')
     for (const signature of [
       '',
       't=1,v1=00',
@@ -119,14 +121,14 @@ t.test(
     t.equal((await tell(paid(second.quote, 'pi_2', 999))).status, 200)
     t.equal(await has(), '1225600000000', 'another amount is not credited')
     t.strictSame(
-      asked.filter(({ path }) => path === '/v1/refunds').map(({ body }) => body.get('payment_intent')),
+      received.filter(({ path }) => path === '/v1/refunds').map(({ body }) => body.get('payment_intent')),
       ['pi_2'],
     )
     const third = await begin('payment-intent')
     rig.setTime(Date.UTC(2026, 0, 2))
     t.equal((await tell(paid(third.quote, 'pi_3'))).status, 200)
     t.equal(await has(), '1225600000000', 'a quote of yesterday is not credited')
-    t.equal(asked.filter(({ path }) => path === '/v1/refunds').length, 2)
+    t.equal(received.filter(({ path }) => path === '/v1/refunds').length, 2)
 
     await rig.service.credits.reserve({ itemId: 'i', bytes: 0, address, signatureType: 1, paidBy: [] })
     for (const again of [1, 2]) t.equal((await tell(disputed('pi_1'))).status, 200, `time ${again}`)

@@ -33,7 +33,8 @@ export function recorded({ keys, before, after, tokens = [], memo, err = null, l
       },
     }))
   const logs = [`Program ${systemProgram} invoke [1]`, `Program ${systemProgram} success`]
-  const told = memo === undefined ? [] : [`Program log: Memo (len ${memo.length}): ${JSON.stringify(memo)}`]
+  const memoLogs =
+    memo === undefined ? [] : [`Program log: Memo (len ${memo.length}): ${JSON.stringify(memo)}`]
   return {
     blockTime: 1_790_000_000,
     slot: 331_000_123,
@@ -49,7 +50,7 @@ export function recorded({ keys, before, after, tokens = [], memo, err = null, l
       rewards: [],
       preTokenBalances: amounts(2),
       postTokenBalances: amounts(3),
-      logMessages: [...logs, ...told],
+      logMessages: [...logs, ...memoLogs],
       status: err === null ? { Ok: null } : { Err: err },
     },
     transaction: {

@@ -48,7 +48,7 @@ interface Web3 {
 
 const [own, payer, mint] = [key(9), key(1), key(50)]
 const id = encodeBase58(Buffer.alloc(64, 7))
-const shapes: readonly [what: string, told: Recorded][] = [
+const shapes: readonly [what: string, shape: Recorded][] = [
   ['coins', { keys: [payer, own], before: [3e9, 1e9], after: [2e9 - 5000, 2e9] }],
   [
     'tokens and a memo',
@@ -88,12 +88,12 @@ t.test(
   { skip: existsSync(web3Path) ? false : 'install test/clients to run it' },
   async (t) => {
     const { Connection } = load('@solana/web3.js') as Web3
-    let told: object = {}
-    const asked: unknown[] = []
+    let result: object = {}
+    const calls: unknown[] = []
     const url = await answeringServer(t, ({ body }) => {
       const { id: number, jsonrpc, method, params } = body as Record<string, unknown>
-      asked.push({ jsonrpc, method, params })
-      return { jsonrpc: '2.0', id: number, result: told }
+      calls.push({ jsonrpc, method, params })
+      return { jsonrpc: '2.0', id: number, result }
     })
     const connection = new Connection(url, 'finalized')
     const reader = new SolanaReader(
@@ -102,8 +102,8 @@ t.test(
     )
     t.teardown(() => reader.close())
     for (const [what, shape] of shapes) {
-      told = recorded(shape)
-      asked.length = 0
+      result = recorded(shape)
+      calls.length = 0
       const config = { commitment: 'finalized', maxSupportedTransactionVersion: 0 }
       // It checks every field of the answer and throws where one is missing or of another type.
       const found = await connection.getTransaction(id, config)
@@ -111,7 +111,7 @@ t.test(
       t.strictSame(found?.meta.postBalances, shape.after, what)
       const token = shape.tokens === undefined ? 'solana' : 'solana-usdc'
       const ours = await reader.find(token, id)
-      const [theirs, first] = asked as Record<string, unknown>[]
+      const [theirs, first] = calls as Record<string, unknown>[]
       const plain = (one: unknown): unknown => JSON.parse(JSON.stringify(one))
       const [asksThem, asksUs] = [plain(theirs), plain(first)] as { method: string; params: unknown[] }[]
       t.equal(asksUs?.method, asksThem?.method)
@@ -149,15 +149,15 @@ t.test(
     const { TxResponse } = load('cosmjs-types/cosmos/base/abci/v1beta1/abci.js') as { TxResponse: Protobuf }
     const { TxBody } = load('cosmjs-types/cosmos/tx/v1beta1/tx.js') as { TxBody: Protobuf }
     const { MsgSend } = load('cosmjs-types/cosmos/bank/v1beta1/tx.js') as { MsgSend: Protobuf }
-    const told = sent('A'.repeat(64), { memo: 'for me' })
+    const response = sent('A'.repeat(64), { memo: 'for me' })
     // What the types do not know is not in what they say again.
     const same = (type: Protobuf, value: object): void => {
       const wanted = camel(value) as Record<string, unknown>
-      const said = type.toJSON(type.fromJSON(wanted))
-      for (const [name, one] of Object.entries(wanted)) t.strictSame(said[name], one, name)
+      const written = type.toJSON(type.fromJSON(wanted))
+      for (const [name, one] of Object.entries(wanted)) t.strictSame(written[name], one, name)
     }
-    same(TxResponse, told.tx_response)
-    const { messages, ...body } = told.tx.body
+    same(TxResponse, response.tx_response)
+    const { messages, ...body } = response.tx.body
     same(TxBody, body)
     const [{ '@type': type, ...message } = { '@type': '' }] = messages
     t.equal(

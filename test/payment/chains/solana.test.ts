@@ -13,30 +13,30 @@ const [ownToken, payerToken] = [key(19), key(11)]
 const mints = { 'solana-usdc': key(50), ario: key(51) }
 interface Node {
   /** By signature: how far it is, and what it is. */
-  readonly has: Map<string, { readonly level: 'confirmed' | 'finalized'; readonly told: object }>
+  readonly has: Map<string, { readonly level: 'confirmed' | 'finalized'; readonly transaction: object }>
   status: number
 }
 
 async function solana(
   t: Test,
-): Promise<{ readonly rig: PaymentRig; readonly node: Node; readonly asked: string[] }> {
+): Promise<{ readonly rig: PaymentRig; readonly node: Node; readonly calls: string[] }> {
   const node: Node = { has: new Map(), status: 200 }
-  const asked: string[] = []
+  const calls: string[] = []
   const url = await answeringServer(t, ({ body }) => {
     const { method, params, id } = body as {
       method: string
       params: [string, { commitment: string }]
       id: number
     }
-    asked.push(`${method} ${params[1].commitment}`)
+    calls.push(`${method} ${params[1].commitment}`)
     if (node.status !== 200) return node.status
     const found = node.has.get(params[0])
     const isFar = found?.level === 'finalized' || params[1].commitment === 'confirmed'
-    return { jsonrpc: '2.0', id, result: found !== undefined && isFar ? found.told : null }
+    return { jsonrpc: '2.0', id, result: found !== undefined && isFar ? found.transaction : null }
   })
   const reader = new SolanaReader({ url, wallet: own, mints, limitMs: 60_000 }, systemClock)
   const addresses = Object.fromEntries(reader.tokens.map((token) => [token, own]))
-  return { rig: await paymentRig(t, { readers: [reader], addresses }), node, asked }
+  return { rig: await paymentRig(t, { readers: [reader], addresses }), node, calls }
 }
 
 let signatures = 0
@@ -50,12 +50,12 @@ const tell = (rig: PaymentRig, token: string, id: string) =>
 const winc = async (rig: PaymentRig, address: string) => (await rig.service.balanceOf(address))?.winc
 
 t.test('SOL: pending while confirmed, credited when final, once', async (t) => {
-  const { rig, node, asked } = await solana(t)
+  const { rig, node, calls } = await solana(t)
   const id = signature()
   t.match(await tell(rig, 'solana', id), { status: 404, text: 'Transaction not found' })
   // One SOL of 150 USD, at 6.25 USD an AR: 24 AR, less the fee.
-  const told = recorded({ keys: [payer, own], before: [3e9, 1e9], after: [2e9 - 5000, 2e9] })
-  node.has.set(id, { level: 'confirmed', told })
+  const transaction = recorded({ keys: [payer, own], before: [3e9, 1e9], after: [2e9 - 5000, 2e9] })
+  node.has.set(id, { level: 'confirmed', transaction })
   t.match(await tell(rig, 'solana', id), {
     status: 202,
     json: {
@@ -66,7 +66,7 @@ t.test('SOL: pending while confirmed, credited when final, once', async (t) => {
   node.status = 500
   t.equal((await tell(rig, 'solana', id)).status, 202, 'nothing follows from silence')
   node.status = 200
-  node.has.set(id, { level: 'finalized', told })
+  node.has.set(id, { level: 'finalized', transaction })
   await rig.service.recheck()
   t.equal(await winc(rig, payer), '18384000000000')
   for (const again of await Promise.all([1, 2, 3].map(() => tell(rig, 'solana', id))))
@@ -79,7 +79,7 @@ t.test('SOL: pending while confirmed, credited when final, once', async (t) => {
     after: [2e9 - 5000, 1, 1, 7, 2e9],
   })
   const [short, lost] = [signature(), signature()]
-  node.has.set(short, { level: 'finalized', told: byTable })
+  node.has.set(short, { level: 'finalized', transaction: byTable })
   t.match(await tell(rig, 'solana', short), {
     status: 200,
     json: { creditedTransaction: { transactionQuantity: '1000000000' } },
@@ -90,12 +90,12 @@ t.test('SOL: pending while confirmed, credited when final, once', async (t) => {
     before: [3e9, 1, 1, 7, 1e9],
     after: [2e9 - 5000, 1, 1, 7, 2e9],
   })
-  node.has.set(lost, { level: 'finalized', told: elsewhere })
+  node.has.set(lost, { level: 'finalized', transaction: elsewhere })
   t.equal((await tell(rig, 'solana', lost)).status, 400, 'the next account of the table was paid')
   t.equal(await winc(rig, payer), String(2n * 18384000000000n))
   t.match(await tell(rig, 'ed25519', id), { status: 200 }, 'by the other word for it, too')
   t.equal(await winc(rig, payer), String(2n * 18384000000000n))
-  t.ok(asked.every((one) => /^getTransaction (?:finalized|confirmed)$/.test(one)))
+  t.ok(calls.every((one) => /^getTransaction (?:finalized|confirmed)$/.test(one)))
   t.strictSame((await rig.ledger.check()).faults, [])
 })
 
@@ -103,7 +103,7 @@ t.test('tokens of SPL: USDC and ARIO, for whom the memo names', async (t) => {
   const { rig, node } = await solana(t)
   const paid = (mint: string, amount: string, memo?: string): string => {
     const id = signature()
-    const told = recorded({
+    const transaction = recorded({
       keys: [payer, payerToken, ownToken],
       before: [1e9, 2e6, 2e6],
       after: [1e9 - 5000, 2e6, 2e6],
@@ -113,7 +113,7 @@ t.test('tokens of SPL: USDC and ARIO, for whom the memo names', async (t) => {
       ],
       ...(memo === undefined ? {} : { memo }),
     })
-    node.has.set(id, { level: 'finalized', told })
+    node.has.set(id, { level: 'finalized', transaction })
     return id
   }
   t.match(await tell(rig, 'solana-usdc', paid(mints['solana-usdc'], '6250000')), {
@@ -137,7 +137,7 @@ t.test('tokens of SPL: USDC and ARIO, for whom the memo names', async (t) => {
 
 t.test('what is no payment to us: another recipient, one that failed, one that takes from us', async (t) => {
   const { rig, node } = await solana(t)
-  const rows: [why: string, told: object][] = [
+  const rows: [why: string, transaction: object][] = [
     ['to somebody else', recorded({ keys: [payer, stranger], before: [3e9, 0], after: [2e9, 1e9] })],
     [
       'failed',
@@ -154,9 +154,9 @@ t.test('what is no payment to us: another recipient, one that failed, one that t
     ['no numbers', recorded({ keys: [payer, own], before: [1, Number.NaN], after: [1, 1e300] })],
     ['a number as text', { ...recorded({ keys: [payer, own], before: [1], after: [1] }) }],
   ]
-  for (const [why, told] of rows) {
+  for (const [why, transaction] of rows) {
     const id = signature()
-    node.has.set(id, { level: 'finalized', told })
+    node.has.set(id, { level: 'finalized', transaction })
     t.equal((await tell(rig, 'solana', id)).status, 400, why)
   }
   t.equal((await tell(rig, 'solana', '')).status, 400)

@@ -72,8 +72,8 @@ t.test('pending, credited once, lost by its chain, and back again', async (t) =>
   t.match(await tell(), { status: 202, json: { message: 'Transaction already pending' } })
   t.equal(await has(), undefined)
   chain.show({ isFinal: true, height: 7 })
-  const told = await Promise.all([tell(), tell(), tell()])
-  for (const { status } of told) t.equal(status, 200)
+  const answers = await Promise.all([tell(), tell(), tell()])
+  for (const { status } of answers) t.equal(status, 200)
   t.match(await tell(), {
     status: 200,
     json: { message: 'Transaction already credited', creditedTransaction: { transactionId: 'tx' } },

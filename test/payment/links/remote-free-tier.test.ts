@@ -5,19 +5,19 @@ import { RemoteFreeTier } from '../../../src/payment/links/remote-free-tier.js'
 import { serveWeb } from '../../admission/web.js'
 
 t.test('only an answer with a count of bytes is one', async (t) => {
-  let told: readonly [status: number, body: object] = [200, {}]
-  const asked: string[] = []
+  let answer: readonly [status: number, body: object] = [200, {}]
+  const paths: string[] = []
   const web = await serveWeb(t, (call) => {
-    asked.push(call.path)
-    call.json(...told)
+    paths.push(call.path)
+    call.json(...answer)
   })
   const tier = new RemoteFreeTier(web.url, systemClock)
   t.teardown(() => tier.close())
   for (const bytesRemaining of [0, 5, null]) {
-    told = [200, { bytesRemaining }]
+    answer = [200, { bytesRemaining }]
     t.equal(await tier.remaining('a b&c'), bytesRemaining)
   }
-  t.match(asked[0], '/v1/account/free')
+  t.match(paths[0], '/v1/account/free')
   const wrong: [number, object][] = [
     ...[{}, { bytesRemaining: -1 }, { bytesRemaining: 1.5 }, { bytesRemaining: '5' }].map(
       (body): [number, object] => [200, body],
@@ -25,7 +25,7 @@ t.test('only an answer with a count of bytes is one', async (t) => {
     [404, { bytesRemaining: 5 }],
   ]
   for (const one of wrong) {
-    told = one
+    answer = one
     t.ok(isRefusal(await tier.remaining('x')), JSON.stringify(one))
   }
 })

@@ -85,15 +85,15 @@ t.test('the owner signs a transaction; it is carried out and paid for once', asy
 
   const before = await wincOf(market, arweave.address)
   const nonce = randomUUID()
-  const asked = await act('add-controller', body, {}, nonce)
-  t.equal(asked.status, 202, asked.text)
-  t.match(asked.json, { nonce, status: 'awaiting-signature', antId, expiresAt: /^2026-/ })
-  t.strictSame((await act('add-controller', body, {}, nonce)).json, asked.json, 'the same again')
+  const ordered = await act('add-controller', body, {}, nonce)
+  t.equal(ordered.status, 202, ordered.text)
+  t.match(ordered.json, { nonce, status: 'awaiting-signature', antId, expiresAt: /^2026-/ })
+  t.strictSame((await act('add-controller', body, {}, nonce)).json, ordered.json, 'the same again')
   t.equal((await act('remove-controller', body, {}, nonce)).status, 400, 'one nonce, one change')
-  t.match((await rig.get(`/v1/arns/actions/${nonce}`)).json, asked.json as object)
+  t.match((await rig.get(`/v1/arns/actions/${nonce}`)).json, ordered.json as object)
   t.equal(before - (await wincOf(market, arweave.address)), changeWinc, 'held back')
   t.match(await held(), { owner: owner.address, controllers: [], isServiceController: true })
-  const { transaction } = asked.json as { transaction: string }
+  const { transaction } = ordered.json as { transaction: string }
   const other = Buffer.from(transaction, 'base64')
   other[140] = (other[140] ?? 0) ^ 1
   // Of bytes, not of text: Base64 may end in padding, and what follows padding is not read.
@@ -177,17 +177,18 @@ t.test('a record has metadata and an owner of its own', async (t) => {
       by.proof('set-record', antId, 'Docs', id, '60'),
     )
   const none = '\0'
-  const said = { displayName: 'Docs', recordLogo: logo, recordKeywords: ['a', 'b'] }
-  const proofOfSaid = () => owner.proof('set-record-metadata', antId, 'Docs', 'Docs', logo, none, 'a\u0001b')
+  const metadata = { displayName: 'Docs', recordLogo: logo, recordKeywords: ['a', 'b'] }
+  const proofOfMetadata = () =>
+    owner.proof('set-record-metadata', antId, 'Docs', 'Docs', logo, none, 'a\u0001b')
   const before = await wincOf(market, arweave.address)
-  t.match(await act('set-record-metadata', { ...docs, ...said }, proofOfSaid()), {
+  t.match(await act('set-record-metadata', { ...docs, ...metadata }, proofOfMetadata()), {
     status: 400,
     text: /There is no record 'docs': the credits were refunded/,
   })
   t.equal(await wincOf(market, arweave.address), before)
   t.equal((await point(owner, first)).status, 200, 'as it was spelled when it was signed')
   t.equal(
-    (await act('set-record-metadata', { ...docs, ...said, displayName: 'X' }, proofOfSaid())).status,
+    (await act('set-record-metadata', { ...docs, ...metadata, displayName: 'X' }, proofOfMetadata())).status,
     403,
   )
   for (const wrong of [
@@ -199,9 +200,11 @@ t.test('a record has metadata and an owner of its own', async (t) => {
     { recordKeywords: ['a\u0001b'] },
     { recordDescription: 7 },
   ])
-    t.equal((await act('set-record-metadata', { ...docs, ...wrong }, proofOfSaid())).status, 400)
-  t.equal((await act('set-record-metadata', { ...docs, ...said }, proofOfSaid())).status, 200)
-  t.strictSame((await held()).records, [{ undername: 'docs', transactionId: first, ttlSeconds: 60, ...said }])
+    t.equal((await act('set-record-metadata', { ...docs, ...wrong }, proofOfMetadata())).status, 400)
+  t.equal((await act('set-record-metadata', { ...docs, ...metadata }, proofOfMetadata())).status, 200)
+  t.strictSame((await held()).records, [
+    { undername: 'docs', transactionId: first, ttlSeconds: 60, ...metadata },
+  ])
   const cleared = { ...docs, displayName: null, recordDescription: '' }
   const proof = owner.proof('set-record-metadata', antId, 'Docs', none, none, '', none)
   t.equal((await act('set-record-metadata', cleared, proof)).status, 200)

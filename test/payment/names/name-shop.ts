@@ -30,13 +30,13 @@ function fickle(names: NameRegistry, says: (Refusal | NoSale)[], sold: string[])
       sold.push(nonce)
       return says.shift() ?? names.sell(nonce, owner, wish)
     },
-    change: async (nonce, ...asked) => {
+    change: async (nonce, ...args) => {
       sold.push(nonce)
-      return says.shift() ?? names.change(nonce, ...asked)
+      return says.shift() ?? names.change(nonce, ...args)
     },
-    holding: (...asked) => names.holding(...asked),
-    held: (...asked) => names.held(...asked),
-    owned: (...asked) => names.owned(...asked),
+    holding: (...args) => names.holding(...args),
+    held: (...args) => names.held(...args),
+    owned: (...args) => names.owned(...args),
     tend: () => names.tend(),
     close: () => names.close(),
   }

@@ -17,9 +17,9 @@ t.test('a name is bought once for a nonce, extended, upgraded, and pointed at co
   const price = async (path: string): Promise<{ winc: string; mARIO: string }> =>
     (await rig.get(`/v1/arns/price/${path}`)).json as never
   // A year of a name of 7 characters: 1,000 ARIO and a fifth of it; at 0.02 USD an ARIO and 6.25 an AR.
-  const asked = await price('buy-name/example?type=lease&years=1')
-  t.strictSame(asked, { winc: '3840000000001', mARIO: '1200000000' })
-  t.strictSame(await price('Buy-Record/EXAMPLE?type=lease&years=1'), asked, 'the old word, in any case')
+  const quoted = await price('buy-name/example?type=lease&years=1')
+  t.strictSame(quoted, { winc: '3840000000001', mARIO: '1200000000' })
+  t.strictSame(await price('Buy-Record/EXAMPLE?type=lease&years=1'), quoted, 'the old word, in any case')
   for (const [path, text] of [
     ['other/x', 'Invalid intent parameter'],
     ['buy-name/example', /Missing required parameter: type/],
@@ -48,11 +48,11 @@ t.test('a name is bought once for a nonce, extended, upgraded, and pointed at co
     t.equal(one.status, 200, one.text)
     t.match(one.json, {
       nonce,
-      purchaseReceipt: { name: 'example', intent: 'Buy-Name', wincQty: asked.winc, status: 'success' },
+      purchaseReceipt: { name: 'example', intent: 'Buy-Name', wincQty: quoted.winc, status: 'success' },
       arioWriteResult: { id: /^.{43}$/ },
     })
   }
-  t.equal(before - (await wincOf(market, arweave.address)), BigInt(asked.winc), 'paid once')
+  t.equal(before - (await wincOf(market, arweave.address)), BigInt(quoted.winc), 'paid once')
   t.match(list.get(parseName('example')!), { id: target, undernameLimit: 10, recordIndex: 0 })
   t.match(await buy(wanted.replace('example', 'another')), { status: 400, text: /nonce was used/ })
   t.match(await buy(wanted, ethereum.headers(nonce)), { status: 400, text: /nonce was used/ })

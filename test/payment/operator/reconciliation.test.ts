@@ -23,12 +23,12 @@ interface Intent {
 }
 
 /** Names and types are those that Stripe's library declares. */
-type ToldIntent = Partial<Omit<Stripe.PaymentIntent, 'latest_charge'>> & {
+type StripeIntent = Partial<Omit<Stripe.PaymentIntent, 'latest_charge'>> & {
   readonly id: string
   readonly latest_charge: Partial<Stripe.Charge>
 }
 
-const told = (intent: Intent): ToldIntent => {
+const stripeIntentOf = (intent: Intent): StripeIntent => {
   const { id, quote, amount = 1000, createdMs, refunded = false, disputed = false } = intent
   const created = createdMs / 1000
   return {
@@ -68,7 +68,7 @@ async function rigWith(t: Parameters<typeof answeringServer>[0], reader?: ChainR
         id: `evt_${one.id}`,
         type: 'payment_intent.succeeded',
         created: one.createdMs / 1000,
-        data: { object: told(one) },
+        data: { object: stripeIntentOf(one) },
       }))
       return listOf(events, searchParams)
     }
@@ -76,10 +76,10 @@ async function rigWith(t: Parameters<typeof answeringServer>[0], reader?: ChainR
       const [gte, lt] = [searchParams.get('created[gte]'), searchParams.get('created[lt]')]
       const isIn = ({ createdMs }: Intent): boolean =>
         createdMs / 1000 >= Number(gte) && createdMs / 1000 < Number(lt)
-      return listOf([...intents].reverse().filter(isIn).map(told), searchParams)
+      return listOf([...intents].reverse().filter(isIn).map(stripeIntentOf), searchParams)
     }
     const found = intents.find(({ id }) => pathname === `/v1/payment_intents/${id}`)
-    if (pathname.startsWith('/v1/payment_intents/')) return found === undefined ? 404 : told(found)
+    if (pathname.startsWith('/v1/payment_intents/')) return found === undefined ? 404 : stripeIntentOf(found)
     return { id: 'cs_1', url: 'https://checkout.test/cs_1', client_secret: null }
   })
   const keys = { secretKey: 'sk_test_of_a_test', webhookSecret: 'whsec_of_a_test', apiUrl: url }

@@ -20,10 +20,10 @@ function prices(ar: number): Record<string, Record<string, number>> {
 async function source(t: Test, say: Say, path = '/simple/price'): Promise<string> {
   const server = createServer((request, response) => {
     const { searchParams } = new URL(request.url ?? '', 'http://x')
-    const isAsked = /arweave|^AR,/.test(searchParams.get('ids') ?? searchParams.get('fsyms') ?? '')
-    const said = isAsked ? say() : undefined
-    response.statusCode = said === undefined ? 500 : 200
-    response.end(typeof said === 'string' ? said : JSON.stringify(said ?? {}))
+    const isWanted = /arweave|^AR,/.test(searchParams.get('ids') ?? searchParams.get('fsyms') ?? '')
+    const body = isWanted ? say() : undefined
+    response.statusCode = body === undefined ? 500 : 200
+    response.end(typeof body === 'string' ? body : JSON.stringify(body ?? {}))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => {
@@ -39,8 +39,8 @@ t.test(
   async (t) => {
     let nowMs = 0
     const clock: Clock = { ...systemClock, monotonic: () => nowMs }
-    const said: unknown[] = [prices(6), prices(6.5), prices(600)]
-    const urls = await Promise.all([0, 1, 2].map((at) => source(t, () => said[at])))
+    const answers: unknown[] = [prices(6), prices(6.5), prices(600)]
+    const urls = await Promise.all([0, 1, 2].map((at) => source(t, () => answers[at])))
     const options = { urls, askEveryMs: 3600_000, staleMs: 600_000, limitMs: 60_000 }
     const oracle = new HttpOracle(options, clock, createLog('silent', 'test'))
     t.teardown(() => oracle.close())
@@ -52,11 +52,11 @@ t.test(
     const rates = await oracle.rates()
     t.equal(isRefusal(rates) ? 0n : rates.perUsd.jpy, 150n * 10n ** 12n)
     for (const wrong of [prices(0), prices(Number.NaN), prices(-1), {}, [], 'x', undefined]) {
-      said[2] = wrong
+      answers[2] = wrong
       await oracle.refresh()
       t.equal(await ar(), '6250000000000', 'the other two')
     }
-    said[1] = undefined
+    answers[1] = undefined
     await oracle.refresh()
     t.equal(
       await ar(),
@@ -65,16 +65,16 @@ t.test(
     )
     nowMs = 600_000
     t.equal(await ar(), 'upstream', 'but not for ever')
-    said.fill(prices(7))
+    answers.fill(prices(7))
     t.equal(await ar(), 'upstream', 'sources that failed are left alone for a while')
     nowMs += 60_000
     t.equal(await ar(), '7000000000000')
-    said.fill(prices(70))
+    answers.fill(prices(70))
     await oracle.refresh()
     t.equal(await ar(), '7000000000000', 'all of them jump: it is not believed at once')
     nowMs += 1_800_000
     t.equal(await ar(), '70000000000000', 'they say so for half an hour')
-    said.fill(prices(100))
+    answers.fill(prices(100))
     await oracle.refresh()
     t.equal(await ar(), '87500000000000', 'one answer moves a price by a quarter at most')
     await oracle.refresh()
@@ -95,8 +95,8 @@ t.test('the first price of one source is believed where it can be right, and not
     ['a hundredth', prices(0.0625)],
     ['USDC is 100 USD', { ...prices(6.25), 'usd-coin': { usd: 100 } }],
   ]
-  for (const [name, said] of wrong) {
-    const url = await source(t, () => said)
+  for (const [name, answer] of wrong) {
+    const url = await source(t, () => answer)
     const oracle = new HttpOracle(optionsOf([url]), systemClock, quiet)
     t.ok(isRefusal(await oracle.rates()), name)
     oracle.close()
@@ -142,22 +142,22 @@ t.test('several that say so are believed at once; the last start is remembered',
 
 t.test('of two sources, the one that is near what was true is right', async (t) => {
   const clock: Clock = { ...systemClock, monotonic: () => 0 }
-  const said: unknown[] = [likely(6), likely(600)]
-  const urls = await Promise.all([0, 1].map((at) => source(t, () => said[at])))
+  const answers: unknown[] = [likely(6), likely(600)]
+  const urls = await Promise.all([0, 1].map((at) => source(t, () => answers[at])))
   const oracle = new HttpOracle(optionsOf(urls), clock, quiet)
   t.teardown(() => oracle.close())
   t.equal(await arOf(oracle), 'upstream', 'nobody knows which')
-  said[1] = likely(6)
+  answers[1] = likely(6)
   await oracle.refresh()
   t.equal(await arOf(oracle), '6000000000000')
-  said[1] = likely(600)
-  said[0] = likely(6.6)
+  answers[1] = likely(600)
+  answers[0] = likely(6.6)
   await oracle.refresh()
   t.equal(await arOf(oracle), '6600000000000')
-  said[0] = undefined
+  answers[0] = undefined
   await oracle.refresh()
   t.equal(await arOf(oracle), '6600000000000', 'the other alone is not believed')
-  said[1] = likely(7)
+  answers[1] = likely(7)
   await oracle.refresh()
   t.equal(await arOf(oracle), '7000000000000', 'where it is near, it is')
 })

@@ -102,17 +102,17 @@ async function dieAt(
   headers: Record<string, string>,
   at: 'settle' | 'afterSettle',
 ): Promise<void> {
-  let isAsked = false
+  let isReached = false
   facilitator[at] = ({ response }) => {
-    if (isAsked) return false
-    isAsked = true
+    if (isReached) return false
+    isReached = true
     response.destroy()
     // As a kill: what the process knew is what it had written.
     void rig.service.close()
     return true
   }
   const answer = rig.post(path, '', headers).catch(() => undefined)
-  await eventually(() => isAsked)
+  await eventually(() => isReached)
   await rig.service.close()
   await answer
 }

@@ -19,10 +19,12 @@ async function decides(t: Tap, two: readonly [MoneyLedger, MoneyLedger]): Promis
   const decided = new Map<string, string>()
   for (let at = 0; at < 20; at += 1) {
     const payment = paymentOf(at)
-    const said = await Promise.all(
+    const decisions = await Promise.all(
       names.map((owner, turn) => desks[turn % 2]?.own({ payment, owner, untilMs: at < 10 ? 5000 : 9000 })),
     )
-    const owners = new Set(said.map((one) => (one === undefined || isRefusal(one) ? 'nobody' : one.owner)))
+    const owners = new Set(
+      decisions.map((one) => (one === undefined || isRefusal(one) ? 'nobody' : one.owner)),
+    )
     t.equal(owners.size, 1, 'all were told of one owner')
     const [owner = ''] = owners
     t.ok(names.includes(owner))
@@ -47,11 +49,11 @@ t.test('embedded', async (t) => {
   const path = join(t.testdir(), 'ledger')
   const ledger = new EmbeddedLedger({ path, clock: systemClock })
   await decides(t, [ledger, ledger])
-  const asked = { payment: paymentOf(99), owner: 'first', untilMs: 9000 }
-  t.same(await new OwnedPayments(ledger, () => 0).own(asked), { owner: 'first' })
+  const claim = { payment: paymentOf(99), owner: 'first', untilMs: 9000 }
+  t.same(await new OwnedPayments(ledger, () => 0).own(claim), { owner: 'first' })
   await ledger.close()
   const again = new EmbeddedLedger({ path, clock: systemClock })
-  t.same(await new OwnedPayments(again, () => 0).own({ ...asked, owner: 'second' }), { owner: 'first' })
+  t.same(await new OwnedPayments(again, () => 0).own({ ...claim, owner: 'second' }), { owner: 'first' })
   await again.close()
 })
 

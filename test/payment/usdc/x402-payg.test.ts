@@ -154,8 +154,8 @@ t.test('who asks again and again does not keep a price of long ago', async (t) =
   t.equal((await ask(rig, await order(old))).status, 402)
   t.equal(facilitator.count('settle'), 0)
   winston *= 2n
-  let [asked, before] = [await priceOf(rig, byteCount), '']
-  for (before = asked; asked === before; asked = await priceOf(rig, byteCount)) nowMs += 200_000
+  let [price, before] = [await priceOf(rig, byteCount), '']
+  for (before = price; price === before; price = await priceOf(rig, byteCount)) nowMs += 200_000
   t.equal((await ask(rig, await order(before))).status, 200, 'a price of a moment ago is good')
 })
 
@@ -166,10 +166,10 @@ t.test('what is no order is refused, and nothing moves', async (t) => {
     t.equal((await ask(rig, { ...sound, ...wrong })).status, 400)
   t.equal((await ask(rig, sound, '/v1/x402/payment/arweave/nobody')).status, 400)
   t.equal((await ask(rig, { ...sound, paymentHeader: 'rubbish' })).status, 400)
-  const asked = { usdc: 'outcome', given: { payment: 'nobody', itemId: 'item' } }
-  t.equal((await ask(rig, asked, ordersPath)).status, 401)
+  const query = { usdc: 'outcome', given: { payment: 'nobody', itemId: 'item' } }
+  t.equal((await ask(rig, query, ordersPath)).status, 401)
   const service = { authorization: `Bearer ${await makeServiceToken(secret, Date.now())}` }
-  t.match((await ask(rig, asked, ordersPath, service)).json, { paid: false, state: 'unknown' })
+  t.match((await ask(rig, query, ordersPath, service)).json, { paid: false, state: 'unknown' })
   t.equal(facilitator.count('settle'), 0)
   await eventually(async () => (await balance(rig)) === 0n)
 })

@@ -101,12 +101,12 @@ t.test('each payment is looked up on its chain, and what was settled must be cre
   isDown = false
   const { differences, ...row } = await rig.service.reconciler.compare(today)
   t.match(row, { usdc: 6, unchecked: 0, cards: 0, chains: 0 })
-  const said = differences.map(({ what, id, why }) => `${what} ${id.split(':').at(-1)} ${why}`)
+  const shown = differences.map(({ what, id, why }) => `${what} ${id.split(':').at(-1)} ${why}`)
   const wanted = [less, elsewhere, failed, gone].map(
     ({ paid, transaction }) =>
       `x402 ${paid.nonce} credited here, and its chain does not have it in ${transaction}`,
   )
-  t.strictSame(said.filter((one) => one.includes('chain')).sort(), wanted.sort())
+  t.strictSame(shown.filter((one) => one.includes('chain')).sort(), wanted.sort())
   t.equal(differences.length, 5)
   t.match(await rig.service.reconciler.compare(tomorrow), { usdc: 0, differences: [] }, 'another day')
 })

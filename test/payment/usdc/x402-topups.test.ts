@@ -26,9 +26,9 @@ t.test('bytes are offered for USDC, and what is paid is in the wallet once', asy
   const { accepts } = price.json as Offer
   t.match(accepts, [{ scheme: 'exact', network: 'base-sepolia', payTo: payee }])
   const value = accepts[0]?.maxAmountRequired ?? ''
-  const asked = await rig.post(path, '{"bytes":1000000000}')
-  t.equal(asked.status, 402)
-  t.match(asked.json, { x402Version: 1, accepts: [{ maxAmountRequired: value }] })
+  const offered = await rig.post(path, '{"bytes":1000000000}')
+  t.equal(offered.status, 402)
+  t.match(offered.json, { x402Version: 1, accepts: [{ maxAmountRequired: value }] })
 
   for (const version of [1, 2] as const) {
     const before = await wincOf(rig)
