@@ -59,10 +59,10 @@ export class UploadsDesk {
 
   async #askWallet(): Promise<void> {
     const { chain, address, clock, meters } = this.parts
-    const told = await chain.balance(address)
-    if (isRefusal(told)) return
-    this.#wallet = { winston: String(told), atMs: clock.now() }
-    meters.of('upload_wallet_winston').set(Number(told))
+    const balance = await chain.balance(address)
+    if (isRefusal(balance)) return
+    this.#wallet = { winston: String(balance), atMs: clock.now() }
+    meters.of('upload_wallet_winston').set(Number(balance))
   }
 
   /** Sets the gauges. */

@@ -22,8 +22,8 @@ function countedTable(table: Table, read: () => void): Table {
     }
   }
   const once =
-    <Given extends unknown[], Told>(look: (...given: Given) => Told) =>
-    (...given: Given): Told => {
+    <Given extends unknown[], Found>(look: (...given: Given) => Found) =>
+    (...given: Given): Found => {
       read()
       return look(...given)
     }

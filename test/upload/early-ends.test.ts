@@ -25,7 +25,7 @@ t.test('bytes that were free are free again where the disk has no room for their
   let isFull = false
   const rig = await rigOf(t, { full: () => (isFull ? textAnswer(503, 'full') : undefined) })
   const path = '/x402/upload/unsigned'
-  const asked = (): ReturnType<typeof requestOf> => {
+  const growing = (): ReturnType<typeof requestOf> => {
     function* pieces(): Generator<Uint8Array> {
       yield Buffer.alloc(1000, 'x')
       isFull = true
@@ -33,7 +33,7 @@ t.test('bytes that were free are free again where the disk has no room for their
     return requestOf('POST', path, { from, headers: { 'content-length': '1000' }, pieces: pieces() })
   }
   const before = rig.pools.leftOfRange(from)
-  t.match(await answered(rig, path, asked()), { status: 503 })
+  t.match(await answered(rig, path, growing()), { status: 503 })
   t.equal(rig.pools.leftOfRange(from), before)
 })
 

@@ -49,32 +49,32 @@ function diskOf(t: Test): FailingDisk {
 }
 
 /** Credits without end, and what was asked of them. */
-function endlessCredits(): { readonly asked: string[]; readonly credits: CreditsPort } {
-  const asked: string[] = []
-  const told =
+function endlessCredits(): { readonly calls: string[]; readonly credits: CreditsPort } {
+  const calls: string[] = []
+  const counted =
     <T>(word: string, value: T) =>
     async (): Promise<T> => {
-      asked.push(word)
+      calls.push(word)
       return value
     }
   return {
-    asked,
+    calls,
     credits: {
-      price: told('price', { winc: '5' }),
-      check: told('check', { isEnough: true, isUnknownWallet: false, winc: '5', balance: '9' }),
-      reserve: told('reserve', { paid: true as const, winc: '5' }),
-      settle: told('settle', { winc: '5' }),
-      refund: told('refund', { winc: '5' }),
-      withdraw: told('withdraw', { winc: '5' }),
-      approve: told('approve', { denied: true as const, status: 400 as const, text: 'no' }),
-      revoke: told('revoke', []),
+      price: counted('price', { winc: '5' }),
+      check: counted('check', { isEnough: true, isUnknownWallet: false, winc: '5', balance: '9' }),
+      reserve: counted('reserve', { paid: true as const, winc: '5' }),
+      settle: counted('settle', { winc: '5' }),
+      refund: counted('refund', { winc: '5' }),
+      withdraw: counted('withdraw', { winc: '5' }),
+      approve: counted('approve', { denied: true as const, status: 400 as const, text: 'no' }),
+      revoke: counted('revoke', []),
     },
   }
 }
 
 t.test('who would pay is answered, and nothing is held back', async (t) => {
   const disk = diskOf(t)
-  const { asked, credits } = endlessCredits()
+  const { calls, credits } = endlessCredits()
   const closing = new AbortController()
   t.teardown(() => closing.abort())
   const pools = new FreePools(disk.environment, nothingFree)
@@ -83,7 +83,7 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
   const charge = charging.charge(header, item.length, uploader)
   t.ok(await endsWithin(charge, 800), 'nobody waits for the disk')
   t.match(await charge, { status: 503, text: /disk/ })
-  t.strictSame(asked, [])
+  t.strictSame(calls, [])
   disk.isFull = false
   const charged = await charging.charge(header, item.length, uploader)
   if (!('giveBack' in charged)) throw new Error('it was not charged')
@@ -91,13 +91,13 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
   t.ok(await endsWithin(charged.giveBack(), 800), 'and what was held back can be given back')
   disk.isFull = false
   t.match(await charging.charge(header, item.length, uploader), { winc: '5' })
-  t.strictSame(asked, ['reserve', 'withdraw', 'reserve'])
+  t.strictSame(calls, ['reserve', 'withdraw', 'reserve'])
   closing.abort()
   const next = new AbortController()
   t.teardown(() => next.abort())
   new CreditCharging(pools, credits, disk.environment, systemClock, next.signal)
-  await eventually(() => asked.length === 4)
-  t.equal(asked.at(-1), 'withdraw', 'word of the second time was not lost')
+  await eventually(() => calls.length === 4)
+  t.equal(calls.at(-1), 'withdraw', 'word of the second time was not lost')
 })
 
 const itemOf = (at: number): AcceptedItem => ({

@@ -18,11 +18,11 @@ t.test('what was accepted is written down when the disk takes it again', { skip 
   const running = spawn('bash', ['-c', script, ...words], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(running, 'exit')
   t.teardown(() => running.kill('SIGKILL'))
-  const said: string[] = []
+  const lines: string[] = []
   for await (const line of createInterface({ input: running.stdout })) {
-    said.push(line)
+    lines.push(line)
     if (line === 'waits') spawnSync('prlimit', ['--pid', String(running.pid), '--fsize=unlimited'])
   }
-  t.strictSame(said, ['waits', 'goes on', `kept ${count}`])
+  t.strictSame(lines, ['waits', 'goes on', `kept ${count}`])
   t.strictSame(await ended, [0, null])
 })

@@ -15,19 +15,19 @@ async function rigOf(t: Test, options: RigOptions = {}): Promise<UploadRig> {
 
 async function begun(rig: UploadRig, from?: string): Promise<string> {
   const path = '/chunks/{token}/-1/-1'
-  const asked = requestOf('GET', path, {
+  const request = requestOf('GET', path, {
     query: 'chunkSize=5242880',
     ...(from === undefined ? {} : { from }),
   })
-  return ((await answered(rig, path, asked)).json as { id: string }).id
+  return ((await answered(rig, path, request)).json as { id: string }).id
 }
 
 const partPath = '/chunks/{token}/{uploadId}/{offset}'
 
 /** A part that comes as `pieces` do; `bytes` are announced. */
 function part(rig: UploadRig, uploadId: string, bytes: number, pieces: Iterable<Uint8Array>, offset = '0') {
-  const asked = requestOf('POST', partPath, { headers: { 'content-length': String(bytes) }, pieces })
-  return { asked, answer: answered(rig, partPath, asked, { uploadId, offset }) }
+  const request = requestOf('POST', partPath, { headers: { 'content-length': String(bytes) }, pieces })
+  return { request, answer: answered(rig, partPath, request, { uploadId, offset }) }
 }
 
 t.test('a part holds what has come of it', async (t) => {
@@ -56,9 +56,9 @@ t.test('a part of an upload that had to make room is ended at once', async (t) =
     rig.open.drop(id)
     for (let at = 0; at < 100; at += 1) yield new Uint8Array(1000)
   }
-  const { asked, answer } = part(rig, id, 101_000, pieces())
+  const { request, answer } = part(rig, id, 101_000, pieces())
   t.match(await answer, { status: 503, text: /dropped/ })
-  t.ok(asked.taken() <= 3000, `${asked.taken()} bytes were read`)
+  t.ok(request.taken() <= 3000, `${request.taken()} bytes were read`)
   t.equal(rig.room.bytes, 0)
 })
 
@@ -68,14 +68,14 @@ t.test('a body without a length is not taken further than somebody pays', async 
   function* pieces(): Generator<Uint8Array> {
     for (let at = 0; at < large.length; at += 65_536) yield large.subarray(at, at + 65_536)
   }
-  const asked = requestOf('POST', '/tx', { pieces: pieces() })
-  t.match(await answered(rig, '/tx', asked), { status: 402 })
-  t.ok(asked.taken() < 500_000, `${asked.taken()} bytes were read`)
+  const request = requestOf('POST', '/tx', { pieces: pieces() })
+  t.match(await answered(rig, '/tx', request), { status: 402 })
+  t.ok(request.taken() < 500_000, `${request.taken()} bytes were read`)
   t.equal(rig.arriving.bytes, 0)
   const rich = await rigOf(t, { isRich: true })
   const paying = requestOf('POST', '/tx', { pieces: pieces() })
   t.match(await answered(rich, '/tx', paying), { status: 200 })
-  t.ok(rich.asked.filter((word) => word === 'check').length > 3, 'asked again as it grows')
+  t.ok(rich.questions.filter((word) => word === 'check').length > 3, 'asked again as it grows')
   t.equal(rich.arriving.bytes, 0)
 })
 
@@ -107,7 +107,7 @@ t.test('an upload that nobody pays is not read again each time that it is finali
     t.match(await answered(rig, path, requestOf('POST', path), { uploadId: id, token: 'arweave' }), {
       status: 402,
     })
-  t.strictSame(rig.asked, ['check', 'check'], 'asked by its header, and nothing is held back')
+  t.strictSame(rig.questions, ['check', 'check'], 'asked by its header, and nothing is held back')
 })
 
 t.test('questions for thousands of contents leave time for others', async (t) => {

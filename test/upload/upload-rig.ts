@@ -34,7 +34,7 @@ export interface UploadRig {
   readonly room: HeldRoom
   readonly arriving: HeldRoom
   /** Questions to the payment service, by their names. */
-  readonly asked: string[]
+  readonly questions: string[]
 }
 
 export interface RigOptions {
@@ -58,11 +58,11 @@ export async function uploadRig(
 ): Promise<UploadRig> {
   const closing = new AbortController()
   const folder = t.testdir()
-  const asked: string[] = []
+  const questions: string[] = []
   const tell =
     <T>(word: string, value: T) =>
     async (): Promise<T> => {
-      asked.push(word)
+      questions.push(word)
       return value
     }
   const credits = {
@@ -142,7 +142,7 @@ export async function uploadRig(
     await intake.stopped()
     await log.close()
   })
-  return { ...taking, uploads, pools, asked }
+  return { ...taking, uploads, pools, questions }
 }
 
 /** A request whose body is here already, or comes as its pieces do. `from`: whose it is. */

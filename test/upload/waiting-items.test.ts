@@ -37,7 +37,7 @@ t.test('items that wait for others are not all read again in each round', async 
   const clock = new HandClock()
   let nowMs = 1000
   clock.now = () => nowMs
-  const asked: string[] = []
+  const calls: string[] = []
   const bundler = new Bundler({
     uploads,
     bundles: new Bundles(counted.environment, uploads),
@@ -46,7 +46,7 @@ t.test('items that wait for others are not all read again in each round', async 
     height: () => 1,
     chain: {
       anchor: async () => {
-        asked.push('anchor')
+        calls.push('anchor')
         return refuse('busy', 'upstream', 'away')
       },
       price: async () => 1n,
@@ -70,16 +70,16 @@ t.test('items that wait for others are not all read again in each round', async 
   accept(0, 400)
   await round()
   t.ok((await round()) < 5, 'none is full or due')
-  t.strictSame(asked, [])
+  t.strictSame(calls, [])
   accept(400, 501)
   t.ok((await round()) > 500, 'its bytes fill a bundle')
-  t.equal(asked.length, 1)
+  t.equal(calls.length, 1)
   nowMs += 60_000
   clock.jump(1)
   await pause(5)
-  t.equal(asked.length, 1, 'a node that is away is not asked in every round')
+  t.equal(calls.length, 1, 'a node that is away is not asked in every round')
   await round()
-  t.equal(asked.length, 2)
+  t.equal(calls.length, 2)
 })
 
 t.test('bundles that are to be opened have their turn, whatever ids others make', async (t) => {

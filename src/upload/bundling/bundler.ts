@@ -74,7 +74,7 @@ export class Bundler {
   #timer: Timer | undefined
   #running: Promise<void> | undefined
   #isClosed = false
-  /** Said once, and not four times a second. */
+  /** Logged once, and not four times a second. */
   #isFailing = false
   readonly #orders: (() => void)[] = []
   /** Bytes of items that waited at the last look at all of them, unknown before it; and `enteredBytes` of then. */
@@ -336,9 +336,9 @@ export class Bundler {
       offset: String((tree.leaves[index]?.end ?? 0) - 1),
       chunk: encodeBase64url(bytes),
     })
-    const told = await this.parts.broadcast.chunk(json)
-    if (told.enough) return undefined
-    const statuses = told.results.map(({ peer, statusCode }) => `${peer}: ${statusCode}`).join(', ')
+    const posted = await this.parts.broadcast.chunk(json)
+    if (posted.enough) return undefined
+    const statuses = posted.results.map(({ peer, statusCode }) => `${peer}: ${statusCode}`).join(', ')
     return { refused: 'upstream', fault: 'upstream', message: `chunk ${index} was not taken (${statuses})` }
   }
 

@@ -16,7 +16,7 @@ export interface UploadAnswer {
 }
 
 /** Clients read these words, and tests of theirs compare them. */
-export const said = {
+export const fixedAnswers = {
   contentType: { status: 400, text: 'Invalid Content Type' },
   invalidItem: { status: 400, text: 'Invalid Data Item!' },
   otherForm: {
@@ -66,6 +66,6 @@ export function diskAnswer(error: unknown): UploadAnswer {
 }
 
 /** An answer, or a refusal as one. */
-export function toldAs(outcome: UploadAnswer | Refusal): UploadAnswer {
+export function asAnswer(outcome: UploadAnswer | Refusal): UploadAnswer {
   return isRefusal(outcome) ? answerOf(outcome) : outcome
 }

@@ -23,7 +23,7 @@ const patienceMs = 900
 
 /** Whether uploads are taken, and if not why: for load balancers, containers and monitors. */
 export class UploadHealth {
-  #askedMs = Number.NEGATIVE_INFINITY
+  #checkedMs = Number.NEGATIVE_INFINITY
   #payment: Promise<string | undefined> = Promise.resolve(undefined)
 
   constructor(private readonly parts: UploadHealthParts) {}
@@ -52,16 +52,18 @@ export class UploadHealth {
   #paymentFault(): Promise<string | undefined> {
     const { clock, credits } = this.parts
     const now = clock.monotonic()
-    if (credits === undefined || now - this.#askedMs < askEachMs) return this.#payment
-    this.#askedMs = now
+    if (credits === undefined || now - this.#checkedMs < askEachMs) return this.#payment
+    this.#checkedMs = now
     this.#payment = new Promise((resolve, reject) => {
-      const told = (outcome: Awaited<ReturnType<CreditsPort['price']>>): void => {
+      const finish = (outcome: Awaited<ReturnType<CreditsPort['price']>>): void => {
         timer.cancel()
         const why = isRefusal(outcome) ? outcome.message : undefined
         resolve(why && `the payment service does not answer, only what is free is taken: ${why}`)
       }
-      const timer = clock.after(patienceMs, () => told(refuse('late', 'self', `not within ${patienceMs} ms`)))
-      credits.price(1).then(told, reject)
+      const timer = clock.after(patienceMs, () =>
+        finish(refuse('late', 'self', `not within ${patienceMs} ms`)),
+      )
+      credits.price(1).then(finish, reject)
     })
     return this.#payment
   }

@@ -9,7 +9,7 @@ export interface UploadPageFacts {
   readonly itemMaxBytes: number
   readonly freeItemBytes: number
   readonly freeWalletBytes: number
-  /** Where browsers reach the payment service, which the page asks for prices in dollars. */
+  /** Where browsers reach the payment service, from which the page gets prices in dollars. */
   readonly paymentUrl: string | undefined
 }
 

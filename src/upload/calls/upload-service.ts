@@ -6,7 +6,7 @@ import { answerSmall, textType } from '../../http/small-answer.js'
 import type { Route } from '../../serving/route.js'
 import type { FreeRules } from '../records/free-pools.js'
 import { receiptVersion } from '../records/receipt.js'
-import { diskAnswer, said, type UploadAnswer } from './upload-answers.js'
+import { diskAnswer, fixedAnswers, type UploadAnswer } from './upload-answers.js'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'HEAD' | 'DELETE'
 
@@ -27,7 +27,7 @@ export interface UploadRoute extends Omit<Operation, 'methods'> {
   ): UploadAnswer | Promise<UploadAnswer>
 }
 
-/** What `/info` says: the address of the service's wallet, where its items are served, and its limits, in bytes. */
+/** The content of `/info`: the address of the service's wallet, where its items are served, and its limits, in bytes. */
 export function serviceInfo(
   given: {
     readonly gateway: string
@@ -100,7 +100,7 @@ async function handle(
   const answer =
     found === undefined
       ? matching.length === 0
-        ? said.notHere
+        ? fixedAnswers.notHere
         : { status: 405, text: 'Method Not Allowed' }
       : await acted(found.route, request, found.words, reply)
   send(request, reply, lines, answer)

@@ -4,7 +4,7 @@ import { isRefusal } from '../../format/refusal.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import { codeOf } from '../../store/blobs.js'
 import { diskRefusal } from '../../store/disk-error.js'
-import { answerOf, said, tooLarge, type UploadAnswer, unreadable } from '../calls/upload-answers.js'
+import { answerOf, fixedAnswers, tooLarge, type UploadAnswer, unreadable } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { TakeTerms } from './item-intake.js'
 import { ItemReader, type ReadItem } from './item-reader.js'
@@ -95,7 +95,7 @@ export class Assembly {
     if (this.#reader.sizeBytes > itemMaxBytes) return tooLarge(itemMaxBytes)
     if (!this.#isAdmitted && this.#reader.header !== undefined) {
       this.#isAdmitted = true
-      if (blockedOwners.has(normalizedAddress(this.#reader.header.owner))) return said.forbidden
+      if (blockedOwners.has(normalizedAddress(this.#reader.header.owner))) return fixedAnswers.forbidden
       const unpaid = await this.#foresee?.(this.#reader.header)
       if (unpaid !== undefined) return unpaid
     }

@@ -27,7 +27,7 @@ export interface IntakeParts {
 
 export interface OpenedIntake {
   readonly log: DurableLog
-  /** Items that the tables did not know. Their uploaders may have receipts; who else heard of them is not known. */
+  /** Items that the tables did not know. Their uploaders may have receipts; whether a gateway was notified is not known. */
   readonly lost: readonly AcceptedItem[]
 }
 

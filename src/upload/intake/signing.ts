@@ -9,12 +9,12 @@ export interface Signing {
   receipt(message: Uint8Array): Promise<Uint8Array>
   /** Over what a transaction or data item signs. */
   data(message: Uint8Array): Promise<Uint8Array>
-  /** Whoever asks now waits for others first. */
+  /** A new task waits for others first. */
   readonly isBehind: boolean
   close(): Promise<void>
 }
 
-/** Tasks that wait for a thread: with the flows of the upload thread this bound is never the first that is met. */
+/** Tasks that wait for a thread. The upload thread bounds its open requests lower, so this bound is never met first. */
 const waitingMax = 65_536
 /** Receipts of one task: a task costs something on both threads. The first of four waits for the last. */
 const batchMax = 4
@@ -30,7 +30,7 @@ interface Waiting {
 export class PooledSigning implements Signing {
   readonly #pool: Pool
   readonly #waiting: Waiting[] = []
-  #asked = 0
+  #pending = 0
   #running = 0
 
   constructor(
@@ -42,12 +42,12 @@ export class PooledSigning implements Signing {
   }
 
   receipt(message: Uint8Array): Promise<Uint8Array> {
-    this.#asked += 1
+    this.#pending += 1
     return new Promise<Uint8Array>((resolve, reject) => {
       this.#waiting.push({ message, resolve, reject })
       this.#begin()
     }).finally(() => {
-      this.#asked -= 1
+      this.#pending -= 1
     })
   }
 
@@ -56,7 +56,7 @@ export class PooledSigning implements Signing {
   }
 
   get isBehind(): boolean {
-    return this.#asked > this.threads
+    return this.#pending > this.threads
   }
 
   /** Gives each thread a task. Several receipts go into one only where others would wait for the next ones of all threads. */

@@ -6,7 +6,7 @@ import { normalizedAddress } from '../../proof/owner-address.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import {
   answerOf,
-  said,
+  fixedAnswers,
   textAnswer,
   tooLarge,
   type UploadAnswer,
@@ -58,7 +58,7 @@ export class SingleUpload {
   #early(request: Request, { range }: Uploader, terms: UploadTerms): UploadAnswer | undefined {
     const { arriving, full, itemMaxBytes } = this.parts
     const type = request.header('content-type')
-    if (type !== undefined && bareType(type) !== unknownType) return said.contentType
+    if (type !== undefined && bareType(type) !== unknownType) return fixedAnswers.contentType
     const size = lengthOf(request) ?? 0
     const noRoom = full(size)
     if (noRoom === undefined) return size > itemMaxBytes ? tooLarge(itemMaxBytes) : undefined
@@ -122,16 +122,16 @@ class Arrival implements BodySink {
     if (this.terms.gate !== undefined) this.#hold(this.terms.gate())
   }
 
-  /** Pauses the body until `asked` resolves; an answer ends the upload. */
-  #hold(asked: Promise<UploadAnswer | undefined>): void {
+  /** Pauses the body until `gate` resolves; an answer ends the upload. */
+  #hold(gate: Promise<UploadAnswer | undefined>): void {
     this.#held += 1
     this.#flow?.pause()
-    const told = asked.then((answer) => {
+    const decided = gate.then((answer) => {
       this.#held -= 1
       if (answer === undefined) this.#resume()
       else this.#end(answer)
     }, this.reject)
-    this.#answered = Promise.all([this.#answered, told])
+    this.#answered = Promise.all([this.#answered, decided])
   }
 
   #resume(): void {
@@ -187,13 +187,13 @@ class Arrival implements BodySink {
     this.#isAdmitted = true
     const { blockedOwners } = this.parts
     if (blockedOwners.size > 0 && blockedOwners.has(normalizedAddress(header.owner))) {
-      this.#end(said.forbidden)
+      this.#end(fixedAnswers.forbidden)
       return false
     }
     const declared = this.#declared
     if (this.terms.purchase !== undefined || declared === undefined) return true
     if (declared === spamBytes && header.tags.length === 0) {
-      this.#end(said.forbidden)
+      this.#end(fixedAnswers.forbidden)
       return false
     }
     if (declared > foreseenMinBytes) this.#hold(this.parts.intake.foresee(header, declared, this.uploader))

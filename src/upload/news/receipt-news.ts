@@ -7,7 +7,7 @@ import type { AcceptedItem, Uploads } from '../records/uploads.js'
 export interface ReceiptNewsParts {
   readonly environment: Environment
   readonly uploads: Pick<Uploads, 'find'>
-  /** Hands an event over for good: it is on disk when this returns. */
+  /** Writes an event to disk before it returns. */
   readonly announce: (receipt: Receipt, item: AcceptedItem) => void
 }
 
@@ -21,25 +21,25 @@ const atOnce = 64
  */
 export class ReceiptNews {
   readonly #table: Table
-  /** Told, and removed with the next transaction: one of their own would cost as much as the acceptance. */
-  readonly #told: Uint8Array[] = []
+  /** Announced, and removed with the next transaction: one of their own would cost as much as the acceptance. */
+  readonly #announced: Uint8Array[] = []
 
   constructor(private readonly parts: ReceiptNewsParts) {
     this.#table = parts.environment.table('untold')
   }
 
-  /** Only inside a `write` of the environment, which may be undone and run again: call what it gives when that is committed. */
+  /** Only inside a `write` of the environment, which may be undone and run again. Call the result when that is committed. */
   add(ids: readonly Id[]): () => void {
     for (const id of ids) this.#table.put(idBytes(id), none)
-    for (const key of this.#told) this.#table.remove(key)
-    const removed = this.#told.length
-    return () => void this.#told.splice(0, removed)
+    for (const key of this.#announced) this.#table.remove(key)
+    const removed = this.#announced.length
+    return () => void this.#announced.splice(0, removed)
   }
 
   tell(receipt: Receipt, item: AcceptedItem): void {
     // What the disk refuses is sent by the next process.
     const refusal = tryWrite(() => this.parts.announce(receipt, item))
-    if (refusal === undefined) this.#told.push(idBytes(item.id))
+    if (refusal === undefined) this.#announced.push(idBytes(item.id))
   }
 
   /** Tells what an earlier process did not. `receipt` signs again: it is the same each time. */

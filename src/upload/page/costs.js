@@ -1,4 +1,4 @@
-/** What uploads cost: asked of the payment service, where this browser reaches it, else of the upload service alone. */
+/** What uploads cost: from the payment service, where this browser reaches it, else of the upload service alone. */
 import {
   ClientError,
   creditsPageOf,

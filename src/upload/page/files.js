@@ -20,7 +20,7 @@ async function* filesBelow(entry, path) {
     return
   }
   const reader = entry.createReader()
-  // A folder is told in pieces, the last of which is empty.
+  // A folder is read in pieces, the last of which is empty.
   for (let entries = await entriesOf(reader); entries.length > 0; entries = await entriesOf(reader))
     for (const inner of entries) yield* filesBelow(inner, `${path}/${inner.name}`)
 }

@@ -9,7 +9,7 @@ const info = fetch('/info').then((answer) => answer.json())
 /** All that was chosen; `chosen` without what is left out of it. */
 let offered = []
 let chosen = []
-/** The last price that was asked for: of which files, and how much. */
+/** The last requested price: of which files, and how much. */
 let quoted = {}
 let signer
 let wallet
@@ -25,7 +25,7 @@ function isUnpaid(error) {
 }
 
 /** Errors of the client bring advice; all others are shown as they are. */
-function told(error) {
+function textOf(error) {
   if (isUnpaid(error))
     return `too few credits, and the free bytes do not reach. Credits can be bought for ${signer.address}, then choose it again.`
   return error.advice === undefined ? error.message : `${error.message}. What helps: ${error.advice}.`
@@ -93,7 +93,7 @@ async function useFile(file) {
     keepKey(text)
     await showKey()
   } catch (error) {
-    say(told(error), 'bad')
+    say(textOf(error), 'bad')
   }
 }
 
@@ -103,7 +103,7 @@ async function useWallet(name, open) {
     wallet = name
     await showKey()
   } catch (error) {
-    say(told(error), 'bad')
+    say(textOf(error), 'bad')
   }
 }
 
@@ -131,7 +131,7 @@ async function showChosen() {
   byId('hiddenrow').hidden = hidden === 0
   byId('cost').textContent = taken.length === 0 ? 'Nothing to upload.' : 'Asking what it costs…'
   if (taken.length === 0) return
-  const cost = await priceOf(taken, folder !== '').catch((error) => told(error))
+  const cost = await priceOf(taken, folder !== '').catch((error) => textOf(error))
   if (chosen === taken) byId('cost').textContent = cost
 }
 
@@ -171,7 +171,7 @@ async function upload() {
     if (folder !== '') await sendFolder(client, gateway, folder, files)
     else for (const { path, file } of files) await sendFile(client, gateway, path, file)
   } catch (error) {
-    say(told(error), 'bad')
+    say(textOf(error), 'bad')
   }
   isBusy = false
   byId('go').disabled = false
@@ -197,7 +197,7 @@ function newLine(name, size) {
     },
     async failed(client, error) {
       bar.remove()
-      state.textContent = told(error)
+      state.textContent = textOf(error)
       state.className = 'bad'
       const place = isUnpaid(error) ? await placeToBuy(client, signer.address) : undefined
       if (place === undefined) return
@@ -308,7 +308,7 @@ for (const name of ['dragenter', 'dragover'])
 for (const name of ['dragleave', 'drop']) drop.addEventListener(name, () => drop.classList.remove('over'))
 drop.addEventListener('drop', (event) => {
   event.preventDefault()
-  void droppedFiles(event.dataTransfer).then(choose, (error) => say(told(error), 'bad'))
+  void droppedFiles(event.dataTransfer).then(choose, (error) => say(textOf(error), 'bad'))
 })
 for (const name of ['files', 'folder'])
   byId(name).addEventListener('change', (event) => {
@@ -321,5 +321,5 @@ byId('hidden').addEventListener('change', () => void showChosen())
 addEventListener('beforeunload', (event) => {
   if (isBusy) event.preventDefault()
 })
-void showKey().catch((error) => say(told(error), 'bad'))
-void info.catch((error) => say(told(error), 'bad'))
+void showKey().catch((error) => say(textOf(error), 'bad'))
+void info.catch((error) => say(textOf(error), 'bad'))

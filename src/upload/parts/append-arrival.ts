@@ -31,7 +31,7 @@ export interface Appended {
   readonly isWrong?: true
 }
 
-/** Said to a request whose client came back on another connection. */
+/** The answer to a request whose client continued on another connection. */
 const superseded: UploadAnswer = { status: 409, text: 'Another request of this upload came' }
 
 /** The bytes of one request on their way to the end of an upload. */
@@ -51,7 +51,7 @@ export class AppendArrival implements BodySink {
     this.#resolve = resolve
   })
 
-  /** `check`: what the client says of the bytes of its request. */
+  /** `check`: the digest that the client states for the bytes of its request. */
   constructor(private readonly check?: DigestCheck) {}
 
   /** Nothing is read until `into`, but for what is here already. To be called before the handler first waits. */

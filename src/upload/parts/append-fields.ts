@@ -6,11 +6,11 @@ import type { UploadAnswer } from '../calls/upload-answers.js'
 export const partialType = 'application/partial-upload'
 
 /**
- * What a request says by the fields of resumable uploads (draft-ietf-httpbis-resumable-upload-12). Fields that are malformed are
+ * The fields of resumable uploads in a request (draft-ietf-httpbis-resumable-upload-12). Fields that are malformed are
  * as if they were not sent.
  */
 export interface AppendFields {
-  /** This request brings the last byte. Undefined: it says nothing, so it is no resumable upload. */
+  /** This request brings the last byte. Undefined: the field is absent, so it is no resumable upload. */
   readonly isLast: boolean | undefined
   readonly offset: number | undefined
   /** Bytes of the whole, by `Upload-Length`. */

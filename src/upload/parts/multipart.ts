@@ -2,8 +2,8 @@ import { isRefusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import {
   answerOf,
+  fixedAnswers,
   jsonAnswer,
-  said,
   textAnswer,
   tooLarge,
   type UploadAnswer,
@@ -51,8 +51,15 @@ export class Multipart {
     if (record === undefined) return unknown(id)
     const chunks = [...(this.open.live(id)?.chunks ?? [])].sort(([a], [b]) => a - b)
     const failed = record.answer === undefined ? {} : { failedReason: record.state.toUpperCase() }
-    const told = { id, min: chunkBytes.min, max: chunkBytes.max, size: record.chunkBytes, chunks, ...failed }
-    return jsonAnswer(200, told, noStore)
+    const fields = {
+      id,
+      min: chunkBytes.min,
+      max: chunkBytes.max,
+      size: record.chunkBytes,
+      chunks,
+      ...failed,
+    }
+    return jsonAnswer(200, fields, noStore)
   }
 
   async status(id: string): Promise<UploadAnswer> {
@@ -133,13 +140,13 @@ export class Multipart {
     return { status: 200, text: '' }
   }
 
-  /** Puts it together. `waits`: answers with the receipt; else says that it will be done. */
+  /** Assembles the item. `waits`: answers with the receipt; else with 202 at once. */
   async finalize(id: string, uploader: Uploader, waits: boolean): Promise<UploadAnswer> {
     const record = this.#find(id)
     const live = this.open.live(id)
     if (record === undefined) return unknown(id)
     if (record.state === 'finalized') return this.open.receipt(record)
-    if (live === undefined) return record.answer ?? said.invalidItem
+    if (live === undefined) return record.answer ?? fixedAnswers.invalidItem
     const gap = live.attempt === undefined ? gapIn(live.chunks) : undefined
     if (gap !== undefined)
       return textAnswer(400, `The upload is not whole: nothing was sent that begins at byte ${gap}`)

@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { type Clock, pause, type Timer } from '../../actor/clock.js'
 import { FairSlots } from '../../actor/fair-slots.js'
 import type { Log } from '../../actor/log.js'
-import { diskAnswer, jsonAnswer, said, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import {
+  diskAnswer,
+  fixedAnswers,
+  jsonAnswer,
+  textAnswer,
+  type UploadAnswer,
+} from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { Assembly } from '../intake/assembly.js'
 import type { ItemIntake } from '../intake/item-intake.js'
@@ -275,7 +281,7 @@ export class OpenUploads {
   /** The same content each time: only the lists of hosts may have changed. */
   async receipt({ itemId }: MultipartRecord): Promise<UploadAnswer> {
     const item = itemId === undefined ? undefined : this.parts.uploads.find(itemId)
-    if (item === undefined) return said.unknownItem
+    if (item === undefined) return fixedAnswers.unknownItem
     return jsonAnswer(200, await this.parts.intake.receipt(item))
   }
 
@@ -340,8 +346,9 @@ export class OpenUploads {
   }
 
   #removeFiles(id: string): void {
-    const told = (error: unknown): void => this.parts.say.error({ err: error }, 'parts could not be removed')
-    void this.follow(this.parts.files.remove(id).catch(told))
+    const logFailure = (error: unknown): void =>
+      this.parts.say.error({ err: error }, 'parts could not be removed')
+    void this.follow(this.parts.files.remove(id).catch(logFailure))
   }
 
   /** What was under way for an upload that is gone meanwhile has left files. */

@@ -25,7 +25,7 @@ export interface PaidPartsParts {
 
 /** Where uploads are begun, and given up. */
 export interface UploadBeginnings {
-  /** Address range of whoever asks; undefined: this machine. */
+  /** Address range of the client; undefined: this machine. */
   readonly client: string | undefined
   /** Makes room for an upload and writes it down; an answer: there is none. */
   begin(
@@ -119,7 +119,7 @@ export class PaidParts {
     return { winc, keep: () => undefined, giveBack: async () => onUnused() }
   }
 
-  /** The record says what is to become of the money: sees to it. */
+  /** Carries out what the record orders for the money. */
   end({ id }: Pick<MultipartRecord, 'id'>): void {
     if (this.#underWay.has(id)) return
     const over = this.#end(id).finally(() => this.#underWay.delete(id))
@@ -180,7 +180,7 @@ export function uploadSecret(uploads: Pick<Uploads, 'environment' | 'word' | 'pu
   return made
 }
 
-/** A record that says what is to become of its money, where it was paid for at its beginning. */
+/** A record with an order for its money, where it was paid for at its beginning. */
 export function owing(record: MultipartRecord, owes: NonNullable<PaidUpload['owes']>): MultipartRecord {
   return record.paid === undefined ? record : { ...record, paid: { ...record.paid, owes } }
 }

@@ -1,7 +1,7 @@
 import type { Clients } from '../../admission/clients.js'
 import { bareType, unknownType } from '../../format/media-type.js'
 import type { Reply, Request } from '../../http/exchange.js'
-import { jsonAnswer, said, textAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
+import { fixedAnswers, jsonAnswer, textAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
 import { type Uploader, uploaderOf } from '../calls/uploader.js'
 import { DigestCheck, sentDigests, wholeDigestIn } from '../intake/sent-digests.js'
 import type { SingleUpload } from '../intake/single-upload.js'
@@ -52,7 +52,7 @@ export class ResumableUploads {
     return `\r\nAccept-Patch: ${partialType}${limits}`
   }
 
-  /** For programs that ask. */
+  /** The limits, for programs that query them. */
   about(): object {
     const { maxBytes, livesSeconds } = this.#limits()
     const protocol = 'draft-ietf-httpbis-resumable-upload'
@@ -70,7 +70,8 @@ export class ResumableUploads {
     const uploader = uploaderOf(request, this.clients, undefined)
     if (fields.isLast === undefined) return this.single.take(request, uploader)
     const type = request.header('content-type')
-    if (type !== undefined && ![unknownType, partialType].includes(bareType(type))) return said.contentType
+    if (type !== undefined && ![unknownType, partialType].includes(bareType(type)))
+      return fixedAnswers.contentType
     const refused = this.#unfit(fields, 0, undefined)
     if (refused !== undefined) return refused
     const { range: client } = uploader
@@ -109,7 +110,7 @@ export class ResumableUploads {
   append(request: Request, reply: Informed, id: string): UploadAnswer | Promise<UploadAnswer> {
     const fields = appendFields(request)
     const type = request.header('content-type')
-    // Looked at twice where another request is under way, so that a client who waits for "100 Continue" hears of it in time.
+    // Checked twice where another request is under way, so that a client who waits for "100 Continue" is answered in time.
     const refused = this.#arriving.has(id) ? undefined : this.#refusal(id, fields, type)
     if (refused !== undefined) return refused
     const arrival = new AppendArrival(checkOf(request))
@@ -181,12 +182,12 @@ export class ResumableUploads {
   #unfit(fields: AppendFields, offset: number, known: number | undefined): UploadAnswer | undefined {
     const { isLast, contentBytes, length } = fields
     const end = contentBytes === undefined ? undefined : offset + contentBytes
-    const told = [known, length, isLast ? end : undefined].filter((one) => one !== undefined)
+    const lengths = [known, length, isLast ? end : undefined].filter((one) => one !== undefined)
     const lines = appendLines(fields, { isWhole: false, offset })
-    if (new Set(told).size > 1 || (told[0] !== undefined && (end ?? offset) > told[0]))
+    if (new Set(lengths).size > 1 || (lengths[0] !== undefined && (end ?? offset) > lengths[0]))
       return appendProblem(400, 'inconsistent-upload-length', lines)
     const { itemMaxBytes } = this.open
-    if ((told[0] ?? end ?? offset) <= itemMaxBytes) return undefined
+    if ((lengths[0] ?? end ?? offset) <= itemMaxBytes) return undefined
     return { ...tooLarge(itemMaxBytes), lines: appendLines(fields, this.#limits()) }
   }
 
@@ -314,12 +315,12 @@ function offsetOf({ chunks }: Live): number {
   return end
 }
 
-/** Bytes of the whole item, as far as a request tells (section 4.1.3 of the draft). */
+/** Bytes of the whole item, as far as a request states them (section 4.1.3 of the draft). */
 function lengthIn({ isLast, contentBytes, length }: AppendFields, offset: number): number | undefined {
   return length ?? (isLast && contentBytes !== undefined ? offset + contentBytes : undefined)
 }
 
-/** What the request says of its own bytes; undefined: nothing. */
+/** A check of the digests that the request states for its own bytes; undefined: it states none. */
 function checkOf(request: Request): DigestCheck | undefined {
   const wanted = sentDigests(request.header('content-digest'))
   return wanted.length === 0 ? undefined : new DigestCheck(wanted)

@@ -3,7 +3,7 @@ import { type Id, idBytes } from '../../format/id.js'
 
 /** One word for all ids with the same first bits: beside a few hundred pending ones an id that is not one waits for nothing. */
 const slotsBits = 14
-/** Index of the word that counts what was accepted, and of the one that says up to which of these the tables know. */
+/** Index of the word that counts accepted items, and of the one with the number of those that are in the tables. */
 const [accepted, written, slots] = [0, 1, 2]
 const lookEveryMs = 2
 /** Nobody waits longer: the disk is full, or the thread of uploads is gone. */

@@ -6,7 +6,7 @@ import type { Taken } from './free-pools.js'
 import { PendingItems } from './pending-items.js'
 import type { PendingMarks } from './pending-marks.js'
 
-/** What the log itself says of an item: enough to know it by when the tables were lost. */
+/** The record of an item in the log: enough to restore it when the tables were lost. */
 export interface LoggedUpload {
   readonly id: Id
   /** Bytes in front of the payload. */
@@ -20,7 +20,7 @@ export interface LoggedUpload {
   readonly contentType?: string
   /** SHA-256 of the payload, base64url; items of older releases have none. */
   readonly digest?: string
-  /** Its tags say that it is a bundle. */
+  /** It is a bundle by its tags. */
   readonly isBundle?: true
   /** It is accepted when this payment was settled, and not before. */
   readonly sale?: SaleFacts
@@ -28,7 +28,7 @@ export interface LoggedUpload {
   readonly free?: Taken
 }
 
-/** What the log says of the payment of an item that is paid for alone. */
+/** The record in the log of the payment for an item that is paid for alone. */
 export interface SaleFacts {
   readonly payment: string
   readonly units: string

@@ -8,7 +8,7 @@ import type { Uploads } from '../records/uploads.js'
 const hashesMax = 10_000
 const bodyMaxBytes = 1 << 20
 
-interface Asked {
+interface MissingQuery {
   /** SHA-256 of contents, hexadecimal. */
   readonly sha256: readonly string[]
   readonly owner: string
@@ -37,14 +37,14 @@ export class MissingContents {
     const slot = await this.#slots.wait(client)
     if (isRefusal(slot)) return answerOf(slot)
     try {
-      const asked = read(Buffer.from(body).toString())
-      return typeof asked === 'string' ? textAnswer(400, asked) : jsonAnswer(200, await this.#look(asked))
+      const query = read(Buffer.from(body).toString())
+      return typeof query === 'string' ? textAnswer(400, query) : jsonAnswer(200, await this.#look(query))
     } finally {
       slot()
     }
   }
 
-  async #look({ sha256, owner }: Asked): Promise<object> {
+  async #look({ sha256, owner }: MissingQuery): Promise<object> {
     const missing: string[] = []
     const found: Record<string, string> = {}
     for (const [at, hash] of [...new Set(sha256)].entries()) {
@@ -58,10 +58,10 @@ export class MissingContents {
 }
 
 /** What is wrong with it, where it is text. */
-function read(text: string): Asked | string {
+function read(text: string): MissingQuery | string {
   const given = parsed(text)
   if (typeof given !== 'object' || given === null) return 'The body must be a JSON object'
-  const { sha256, owner } = given as Partial<Record<keyof Asked, unknown>>
+  const { sha256, owner } = given as Partial<Record<keyof MissingQuery, unknown>>
   if (typeof owner !== 'string' || !/^[\w-]{43}$/.test(owner))
     return 'owner must be an address: base64url SHA-256 of the key'
   if (!Array.isArray(sha256) || sha256.length > hashesMax)

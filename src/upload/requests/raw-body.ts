@@ -17,7 +17,7 @@ export interface RawPlace {
   readonly maxBytes: number
   /** Bytes came that go to the disk. An answer: there is no room for them. */
   readonly hold: (bytes: number) => UploadAnswer | undefined
-  /** Asked again and again as the body grows; absent: its length is known. An answer: no more of it is wanted. */
+  /** Called repeatedly as the body grows; absent: its length is known. An answer: no more of it is wanted. */
   readonly closedAt?: ((bytes: number) => Promise<UploadAnswer | undefined>) | undefined
 }
 

@@ -9,8 +9,8 @@ const limits = { tags: 128, name: 1024, value: 3072, bytes: 4096 }
 const ownTags = 6
 export const ownTagBytes = 512
 
-/** By these tags the service says who has paid for an item, and how it came, in lower case. */
-const saidTags: ReadonlySet<string> = new Set([
+/** Tags, in lower case, in which the service states who has paid for an item, and how it came. */
+const serviceTags: ReadonlySet<string> = new Set([
   'bundler',
   'upload-type',
   'upload-timestamp',
@@ -68,10 +68,10 @@ function signedFault(name: string): string | undefined {
   const shown = `The tag '${lower}'`
   if (movingTags.has(lower))
     return `${shown} moves credits of whoever signs an item, and this one is signed by the service: sign it yourself`
-  return saidTags.has(lower) ? `${shown} is given to such items by the service itself` : undefined
+  return serviceTags.has(lower) ? `${shown} is given to such items by the service itself` : undefined
 }
 
-/** The type of the data: as the request says, where that is a plain media type. */
+/** The type of the data: that of the request, where it is a plain media type. */
 function typeOf(request: Pick<Request, 'header'>): string {
   const given = request.header('content-type')?.trim() ?? ''
   return /^[\w.+-]{1,64}\/[\w.+-]{1,64}(?:; ?[\w.+=-]{1,64})?$/.test(given)

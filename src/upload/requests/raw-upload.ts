@@ -42,7 +42,7 @@ interface Intake {
   /** Reading pauses until it resolves. An answer: the bytes are not wanted. */
   readonly closed: Promise<UploadAnswer | undefined>
   readonly maxBytes: number
-  /** Asked as more and more of a body comes whose length was not announced. */
+  /** Called repeatedly as a body of unannounced length arrives. */
   readonly closedAt?: (bytes: number) => Promise<UploadAnswer | undefined>
   /** Where there are more. */
   readonly onMore: UploadAnswer
@@ -81,7 +81,7 @@ export class RawUpload {
     return this.#taken(request, uploader, wish, intake)
   }
 
-  /** What the head says. An answer: it is refused. */
+  /** Reads the head. An answer: it is refused. */
   #wish(request: Request, length: number): Wish | UploadAnswer {
     const { full, itemMaxBytes, payments } = this.parts
     const noRoom = full(length)

@@ -4,7 +4,7 @@ import type { HtmlPage } from '../../http/page.js'
 import { htmlType, publicShortly, takesPages } from '../../http/small-answer.js'
 import { checksumAddress } from '../../proof/ethereum.js'
 import { creditsRoutes, type QuotedCredits } from '../calls/credits-routes.js'
-import { jsonAnswer, said, type UploadAnswer } from '../calls/upload-answers.js'
+import { fixedAnswers, jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import { healthRoutes, type UploadHealth } from '../calls/upload-health.js'
 import { idIn, type UploadRoute } from '../calls/upload-service.js'
 import { uploaderOf } from '../calls/uploader.js'
@@ -17,7 +17,7 @@ export interface UploadRoutesParts {
   readonly uploads: Uploads
   readonly single: SingleUpload
   readonly clients: Clients
-  /** What `/info` says. */
+  /** The content of `/info`. */
   readonly info: () => object
   /** What browsers see at `/`. */
   readonly page: HtmlPage
@@ -71,18 +71,18 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
       path: '/tx/{id}/status',
       summary: 'Where an item is on its way to be permanent',
       statuses: [200, 404],
-      act: (_, words) => told(uploads, words, statusOf),
+      act: (_, words) => factsAnswer(uploads, words, statusOf),
     },
     {
       path: '/tx/{id}/offsets',
       summary: 'Where an item lies in the transaction that carries it',
       statuses: [200, 404],
-      act: (_, words) => told(uploads, words, offsetsOf),
+      act: (_, words) => factsAnswer(uploads, words, offsetsOf),
     },
   ]
 }
 
-/** What is left for a wallet, and for the address range that asks: an item is free where both suffice. Null: any number. */
+/** What is left for a wallet, and for the client's address range: an item is free where both suffice. Null: any number. */
 function freeFor(
   pools: UploadRoutesParts['pools'],
   request: Request,
@@ -95,15 +95,15 @@ function freeFor(
   return { bytesRemaining, rangeBytesRemaining: bytesRemaining === null ? null : pools.leftOfRange(range) }
 }
 
-function told(
+function factsAnswer(
   uploads: Uploads,
   words: Readonly<Record<string, string>>,
-  say: (item: AcceptedItem) => object | undefined,
+  factsOf: (item: AcceptedItem) => object | undefined,
 ): UploadAnswer {
   const id = idIn(words)
   const item = id === undefined ? undefined : uploads.find(id)
-  const value = item === undefined ? undefined : say(item)
-  if (item === undefined || value === undefined) return said.unknownItem
+  const value = item === undefined ? undefined : factsOf(item)
+  if (item === undefined || value === undefined) return fixedAnswers.unknownItem
   const seconds = item.permanent === undefined ? 15 : 86_400
   return jsonAnswer(200, value, `\r\nCache-Control: public, max-age=${seconds}`)
 }

@@ -86,12 +86,12 @@ async function priced(
 ): Promise<Priced | UploadAnswer> {
   const network = networkOf(token)
   if (network === undefined) return wrong(`The token '${token.slice(0, 64)}' is not supported by x402`)
-  const told = await usdc?.units(itemBytes)
-  if (told === undefined || (isRefusal(told) && told.refused === 'unknown'))
+  const quoted = await usdc?.units(itemBytes)
+  if (quoted === undefined || (isRefusal(quoted) && quoted.refused === 'unknown'))
     return textAnswer(404, 'This service takes no payments by x402')
-  if (isRefusal(told)) return textAnswer(503, told.message, '\r\nRetry-After: 2')
-  if (told.network !== network) return wrong(`USDC is taken on the network ${told.network} alone`)
-  const usdcAmount = told.units
+  if (isRefusal(quoted)) return textAnswer(503, quoted.message, '\r\nRetry-After: 2')
+  if (quoted.network !== network) return wrong(`USDC is taken on the network ${quoted.network} alone`)
+  const usdcAmount = quoted.units
   const { address: asset } = usdcOf[network]
   const payment = { scheme: 'exact', network, maxAmountRequired: usdcAmount, asset }
   const facts = { token, currency: 'usdc', network, byteCount, usdcAmount, x402Version: 1, payment }
@@ -110,7 +110,7 @@ async function priceOfItem(
 }
 
 async function priceOfData(
-  asked: { readonly usdc: UsdcPort | undefined; readonly price: CreditsPort['price'] | undefined },
+  services: { readonly usdc: UsdcPort | undefined; readonly price: CreditsPort['price'] | undefined },
   token: string,
   byteCount: string,
   query: URLSearchParams,
@@ -122,10 +122,10 @@ async function priceOfData(
   if (userTagCount > tagsMax) return wrong(`Invalid tags: a whole number from 0 to ${tagsMax}`)
   const contentTypeBytes = (query.get('contentType') ?? 'application/octet-stream').length + tagBytes
   const estimated = rawItemBytes(bytes, userTagCount * tagBytes + Math.min(contentTypeBytes, 1024))
-  const price = await priced(asked.usdc, token, bytes, estimated)
+  const price = await priced(services.usdc, token, bytes, estimated)
   if ('status' in price) return price
   const systemTagCount = 7
-  const cost = await asked.price?.(estimated)
+  const cost = await services.price?.(estimated)
   const winstonCost = cost === undefined || isRefusal(cost) ? {} : { winstonCost: cost.winc }
   return jsonAnswer(200, {
     ...price.facts,

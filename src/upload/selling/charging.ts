@@ -12,7 +12,7 @@ export interface Charged {
   readonly winc: string
   /** What was taken of free bytes. */
   readonly free?: Taken
-  /** The log says of the item all that `keep` writes down: its receipt need not wait for that (`openIntake`). */
+  /** The log has all that `keep` records: the receipt need not wait for that (`openIntake`). */
   readonly isLogged?: true
   /** Writes down what must not be forgotten. Only inside the transaction that accepts the item. */
   keep(id: Id): void

@@ -8,7 +8,7 @@ import type { CreditsPort, Payer } from '../../payment/credits-port.js'
 import { kyveAddress, nativeAddress, normalizedAddress } from '../../proof/owner-address.js'
 import { tryWrite } from '../../store/disk-error.js'
 import type { Environment, Table } from '../../store/lmdb.js'
-import { answerOf, paymentAway, said, type UploadAnswer } from '../calls/upload-answers.js'
+import { answerOf, fixedAnswers, paymentAway, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
 import {
@@ -23,7 +23,7 @@ import {
 /** A client gets 503 within a second where the payment service does not answer. */
 const patienceMs = 900
 const againMs = 2000
-/** Billing goes by this number where the path names that network; the item itself says 3. */
+/** Billing uses this number where the path names that network; the item itself has type 3. */
 const kyveType = 101
 
 /** Of one transaction. */
@@ -104,7 +104,7 @@ export class CreditCharging implements Charging {
     }
     if (!reserved.paid) {
       await this.#forget(header.id)
-      return reserved.isUnknownWallet ? freeExhausted(bytes) : said.unpaid
+      return reserved.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
     }
     return {
       winc: reserved.winc,
@@ -120,11 +120,11 @@ export class CreditCharging implements Charging {
 
   async foresee(header: ItemHeader, bytes: number, uploader: Uploader): Promise<UploadAnswer | undefined> {
     if (this.pools.would(freeTakerOf(header, uploader), bytes) !== undefined) return undefined
-    const asked = { ...payerOf(header, uploader), bytes, itemId: header.id }
-    const checked = await this.#inTime(this.credits.check(asked))
+    const order = { ...payerOf(header, uploader), bytes, itemId: header.id }
+    const checked = await this.#inTime(this.credits.check(order))
     if (isRefusal(checked)) return paymentAway(header.id)
     if (checked.isEnough) return undefined
-    return checked.isUnknownWallet ? freeExhausted(bytes) : said.unpaid
+    return checked.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
   }
 
   settle(id: Id, { winc }: Charged): void {

@@ -4,7 +4,7 @@ import type { Id } from '../../format/id.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { UsdcPort } from '../../payment/credits-port.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
-import { diskAnswer, said, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { diskAnswer, fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { AnnouncedItem } from '../news/item-announcer.js'
 import { keptItem } from '../news/kept-items.js'
 import type { Receipt } from '../records/receipt.js'
@@ -57,14 +57,14 @@ export class ItemSelling {
     return keptItem(this.parts.log.folder, item)
   }
 
-  /** Asks what became of the payment of a sale, and moves nothing. An answer of status 402: nothing was paid. */
+  /** Looks up the state of a sale's payment, and moves nothing. An answer of status 402: nothing was paid. */
   inquiry(sale: Sale): Purchase {
     return {
       payment: sale.payment,
       units: sale.units,
       bytes: sale.bytes,
       request: () => sale.request,
-      refuse: async () => said.unpaid,
+      refuse: async () => fixedAnswers.unpaid,
       collect: (id) => this.#became(sale, id),
     }
   }
@@ -77,10 +77,10 @@ export class ItemSelling {
     if (isRefusal(outcome)) return open
     if (outcome.paid) return outcome
     const mayCome = outcome.state === 'unknown' && clock.now() - sale.openedMs < onWayMs
-    return outcome.state === 'open' || mayCome ? open : { answer: said.unpaid, isOpen: false }
+    return outcome.state === 'open' || mayCome ? open : { answer: fixedAnswers.unpaid, isOpen: false }
   }
 
-  /** Goes on with open sales of which no client hears any more, until `closing`. `resume` decides one. */
+  /** Continues open sales whose clients have left, until `closing`. `resume` decides one. */
   async drive(resume: (sale: Sale) => Promise<UploadAnswer>, closing: AbortSignal): Promise<void> {
     while (!closing.aborted) {
       for (const sale of this.sales.open()) {
@@ -97,7 +97,7 @@ export class ItemSelling {
   }
 }
 
-/** What the log says of a sale. */
+/** The record of a sale in the log. */
 export function saleFacts(purchase: Purchase, id: Id): SaleFacts {
   const { payment, units, bytes, identifier } = purchase
   return {
@@ -109,7 +109,7 @@ export function saleFacts(purchase: Purchase, id: Id): SaleFacts {
   }
 }
 
-/** What receipts of paid items say besides, under the names of both releases of the network's own service. */
+/** Further fields in receipts of paid items, under the names of both releases of the network's own service. */
 export function saleWords(receipt: Receipt, sale: Sale | undefined): object {
   if (sale?.paid === undefined) return {}
   const { transaction, payer, network } = sale.paid

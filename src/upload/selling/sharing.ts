@@ -34,7 +34,7 @@ const unable = {
 const deniedStatus = 400
 
 /**
- * Carries out what the tags of an item say about shared credits, by the name of the item: the same item again shares nothing
+ * Carries out the orders for shared credits in the tags of an item, by the name of the item: the same item again shares nothing
  * more. Only for items that are taken for the first time: anybody may post an item again, and an old one must not end younger
  * approvals.
  */
@@ -68,7 +68,7 @@ export class Sharing {
   }
 }
 
-/** 0 where it is no number of seconds: the payment service says so then. */
+/** 0 where it is no number of seconds: the payment service refuses it then. */
 function secondsOf(text: string): number {
   return /^[1-9]\d{0,11}$/.test(text) ? Number(text) : 0
 }

@@ -40,10 +40,10 @@ t.test('a bundle is its items, however they lie in the log', async (t) => {
   await fc.assert(
     fc.asyncProperty(steps, fc.nat(fileBytes), async (wanted, anywhere) => {
       let [file, end] = [1, 0]
-      const items = wanted.map(({ gap, size: asked, ...step }, at) => {
+      const items = wanted.map(({ gap, size: wantedBytes, ...step }, at) => {
         file = gap === null ? step.file : file
         const offset = (gap === null ? anywhere : end + gap) % (fileBytes - 1)
-        const sizeBytes = Math.min(asked, fileBytes - offset)
+        const sizeBytes = Math.min(wantedBytes, fileBytes - offset)
         end = offset + sizeBytes
         return itemOf(at, file, offset, sizeBytes)
       })

@@ -27,7 +27,7 @@ t.test('a receipt that was given and not told of is told of after a kill, and on
   /** One life of the service: accepts items, tells of some of them, and ends where it stands. */
   const life = async (
     accepted: readonly number[],
-    told: readonly number[],
+    announced: readonly number[],
   ): Promise<{ atStart: string[]; later: string[] }> => {
     const environment = openUploadTables(path)
     const uploads = new Uploads(environment)
@@ -37,7 +37,7 @@ t.test('a receipt that was given and not told of is told of after a kill, and on
     await news.catchUp(async (item) => receiptOf(item))
     const atStart = heard.splice(0)
     for (const at of accepted) accept(uploads, news, at)
-    for (const at of told) news.tell(receiptOf(itemOf(at)), itemOf(at))
+    for (const at of announced) news.tell(receiptOf(itemOf(at)), itemOf(at))
     await environment.close()
     return { atStart, later: heard }
   }

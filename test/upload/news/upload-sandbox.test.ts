@@ -30,7 +30,7 @@ function itemOf(byte: number, receivedMs: number, isBundle: boolean): AcceptedIt
 function stage(t: Test, items: readonly AcceptedItem[]) {
   const uploads = new Uploads(openUploadTables(t.testdir()))
   uploads.accept(items, () => undefined)
-  const [forgotten, told, released] = [[] as Id[], [] as Id[], [] as LogPlace[]]
+  const [forgotten, announced, released] = [[] as Id[], [] as Id[], [] as LogPlace[]]
   const within = (bundle: number, ...ids: number[]): void =>
     uploads.environment.write(() => {
       const inner = { parent: idOf(bundle), start: 20, sizeBytes: 11, headerSize: 10 }
@@ -50,27 +50,27 @@ function stage(t: Test, items: readonly AcceptedItem[]) {
           return true
         },
       },
-      news: { addGone: (id) => void told.push(id), wake: () => undefined },
+      news: { addGone: (id) => void announced.push(id), wake: () => undefined },
     })
     t.teardown(async () => {
       sandbox.close()
       await uploads.environment.close()
     })
   }
-  return { uploads, within, start, forgotten, told, released }
+  return { uploads, within, start, forgotten, announced, released }
 }
 
 t.test('what lies in a bundle goes with it, unless it is there by other means', async (t) => {
   const old = itemOf(1, now - 2 * day, true)
   const [young, alone] = [itemOf(2, now, true), itemOf(3, now, false)]
-  const { uploads, within, start, forgotten, told, released } = stage(t, [old, young, alone])
+  const { uploads, within, start, forgotten, announced, released } = stage(t, [old, young, alone])
   // 3 was uploaded by itself, too; 5 lies in the younger bundle, too.
   within(1, 3, 4, 5)
   within(2, 5, 6)
   start()
   await eventually(() => released.length > 0)
   t.strictSame(forgotten, [idOf(1), idOf(4)])
-  t.strictSame(told, forgotten, 'and a gateway elsewhere hears of the same')
+  t.strictSame(announced, forgotten, 'and a gateway elsewhere hears of the same')
   t.strictSame(released, [old.place])
   t.ok(isGone(uploads.find(old.id) ?? alone))
   t.strictSame([...uploads.within(old.id)], [], 'nothing is left of it')

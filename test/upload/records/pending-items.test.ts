@@ -86,15 +86,15 @@ t.test('another thread waits for what is pending, and for nothing else', async (
   const place = log.append([Buffer.from('header and payload')], Buffer.alloc(32))
   if (isRefusal(place)) throw new Error(place.message)
   const [item, absent] = [{ ...itemOf(1), place }, itemOf(2)]
-  const asked = (id: AcceptedItem['id']) => source.open({ id } as Parameters<IntakeSource['open']>[0])
+  const opening = (id: AcceptedItem['id']) => source.open({ id } as Parameters<IntakeSource['open']>[0])
 
   uploads.pending.add(item)
   t.strictSame([marks.dueOf(item.id), marks.dueOf(absent.id)], [1, undefined])
   let isAnswered = false
-  const opened = asked(item.id).finally(() => {
+  const opened = opening(item.id).finally(() => {
     isAnswered = true
   })
-  t.match(await asked(absent.id), { refused: 'unknown' }, 'an item that nobody sent is not waited for')
+  t.match(await opening(absent.id), { refused: 'unknown' }, 'an item that nobody sent is not waited for')
   await pause(20)
   t.equal(isAnswered, false)
   uploads.environment.write(() => undefined)
@@ -106,7 +106,7 @@ t.test('another thread waits for what is pending, and for nothing else', async (
 
   uploads.pending.add({ ...absent, place })
   const startMs = systemClock.monotonic()
-  t.match(await asked(absent.id), { refused: 'busy' }, 'nobody says that it is nowhere')
+  t.match(await opening(absent.id), { refused: 'busy' }, 'nobody says that it is nowhere')
   t.ok(systemClock.monotonic() - startMs < 3000, 'and nobody waits for ever')
 })
 

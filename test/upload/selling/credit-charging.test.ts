@@ -158,9 +158,12 @@ t.test('what a kill kept out of the tables is counted as free, and can be announ
   }
   await t.rejects(openIntake(logFolder, { ...parts, onLost }), killed)
   t.equal(uploads.find(header.id), undefined, 'all of it, or nothing')
-  const told: string[] = []
-  const { log: intake, lost } = await openIntake(logFolder, { ...parts, onLost: (ids) => told.push(...ids) })
-  t.strictSame(told, [header.id])
+  const lostIds: string[] = []
+  const { log: intake, lost } = await openIntake(logFolder, {
+    ...parts,
+    onLost: (ids) => lostIds.push(...ids),
+  })
+  t.strictSame(lostIds, [header.id])
   t.equal(pools.left(wallet), 1000 - item.length)
   const [found] = lost
   t.match(found, { id: header.id, winc: '0' })
@@ -207,10 +210,10 @@ t.test(
   async (t) => {
     stayAlive(t)
     let tell: (winc: bigint) => void = () => undefined
-    const told = new Promise<bigint>((resolve) => {
+    const answered = new Promise<bigint>((resolve) => {
       tell = resolve
     })
-    const { start, balance, uploads } = await rig(t, () => told)
+    const { start, balance, uploads } = await rig(t, () => answered)
     const { charging, kill } = start()
     const charged = await charging.charge(header, item.length, uploader)
     t.notOk(isCharged(charged), 'the payment service does not answer')
@@ -224,14 +227,14 @@ t.test(
 
 t.test('nor are those of a process that was killed meanwhile', async (t) => {
   stayAlive(t)
-  const asked: ((winc: bigint) => void)[] = []
-  const { start, balance, uploads } = await rig(t, () => new Promise((resolve) => void asked.push(resolve)))
+  const pending: ((winc: bigint) => void)[] = []
+  const { start, balance, uploads } = await rig(t, () => new Promise((resolve) => void pending.push(resolve)))
   const first = start()
   void first.charging.charge(header, item.length, uploader)
-  await eventually(() => asked.length > 0)
+  await eventually(() => pending.length > 0)
   first.kill()
   const second = start()
-  asked[0]?.(BigInt(item.length))
+  pending[0]?.(BigInt(item.length))
   await eventually(() => [...uploads.environment.table('unsettled').from(undefined, 10)].length === 0)
   t.equal(await balance(), '1000')
   second.kill()
