@@ -108,7 +108,7 @@ export interface TopUpResult {
   readonly status: 'pending' | 'confirmed' | 'failed'
   readonly winc: string
   readonly quantity: string
-  /** Who sent it, where the chain says so; else who gets the credits. */
+  /** The sender, where the chain names one; else the wallet that gets the credits. */
   readonly owner: string
   /** Who gets the credits. */
   readonly recipient: string
@@ -155,10 +155,10 @@ export class PaymentAccount {
     const path = `/v1/account/balance/${this.token}?address=${encodeURIComponent(address)}`
     const answer = await this.service.ask({ path, accepted: [200, 404] })
     if (answer.status === 404) return zeros
-    const told = fieldsOfAnswer(answer, 'the balance') as Partial<CreditBalance>
-    const winc = wholeText(told.winc ?? '0', 'the balance')
-    const effectiveBalance = wholeText(told.effectiveBalance ?? winc, 'the balance')
-    return { ...zeros, controlledWinc: winc, ...told, effectiveBalance, winc }
+    const fields = fieldsOfAnswer(answer, 'the balance') as Partial<CreditBalance>
+    const winc = wholeText(fields.winc ?? '0', 'the balance')
+    const effectiveBalance = wholeText(fields.effectiveBalance ?? winc, 'the balance')
+    return { ...zeros, controlledWinc: winc, ...fields, effectiveBalance, winc }
   }
 
   /** Free bytes that a wallet has left: null without a limit, 0 where nothing is free. */
@@ -190,8 +190,8 @@ export class PaymentAccount {
   /** What uploads of these sizes cost, each for itself: prices have a part for each item, so they do not add up by bytes. */
   async getUploadCosts({ bytes }: { readonly bytes: readonly number[] }): Promise<UploadCost[]> {
     const costs = bytes.map(async (count) => {
-      const told = await this.#json(`/price/bytes/${count}`)
-      return { ...told, winc: wholeText(told.winc, 'the price') } as unknown as UploadCost
+      const price = await this.#json(`/price/bytes/${count}`)
+      return { ...price, winc: wholeText(price.winc, 'the price') } as unknown as UploadCost
     })
     return Promise.all(costs)
   }
@@ -208,12 +208,12 @@ export class PaymentAccount {
     const destination = this.signer?.address ?? 'placeholder'
     const codes = promoCodes.length === 0 ? '' : `&promoCode=${encodeURIComponent(promoCodes.join(','))}`
     const query = `?destinationAddress=${encodeURIComponent(destination)}${codes}`
-    const told = await this.#json(`/price/${amount.currency}/${amount.amount}${query}`)
-    const { actualPaymentAmount } = told
+    const quote = await this.#json(`/price/${amount.currency}/${amount.amount}${query}`)
+    const { actualPaymentAmount } = quote
     return {
-      ...told,
+      ...quote,
       paymentAmount: actualPaymentAmount,
-      adjustments: told.adjustments ?? [],
+      adjustments: quote.adjustments ?? [],
     } as unknown as FiatQuote
   }
 
@@ -223,8 +223,8 @@ export class PaymentAccount {
   }: {
     readonly tokenAmount: string | bigint | number
   }): Promise<TokenQuote> {
-    const told = await this.#json(`/price/${this.token}/${tokenAmount}`)
-    const { actualPaymentAmount, ...rest } = told
+    const quote = await this.#json(`/price/${this.token}/${tokenAmount}`)
+    const { actualPaymentAmount, ...rest } = quote
     const amounts = {
       actualTokenAmount: String(tokenAmount),
       equivalentWincTokenAmount: String(actualPaymentAmount),
@@ -311,9 +311,9 @@ export class PaymentAccount {
   }): Promise<CheckoutSession> {
     const codes = promoCodes.length === 0 ? '' : `&promoCode=${encodeURIComponent(promoCodes.join(','))}`
     const place = `/top-up/checkout-session/${encodeURIComponent(owner)}/${amount.currency}/${amount.amount}`
-    const told = await this.#json(`${place}?token=${this.token}&uiMode=${uiMode}${codes}`)
-    const quote = (told.topUpQuote ?? {}) as Record<string, unknown>
-    const session = (told.paymentSession ?? {}) as Record<string, unknown>
+    const fields = await this.#json(`${place}?token=${this.token}&uiMode=${uiMode}${codes}`)
+    const quote = (fields.topUpQuote ?? {}) as Record<string, unknown>
+    const session = (fields.paymentSession ?? {}) as Record<string, unknown>
     const paymentAmount = Number(quote.paymentAmount)
     return {
       id: String(session.id),
@@ -323,8 +323,8 @@ export class PaymentAccount {
       paymentAmount,
       actualPaymentAmount: paymentAmount,
       quotedPaymentAmount: Number(quote.quotedPaymentAmount),
-      adjustments: (told.adjustments ?? []) as PriceAdjustment[],
-      fees: (told.fees ?? []) as PriceAdjustment[],
+      adjustments: (fields.adjustments ?? []) as PriceAdjustment[],
+      fees: (fields.fees ?? []) as PriceAdjustment[],
     }
   }
 
@@ -336,12 +336,12 @@ export class PaymentAccount {
     throw new ClientError('rejected', `the service takes no ${this.token}`, 'choose another token')
   }
 
-  /** What the service says of itself. */
+  /** Facts about the service. */
   async getServiceInfo(): Promise<Readonly<Record<string, unknown>>> {
     return this.#json('/info')
   }
 
-  /** Tells the service of a transaction that was sent to its address. Asked again, it says how far that is. */
+  /** Reports a transaction to the service's address. A repeated call returns the present state of the top-up. */
   async submitFundTransaction({ txId }: { readonly txId: string }): Promise<TopUpResult> {
     const path = `/v1/account/balance/${this.token}`
     const body = JSON.stringify({ tx_id: txId })
@@ -356,9 +356,9 @@ export class PaymentAccount {
   } = {}): Promise<CreditSharesPage> {
     const path = `/v1/account/approvals/get?userAddress=${encodeURIComponent(userAddress)}`
     const answer = await this.service.ask({ path, accepted: [200, 404] })
-    const told = answer.status === 404 ? {} : fieldsOfAnswer(answer, 'approvals')
+    const page = answer.status === 404 ? {} : fieldsOfAnswer(answer, 'approvals')
     const none = { givenApprovals: [], receivedApprovals: [], hasMore: false, cursor: null }
-    const { givenApprovals, receivedApprovals, hasMore, cursor } = { ...none, ...told } as CreditSharesPage
+    const { givenApprovals, receivedApprovals, hasMore, cursor } = { ...none, ...page } as CreditSharesPage
     return { givenApprovals, receivedApprovals, hasMore, cursor }
   }
 }
@@ -371,14 +371,14 @@ function wholeText(value: unknown, what: string): string {
 }
 
 function topUpOf(answer: ServiceAnswer): TopUpResult {
-  const told = fieldsOfAnswer(answer, 'the top-up')
+  const fields = fieldsOfAnswer(answer, 'the top-up')
   const kinds = {
     confirmed: 'creditedTransaction',
     pending: 'pendingTransaction',
     failed: 'failedTransaction',
   } as const
   for (const [status, key] of Object.entries(kinds)) {
-    const found = told[key] as Record<string, unknown> | undefined
+    const found = fields[key] as Record<string, unknown> | undefined
     if (found === undefined) continue
     return {
       id: String(found.transactionId),

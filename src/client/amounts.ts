@@ -15,7 +15,7 @@ export const tokenDecimals: Readonly<Record<string, number>> = {
   'solana-usdc': 6,
 }
 
-/** Rounded up: who asks what to pay must not pay too little. */
+/** Rounded up, so that nobody pays too little. */
 export function ceilDivided(dividend: bigint, divisor: bigint): bigint {
   return (dividend + divisor - 1n) / divisor
 }

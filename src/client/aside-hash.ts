@@ -17,7 +17,7 @@ interface Batch {
   bytes: Uint8Array<ArrayBufferLike>
 }
 
-/** What a thread is told: the next `size` bytes of a job, and whether they are its last; `drop` ends it without an answer. */
+/** A message to a thread: the next `size` bytes of a job, and whether they are its last; `drop` ends it without an answer. */
 interface Order {
   readonly job: number
   readonly size: number
@@ -25,7 +25,7 @@ interface Order {
   readonly drop?: true
 }
 
-/** What a thread says: so many bytes of a job were hashed, and perhaps its digest. The batch is given back. */
+/** A message of a thread: so many bytes of a job were hashed, and perhaps its digest. The batch is given back. */
 interface News {
   readonly job: number
   readonly number: number
@@ -91,7 +91,7 @@ class HashThread {
     const digest = new Promise<Uint8Array>((resolve, reject) => {
       this.#jobs.set(job, { waiting: 0, wake: undefined, resolve, reject })
     })
-    // A failure is the caller's to hear when it asks for the digest.
+    // The caller gets a failure when it requests the digest.
     digest.catch((error) => error)
     this.#thread.hold(true)
     let batch = this.#batch()

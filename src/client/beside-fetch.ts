@@ -33,7 +33,7 @@ function isNodes(one: typeof fetch): boolean {
   return Function.prototype.toString.call(one).includes('internal/deps/undici')
 }
 
-/** A program may have replaced `fetch`, or told it to go through a proxy. */
+/** A program may have replaced `fetch`, or configured it to use a proxy. */
 function isFetch(usual: typeof fetch): boolean {
   const dispatchers = Object.getOwnPropertySymbols(globalThis)
     .filter(({ description }) => description?.startsWith('undici.globalDispatcher') === true)

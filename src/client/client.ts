@@ -51,7 +51,7 @@ export interface SluiceOptions extends Partial<ServiceAddresses> {
   /** Remembers uploads under way; in memory by default. */
   readonly resume?: ResumeStore
   readonly retry?: RetryOptions
-  /** Address of the key that must sign receipts; what the service says of itself unless given. */
+  /** Address of the key that must sign receipts; the one that the service names, unless given. */
   readonly serviceAddress?: string
 }
 
@@ -192,15 +192,15 @@ export class SluiceClient extends PaymentAccount {
       signer?.signTransfer === undefined
         ? await service.ask(request)
         : await (await loadPaidRequest()).askPaid(service, request, key, { signer, store, maxMUSDCAmount })
-    const told = fieldsOfAnswer(answer, 'the receipt')
-    const nested = typeof told.receipt === 'object' && told.receipt !== null ? told.receipt : {}
-    const receipt = { ...told, ...nested, winc: String(told.winc ?? '0') } as unknown as UploadReceipt
+    const fields = fieldsOfAnswer(answer, 'the receipt')
+    const nested = typeof fields.receipt === 'object' && fields.receipt !== null ? fields.receipt : {}
+    const receipt = { ...fields, ...nested, winc: String(fields.winc ?? '0') } as unknown as UploadReceipt
     await checkReceipt(receipt, receipt.id, await this.#parts.serviceAddress())
     await store.delete(key)
     return receipt
   }
 
-  /** Sends tokens to the payment service and tells it of them. `key`: repeats of one top-up have the same. */
+  /** Sends tokens to the payment service and reports the transaction. `key`: repeats of one top-up have the same. */
   async topUpWithTokens({ key, ...request }: TopUpRequest & { readonly key?: string }): Promise<TopUpResult> {
     const { store, token } = this.#parts
     const name = `topup:${key ?? toBase64url(crypto.getRandomValues(new Uint8Array(12)))}`

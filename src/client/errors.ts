@@ -10,13 +10,13 @@ export type ErrorCode =
   | 'insufficient-credits'
   /** The free allowance is used up, or the item is above its size. */
   | 'free-tier-exhausted'
-  /** The route takes USDC only, and no funding by x402 was asked for. */
+  /** The route takes USDC only, and no funding by x402 was requested. */
   | 'payment-required'
   /** The price is above the caller's cap. */
   | 'over-cap'
   /** This clock and the service's differ by so much that a payment signed here would not be valid there. */
   | 'wrong-clock'
-  /** A payment was sent and what became of it is not known. */
+  /** A payment was sent, and its outcome is unknown. */
   | 'payment-uncertain'
   | 'too-large'
   | 'forbidden'
@@ -26,7 +26,7 @@ export type ErrorCode =
   | 'rate-limited'
   /** No answer, or a failure of the service. */
   | 'unavailable'
-  /** The service said something that is not true: a receipt of another key, a wrong id, bytes of something else. */
+  /** The service made a false statement: a receipt of another key, a wrong id, bytes of something else. */
   | 'untrue'
   /** The service answered in a form that is not its interface. */
   | 'malformed-answer'

@@ -12,18 +12,18 @@ export interface FileKey {
   readonly tags: readonly TextTag[]
 }
 
-/** Knows items that are on the network already. One that throws is skipped, and said. */
+/** Finds items that are on the network already. A layer that throws is skipped, and reported. */
 export interface FolderIndexLayer {
   readonly name: string
-  /** What it finds is there now: it has asked those who keep it. Whatever others find is asked for before it is reused. */
+  /** What it finds is there now, as those who keep it have confirmed. Findings of other layers are confirmed before reuse. */
   readonly isCurrent?: boolean
   /** Ids by `keyText` of those keys that it knows. */
   find(keys: readonly FileKey[]): Promise<ReadonlyMap<string, string>>
-  /** Hears of what was uploaded together. */
+  /** Called with what was uploaded together. */
   remember?(uploaded: readonly (readonly [key: FileKey, id: string])[]): Promise<void>
 }
 
-/** The tag that says which bytes an item has. */
+/** The tag with the hash of an item's bytes. */
 export const hashTag = 'File-SHA256'
 
 /** One text for a key: tags in the order of their names. */
@@ -74,7 +74,7 @@ export function chainLayer(gatewayUrl: string, owner: string, fetcher: FetchLike
   }
 }
 
-/** Items by what their owner said of them; the first of several alike counts. */
+/** Items by their owner's tags; the first of several alike counts. */
 function collect(found: Map<string, string>, items: readonly QueriedItem[], owner: string): void {
   for (const { id, tags, owner: by } of items) {
     const hash = tags.find(({ name }) => name === hashTag)?.value
@@ -88,8 +88,8 @@ function collect(found: Map<string, string>, items: readonly QueriedItem[], owne
 const perQuestion = 10_000
 
 /**
- * What an upload service took of this owner (`/check-missing`): it knows by content what it verified itself, in one question
- * for ten thousand files. Their tags are asked of the gateway. A service without that question knows nothing.
+ * What an upload service took of this owner (`/check-missing`): it finds by content what it verified itself, in one request
+ * for ten thousand files. Their tags are requested from the gateway. A service without that route finds nothing.
  */
 export function serviceLayer(
   uploadUrl: string,

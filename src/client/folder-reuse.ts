@@ -1,7 +1,7 @@
 import type { SluiceClient } from './client.js'
 import { type FileKey, type FolderIndexLayer, keyText } from './folder-index.js'
 import { Journal } from './journal.js'
-import { presentOnes, type SaidUpload } from './presence.js'
+import { presentOnes, type ReportedUpload } from './presence.js'
 
 export interface ReuseOptions {
   readonly folderIndex?: readonly FolderIndexLayer[]
@@ -9,13 +9,13 @@ export interface ReuseOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Finds what need not be uploaded: it was uploaded before, and whoever keeps it was asked for it now. */
+/** Finds what need not be uploaded: it was uploaded before, and whoever keeps it confirms that it is still there. */
 export class FolderReuse {
   readonly skipped: string[] = []
   readonly #layers: readonly FolderIndexLayer[]
   #journal: Journal | undefined
 
-  /** `owner`: base64url SHA-256 of the key. `notice` hears of a layer that failed. */
+  /** `owner`: base64url SHA-256 of the key. `notice` is called for a layer that failed. */
   constructor(
     private readonly client: SluiceClient,
     private readonly owner: string,
@@ -30,14 +30,14 @@ export class FolderReuse {
     const found = new Map(await this.findInJournal(keys))
     for (const layer of this.#layers) {
       const open = keys.filter((key) => !found.has(keyText(key)))
-      const told = await this.#asked(layer, open)
-      const isAsked = layer.isCurrent === true && this.options.isPresent === undefined
-      const said = open.flatMap((key) => {
-        const id = told.get(keyText(key))
+      const ids = await this.#findIn(layer, open)
+      const isVerified = layer.isCurrent === true && this.options.isPresent === undefined
+      const candidates = open.flatMap((key) => {
+        const id = ids.get(keyText(key))
         return id === undefined ? [] : [{ key, id, carrier: id }]
       })
-      const there = isAsked ? undefined : await this.#present(said)
-      for (const { key, id } of said) if (there?.has(id) ?? true) found.set(keyText(key), id)
+      const there = isVerified ? undefined : await this.#present(candidates)
+      for (const { key, id } of candidates) if (there?.has(id) ?? true) found.set(keyText(key), id)
     }
     return found
   }
@@ -46,12 +46,12 @@ export class FolderReuse {
   async findInJournal(keys: readonly FileKey[]): Promise<ReadonlyMap<string, string>> {
     if (keys.length === 0) return new Map()
     const known = await (await this.#opened()).find(keys)
-    const said = keys.flatMap((key) => {
+    const candidates = keys.flatMap((key) => {
       const kept = known.get(keyText(key))
       return kept === undefined ? [] : [{ key, ...kept }]
     })
-    const there = await this.#present(said)
-    return new Map(said.flatMap(({ key, id }) => (there.has(id) ? [[keyText(key), id] as const] : [])))
+    const there = await this.#present(candidates)
+    return new Map(candidates.flatMap(({ key, id }) => (there.has(id) ? [[keyText(key), id] as const] : [])))
   }
 
   /** What went in one item, which is `carrier`. */
@@ -72,22 +72,22 @@ export class FolderReuse {
   }
 
   async #present(
-    said: readonly (Omit<SaidUpload, 'hash'> & { readonly key: FileKey })[],
+    candidates: readonly (Omit<ReportedUpload, 'hash'> & { readonly key: FileKey })[],
   ): Promise<ReadonlySet<string>> {
     const { isPresent, signal } = this.options
     if (isPresent !== undefined) {
       const there = new Set<string>()
-      for (const { id } of said) if (await isPresent(id)) there.add(id)
+      for (const { id } of candidates) if (await isPresent(id)) there.add(id)
       return there
     }
     const { service, gateway } = this.client.uploadParts
     return presentOnes(
       { service, gateway, owner: this.owner, signal },
-      said.map(({ key, id, carrier }) => ({ id, carrier, hash: key.hash })),
+      candidates.map(({ key, id, carrier }) => ({ id, carrier, hash: key.hash })),
     )
   }
 
-  async #asked(layer: FolderIndexLayer, keys: readonly FileKey[]): Promise<ReadonlyMap<string, string>> {
+  async #findIn(layer: FolderIndexLayer, keys: readonly FileKey[]): Promise<ReadonlyMap<string, string>> {
     if (keys.length === 0) return new Map()
     try {
       return await layer.find(keys)

@@ -12,7 +12,7 @@ import { allBytes, type PayloadSource, sourceOfBytes } from './payload.js'
 import { type DataItemOptions, itemSizeOf, signedItem } from './prepare.js'
 import { addressOfOwner, type ClientSigner } from './signer.js'
 import type { TextTag } from './tags.js'
-import { type FilePlace, type Say, toldFailure, UploadTask } from './task.js'
+import { type FilePlace, reportingFailure, type Say, UploadTask } from './task.js'
 import { throwIfAborted } from './timing.js'
 import type { UploadResult } from './upload.js'
 
@@ -32,18 +32,18 @@ export interface FolderOptions extends UploadOptions {
   /** Who knows what is on the network already; the journal of the resume store is always among them. Empty: only that. */
   readonly folderIndex?: readonly FolderIndexLayer[]
   /**
-   * Whether an id that the journal or a layer knows is still there: asked before it is reused. By default, the service that is
-   * uploaded to is asked whether it keeps it, and then the first gateway whether it serves it.
+   * Whether an id that the journal or a layer knows is still there; called before it is reused. By default, the upload service
+   * is queried first, and then the first gateway.
    */
   readonly isPresent?: (id: string) => Promise<boolean>
   /**
-   * Hears what will be sent, before it is, and resolves with the most winc that all of it may cost; undefined: whatever it costs.
-   * Nothing is uploaded where it rejects. What is charged above that ends the upload.
+   * Called with the plan before anything is sent. Resolves with the most winc that all of it may cost; undefined: no limit.
+   * Nothing is uploaded where it rejects. The upload ends when more than that is charged.
    */
   readonly onPlan?: (plan: FolderPlan) => Promise<bigint | undefined>
   /** Files up to 256 KiB go together in one item that is a bundle. Services that give small items away charge for the bundle. */
   readonly bundleSmallFiles?: boolean
-  /** Signs the items within bundles, where the client's own signer would ask somebody for each: a session key. */
+  /** Signs the items within bundles, where the client's own signer would need a confirmation for each: a session key. */
   readonly itemSigner?: ClientSigner
   /** 5 by default. */
   readonly maxConcurrentUploads?: number
@@ -160,7 +160,7 @@ class FolderUpload {
     }
   }
 
-  #told(currentPhase: 'hashing' | 'files' | 'manifest', processedFiles = this.#results.size): void {
+  #report(currentPhase: 'hashing' | 'files' | 'manifest', processedFiles = this.#results.size): void {
     const processedBytes = this.#uploadedBytes + this.#reusedBytes
     const files = { processedFiles, totalFiles: this.options.files.length }
     this.say({ type: 'folder', ...files, processedBytes, totalBytes: this.#totalBytes, currentPhase })
@@ -174,9 +174,9 @@ class FolderUpload {
     await inParallel([...files.entries()], hashedAtOnce, async ([fileIndex, file]) => {
       throwIfAborted(signal)
       const place = { fileName: file.path, fileIndex, totalFiles: files.length }
-      const hash = await toldFailure(this.say, place, () => this.#kept.hash(file, smallBytesMax))
+      const hash = await reportingFailure(this.say, place, () => this.#kept.hash(file, smallBytesMax))
       entries[fileIndex] = { file, place, key: { hash, tags: this.#tags(file.contentType, hash) } }
-      this.#told('hashing', ++hashed)
+      this.#report('hashing', ++hashed)
     })
     return entries
   }
@@ -233,7 +233,7 @@ class FolderUpload {
     this.#results.set(file.path, { path: file.path, id, reused: true })
     this.#reusedBytes += file.source.size
     this.say({ type: 'file-complete', ...place, id })
-    this.#told('files')
+    this.#report('files')
   }
 
   /** Which files go together, and which alone. */
@@ -272,7 +272,7 @@ class FolderUpload {
     await inParallel([...entries.entries()], hashedAtOnce, async ([at, { file, place, key }]) => {
       throwIfAborted(this.options.signal)
       this.say({ type: 'file-start', ...place, fileSize: file.source.size })
-      items[at] = await toldFailure(this.say, place, async () => {
+      items[at] = await reportingFailure(this.say, place, async () => {
         const bytes = this.#kept.bytes(file, key.hash) ?? (await allBytes(this.#kept.content(file, key.hash)))
         this.#kept.forget(file)
         return signedItem(bytes, { tags: key.tags }, this.#itemSigner)
@@ -296,7 +296,7 @@ class FolderUpload {
       })
       this.#charge(receipt)
     } catch (error) {
-      // Each file was begun, so each hears its end.
+      // Each file has a start event, so each gets an end event.
       for (const { place } of entries) this.say({ type: 'file-error', ...place, error: asClientError(error) })
       throw error
     }
@@ -318,14 +318,14 @@ class FolderUpload {
     this.#results.set(file.path, { path: file.path, id, reused: false, ...(receipt && { receipt }) })
     this.#uploadedBytes += file.source.size
     this.say({ type: 'file-complete', ...place, id })
-    this.#told('files')
+    this.#report('files')
   }
 
   async #uploadOne(entry: Entry): Promise<void> {
     const { file, place, key } = entry
     this.say({ type: 'file-start', ...place, fileSize: file.source.size })
     const { dataItemOpts, events: _, files: __, ...options } = this.options
-    const receipt = await toldFailure(this.say, place, async () => {
+    const receipt = await reportingFailure(this.say, place, async () => {
       const task = this.client.upload({
         ...options,
         data: this.#kept.content(file, key.hash),
@@ -337,15 +337,15 @@ class FolderUpload {
         const bytes = { fileProcessedBytes: event.processedBytes, fileTotalBytes: event.totalBytes }
         this.say({ type: 'file-progress', ...place, ...bytes, step: event.type })
       }
-      const told = await task
-      this.#charge(told)
-      return told
+      const result = await task
+      this.#charge(result)
+      return result
     })
     this.#done(entry, receipt.id, receipt)
   }
 
   async #uploadManifest(manifest: PathManifest): Promise<FolderFileResult> {
-    this.#told('manifest')
+    this.#report('manifest')
     const source = sourceOfBytes(utf8(JSON.stringify(manifest)))
     const { manifestDataItemOpts: own = {}, dataItemOpts, events: _, files: __, ...options } = this.options
     const key = { hash: await contentHash(source), tags: this.#manifestOptions(own).tags }

@@ -51,7 +51,7 @@ export interface TopUpRequest {
 
 /** What is remembered in place of a transaction's id while the wallet sends it. */
 const sending = 'sending'
-/** EIP-1193: somebody said no in the wallet. */
+/** EIP-1193: the user rejected the request in the wallet. */
 const userRejected = 4001
 
 /**
@@ -157,14 +157,14 @@ async function missingTokens(
   throw new ClientError('over-cap', found, 'raise maxTokenAmount if that price is right')
 }
 
-/** How much of the token gives at least so many credits: asked for one whole token, then for its share, until it suffices. */
+/** How much of the token gives at least so many credits: prices one whole token, then its share, until it suffices. */
 async function tokensFor(account: PaymentAccount, token: string, winc: bigint): Promise<bigint> {
   let amount = 10n ** BigInt(tokenDecimals[token] ?? 12)
-  for (let asked = 0; asked < 8; asked++) {
+  for (let tried = 0; tried < 8; tried++) {
     const given = BigInt((await account.getWincForToken({ tokenAmount: amount })).winc)
-    if (asked > 0 && given >= winc) return amount
+    if (tried > 0 && given >= winc) return amount
     if (given <= 0n) break
-    amount = ceilDivided(winc * amount, given) + BigInt(asked)
+    amount = ceilDivided(winc * amount, given) + BigInt(tried)
   }
   throw new ClientError('unavailable', `no price of ${token} that suffices`, 'top up by hand')
 }

@@ -16,7 +16,7 @@ interface NativeCrypto {
   hash?(name: HashName, bytes: Uint8Array, output: 'buffer'): Uint8Array
 }
 
-/** Asked for by name at run time: an import would have to be resolved by every bundler for browsers. */
+/** Loaded by name at run time: an import would have to be resolved by every bundler for browsers. */
 function nativeCrypto(): NativeCrypto | undefined {
   const { process } = globalThis as {
     process?: { getBuiltinModule?: (name: string) => NativeCrypto | undefined }

@@ -9,7 +9,7 @@ import { packTags, type TextTag, unpackTags } from './tags.js'
  *
  *     type u16 | signature | owner | flag u8 [target 32] | flag u8 [anchor 32] | tag count u64 | tag bytes u64 | tags | payload
  *
- * A flag is 1 where its field follows, any other value says that there is none. Its id is SHA-256 of the signature.
+ * A flag is 1 where its field follows, any other value means that there is none. Its id is SHA-256 of the signature.
  */
 export interface ItemFields {
   readonly signatureType: number

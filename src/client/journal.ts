@@ -10,8 +10,8 @@ export interface KeptUpload {
 }
 
 /**
- * What a store has seen uploaded to one service: by it a half-done folder goes on, whatever indexes know. What another service
- * took is nothing here, and whether it is still there has to be asked.
+ * The uploads to one service that a store has recorded: with it a half-done folder goes on, whatever indexes know. Uploads to
+ * other services are not in it, and whether an upload is still there has to be requested.
  */
 export class Journal {
   /** `service`: names the service and its key, so that one that was set up anew at the same address is another. */

@@ -37,7 +37,7 @@ const types: Readonly<Record<string, string>> = {
   webmanifest: 'application/manifest+json',
 }
 
-/** The content type that a file's name stands for; `application/octet-stream` where it says nothing. */
+/** The content type that a file's name stands for; `application/octet-stream` where the name has no known end. */
 export function typeOfName(name: string): string {
   const [, end = ''] = /[^/]\.(\w+)$/.exec(name) ?? []
   return typeOfEnd(end)
@@ -54,9 +54,9 @@ export function typeTagOf(tags: readonly TextTag[]): string | undefined {
 }
 
 /** The type of an answer: gateways take a word without a slash (`png`) for the end of a file's name. */
-export function answerType(said: string | undefined): string {
-  if (said === undefined || !/^[\x20-\x7e]*$/.test(said)) return unknownType
-  return said.includes('/') ? said : typeOfEnd(said.slice(said.lastIndexOf('.') + 1))
+export function answerType(stated: string | undefined): string {
+  if (stated === undefined || !/^[\x20-\x7e]*$/.test(stated)) return unknownType
+  return stated.includes('/') ? stated : typeOfEnd(stated.slice(stated.lastIndexOf('.') + 1))
 }
 
 /** A type without its parameters, in small letters: what is compared. */

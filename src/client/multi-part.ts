@@ -67,7 +67,7 @@ async function beginOrResume(upload: PartsUpload): Promise<{ begun: Begun; prese
   return { begun, present: new Set() }
 }
 
-/** Offsets of parts as a service tells them: `{ chunks: [[offset, size], …] }`. What is no such list has none. */
+/** Offsets of parts in a service's answer: `{ chunks: [[offset, size], …] }`. What is no such list has none. */
 function offsetsOf(json: unknown): Set<number> {
   const { chunks } = (json ?? {}) as { chunks?: unknown }
   const list: unknown[] = Array.isArray(chunks) ? chunks : []
@@ -98,18 +98,19 @@ async function create({ service, token, options, payer, item, signal }: PartsUpl
           placeKey(item.resumeKey, 'payment', service.url),
           payer,
         )
-  const { id, chunkSize: told } = fieldsOfAnswer(answer, 'the beginning of an upload')
+  const { id, chunkSize: statedSize } = fieldsOfAnswer(answer, 'the beginning of an upload')
   if (typeof id !== 'string' || !/^[\w.~-]{1,256}$/.test(id))
     throw new ClientError(
       'malformed-answer',
       'the service gave the upload no id',
       'check the address of the service',
     )
-  if (told === undefined) return { uploadId: id, chunkSize }
+  if (statedSize === undefined) return { uploadId: id, chunkSize }
   // A service may want other parts, but none that are held in memory by the gigabyte, or sent by the million.
-  const isUsable = Number.isInteger(told) && Number(told) >= chunkSizeMin && Number(told) <= chunkBytesMax
-  if (isUsable) return { uploadId: id, chunkSize: Number(told) }
-  const found = `the service wants parts of ${String(told)} bytes`
+  const isUsable =
+    Number.isInteger(statedSize) && Number(statedSize) >= chunkSizeMin && Number(statedSize) <= chunkBytesMax
+  if (isUsable) return { uploadId: id, chunkSize: Number(statedSize) }
+  const found = `the service wants parts of ${String(statedSize)} bytes`
   throw new ClientError('malformed-answer', found, 'check the address of the service')
 }
 

@@ -41,20 +41,20 @@ export function nodePost(
   if (http === undefined) return fetch(url, init as RequestInit)
   return new Promise((resolve, reject) => {
     const length = { 'content-length': String(body.length) }
-    const asked = http.request(url, {
+    const request = http.request(url, {
       method,
       headers: { ...Object.fromEntries(new Headers(headers)), ...length },
     })
-    const stop = (): void => asked.destroy(new Error('stopped'))
+    const stop = (): void => request.destroy(new Error('stopped'))
     const failed = (why: Error): void => {
       signal?.removeEventListener('abort', stop)
-      asked.destroy()
+      request.destroy()
       reject(new Error('the request failed', { cause: why }))
     }
     if (signal?.aborted === true) stop()
     signal?.addEventListener('abort', stop, { once: true })
-    asked.on('error', failed)
-    asked.on('response', (answer) => {
+    request.on('error', failed)
+    request.on('response', (answer) => {
       const pieces: Uint8Array[] = []
       let size = 0
       answer.on('data', (piece) => {
@@ -62,7 +62,7 @@ export function nodePost(
         if (size > answerBytesMax) failed(new Error('an answer of more than 64 MiB'))
         else pieces.push(piece)
       })
-      // Behind its end this says nothing new.
+      // Behind its end this event has no meaning.
       answer.on('close', () => failed(new Error('the answer broke off')))
       answer.on('end', () => {
         const status = answer.statusCode ?? 0
@@ -73,10 +73,10 @@ export function nodePost(
           lines.append(answer.rawHeaders[at] ?? '', answer.rawHeaders[at + 1] ?? '')
         signal?.removeEventListener('abort', stop)
         // An answer may come before all was sent.
-        if (!asked.writableFinished) asked.destroy()
+        if (!request.writableFinished) request.destroy()
         resolve(new Response(bodiless.has(status) ? null : joined(...pieces), { status, headers: lines }))
       })
     })
-    asked.end(body)
+    request.end(body)
   })
 }

@@ -18,7 +18,7 @@ import type { TextTag } from './tags.js'
 import type { Say } from './task.js'
 import { throwIfAborted } from './timing.js'
 
-/** What an item says besides its content. */
+/** The fields of an item besides its content. */
 export interface DataItemOptions {
   readonly tags?: readonly TextTag[]
   /** An address or id: 43 characters of base64url. */

@@ -3,8 +3,8 @@ import { takenIds } from './folder-index.js'
 import { inParallel } from './parallel.js'
 import type { RemoteService } from './service.js'
 
-/** An item that somebody said was uploaded. */
-export interface SaidUpload {
+/** An item that was reported as uploaded. */
+export interface ReportedUpload {
   readonly id: string
   /** SHA-256 of its payload in hexadecimal digits. */
   readonly hash: string
@@ -21,9 +21,9 @@ export interface PresenceParts {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Questions on their way at once. */
-const askedAtOnce = 8
-/** A gateway that fails so often is not asked again. */
+/** Requests on their way at once. */
+const requestsAtOnce = 8
+/** A gateway that fails so often gets no more requests. */
 const gatewayFailuresMax = 3
 
 /**
@@ -33,27 +33,27 @@ const gatewayFailuresMax = 3
  */
 export async function presentOnes(
   parts: PresenceParts,
-  said: readonly SaidUpload[],
+  reported: readonly ReportedUpload[],
 ): Promise<ReadonlySet<string>> {
   const present = new Set<string>()
-  if (said.length === 0) return present
+  if (reported.length === 0) return present
   const { service, owner, signal } = parts
-  const taken = await takenIds(service, owner, [...new Set(said.map(({ hash }) => hash))], signal)
-  for (const { id, hash } of said) if (taken?.get(hash) === id) present.add(id)
-  const open = said.filter(({ id }) => !present.has(id))
+  const taken = await takenIds(service, owner, [...new Set(reported.map(({ hash }) => hash))], signal)
+  for (const { id, hash } of reported) if (taken?.get(hash) === id) present.add(id)
+  const open = reported.filter(({ id }) => !present.has(id))
   // By content the service knows what it keeps and has looked into: not yet what lies in a bundle that it has not opened.
   const carriers = open.filter(
     ({ id, hash, carrier }) => taken === undefined || carrier !== id || taken.has(hash),
   )
   const kept = new Set<string>()
-  await inParallel([...new Set(carriers.map(({ carrier }) => carrier))], askedAtOnce, async (carrier) => {
+  await inParallel([...new Set(carriers.map(({ carrier }) => carrier))], requestsAtOnce, async (carrier) => {
     if (await isKept(service, carrier, signal)) kept.add(carrier)
   })
   for (const { id, carrier } of open) if (kept.has(carrier)) present.add(id)
   const gateway = new ServedAt(parts)
   await inParallel(
     [...new Set(open.map(({ id }) => id))].filter((id) => !present.has(id)),
-    askedAtOnce,
+    requestsAtOnce,
     async (id) => {
       if (await gateway.serves(id)) present.add(id)
     },

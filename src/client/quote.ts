@@ -27,7 +27,7 @@ export async function freeBytesOf(client: SluiceClient, address: string | undefi
   const info = fieldsOfAnswer(await service.ask({ path: '/v1/info' }), 'the info')
   const itemMaxBytes = Number(info.freeUploadLimitBytes ?? 0)
   if (address === undefined) return { itemMaxBytes, leftBytes: 0 }
-  // The upload service knows what is left of the address range that asks as well; others count wallets alone, elsewhere.
+  // The upload service also knows what is left of the client's address range; others count wallets alone, elsewhere.
   const path = `/v1/account/free?address=${encodeURIComponent(address)}`
   const answer = await service.ask({ path, accepted: [200, 404] })
   if (answer.status === 404)
@@ -39,8 +39,8 @@ export async function freeBytesOf(client: SluiceClient, address: string | undefi
   return { itemMaxBytes, leftBytes: left.length === 0 ? null : Math.min(...left) }
 }
 
-/** Questions for prices on their way at once, and how many prices are asked for each by itself. */
-const askedAtOnce = 8
+/** Requests for prices on their way at once. */
+const requestsAtOnce = 8
 const exactPricesMax = 100
 /** Where there are more sizes than that, each is priced as one that is up to a twentieth larger. */
 const stepFactor = 1.05
@@ -83,13 +83,13 @@ function leastSaved(sizes: readonly number[], leftBytes: number, priceOf: (bytes
 /** Prices by size; larger items never cost less. */
 async function pricesOf(client: SluiceClient, sizes: readonly number[]): Promise<(bytes: number) => bigint> {
   const distinct = [...new Set(sizes)].sort((one, other) => one - other)
-  const asked = distinct.length <= exactPricesMax ? distinct : stepsOver(distinct)
+  const priced = distinct.length <= exactPricesMax ? distinct : stepsOver(distinct)
   const prices = new Map<number, bigint>()
-  await inParallel(asked, askedAtOnce, async (bytes) => {
+  await inParallel(priced, requestsAtOnce, async (bytes) => {
     const [cost] = await client.getUploadCosts({ bytes: [bytes] })
     prices.set(bytes, BigInt(cost?.winc ?? 0))
   })
-  const asking = asked.values()
+  const asking = priced.values()
   let step = asking.next().value ?? 0
   const by = new Map<number, bigint>()
   for (const bytes of distinct) {
@@ -109,7 +109,7 @@ function stepsOver(sizes: readonly number[]): number[] {
   return steps.reverse()
 }
 
-/** Winc in dollars, as a top-up would cost them; undefined where the service has no rate now: credits say enough. */
+/** Winc in dollars, as a top-up would cost them; undefined where the service has no rate now: credits suffice. */
 export async function dollarsOf(client: SluiceClient, winc: bigint): Promise<number | undefined> {
   const rates = await client.getFiatRates().catch((error: unknown) => {
     if (error instanceof ClientError) return undefined
@@ -120,7 +120,7 @@ export async function dollarsOf(client: SluiceClient, winc: bigint): Promise<num
   return (Number(winc) / Number(rates.winc)) * rate
 }
 
-/** The page on which people buy credits for a wallet; undefined where the payment service tells of none. */
+/** The page on which people buy credits for a wallet; undefined where the payment service names none. */
 export async function creditsPageOf(client: SluiceClient, address: string): Promise<string | undefined> {
   const { creditsPage: path } = await client.getServiceInfo()
   const base = `${client.addresses.paymentUrl.replace(/\/+$/, '')}/`

@@ -30,7 +30,7 @@ export function receiptSigner(receipt: Pick<UploadReceipt, 'public'>): string | 
 
 /**
  * Whether the receipt's own key signed it: RSA-PSS over the deep hash of `Bundlr`, version, id, deadline height and timestamp.
- * Whose key it is, is `receiptSigner`'s to say.
+ * `receiptSigner` finds the owner of the key.
  */
 export async function isReceiptSigned(receipt: UploadReceipt): Promise<boolean> {
   const { version, id, deadlineHeight, timestamp } = receipt

@@ -42,7 +42,7 @@ export async function rsaSigningKey(
   }
 }
 
-/** Salts that wallets in use have taken: 32, none, and as many as fit. WebCrypto has to be told which. */
+/** Salt lengths of wallets in use: 32, none, and as many as fit. WebCrypto needs the length. */
 const salts = (modulusBytes: number): readonly number[] => [32, 0, modulusBytes - 34]
 
 /** Whether a signature is by the RSA key with this modulus, with any of the salts in use. */

@@ -76,9 +76,9 @@ export class RemoteService {
   }
 
   #delay(tried: number, answer: ServiceAnswer | ClientError): number {
-    const asked = answer instanceof ClientError ? Number.NaN : Number(answer.headers.get('retry-after'))
+    const retryAfter = answer instanceof ClientError ? Number.NaN : Number(answer.headers.get('retry-after'))
     const own = Math.min(this.#retry.delayMs * 2 ** (tried - 1), delayMaxMs)
-    return asked > 0 ? Math.min(asked * 1000, delayMaxMs) : own
+    return retryAfter > 0 ? Math.min(retryAfter * 1000, delayMaxMs) : own
   }
 
   async #once({
@@ -154,7 +154,7 @@ function wordsOf({ json, text, headers, status }: ServiceAnswer): string {
   return text.slice(0, 300)
 }
 
-/** Whether a 402 says that what is free is used up; any other is about credits or about USDC. */
+/** Whether a 402 means that the free allowance is used up; any other is about credits or about USDC. */
 export function isFreeTierSpent({ headers, json }: ServiceAnswer): boolean {
   const { code } = (json ?? {}) as { code?: unknown }
   return headers.get('x-free-tier-exhausted') === 'true' || code === 'FREE_TIER_EXHAUSTED'
@@ -194,7 +194,7 @@ function kindOf(answer: ServiceAnswer): readonly [ErrorCode, string] {
   }
 }
 
-/** Browsers do not say where a request would be sent on to: there the status is 0. */
+/** Browsers do not show the target of a redirect: there the status is 0. */
 function isRedirect({ status }: ServiceAnswer): boolean {
   return status === 0 || [301, 302, 303, 307, 308].includes(status)
 }

@@ -76,7 +76,7 @@ function refusalOf(url: string, answer: ServiceAnswer): ClientError {
   })
 }
 
-/** What a gateway says that a name means; undefined: it does not know the name. */
+/** The id of a name, as a gateway states it; undefined: it does not know the name. */
 async function meaningOf(service: RemoteService, name: string, prefix: string): Promise<string | undefined> {
   const path = `${prefix}/resolver/${encodeURIComponent(name)}`
   const { json } = await service.ask({ path, accepted: [200, 404] })
@@ -84,7 +84,7 @@ async function meaningOf(service: RemoteService, name: string, prefix: string): 
   return typeof txId === 'string' && isContentId(txId) ? txId : undefined
 }
 
-/** Ends when the gateway says that the name means the id. */
+/** Ends when the gateway resolves the name to the id. */
 async function untilKnown(
   service: RemoteService,
   { name, id }: NameToSet,

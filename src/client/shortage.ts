@@ -3,8 +3,8 @@ import { decimalText } from './amounts.js'
 import { ClientError } from './errors.js'
 
 /**
- * Runs the upload of an item of so many bytes with its header. Where credits do not suffice the service says no more than
- * that, so it is asked how much is missing.
+ * Runs the upload of an item of so many bytes with its header. Where credits do not suffice, the service states no amount, so
+ * a second request finds how much is missing.
  */
 export async function withShortage<Result>(
   account: PaymentAccount,

@@ -2,7 +2,7 @@ import { toBase64url, toHex, utf8 } from './bytes.js'
 import type { ClientSigner } from './signer.js'
 
 /**
- * Headers that show who asks: a fresh nonce, signed. Repetitions of one request carry the same. `bound`: text in front of the
+ * Headers that authenticate a client: a fresh nonce, signed. Repetitions of one request carry the same. `bound`: text before the
  * nonce in what is signed, for requests that are one action only.
  */
 export async function signedHeaders(signer: ClientSigner, bound = ''): Promise<Record<string, string>> {

@@ -96,7 +96,7 @@ export interface EthereumWallet {
   request(call: { method: string; params?: readonly unknown[] }): Promise<unknown>
 }
 
-/** Signs by an injected Ethereum wallet. It is asked for one signature at once: the public key is not told otherwise. */
+/** Signs by an injected Ethereum wallet. Requests one signature at once: only a signature reveals the public key. */
 export async function signerOfEthereumWallet(
   wallet: EthereumWallet,
   token: 'ethereum' | 'base-eth' | 'base-usdc' = 'ethereum',

@@ -110,16 +110,16 @@ export class UploadTask<Result> implements PromiseLike<Result>, AsyncIterable<Pr
         return value
       },
       (error: unknown) => {
-        const told = error instanceof Error ? error : new Error(String(error))
-        if (kind === 'folder') events?.onFolderError?.(told)
-        else if (step === 'signing') events?.onSigningError?.(told)
-        else events?.onUploadError?.(told)
-        if (kind === 'item') events?.onError?.({ error: told, step })
+        const failure = error instanceof Error ? error : new Error(String(error))
+        if (kind === 'folder') events?.onFolderError?.(failure)
+        else if (step === 'signing') events?.onSigningError?.(failure)
+        else events?.onUploadError?.(failure)
+        if (kind === 'item') events?.onError?.({ error: failure, step })
         this.#end()
         throw error
       },
     )
-    // Who only iterates hears of a failure there.
+    // A caller that only iterates gets the failure there.
     this.result.catch((error) => error)
   }
 
@@ -163,7 +163,7 @@ export class UploadTask<Result> implements PromiseLike<Result>, AsyncIterable<Pr
 }
 
 /** Runs one file's work; a failure becomes an event of that file and is thrown on. */
-export async function toldFailure<Result>(
+export async function reportingFailure<Result>(
   say: Say,
   place: FilePlace,
   work: () => Promise<Result>,

@@ -23,13 +23,13 @@ export function waited(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** What `work` gives within `ms`; behind that it rejects with `unavailable`, and nobody hears how `work` ends. */
+/** The result of `work` within `ms`; after that it rejects with `unavailable`, and the result of `work` is ignored. */
 export async function soon<Value>(work: Promise<Value>, ms: number, signal?: AbortSignal): Promise<Value> {
   const controller = new AbortController()
   const late = waited(ms, controller.signal).then(() => {
     throw new ClientError('unavailable', `no answer within ${ms} ms`, 'try again later')
   })
-  // Only the first of the two is heard.
+  // Only the first of the two counts.
   late.catch((error) => error)
   work.catch((error) => error)
   try {

@@ -52,7 +52,7 @@ export interface SendOptions extends ChunkingOptions {
   readonly onReceipt?: ((receipt: UploadResult) => Promise<void>) | undefined
 }
 
-/** Sends a signed item, pays for it as the funding mode says, and checks the receipt. Repeated calls are charged once. */
+/** Sends a signed item, pays for it by the funding mode, and checks the receipt. Repeated calls are charged once. */
 export async function sendItem(
   parts: UploadParts,
   item: PreparedItem,
@@ -69,7 +69,7 @@ export async function sendItem(
     fundingMode.mode === 'on-demand' ? await topUpIfShort(parts, item, fundingMode, signal) : undefined
   const payer = payerOf(fundingMode, signer, store)
   const big = goesInParts(item.source.size, options)
-  const told = big
+  const fields = big
     ? await (await import('./multi-part.js')).uploadInParts({
         ...parts,
         item,
@@ -82,7 +82,7 @@ export async function sendItem(
       })
     : await sendWhole(parts, item, options, payer)
   say({ type: 'upload', processedBytes: item.source.size, totalBytes: item.source.size })
-  const receipt = await checkedReceipt(parts, item, told)
+  const receipt = await checkedReceipt(parts, item, fields)
   const result = cryptoFundResult === undefined ? receipt : { ...receipt, cryptoFundResult }
   await options.onReceipt?.(result)
   await forgetUpload(store, item.resumeKey, parts.service.url)
@@ -140,11 +140,11 @@ async function sendWhole(
   return receiptFields(service, answer, item, signal)
 }
 
-/** How often and how long to ask for the state of an item that another request is just bringing. */
+/** How often and how long to poll the status of an item that another request is just bringing. */
 const statusTries = 20
 const statusPauseMs = 500
 
-/** The receipt of an answer. A 202 may have none: the item is there or comes by another request; its state is asked for. */
+/** The receipt of an answer. A 202 may have none: the item is there or comes by another request; its status is requested. */
 async function receiptFields(
   service: RemoteService,
   answer: ServiceAnswer,
@@ -157,7 +157,7 @@ async function receiptFields(
   if ('signature' in fields) return fields
   if (answer.status !== 202) return fieldsOfAnswer(answer, 'the receipt')
   const { id } = item.header
-  for (let asked = 0; asked < statusTries; asked++) {
+  for (let tried = 0; tried < statusTries; tried++) {
     const state = await service.ask({ path: `/v1/tx/${id}/status`, signal, accepted: [200, 404] })
     if (state.status === 200) break
     await waited(statusPauseMs, signal)
@@ -172,11 +172,11 @@ async function receiptFields(
 async function checkedReceipt(
   parts: UploadParts,
   item: PreparedItem,
-  told: Readonly<Record<string, unknown>>,
+  fields: Readonly<Record<string, unknown>>,
 ): Promise<UploadResult> {
   const { id, owner } = item.header
-  const texts = ['id', 'public', 'signature', 'version'].every((name) => typeof told[name] === 'string')
-  const numbers = ['timestamp', 'deadlineHeight'].every((name) => Number.isSafeInteger(told[name]))
+  const texts = ['id', 'public', 'signature', 'version'].every((name) => typeof fields[name] === 'string')
+  const numbers = ['timestamp', 'deadlineHeight'].every((name) => Number.isSafeInteger(fields[name]))
   if (!texts || !numbers)
     throw new ClientError(
       'malformed-answer',
@@ -188,8 +188,8 @@ async function checkedReceipt(
     dataCaches: [],
     fastFinalityIndexes: [],
     owner: addressOfOwner(owner),
-    ...told,
-    winc: String(told.winc ?? '0'),
+    ...fields,
+    winc: String(fields.winc ?? '0'),
   } as unknown as UploadResult
   await checkReceipt(receipt, id, await parts.serviceAddress())
   if (receipt.owner !== addressOfOwner(owner))

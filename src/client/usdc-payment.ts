@@ -4,7 +4,7 @@ import type { ServiceAnswer } from './service.js'
 import type { ClientSigner } from './signer.js'
 import { nowMs } from './timing.js'
 
-/** What a service asks for (x402, scheme `exact`), in either version of the protocol. */
+/** The terms of a service (x402, scheme `exact`), in either version of the protocol. */
 export interface PaymentOffer {
   readonly version: 1 | 2
   readonly network: 'base' | 'base-sepolia'
@@ -34,15 +34,15 @@ const tokens = {
   },
 } as const
 
-/** Bounds of the time that a payment may be valid for, whatever the service asks. */
+/** Bounds of the time that a payment may be valid for, whatever the service requests. */
 const timeoutSecondsMax = 7200
 /** How much the clock of the other side may be behind. */
 const clockSlackSeconds = 600
 
-/** A service's own time, milliseconds since 1970; undefined where it tells none, or browsers do not show it. */
+/** A service's own time, milliseconds since 1970; undefined where it states none, or browsers do not show it. */
 export function timeOf({ headers }: Pick<ServiceAnswer, 'headers'>): number | undefined {
-  const told = Date.parse(headers.get('date') ?? '')
-  return Number.isNaN(told) ? undefined : told
+  const atMs = Date.parse(headers.get('date') ?? '')
+  return Number.isNaN(atMs) ? undefined : atMs
 }
 
 /**
@@ -162,19 +162,19 @@ export async function signPayment(
   }
 }
 
-/** What a service says of a settled payment. */
+/** The statement of a service about a settled payment. */
 export interface SettledPayment {
   readonly success: boolean
   readonly transaction: string
   readonly reason: string | undefined
 }
 
-/** The settlement that an answer tells of; undefined where it tells of none. */
+/** The settlement in an answer's header; undefined where there is none. */
 export function settlementOf(answer: ServiceAnswer): SettledPayment | undefined {
   const { headers } = answer
-  const told = jsonOfHeader(headers.get('payment-response') ?? headers.get('x-payment-response'))
-  if (told === undefined) return undefined
-  const { success, transaction, errorReason } = told
+  const settlement = jsonOfHeader(headers.get('payment-response') ?? headers.get('x-payment-response'))
+  if (settlement === undefined) return undefined
+  const { success, transaction, errorReason } = settlement
   return {
     success: success === true,
     transaction: typeof transaction === 'string' ? transaction : '',

@@ -1,12 +1,12 @@
 /** `sluice verify` ends well only where the content was proven: a gateway that tells nothing to check it by proves nothing. */
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { serving, type Told } from '../client/rig.js'
+import { type ServedAnswer, serving } from '../client/rig.js'
 import { signed } from '../devnet/posting.js'
 import { sluice } from '../flow/running.js'
 import { weave } from '../source/weave.js'
 
-async function verified(t: Test, id: string, raw: Told, tx: Told | undefined) {
+async function verified(t: Test, id: string, raw: ServedAnswer, tx: ServedAnswer | undefined) {
   const bytes = raw.bytes ?? Buffer.alloc(0)
   const headers = {
     ...raw.headers,

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { type Finding, ProvingFetcher, type ProvingFetchOptions } from '../../src/client/fetch/index.js'
 import { eventually } from '../eventually.js'
 import { type Running, run, seeded } from '../flow/running.js'
-import { type Bend, bent, codeOf, type Told } from './rig.js'
+import { type Bend, bent, codeOf, type ServedAnswer } from './rig.js'
 
 let running: Running
 
@@ -37,19 +37,21 @@ async function plainBytes(id: string): Promise<Buffer> {
 }
 
 /** The JSON of an answer with some fields changed. */
-function changed(told: Told, fields: Readonly<Record<string, unknown>>): Told {
-  const json = JSON.parse(Buffer.from(told.bytes ?? []).toString()) as object
-  return { ...told, bytes: Buffer.from(JSON.stringify({ ...json, ...fields })) }
+function changed(answer: ServedAnswer, fields: Readonly<Record<string, unknown>>): ServedAnswer {
+  const json = JSON.parse(Buffer.from(answer.bytes ?? []).toString()) as object
+  return { ...answer, bytes: Buffer.from(JSON.stringify({ ...json, ...fields })) }
 }
 
 /** Another line of a raw chunk's head; its JSON is not given, so that the line is what is read. */
 const withLine =
   (name: string, value: (given: string) => string | Promise<string>): Bend =>
-  async ({ path }, told) => {
-    if (!path.startsWith('/chunk/')) return told
+  async ({ path }, answer) => {
+    if (!path.startsWith('/chunk/')) return answer
     if (!path.endsWith('/data')) return { status: 404, text: 'Not Found' }
-    const given = told.headers?.[name]
-    return given === undefined ? told : { ...told, headers: { ...told.headers, [name]: await value(given) } }
+    const given = answer.headers?.[name]
+    return given === undefined
+      ? answer
+      : { ...answer, headers: { ...answer.headers, [name]: await value(given) } }
   }
 
 const flippedText = (text: string): string => (text.startsWith('A') ? 'B' : 'A') + text.slice(1)
@@ -98,8 +100,8 @@ t.test('a range is proven up to a block that gateways agree on', async (t) => {
     const response = await new ProvingFetcher({ gatewayUrls: [honest()] }).fetch(id, { range })
     t.match(response.headers.get('x-verified-height'), /^\d+$/)
     t.equal(response.headers.get('x-verified-block-by'), '1 of 1', 'on whose word')
-    const lies = await bent(t, honest(), ({ path }, told) =>
-      path.startsWith('/block/') ? changed(told, { txs: [] }) : told,
+    const lies = await bent(t, honest(), ({ path }, answer) =>
+      path.startsWith('/block/') ? changed(answer, { txs: [] }) : answer,
     )
     const gatewayUrls = [honest(), lies, await bent(t, honest())]
     const several = await new ProvingFetcher({ gatewayUrls }).fetch(id, { range })
@@ -132,16 +134,16 @@ t.test('a range is proven up to a block that gateways agree on', async (t) => {
       withLine('x-chain-chunk-tx-path', () => ''),
     )
     t.match(await codeOf(read(id, [without])), /not-found|unavailable/, 'no tx_path')
-    const asked = await read(id, [without], { block: 'ask' })
-    t.ok(asked.bytes.equals(await plainBytes(id)))
-    t.equal(asked.block, null, 'what is not proven is not said')
+    const checked = await read(id, [without], { block: 'ask' })
+    t.ok(checked.bytes.equals(await plainBytes(id)))
+    t.equal(checked.block, null, 'what is not proven is not said')
   })
 
   await t.test('a header that is not the block’s', async (t) => {
     const ofBlock =
       (fields: Readonly<Record<string, unknown>>): Bend =>
-      ({ path }, told) =>
-        path.startsWith('/block/') ? changed(told, fields) : told
+      ({ path }, answer) =>
+        path.startsWith('/block/') ? changed(answer, fields) : answer
     const lies: Record<string, Bend> = {
       'another tx_root': ofBlock({ tx_root: flippedText(String(header.tx_root)) }),
       'another hash': ofBlock({ indep_hash: flippedText(String(header.indep_hash)) }),
@@ -150,8 +152,8 @@ t.test('a range is proven up to a block that gateways agree on', async (t) => {
       'no root': ofBlock({ tx_root: '' }),
     }
     for (const [what, bend] of Object.entries(lies)) await isDetected(t, id, what, bend, /untrue/)
-    const waits: Bend = ({ path }, told) =>
-      path.endsWith('/status') ? { status: 202, text: 'Pending' } : told
+    const waits: Bend = ({ path }, answer) =>
+      path.endsWith('/status') ? { status: 202, text: 'Pending' } : answer
     await isDetected(t, id, 'in no block yet', waits, /not-found/)
   })
 
@@ -167,15 +169,15 @@ t.test('a range is proven up to a block that gateways agree on', async (t) => {
       (await jsonAt(`${honest()}/tx/${id}/status`)).block_indep_hash === now.block_indep_hash &&
       (await codeOf(read(id, [honest()]))) === 'no failure'
     t.ok(await eventually('the gateway follows the fork', follows))
-    const left: Bend = ({ path }, told) => {
-      if (path === `/tx/${id}/status`) return changed(told, status)
-      return path.startsWith('/block/') ? { status: 200, json: header } : told
+    const left: Bend = ({ path }, answer) => {
+      if (path === `/tx/${id}/status`) return changed(answer, status)
+      return path.startsWith('/block/') ? { status: 200, json: header } : answer
     }
     const bad = await bent(t, honest(), left)
     await isOutvoted(t, id, 'a block of another fork', bad, /untrue/)
     t.equal(await codeOf(read(id, [bad, honest()])), 'untrue', 'one against one')
-    const asked = await read(id, [bad, honest()], { block: 'ask' })
-    t.ok(asked.bytes.equals(await plainBytes(id)), 'the owner’s signature still proves every byte')
-    t.equal(asked.block, null)
+    const checked = await read(id, [bad, honest()], { block: 'ask' })
+    t.ok(checked.bytes.equals(await plainBytes(id)), 'the owner’s signature still proves every byte')
+    t.equal(checked.block, null)
   })
 })

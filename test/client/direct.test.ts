@@ -19,23 +19,23 @@ interface Server {
 /** Says to each question what `answer` writes. */
 async function raw(
   t: Test,
-  answer: (socket: Socket, asked: number) => void | Promise<void>,
+  answer: (socket: Socket, questions: number) => void | Promise<void>,
 ): Promise<Server> {
   const open = new Set<Socket>()
   const server = createServer((socket) => {
-    told.connections++
+    counted.connections++
     open.add(socket)
     socket.on('error', () => open.delete(socket))
     socket.on('data', (text) => {
       // Each question comes in one piece here.
       t.match(text.toString(), /^GET \/x HTTP\/1\.1\r\n[\s\S]*\r\n\r\n$/)
-      told.questions++
-      Promise.resolve(answer(socket, told.questions)).catch((error: Error) => socket.destroy(error))
+      counted.questions++
+      Promise.resolve(answer(socket, counted.questions)).catch((error: Error) => socket.destroy(error))
     })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const told: Server = {
+  const counted: Server = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     connections: 0,
     questions: 0,
@@ -44,7 +44,7 @@ async function raw(
     for (const socket of open) socket.destroy()
     server.close()
   })
-  return told
+  return counted
 }
 
 const head = (length: number, more = ''): string =>
@@ -130,9 +130,9 @@ t.test('a gateway that breaks off, says nothing, or says too little', async (t) 
   const gateways = new Gateways({ gatewayUrls: [broken.url], patienceMs: 300 })
   t.equal(await codeOf(held(gateways, broken.url)), 'unavailable')
   t.equal(broken.questions, 1, 'half a body is told, and not asked for again here')
-  for (const said of ['', 'HTTP/1.1 200 OK\r\nConte', `${head(10)}hello`]) {
-    const silent = await raw(t, (socket) => void socket.write(said))
-    t.equal(await codeOf(held(gateways, silent.url)), 'unavailable', `after ${said.length} characters`)
+  for (const sent of ['', 'HTTP/1.1 200 OK\r\nConte', `${head(10)}hello`]) {
+    const silent = await raw(t, (socket) => void socket.write(sent))
+    t.equal(await codeOf(held(gateways, silent.url)), 'unavailable', `after ${sent.length} characters`)
     t.equal(silent.questions, 1)
   }
   const trickle = await raw(t, async (socket) => {
@@ -154,8 +154,8 @@ t.test('a gateway that breaks off, says nothing, or says too little', async (t) 
 })
 
 t.test('a connection that ended meanwhile costs nothing, and the caller can stop', async (t) => {
-  const once = await raw(t, async (socket, asked) => {
-    if (asked === 2) return void socket.destroy()
+  const once = await raw(t, async (socket, questions) => {
+    if (questions === 2) return void socket.destroy()
     socket.write(`${head(5)}hello`)
   })
   const gateways = new Gateways({ gatewayUrls: [once.url] })
@@ -164,8 +164,8 @@ t.test('a connection that ended meanwhile costs nothing, and the caller can stop
   t.strictSame([second.isDirect, second.bytes.toString()], [false, 'hello'])
   t.ok((await held(gateways, once.url)).isDirect, 'the next one is direct again')
 
-  for (const said of ['', `${head(10)}hello`]) {
-    const silent = await raw(t, (socket) => void socket.write(said))
+  for (const sent of ['', `${head(10)}hello`]) {
+    const silent = await raw(t, (socket) => void socket.write(sent))
     const controller = new AbortController()
     const code = codeOf(held(gateways, silent.url, 1000, controller.signal))
     await pause(50)

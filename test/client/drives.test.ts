@@ -104,17 +104,17 @@ t.test('a list of a drive is whole, or it is an error', async (t) => {
 })
 
 t.test('tags of an item: the id is no part of the query, and an answer has its bounds', async (t) => {
-  const asked: unknown[] = []
+  const bodies: unknown[] = []
   const index = (answer: () => Response): DriveIndex =>
     new DriveIndex('https://gateway.test', async (_, init) => {
-      asked.push(JSON.parse(String(init?.body)))
+      bodies.push(JSON.parse(String(init?.body)))
       return answer()
     })
   const json = (data: object): DriveIndex => index(() => Response.json(data))
   const tags = [{ name: 'Cipher', value: 'AES256-GCM' }]
   const id = 'x") { id } }'
   t.strictSame(await json({ data: { transaction: { tags } } }).tagsOf(id), tags)
-  t.match(asked, [{ query: /transaction\(id: \$id\)/, variables: { id } }])
+  t.match(bodies, [{ query: /transaction\(id: \$id\)/, variables: { id } }])
   await t.rejects(json({ data: { transaction: null } }).tagsOf(id), { code: 'not-found' })
   await t.rejects(json({ errors: [{ message: 'no' }] }).tagsOf(id), { code: 'malformed-answer' })
   await t.rejects(index(() => new Response('<p>Welcome</p>')).tagsOf(id), { code: 'malformed-answer' })
@@ -146,11 +146,11 @@ t.test('long content is encrypted as it is read, so that it opens as a whole', a
   for (const { source, tags } of [await sealedSource(key, plain), await counted(key, plain, iv)]) {
     const bytes = await allBytes(source)
     t.equal(bytes.length, source.size)
-    const [cipher, told] = tags.map(({ value }) => value)
-    t.ok(data.equals(Buffer.from(await opened(key, bytes, cipher, told))), String(cipher))
+    const [cipher, nonce] = tags.map(({ value }) => value)
+    t.ok(data.equals(Buffer.from(await opened(key, bytes, cipher, nonce))), String(cipher))
     const read = async (given: Uint8Array): Promise<Buffer> => {
       const plains: Uint8Array[] = []
-      for await (const piece of openedPieces(key, pieces(Buffer.from(given), 0), cipher, told))
+      for await (const piece of openedPieces(key, pieces(Buffer.from(given), 0), cipher, nonce))
         plains.push(piece)
       return Buffer.concat(plains)
     }

@@ -27,15 +27,15 @@ const names = [
   'onFolderSuccess',
 ] as const
 
-type Call = readonly [name: string, told: Record<string, unknown> | undefined]
+type Call = readonly [name: string, event: Record<string, unknown> | undefined]
 
 /** All callbacks there are, and what they were called with. */
 function recorder(): { events: UploadEvents; calls: Call[]; of(name: string): Call[1][]; order(): string[] } {
   const calls: Call[] = []
   const events = Object.fromEntries(
-    names.map((name) => [name, (told?: Record<string, unknown>) => void calls.push([name, told])]),
+    names.map((name) => [name, (event?: Record<string, unknown>) => void calls.push([name, event])]),
   ) as UploadEvents
-  const of = (name: string): Call[1][] => calls.filter(([one]) => one === name).map(([, told]) => told)
+  const of = (name: string): Call[1][] => calls.filter(([one]) => one === name).map(([, event]) => event)
   return { events, calls, of, order: () => [...new Set(calls.map(([name]) => name))] }
 }
 
@@ -126,7 +126,7 @@ for (const bundleSmallFiles of [false, true]) {
       facts.map((fact, at) => ({ ...fact, id: result.fileResponses[at]?.id })),
     )
     if (!bundleSmallFiles) {
-      const last = of('onFileProgress').findLast((told) => told?.fileIndex === 1)
+      const last = of('onFileProgress').findLast((event) => event?.fileIndex === 1)
       t.match(last, { ...facts[1], step: 'upload' })
       t.equal(last?.fileProcessedBytes, last?.fileTotalBytes)
     }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { type Finding, ProvingFetcher, type ProvingFetchOptions } from '../../src/client/fetch/index.js'
 import { type Running, run, seeded } from '../flow/running.js'
-import { type Asked, type Bend, bent, codeOf, type Told } from './rig.js'
+import { type Bend, bent, codeOf, type ServedAnswer, type ServedRequest } from './rig.js'
 
 let running: Running
 
@@ -96,10 +96,10 @@ t.test('fetching with proof', async (t) => {
 
   await t.test('a gateway that says of a manifest that it is too long for one is passed over', async (t) => {
     const site = await example('site')
-    const bad = await liar(t, ({ path }, told) =>
+    const bad = await liar(t, ({ path }, answer) =>
       path === `/raw/${site}`
-        ? { headers: { ...told.headers, 'content-length': '100000000' }, cut: false }
-        : told,
+        ? { headers: { ...answer.headers, 'content-length': '100000000' }, cut: false }
+        : answer,
     )
     const one = verifier([bad, await gatewayUrl()])
     t.match(await (await one.fetch(`${site}/style.css`)).text(), /color-scheme/)
@@ -109,10 +109,17 @@ t.test('fetching with proof', async (t) => {
   await t.test('wrong bytes of a gateway are detected, and another one is asked', async (t) => {
     const honest = await gatewayUrl()
     const [image, item, nested] = await Promise.all(['image', 'item', 'nested'].map(example))
-    const lies: Record<string, { id: string; bend: (asked: Asked, told: Told) => Told | Promise<Told> }> = {
+    const lies: Record<
+      string,
+      {
+        id: string
+        bend: (request: ServedRequest, answer: ServedAnswer) => ServedAnswer | Promise<ServedAnswer>
+      }
+    > = {
       'a flipped byte of a transaction': {
         id: image as string,
-        bend: ({ path }, told) => (path.startsWith('/raw/') ? { ...told, bytes: flipped(told.bytes) } : told),
+        bend: ({ path }, answer) =>
+          path.startsWith('/raw/') ? { ...answer, bytes: flipped(answer.bytes) } : answer,
       },
       'a flipped byte, and digests and signatures taken away': {
         id: item as string,
@@ -125,27 +132,27 @@ t.test('fetching with proof', async (t) => {
       },
       'another item': {
         id: item as string,
-        bend: async ({ path }, told) => {
-          if (path !== `/raw/${item}`) return told
+        bend: async ({ path }, answer) => {
+          if (path !== `/raw/${item}`) return answer
           const other = await fetch(`${honest}/raw/${nested}`)
           return { headers: Object.fromEntries(other.headers), bytes: Buffer.from(await other.arrayBuffer()) }
         },
       },
       'another item under headers of the right one': {
         id: item as string,
-        bend: async ({ path }, told) => {
-          if (path !== `/raw/${item}`) return told
-          const headers = Object.entries(told.headers ?? {}).filter(([name]) => !name.includes('digest'))
+        bend: async ({ path }, answer) => {
+          if (path !== `/raw/${item}`) return answer
+          const headers = Object.entries(answer.headers ?? {}).filter(([name]) => !name.includes('digest'))
           const other = await fetch(`${honest}/raw/${nested}`)
           return { headers: Object.fromEntries(headers), bytes: Buffer.from(await other.arrayBuffer()) }
         },
       },
       'a changed word under the signature': {
         id: image as string,
-        bend: ({ path }, told) =>
+        bend: ({ path }, answer) =>
           path.startsWith('/raw/')
-            ? { ...told, headers: { ...told.headers, 'x-gateway-verified': 'maybe' } }
-            : told,
+            ? { ...answer, headers: { ...answer.headers, 'x-gateway-verified': 'maybe' } }
+            : answer,
       },
     }
     for (const [what, { id, bend }] of Object.entries(lies)) {
@@ -163,17 +170,20 @@ t.test('fetching with proof', async (t) => {
     const honest = await gatewayUrl()
     const large = await example('large')
     const range = { start: 500_000, end: 900_000 }
-    const bends: Record<string, (asked: Asked, told: Told) => Told | Promise<Told>> = {
-      'a flipped byte': ({ path }, told) =>
-        path.startsWith('/chunk/') ? { ...told, bytes: flipped(told.bytes) } : told,
-      'a chunk of another place': async ({ path }, told) => {
+    const bends: Record<
+      string,
+      (request: ServedRequest, answer: ServedAnswer) => ServedAnswer | Promise<ServedAnswer>
+    > = {
+      'a flipped byte': ({ path }, answer) =>
+        path.startsWith('/chunk/') ? { ...answer, bytes: flipped(answer.bytes) } : answer,
+      'a chunk of another place': async ({ path }, answer) => {
         const [, offset] = /^\/chunk\/(\d+)\/data/.exec(path) ?? []
-        if (offset === undefined) return told
+        if (offset === undefined) return answer
         const other = await fetch(`${honest}/chunk/${Number(offset) + 1_000_000}/data`)
         return { headers: Object.fromEntries(other.headers), bytes: Buffer.from(await other.arrayBuffer()) }
       },
-      'another place of the transaction': ({ path }, told) =>
-        path.endsWith('/offset') ? { ...told, bytes: shifted(told.bytes) } : told,
+      'another place of the transaction': ({ path }, answer) =>
+        path.endsWith('/offset') ? { ...answer, bytes: shifted(answer.bytes) } : answer,
     }
     for (const [what, bend] of Object.entries(bends)) {
       const bad = await liar(t, bend)
@@ -195,15 +205,15 @@ t.test('fetching with proof', async (t) => {
   await t.test('old content under a name is outvoted', async (t) => {
     const honest = await gatewayUrl()
     const old = await example('item')
-    const bad = await liar(t, ({ path }, told) => {
-      if (!path.includes('/resolver/')) return told
+    const bad = await liar(t, ({ path }, answer) => {
+      if (!path.includes('/resolver/')) return answer
       return {
         headers: { 'content-type': 'application/json' },
         bytes: Buffer.from(JSON.stringify({ txId: old })),
       }
     })
     t.equal(await codeOf(verifier([bad, honest]).fetch('ar://site/')), 'untrue')
-    const mirror = await liar(t, (_, told) => told)
+    const mirror = await liar(t, (_, answer) => answer)
     const findings: Finding[] = []
     const response = await verifier([bad, honest, mirror], { onFinding: (one) => findings.push(one) }).fetch(
       'ar://site/',

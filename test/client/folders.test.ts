@@ -16,7 +16,7 @@ import { parseManifest } from '../../src/format/manifest.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { tagValue } from '../../src/format/tag.js'
 import { sluice } from '../flow/running.js'
-import { type Counter, info, receiptOf, serving, type Told } from './rig.js'
+import { type Counter, info, receiptOf, type ServedAnswer, serving } from './rig.js'
 
 interface Posted {
   readonly id: string
@@ -28,7 +28,7 @@ interface Posted {
 /** An upload service and a gateway that keep what they are sent. */
 async function service(
   t: Test,
-  refuse: (posted: Posted) => Told | undefined = () => undefined,
+  refuse: (posted: Posted) => ServedAnswer | undefined = () => undefined,
 ): Promise<Counter & { items: Posted[] }> {
   const items: Posted[] = []
   const counter = await serving(t, ({ method, path, body }) => {
@@ -271,12 +271,12 @@ t.test('a folder of 100,000 files, most of them there already, duplicates among 
   const { url, items } = await service(t)
   const { keyText } = await import('../../src/client/folder-index.js')
   const id = (at: number): string => `${String(at).padStart(42, 'x')}A`
-  let asked = 0
+  let calls = 0
   const layer: FolderIndexLayer = {
     name: 'knows most',
     isCurrent: true,
     find: async (keys) => {
-      asked++
+      calls++
       return new Map(keys.slice(2000).map((key, at) => [keyText(key), id(at)]))
     },
   }
@@ -285,7 +285,7 @@ t.test('a folder of 100,000 files, most of them there already, duplicates among 
   )
   const options = { files, folderIndex: [layer], bundleSmallFiles: true }
   const result = await uploading(url, join(t.testdir(), 'store'), options)
-  t.equal(asked, 1)
+  t.equal(calls, 1)
   t.match(result.folderIndexSummary, { totalFiles: 100_000, uploadedFiles: 1000, reusedFiles: 99_000 })
   t.equal(items.length, 2, 'one bundle and a manifest')
   t.equal(Object.keys(result.manifest?.paths ?? {}).length, 100_000)
@@ -343,7 +343,7 @@ t.test('what an upload service took is found by content, and only under the same
   const { serviceLayer, keyText } = await import('../../src/client/folder-index.js')
   const [owner, other, id] = ['O', 'P', 'I'].map((one) => `${one.repeat(42)}A`) as [string, string, string]
   const tags = [{ name: 'File-SHA256', value: 'ab'.repeat(32) }]
-  const asked = await serving(t, ({ path, body }) => {
+  const server = await serving(t, ({ path, body }) => {
     if (path === '/v1/check-missing') {
       const { sha256 } = JSON.parse(body.toString()) as { sha256: string[] }
       return { json: { missing: [], found: Object.fromEntries(sha256.map((hash) => [hash, id])) } }
@@ -351,7 +351,7 @@ t.test('what an upload service took is found by content, and only under the same
     const node = { id, owner: { address: body.includes(owner) ? owner : other }, tags }
     return { json: { data: { transactions: { edges: [{ node }] } } } }
   })
-  const layer = serviceLayer(asked.url, asked.url, owner, (url, init) => fetch(url, init))
+  const layer = serviceLayer(server.url, server.url, owner, (url, init) => fetch(url, init))
   const key = { hash: 'ab'.repeat(32), tags }
   const typed = { ...key, tags: [...tags, { name: 'Content-Type', value: 'text/html' }] }
   const found = await layer.find([key, typed])

@@ -11,7 +11,7 @@ import { Drives } from '../../src/client/fs/index.js'
 import { readFolder } from '../../src/client/node/index.js'
 import { signerOfEthereum } from '../../src/client/signer.js'
 import { fc } from '../property.js'
-import { codeOf, info, receiptOf, serving, type Told } from './rig.js'
+import { codeOf, info, receiptOf, type ServedAnswer, serving } from './rig.js'
 
 const signer = await signerOfEthereum('0b'.repeat(32))
 const retry = { tries: 1, delayMs: 1 }
@@ -120,8 +120,8 @@ const types = ['application/json', 'application/json', 'text/html', 'text/plain'
 t.test(
   'whatever a service or a gateway says, an operation ends with its result or a ClientError',
   async (t) => {
-    let told: Told = {}
-    const { url } = await serving(t, () => told)
+    let answer: ServedAnswer = {}
+    const { url } = await serving(t, () => answer)
     const client = new SluiceClient({ uploadUrl: url, paymentUrl: url, gatewayUrls: [url], signer, retry })
     const fundingMode = { mode: 'x402', maxMUSDCAmount: 10n } as const
     const data = Buffer.alloc(20)
@@ -148,7 +148,7 @@ t.test(
       statusOf,
       typeOf,
       async (name, json, status, type) => {
-        told = { status, headers: { 'content-type': type }, text: JSON.stringify(json) }
+        answer = { status, headers: { 'content-type': type }, text: JSON.stringify(json) }
         // Anything but a ClientError is thrown on, and fails the property.
         await codeOf((operations[name] as () => PromiseLike<unknown>)())
       },
@@ -213,16 +213,16 @@ t.test('what is signed is not carried on to another host; open questions are', a
       return path === '/v1/info' ? info : { status, headers: { location: other.url + path } }
     })
     const client = new SluiceClient({ uploadUrl: service.url, paymentUrl: service.url, signer, retry })
-    const before = other.asked.length
-    const told = await client.upload({ data: 'x' }).then(
+    const before = other.requests.length
+    const failure = await client.upload({ data: 'x' }).then(
       () => undefined,
       (error: unknown) => error as ClientError,
     )
-    t.match(told, { code: 'rejected', status })
-    t.ok(told?.message.includes(other.url), 'the error names the other host')
+    t.match(failure, { code: 'rejected', status })
+    t.ok(failure?.message.includes(other.url), 'the error names the other host')
     t.equal(await codeOf(client.getPaymentHistory()), 'rejected', 'a signed question')
     t.equal(await codeOf(client.upload({ data: 'x', chunkingMode: 'force' })), 'rejected', 'in parts')
-    t.equal(other.asked.length, before, 'nobody asked the other host')
+    t.equal(other.requests.length, before, 'nobody asked the other host')
     t.equal((await client.getBalance()).winc, '7', 'a balance is no secret')
   }
 })

@@ -42,10 +42,10 @@ t.test('options of an upload', async (t) => {
   const upload = async (options: object): Promise<unknown> =>
     client.upload({ data: 'x', ...(options as UploadOptions) })
   for (const [title, options] of Object.entries(wrong)) {
-    const said = await upload(options).catch((error: unknown) => error)
-    t.ok(said instanceof ClientError && said.code === 'invalid-input', `${title}: ${String(said)}`)
+    const failure = await upload(options).catch((error: unknown) => error)
+    t.ok(failure instanceof ClientError && failure.code === 'invalid-input', `${title}: ${String(failure)}`)
   }
-  t.strictSame(service.asked, [], 'nothing was asked')
+  t.strictSame(service.requests, [], 'nothing was asked')
   for (const [title, options] of Object.entries(right)) await t.resolves(upload(options), title)
 })
 
@@ -56,5 +56,5 @@ t.test('a fee of a top-up', async (t) => {
     const work = client.topUpWithTokens({ tokenAmount: 1n, sendTokens, feeMultiplier })
     await t.rejects(work, { code: 'invalid-input' }, String(feeMultiplier))
   }
-  t.strictSame(service.asked, [])
+  t.strictSame(service.requests, [])
 })

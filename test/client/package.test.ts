@@ -134,7 +134,7 @@ t.test(
     await bundled(folder, signingPage, 'keys')
     /** A gateway at an address of its own that hands on what the real one says, but for this. */
     const liar = (
-      bend: (asked: { path: string; range?: string }) => { path: string; range?: string },
+      bend: (request: { path: string; range?: string }) => { path: string; range?: string },
       flip = false,
     ) =>
       serving(t, async ({ path, method, headers, body }) => {
@@ -151,10 +151,10 @@ t.test(
         const lines = [...response.headers].filter(([name]) => name !== 'content-length')
         return { status: response.status, headers: Object.fromEntries(lines), bytes }
       })
-    const flips = await liar((asked) => asked, true)
-    const swaps = await liar((asked) => ({
-      ...asked,
-      path: asked.path.replace(/^\/raw\/.*/, `/raw/${item}`),
+    const flips = await liar((request) => request, true)
+    const swaps = await liar((request) => ({
+      ...request,
+      path: request.path.replace(/^\/raw\/.*/, `/raw/${item}`),
     }))
     const shifts = await liar(({ path, range }) => ({
       path: path.replace(/^\/chunk\/(\d+)/, (_, offset) => `/chunk/${Number(offset) + 262_144}`),
@@ -190,7 +190,7 @@ t.test(
       [200, 200, 200],
     )
     t.match(
-      new Set(good.told.map((told) => JSON.stringify(told).replace(/,"message.*/, ''))),
+      new Set(good.messages.map((message) => JSON.stringify(message).replace(/,"message.*/, ''))),
       new Set([flips, swaps].map(({ url }) => `{"sluice":"untrue","gateway":"${url}"`)),
     )
     const range = 'bytes=300000-300999'
@@ -200,7 +200,7 @@ t.test(
       .update(Buffer.from(await right.arrayBuffer()))
       .digest('hex')
     t.match(part.shown[large], { status: 206, digest })
-    t.match(part.told, [{ sluice: 'untrue', gateway: shifts.url }])
+    t.match(part.messages, [{ sluice: 'untrue', gateway: shifts.url }])
     for (const { url } of [flips, swaps]) {
       const bad = await shownBy(browser, shop.url, [url], [image])
       t.match(Object.values(bad.shown), [{ status: 502, text: /^Not shown: / }])
@@ -247,7 +247,7 @@ globalThis.made = async () => [await idBy(await signerOfEthereum(seed)), await i
 
 interface Shown {
   readonly shown: Record<string, { status: number; digest: string; text: string }>
-  readonly told: object[]
+  readonly messages: object[]
 }
 
 /** What a page sees behind a service worker over these gateways. */
@@ -263,14 +263,14 @@ async function shownBy(
   await page.goto(url)
   await page.evaluate(async (query) => {
     const target = globalThis as unknown as {
-      told: unknown[]
+      messages: unknown[]
       navigator: {
         serviceWorker: EventTarget & { register(url: string): Promise<unknown>; ready: Promise<unknown> }
       }
     }
-    target.told = []
+    target.messages = []
     target.navigator.serviceWorker.addEventListener('message', (event) =>
-      target.told.push((event as MessageEvent).data),
+      target.messages.push((event as MessageEvent).data),
     )
     await target.navigator.serviceWorker.register(`/worker.js?gateways=${query}`)
     await target.navigator.serviceWorker.ready
@@ -301,7 +301,7 @@ async function shownBy(
     },
     { list: [...references], range },
   )
-  const told = await page.evaluate(() => (globalThis as unknown as { told: object[] }).told)
+  const messages = await page.evaluate(() => (globalThis as unknown as { messages: object[] }).messages)
   await context.close()
-  return { shown, told }
+  return { shown, messages }
 }

@@ -9,7 +9,7 @@ const itemMaxBytes = 1000
 
 /** A service whose items cost a share of their bytes and an amount each, and that gives small ones away. */
 async function client(t: Parameters<typeof serving>[0], state: { left: number | null; range?: number }) {
-  const { url, asked } = await serving(t, ({ path }) => {
+  const { url, requests } = await serving(t, ({ path }) => {
     if (path === '/v1/info') return { json: { freeUploadLimitBytes: itemMaxBytes } }
     if (path.startsWith('/v1/account/free'))
       return { json: { bytesRemaining: state.left, rangeBytesRemaining: state.range ?? null } }
@@ -20,7 +20,7 @@ async function client(t: Parameters<typeof serving>[0], state: { left: number | 
   const signer = await signerOfEthereum('01'.repeat(32))
   const retry = { tries: 1 }
   return {
-    asked,
+    requests,
     client: new SluiceClient({ uploadUrl: url, paymentUrl: url, gatewayUrls: [url], signer, retry }),
   }
 }
@@ -84,5 +84,5 @@ t.test('many different sizes are priced by few questions, none too low', async (
   const { winc } = await quoteUploads(given.client, itemBytes)
   const total = itemBytes.reduce((sum, bytes) => sum + priceOf(bytes), 0n)
   t.ok(winc >= total && winc <= (total * 106n) / 100n, `${winc} for ${total}`)
-  t.ok(given.asked.length < 150, `${given.asked.length} questions`)
+  t.ok(given.requests.length < 150, `${given.requests.length} questions`)
 })

@@ -14,18 +14,18 @@ import { fixtureJson } from '../fixture-file.js'
 export interface Counter {
   readonly url: string
   /** Requests so far: method and path. */
-  readonly asked: string[]
+  readonly requests: string[]
   readonly bodies: Map<string, Buffer>
 }
 
-export interface Asked {
+export interface ServedRequest {
   readonly method: string
   readonly path: string
   readonly headers: IncomingMessage['headers']
   readonly body: Buffer
 }
 
-export interface Told {
+export interface ServedAnswer {
   readonly status?: number
   readonly json?: unknown
   readonly text?: string
@@ -38,22 +38,22 @@ export interface Told {
 /** Serves on a free port of this machine until the test ends. */
 export async function serving(
   t: Test,
-  answer: (asked: Asked) => Told | undefined | Promise<Told | undefined>,
+  answer: (request: ServedRequest) => ServedAnswer | undefined | Promise<ServedAnswer | undefined>,
 ): Promise<Counter> {
-  const asked: string[] = []
+  const requests: string[] = []
   const bodies = new Map<string, Buffer>()
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const pieces: Buffer[] = []
     for await (const piece of request) pieces.push(piece as Buffer)
     const one = { method: request.method ?? '', path: request.url ?? '', headers: request.headers }
     const body = Buffer.concat(pieces)
-    asked.push(`${one.method} ${one.path}`)
+    requests.push(`${one.method} ${one.path}`)
     bodies.set(one.path, body)
-    const told = (await answer({ ...one, body })) ?? { status: 404, text: 'Not Found' }
-    if (told.cut === true) return void request.socket.destroy()
-    const type = told.json === undefined ? 'text/plain' : 'application/json'
-    response.writeHead(told.status ?? 200, { 'content-type': type, ...told.headers })
-    response.end(told.bytes ?? (told.json === undefined ? told.text : JSON.stringify(told.json)))
+    const reply = (await answer({ ...one, body })) ?? { status: 404, text: 'Not Found' }
+    if (reply.cut === true) return void request.socket.destroy()
+    const type = reply.json === undefined ? 'text/plain' : 'application/json'
+    response.writeHead(reply.status ?? 200, { 'content-type': type, ...reply.headers })
+    response.end(reply.bytes ?? (reply.json === undefined ? reply.text : JSON.stringify(reply.json)))
   }
   const server = createServer((request, response) => {
     handle(request, response).catch((error: Error) => response.destroy(error))
@@ -63,26 +63,26 @@ export async function serving(
     server.closeAllConnections()
     server.close()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, bodies }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, bodies }
 }
 
 /** What a gateway says instead of what it was told. */
-export type Bend = (asked: Asked, told: Told) => Told | Promise<Told>
+export type Bend = (request: ServedRequest, answer: ServedAnswer) => ServedAnswer | Promise<ServedAnswer>
 
 /** A gateway that hands on what an honest one says, with some answers bent. */
-export async function bent(t: Test, honest: string, bend: Bend = (_, told) => told): Promise<string> {
-  const { url } = await serving(t, async (asked) => {
-    const { method, path, body } = asked
+export async function bent(t: Test, honest: string, bend: Bend = (_, answer) => answer): Promise<string> {
+  const { url } = await serving(t, async (request) => {
+    const { method, path, body } = request
     const headers: Record<string, string> = {}
     for (const name of ['range', 'content-type']) {
-      const value = asked.headers[name]
+      const value = request.headers[name]
       if (typeof value === 'string') headers[name] = value
     }
     const response = await fetch(honest + path, { method, headers, ...(method === 'POST' ? { body } : {}) })
-    const told = Object.fromEntries([...response.headers].filter(([name]) => name !== 'content-length'))
-    return bend(asked, {
+    const forwarded = Object.fromEntries([...response.headers].filter(([name]) => name !== 'content-length'))
+    return bend(request, {
       status: response.status,
-      headers: told,
+      headers: forwarded,
       bytes: Buffer.from(await response.arrayBuffer()),
     })
   })
@@ -119,7 +119,7 @@ export function receiptOf(body: Uint8Array, winc = '0'): Record<string, unknown>
   return receiptFor(header.id, normalizedAddress(header.owner), winc)
 }
 
-export const info: Told = { json: { version: '0.2.0', addresses: { arweave: serviceAddress } } }
+export const info: ServedAnswer = { json: { version: '0.2.0', addresses: { arweave: serviceAddress } } }
 
 /** The code of the error by which `work` fails; `no failure` where it does not. Other errors are thrown on. */
 export async function codeOf(work: PromiseLike<unknown>): Promise<string> {

@@ -35,22 +35,22 @@ import { ProvingFetcher } from 'sluice-client/fetch'
 
 export async function use(places) {
   const seed = crypto.getRandomValues(new Uint8Array(32))
-  const said = []
+  const lines = []
   for (const make of [signerOfEthereum, signerOfEd25519, signerOfSolana]) {
     const client = new SluiceClient({ ...places, signer: await make(seed) })
     const { id } = await client.upload({ data: 'hello from here', dataItemOpts: { tags: [{ name: 'A', value: 'ß' }] } })
     const fetcher = new ProvingFetcher({ gatewayUrls: places.gatewayUrls })
     const response = await fetcher.fetch(id)
     const { winc } = await client.getBalance()
-    said.push([await response.text(), response.headers.get('x-verified'), winc].join(' '))
+    lines.push([await response.text(), response.headers.get('x-verified'), winc].join(' '))
   }
   const client = new SluiceClient({ ...places, signer: await signerOfEthereum(seed) })
   const source = { size: 3, async *open(from) { yield new Uint8Array([60, 112, 62]).subarray(from) } }
   const { folderIndexSummary } = await uploadFolder(client, { files: [{ path: 'a.html', source }] })
-  said.push(String(folderIndexSummary.uploadedFiles))
+  lines.push(String(folderIndexSummary.uploadedFiles))
   const refused = await client.getWincForToken({ tokenAmount: 0 }).catch((error) => error instanceof ClientError)
-  said.push(String(refused))
-  return said.join('; ')
+  lines.push(String(refused))
+  return lines.join('; ')
 }
 `
 const expected = `${Array.from({ length: 3 }, () => 'hello from here owner 0').join('; ')}; 1; true`
@@ -144,8 +144,8 @@ t.test(
       page.on('pageerror', (error) => errors.push(String(error)))
       await page.goto(`${shop.url}/${name}`)
       await page.waitForFunction('globalThis.use !== undefined', undefined, { timeout: 60_000 })
-      const said = await page.evaluate(`use(${JSON.stringify(placesOf(running))})`)
-      t.equal(said, expected, name)
+      const output = await page.evaluate(`use(${JSON.stringify(placesOf(running))})`)
+      t.equal(output, expected, name)
       t.strictSame(errors, [], name)
       t.comment(`${name}: ${readdirSync(join(folder, 'out', name), { recursive: true }).length} files`)
       await page.close()

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { setName } from '../../src/client/set-name.js'
 import { signerOfEthereum } from '../../src/client/signer.js'
-import { codeOf, serving, type Told } from './rig.js'
+import { codeOf, type ServedAnswer, serving } from './rig.js'
 
 const wanted = { name: 'docs', id: 'A'.repeat(43), ttlSeconds: 60 }
 
@@ -11,7 +11,7 @@ t.test(
     const signer = await signerOfEthereum('01'.repeat(32))
     const orders: string[] = []
     let meaning: string | undefined
-    const { url } = await serving(t, ({ method, path, headers, body }): Told | undefined => {
+    const { url } = await serving(t, ({ method, path, headers, body }): ServedAnswer | undefined => {
       if (method !== 'PUT') return meaning === undefined ? undefined : { json: { txId: meaning } }
       if (!path.startsWith('/ar-io/')) return undefined
       orders.push(`${headers['x-signature']} ${body}`)

@@ -6,7 +6,15 @@ import { memoryStore } from '../../src/client/resume-store.js'
 import type { ArweaveJwk } from '../../src/client/rsa.js'
 import { signerOfArweave, signerOfEthereum } from '../../src/client/signer.js'
 import { fixtureJson } from '../fixture-file.js'
-import { type Asked, type Counter, info, receiptFor, receiptOf, serving, type Told } from './rig.js'
+import {
+  type Counter,
+  info,
+  receiptFor,
+  receiptOf,
+  type ServedAnswer,
+  type ServedRequest,
+  serving,
+} from './rig.js'
 
 const jwk = fixtureJson<ArweaveJwk>('rsa-4096.jwk.json')
 const secret = '01'.repeat(32)
@@ -20,9 +28,9 @@ async function clientOf(service: Counter, options: SluiceOptions = {}): Promise<
 /** Answers `/v1/info`, and posted items by `answer`. */
 function uploads(
   t: Parameters<typeof serving>[0],
-  answer: (asked: Asked) => Told | undefined,
+  answer: (request: ServedRequest) => ServedAnswer | undefined,
 ): Promise<Counter> {
-  return serving(t, (asked) => (asked.path === '/v1/info' ? info : answer(asked)))
+  return serving(t, (request) => (request.path === '/v1/info' ? info : answer(request)))
 }
 
 async function failure(work: PromiseLike<unknown>): Promise<ClientError> {
@@ -36,7 +44,7 @@ async function failure(work: PromiseLike<unknown>): Promise<ClientError> {
 }
 
 t.test('an upload gives its receipt, tells its progress and says who pays', async (t) => {
-  const heads: Asked['headers'][] = []
+  const heads: ServedRequest['headers'][] = []
   const service = await uploads(t, ({ headers, body }) => {
     heads.push(headers)
     return { json: receiptOf(body, '17') }
@@ -78,7 +86,7 @@ t.test('false answers of a service are detected', async (t) => {
 
 t.test('each refusal has its own code, and only temporary ones are retried', async (t) => {
   const offer = { x402Version: 1, accepts: [{ scheme: 'exact' }], error: 'pay' }
-  const cases: [Told, string, number][] = [
+  const cases: [ServedAnswer, string, number][] = [
     [{ status: 402, text: 'Insufficient balance' }, 'insufficient-credits', 1],
     [{ status: 402, json: offer, headers: { 'x-free-tier-exhausted': 'true' } }, 'free-tier-exhausted', 1],
     [{ status: 402, json: { code: 'FREE_TIER_EXHAUSTED' } }, 'free-tier-exhausted', 1],
@@ -90,12 +98,12 @@ t.test('each refusal has its own code, and only temporary ones are retried', asy
     [{ status: 503, text: '<html>', headers: { 'content-type': 'text/html' } }, 'unavailable', 3],
     [{ cut: true }, 'unavailable', 3],
   ]
-  for (const [told, code, times] of cases) {
-    const service = await uploads(t, () => told)
+  for (const [answer, code, times] of cases) {
+    const service = await uploads(t, () => answer)
     const error = await failure((await clientOf(service)).upload({ data: 'x' }))
-    t.equal(error.code, code, JSON.stringify(told))
+    t.equal(error.code, code, JSON.stringify(answer))
     t.ok(error.advice.length > 10)
-    t.equal(service.asked.filter((path) => path.startsWith('POST')).length, times, code)
+    t.equal(service.requests.filter((path) => path.startsWith('POST')).length, times, code)
   }
 })
 
@@ -123,13 +131,13 @@ t.test('without a signer nothing is uploaded', async (t) => {
   const service = await uploads(t, () => undefined)
   const client = new SluiceClient({ uploadUrl: service.url, paymentUrl: service.url })
   t.equal((await failure(client.upload({ data: 'x' }))).code, 'no-signer')
-  t.strictSame(service.asked, [])
+  t.strictSame(service.requests, [])
 })
 
 /** A service that takes parts as the reference describes them. */
 function parts(
   t: Parameters<typeof serving>[0],
-  refuse: (path: string) => Told | undefined,
+  refuse: (path: string) => ServedAnswer | undefined,
 ): Promise<Counter & { whole(): Buffer }> {
   const kept = new Map<number, Buffer>()
   const chunkSize = 5 * 1024 * 1024
@@ -166,14 +174,14 @@ t.test('long content goes in parts, and goes on where it was', async (t) => {
   const signer = await signerOfArweave(jwk)
   const first = await clientOf(service, { signer, resume, retry: { tries: 1 } })
   t.equal((await failure(first.upload({ data }))).code, 'unavailable')
-  const before = service.asked.filter((line) => /POST .*\/\d+$/.test(line)).length
+  const before = service.requests.filter((line) => /POST .*\/\d+$/.test(line)).length
   const second = await clientOf(service, { signer, resume })
   const receipt = await second.upload({ data })
   t.equal(receipt.id, receiptOf(service.whole()).id)
   t.ok(service.whole().subarray(-data.length).equals(data))
-  const after = service.asked.slice(before).filter((line) => /POST .*\/\d+$/.test(line)).length
+  const after = service.requests.slice(before).filter((line) => /POST .*\/\d+$/.test(line)).length
   t.ok(after <= 4, `${after} parts were sent again`)
-  t.equal(service.asked.filter((line) => line.includes('/-1/-1?')).length, 1)
+  t.equal(service.requests.filter((line) => line.includes('/-1/-1?')).length, 1)
 })
 
 t.test('content that changes while it is read is not sent to its end', async (t) => {
@@ -187,7 +195,7 @@ t.test('content that changes while it is read is not sent to its end', async (t)
   }
   const client = await clientOf(service)
   t.equal((await failure(client.upload({ data: changing }))).code, 'changed-while-read')
-  t.notOk(service.asked.some((line) => line.startsWith('POST')))
+  t.notOk(service.requests.some((line) => line.startsWith('POST')))
 })
 
 t.test('an upload stops when its signal fires', async (t) => {

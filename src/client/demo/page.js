@@ -5,7 +5,7 @@ import { ProvingFetcher } from '../fetch/index.js'
 const kinds = {
   flips: 'changes one byte',
   swaps: 'gives another item, with all of its true headers',
-  shifts: 'gives another part than was asked for',
+  shifts: 'gives another part than was requested',
   delays: 'gives old content under a name',
 }
 /** How long a browser may take to give a page to its new worker. */
@@ -94,10 +94,10 @@ function taken() {
 async function throughWorker(ids, liars) {
   const status = document.querySelector('#worker')
   if (navigator.serviceWorker === undefined) return say(status, 'This browser has no service workers here.')
-  const told = document.querySelector('#told')
+  const list = document.querySelector('#told')
   navigator.serviceWorker.addEventListener('message', ({ data }) => {
     if (data.sluice !== 'untrue' && data.sluice !== 'refused') return
-    told.append(Object.assign(document.createElement('li'), { textContent: data.message }))
+    list.append(Object.assign(document.createElement('li'), { textContent: data.message }))
   })
   const gateways = [`${liars}/flips`, `${liars}/swaps`, truth]
   const query = new URLSearchParams({ gateways: gateways.join(',') })

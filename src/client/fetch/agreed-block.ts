@@ -14,14 +14,14 @@ export interface AgreedBlock {
   readonly sizeBytes: number
 }
 
-/** A block, and on whose word it is believed: how many gateways say so, of those that answered. */
+/** A block, and how many gateways agree on it, of those that answered. */
 export interface BelievedBlock extends AgreedBlock {
   readonly by: string
 }
 
 /**
- * The block of a transaction, by the agreement of at least `quorum` gateways. Each is asked in which block of
- * the chain the transaction lies, and for the header of that. Rejects with `not-found` where it is in no block yet.
+ * The block of a transaction, by the agreement of at least `quorum` gateways. Each gateway states the block that has the
+ * transaction, and gives the header of that block. Rejects with `not-found` where it is in no block yet.
  */
 export async function agreedBlock(
   gateways: Gateways,
@@ -54,7 +54,7 @@ async function askOne(
   id: string,
   signal: AbortSignal | undefined,
 ): Promise<AgreedBlock> {
-  // Nodes say 202 and a word where it waits for its block.
+  // Nodes answer 202 and a word where it waits for its block.
   const answer = await gateways.get(`${gateway}/tx/${id}/status`, {}, signal, [200, 202])
   if (answer.status === 202) {
     await answer.body?.cancel()

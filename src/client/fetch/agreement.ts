@@ -1,7 +1,7 @@
 import { ClientError } from '../errors.js'
 import { type Finding, type Gateways, untrue } from './gateways.js'
 
-/** What several gateways are asked, because nothing in an answer proves it. */
+/** A question for several gateways, because nothing in an answer proves it. */
 export interface Vote<Value> {
   /** For messages: what is voted on. */
   readonly about: string
@@ -21,9 +21,9 @@ export interface Agreed<Value> {
 }
 
 /**
- * The answer on which more than half of the gateways that answer, and at least `quorum`, agree: one that lies, or that still
- * shows what was, is outvoted. Who differs is told to `onFinding`. Rejects with `untrue` without such a majority, and as the
- * first gateway did where none answers.
+ * The answer on which more than half of the gateways that answer, and at least `quorum`, agree. So false and outdated answers
+ * are outvoted. `onFinding` is called for each gateway that differs. Rejects with `untrue` without such a majority, and with the
+ * error of the first gateway where none answers.
  */
 export async function agreed<Value>(gateways: Gateways, vote: Vote<Value>): Promise<Agreed<Value>> {
   const votes = new Map<string, { readonly value: Value; readonly by: string[] }>()
@@ -41,14 +41,14 @@ export async function agreed<Value>(gateways: Gateways, vote: Vote<Value>): Prom
     const failed = answers.find((answer) => answer.status === 'rejected')
     throw failed?.reason ?? new ClientError('not-found', `nobody knows ${vote.about}`, 'check the spelling')
   }
-  const told = [...votes.values()].reduce((sum, { by }) => sum + by.length, 0)
+  const answered = [...votes.values()].reduce((sum, { by }) => sum + by.length, 0)
   const [, { value, by }] = best
-  if (by.length < vote.quorum || by.length * 2 <= told) {
+  if (by.length < vote.quorum || by.length * 2 <= answered) {
     const counts = [...votes].map(([text, one]) => `${text} by ${one.by.length}`).join(', ')
     throw untrue(`gateways do not agree on ${vote.about}: ${counts}`)
   }
   for (const [text, other] of others)
     for (const gateway of other.by)
       vote.onFinding?.({ gateway, error: untrue(`${gateway}: ${vote.about} is ${text} there`) })
-  return { value, by: by.length, of: told }
+  return { value, by: by.length, of: answered }
 }

@@ -4,14 +4,14 @@ import { packTags, type TextTag } from '../tags.js'
 import { chainHeader } from './gateways.js'
 
 /**
- * Tags that clients write on files, in that order. Of other tags the lines of an answer do not tell enough: names have small
+ * Tags that clients write on files, in that order. Of other tags the headers of an answer do not show enough: names have small
  * letters there, and the order is lost.
  */
 const namesKnown = ['Content-Type', 'File-SHA256']
 
 /**
- * The header of an item as the lines of a gateway's answer tell it, which saves asking for it. Undefined where the lines do not
- * tell enough. It may be another than the owner's: then the signature does not hold, and the header has to be asked for.
+ * The header of an item from the headers of a gateway's answer, which saves a request for it. Undefined where they do not
+ * suffice. It may differ from the owner's: then the signature does not hold, and the header has to be requested.
  */
 export function headOfAnswer(id: string, headers: Headers): SignedHead | undefined {
   const bytes = (name: string): Uint8Array | undefined => fromBase64url(chainHeader(headers, name) ?? '')

@@ -3,7 +3,7 @@ export interface DirectHead {
   readonly status: number
   readonly headers: Headers
   readonly length: number
-  /** Whether the connection can be asked again behind the body. */
+  /** Whether the connection takes another request after the body. */
   readonly isLasting: boolean
 }
 
@@ -30,9 +30,9 @@ export function directHead(bytes: Uint8Array): DirectHead | undefined {
     if (name === undefined || value === undefined) return undefined
     headers.append(name, value)
   }
-  const told = headers.get('content-length') ?? ''
-  if (!/^\d{1,15}$/.test(told) || headers.has('transfer-encoding') || headers.has('content-encoding'))
+  const lengthText = headers.get('content-length') ?? ''
+  if (!/^\d{1,15}$/.test(lengthText) || headers.has('transfer-encoding') || headers.has('content-encoding'))
     return undefined
   const isLasting = !/\bclose\b/i.test(headers.get('connection') ?? '')
-  return { status, headers, length: Number(told), isLasting }
+  return { status, headers, length: Number(lengthText), isLasting }
 }

@@ -29,7 +29,7 @@ interface ConnectOptions {
   readonly host: string
   readonly port: number
   readonly noDelay: true
-  /** Without a byte for so many milliseconds it says so. */
+  /** It fails after so many milliseconds without a byte. */
   readonly timeout: number
   readonly onread: OnRead
   readonly servername?: string
@@ -137,7 +137,7 @@ class Exchange implements WholeAnswer {
     return this.#readBody()
   }
 
-  /** Memory for the body. False: there is none for so much, and whoever wants it is told. */
+  /** Allocates memory for the body. False: there is not enough, and the exchange has ended with an error. */
   #makeRoom(length: number): boolean {
     try {
       this.#bytes = new Uint8Array(length)
@@ -192,7 +192,7 @@ class Exchange implements WholeAnswer {
   }
 
   async held(each: (piece: Uint8Array) => Promise<void> | undefined): Promise<Uint8Array<ArrayBuffer>> {
-    // What is direct is hashed by this thread, which never asks to wait.
+    // Direct bodies are hashed by this thread, which never has to wait.
     this.#each = (piece) => void each(piece)
     this.#show()
     try {
@@ -223,7 +223,7 @@ class Connection {
     const onread: OnRead = {
       buffer: () => this.#exchange?.room() ?? this.#memory,
       callback: (size) => {
-        // Nobody asked for bytes behind an answer.
+        // Bytes behind an answer belong to no request.
         const isRight = this.#exchange?.took(size) ?? false
         if (!isRight) this.close()
         return isRight
@@ -267,9 +267,9 @@ export class DirectLines {
   /** `usual`: the platform's own `fetch`. */
   constructor(private readonly usual: typeof fetch) {}
 
-  /** Asks for a whole content. Undefined: `fetch` has to. Rejects with `unavailable` where nothing is said for too long. */
+  /** Requests a whole content. Undefined: `fetch` has to. Rejects with `unavailable` where no bytes come for too long. */
   async ask(question: DirectQuestion): Promise<WholeAnswer | undefined> {
-    // A signal that has fired already says so no more.
+    // A signal that has fired already sends no event.
     throwIfAborted(question.signal)
     const url = new URL(question.url)
     if (this.#unsuited.has(url.origin) || url.username !== '' || url.password !== '') return undefined

@@ -20,16 +20,16 @@ export interface GatewayOptions {
   readonly gatewayUrls: readonly string[]
   /** The platform's own by default. */
   readonly fetch?: FetchLike | undefined
-  /** How long a gateway may say nothing before another is asked; 30 s by default. */
+  /** How long a gateway may send nothing before another one is tried; 30 s by default. */
   readonly patienceMs?: number | undefined
-  /** Hears of each gateway that failed or lied, while another one is asked. */
+  /** Called for each gateway that failed or sent false bytes, while another one is tried. */
   readonly onFinding?: ((finding: Finding) => void) | undefined
 }
 
 const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /**
- * Who answers at an address: its host, whatever else the address says. One host named in two ways is one witness. Ports count on
+ * Who answers at an address: its host, whatever else the address has. One host named in two ways is one witness. Ports count on
  * this machine alone, where several gateways are tried side by side. An address that cannot be read is its own.
  */
 function hostOf(text: string): string {
@@ -48,13 +48,13 @@ function ofDifferentHosts(urls: readonly string[]): string[] {
   return [...found.values()]
 }
 
-/** Several gateways: the first that gives what can be proven is believed, and what it failed to prove is told. */
+/** Several gateways: the first answer that can be proven is used, and failures of the others are reported. */
 export class Gateways {
   readonly #patience = new WeakMap<Response, Patience>()
   readonly #patienceMs: number
   readonly #fetch: FetchLike
   #lines: Promise<DirectLines> | undefined
-  /** In the order in which they are asked, without slashes at their ends. */
+  /** In the order in which they are tried, without slashes at their ends. */
   readonly urls: readonly string[]
   /** Those of different hosts, so that none has two votes. */
   readonly witnesses: readonly string[]
@@ -68,7 +68,7 @@ export class Gateways {
       throw new ClientError('invalid-input', 'no gateways', 'give at least one address of a gateway')
   }
 
-  /** Asks one gateway after the other until `ask` resolves. Rejects with the worst: that something is untrue before all else. */
+  /** Calls `ask` with one gateway after the other until it resolves. Rejects with the worst error: `untrue` before all others. */
   async first<Result>(
     ask: (gateway: string) => Promise<Result>,
     signal?: AbortSignal,

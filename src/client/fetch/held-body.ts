@@ -8,19 +8,19 @@ export interface WholeAnswer {
   /** Its body comes so fast that it is hashed by the thread that reads it. */
   readonly isDirect: boolean
   /**
-   * Reads the body. `each` sees the pieces as they come, and a promise of it is awaited. Where the length is told, the bytes are
-   * at their place at once, so that no copy is left to do behind the last one.
+   * Reads the body. `each` gets the pieces as they come, and a promise of it is awaited. Where the length is stated, each piece
+   * is written to its final place, so that nothing is copied after the last one.
    */
   held(each: (piece: Uint8Array) => Promise<void> | undefined): Promise<Uint8Array<ArrayBuffer>>
   /** Where the body is not wanted. */
   drop(): Promise<void> | void
 }
 
-/** The length that an answer's body has; undefined where it is not told, or where the body is compressed on its way. */
+/** The length of an answer's body; undefined where none is stated, or where the body is compressed on its way. */
 export function plainLength(response: Pick<Response, 'headers'>): number | undefined {
-  const told = response.headers.get('content-length')
-  if (told === null || response.headers.has('content-encoding')) return undefined
-  const length = Number(told)
+  const lengthText = response.headers.get('content-length')
+  if (lengthText === null || response.headers.has('content-encoding')) return undefined
+  const length = Number(lengthText)
   return Number.isSafeInteger(length) ? length : undefined
 }
 

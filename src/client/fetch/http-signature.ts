@@ -18,7 +18,7 @@ export interface ResponseSignature {
 
 /**
  * Checks the signature of an answer (RFC 9421, Ed25519, key in `keyid`). `unsigned` where there is none, `false` where it does
- * not hold. That it holds says only that the owner of the key said these words.
+ * not hold. A valid signature proves only that the owner of the key made this statement.
  */
 export async function responseSignature(
   answer: SignedResponse,

@@ -58,7 +58,7 @@ export async function headOf(
     await response.body?.cancel()
   }
   const queried = await headByQuery(question, headers)
-  // The keys of transactions are RSA: any other is an item's, so that nobody needs to be asked for a transaction.
+  // The keys of transactions are RSA: any other is an item's, so that no request for a transaction is needed.
   if (queried !== undefined && (queried.isBundled || queried.header.owner.length !== 512))
     return queried.header
   try {
@@ -79,10 +79,10 @@ interface QueriedNode {
   readonly tags?: readonly TextTag[]
 }
 
-/** Sizes of owner keys tell the type, but for 2 and 4, which are tried by the gateway's header first. */
+/** The signature type by the size of the owner's key, except for 2 and 4, for which the gateway's header decides first. */
 const typesByOwner: Readonly<Record<number, number>> = { 512: 1, 65: 3, 32: 4, 42: 7 }
 
-/** The header out of what GraphQL tells of an item: enough to check the signature, unless its tags are written unusually. */
+/** The header from an item's fields in GraphQL: enough to check the signature, unless its tags are written unusually. */
 async function headByQuery(
   { gateways, gateway, id, signal }: HeadQuestion,
   headers: Headers,
@@ -101,7 +101,7 @@ async function headByQuery(
   const signature = bytes(node.signature)
   if (toBase64url(hash256(signature)) !== id) throw untrue(`${gateway}: the signature is not that of ${id}`)
   const owner = bytes(node.owner?.key)
-  const told = Number(chainHeader(headers, 'signature-type'))
+  const statedType = Number(chainHeader(headers, 'signature-type'))
   const listed: unknown[] = Array.isArray(node.tags) ? node.tags : []
   const tags = (listed as (Partial<TextTag> | null)[]).map((tag) => ({
     name: text(tag?.name),
@@ -114,7 +114,7 @@ async function headByQuery(
     tags,
     rawTags: packTags(tags),
   }
-  const signatureType = told > 0 ? told : (typesByOwner[owner.length] ?? 0)
+  const signatureType = statedType > 0 ? statedType : (typesByOwner[owner.length] ?? 0)
   const header = { ...fields, signatureType, signature, id, bytes: new Uint8Array(0) }
   return { header, isBundled: node.bundledIn != null }
 }

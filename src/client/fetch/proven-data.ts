@@ -20,12 +20,12 @@ interface Chunk {
 interface RawChunk {
   readonly bytes: Uint8Array
   readonly path: Uint8Array
-  /** From the block's tx_root to the transaction's data root; undefined where the gateway tells none. */
+  /** From the block's tx_root to the transaction's data root; undefined where the gateway gives none. */
   readonly txPath: Uint8Array | undefined
 }
 
 const chunkBytesMax = 262_144
-/** Chunks asked for ahead of the reader: what hides the way to a gateway and back. */
+/** Chunks requested ahead of the reader, which hides the latency of a gateway. */
 const aheadMax = 8
 /** Chunks kept for the next question: headers and payload often lie in the same. */
 const keptMax = 16
@@ -87,22 +87,22 @@ export class ProvenData {
   /** Bytes `from` to `to` (exclusive) in pieces. Chunks are fetched ahead, each from the first gateway that can prove it. */
   async *pieces(from: number, to: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
     const ahead: Promise<Chunk>[] = []
-    let asked = from
+    let requested = from
     let at = from
     try {
       while (at < to) {
-        for (; ahead.length < aheadMax && asked < to; asked += chunkBytesMax) {
-          const one = this.#chunk(asked, signal)
+        for (; ahead.length < aheadMax && requested < to; requested += chunkBytesMax) {
+          const one = this.#chunk(requested, signal)
           // Awaited in its turn, or not at all where the reader leaves.
           one.catch((error) => error)
           ahead.push(one)
         }
         const chunk = await (ahead.shift() ?? this.#chunk(at, signal))
-        // Chunks are not all of one size: where this one does not go on from the last, the right one is asked for.
+        // Chunks are not all of one size: where this one does not continue the last one, the right one is requested.
         const fitting = chunk.start <= at && at < chunk.end ? chunk : await this.#chunk(at, signal)
         yield fitting.bytes.subarray(at - fitting.start, Math.min(fitting.end, to) - fitting.start)
         at = fitting.end
-        if (asked < at) asked = at
+        if (requested < at) requested = at
       }
     } finally {
       await Promise.allSettled(ahead)
@@ -174,9 +174,9 @@ export class ProvenData {
       const text = json[name]
       return typeof text === 'string' && text !== '' ? fromBase64url(text) : undefined
     }
-    const [bytes, told] = [field('chunk'), field('data_path')]
-    if (bytes === undefined || told === undefined)
+    const [bytes, dataPath] = [field('chunk'), field('data_path')]
+    if (bytes === undefined || dataPath === undefined)
       throw untrue(`${gateway}: the chunk at ${offset} is malformed`)
-    return { bytes, path: told, txPath: field('tx_path') }
+    return { bytes, path: dataPath, txPath: field('tx_path') }
   }
 }

@@ -38,7 +38,7 @@ function rangeOf(request: Request): { start: number; end?: number } | undefined 
 
 /**
  * Answers GET below a worker's scope for `ID`, `ID/path` and `raw/ID`, and so all that such a page loads by relative paths. What
- * cannot be proven is an error page instead. Pages hear of each gateway that lied or failed.
+ * cannot be proven is an error page instead. Pages get a message for each gateway that failed or sent false bytes.
  */
 export function serveProven(
   scope: WorkerScope,

@@ -11,11 +11,11 @@ import type { ProvenTransaction } from './transaction-proof.js'
 
 /** Each so long part has a digest of its own: 8 KiB of digests for 64 MiB of content. */
 const partBytes = 256 * 1024
-/** Asked for at once when it is read again. */
+/** Bytes of one request when it is read again. */
 const blockBytes = 16 * partBytes
 /** Where a gateway states no length, as behind a proxy that compresses texts, so much is read at most. */
 const unstatedMaxBytes = 2 ** 30
-/** Blocks asked for ahead of the reader. */
+/** Blocks requested ahead of the reader. */
 const aheadMax = 2
 
 /**
@@ -41,11 +41,11 @@ export class ReadTwice {
   async *pieces(from: number, to: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
     const ahead: Promise<{ bytes: Uint8Array }>[] = []
     const first = Math.floor(from / partBytes) * partBytes
-    let asked = first
+    let requested = first
     try {
       for (let at = first; at < to; at += blockBytes) {
-        for (; ahead.length < aheadMax && asked < to; asked += blockBytes) {
-          const start = asked
+        for (; ahead.length < aheadMax && requested < to; requested += blockBytes) {
+          const start = requested
           const one = this.gateways.first((gateway) => this.#block(gateway, start, to, signal), signal)
           // Awaited in its turn, or not at all where the reader leaves.
           one.catch((error) => error)

@@ -2,9 +2,9 @@ import { serveProven, type WorkerScope } from './proven-scope.js'
 
 /**
  * A service worker that proves every byte of content that a page loads from gateways by id. Registered as
- * `service-worker.js?gateways=A,B`. What cannot be proven is an error page instead, and is told to all pages as a message
+ * `service-worker.js?gateways=A,B`. What cannot be proven becomes an error page, and all pages get a message
  * `{ sluice: 'untrue', gateway, message }`.
  */
 const scope = globalThis as unknown as WorkerScope & { readonly location: { readonly href: string } }
-const asked = new URL(scope.location.href).searchParams
-serveProven(scope, { gatewayUrls: (asked.get('gateways') ?? '').split(',').filter((url) => url !== '') })
+const parameters = new URL(scope.location.href).searchParams
+serveProven(scope, { gatewayUrls: (parameters.get('gateways') ?? '').split(',').filter((url) => url !== '') })

@@ -7,7 +7,7 @@ interface Running<Value> {
   isDone: boolean
 }
 
-/** Results by key, each made once for all who ask for it at a time. The newest are kept; what failed is not. */
+/** Results by key, each made once for all concurrent requests. The newest are kept; what failed is not. */
 export class SharedWork<Value> {
   readonly #running = new Map<string, Running<Value>>()
 

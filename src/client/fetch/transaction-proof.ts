@@ -15,7 +15,7 @@ export interface ProvenTransaction {
   readonly owner: string
 }
 
-/** Where the transaction's data lies in the weave, as a gateway says; a wrong place only leads to chunks that prove nothing. */
+/** Where the transaction's data lies in the weave, by a gateway; a wrong place only leads to chunks that prove nothing. */
 export interface WeavePlace {
   /** Offset of the first byte as `/chunk/{offset}` counts. */
   readonly start: number
@@ -68,15 +68,15 @@ export async function transactionProven(
   }
 }
 
-/** Where a gateway says that a transaction's data lies. */
+/** The place of a transaction's data, as a gateway states it. */
 export async function weavePlace(
   gateways: Gateways,
   gateway: string,
   id: string,
   signal?: AbortSignal,
 ): Promise<WeavePlace> {
-  const told = await gateways.json(await gateways.get(`${gateway}/tx/${id}/offset`, {}, signal), signal)
-  const [end, size] = [Number(told.offset), Number(told.size)]
+  const place = await gateways.json(await gateways.get(`${gateway}/tx/${id}/offset`, {}, signal), signal)
+  const [end, size] = [Number(place.offset), Number(place.size)]
   if (!Number.isSafeInteger(end) || !Number.isSafeInteger(size) || end < size)
     throw untrue(`${gateway}: the transaction ${id} lies nowhere`)
   return { start: end - size + 1 }

@@ -27,23 +27,23 @@ export interface ProvingFetchOptions {
   /** How many gateways must agree on a name; 2 by default, or 1 where there is only one gateway. */
   readonly nameQuorum?: number
   /**
-   * Whether content is also proven to lie in a block: `ask` (default) proves it for ranges of transactions where gateways
-   * tell enough of the chain, `require` for everything, and rejects where it cannot be proven, `skip` does not ask. Of the block
-   * the answer's lines `X-Verified-Block` and `X-Verified-Height` tell, and `X-Verified-Block-By` how many gateways say so
-   * (`2 of 3`): it is proven no other way.
+   * Whether content is also proven to lie in a block. `ask` (default) proves it for ranges of transactions where gateways give
+   * enough of the chain. `require` proves it for everything, and rejects where that fails. `skip` requests nothing. The headers
+   * `X-Verified-Block` and `X-Verified-Height` of the answer name the block. `X-Verified-Block-By` states how many gateways agree
+   * on it (`2 of 3`), which is the only proof of it.
    */
   readonly block?: 'ask' | 'require' | 'skip'
   /** How many gateways must agree on the block; 2 by default, or 1 where there is only one gateway. */
   readonly blockQuorum?: number
-  /** How long a gateway may say nothing before another is asked, in milliseconds; 30,000 by default. */
+  /** How long a gateway may send nothing before another one is tried, in milliseconds; 30,000 by default. */
   readonly patienceMs?: number
-  /** Hears of each gateway that failed or lied. */
+  /** Called for each gateway that failed or sent false bytes. */
   readonly onFinding?: (finding: Finding) => void
 }
 
 const holdBytesDefault = 128 * 1024 * 1024
 const manifestBytesMax = 64 * 1024 * 1024
-/** How long a range waits for what gateways say of its block, where that is not required. */
+/** How long a range waits for the answers of gateways about its block, where that is not required. */
 const blockWaitMs = 3000
 
 /** Fetches content by id or name from gateways that need no trust. */
@@ -140,11 +140,11 @@ export class ProvingFetcher {
       onFinding,
     } = this.#options
     if (block === 'skip' || (block === 'ask' && this.#unplaced.has(data))) return undefined
-    const asked = async (): Promise<BelievedBlock> => {
+    const askBlock = async (): Promise<BelievedBlock> => {
       const { agreedBlock } = await import('./agreed-block.js')
       return agreedBlock(this.#gateways, data.transaction.id, blockQuorum, onFinding, signal)
     }
-    const placed = data.placed(at, asked, signal)
+    const placed = data.placed(at, askBlock, signal)
     if (block === 'require') return placed
     try {
       return await soon(placed, blockWaitMs, signal)
@@ -174,8 +174,8 @@ export class ProvingFetcher {
     const gateways = this.#gateways
     try {
       return await gateways.first(async (gateway) => {
-        const asked = { gateways, gateway, id, bytesMax: manifestBytesMax, signal }
-        const found = await ownedContent(asked)
+        const question = { gateways, gateway, id, bytesMax: manifestBytesMax, signal }
+        const found = await ownedContent(question)
         if (found !== tooLong) return found
         throw new ClientError(
           'too-large',

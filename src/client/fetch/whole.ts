@@ -41,17 +41,17 @@ export async function ownedContent(question: WholeQuestion): Promise<OwnedConten
     await answer.drop()
     return tooLong
   }
-  const told = gatewayHeader(headers, 'data-id')
-  if (told !== undefined && told !== id) {
+  const statedId = gatewayHeader(headers, 'data-id')
+  if (statedId !== undefined && statedId !== id) {
     await answer.drop()
-    throw untrue(`${gateway}: asked for ${id}, it gave ${told}`)
+    throw untrue(`${gateway}: asked for ${id}, it gave ${statedId}`)
   }
   // While the body comes: its bytes are given to nobody before the signature was judged.
   const signature = responseSignature({ status, headers, method: 'GET', path })
   signature.catch((error) => error)
   const rootId = gatewayHeader(headers, 'root-transaction-id')
   const found = await (rootId === id ? ofTransaction : ofItem)(question, answer).catch(async (error) => {
-    // A signature that does not hold says more than what followed from it.
+    // A signature that does not hold is the better reason than what followed from it.
     checkSigned(question, await signature)
     throw error
   })
@@ -79,7 +79,7 @@ async function checkDigest(gateway: string, id: string, headers: Headers, bytes:
     throw untrue(`${gateway}: the bytes of ${id} are not those of its own digest`)
 }
 
-/** What the owner did not sign may be what the gateway itself calls broken: that says more. */
+/** Where the owner's signature does not hold, the gateway may state itself that the content is broken: the better reason. */
 async function proven<Result>(
   { gateway, id }: WholeQuestion,
   { headers }: WholeAnswer,
@@ -132,13 +132,16 @@ async function isTransaction(
 async function ofItem(question: WholeQuestion, answer: WholeAnswer): Promise<Found> {
   const { gateway, id } = question
   const { headers } = answer
-  const told = headOfAnswer(id, headers)
-  const proof = told === undefined ? headOf(question, headers) : undefined
+  const statedHead = headOfAnswer(id, headers)
+  const proof = statedHead === undefined ? headOf(question, headers) : undefined
   proof?.catch((error) => error)
   const { bytes, hashed } = await hashedBody(answer)
   return proven(question, answer, bytes, async () => {
-    if (told !== undefined && (await isOwnersItem(told, { hashed: await hashed(), length: bytes.length })))
-      return describe(told, bytes)
+    if (
+      statedHead !== undefined &&
+      (await isOwnersItem(statedHead, { hashed: await hashed(), length: bytes.length }))
+    )
+      return describe(statedHead, bytes)
     const found = await (proof ?? headOf(question, headers))
     if ('dataRoot' in found) return isTransaction(gateway, found, bytes)
     await checkOwner(gateway, found, { hashed: await hashed(), length: bytes.length })

@@ -12,7 +12,7 @@ export interface DriveItems {
 }
 
 const pageSize = 1000
-/** Gateways may give less than is asked for, 100 a page at some: so many are a million items there. */
+/** Gateways may give less than is requested, 100 a page at some: so many are a million items there. */
 const pagesUsualMax = 10_000
 /** A page of items with as many tags as there may be has some 5 MB. */
 const answerBytesMax = 64 * 1024 * 1024
@@ -83,11 +83,11 @@ export class DriveIndex {
   }
 
   async #page(query: string, variables: object): Promise<Page> {
-    const answer = await this.#asked(query, variables)
+    const answer = await this.#query(query, variables)
     return answer.data?.transactions ?? this.#unanswered(answer)
   }
 
-  async #asked(query: string, variables: object): Promise<Answer> {
+  async #query(query: string, variables: object): Promise<Answer> {
     const response = await this.fetcher(`${this.gatewayUrl}/graphql`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -132,7 +132,7 @@ export class DriveIndex {
     return this.#held(await this.ask(id), contentBytesMax, id)
   }
 
-  /** A body of at most so many bytes; the length that is told is not relied on. */
+  /** A body of at most so many bytes; the stated length is not relied on. */
   async #held(response: Response, bytesMax: number, what: string): Promise<Uint8Array> {
     const pieces: Uint8Array[] = []
     let size = Number(response.headers.get('content-length') ?? 0) > bytesMax ? Number.POSITIVE_INFINITY : 0
@@ -151,7 +151,7 @@ export class DriveIndex {
   /** The tags of an item. */
   async tagsOf(id: string): Promise<readonly TextTag[]> {
     const query = 'query($id: ID!) { transaction(id: $id) { tags { name value } } }'
-    const answer = await this.#asked(query, { id })
+    const answer = await this.#query(query, { id })
     if (answer.data?.transaction === null)
       throw new ClientError('not-found', `${id} is not indexed`, 'try again later')
     return answer.data?.transaction?.tags ?? this.#unanswered(answer)

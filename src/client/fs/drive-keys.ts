@@ -46,7 +46,7 @@ export function fileKeyOf(driveKey: Uint8Array, fileId: string): Promise<Uint8Ar
   return derived(driveKey, uuidBytes(fileId))
 }
 
-/** Bytes as they are uploaded, and the tags that say how they are encrypted. */
+/** Bytes as they are uploaded, and the tags that describe the encryption. */
 export interface Sealed {
   readonly bytes: Uint8Array
   readonly tags: readonly { readonly name: string; readonly value: string }[]
@@ -66,7 +66,7 @@ export async function sealed(key: Uint8Array, plain: Uint8Array): Promise<Sealed
   return { bytes, tags }
 }
 
-/** Decrypts what tags say to be encrypted. Throws `wrong-key` where it does not open; an unknown cipher is never guessed. */
+/** Decrypts what is encrypted by its tags. Throws `wrong-key` where it does not open; an unknown cipher is never guessed. */
 export async function opened(
   key: Uint8Array,
   bytes: Uint8Array,

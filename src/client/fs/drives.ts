@@ -79,7 +79,7 @@ export class Drives {
     const newest = found.items.filter((item) => entityKey(item)?.kind === 'drive').sort(newerFirst)
     const driveItem = newest[0] ?? first
     const isPrivate = tagValueOf(driveItem.tags, 'Drive-Privacy') === 'private'
-    // The gateway alone says so: what is put into the drive would be there for all to read.
+    // Only the gateway states it: what is put into the drive would be readable for all.
     if (!isPrivate && password !== undefined) throw isPublic(driveId)
     const key = isPrivate ? await this.#driveKey(driveItem, found, password) : undefined
     const { entities: revisions, problems } = await this.#read(found, key)

@@ -16,7 +16,7 @@ export interface DriveEntity {
   /** UUID; all revisions have the same. */
   readonly id: string
   readonly driveId: string
-  /** The item that says this. */
+  /** The item with this record. */
   readonly txId: string
   readonly owner: string
   readonly name: string
@@ -63,7 +63,7 @@ export function heightOf(item: ListedItem): number {
   return item.block?.height ?? Number.POSITIVE_INFINITY
 }
 
-/** Reads the metadata of an item; a text says what is wrong with it. */
+/** Reads the metadata of an item; a text: what is wrong with it. */
 export function readEntity(item: ListedItem, metadata: Uint8Array): DriveEntity | string {
   const key = entityKey(item)
   const driveId = tagValueOf(item.tags, 'Drive-Id')

@@ -3,7 +3,7 @@ import { ClientError } from '../errors.js'
 import type { PayloadSource } from '../payload.js'
 import { sealed } from './drive-keys.js'
 
-/** Content as it is uploaded, and the tags that say how it is encrypted. */
+/** Content as it is uploaded, and the tags that describe the encryption. */
 export interface SealedSource {
   readonly source: PayloadSource
   readonly tags: readonly { readonly name: string; readonly value: string }[]

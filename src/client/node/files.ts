@@ -58,7 +58,7 @@ export interface FolderReading {
   readonly never?: readonly string[]
 }
 
-/** What the folder's own file of patterns says; undefined where it has none. */
+/** The folder's own file of patterns; undefined where it has none. */
 async function patternsIn(folder: string): Promise<string | undefined> {
   return readFile(join(folder, ignoreFile), 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
@@ -96,7 +96,7 @@ export async function readFolder(folder: string, options: FolderReading = {}): P
       for (const [index, path] of paths.entries()) await take(path, found[index])
     }
   }
-  // Where a name's bytes are no UTF-8, neither it nor a manifest can say them.
+  // Where a name's bytes are no UTF-8, neither it nor a manifest can represent them.
   const lookedAt = async (path: string): Promise<Stats | undefined> =>
     path.includes('\ufffd') ? undefined : readable(lstat(join(folder, path)), path)
   const take = async (path: string, found: Stats | undefined): Promise<void> => {
