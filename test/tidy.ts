@@ -232,6 +232,49 @@ t.test('retired words do not come back', async (t) => {
   t.strictSame(wrong, [])
 })
 
+/** Rooms whose names say what a thing is: a reply, a request, what is stated, and not that it was told, said or asked. */
+const plainlyNamed = new Set(
+  (
+    'payment upload client query torrent bands routes names admission devnet moderation parquet ledger ingest serving ' +
+    'gateway'
+  ).split(' '),
+)
+
+/** Names that have to stay: members of records on disk, and of what another room lends. */
+const keptNames: Readonly<Record<string, readonly string[]>> = {
+  'src/admission/settlement-ledger.ts': ['askedMs'],
+  'src/admission/settlement.ts': ['askedMs'],
+  'src/payment/usdc/left-settlements.ts': ['askedMs'],
+  'src/payment/usdc/shared-settlements.ts': ['askedMs'],
+  'src/payment/usdc/x402-comparison.ts': ['askedMs'],
+  'src/gateway/repeating.ts': ['asked'],
+}
+
+/** The names in a file: without comments and texts, but with what stands in braces in a text. */
+function namesIn(text: string): Set<string> {
+  const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`/gm, (found) =>
+    found.startsWith('`') ? (found.match(/\$\{[^}]*\}/g) ?? []).join(' ') : ' ',
+  )
+  return new Set(code.match(/[A-Za-z_$][\w$]*/g) ?? [])
+}
+
+t.test('names say what a thing is, not that it was told, said or asked', async (t) => {
+  const retired =
+    /^(?:told|said|asked)(?![a-z])|(?<=[a-z\d])(?:Told|Said|Asked)(?![a-z])|^(?:Told|Said|Asked)(?![a-z])/
+  t.strictSame(
+    [...namesIn("const told = 'said' // asked\nif (isAsked) tell()")].filter((name) => retired.test(name)),
+    ['told', 'isAsked'],
+  )
+  const wrong = program
+    .filter(({ path }) => path.startsWith('src/') && plainlyNamed.has(roomOf(path)))
+    .flatMap(({ path, text }) =>
+      [...namesIn(text)]
+        .filter((name) => retired.test(name) && keptNames[path]?.includes(name) !== true)
+        .map((name) => `${path}: ${name}`),
+    )
+  t.strictSame(wrong, [])
+})
+
 t.test('the configuration knows nothing of the program', async (t) => {
   const wrong = program
     .filter(({ path }) => path.startsWith('config/'))
