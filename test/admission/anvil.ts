@@ -51,7 +51,7 @@ export function anvilPath(): string | undefined {
 export interface LocalChain {
   readonly usdc: Usdc
   readonly url: string
-  /** A new account (or that of a private key) with so many smallest units, and no ether unless said. */
+  /** A new account (or that of a private key) with so many smallest units, and no ether unless given. */
   account(given?: { units?: bigint; ether?: bigint; key?: Hex }): Promise<PrivateKeyAccount>
   balance(of: string): Promise<bigint>
   isUsed(payer: string, nonce: string): Promise<boolean>

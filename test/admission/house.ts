@@ -10,7 +10,7 @@ import { MemoryBuckets } from '../../src/admission/memory-buckets.js'
 import type { House } from '../conformance/buckets.js'
 import { scratch } from '../scratch.js'
 
-/** A clock that only moves when it is told to; its timers never fire. */
+/** A clock that only a test moves; its timers never fire. */
 export class HandClock implements Clock {
   ms = 1_000_000
 

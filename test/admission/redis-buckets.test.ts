@@ -30,7 +30,7 @@ function bucketsAt(
   return new RedisBuckets({ redis, ip, resource, clients, clock: systemClock, log: silent })
 }
 
-/** Connected: asked for something harmless until it is answered. */
+/** Connected: sends a harmless command until it is answered. */
 async function up(buckets: RedisBuckets): Promise<RedisBuckets> {
   await until(() =>
     buckets.ofClient(client).then(

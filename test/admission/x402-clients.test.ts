@@ -93,7 +93,7 @@ for (const network of ['base-sepolia', 'base'] as const) {
       await pay(`${shop.url}/file`).then((next) => t.equal(next.status, 200))
       t.equal(await chain.balance(payee), 1000n, 'what was bought is used before more is asked for')
       t.same(facilitator.calls, ['supported', 'verify', 'settle'])
-      // A terabyte costs the highest price, 1.00: more than stock clients of version 1 pay unless told to.
+      // A terabyte costs the highest price, 1.00: more than stock clients of version 1 pay without an option.
       const dear = await pay(`${shop.url}/987654321098`).catch(() => undefined)
       t.equal(dear?.status, client === first ? undefined : 200, 'and it buys all that was asked for')
       t.equal(await chain.balance(payee), client === first ? 1000n : 1_001_000n)

@@ -429,7 +429,7 @@ t.test('a settlement that was under way when the process died is resumed at the 
   const first = await openShop(t, options)
   const headers = await payment(payer, 1, { to: payee })
   t.equal((await get(`${first.url}/file`, headers)).status, 503)
-  // The answer above comes after 50 ms, on a busy machine before the facilitator was asked, and nothing would be under way.
+  // The answer above comes after 50 ms, on a busy machine before the request to the facilitator, and nothing would be under way.
   await eventually(() => facilitator.balances.get(payee.toLowerCase()) === 1000n)
   await first.close()
   facilitator.afterSettle = undefined

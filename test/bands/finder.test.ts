@@ -234,7 +234,7 @@ t.test('an index with a very slow manifest delays only the first request', async
   t.equal(requests.length, 1)
 })
 
-/** Content of the chain: these bytes, whatever is asked for. */
+/** Content of the chain: these bytes for every id. */
 function contentOf(bytes: Buffer): ContentSource {
   return {
     open: ({ id }) =>

@@ -39,7 +39,7 @@ export function newKey(): { keyId: string; key: SigningKey } {
   return { keyId, key: { privateKey, publicKey, solanaAddress: keyId } as unknown as SigningKey }
 }
 
-/** A gateway that publishes what it is told, as plainly as can be; the paths are those of the real one. */
+/** A minimal gateway that publishes what a test gives it; the paths are those of the real one. */
 export class TestPublisher {
   sequence = 1
   /** What is answered instead of what should be, by path below `/gateway/indexes`. */

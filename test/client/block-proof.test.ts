@@ -56,7 +56,7 @@ const withLine =
 
 const flippedText = (text: string): string => (text.startsWith('A') ? 'B' : 'A') + text.slice(1)
 
-/** Each lie is detected where nobody else is asked, and passed over where two honest gateways are. */
+/** Each lie is detected with one gateway, and outvoted by two honest ones. */
 async function isDetected(t: Test, id: string, what: string, bend: Bend, code: RegExp): Promise<void> {
   const bad = await bent(t, honest(), bend)
   t.match(await codeOf(read(id, [bad])), code, what)

@@ -66,7 +66,7 @@ export async function serving(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, bodies }
 }
 
-/** What a gateway says instead of what it was told. */
+/** Changes the answer of an honest gateway. */
 export type Bend = (request: ServedRequest, answer: ServedAnswer) => ServedAnswer | Promise<ServedAnswer>
 
 /** A gateway that hands on what an honest one says, with some answers bent. */

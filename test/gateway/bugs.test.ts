@@ -14,7 +14,7 @@ import { eventually } from '../eventually.js'
 import { rig, someId } from '../source/rig.js'
 import { stage } from './rig.js'
 
-/** A log that remembers all it was told. */
+/** A log that records all its lines. */
 function listening(): { log: Log; lines: string[] } {
   const lines: string[] = []
   const tell = (fields: object, message: string): void => {

@@ -159,7 +159,7 @@ async function scene(t: Test, admission?: Admission, learnMaxBytes = 2 ** 26): P
   return made
 }
 
-/** Content that the upstream gateway has, or our own store; on the chain where it is asked for by its place there. */
+/** Content that the upstream gateway has, or our own store; on the chain where it is requested by its place there. */
 async function posted({ here, on, inline }: Scene, { body, route, fromStore }: RouteCase): Promise<Id> {
   const id = route.startsWith('/chunk') ? await here.post(body) : someId()
   if (route.endsWith('with data')) inline.add(id)

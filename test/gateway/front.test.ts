@@ -1,4 +1,4 @@
-/** The nginx front as it is shipped, before a server that says what it was asked. */
+/** The nginx front as it is shipped, before a server that records the requests. */
 import { execFileSync, spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -88,7 +88,7 @@ t.test('a damaged or cut bundle serves nothing that was judged in it', async (t)
 
 t.test('a bundle that is cut while it is sent ends the body short, and the program goes on', async (t) => {
   const on = await stage()
-  // What had been looked at before the cut is found gone when it is sent. That is told of, and ends this one body.
+  // What had been looked at before the cut is found gone when it is sent. That is reported, and ends this one body.
   t.teardown(() =>
     on.close().catch((error: Error) => {
       if (!error.message.endsWith('has shrunk')) throw error

@@ -55,7 +55,7 @@ export interface Stage {
   readonly tip: Tip
   readonly meters: Meters
   readonly has: Map<string, Upstream>
-  /** Paths that the upstream gateway was asked for. */
+  /** Paths that were requested from the upstream gateway. */
   readonly requested: string[]
   /** Puts content into the local store, as if it had been fetched. */
   keep(id: Id, body: Buffer, more?: Partial<Attributes>): Promise<string>
@@ -196,7 +196,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
   }
 }
 
-/** For sources that nothing but content is asked of. */
+/** For sources from which only content is requested. */
 export const contentOnly: Pick<Sources, 'manifest' | 'digestOf'> = {
   manifest: () => Promise.reject(new Error('no manifest is asked for here')),
   digestOf: () => Promise.reject(new Error('no digest is asked for here')),
@@ -241,7 +241,7 @@ export function askAt(
   })
 }
 
-/** What a cache keeps of an answer once it was told by a 304 that it still holds (RFC 9111 section 3.2). */
+/** What a cache keeps of an answer after a 304 for it (RFC 9111 section 3.2). */
 export function freshened(kept: Answered, { fields }: Answered): Answered {
   const names = new Set(fields.map(([name]) => name.toLowerCase()))
   return { ...kept, fields: [...kept.fields.filter(([name]) => !names.has(name.toLowerCase())), ...fields] }

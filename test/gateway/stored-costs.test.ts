@@ -113,7 +113,7 @@ const known = {
 }
 const rootId = idOf('root')
 
-/** Items that a stranger put into one bundle, `count` of them, and that somebody has asked for. */
+/** Items that a stranger put into one bundle, `count` of them, and that were requested. */
 async function storeItems({ rig: { keeper } }: Stage, count: number): Promise<void> {
   const owner = Buffer.alloc(512, 9)
   const of = { owner, ownerAddress: sha256(owner), target: Buffer.alloc(0), anchor: Buffer.alloc(0) }

@@ -23,7 +23,7 @@ t.test('500 blocks with forks of depth 1, 5 and 17 leave the index of the final 
   fork(1)
   await settled(on, devnet)
   await grow(10)
-  // Blocks may be half imported and bundles half told when the branch goes.
+  // Blocks may be half imported and bundles half indexed when the branch goes.
   fork(5, { blocks: 5 })
   await grow(20)
   await settled(on, devnet)

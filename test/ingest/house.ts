@@ -25,7 +25,7 @@ import { patient } from '../chain/hostile.js'
 /** Rows carry the second in which they were first seen: here always the same, so that indexes can be compared. */
 export const stillClock = { ...systemClock, now: () => 5_000_000 }
 
-/** What the thread is told in tests: everything quick, everything wanted. */
+/** The options of the thread in tests: everything quick, everything wanted. */
 export function orders(path: string, node: string, generations: SharedArrayBuffer): IngestParts {
   return {
     ...ingestDefaults,

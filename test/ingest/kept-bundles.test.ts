@@ -26,7 +26,7 @@ const transaction: Transaction = {
 }
 const never = new AbortController().signal
 
-/** What the fetcher is asked for one bundle of 1000 bytes. */
+/** The requests to the fetcher for one bundle of 1000 bytes. */
 async function requestsFor(
   filter: ItemFilter | undefined,
   usedBytes = 0,

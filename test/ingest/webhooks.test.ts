@@ -14,7 +14,7 @@ import { folder, house } from './house.js'
 import { settled, town } from './town.js'
 
 interface Delivery {
-  /** Path and query that were asked for. */
+  /** Path and query of the request. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly text: string

@@ -8,7 +8,7 @@ import { BrokenDatabase } from '../../src/store/lmdb-check.js'
 export interface Looked {
   /** What the check says. */
   readonly faults: readonly string[]
-  /** Of all that can be asked; empty where the ledger was not opened. */
+  /** Digest of the answers to all queries; empty where the ledger was not opened. */
   readonly answers: string
   /** Why it was not opened. */
   readonly refused?: string
@@ -16,7 +16,7 @@ export interface Looked {
 
 const many = 1000
 
-/** Everything that can be asked of it. Throws where something cannot be read. */
+/** The answers to all queries. Throws where something cannot be read. */
 async function answersOf(ledger: EmbeddedLedger): Promise<string> {
   const digest = createHash('sha256')
   const add = (value: unknown): void => {

@@ -41,7 +41,7 @@ function someOrder(number: number, held: string[]): CommitOrder {
   return { transfers, records }
 }
 
-/** Everything that can be asked. */
+/** The answers to all queries. */
 async function contentsOf(ledger: EmbeddedLedger, ids: readonly string[]): Promise<unknown> {
   const small = ({ sequence, amount, ...rest }: Transfer) => ({ sequence, amount: String(amount), ...rest })
   const histories: unknown[] = []

@@ -39,7 +39,7 @@ function named(text: string): Name {
   return name
 }
 
-/** A resolver that says what it is told to say, after a while. */
+/** A resolver that answers what the test sets, after a while. */
 class Scripted implements Resolver {
   says: ResolverVerdict = 'absent'
   delayMs = 0

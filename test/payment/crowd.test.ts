@@ -1,5 +1,5 @@
 /**
- * What one request costs when strangers have stored very much: each public route of the payment service, asked about a wallet
+ * What one request costs when strangers have stored very much: each public route of the payment service, for a wallet
  * that all of them have given something to, costs what it costs without them. Rows of the ledger and of
  * the list of names are counted. CROWD=50000 asks for more, and measures processor time, too.
  */

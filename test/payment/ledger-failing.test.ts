@@ -1,4 +1,4 @@
-/** The operator is told of a database that is gone, does not answer, or only reads; and that it is well again. */
+/** The log reports a database that is gone, does not answer, or only reads; and that it is well again. */
 import { once } from 'node:events'
 import { createServer, connect as dial, type Socket } from 'node:net'
 import { Client } from 'pg'

@@ -153,7 +153,7 @@ async function act({ accounts, credits }: Rig, model: Model, own: string, id: st
       return
     }
     default: {
-      // What is asked twice is charged once.
+      // What is requested twice is charged once.
       if (model.items.has(item)) return
       const payer = { address: own, signatureType: 1, paidBy: [pick(addresses), pick(addresses)] }
       const order = { itemId: item, bytes: 1 + below(120), ...payer }

@@ -24,7 +24,7 @@ const [alice, bob, carol, dave] = [1, 2, 3, 4].map((at) => Buffer.alloc(32, at).
 ]
 const own = Buffer.alloc(32, 9).toString('base64url')
 const bytes = 1000
-/** Of an item of so many bytes, with what is asked for each item (see the rig). */
+/** Of an item of so many bytes, with the fixed price of each item (see the rig). */
 const price = 3_200_100n
 
 /** Services that share a ledger; clients ask any of them. */

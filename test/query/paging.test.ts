@@ -25,7 +25,7 @@ function item(name: string): ItemInput {
 
 type Rig = Awaited<ReturnType<typeof openRig>>
 
-/** A chain that is told to an index, with what waits for a block. */
+/** A chain that is put into an index, with what waits for a block. */
 class Town {
   /** Names of what is in no block, in the order of arrival. */
   waiting: string[] = []

@@ -68,7 +68,7 @@ const routes = [
   ...['/gateway/x402/', '/gateway/rate-limit/', '/gateway/resolver/'].map((path) => echoRoute(path)),
 ]
 
-/** Names are known to a gateway of its own, asked by HEAD; hosts are `gw.example` and `alt.example`. */
+/** Names are known to a gateway of its own, queried by HEAD; hosts are `gw.example` and `alt.example`. */
 async function scene(
   t: Test,
   { hosts = {}, vocabulary = 'neutral', isPrepared = () => false }: Wish = {},

@@ -90,7 +90,7 @@ t.test('a wrong chunk is refused in the words of nodes, and passed on to no node
   )
 })
 
-/** An object is no number, whatever it makes of itself: some cannot be asked. */
+/** An object is no number, whatever it converts to: some cannot be converted. */
 const numberOf = (value: unknown): number => (typeof value === 'object' ? Number.NaN : Number(value))
 
 t.test('whatever is posted as a chunk, the answer is well-formed, and nothing is passed on', async (t) => {

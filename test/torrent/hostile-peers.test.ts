@@ -97,7 +97,7 @@ t.test('a flood of requests is rejected, and then the connection is closed', asy
   const socket = await greet()
   socket.resume()
   const request = encode.request({ piece: 0, begin: 0, length: 16384 })
-  // Never unchoked, for it never said that it was interested.
+  // Never unchoked, because it never sent that it was interested.
   socket.write(Buffer.concat(new Array(10_000).fill(request)))
   t.ok(await ended('flood'))
   await stillServes()

@@ -35,7 +35,7 @@ function ends(text: string, reason: string): number {
   return Number(new RegExp(`torrent_connections_ended_total{reason="${reason}"} (\\d+)`).exec(text)?.[1] ?? 0)
 }
 
-/** Forwards a port, and remembers what each side said. */
+/** Forwards a port, and records what each side sent. */
 async function listenIn(t: Test, port: number): Promise<{ port: number; heard: () => Buffer }> {
   const parts: Buffer[] = []
   const server = createServer((near) => {

@@ -66,7 +66,7 @@ export async function leech(source: string, folder: string, ...words: readonly s
   return stdout
 }
 
-/** Runs aria2 to its end, which knows no peers but those that it is told of; rejects where it does not get everything. */
+/** Runs aria2 to its end, with no peers but those in its arguments; rejects where it does not get everything. */
 export async function aria(folder: string, ...words: readonly string[]): Promise<void> {
   const alone = ['--no-conf', '--enable-dht=false', '--bt-enable-lpd=false', '--seed-time=0']
   const all = [...alone, '--file-allocation=none', '--dir', folder, ...words]

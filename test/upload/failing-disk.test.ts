@@ -48,7 +48,7 @@ function diskOf(t: Test): FailingDisk {
   return failingDisk(sound)
 }
 
-/** Credits without end, and what was asked of them. */
+/** Credits without end, and the calls to them. */
 function endlessCredits(): { readonly calls: string[]; readonly credits: CreditsPort } {
   const calls: string[] = []
   const counted =

@@ -1,4 +1,4 @@
-/** Writes items into the tables of uploads, and says in lines what becomes of it: told by its parent how large a file may be. */
+/** Writes items into the tables of uploads, and prints the results. Its parent limits how large a file may be. */
 import { createHash } from 'node:crypto'
 import { idOfBytes } from '../../src/format/id.js'
 import { writePatiently } from '../../src/store/patient-write.js'

@@ -71,7 +71,7 @@ t.test('a gateway elsewhere forgets what is gone, and keeps what was uploaded an
   await eventually(() => heard.length > 0)
   t.strictSame(heard, [['/forget-data-item', [items[0]?.id, items[2]?.id]]])
   await eventually(() => environment.table('news').count() === 0)
-  // Where there is nothing else, nobody is asked.
+  // Where there is nothing else, no request is sent.
   for (let round = 0; round < 5; round += 1) {
     environment.write(() => news.addGone(items[1]?.id ?? metaOf(2, 0).id))
     news.wake()

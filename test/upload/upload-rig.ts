@@ -43,7 +43,7 @@ export interface RigOptions {
   readonly isRich?: boolean
   /** 1 GB where absent. */
   readonly itemMaxBytes?: number
-  /** What uploaders are told of a full disk; absent: there is room. */
+  /** The answer to uploaders when the disk is full; absent: there is room. */
   readonly full?: () => UploadAnswer | undefined
 }
 

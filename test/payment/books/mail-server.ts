@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { Test } from 'tap'
 
-/** What a mail server was told: the words of the session, and each letter. */
+/** What a mail server received: the words of the session, and each letter. */
 export interface MailServer {
   readonly port: number
   readonly letters: string[]
@@ -11,7 +11,7 @@ export interface MailServer {
   readonly answers: string[]
 }
 
-/** A mail server of a few words (RFC 5321), which takes everything that it is not told to refuse. */
+/** A mail server of a few words (RFC 5321), which takes everything unless `answers` refuses it. */
 export async function mailServer(t: Test): Promise<MailServer> {
   const mail: MailServer & { port: number } = { port: 0, letters: [], receivers: [], answers: [] }
   const server = createServer((socket) => {

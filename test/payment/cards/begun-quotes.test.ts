@@ -34,7 +34,7 @@ t.test('what is begun and not paid leaves the ledger; what was paid stays', asyn
   const [paid, unheard] = [await begin(), await begin()]
   for (let count = 0; count < 5; count += 1) await begin()
   t.equal((await pay(paid.session)).status, 200)
-  // Charged in time, and never told.
+  // Charged in time, and never reported.
   await cards?.charge(unheard.session, '4242424242424242')
   t.equal(await rig.service.forgetQuotes(), 0, 'not while they can be paid')
   t.strictSame(await kept(), [7, 6, 7, 7])

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { Test } from 'tap'
 
-/** A server of JSON that answers as it is told, by what was asked. Undefined: 404. A number: that status. */
+/** A server of JSON whose answer to each request comes from `say`. Undefined: 404. A number: that status. */
 export async function answeringServer(
   t: Test,
   say: (call: { readonly path: string; readonly body: unknown }) => unknown,

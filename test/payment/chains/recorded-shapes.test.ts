@@ -116,7 +116,7 @@ t.test(
       const [asksThem, asksUs] = [plain(theirs), plain(first)] as { method: string; params: unknown[] }[]
       t.equal(asksUs?.method, asksThem?.method)
       t.strictSame(asksUs?.params[0], id)
-      // `json` is what a node takes where no encoding is asked for.
+      // `json` is what a node takes where no encoding is requested.
       t.strictSame(asksUs?.params[1], { encoding: 'json', ...(asksThem?.params[1] as object) })
       if (shape.err !== undefined) {
         t.match(ours, { wrong: /failed/ })

@@ -14,7 +14,7 @@ const bob = Buffer.alloc(32, 2).toString('base64url')
 
 type Shown = Awaited<ReturnType<ChainReader['find']>>
 
-/** A chain that shows what it is told to. */
+/** A chain that shows what the test sets. */
 class ShownChain implements ChainReader {
   readonly chain = 'arweave'
   readonly tokens = ['arweave'] as const

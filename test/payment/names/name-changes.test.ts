@@ -137,7 +137,7 @@ t.test('the owner signs a transaction; it is carried out and paid for once', asy
   t.equal((await wincOf(market, arweave.address)) - poor, changeWinc)
   t.match(await held(), { owner: owner.address })
 
-  // A registry that is silent when it is signed is asked again.
+  // A registry that is silent when it is signed gets the order again.
   says.push(refuse('late', 'upstream', 'no answer'))
   const again = (await act('transfer', { ...body, target: heir.address })).json as Record<string, string>
   t.match(await sign(again.nonce ?? '', owner.signed(again.transaction ?? '')), {

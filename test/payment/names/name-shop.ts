@@ -16,12 +16,12 @@ export interface Shop {
   readonly list: LocalRegistry
   /** What the registry says instead, of the next sales. */
   readonly says: (Refusal | NoSale)[]
-  /** Nonces that it was asked to carry out. */
+  /** Nonces of the orders that it got. */
   readonly sold: string[]
   setDay(day: number): void
 }
 
-/** A registry that can be told to be silent, or to refuse what was paid. */
+/** A registry that is silent, or refuses what was paid, where the test sets that. */
 function fickle(names: NameRegistry, says: (Refusal | NoSale)[], sold: string[]): NameRegistry {
   return {
     label: 'fickle',

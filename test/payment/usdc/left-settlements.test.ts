@@ -95,7 +95,7 @@ const wincOf = async (rig: PaymentRig): Promise<string> => {
   return (json as { winc?: string } | undefined)?.winc ?? '0'
 }
 
-/** Brings a payment to a service that dies when the facilitator was asked for it, with or without moving it. */
+/** Brings a payment to a service that dies during the request to the facilitator, with or without moving it. */
 async function dieAt(
   rig: PaymentRig,
   { facilitator }: Town,

@@ -138,7 +138,7 @@ t.test('what the desk took before is not taken up by a gateway that was killed',
   const { facilitator, rig, purse, open, pay, credited } = await town(t)
   facilitator.remembers = true
   const headers = await pay()
-  // Records of a release that asked nobody: they say that it asked for the settlement.
+  // Records of a release that settled without an owner: by them the settlement was requested.
   const first = await open({ owners: { own: async () => 'ours' } })
   facilitator.settle = ({ response }) => {
     void first.close()

@@ -51,7 +51,7 @@ t.test('each payment is looked up on its chain, and what was settled must be cre
       wallet: payee.toLowerCase(),
       facilitatorUrl: facilitator.url,
       rpcUrl,
-      // A client whose payment is in doubt is told so after `verifyMs`, which one of those below waits for.
+      // A client whose payment is in doubt is answered after `verifyMs`, which one of those below waits for.
       protocol: 'http',
       verifyMs: 6000,
       settleMs: 30_000,

@@ -43,7 +43,7 @@ t.test('a receipt that was given and not told of is told of after a kill, and on
   }
   const ids = (...numbers: readonly number[]): string[] => numbers.map((at) => itemOf(at).id)
   t.strictSame(await life([1, 2, 3], [2]), { atStart: [], later: ids(2) })
-  // Of what was told last it is not written down yet: it may be told twice.
+  // The last announcement is not recorded yet: it may be repeated.
   t.strictSame((await life([], [])).atStart, ids(1, 2, 3))
   t.strictSame(await life([4], [4]), { atStart: [], later: ids(4) })
   t.strictSame((await life([], [])).atStart, ids(4))
