@@ -1,7 +1,9 @@
 import { isContentId, toHex } from './bytes.js'
+import type { PayloadDigest } from './deep-digest.js'
 import { ClientError } from './errors.js'
 import { runningHash } from './hash.js'
 import type { PayloadSource } from './payload.js'
+import { isProvenItem, type StatedItem } from './reuse-proof.js'
 import { type FetchLike, RemoteService } from './service.js'
 import type { TextTag } from './tags.js'
 
@@ -10,6 +12,14 @@ export interface FileKey {
   /** SHA-256 of the bytes in hexadecimal digits. */
   readonly hash: string
   readonly tags: readonly TextTag[]
+  /** Reads the bytes once more, for a proof that an item has just these. */
+  readonly payload?: () => Promise<PayloadDigest>
+}
+
+/** An item that a layer found in answers of others. It is reused only where it is proven to have the bytes of the file. */
+export interface ProvableItem {
+  readonly id: string
+  isProven(payload: PayloadDigest): Promise<boolean>
 }
 
 /** Finds items that are on the network already. A layer that throws is skipped, and reported. */
@@ -17,8 +27,8 @@ export interface FolderIndexLayer {
   readonly name: string
   /** What it finds is there now, as those who keep it have confirmed. Findings of other layers are confirmed before reuse. */
   readonly isCurrent?: boolean
-  /** Ids by `keyText` of those keys that it knows. */
-  find(keys: readonly FileKey[]): Promise<ReadonlyMap<string, string>>
+  /** Items by `keyText` of those keys that it knows. An id alone is believed: the layer knows it of itself. */
+  find(keys: readonly FileKey[]): Promise<ReadonlyMap<string, string | ProvableItem>>
   /** Called with what was uploaded together. */
   remember?(uploaded: readonly (readonly [key: FileKey, id: string])[]): Promise<void>
 }
@@ -39,14 +49,6 @@ export async function contentHash(source: PayloadSource): Promise<string> {
   return toHex(hash.digest())
 }
 
-interface QueriedItem {
-  readonly id: string
-  /** Null: it is in no block yet. */
-  readonly block?: { readonly height: number } | null
-  readonly owner: { readonly address: string }
-  readonly tags: readonly TextTag[]
-}
-
 const perQuery = 50
 
 /**
@@ -58,30 +60,42 @@ export function chainLayer(gatewayUrl: string, owner: string, fetcher: FetchLike
     name: `chain by ${gatewayUrl}`,
     isCurrent: true,
     async find(keys) {
-      const found = new Map<string, string>()
+      const found = new Map<string, ProvableItem>()
       for (let at = 0; at < keys.length; at += perQuery) {
         const hashes = [...new Set(keys.slice(at, at + perQuery).map(({ hash }) => hash))]
         const filter = `tags: [{ name: "${hashTag}", values: ${JSON.stringify(hashes)} }]`
         const items = await ownItems(gatewayUrl, owner, filter, fetcher)
-        collect(
-          found,
-          items.filter(({ block }) => typeof block?.height === 'number'),
-          owner,
-        )
+        const mined = items.filter(({ block }) => typeof block?.height === 'number')
+        for (const [text, item] of provable({ gatewayUrl, owner, fetcher }, mined)) found.set(text, item)
       }
       return found
     },
   }
 }
 
-/** Items by their owner's tags; the first of several alike counts. */
-function collect(found: Map<string, string>, items: readonly QueriedItem[], owner: string): void {
-  for (const { id, tags, owner: by } of items) {
+interface Queried {
+  readonly gatewayUrl: string
+  /** Base64url SHA-256 of the key that is to have signed. */
+  readonly owner: string
+  readonly fetcher: FetchLike
+}
+
+/** Items by the tags that the gateway states; the first of several alike counts. */
+function provable(
+  { gatewayUrl, owner, fetcher }: Queried,
+  items: readonly StatedItem[],
+): Map<string, ProvableItem> {
+  const found = new Map<string, ProvableItem>()
+  for (const item of items) {
+    const { id, tags, owner: by } = item
     const hash = tags.find(({ name }) => name === hashTag)?.value
     if (by.address !== owner || hash === undefined || !isContentId(id)) continue
     const text = keyText({ hash, tags })
-    if (!found.has(text)) found.set(text, id)
+    const isProven = (payload: PayloadDigest): Promise<boolean> =>
+      isProvenItem(gatewayUrl, item, owner, payload, fetcher)
+    if (!found.has(text)) found.set(text, { id, isProven })
   }
+  return found
 }
 
 /** The most that one question to an upload service may have. */
@@ -102,12 +116,13 @@ export function serviceLayer(
     name: `service ${uploadUrl}`,
     isCurrent: true,
     async find(keys) {
-      const found = new Map<string, string>()
+      const found = new Map<string, ProvableItem>()
       const taken = await takenIds(service, owner, [...new Set(keys.map(({ hash }) => hash))])
       const ids = [...(taken?.values() ?? [])]
       for (let from = 0; from < ids.length; from += perQuery) {
         const filter = `ids: ${JSON.stringify(ids.slice(from, from + perQuery))}`
-        collect(found, await ownItems(gatewayUrl, owner, filter, fetcher), owner)
+        const items = await ownItems(gatewayUrl, owner, filter, fetcher)
+        for (const [text, item] of provable({ gatewayUrl, owner, fetcher }, items)) found.set(text, item)
       }
       return found
     },
@@ -145,14 +160,16 @@ export async function takenIds(
   return taken
 }
 
+const stated = 'id signature anchor recipient block { height } owner { address key } tags { name value }'
+
 async function ownItems(
   gatewayUrl: string,
   owner: string,
   filter: string,
   fetcher: FetchLike,
-): Promise<readonly QueriedItem[]> {
+): Promise<readonly StatedItem[]> {
   const given = `first: 100, owners: ["${owner}"], ${filter}`
-  const query = `{ transactions(${given}) { edges { node { id block { height } owner { address } tags { name value } } } } }`
+  const query = `{ transactions(${given}) { edges { node { ${stated} } } } }`
   const response = await fetcher(`${gatewayUrl}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -164,6 +181,6 @@ async function ownItems(
       status,
     })
   }
-  const { data } = (await response.json()) as { data?: { transactions?: { edges: { node: QueriedItem }[] } } }
+  const { data } = (await response.json()) as { data?: { transactions?: { edges: { node: StatedItem }[] } } }
   return (data?.transactions?.edges ?? []).map(({ node }) => node)
 }

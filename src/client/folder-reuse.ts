@@ -1,7 +1,11 @@
 import type { SluiceClient } from './client.js'
-import { type FileKey, type FolderIndexLayer, keyText } from './folder-index.js'
+import { type FileKey, type FolderIndexLayer, keyText, type ProvableItem } from './folder-index.js'
 import { Journal } from './journal.js'
+import { inParallel } from './parallel.js'
 import { presentOnes, type ReportedUpload } from './presence.js'
+
+/** Files read and compared with the items of others at once. */
+const provenAtOnce = 16
 
 export interface ReuseOptions {
   readonly folderIndex?: readonly FolderIndexLayer[]
@@ -30,16 +34,29 @@ export class FolderReuse {
     const found = new Map(await this.findInJournal(keys))
     for (const layer of this.#layers) {
       const open = keys.filter((key) => !found.has(keyText(key)))
-      const ids = await this.#findIn(layer, open)
+      const items = await this.#findIn(layer, open)
       const isVerified = layer.isCurrent === true && this.options.isPresent === undefined
-      const candidates = open.flatMap((key) => {
-        const id = ids.get(keyText(key))
-        return id === undefined ? [] : [{ key, id, carrier: id }]
+      const candidates: { key: FileKey; id: string; carrier: string }[] = []
+      await inParallel(open, provenAtOnce, async (key) => {
+        const id = await this.#provenId(layer, key, items.get(keyText(key)))
+        if (id !== undefined) candidates.push({ key, id, carrier: id })
       })
       const there = isVerified ? undefined : await this.#present(candidates)
       for (const { key, id } of candidates) if (there?.has(id) ?? true) found.set(keyText(key), id)
     }
     return found
+  }
+
+  /** Undefined: it is not known, or not proven to have the bytes of the file. */
+  async #provenId(
+    { name }: FolderIndexLayer,
+    { payload }: FileKey,
+    found: string | ProvableItem | undefined,
+  ): Promise<string | undefined> {
+    if (found === undefined || typeof found === 'string') return found
+    if (payload !== undefined && (await found.isProven(await payload()))) return found.id
+    this.notice(`${name}: ${found.id} is not reused, because it is not proven to have the bytes of the file`)
+    return undefined
   }
 
   /** The same of what was uploaded from here alone. */
@@ -87,7 +104,10 @@ export class FolderReuse {
     )
   }
 
-  async #findIn(layer: FolderIndexLayer, keys: readonly FileKey[]): Promise<ReadonlyMap<string, string>> {
+  async #findIn(
+    layer: FolderIndexLayer,
+    keys: readonly FileKey[],
+  ): Promise<ReadonlyMap<string, string | ProvableItem>> {
     if (keys.length === 0) return new Map()
     try {
       return await layer.find(keys)

@@ -1,6 +1,7 @@
 import { bundleTags, packBundle } from './bundle-layout.js'
 import { utf8 } from './bytes.js'
 import type { SluiceClient, UploadOptions } from './client.js'
+import { payloadDigest } from './deep-digest.js'
 import { asClientError, ClientError } from './errors.js'
 import { contentHash, type FileKey, type FolderIndexLayer, hashTag, keyText } from './folder-index.js'
 import { bundleBytesOf, type FolderPlan, manifestBytesOf } from './folder-plan.js'
@@ -175,7 +176,8 @@ class FolderUpload {
       throwIfAborted(signal)
       const place = { fileName: file.path, fileIndex, totalFiles: files.length }
       const hash = await reportingFailure(this.say, place, () => this.#kept.hash(file, smallBytesMax))
-      entries[fileIndex] = { file, place, key: { hash, tags: this.#tags(file.contentType, hash) } }
+      const payload = () => payloadDigest(this.#kept.content(file, hash).open(0))
+      entries[fileIndex] = { file, place, key: { hash, tags: this.#tags(file.contentType, hash), payload } }
       this.#report('hashing', ++hashed)
     })
     return entries
