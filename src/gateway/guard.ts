@@ -34,11 +34,15 @@ const watchedMinBytes = 16 * 1024
 export class Guard {
   readonly #caching: string
 
-  /** `maxAgeSeconds`: how long caches in front may keep a 451, and so how long a release may take to be seen behind them. */
+  /**
+   * `maxAgeSeconds`: how long caches in front may keep a 451, and so how long a release may take to be seen behind them.
+   * `uploadedIn`: the bundle that an item was uploaded in, for items that are in no bundle of the chain yet.
+   */
   constructor(
     private readonly list: BlockList,
     private readonly catalog: Pick<Catalog, 'attributes'>,
     maxAgeSeconds: number,
+    private readonly uploadedIn: (id: Id) => Id | undefined = () => undefined,
   ) {
     this.#caching = `public, max-age=${maxAgeSeconds}${maxAgeSeconds === 0 ? '' : ', immutable'}`
   }
@@ -84,7 +88,9 @@ export class Guard {
 
   /** Whether content is blocked by its id, by a bundle that it lies in, or by its digest. */
   blocksContent({ id, place, digest }: Pick<Attributes, 'id' | 'place' | 'digest'>): boolean {
-    const chain = place === undefined ? undefined : [place.rootId, place.parentId, ...place.path]
+    if (!this.isOn) return false
+    const around = place === undefined ? this.uploadedIn(id) : undefined
+    const chain = place === undefined ? around && [around] : [place.rootId, place.parentId, ...place.path]
     return this.list.blocksId(id, chain) || (digest !== undefined && this.list.blocksDigest(digest))
   }
 

@@ -21,10 +21,12 @@ import { MappedFiles } from '../store/mapped.js'
 import { SegmentMarks } from '../store/segments/segment-marks.js'
 import { SegmentReader } from '../store/segments/segment-reader.js'
 import { SoundFiles } from '../store/sound-files.js'
+import { UploadedBundles } from '../upload/records/uploaded-bundles.js'
 import { bandsReading } from './bands-options.js'
 import type { EdgeGiven } from './edge-given.js'
 import type { EdgeTools } from './edge-tools.js'
 import { folders } from './folders.js'
+import { uploadFolders } from './upload-options.js'
 
 /** Everything that an edge thread reads content from. */
 export interface EdgeContent {
@@ -68,7 +70,9 @@ export async function openEdgeContent(given: EdgeGiven, tools: EdgeTools): Promi
   const store = openStore(given)
   const blocks = new ModerationStore(places.moderation)
   const list = new FilteredBlockList(new BlockFilter(memory.filter), blocks, log)
-  const guard = new Guard(list, catalog, settings.answers.blockedMaxAge)
+  const uploaded =
+    given.services.upload === undefined ? undefined : new UploadedBundles(uploadFolders(settings).tables)
+  const guard = new Guard(list, catalog, settings.answers.blockedMaxAge, (id) => uploaded?.of(id))
   const source = new TransferClient(fetcher, progress, systemClock, catalog, store.small)
   const bands = await openBands(settings, source, tools)
   return {
@@ -99,6 +103,7 @@ export async function openEdgeContent(given: EdgeGiven, tools: EdgeTools): Promi
       await bands.close()
       await catalog.close()
       await blocks.close()
+      await uploaded?.close()
       await environment.close()
     },
   }

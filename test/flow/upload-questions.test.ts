@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
+import type { Id } from '../../src/format/id.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { tagOf } from '../../src/format/tag.js'
@@ -12,7 +13,14 @@ import { run } from './running.js'
 const signer = ed25519Signer(Buffer.alloc(32, 12))
 const root = t
 const folder = root.testdir()
-let program = await run(t, folder, { DEVNET_SEED: 'false' })
+const adminKey = 'the-admin-key-of-this-test'
+/** Bundles are not opened when they are in a block, as on mainnet. */
+const settings = {
+  DEVNET_SEED: 'false',
+  ADMIN_API_KEY: adminKey,
+  ANS104_UNBUNDLE_FILTER: JSON.stringify({ never: true }),
+}
+let program = await run(t, folder, settings)
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
@@ -32,7 +40,7 @@ t.test('an owner asks which contents are here', async (t) => {
   const expected = { missing: [hashOf('not here')], found: { [hashOf('here')]: id } }
   t.same(await (await check(JSON.stringify({ sha256, owner }))).json(), expected)
   await program.kill()
-  program = await run(root, folder, { DEVNET_SEED: 'false' })
+  program = await run(root, folder, settings)
   t.same(await (await check(JSON.stringify({ sha256, owner }))).json(), expected)
   const stranger = 'A'.repeat(43)
   const theirs = await (await check(JSON.stringify({ sha256: [hashOf('here')], owner: stranger }))).json()
@@ -78,7 +86,7 @@ t.test('an owner asks for contents inside of an uploaded bundle', async (t) => {
   }
   t.equal((await fetch(`${program.urls.gateway}/raw/${bad?.id}`)).status, 404)
   await program.kill()
-  program = await run(root, folder, { DEVNET_SEED: 'false' })
+  program = await run(root, folder, settings)
   t.ok(await isSame(), 'also by a service that was killed')
 })
 
@@ -107,6 +115,36 @@ t.test('what lies in a bundle is found as soon as the receipt of the bundle is h
     t.equal(await (await fetch(`${gateway}/raw/${header.id}`)).text(), `inside ${round}`)
   }
   t.ok(prompt > 0, `${prompt} receipts within a second`)
+})
+
+t.test('a blocked bundle blocks what was uploaded in it', async (t) => {
+  const { upload, gateway } = program.urls
+  const [inside, alone] = ['blocked with its bundle', 'uploaded on its own, too'].map((text) => {
+    const bytes = signItem(signer, {}, Buffer.from(text))
+    const header = parseItemHeader(bytes)
+    if (header === 'more' || isRefusal(header)) throw new Error('an item that was just signed is none')
+    return { id: header.id, bytes }
+  }) as [{ id: Id; bytes: Uint8Array }, { id: Id; bytes: Uint8Array }]
+  const tags = [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')]
+  const body = signItem(signer, { tags }, encodeBundle([inside, alone]))
+  const header = parseItemHeader(body)
+  if (header === 'more' || isRefusal(header)) throw new Error('a bundle that was just signed is none')
+  for (const bytes of [alone.bytes, body])
+    t.equal((await fetch(`${upload}/tx`, { method: 'POST', body: bytes })).status, 200)
+  const statusOf = async (id: Id): Promise<number> => (await fetch(`${gateway}/raw/${id}`)).status
+  await eventually(
+    'both are served',
+    async () => (await statusOf(inside.id)) + (await statusOf(alone.id)) === 400,
+  )
+  const blocked = await fetch(`${gateway}/gateway/admin/block-data`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${adminKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ id: header.id, notes: 'n', source: 's' }),
+  })
+  t.equal(blocked.status, 200)
+  t.equal(await statusOf(header.id), 451)
+  t.equal(await statusOf(inside.id), 451)
+  t.equal(await statusOf(alone.id), 200, 'others cannot put it into a bundle that will be blocked')
 })
 
 t.test('a question of another form is refused', async (t) => {
