@@ -13,7 +13,7 @@ import { carryPiece, type WebSeed } from './web-seed.js'
 export interface DownloadOptions {
   readonly peersMax: number
   readonly connectMs: number
-  /** After so long without a byte from peers, pieces are also fetched over HTTP, until the download ends. */
+  /** After so long without a valid piece from peers, pieces are also fetched over HTTP, until the download ends. */
   readonly webAfterMs: number
   /** Pieces fetched over HTTP at the same time. */
   readonly webAtOnce: number
@@ -45,6 +45,12 @@ export const downloadDefaults = {
   encryption: 'accept',
 } as const
 
+/**
+ * A peer that would need longer for what it was asked for is disconnected where another one has nothing to do. Otherwise a few slow
+ * ones could hold all missing pieces, or the memory for them, for ever.
+ */
+const slowMs = 30_000
+
 const retryMs = 15_000
 /** After a failed handshake the other one (encrypted or plain) is tried after this shorter time. */
 const otherWayMs = 1000
@@ -61,7 +67,7 @@ export class Download implements DownloadParts {
   #finish: (isWhole: boolean) => void = () => undefined
   #fail: (error: Error) => void = () => undefined
   #timer: Timer | undefined
-  #receivedMs = 0
+  #movedMs = 0
   readonly #pace: SenderPace
   #missingBytes = 0
   #webRestMs = 0
@@ -104,7 +110,7 @@ export class Download implements DownloadParts {
   async run(): Promise<boolean> {
     await this.store.prepare()
     if (this.#end.signal.aborted) throw new Error('stopped')
-    this.#receivedMs = this.clock.monotonic()
+    this.#movedMs = this.clock.monotonic()
     if (this.store.isWhole) return true
     this.#pace.wait()
     this.#missingBytes = this.store.missingBytes
@@ -132,10 +138,10 @@ export class Download implements DownloadParts {
 
   received(bytes: number): void {
     this.receivedBytes += bytes
-    this.#receivedMs = this.clock.monotonic()
   }
 
   moved(): void {
+    if (this.store.missingBytes < this.#missingBytes) this.#movedMs = this.clock.monotonic()
     this.#pace.came(Math.max(0, this.#missingBytes - this.store.missingBytes))
     this.#pace.wait()
     this.#missingBytes = this.store.missingBytes
@@ -170,8 +176,9 @@ export class Download implements DownloadParts {
     if (this.#pace.leftMs <= 0) this.#finish(false)
     for (const peer of this.#peers) peer.tick(now)
     this.#leaveUseless(now)
+    this.#leaveSlow(now)
     this.#connect()
-    this.#webOn ||= this.web !== undefined && now - this.#receivedMs >= this.options.webAfterMs
+    this.#webOn ||= this.web !== undefined && now - this.#movedMs >= this.options.webAfterMs
     if (this.#webOn) this.#askWeb()
   }
 
@@ -194,6 +201,16 @@ export class Download implements DownloadParts {
     if (this.#peers.size < this.options.peersMax || !this.#known.hasNext(this.#taken)) return
     const [idlest] = [...this.#peers].sort((one, other) => one.sentMs - other.sentMs)
     if (idlest !== undefined && now - idlest.sentMs > this.options.uselessMs) idlest.connection.end('stalled')
+  }
+
+  #leaveSlow(now: number): void {
+    const peers = [...this.#peers]
+    if (!peers.some(({ isIdle }) => isIdle)) return
+    const [slowest] = peers.sort((one, other) => other.leftMs(now) - one.leftMs(now))
+    if (slowest === undefined || slowest.leftMs(now) <= slowMs) return
+    slowest.isUseful = false
+    slowest.connection.end('stalled')
+    for (const peer of this.#peers) peer.ask()
   }
 
   #open({ host, port, isEncrypted }: KnownPeer): void {
@@ -221,7 +238,7 @@ export class Download implements DownloadParts {
   #askWeb(): void {
     const now = this.clock.monotonic()
     while (this.#webUnderWay < this.options.webAtOnce && now >= this.#webRestMs && !this.store.isWhole) {
-      const intake = this.store.start(() => true, now, patienceMs)
+      const intake = this.store.start(() => true, now, patienceMs, true)
       if (intake === undefined || this.web === undefined) return
       this.#webUnderWay += 1
       const { store } = this

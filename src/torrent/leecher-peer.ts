@@ -49,6 +49,9 @@ export class LeecherPeer implements PeerHandler {
   #exchanges = 0
   #requested = 0
   #spurred = 0
+  /** Since when it was asked for blocks without a pause, and the bytes of them that came. */
+  #busyMs = 0
+  #busyBytes = 0
   readonly #pace: SenderPace
   readonly #intakes = new Map<number, IncomingPiece>()
 
@@ -60,6 +63,20 @@ export class LeecherPeer implements PeerHandler {
     this.#has = new Uint8Array(parts.store.torrent.pieces)
     this.sentMs = parts.clock.monotonic()
     this.#pace = new SenderPace({ stallMs: silentMs, bytesPerSecondMin }, parts.clock)
+  }
+
+  /** It would send blocks, and is asked for none. */
+  get isIdle(): boolean {
+    return this.isGreeted && !this.#isChoked && this.#requested === 0 && !this.connection.isOver
+  }
+
+  /**
+   * Milliseconds until the blocks that it was asked for are here, at the rate since it was first asked; 0 where it was asked less
+   * than `patienceMs` ago, because a rate says nothing then.
+   */
+  leftMs(now: number): number {
+    const ms = now - this.#busyMs
+    return this.#requested === 0 || ms < patienceMs ? 0 : (this.#requested * blockBytes * ms) / this.#busyBytes
   }
 
   /** The connection is open; this side sends its handshake first. */
@@ -130,6 +147,8 @@ export class LeecherPeer implements PeerHandler {
   /** Requests blocks, as many as may be on their way. */
   ask(): void {
     const { store, clock } = this.parts
+    // Another peer was faster.
+    for (const intake of [...this.#intakes.values()]) if (store.has(intake.piece)) this.#forget(intake)
     while (!this.#isChoked && this.#requested < requestedMax && !this.connection.isOver) {
       const intake = store.start(
         (piece) => this.#has[piece] === 1 && !this.#intakes.has(piece),
@@ -138,6 +157,7 @@ export class LeecherPeer implements PeerHandler {
       )
       if (intake === undefined) return
       this.#pace.wait()
+      if (this.#requested === 0) [this.#busyMs, this.#busyBytes] = [clock.monotonic(), 0]
       this.#intakes.set(intake.piece, intake)
       this.#requested += intake.blocks
       this.connection.send(Buffer.concat(blocksOf(intake).map((block) => encode.request(block))))
@@ -159,6 +179,7 @@ export class LeecherPeer implements PeerHandler {
     if (intake === undefined) return undefined
     if (!this.parts.store.take(intake, begin, bytes)) return 'garbage'
     this.#requested -= 1
+    this.#busyBytes += bytes.length
     this.sentMs = this.parts.clock.monotonic()
     this.#pace.came(bytes.length)
     if (this.#requested > 0) this.#pace.wait()

@@ -31,7 +31,9 @@ export class PieceStore {
   /** All pieces below this one are present or being received. */
   #from = 0
 
-  /** @param memoryMaxBytes held in pieces that are being received; a single larger piece is allowed */
+  /**
+   * @param memoryMaxBytes held in pieces that are being received, a quarter of it for HTTP only; a single larger piece is allowed
+   */
   constructor(
     readonly torrent: Torrent,
     private readonly folder: string,
@@ -54,6 +56,14 @@ export class PieceStore {
     return this.#have[piece] === 1
   }
 
+  get #heldBytes(): number {
+    return [...this.#intakes].reduce((sum, { bytes }) => sum + bytes.length, 0)
+  }
+
+  get #peersMaxBytes(): number {
+    return this.memoryMaxBytes - (this.memoryMaxBytes >> 2)
+  }
+
   /** Creates the files, and hashes what is in them already. Rejects where reading or writing fails. */
   async prepare(): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 })
@@ -73,27 +83,33 @@ export class PieceStore {
 
   /**
    * The next piece for a peer or server that has the pieces for which `offers(piece)` is true. Pieces that are being
-   * received from another one come last, and only after `patienceMs`. Undefined: none now.
+   * received from another one come last, and only after `patienceMs`. `isWeb`: it comes over HTTP. Undefined: none now.
    */
-  start(offers: (piece: number) => boolean, now: number, patienceMs: number): IncomingPiece | undefined {
+  start(
+    offers: (piece: number) => boolean,
+    now: number,
+    patienceMs: number,
+    isWeb = false,
+  ): IncomingPiece | undefined {
     const under = new Set(Array.from(this.#intakes, ({ piece }) => piece))
     while (this.#have[this.#from] === 1) this.#from += 1
     for (let piece = this.#from; piece < this.torrent.pieces; piece += 1) {
-      if (this.#have[piece] === 0 && !under.has(piece) && offers(piece)) return this.#begin(piece, now)
+      if (this.#have[piece] === 0 && !under.has(piece) && offers(piece)) return this.#begin(piece, now, isWeb)
     }
     for (const { piece, startedMs } of this.#intakes) {
+      if (this.#have[piece] === 1) continue
       const isAlone = [...this.#intakes].filter((other) => other.piece === piece).length === 1
-      if (isAlone && now - startedMs > patienceMs && offers(piece)) return this.#begin(piece, now)
+      if (isAlone && now - startedMs > patienceMs && offers(piece)) return this.#begin(piece, now, isWeb)
     }
     return undefined
   }
 
-  #begin(piece: number, now: number): IncomingPiece | undefined {
+  #begin(piece: number, now: number, isWeb: boolean): IncomingPiece | undefined {
     const file = fileOfPiece(this.torrent, piece)
     if (file === undefined) return undefined
     const size = pieceSize(this.torrent, file, piece)
-    const held = [...this.#intakes].reduce((sum, { bytes }) => sum + bytes.length, 0)
-    if (held > 0 && held + size > this.memoryMaxBytes) return undefined
+    const [held, most] = [this.#heldBytes, isWeb ? this.memoryMaxBytes : this.#peersMaxBytes]
+    if (held > 0 && held + size > most) return undefined
     const blocks = Math.ceil(size / blockBytes)
     const intake: IncomingPiece = {
       piece,

@@ -156,3 +156,84 @@ t.test('a peer that sends a block now and then does not keep its pieces', async 
   }
   t.same(ended, ['stalled'])
 })
+
+/** A `piece` message (BEP 3) with a block of zeros. */
+function zerosFor({ piece, begin, length }: { piece: number; begin: number; length: number }): Buffer {
+  const message = Buffer.alloc(13 + length)
+  message.writeUInt32BE(9 + length, 0)
+  message[4] = 7
+  message.writeUInt32BE(piece, 5)
+  message.writeUInt32BE(begin, 9)
+  return message
+}
+
+/** A peer that has everything, and sends a block of zeros each `everyMs` for whatever it was asked. */
+async function slowPeer(t: Test, { torrent }: Band, everyMs: number): Promise<number> {
+  const server = createServer((socket) => {
+    const asked: { piece: number; begin: number; length: number }[] = []
+    let text = Buffer.alloc(0)
+    socket.on('error', () => 'it was dropped')
+    socket.on('data', (bytes: Buffer) => {
+      text = Buffer.concat([text, bytes])
+      if (text.length < 68) return
+      for (let at = 68; at + 17 <= text.length; ) {
+        const size = text.readUInt32BE(at)
+        if (size === 13 && text[at + 4] === 6) {
+          const [piece, begin, length] = [5, 9, 13].map((place) => text.readUInt32BE(at + place)) as [
+            number,
+            number,
+            number,
+          ]
+          asked.push({ piece, begin, length })
+        }
+        at += 4 + size
+      }
+      text = text.subarray(0, 68)
+    })
+    const words = [
+      encodeHandshake(torrent.infohashV1, randomBytes(20)),
+      encode.plain('have-all'),
+      encode.plain('unchoke'),
+    ]
+    socket.write(Buffer.concat(words))
+    const sending = setInterval(() => {
+      const block = asked.shift()
+      if (block !== undefined) socket.write(zerosFor(block))
+    }, everyMs)
+    socket.on('close', () => clearInterval(sending))
+  })
+  t.teardown(() => server.close())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+t.test('peers that send little do not hold up one that sends much', async (t) => {
+  const outer = t.testdir()
+  const band = await plantBand(join(outer, 'band'), { a: randomBytes(6_000_000) })
+  const { port } = await startSeeder(t, [band])
+  const slow = await Promise.all(Array.from({ length: 6 }, () => slowPeer(t, band, 300)))
+  // Time passes ten times as fast.
+  const clock = {
+    ...systemClock,
+    monotonic: () => systemClock.monotonic() * 10,
+    after: (ms: number, act: () => void) => systemClock.after(ms / 10, act),
+    every: (ms: number, act: () => void) => systemClock.every(ms / 10, act),
+  }
+  const options = { ...downloading, memoryMaxBytes: 4 << 20 }
+  const got = new Download(band.torrent, join(outer, 'got'), options, clock, randomBytes(20))
+  t.teardown(() => got.stop())
+  const running = got.run()
+  await eventually('it has begun', () => got.store.missingBytes > 0)
+  for (const one of slow) got.heardOf([{ host: '127.0.0.1', port: one }], `slow ${one}`)
+  await eventually(
+    'the slow ones are connected',
+    () => got.peers === slow.length,
+    () => got.peers,
+  )
+  got.heardOf([{ host: '127.0.0.1', port }], 'honest')
+  const late = new AbortController()
+  t.equal(await Promise.race([running, pause(12_000, late.signal)]), true, 'within two minutes of its time')
+  late.abort()
+  sameFiles(t, band.files, join(outer, 'got'))
+})
