@@ -64,6 +64,11 @@ export interface SignedName {
 
 /** Names that wallets may set in all; the operator may set more. */
 const signedNamesMax = 100_000
+/** Of them below one base name, which one wallet may have the right to. */
+const undernamesMax = 1000
+
+/** Why a signed order was not carried out. */
+export type OrderFault = 'older' | 'held' | 'crowded' | 'full'
 
 /** Addresses in hexadecimal digits mean the same in any case of letters. */
 function grantKey(name: string, address: string): Buffer {
@@ -181,9 +186,9 @@ export class LocalRegistry {
 
   /**
    * Carries out what a wallet has signed, which is on the disk when this resolves. `older`: the name was changed since, so that a
-   * request can be sent twice without effect. `held`: somebody has bought the name, and sets it where it was sold.
+   * request can be sent twice without effect. `held`: somebody has bought the name, and sets it where it was sold. `crowded`: the base name has as many undernames as wallets may set.
    */
-  async setSigned({ name, record, signedMs }: SignedName): Promise<'set' | 'older' | 'held' | 'full'> {
+  async setSigned({ name, record, signedMs }: SignedName): Promise<'set' | OrderFault> {
     const { records, changed, environment } = this.#tables
     const outcome = environment.write(() => {
       const key = Buffer.from(name.full)
@@ -192,12 +197,19 @@ export class LocalRegistry {
       const before = decode(records.get(key))
       if (before?.antId !== undefined) return 'held'
       if (before === undefined && records.count() >= signedNamesMax) return 'full'
+      if (before === undefined && this.#isCrowded(name.basename)) return 'crowded'
       this.#put(name, { ...before, ...record }, signedMs)
       this.#bump()
       return 'set'
     })
     await environment.flushed()
     return outcome
+  }
+
+  /** Part of a transaction that writes. */
+  #isCrowded(base: string): boolean {
+    const [start, end] = [Buffer.from(`${base}\n`), Buffer.from(`${base}\v`)]
+    return [...this.#tables.bases.keys({ start, end, limit: undernamesMax })].length >= undernamesMax
   }
 
   /** Lets a wallet set a name. False: it may already. */

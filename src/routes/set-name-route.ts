@@ -5,7 +5,7 @@ import { isRefusal } from '../format/refusal.js'
 import type { Guard } from '../gateway/guard.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall, noStore, textType } from '../http/small-answer.js'
-import type { LocalRegistry } from '../names/local-registry.js'
+import type { LocalRegistry, OrderFault } from '../names/local-registry.js'
 import { parseName } from '../names/name.js'
 import { isForHere, isFresh, nameOrderText, readNameOrder } from '../names/name-order.js'
 import type { Name } from '../names/names-port.js'
@@ -122,8 +122,12 @@ function unwritten(error: unknown): Outcome {
   return { status: 503, content: diskRefusal(error).message }
 }
 
-const refusals: Readonly<Record<'older' | 'held' | 'full', Outcome>> = {
+const refusals: Readonly<Record<OrderFault, Outcome>> = {
   older: { status: 409, content: 'The name was changed since this order was signed' },
   held: { status: 403, content: 'The name was bought: its holder sets it where it was sold' },
+  crowded: {
+    status: 403,
+    content: 'The base name has a thousand names: the operator can add more, and remove some',
+  },
   full: { status: 503, content: 'The list of names is full' },
 }

@@ -6,11 +6,24 @@ export interface DriveTree {
   readonly entities: readonly DriveEntity[]
 }
 
+/** Entities by their ids, of each list of them once: trees of thousands are asked for the path of each. */
+const byIds = new WeakMap<readonly DriveEntity[], ReadonlyMap<string, DriveEntity>>()
+
+function byIdOf({ entities }: DriveTree): ReadonlyMap<string, DriveEntity> {
+  const known = byIds.get(entities) ?? new Map(entities.map((one) => [one.id, one]))
+  byIds.set(entities, known)
+  return known
+}
+
 /** Whether a folder is another one, or lies below it. */
 export function isWithin(open: DriveTree, folderId: string, ancestor: string): boolean {
-  const parents = new Map(open.entities.map(({ id, parentId }) => [id, parentId]))
+  const byId = byIdOf(open)
   const seen = new Set<string>()
-  for (let at: string | undefined = folderId; at !== undefined && !seen.has(at); at = parents.get(at)) {
+  for (
+    let at: string | undefined = folderId;
+    at !== undefined && !seen.has(at);
+    at = byId.get(at)?.parentId
+  ) {
     if (at === ancestor) return true
     seen.add(at)
   }
@@ -19,7 +32,7 @@ export function isWithin(open: DriveTree, folderId: string, ancestor: string): b
 
 /** The path of an entity from the root folder on, names joined by slashes; undefined where a folder above it is missing. */
 export function pathIn(open: DriveTree, entity: DriveEntity): string | undefined {
-  const byId = new Map(open.entities.map((one) => [one.id, one]))
+  const byId = byIdOf(open)
   const names: string[] = []
   const seen = new Set<string>()
   for (let at: DriveEntity | undefined = entity; at !== undefined; at = byId.get(at.parentId ?? '')) {
