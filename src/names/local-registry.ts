@@ -186,7 +186,8 @@ export class LocalRegistry {
 
   /**
    * Carries out what a wallet has signed, which is on the disk when this resolves. `older`: the name was changed since, so that a
-   * request can be sent twice without effect. `held`: somebody has bought the name, and sets it where it was sold. `crowded`: the base name has as many undernames as wallets may set.
+   * request can be sent twice without effect. `held`: somebody has bought the name, and sets it where it was sold.
+   * `crowded`: the base name has as many undernames as wallets may set.
    */
   async setSigned({ name, record, signedMs }: SignedName): Promise<'set' | OrderFault> {
     const { records, changed, environment } = this.#tables

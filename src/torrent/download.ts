@@ -46,7 +46,7 @@ export const downloadDefaults = {
 } as const
 
 /**
- * A peer that would need longer for what it was asked for is disconnected where another one has nothing to do. Otherwise a few slow
+ * A peer that needs longer for its requested blocks is disconnected where another one has nothing to do. Otherwise a few slow
  * ones could hold all missing pieces, or the memory for them, for ever.
  */
 const slowMs = 30_000

@@ -76,7 +76,9 @@ export class LeecherPeer implements PeerHandler {
    */
   leftMs(now: number): number {
     const ms = now - this.#busyMs
-    return this.#requested === 0 || ms < patienceMs ? 0 : (this.#requested * blockBytes * ms) / this.#busyBytes
+    return this.#requested === 0 || ms < patienceMs
+      ? 0
+      : (this.#requested * blockBytes * ms) / this.#busyBytes
   }
 
   /** The connection is open; this side sends its handshake first. */
