@@ -2,9 +2,10 @@ import { createHash, generateKeyPairSync } from 'node:crypto'
 import { join } from 'node:path'
 import type { Authorization, Client } from 'acme-client'
 import { endsWithin } from '../actor/clock.js'
-import { keptSecret, replaceSecret } from '../store/secret-file.js'
+import { keptSecret, removeDrafts, replaceSecret } from '../store/secret-file.js'
 import type { Challenges } from './challenges.js'
 import type { DnsHook } from './dns-hook.js'
+import { OpenRecords } from './open-records.js'
 
 /** An ACME server (RFC 8555), and how this program proves that a name is its own. */
 export interface AcmeOptions {
@@ -22,6 +23,8 @@ export interface AcmeOptions {
 
 /** One request to the server. */
 const requestMs = 30_000
+/** Of a request that failed: after 5 s, and 10 s later. A server that is down for longer is told of, and tried minutes later. */
+const retriesMax = 2
 /** The whole of an order. */
 const orderMs = 20 * 60_000
 
@@ -39,9 +42,13 @@ export function issuedFile(folder: string, [first = 'none']: readonly string[]):
  */
 export async function issueCertificate(names: readonly string[], options: AcmeOptions): Promise<string> {
   const { directoryUrl, email, externalAccount, folder } = options
+  await clearLeft(options)
   // Loaded here, because most programs never need it.
   const { default: acme } = await import('acme-client')
   acme.axios.defaults.timeout = requestMs
+  // Its types do not have these settings.
+  const { acmeSettings } = acme.axios.defaults as unknown as { acmeSettings: { retryMaxAttempts: number } }
+  acmeSettings.retryMaxAttempts = retriesMax
   const client = new acme.Client({
     directoryUrl,
     accountKey: keptSecret(accountFile(folder, directoryUrl), newKey),
@@ -49,6 +56,8 @@ export async function issueCertificate(names: readonly string[], options: AcmeOp
       externalAccountBinding: { kid: externalAccount.keyId, hmacKey: externalAccount.hmacKey },
     }),
   })
+  // A server that cannot be reached is told as such, and not taken for one that has no account.
+  await withinOrder(client.getTermsOfServiceUrl())
   await withinOrder(register(client, email))
   const key = newKey()
   const [, csr] = await acme.crypto.createCsr({ altNames: [...names] }, key)
@@ -89,23 +98,47 @@ function newKey(): string {
 }
 
 async function put(
-  { dns, challenges }: AcmeOptions,
+  { dns, challenges, folder }: AcmeOptions,
   authorization: Authorization,
   token: string,
   answer: string,
 ): Promise<void> {
-  if (dns === undefined) challenges.put(token, answer)
-  else await dns.call('add', recordOf(authorization), answer)
+  if (dns === undefined) return challenges.put(token, answer)
+  const record = { name: recordOf(authorization), value: answer }
+  recordsOf(folder).add(record)
+  await dns.call('add', record.name, answer)
 }
 
 async function remove(
-  { dns, challenges }: AcmeOptions,
+  { dns, challenges, folder }: AcmeOptions,
   authorization: Authorization,
   token: string,
   answer: string,
 ): Promise<void> {
-  if (dns === undefined) challenges.remove(token)
-  else await dns.call('remove', recordOf(authorization), answer)
+  if (dns === undefined) return challenges.remove(token)
+  const record = { name: recordOf(authorization), value: answer }
+  await dns.call('remove', record.name, answer)
+  recordsOf(folder).remove(record)
+}
+
+function recordsOf(folder: string): OpenRecords {
+  return new OpenRecords(join(folder, 'records'))
+}
+
+/** Removes what a process left that was killed during an order. Only one process at a time is here. */
+async function clearLeft({ folder, challenges, dns }: AcmeOptions): Promise<void> {
+  for (const one of ['accounts', issuedFolder, 'records']) removeDrafts(join(folder, one))
+  challenges.clear()
+  if (dns === undefined) return
+  const records = recordsOf(folder)
+  for (const record of records.all()) {
+    const isRemoved = await dns.call('remove', record.name, record.value).then(
+      () => true,
+      // The order is more important: a record that stays is removed by the next one. What ails the hook, `add` will tell.
+      () => false,
+    )
+    if (isRemoved) records.remove(record)
+  }
 }
 
 /** Name of the TXT record (RFC 8555 section 8.4). */

@@ -1,8 +1,9 @@
-import { rmSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { systemClock } from '../actor/clock.js'
 import { makeFolder } from '../store/folder.js'
-import { replaceSecret } from '../store/secret-file.js'
+import { removeDrafts, replaceSecret } from '../store/secret-file.js'
 
 /** Path of the answers of http-01 challenges (RFC 8555 section 8.3). */
 export const challengePath = '/.well-known/acme-challenge/'
@@ -11,6 +12,8 @@ export const challengePath = '/.well-known/acme-challenge/'
 const tokenShape = /^[A-Za-z0-9_-]{16,256}$/
 
 const answerMaxBytes = 1024
+/** Longer than any server takes to look at an answer. */
+const keptMs = 86_400_000
 
 /**
  * Answers of http-01 challenges, one file for each token. Files, because any process of this machine may write them and every
@@ -30,6 +33,17 @@ export class Challenges {
   /** Throws the system's error. */
   remove(token: string): void {
     if (tokenShape.test(token)) rmSync(join(this.folder, token), { force: true })
+  }
+
+  /** Removes what killed processes left. Other programs may have challenges of their own here. Throws the system's error. */
+  clear(): void {
+    removeDrafts(this.folder)
+    if (!existsSync(this.folder)) return
+    for (const name of readdirSync(this.folder)) {
+      const path = join(this.folder, name)
+      const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: systemClock.now() }
+      if (systemClock.now() - mtimeMs > keptMs) rmSync(path, { force: true, recursive: true })
+    }
   }
 
   /** Undefined where no such challenge is open. Rejects with the system's error. */

@@ -1,5 +1,5 @@
 import type { Backoff } from '../actor/backoff.js'
-import type { Clock, Timer } from '../actor/clock.js'
+import { type Clock, endsWithin, type Timer } from '../actor/clock.js'
 import type { CheckedPair } from './check.js'
 
 export interface RenewalOptions {
@@ -7,8 +7,8 @@ export interface RenewalOptions {
   readonly names: readonly string[]
   /** The certificate in use that was issued for them; undefined where there is none. */
   readonly current: () => CheckedPair | undefined
-  /** Gets a new one and puts it in use. */
-  readonly issue: () => Promise<void>
+  /** Gets a new one and puts it in use. Where `end` fires it gives up what it can. */
+  readonly issue: (end: AbortSignal) => Promise<void>
   /** After a failure no further attempt is made while it is on. */
   readonly backoff: Backoff
   readonly onFailure: (error: unknown) => void
@@ -17,11 +17,14 @@ export interface RenewalOptions {
 
 /** How often it is looked whether a certificate is due. */
 const lookMs = 30_000
+/** A stop waits for an attempt at most so long: one that ends at any moment leaves what the next one can go on with. */
+const stopMs = 1000
 
 /** Renews a certificate in the background, from when a third of its lifetime is left. One attempt at a time. */
 export class Renewal {
   #timer: Timer | undefined
   #running: Promise<void> | undefined
+  readonly #end = new AbortController()
 
   constructor(private readonly options: RenewalOptions) {}
 
@@ -30,10 +33,11 @@ export class Renewal {
     this.#look()
   }
 
-  /** Makes no further attempt. Resolves when a running one has ended, however it ends. */
+  /** Makes no further attempt. Resolves when a running one has ended, however it ends, or a second later. */
   async stop(): Promise<void> {
     this.#timer?.cancel()
-    await this.#running
+    this.#end.abort()
+    if (this.#running !== undefined) await endsWithin(this.#running, stopMs)
   }
 
   #look(): void {
@@ -48,11 +52,11 @@ export class Renewal {
   async #attempt(): Promise<void> {
     const { issue, backoff, onFailure } = this.options
     try {
-      await issue()
+      await issue(this.#end.signal)
       backoff.well()
     } catch (error) {
       backoff.failed()
-      onFailure(error)
+      if (!this.#end.signal.aborted) onFailure(error)
     }
   }
 }

@@ -50,9 +50,13 @@ export function certificateSources({ tls, server }: Pick<Config, 'tls' | 'server
 
 /**
  * Gets a certificate for the names of the settings, in the place where `certificateSources` finds it. Only one process at a time
- * does: rejects where another one is at it, and with the reason of the server or of the hook.
+ * does: rejects where another one is at it, and with the reason of the server or of the hook. Where `end` fires, the hook is
+ * ended.
  */
-export async function issueNow(config: Pick<Config, 'tls' | 'server' | 'names'>): Promise<string> {
+export async function issueNow(
+  config: Pick<Config, 'tls' | 'server' | 'names'>,
+  end?: AbortSignal,
+): Promise<string> {
   const { tls, names } = config
   const { tls: folder } = folders(config)
   makeFolder(folder)
@@ -68,7 +72,7 @@ export async function issueNow(config: Pick<Config, 'tls' | 'server' | 'names'>)
       ...(acmeKeyId === undefined || acmeHmacKey === undefined
         ? {}
         : { externalAccount: { keyId: acmeKeyId, hmacKey: acmeHmacKey } }),
-      ...(dnsHook === undefined ? {} : { dns: new DnsHook(resolve(dnsHook)) }),
+      ...(dnsHook === undefined ? {} : { dns: new DnsHook(resolve(dnsHook), undefined, end) }),
     })
   } finally {
     await claim.release()
@@ -176,9 +180,9 @@ export class ProgramCertificates {
     return new Renewal({
       names: wanted,
       current: () => this.#current.pairs.find(({ certFile }) => certFile === file),
-      issue: async () => {
+      issue: async (end) => {
         log.info({ names: wanted }, 'getting a certificate from the ACME server')
-        await issueNow(this.config)
+        await issueNow(this.config, end)
         meters.of('tls_renewals_total', { outcome: 'issued' }).add(1)
         this.reload()
       },

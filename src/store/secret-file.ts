@@ -1,8 +1,21 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, linkSync, openSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
 import { makeFolder, readSmall } from './folder.js'
 import { syncNow } from './synced.js'
+
+/** Ends of the names of drafts (`drafted`). */
+const draftShape = /\.[0-9a-f]{16}$/
 
 /**
  * The text of a secret that is kept in the file `path`, of mode 0600; `make` gives it where the file is missing. The file is
@@ -39,6 +52,12 @@ export function replaceSecret(path: string, text: string, oldPath?: string): voi
     throw error
   }
   syncNow(dirname(path))
+}
+
+/** Removes drafts in a folder that killed processes left. Nobody may write there meanwhile. Throws the system's error. */
+export function removeDrafts(folder: string): void {
+  if (!existsSync(folder)) return
+  for (const name of readdirSync(folder)) if (draftShape.test(name)) unlinkSync(join(folder, name))
 }
 
 /** A file beside `path` that nobody else writes, on disk. A disk that refuses it leaves nothing. */

@@ -1,6 +1,6 @@
 /** Certificates from an ACME server that nobody here wrote. */
 import { X509Certificate } from 'node:crypto'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { Agent } from 'node:https'
 import { join } from 'node:path'
 import acme from 'acme-client'
@@ -15,6 +15,7 @@ import { CurrentCertificates } from '../../src/certificates/current.js'
 import { DnsHook } from '../../src/certificates/dns-hook.js'
 import { serve } from '../../src/http/listen.js'
 import { httpsRedirect } from '../../src/routes/https-redirect.js'
+import { eventually } from '../eventually.js'
 import { type Pebble, startPebble, withoutPebble } from './pebble.js'
 
 function trust({ caFile }: Pebble): void {
@@ -95,4 +96,42 @@ t.test('what a server or a hook refuses is named, and leaves nothing', { skip: w
     /did not end within/,
   )
   t.throws(() => statSync(join(folder, 'issued')), { code: 'ENOENT' })
+  t.equal(
+    readdirSync(join(folder, 'records')).length,
+    2,
+    'what may have been set is known to the next attempt',
+  )
 })
+
+t.test('a hook that hangs or is told to stop ends with all that it has started', async (t) => {
+  const folder = t.testdir({})
+  const pidFile = join(folder, 'pid')
+  const program = join(folder, 'hook.sh')
+  writeFileSync(program, `#!/bin/sh\nsleep 600 &\necho $! > ${pidFile}\necho waiting\nwait\n`, {
+    mode: 0o755,
+  })
+  const isAlive = (): boolean => {
+    const [, state] = /^\d+ \(sleep\) (\w)/.exec(readText(`/proc/${readText(pidFile).trim()}/stat`)) ?? []
+    return state !== undefined && state !== 'Z'
+  }
+  await t.rejects(new DnsHook(program, 300).call('add', 'a', 'b'), /did not end within 0.3 s: waiting/)
+  await eventually('it is gone', () => !isAlive())
+  const end = new AbortController()
+  const hook = new DnsHook(program, 60_000, end.signal)
+  rmSync(pidFile)
+  const call = hook.call('add', 'a', 'b')
+  await eventually('it runs', () => readText(pidFile) !== '' && isAlive())
+  end.abort()
+  await t.rejects(call, /this program stops: waiting/)
+  await eventually('it is gone, too', () => !isAlive())
+  await t.rejects(hook.call('remove', 'a', 'b'), /this program stops/)
+  await t.rejects(new DnsHook(join(folder, 'none')).call('add', 'a', 'b'), /ENOENT/)
+})
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}

@@ -24,6 +24,8 @@ export interface Pebble {
   /** A hook for `TLS_DNS_HOOK` that sets records at its name server, and writes its words to `hookLog`. */
   readonly hook: string
   readonly hookLog: string
+  /** Where records of its name server are set: `/set-txt`, `/clear-txt` (pebble-challtestsrv). */
+  readonly dnsApi: string
   /** The authority that signs what it issues, PEM. */
   issuer(): string
 }
@@ -98,11 +100,12 @@ api=http://127.0.0.1:${dnsManagement}
 `,
   )
   chmodSync(hook, 0o755)
+  const dnsApi = `http://127.0.0.1:${dnsManagement}`
   const issuer = (): string =>
     execFileSync('curl', ['-sf', '--cacert', caFile, `https://localhost:${management}/roots/0`], {
       encoding: 'utf8',
     })
-  return { directoryUrl, caFile, httpPort: httpPort ?? 0, hook, hookLog, issuer }
+  return { directoryUrl, caFile, httpPort: httpPort ?? 0, hook, hookLog, dnsApi, issuer }
 }
 
 /** Ports that are free now. */

@@ -24,12 +24,14 @@ t.test('one attempt at a time, and pauses after failures that grow', async (t) =
   const clock = new HandClock()
   let current: CheckedPair | undefined
   let end: ((error?: Error) => void) | undefined
+  let given: AbortSignal | undefined
   const attempts: number[] = []
   const faults: unknown[] = []
   const renewal = new Renewal({
     names,
     current: () => current,
-    issue: () => {
+    issue: (signal) => {
+      given = signal
       attempts.push(Math.round(clock.monotonic() / 1000))
       return new Promise((resolve, reject) => {
         end = (error) => (error === undefined ? resolve() : reject(error))
@@ -67,6 +69,7 @@ t.test('one attempt at a time, and pauses after failures that grow', async (t) =
   })
   await settled()
   t.equal(isStopped, false, 'a stop waits for the attempt')
-  end?.()
+  t.equal(given?.aborted, true, 'which is told')
   await stopping
+  t.ok(true, 'and waits for a second only')
 })
