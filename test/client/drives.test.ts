@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { bundleTags, packBundle } from '../../src/client/bundle-layout.js'
 import { toHex } from '../../src/client/bytes.js'
 import { ClientError } from '../../src/client/errors.js'
 import { DriveIndex } from '../../src/client/fs/drive-index.js'
 import { driveKeyOf, driveSignature, fileKeyOf, opened, sealed } from '../../src/client/fs/drive-keys.js'
-import { readEntity } from '../../src/client/fs/entities.js'
-import { Drives, pathIn } from '../../src/client/fs/index.js'
+import { type DriveEntity, type ListedItem, readEntity } from '../../src/client/fs/entities.js'
+import { type DriveOptions, Drives, pathIn } from '../../src/client/fs/index.js'
 import { openedPieces } from '../../src/client/fs/opened-pieces.js'
 import { counted, sealedSource } from '../../src/client/fs/sealed-source.js'
 import { allBytes } from '../../src/client/payload.js'
@@ -75,6 +75,38 @@ t.test('keys of passwords are those that clients in use derive', async (t) => {
   t.equal(await failure(opened(ikm.subarray(0, 32), bytes, undefined, iv)), 'wrong-key')
   t.equal(await failure(opened(key, bytes, 'ROT13', iv)), 'wrong-key')
 })
+
+/** A gateway that says of a private drive's file that it is not encrypted, and gives an entity of its own for it. */
+async function forgedEntities(
+  t: Test,
+  options: DriveOptions,
+  { id, driveId, txId }: DriveEntity,
+  password: string,
+): Promise<void> {
+  const forged = { name: 'sea.txt', size: 4, dataTxId: 'E'.repeat(43), pinnedDataOwner: 'x' }
+  for (const cipher of [undefined, 'AES256-CTR']) {
+    const lying = async (url: string, init?: RequestInit): Promise<Response> => {
+      if (url.endsWith(txId)) return Response.json(forged)
+      const response = await fetch(url, init)
+      if (!url.endsWith('/graphql')) return response
+      const answer = (await response.json()) as { data: { transactions?: { edges: { node: ListedItem }[] } } }
+      for (const { node } of answer.data.transactions?.edges ?? []) {
+        if (node.id !== txId) continue
+        const tags = node.tags.filter(({ name }) => !name.startsWith('Cipher'))
+        const kept = node.tags.filter(({ name }) => name === 'Cipher-IV')
+        const other = cipher === undefined ? [] : [...kept, { name: 'Cipher', value: cipher }]
+        Object.assign(node, { tags: [...tags, ...other] })
+      }
+      return Response.json(answer)
+    }
+    const open = await new Drives({ ...options, fetch: lying }).open(driveId, password)
+    t.match(open.problems, [{ txId, reason: /not encrypted/ }])
+    t.notOk(
+      open.entities.some((one) => one.id === id),
+      `${cipher}: the file is not what the gateway made of it`,
+    )
+  }
+}
 
 t.test('a list of a drive is whole, or it is an error', async (t) => {
   const pages = {
@@ -227,6 +259,7 @@ t.test('drives go both ways between this layer and ardrive-core-js', { skip }, a
     if (file === undefined) throw new Error('no file')
     t.equal(Buffer.from(await drives.get(open, file)).toString(), 'a picture of the sea')
 
+    if (isPrivate) await forgedEntities(t, { gatewayUrl: gateway, jwk }, file, password)
     await drives.change(open, file, { name: 'ocean.txt', parentId: rootFolderId })
     await indexed()
     await drives.snapshot(open)

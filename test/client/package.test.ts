@@ -185,6 +185,11 @@ t.test(
     const honestly = [flips.url, swaps.url, honest]
     const good = await shownBy(browser, shop.url, honestly, [image, `${site}/style.css`, large])
     t.equal(good.shown[image]?.digest, plain)
+    t.match(
+      good.policy,
+      /^sandbox (?!.*allow-same-origin)/,
+      'a document of a stranger has no origin of the app',
+    )
     t.strictSame(
       Object.values(good.shown).map(({ status }) => status),
       [200, 200, 200],
@@ -248,6 +253,8 @@ globalThis.made = async () => [await idBy(await signerOfEthereum(seed)), await i
 interface Shown {
   readonly shown: Record<string, { status: number; digest: string; text: string }>
   readonly messages: object[]
+  /** Of the first text, opened as a document. */
+  readonly policy: string | undefined
 }
 
 /** What a page sees behind a service worker over these gateways. */
@@ -302,6 +309,9 @@ async function shownBy(
     { list: [...references], range },
   )
   const messages = await page.evaluate(() => (globalThis as unknown as { messages: object[] }).messages)
+  const text = references.find((reference) => reference.endsWith('.css'))
+  const opened = text === undefined ? undefined : await page.goto(`${url}/${text}`)
+  const policy = opened?.headers()['content-security-policy']
   await context.close()
-  return { shown, messages }
+  return { shown, messages, policy }
 }

@@ -30,6 +30,19 @@ function referenceOf(scope: WorkerScope, request: Request): string | undefined {
   return isContentId(first) ? path : undefined
 }
 
+/**
+ * Proven content of a stranger is still a stranger's: on the origin of the app that registered the worker its scripts would read
+ * what the app keeps. A sandbox gives the page an origin of its own (HTML Living Standard, sandboxing).
+ */
+const sandbox = 'sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts'
+
+/** What a browser shows as a document of its own, or runs. */
+const documents = new Set(['document', 'embed', 'frame', 'iframe', 'object', 'serviceworker'])
+
+function isShown({ mode, destination }: Request): boolean {
+  return mode === 'navigate' || documents.has(destination)
+}
+
 function rangeOf(request: Request): { start: number; end?: number } | undefined {
   const [, start, end] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.get('range') ?? '') ?? []
   if (start === undefined) return undefined
@@ -39,10 +52,18 @@ function rangeOf(request: Request): { start: number; end?: number } | undefined 
 /**
  * Answers GET below a worker's scope for `ID`, `ID/path` and `raw/ID`, and so all that such a page loads by relative paths. What
  * cannot be proven is an error page instead. Pages get a message for each gateway that failed or sent false bytes.
+ *
+ * `pages`: documents of strangers are shown in a sandbox. `trusted` is for an origin on which nothing is kept: documents have
+ * this origin then, and load what they name by relative paths through the worker.
  */
 export function serveProven(
   scope: WorkerScope,
-  options: Pick<ProvingFetchOptions, 'gatewayUrls' | 'fetch' | 'nameQuorum'>,
+  {
+    pages = 'sandboxed',
+    ...options
+  }: Pick<ProvingFetchOptions, 'gatewayUrls' | 'fetch' | 'nameQuorum'> & {
+    readonly pages?: 'sandboxed' | 'trusted'
+  },
 ): void {
   const tell = async (message: object): Promise<void> => {
     for (const page of await scope.clients.matchAll({ includeUncontrolled: true })) page.postMessage(message)
@@ -56,7 +77,10 @@ export function serveProven(
   })
   const answer = async (request: Request, reference: string): Promise<Response> => {
     try {
-      return await fetcher.fetch(reference, { range: rangeOf(request), signal: request.signal })
+      const response = await fetcher.fetch(reference, { range: rangeOf(request), signal: request.signal })
+      if (pages === 'sandboxed' && isShown(request)) response.headers.set('content-security-policy', sandbox)
+      response.headers.set('x-content-type-options', 'nosniff')
+      return response
     } catch (error) {
       if (!(error instanceof ClientError)) throw error
       const { code, message } = error

@@ -2,7 +2,7 @@ import { ClientError } from '../errors.js'
 import { sourceOfBytes, streamPieces } from '../payload.js'
 import { tagValueOf } from '../tags.js'
 import type { DriveIndex } from './drive-index.js'
-import { fileKeyOf } from './drive-keys.js'
+import { fileKeyOf, unreadable } from './drive-keys.js'
 import type { DriveEntity } from './entities.js'
 import { openedPieces } from './opened-pieces.js'
 
@@ -27,5 +27,16 @@ export async function* contentPieces(
       : streamPieces(body as ReadableStream<Uint8Array>)
   if (!isSealed) return yield* pieces
   const fileKey = await fileKeyOf(key, id)
-  yield* openedPieces(fileKey, pieces, tagValueOf(tags, 'Cipher'), tagValueOf(tags, 'Cipher-IV'))
+  let length = 0
+  for await (const piece of openedPieces(
+    fileKey,
+    pieces,
+    tagValueOf(tags, 'Cipher'),
+    tagValueOf(tags, 'Cipher-IV'),
+  )) {
+    length += piece.length
+    yield piece
+  }
+  // The owner's metadata has it, and AES256-CTR has no tag that shows a change.
+  if (length !== file?.size) throw unreadable(`it has ${length} bytes where its owner wrote ${file?.size}`)
 }

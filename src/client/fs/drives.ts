@@ -51,6 +51,8 @@ export interface OpenDrive {
 }
 
 const layerVersion = '0.15'
+/** Names, folders and facts of a private drive are encrypted by this alone, whose tag shows a change. */
+const metadataCipher = 'AES256-GCM'
 const parallelMax = 16
 
 /** Drives, folders and files of the file-system layer. */
@@ -166,6 +168,9 @@ export class Drives {
   ): Promise<Uint8Array> {
     const [cipher, iv] = [tagValueOf(item.tags, 'Cipher'), tagValueOf(item.tags, 'Cipher-IV')]
     const isPlain = cipher === undefined && iv === undefined
+    // The tags are as a gateway lists them: without this one could put an entity of its own into a private drive.
+    if (key !== undefined && cipher !== metadataCipher)
+      throw new ClientError('wrong-key', 'it is not encrypted as all of a private drive is', 'it is not read')
     const bytes = kept === undefined ? undefined : isPlain ? utf8(kept) : fromBase64(kept)
     const raw = bytes ?? (await this.index.content(item.id))
     if (isPlain) return raw
