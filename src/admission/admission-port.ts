@@ -82,11 +82,11 @@ export interface SettledPayment {
 /** Where paid tokens are added to buckets: 1 token is 1 KiB of egress. Memory and Redis stand behind it. */
 export interface Credits {
   /**
-   * Adds paid tokens to a client's bucket once per `payment` (any text that names the payment: payer and nonce), whoever asks
-   * and however often. Durable when it resolves. Rejects where that cannot be had now: nothing was added then, or it was
-   * and a retry answers `known`; so ask again with the same payment.
+   * Adds paid tokens to a client's bucket once per `payment` (any text that names the payment: payer and nonce), however often
+   * it is called. Durable when it resolves. Rejects where that is not possible now. Then a call with the same payment is to be
+   * repeated: it answers `known` where the tokens were added all the same.
    *
-   * @param address of a client, as `Payments` is handed it, or any textual IP address
+   * @param address of a client, as `Payments` gets it, or any textual IP address
    * @param tokens whole, 1 to 2^40
    */
   credit(address: string, payment: string, tokens: number): Promise<'credited' | 'known'>
@@ -131,8 +131,8 @@ export interface Payments {
    */
   pay(charge: Charge, client: string): Promise<Paid | Denial> | undefined
   /**
-   * The same without an answer to pay for: as many tokens as the amount buys, for the bucket of `client` (an address in the
-   * path of the top-up route; the payer may be anybody). `asker`: address of the client.
+   * The same without an answer to pay for: as many tokens as the amount buys, for the bucket of `client`. That is an address in
+   * the path of the top-up route; the payer may be anybody. `asker`: address of the client that sends the request.
    */
   topUp(request: Request, client: string, asker: string): Promise<Paid | Denial> | undefined
 }

@@ -46,7 +46,7 @@ const paymentKeptMs = 366 * 86_400_000
 const paidMax = 2 ** 52
 
 /**
- * The only writer of the buckets' disk storage: advances the time of the table (which refills buckets), adds paid
+ * The only writer of the buckets' disk storage. It advances the time of the table (which refills buckets), adds paid
  * tokens after they are on disk, saves takes, and frees full buckets.
  *
  * After a kill -9 all paid tokens are there, and those spent in the last `saveEveryMs` are there again. A bucket may have more

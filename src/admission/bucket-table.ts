@@ -3,14 +3,14 @@ import type { Key } from './bucket-key.js'
 import { Locks } from './locks.js'
 
 /**
- * One kind of buckets in memory that all threads share. A bucket lies in one block of 32 slots, chosen by its hash; a
+ * One kind of buckets in memory that all threads share. A bucket lies in one block of 32 slots, chosen by its hash. A
  * block has a lock, held for less than a microsecond, so that every change is whole: regular and paid tokens, take
  * and eviction. Two threads only meet in a block when they serve the same client.
  *
  * A slot has 32 bytes: the key (four words), `spent`, and `state`. The header has the grains that were refilled since the
  * table was made, a grain being a tenth of a token: the keeper adds to them in each tick. `spent` minus that is what the
  * bucket lacks. So no work is needed for a refill, and all numbers are whole. `state` is 0: empty; 1: live; 2 and more: paid
- * tokens plus 2, where the disk has a row that says so, which is why such a slot is never given to another client.
+ * tokens plus 2, with a row on the disk. For that reason such a slot is never given to another client.
  *
  * The rules are in the header, too, and the keeper may change them (`KeptTable.use`). Threads that read a number of the header
  * meanwhile get the old or the new one: eight bytes are stored at once.

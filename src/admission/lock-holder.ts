@@ -10,8 +10,8 @@ const startBits = 9
 const endedCodes: ReadonlySet<unknown> = new Set(['ENOENT', 'ESRCH'])
 
 /**
- * The number under which a thread of this process holds locks: its own number, and the lowest bits of the time at which it
- * started, in ticks of the kernel (proc_pid_stat(5)). 0: there is no such thread any more. Throws where it cannot be looked at:
+ * The number under which a thread of this process holds locks. It has the thread's own number, and the lowest bits of its start
+ * time in ticks of the kernel (proc_pid_stat(5)). 0: there is no such thread any more. Throws where it cannot be read because
  * no descriptor is free. native/server/lock-holder.h makes the same ones.
  */
 function holderOf(thread: number): number {

@@ -11,8 +11,8 @@ import type { PaymentOrder } from './settlement-messages.js'
 const recoveriesPerSecond = 100
 
 /**
- * Of them for one provider, one network of it and one client (`partiesOf`), whether the signatures are good or not: so many at
- * once, and so many a second in the long run. All of one provider leave a part for others.
+ * Of them for one provider, one network of it and one client (`partiesOf`): so many at once, and so many a second in the long
+ * run. Good and bad signatures count alike. All of one provider leave a part for others.
  */
 const shares = [
   { max: 60, perSecond: 50 },

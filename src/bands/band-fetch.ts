@@ -217,8 +217,8 @@ function matching(torrent: Torrent | Refusal, { torrent: named, files }: Band): 
 }
 
 /**
- * Folder in which a band is fetched: on the same file system as the bands in place, so that it can be renamed, and not
- * emptied at start, so that it can be resumed.
+ * Folder in which a band is fetched. It is on the same file system as the bands in place, so that it can be renamed. It is not
+ * emptied at start, so that the fetch can be resumed.
  */
 export function fetchPlace(bandsPath: string, index: string, id: string): string {
   if (!isIndexName(index) || !isEntryName(id)) throw new RangeError(`not a band's name: ${index}/${id}`)

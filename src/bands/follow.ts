@@ -53,7 +53,7 @@ export interface Followed extends ReadPublication {
 }
 
 /**
- * Fetches the document of a publisher from its addresses in turn, and writes its sequence to disk before it is used,
+ * Fetches the document of a publisher from its addresses in turn. Its sequence is written to disk before it is used,
  * so that an older document is refused also after a crash. Two documents of one sequence are refused as well.
  */
 export async function follow(

@@ -32,9 +32,9 @@ const address = z
 const entry = z.object({ wallet: address, observerAddress: address })
 
 /**
- * The keys that a registry of gateways has for a wallet: JSON as gateways answer `/peers` with, an object `gateways` whose
- * entries have `wallet` and `observerAddress` (the base58 key that signs); other members, and entries without both, are passed
- * over. The registry decides which keys are accepted, so it must be a file of the operator or a trusted gateway.
+ * The keys that a registry of gateways has for a wallet, in JSON as gateways answer `/peers`. The entries of its object
+ * `gateways` have `wallet` and `observerAddress` (the base58 key that signs). Other members, and entries without both, are
+ * ignored. The registry decides which keys are accepted, so it must be a file of the operator or a trusted gateway.
  */
 export class RegisteredKeys implements PublisherKeys {
   #cached: { readonly keys: Keys; readonly untilMs: number } | undefined

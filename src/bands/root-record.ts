@@ -23,8 +23,8 @@ export const placeMaxBytes = 512
 const letter = { root: 0x72, path: 0x70, item: 0x69, data: 0x64, size: 0x73 }
 
 /**
- * Writes the value of a record: a map with the keys `r` (root) or `p` (path), `i` and `d` (offsets of item and payload), `s`
- * (size), in this order, those that are known.
+ * Writes the value of a record: a map of the known values, in this order. Its keys are `r` (root) or `p` (path), `i` and `d`
+ * (offsets of item and payload), and `s` (size).
  */
 export function writePlace(out: PackWriter, place: RootRecord): void {
   const { path, itemOffset, dataOffset, itemSize } = place

@@ -37,8 +37,8 @@ export function packTags(tags: readonly TextTag[]): Uint8Array {
 }
 
 /**
- * The forms that clients are known to write an array in, the usual one first: it ends with its bytes or with a 0, and the block
- * says its size or does not. A signature is over one of them, and a list of tags does not say which.
+ * The forms in which clients are known to write an array, the usual one first. It ends with its bytes or with a 0, and the block
+ * states its size or does not. A signature is over one of them, and a list of tags does not show which.
  */
 export function packedForms(tags: readonly TextTag[]): readonly Uint8Array[] {
   if (tags.length === 0) return [new Uint8Array(0), Uint8Array.of(0)]
@@ -56,8 +56,8 @@ function tooMany(what: string): ClientError {
 
 /**
  * The tags of an encoded array, or undefined where one is cut off or there are too many. The network has arrays in other forms
- * than `packTags` writes, and this reads of them what gateways read: the end of the bytes ends the array, bytes behind its end
- * and the sizes of blocks mean nothing, numbers may have needless groups. A negative length is malformed.
+ * than `packTags` writes, and this reads of them what gateways read. The end of the bytes ends the array. Bytes behind its end
+ * and the sizes of blocks mean nothing. Numbers may have needless groups. A negative length is malformed.
  */
 export function unpackTags(bytes: Uint8Array): TextTag[] | undefined {
   const tags: TextTag[] = []

@@ -69,8 +69,8 @@ export interface MinedRow extends MinedPlace {
 }
 
 /**
- * The chain on disk: one LMDB environment, so that a block and all its consequences are one transaction, and a process killed
- * at any moment leaves the chain as it was before or after.
+ * The chain on disk, in one LMDB environment. A block and all its consequences are one transaction, so a process killed at any
+ * moment leaves the chain as it was before or after.
  */
 export class ChainStore {
   readonly #environment: Environment

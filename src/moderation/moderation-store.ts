@@ -32,10 +32,10 @@ export interface Ordered {
 }
 
 /**
- * The list on disk. Tables: `ids` and `hashes` (raw 32 bytes), `names`; `hash sizes` (of the content
- * that has a hash, f64); `order` (sequence to kind and key); `sources` by number and `source numbers` by name; `audit`; `numbers`
- * (the last sequence). Any process and thread reads and writes: LMDB lets one writer in at a time. What is written is on the
- * disk when a call returns.
+ * The list on disk. Tables by subject: `ids` and `hashes` (raw 32 bytes), `names`. `hash sizes` has the size of the content with
+ * a hash (f64), `order` kind and key by sequence. `sources` is by number, `source numbers` by name. The others are `audit` and
+ * `numbers` (the last sequence). Any process and thread reads and writes: LMDB lets one writer in at a time. What is written is
+ * on the disk when a call returns.
  */
 export class ModerationStore {
   readonly #environment: Environment

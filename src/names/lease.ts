@@ -141,8 +141,8 @@ function basePrice(length: number): bigint {
 }
 
 /**
- * What a wish costs on the list of this machine, in millionths of ARIO: a fifth of the base price for each year, and as much as
- * twenty years for ever. Registries of the network have prices of their own, which follow demand.
+ * What a wish costs on the list of this machine, in millionths of ARIO. A year costs a fifth of the base price, for ever as much
+ * as twenty years. Registries of the network have prices of their own, which follow demand.
  */
 export function leasePrice({ intent, name, type, years = 1, increaseQty = 0 }: LeaseWish): bigint {
   const base = basePrice(name.length)

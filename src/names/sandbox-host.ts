@@ -3,8 +3,8 @@ import { type Id, idBytes } from '../format/id.js'
 const letters = 'abcdefghijklmnopqrstuvwxyz234567'
 
 /**
- * The label under which the content of an id has an origin of its own: base32 of the id's 32 bytes (RFC 4648 section 6), lower
- * case, without padding: 52 characters.
+ * The label under which the content of an id has an origin of its own. It is base32 of the id's 32 bytes (RFC 4648 section 6),
+ * lower case, without padding: 52 characters.
  */
 export function sandboxLabel(id: Id): string {
   let label = ''

@@ -18,9 +18,9 @@ import type { WrittenTable } from './parquet-writer.js'
 import { RowDigest } from './row-digest.js'
 
 /**
- * Reads all of a band and says what is wrong with it, if anything: every file's schema, rows and digest; blocks at every height
- * of the range, each behind the one before; the same transactions in all tables, in order; keys that have their addresses. That
- * the range is on the chain shows when the follower goes on from its top.
+ * Reads all of a band, and returns what is wrong with it. Checks every file's schema, rows and digest. Blocks must be at every
+ * height of the range, each behind the one before. All tables must have the same transactions, in order, and keys their
+ * addresses. That the range is on the chain shows when the follower goes on from its top.
  */
 export async function checkL1(folder: string, band: L1Band): Promise<Refusal | undefined> {
   const sense = new Sense(band.heightRange)

@@ -26,8 +26,8 @@ export async function findL1(folder: string): Promise<FoundL1[] | Refusal> {
 }
 
 /**
- * Those of the bands that lead on from the height `next` (the lowest band's start where it is undefined), each from where the one
- * before ends, the longest way each time.
+ * The chain of bands from the height `next` on (the lowest band's start where it is undefined). Each begins where the one before
+ * ends, and is the longest of those.
  */
 export function chainOf(found: readonly FoundL1[], next: number | undefined): FoundL1[] {
   const chain: FoundL1[] = []

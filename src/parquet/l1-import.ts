@@ -28,7 +28,7 @@ export interface L1Target {
 }
 
 /**
- * Puts a band that was checked (`checkL1`) into the index, behind what is there: the range must go on from the
+ * Puts a band that was checked (`checkL1`) into the index, behind what is there. The range must go on from the
  * index's top, on the same chain, or the index be empty. Blocks that are there already are skipped, so a second call
  * resumes where the first was killed; each commit holds whole blocks. Rejects where the catalog is lost.
  */

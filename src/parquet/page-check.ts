@@ -6,8 +6,8 @@ import { readVarInt } from 'hyparquet/src/thrift.js'
 import { isThriftStruct } from './thrift-check.js'
 
 /**
- * The library believes numbers in the pages of a Parquet file, and makes arrays of them: how many values a page has, how long a
- * run of one value is (31 bits in five bytes), how long a page is unpacked. They are compared here before it reads a row group.
+ * The library allocates arrays by unchecked numbers in the pages of a Parquet file. They are the count of values, the length of a
+ * run (31 bits in five bytes), and the unpacked size. They are compared here before it reads a row group.
  */
 
 /** Rows of a group. DuckDB makes groups of 122,880. */

@@ -4,8 +4,8 @@ import type { Value } from './l1-layout.js'
 const bufferBytes = 65_536
 
 /**
- * Digest of a table's rows in their order, which depends on no file format: SHA-256 over each value as 00 for null, else 01, its
- * length (u32, big-endian) and its bytes; text as UTF-8, numbers as decimal ASCII, booleans as `1` or `0`.
+ * Digest of a table's rows in their order, which depends on no file format. It is SHA-256 over each value: 00 for null, else 01,
+ * its length (u32, big-endian) and its bytes. Texts are UTF-8, numbers decimal ASCII, booleans `1` or `0`.
  */
 export class RowDigest {
   readonly #hash = runningSha256()

@@ -1,6 +1,6 @@
 /**
- * Metadata of Parquet files is one struct in Thrift's compact protocol. The library makes an object of each value in it, and an
- * array of as many places as a list says, before anybody has seen a field: one byte becomes hundreds. So it is walked here first.
+ * Metadata of Parquet files is one struct in Thrift's compact protocol. The library makes an object of each value in it, and
+ * allocates a list by its stated length, before any field is checked: one byte becomes hundreds. So it is walked here first.
  */
 
 /** Types of fields, by the low half of their first byte (Thrift's compact protocol). */

@@ -52,8 +52,8 @@ export interface Marks {
 export interface Position extends Marks {
   readonly key: Buffer
   /**
-   * Id of a row that was in no block, by an earlier version of this program or by another gateway: where it stood is not known,
-   * and the key is behind all others.
+   * Id of a row that was in no block, from an earlier version of this program or another gateway. Its place is not known, so the
+   * key is behind all others.
    */
   readonly vague?: Uint8Array | undefined
 }
@@ -83,8 +83,8 @@ export function rowCursor(row: Row, marks: Marks): string {
 }
 
 /**
- * The cursor of a place that need not be a row's (a key of 16 bytes): of the same shape as that of a row, its id as much of it as
- * the key has and zeros.
+ * The cursor of a place that need not be a row's (a key of 16 bytes). It has the shape of a row's cursor, with as much of the id
+ * as the key has, and zeros.
  */
 export function placeCursor(key: Uint8Array, marks: Marks): string {
   const id = Buffer.alloc(32)

@@ -8,8 +8,8 @@ import type { QueryLimits } from './query-limits.js'
 export type IsGone = () => boolean
 
 /**
- * The account of one HTTP request, shared by all queries of a batch and all selections of each: what it may read of
- * the index, how many values it may request, and how large the answer may be.
+ * The limits of one HTTP request, shared by all queries of a batch and all selections of each. They bound what it reads of
+ * the index, how many values it has, and how large the answer is.
  */
 export class QueryEffort extends Effort {
   #values = 0

@@ -5,8 +5,8 @@ import { palette } from '../http/palette.js'
 import { examples } from './page-examples.js'
 
 /**
- * The page that a browser gets at the query address: a query with completion, its variables and headers, the answer as a
- * tree, examples, the last queries, and the schema as a list. One answer without anything from elsewhere; the policy lets
+ * The page that a browser gets at the query address. It has a query with completion, its variables and headers, the answer as
+ * a tree, examples, the last queries, and the schema as a list. One answer without anything from elsewhere; the policy lets
  * nothing else in.
  */
 const folder = new URL('../../../src/query/page/', import.meta.url)

@@ -14,7 +14,7 @@ export interface HttpsRedirectParts extends Pick<ConsoleHandlerParts, 'meters' |
 const hostShape = /^([A-Za-z0-9_.-]{1,255})(:\d{1,5})?$/
 
 /**
- * The handler of a port that serves no content: it sends every request to the same path over https, and answers http-01
+ * The handler of a port that serves no content. It redirects every request to the same path over https, and answers http-01
  * challenges. 308 keeps method and body (RFC 9110 section 15.4.9).
  */
 export function httpsRedirect(parts: HttpsRedirectParts): (request: Request, reply: Reply) => void {

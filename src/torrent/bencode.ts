@@ -1,6 +1,6 @@
 /**
- * Bencoding, BEP 3. Only the canonical form is read, so that each value has exactly one encoding: integers and
- * lengths without leading zeros, keys in ascending byte order and once each, nothing after the end.
+ * Bencoding, BEP 3. Only the canonical form is read, so that each value has exactly one encoding. Integers and
+ * lengths have no leading zeros, keys are in ascending byte order and once each, and nothing follows the end.
  */
 
 /** Keys are byte strings too, held as Latin-1 text: one character a byte, and the order of characters is that of bytes. */

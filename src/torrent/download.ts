@@ -19,8 +19,8 @@ export interface DownloadOptions {
   readonly webAtOnce: number
   readonly memoryMaxBytes: number
   /**
-   * A download that gets no valid piece for so long, or valid pieces at a lower average rate than that, is given up,
-   * so that another torrent can have its place.
+   * A download is given up when it gets no valid piece for so long, or valid pieces at a lower average rate than that.
+   * Then another torrent can have its place.
    */
   readonly giveUpMs: number
   /** While other peers wait to be tried, a peer that sends nothing for so long is disconnected. */

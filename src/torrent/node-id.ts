@@ -19,8 +19,8 @@ function crc32c(bytes: Uint8Array): number {
 }
 
 /**
- * An id for a node at an address by BEP 42, which keeps nodes from choosing an id next to a torrent's infohash; a random one
- * where the address is not known. `random`: 20 bytes.
+ * An id for a node at an address by BEP 42, which keeps nodes from choosing an id next to a torrent's infohash. Where the
+ * address is not known it is random. `random`: 20 bytes.
  */
 export function nodeId(address: string | undefined, random = randomBytes(nodeIdBytes)): Buffer {
   const id = Buffer.from(random)

@@ -5,7 +5,7 @@ import { hashPiece, rootOfBlocks } from './hash.js'
 import { blockBytes, fileOfPiece, pieceSize, type Torrent, type TorrentFile } from './torrent.js'
 
 /**
- * The files of a torrent while they are downloaded. A piece is written only after its hash was checked, and no state is kept
+ * The files of a torrent while they are downloaded. A piece is written only after its hash was checked. No state is kept
  * beside the files: after a restart they are hashed again, and pieces with the right hash count as present.
  */
 

@@ -48,8 +48,8 @@ export interface Torrent {
   /** 32 bytes, SHA-256 of `info`. */
   readonly infohashV2: Buffer
   /**
-   * 20 bytes: the infohash as computed by programs that write the info anew without its empty keys, and hash that. aria2 is
-   * one: it requests hybrid torrents by this infohash only.
+   * 20 bytes: the infohash by programs that write the info anew without its empty keys, and hash that. aria2 is one. It
+   * requests hybrid torrents by this infohash only.
    */
   readonly infohashLossy: Buffer
 }

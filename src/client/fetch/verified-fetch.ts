@@ -67,9 +67,9 @@ export class ProvingFetcher {
 
   /**
    * Content of `ID`, `ID/path`, `ar://ID/path`, `ar://name/path`. The answer has status 200, or 206 for a range; its bytes
-   * were proven before they are given out. `X-Verified` says how: `owner` (the owner's signature over all of the content) or
-   * `chunks` (the id is a transaction, and the bytes lie under the data root that its owner signed). What a name means is only
-   * believed: `X-Verified-Name-Id` is that id, and `X-Verified-Name-By` how many gateways say so (`2 of 3`). Rejects with a
+   * were proven before they are given out. `X-Verified` names the proof. `owner`: the owner's signature over all of the content.
+   * `chunks`: the id is a transaction, and the bytes lie under the data root that its owner signed. The id of a name is not
+   * proven: it is in `X-Verified-Name-Id`, and in `X-Verified-Name-By` how many gateways agree (`2 of 3`). Rejects with a
    * ClientError: `untrue` where every gateway that answered lied.
    */
   async fetch(reference: string, options: VerifiedFetchOptions = {}): Promise<Response> {

@@ -74,8 +74,8 @@ export class InnerItems {
   }
 
   /**
-   * Resolves when the items of an accepted bundle are announced, so that they can be found when the receipt is sent; or when the
-   * time limit for the client is over.
+   * Resolves when the items of an accepted bundle are announced, or the time limit for the client is over. So the items can
+   * usually be found when the receipt is sent.
    */
   opened(id: Id): Promise<void> {
     if (this.parts.closing.aborted || !this.parts.uploads.isUnopened(id)) return Promise.resolve()

@@ -63,7 +63,7 @@ export class EvictionOrder<One extends Evictable> {
   }
 
   /**
-   * What two clients hold that could be given up, of the widest parties in which they differ: two addresses of one network are
+   * What two clients hold that could be given up, of the widest parties in which they differ. Two addresses of one network are
    * compared by what each of them holds, two networks of one provider by what each network holds. Undefined: it is one client.
    */
   compared(one: Parties, other: Parties): readonly [weight: number, otherWeight: number] | undefined {
