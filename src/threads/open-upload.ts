@@ -184,7 +184,7 @@ function openTaking(parts: UploadParts): UploadTaking {
     uploadPage: uploadPage({ ...shown, paymentUrl: given.publicPaymentUrl }),
     info: () => serviceInfo(info, address, gatewaysOf(given)),
     clock: systemClock,
-    say: tools.log,
+    logger: tools.log,
   })
 }
 
@@ -229,7 +229,7 @@ function openBundling(parts: UploadParts, { open }: UploadTaking): Bundling {
       news?.addBundle(id)
     },
     clock: systemClock,
-    say: log,
+    logger: log,
     rules: bundlingRules(settings),
   })
   const { partsMaxBytes } = settings.uploads

@@ -62,7 +62,7 @@ export function openUploadAccepting(
   // Nobody pays for what is gone after some days.
   const usdc = sandboxRules(settings) === undefined ? payment.usdc : undefined
   const bought = usdc === undefined ? {} : { usdc }
-  const selling = new ItemSelling({ sales, log: intake, clock: systemClock, say: log, ...bought })
+  const selling = new ItemSelling({ sales, log: intake, clock: systemClock, logger: log, ...bought })
   const announcer = new ItemAnnouncer(catalog, closing.signal)
   const verdicts = new Verdicts(judge, proofThreads + 1)
   const inner = innerItems(given, tools, records, { verdicts, announcer })
@@ -91,7 +91,7 @@ export function openUploadAccepting(
     height: () => height.known,
     clock: systemClock,
     closing: closing.signal,
-    say: log,
+    logger: log,
   })
   return {
     ...bought,
@@ -131,7 +131,7 @@ function innerItems(
     uploads,
     ...lines,
     logFolder: uploadFolders(settings).log,
-    say: log,
+    logger: log,
     closing: closing.signal,
     isSandbox: sandboxRules(settings) !== undefined,
     clock: systemClock,

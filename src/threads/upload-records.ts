@@ -72,7 +72,7 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
       ...elsewhere,
       publicKey: modulus,
       clock: systemClock,
-      say: log,
+      logger: log,
       closing: closing.signal,
     })
   const receiptNews =

@@ -60,7 +60,7 @@ export interface UploadTakingParts {
   readonly uploadPage: HtmlPage
   readonly info: () => object
   readonly clock: Clock
-  readonly say: Log
+  readonly logger: Log
 }
 
 export interface UploadTaking {
@@ -75,7 +75,7 @@ export interface UploadTaking {
 /** Every way in which items come, as routes: at once, in parts, resumable, unsigned, paid for by USDC. */
 export function uploadTaking(parts: UploadTakingParts): UploadTaking {
   const { uploads, pools, sales, intake, log, credits, usdc, full, disk, itemMaxBytes } = parts
-  const { clients, clock, say, blockedOwners, partsFolder, partsMaxBytes } = parts
+  const { clients, clock, logger, blockedOwners, partsFolder, partsMaxBytes } = parts
   const arriving = new HeldRoom({ ...sharesOfRequests, disk })
   const taking = { intake, log, itemMaxBytes, blockedOwners, full, arriving }
   const single = new SingleUpload(taking)
@@ -96,7 +96,7 @@ export function uploadTaking(parts: UploadTakingParts): UploadTaking {
     files: new PartFiles(partsFolder),
     room,
     clock,
-    say,
+    logger,
   })
   const raw = rawUpload(parts, { ...taking, pools, payments, clock })
   const multipart = new Multipart(open, paid)

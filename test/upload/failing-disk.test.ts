@@ -125,7 +125,7 @@ t.test('what was told of is not told again because a transaction had to run twic
     written()
   }
   accept(1)
-  news.tell({ id: itemOf(1).id } as Receipt, itemOf(1))
+  news.announce({ id: itemOf(1).id } as Receipt, itemOf(1))
   disk.isFull = true
   t.throws(() => accept(2))
   disk.isFull = false
@@ -181,7 +181,7 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = syste
     uploads,
     closing,
     clock,
-    say: silentLog,
+    logger: silentLog,
     height: () => 1,
     verdicts: { verdictNow: async () => true },
     charging: new CreditCharging(pools, endlessCredits().credits, environment, systemClock, closing),
@@ -189,7 +189,7 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = syste
     selling: new ItemSelling({
       sales: new Sales(environment),
       clock: systemClock,
-      say: silentLog,
+      logger: silentLog,
       log: { folder: '', release: () => undefined },
     }),
     signing: { receipt: async () => new Uint8Array(512), isBehind: false },

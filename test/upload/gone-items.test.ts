@@ -54,7 +54,7 @@ t.test('a gateway elsewhere forgets what is gone, and keeps what was uploaded an
     key: 'key',
     publicKey: 'key',
     clock: systemClock,
-    say: silentLog,
+    logger: silentLog,
     closing: closing.signal,
   })
   const place = { file: 1, offset: 0, sizeBytes: 11 }

@@ -96,12 +96,12 @@ export async function uploadRig(
     uploads,
     closing: closing.signal,
     clock: systemClock,
-    say: silentLog,
+    logger: silentLog,
     height: () => 1,
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
     charging: new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal),
     announcer: new ItemAnnouncer(undefined, closing.signal),
-    selling: new ItemSelling({ sales, clock: systemClock, say: silentLog, log }),
+    selling: new ItemSelling({ sales, clock: systemClock, logger: silentLog, log }),
     signing,
     terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
   })
@@ -134,7 +134,7 @@ export async function uploadRig(
     uploadPage: page,
     info: () => ({}),
     clock: systemClock,
-    say: silentLog,
+    logger: silentLog,
   })
   t.teardown(async () => {
     closing.abort()

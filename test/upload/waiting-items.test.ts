@@ -42,7 +42,7 @@ t.test('items that wait for others are not all read again in each round', async 
     uploads,
     bundles: new Bundles(counted.environment, uploads),
     clock,
-    say: silentLog,
+    logger: silentLog,
     height: () => 1,
     chain: {
       anchor: async () => {

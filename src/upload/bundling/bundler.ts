@@ -49,7 +49,7 @@ export interface BundlerParts {
   readonly onPermanent?: (record: BundleRecord, height: number) => void
   readonly meters: Meters
   readonly clock: Clock
-  readonly say: Log
+  readonly logger: Log
   readonly rules: BundlingRules
   /** Nothing is packed or posted: orders alone are carried out. */
   readonly isIdle?: boolean
@@ -126,7 +126,7 @@ export class Bundler {
           this.#isFailing = false
         },
         (error: unknown) => {
-          if (!this.#isFailing) this.parts.say.error({ err: error }, 'bundling failed: it is tried again')
+          if (!this.#isFailing) this.parts.logger.error({ err: error }, 'bundling failed: it is tried again')
           this.#isFailing = true
         },
       )
@@ -165,7 +165,7 @@ export class Bundler {
   }
 
   #later(bundle: BundleRecord, { message }: Refusal): void {
-    const { bundles, clock, say } = this.parts
+    const { bundles, clock, logger } = this.parts
     const attempts = bundle.attempts + 1
     const waitMs = Math.min(againMs * 2 ** bundle.attempts, againMaxMs)
     if (attempts > stepsMax && bundle.state !== 'seeded') {
@@ -173,12 +173,12 @@ export class Bundler {
       return
     }
     if (attempts % 5 === 0)
-      say.warn({ bundle: bundle.id, state: bundle.state, reason: message }, 'a bundle does not get on')
+      logger.warn({ bundle: bundle.id, state: bundle.state, reason: message }, 'a bundle does not get on')
     bundles.put({ ...bundle, attempts, dueMs: clock.now() + waitMs, reason: message })
   }
 
   #drop(bundle: BundleRecord, reason: string): void {
-    this.parts.say.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
+    this.parts.logger.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
     this.#trees.delete(bundle.id)
     this.#count('dropped')
     const givenUp = this.parts.bundles.drop(bundle, reason)
@@ -222,14 +222,14 @@ export class Bundler {
   }
 
   async #pack(): Promise<void> {
-    const { bundles, chain, clock, height, logFolder, owner, say, signing } = this.parts
+    const { bundles, chain, clock, height, logFolder, owner, logger, signing } = this.parts
     const items = this.#chosen()
     const anchorHeight = height()
     if (items.length === 0 || anchorHeight === undefined) return
     const data = new BundleData(items, logFolder)
     const [anchor, reward] = await Promise.all([chain.anchor(), chain.price(data.sizeBytes)])
     if (isRefusal(anchor) || isRefusal(reward)) {
-      say.warn(
+      logger.warn(
         { reason: (isRefusal(anchor) ? anchor : (reward as Refusal)).message },
         'no bundle can be packed',
       )
@@ -269,7 +269,7 @@ export class Bundler {
     }
     bundles.pack(record, items, data.offsets)
     this.#count('packed')
-    say.info({ bundle: id, items: items.length, sizeBytes: data.sizeBytes }, 'a bundle was packed')
+    logger.info({ bundle: id, items: items.length, sizeBytes: data.sizeBytes }, 'a bundle was packed')
     await this.#step(record)
   }
 
@@ -279,7 +279,7 @@ export class Bundler {
   }
 
   async #post(bundle: BundleRecord): Promise<Refusal | undefined> {
-    const { address, chain, say } = this.parts
+    const { address, chain, logger } = this.parts
     const posted = await chain.postTransaction(bundle.transaction)
     if (!isRefusal(posted)) {
       this.#next(bundle, 'posted')
@@ -288,7 +288,7 @@ export class Bundler {
     const { reward } = bundle.transaction as { reward: string }
     const balance = await chain.balance(address)
     if (!isRefusal(balance) && balance < BigInt(reward)) {
-      say.error(
+      logger.error(
         { address, balance: String(balance), reward },
         'the wallet of the upload service has too little',
       )
@@ -343,7 +343,7 @@ export class Bundler {
   }
 
   async #verify(bundle: BundleRecord): Promise<Refusal | undefined> {
-    const { bundles, chain, clock, height, onMined, rules, say } = this.parts
+    const { bundles, chain, clock, height, onMined, rules, logger } = this.parts
     const status = await chain.transactionStatus(bundle.id)
     if (isRefusal(status)) {
       const isForgotten = (height() ?? 0) > bundle.anchorHeight + anchorBlocks
@@ -364,7 +364,7 @@ export class Bundler {
     const count = bundles.settle({ ...bundle, dueMs: clock.now() + keepMs }, status.height)
     this.#count('permanent')
     this.parts.onPermanent?.(bundle, status.height)
-    say.info({ bundle: bundle.id, items: count, height: status.height }, 'a bundle is permanent')
+    logger.info({ bundle: bundle.id, items: count, height: status.height }, 'a bundle is permanent')
     return undefined
   }
 

@@ -19,7 +19,7 @@ export class Height {
     private readonly uploads: Uploads,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
-    private readonly say: Pick<Log, 'error' | 'info'>,
+    private readonly logger: Pick<Log, 'error' | 'info'>,
   ) {
     const stored = uploads.word(word)
     this.#known = stored === undefined ? undefined : Number(stored)
@@ -54,7 +54,7 @@ export class Height {
     this.#isKeeping = true
     const { environment } = this.uploads
     const put = (): void => environment.write(() => this.uploads.putWord(word, String(this.#known)))
-    await writePatiently(put, this.closing, this.say)
+    await writePatiently(put, this.closing, this.logger)
     this.#isKeeping = false
   }
 }

@@ -32,7 +32,7 @@ export interface InnerItemsParts {
   /** Whether uploads are kept for some time only. */
   readonly isSandbox: boolean
   readonly clock: Clock
-  readonly say: Log
+  readonly logger: Log
   readonly closing: AbortSignal
 }
 
@@ -96,7 +96,7 @@ export class InnerItems {
   }
 
   async #run(): Promise<void> {
-    const { uploads, closing, say } = this.parts
+    const { uploads, closing, logger } = this.parts
     while (!closing.aborted) {
       uploads.environment.refresh()
       const id = this.#next()
@@ -108,9 +108,9 @@ export class InnerItems {
       const why = item === undefined ? 'it is not kept' : await this.#open(item)
       if (closing.aborted) return
       // The bundle itself stays accepted: its owner signed these bytes, whatever they are.
-      if (why !== undefined) say.info({ id, why }, 'an uploaded bundle was not read to its end')
+      if (why !== undefined) logger.info({ id, why }, 'an uploaded bundle was not read to its end')
       const opened = (): void => uploads.environment.write(() => uploads.opened(id))
-      if (!(await writePatiently(opened, closing, say))) return
+      if (!(await writePatiently(opened, closing, logger))) return
       this.#waiting.get(id)?.()
     }
   }
@@ -202,7 +202,7 @@ export class InnerItems {
 
   /** Writes down those that their owners signed, and announces them. */
   async #keep(item: AcceptedItem, batch: readonly Read[]): Promise<void> {
-    const { verdicts, uploads, announcer, isSandbox, closing, say } = this.parts
+    const { verdicts, uploads, announcer, isSandbox, closing, logger } = this.parts
     const judged = await Promise.all(
       batch.map(async (read) => {
         const { id, signatureType, owner, signature } = read.header
@@ -229,7 +229,7 @@ export class InnerItems {
           uploads.putContent(normalizedAddress(header.owner), digest, header.id)
         }
       })
-    if (!(await writePatiently(write, closing, say))) return
+    if (!(await writePatiently(write, closing, logger))) return
     // Nothing is announced while the service ends: the bundle is opened again at its next start.
     await Promise.race([Promise.all(kept.map((read) => announcer.announce(read))), this.#aborted])
   }

@@ -55,7 +55,7 @@ export interface ItemIntakeParts extends ItemTableParts {
   /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
   readonly opened?: (bundle: Id) => Promise<void>
   /** Gets each receipt when it is issued for the first time. */
-  readonly receiptNews?: Pick<ReceiptNews, 'add' | 'tell'>
+  readonly receiptNews?: Pick<ReceiptNews, 'add' | 'announce'>
 }
 
 /** How an item is taken. */
@@ -341,7 +341,7 @@ export class ItemIntake {
     if (isKept === 'late' && charge.isLogged !== true) return waiting
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     charging.settle(accepted.id, charge)
-    this.parts.receiptNews?.tell(receipt, accepted)
+    this.parts.receiptNews?.announce(receipt, accepted)
     return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
   }
 

@@ -19,7 +19,7 @@ export interface ItemTableParts {
   readonly onAccepted?: (items: readonly AcceptedItem[]) => void
   readonly clock: Clock
   readonly closing: AbortSignal
-  readonly say: Pick<Log, 'error' | 'info'>
+  readonly logger: Pick<Log, 'error' | 'info'>
 }
 
 /**
@@ -77,7 +77,7 @@ export class ItemTableWriter {
   }
 
   async #writeAll(): Promise<void> {
-    const { uploads, closing, say, clock } = this.parts
+    const { uploads, closing, logger, clock } = this.parts
     while (this.#waiting.size > 0) {
       await pause(Math.max(0, this.#writtenMs + gatherMs - clock.monotonic()), closing)
       // Another transaction may have written them.
@@ -90,7 +90,7 @@ export class ItemTableWriter {
           throw error
         }
       }
-      if (await writePatiently(write, closing, say)) continue
+      if (await writePatiently(write, closing, logger)) continue
       for (const { done } of this.#waiting.values()) done(false)
       break
     }

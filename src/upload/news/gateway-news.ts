@@ -22,7 +22,7 @@ export interface GatewayNewsParts {
   /** Modulus of the key of this service, base64url. */
   readonly publicKey: string
   readonly clock: Clock
-  readonly say: Log
+  readonly logger: Log
   readonly closing: AbortSignal
 }
 
@@ -89,7 +89,7 @@ export class GatewayNews {
 
   /** Sends news until `closing`. */
   async run(): Promise<void> {
-    const { closing, say } = this.parts
+    const { closing, logger } = this.parts
     let failures = 0
     while (!closing.aborted) {
       const outcome = await this.#sendSome()
@@ -97,7 +97,7 @@ export class GatewayNews {
       else if (outcome === 'later') {
         failures += 1
         if (failures === 5)
-          say.warn({ url: this.parts.url }, 'the gateway elsewhere cannot be told of uploads')
+          logger.warn({ url: this.parts.url }, 'the gateway elsewhere cannot be told of uploads')
         await pause(Math.min(againMs * 2 ** (failures - 1), againMaxMs), closing)
       } else failures = 0
     }
@@ -133,12 +133,12 @@ export class GatewayNews {
           ? await this.#send('queue-bundle', { id: ids[0] })
           : await this.#forget(ids)
     if (sent === 'later') return sent
-    const { environment, closing, say } = this.parts
+    const { environment, closing, logger } = this.parts
     const removeSent = (): void =>
       environment.write(() => {
         for (const key of batch) this.#table.remove(key)
       })
-    return (await writePatiently(removeSent, closing, say)) ? sent : 'later'
+    return (await writePatiently(removeSent, closing, logger)) ? sent : 'later'
   }
 
   /** An item that was uploaded again since is not removed there: items are sent before removals. */
@@ -179,7 +179,7 @@ export class GatewayNews {
   }
 
   async #send(order: string, body: object): Promise<Sent> {
-    const { url, key, publicKey, clock, closing, say } = this.parts
+    const { url, key, publicKey, clock, closing, logger } = this.parts
     const target = new URL(`${url}/${order}`)
     const late = new AbortController()
     const timer = clock.after(limitMs, () => late.abort())
@@ -204,10 +204,10 @@ export class GatewayNews {
       // A wrong key may be corrected, and a full queue gets room. No other refusal changes when the news is repeated.
       if (status >= 500 || status === 401 || status === 403 || status === 408 || status === 429)
         return 'later'
-      say.warn({ status, order }, 'the gateway elsewhere refused to be told of uploads')
+      logger.warn({ status, order }, 'the gateway elsewhere refused to be told of uploads')
       return 'refused'
     } catch (error) {
-      say.debug({ err: expected(error) }, 'the gateway elsewhere does not answer')
+      logger.debug({ err: expected(error) }, 'the gateway elsewhere does not answer')
       return 'later'
     } finally {
       timer.cancel()

@@ -30,7 +30,7 @@ const waitingMax = 4096
  */
 export class ItemAnnouncer {
   #waiting: { readonly item: AnnouncedItem; readonly resolve: () => void }[] = []
-  #telling = false
+  #announcing = false
 
   /** `keeper` undefined: there is no gateway here. */
   constructor(
@@ -47,7 +47,7 @@ export class ItemAnnouncer {
     if (this.keeper === undefined) return Promise.resolve()
     return new Promise((resolve) => {
       this.#waiting.push({ item, resolve })
-      if (!this.#telling) void this.#tellAll(this.keeper as Address<CatalogRequest, CatalogReply>)
+      if (!this.#announcing) void this.#announceAll(this.keeper as Address<CatalogRequest, CatalogReply>)
     })
   }
 
@@ -65,8 +65,8 @@ export class ItemAnnouncer {
     return false
   }
 
-  async #tellAll(keeper: Address<CatalogRequest, CatalogReply>): Promise<void> {
-    this.#telling = true
+  async #announceAll(keeper: Address<CatalogRequest, CatalogReply>): Promise<void> {
+    this.#announcing = true
     await null
     while (this.#waiting.length > 0 && !this.closing.aborted) {
       const batch = this.#waiting.slice(0, batchMax)
@@ -81,7 +81,7 @@ export class ItemAnnouncer {
     }
     // At the end of the program nothing more is announced, and all waiting calls resolve.
     for (const { resolve } of this.#waiting.splice(0)) resolve()
-    this.#telling = false
+    this.#announcing = false
   }
 }
 

@@ -36,7 +36,7 @@ export class ReceiptNews {
     return () => void this.#announced.splice(0, removed)
   }
 
-  tell(receipt: Receipt, item: AcceptedItem): void {
+  announce(receipt: Receipt, item: AcceptedItem): void {
     // What the disk refuses is sent by the next process.
     const refusal = tryWrite(() => this.parts.announce(receipt, item))
     if (refusal === undefined) this.#announced.push(idBytes(item.id))
@@ -50,7 +50,7 @@ export class ReceiptNews {
       const some = keys.slice(from, from + atOnce)
       const items = some.flatMap((key) => uploads.find(idOfBytes(key)) ?? [])
       const receipts = await Promise.all(items.map(receipt))
-      for (const [at, item] of items.entries()) this.tell(receipts[at] as Receipt, item)
+      for (const [at, item] of items.entries()) this.announce(receipts[at] as Receipt, item)
       // While the disk is full they are sent again.
       tryWrite(() =>
         environment.write(() => {

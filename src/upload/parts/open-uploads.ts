@@ -38,7 +38,7 @@ export interface OpenUploadsParts extends SingleUploadParts {
   /** Absent: no upload is paid for at its beginning. */
   readonly paid?: PaidParts
   readonly clock: Clock
-  readonly say: Log
+  readonly logger: Log
 }
 
 type Stage = 'ASSEMBLING' | 'VALIDATING' | 'FINALIZING'
@@ -347,7 +347,7 @@ export class OpenUploads {
 
   #removeFiles(id: string): void {
     const logFailure = (error: unknown): void =>
-      this.parts.say.error({ err: error }, 'parts could not be removed')
+      this.parts.logger.error({ err: error }, 'parts could not be removed')
     void this.follow(this.parts.files.remove(id).catch(logFailure))
   }
 

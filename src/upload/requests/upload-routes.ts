@@ -45,10 +45,10 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
     summary: 'Takes a signed data item, and answers with a receipt',
     statuses: [200, 202, 400, 402, 403, 408, 413],
   } as const
-  const tells = { summary: 'The service, and what it takes', statuses: [200], act: about }
+  const infoRoute = { summary: 'The service, and what it takes', statuses: [200], act: about }
   return [
-    { ...tells, path: '/', act: front },
-    { ...tells, path: '/info' },
+    { ...infoRoute, path: '/', act: front },
+    { ...infoRoute, path: '/info' },
     ...healthRoutes(health),
     ...creditsRoutes(credits),
     {

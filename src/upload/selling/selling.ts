@@ -17,7 +17,7 @@ export interface ItemSellingParts {
   /** Absent: no USDC is taken. */
   readonly usdc?: Pick<UsdcPort, 'outcome'>
   readonly clock: Clock
-  readonly say: Log
+  readonly logger: Log
 }
 
 /** An order to settle that nobody knows of may still be on its way to a payment service elsewhere for so long. */
@@ -87,7 +87,7 @@ export class ItemSelling {
         if (closing.aborted) return
         const { status } = await resume(sale).catch(diskAnswer)
         if (status === 200)
-          this.parts.say.warn(
+          this.parts.logger.warn(
             { item: sale.itemId, payment: sale.payment },
             'an upload was paid for: it is accepted',
           )

@@ -37,7 +37,7 @@ t.test('a receipt that was given and not told of is told of after a kill, and on
     await news.catchUp(async (item) => receiptOf(item))
     const atStart = heard.splice(0)
     for (const at of accepted) accept(uploads, news, at)
-    for (const at of announced) news.tell(receiptOf(itemOf(at)), itemOf(at))
+    for (const at of announced) news.announce(receiptOf(itemOf(at)), itemOf(at))
     await environment.close()
     return { atStart, later: heard }
   }
@@ -62,7 +62,7 @@ t.test('what was told is written down with what comes next', async (t) => {
   const news = make()
   for (let at = 1; at <= 50; at += 1) {
     accept(uploads, news, at)
-    news.tell(receiptOf(itemOf(at)), itemOf(at))
+    news.announce(receiptOf(itemOf(at)), itemOf(at))
   }
   heard.length = 0
   await make().catchUp(async (item) => receiptOf(item))

@@ -74,7 +74,7 @@ function sceneOf(t: Test, environment: Environment, clock = new DayClock(), fold
     files: new PartFiles(folder),
     room: new HeldRoom({ ...sharesOfParts, placesMax, maxBytes: 1e12, disk }),
     clock,
-    say: silentLog,
+    logger: silentLog,
   })
   t.teardown(() => open.close())
   return { clock, records, folder, open }
