@@ -69,7 +69,7 @@ class HashThread {
 
   constructor(start: StartThread) {
     this.#thread = start(
-      (news) => this.#heard(news),
+      (news) => this.#onNews(news),
       (cause) => {
         const error = new ClientError('unavailable', cause.message, 'try again: without it then', { cause })
         this.#failure = error
@@ -141,7 +141,7 @@ class HashThread {
     return batch
   }
 
-  #heard({ job, number, size, digest, bytes }: News): void {
+  #onNews({ job, number, size, digest, bytes }: News): void {
     const batch = this.#batches[number] as Batch
     if (bytes !== undefined) batch.bytes = bytes
     this.#spare.push(batch)

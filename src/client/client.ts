@@ -122,12 +122,12 @@ export class SluiceClient extends PaymentAccount {
     events,
     ...options
   }: UploadOptions & { readonly data: UploadData }): UploadTask<UploadResult> {
-    return new UploadTask('item', events, async (say) => {
+    return new UploadTask('item', events, async (emit) => {
       const signer = this.#required('an upload')
       const item = options.dataItemOpts ?? {}
       const source = await payloadOf(data)
-      const prepared = await prepareItem(source, item, signer, this.#parts.store, say, options.signal)
-      return sendItem(this.#parts, prepared, sendOptions(options), say)
+      const prepared = await prepareItem(source, item, signer, this.#parts.store, emit, options.signal)
+      return sendItem(this.#parts, prepared, sendOptions(options), emit)
     })
   }
 
@@ -154,7 +154,7 @@ export class SluiceClient extends PaymentAccount {
     readonly dataItemSizeFactory?: () => number
     readonly dataItemOpts?: Pick<DataItemOptions, 'paidBy'>
   }): UploadTask<UploadResult> {
-    return new UploadTask('item', events, async (say) => {
+    return new UploadTask('item', events, async (emit) => {
       const source = await payloadOf(dataItemStreamFactory())
       const size = dataItemSizeFactory?.()
       if (size !== undefined && size !== source.size)
@@ -163,7 +163,7 @@ export class SluiceClient extends PaymentAccount {
           `${source.size} bytes, not ${size}`,
           'give the size of the whole item',
         )
-      return sendItem(this.#parts, await preparedFromSource(source), sendOptions(options), say)
+      return sendItem(this.#parts, await preparedFromSource(source), sendOptions(options), emit)
     })
   }
 

@@ -13,7 +13,7 @@ import { allBytes, type PayloadSource, sourceOfBytes } from './payload.js'
 import { type DataItemOptions, itemSizeOf, signedItem } from './prepare.js'
 import { addressOfOwner, type ClientSigner } from './signer.js'
 import type { TextTag } from './tags.js'
-import { type FilePlace, reportingFailure, type Say, UploadTask } from './task.js'
+import { type Emit, type FilePlace, reportingFailure, UploadTask } from './task.js'
 import { throwIfAborted } from './timing.js'
 import type { UploadResult } from './upload.js'
 
@@ -94,7 +94,7 @@ interface Entry {
 
 /** Uploads the files of a folder and a manifest of their paths. What is on the network already is not uploaded again. */
 export function uploadFolder(client: SluiceClient, options: FolderOptions): UploadTask<FolderResult> {
-  return new UploadTask('folder', options.events, (say) => new FolderUpload(client, options, say).run())
+  return new UploadTask('folder', options.events, (emit) => new FolderUpload(client, options, emit).run())
 }
 
 class FolderUpload {
@@ -114,14 +114,14 @@ class FolderUpload {
   constructor(
     private readonly client: SluiceClient,
     private readonly options: FolderOptions,
-    private readonly say: Say,
+    private readonly emit: Emit,
   ) {
     const { currentSigner } = client
     if (currentSigner === undefined)
       throw new ClientError('no-signer', 'an upload needs a signer', 'give the client a signer')
     this.#itemSigner = options.itemSigner ?? currentSigner
     this.#signer = currentSigner
-    const notice = (message: string): void => say({ type: 'notice', message })
+    const notice = (message: string): void => emit({ type: 'notice', message })
     this.#reuse = new FolderReuse(client, addressOfOwner(currentSigner.owner), options, notice)
     this.#totalBytes = options.files.reduce((sum, { source }) => sum + source.size, 0)
   }
@@ -164,7 +164,7 @@ class FolderUpload {
   #report(currentPhase: 'hashing' | 'files' | 'manifest', processedFiles = this.#results.size): void {
     const processedBytes = this.#uploadedBytes + this.#reusedBytes
     const files = { processedFiles, totalFiles: this.options.files.length }
-    this.say({ type: 'folder', ...files, processedBytes, totalBytes: this.#totalBytes, currentPhase })
+    this.emit({ type: 'folder', ...files, processedBytes, totalBytes: this.#totalBytes, currentPhase })
   }
 
   /** Hashes every file. */
@@ -175,7 +175,7 @@ class FolderUpload {
     await inParallel([...files.entries()], hashedAtOnce, async ([fileIndex, file]) => {
       throwIfAborted(signal)
       const place = { fileName: file.path, fileIndex, totalFiles: files.length }
-      const hash = await reportingFailure(this.say, place, () => this.#kept.hash(file, smallBytesMax))
+      const hash = await reportingFailure(this.emit, place, () => this.#kept.hash(file, smallBytesMax))
       const payload = () => payloadDigest(this.#kept.content(file, hash).open(0))
       entries[fileIndex] = { file, place, key: { hash, tags: this.#tags(file.contentType, hash), payload } }
       this.#report('hashing', ++hashed)
@@ -234,7 +234,7 @@ class FolderUpload {
     this.#kept.forget(file)
     this.#results.set(file.path, { path: file.path, id, reused: true })
     this.#reusedBytes += file.source.size
-    this.say({ type: 'file-complete', ...place, id })
+    this.emit({ type: 'file-complete', ...place, id })
     this.#report('files')
   }
 
@@ -273,8 +273,8 @@ class FolderUpload {
     const items: { id: string; bytes: Uint8Array }[] = []
     await inParallel([...entries.entries()], hashedAtOnce, async ([at, { file, place, key }]) => {
       throwIfAborted(this.options.signal)
-      this.say({ type: 'file-start', ...place, fileSize: file.source.size })
-      items[at] = await reportingFailure(this.say, place, async () => {
+      this.emit({ type: 'file-start', ...place, fileSize: file.source.size })
+      items[at] = await reportingFailure(this.emit, place, async () => {
         const bytes = this.#kept.bytes(file, key.hash) ?? (await allBytes(this.#kept.content(file, key.hash)))
         this.#kept.forget(file)
         return signedItem(bytes, { tags: key.tags }, this.#itemSigner)
@@ -299,7 +299,8 @@ class FolderUpload {
       this.#charge(receipt)
     } catch (error) {
       // Each file has a start event, so each gets an end event.
-      for (const { place } of entries) this.say({ type: 'file-error', ...place, error: asClientError(error) })
+      for (const { place } of entries)
+        this.emit({ type: 'file-error', ...place, error: asClientError(error) })
       throw error
     }
     for (const [at, entry] of entries.entries()) this.#done(entry, items[at]?.id ?? '')
@@ -319,15 +320,15 @@ class FolderUpload {
     this.#kept.forget(file)
     this.#results.set(file.path, { path: file.path, id, reused: false, ...(receipt && { receipt }) })
     this.#uploadedBytes += file.source.size
-    this.say({ type: 'file-complete', ...place, id })
+    this.emit({ type: 'file-complete', ...place, id })
     this.#report('files')
   }
 
   async #uploadOne(entry: Entry): Promise<void> {
     const { file, place, key } = entry
-    this.say({ type: 'file-start', ...place, fileSize: file.source.size })
+    this.emit({ type: 'file-start', ...place, fileSize: file.source.size })
     const { dataItemOpts, events: _, files: __, ...options } = this.options
-    const receipt = await reportingFailure(this.say, place, async () => {
+    const receipt = await reportingFailure(this.emit, place, async () => {
       const task = this.client.upload({
         ...options,
         data: this.#kept.content(file, key.hash),
@@ -337,7 +338,7 @@ class FolderUpload {
       for await (const event of task) {
         if (event.type !== 'signing' && event.type !== 'upload') continue
         const bytes = { fileProcessedBytes: event.processedBytes, fileTotalBytes: event.totalBytes }
-        this.say({ type: 'file-progress', ...place, ...bytes, step: event.type })
+        this.emit({ type: 'file-progress', ...place, ...bytes, step: event.type })
       }
       const result = await task
       this.#charge(result)

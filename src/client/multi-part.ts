@@ -5,7 +5,7 @@ import { partMemory, partsOf } from './parts.js'
 import { type PreparedItem, placeKey } from './prepare.js'
 import type { ResumeStore } from './resume-store.js'
 import { fieldsOfAnswer, type RemoteService } from './service.js'
-import type { Say } from './task.js'
+import type { Emit } from './task.js'
 import { nowMs, waited } from './timing.js'
 
 /**
@@ -32,7 +32,7 @@ export interface PartsUpload {
   readonly paidBy: readonly string[]
   readonly payer: Payer | undefined
   readonly signal: AbortSignal | undefined
-  readonly say: Say
+  readonly emit: Emit
 }
 
 const version = { 'x-chunking-version': '2' }
@@ -116,7 +116,7 @@ async function create({ service, token, options, payer, item, signal }: PartsUpl
 
 /** Sends what is missing, as many parts at once as go well: one more after each success, half after a refusal. */
 async function sendParts(upload: PartsUpload, begun: Begun, present: ReadonlySet<number>): Promise<void> {
-  const { item, service, token, options, signal, say } = upload
+  const { item, service, token, options, signal, emit } = upload
   const most = options.maxChunkConcurrency ?? 5
   let allowed = Math.min(2, most)
   let sent = 0
@@ -139,7 +139,7 @@ async function sendParts(upload: PartsUpload, begun: Begun, present: ReadonlySet
     }
     allowed = Math.min(most, allowed + 1)
     sent += part.length
-    say({ type: 'upload', processedBytes: sent, totalBytes: item.source.size })
+    emit({ type: 'upload', processedBytes: sent, totalBytes: item.source.size })
   }
   let offset = 0
   try {

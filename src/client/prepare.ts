@@ -15,7 +15,7 @@ import { allBytes, type PayloadSource, sourceOfBytes } from './payload.js'
 import type { ResumeStore } from './resume-store.js'
 import type { ClientSigner } from './signer.js'
 import type { TextTag } from './tags.js'
-import type { Say } from './task.js'
+import type { Emit } from './task.js'
 import { throwIfAborted } from './timing.js'
 
 /** The fields of an item besides its content. */
@@ -52,7 +52,7 @@ export function targetBytes(target: string | undefined): Uint8Array | undefined 
 
 async function digestWithProgress(
   payload: PayloadSource,
-  say: Say,
+  emit: Emit,
   signal: AbortSignal | undefined,
 ): Promise<PayloadDigest> {
   const hash = await longSha384(payload.size)
@@ -63,7 +63,7 @@ async function digestWithProgress(
       await hash.update(piece)
       read += piece.length
       if (read > payload.size) break
-      say({ type: 'signing', processedBytes: read, totalBytes: payload.size })
+      emit({ type: 'signing', processedBytes: read, totalBytes: payload.size })
     }
     if (read !== payload.size) throw changed(`${read} bytes were read of ${payload.size}`)
   } catch (error) {
@@ -85,7 +85,7 @@ export async function prepareItem(
   options: DataItemOptions,
   signer: ClientSigner,
   store: ResumeStore,
-  say: Say,
+  emit: Emit,
   signal?: AbortSignal,
 ): Promise<PreparedItem> {
   const { tags = [], target, anchor } = options
@@ -105,7 +105,7 @@ export async function prepareItem(
     targetBytes(target),
     anchor === undefined ? undefined : utf8(anchor),
   )
-  const digest = await digestWithProgress(payload, say, signal)
+  const digest = await digestWithProgress(payload, emit, signal)
   const message = messageOf(fields, digest)
   // The message is the same in every process; RSA signatures are not, and another one would be another item.
   const resumeKey = `item:${toBase64url(message)}`
@@ -113,7 +113,7 @@ export async function prepareItem(
   const signature = (known === undefined ? undefined : fromBase64url(known)) ?? (await signer.sign(message))
   if (known === undefined) await store.set(`${resumeKey}:signature`, toBase64url(signature))
   const header = signedHeader(fields, signature)
-  say({ type: 'signed', id: header.id })
+  emit({ type: 'signed', id: header.id })
   return { header, source: itemSource(header, payload, digest), resumeKey }
 }
 

@@ -61,9 +61,9 @@ export interface UploadEvents {
 }
 
 /** Takes events of an operation. */
-export type Say = (event: ProgressEvent) => void
+export type Emit = (event: ProgressEvent) => void
 
-function tell(events: UploadEvents, event: ProgressEvent): void {
+function emitTo(events: UploadEvents, event: ProgressEvent): void {
   if (event.type === 'signing') {
     events.onSigningProgress?.(event)
     events.onProgress?.({ ...event, step: 'signing' })
@@ -95,11 +95,15 @@ export class UploadTask<Result> implements PromiseLike<Result>, AsyncIterable<Pr
   #ended = false
   #wake: (() => void) | undefined
 
-  constructor(kind: 'item' | 'folder', events: UploadEvents | undefined, run: (say: Say) => Promise<Result>) {
+  constructor(
+    kind: 'item' | 'folder',
+    events: UploadEvents | undefined,
+    run: (emit: Emit) => Promise<Result>,
+  ) {
     let step: 'signing' | 'upload' = 'signing'
     this.result = run((event) => {
       if (event.type === 'upload') step = 'upload'
-      if (events !== undefined) tell(events, event)
+      if (events !== undefined) emitTo(events, event)
       this.#push(event)
     }).then(
       (value) => {
@@ -164,14 +168,14 @@ export class UploadTask<Result> implements PromiseLike<Result>, AsyncIterable<Pr
 
 /** Runs one file's work; a failure becomes an event of that file and is thrown on. */
 export async function reportingFailure<Result>(
-  say: Say,
+  emit: Emit,
   place: FilePlace,
   work: () => Promise<Result>,
 ): Promise<Result> {
   try {
     return await work()
   } catch (error) {
-    say({ type: 'file-error', ...place, error: asClientError(error) })
+    emit({ type: 'file-error', ...place, error: asClientError(error) })
     throw error
   }
 }

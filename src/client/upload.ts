@@ -10,7 +10,7 @@ import { checkReceipt, type UploadReceipt } from './receipt-proof.js'
 import type { ResumeStore } from './resume-store.js'
 import { fieldsOfAnswer, type RemoteService, type ServiceAnswer } from './service.js'
 import { addressOfOwner, type ClientSigner } from './signer.js'
-import type { Say } from './task.js'
+import type { Emit } from './task.js'
 import { waited } from './timing.js'
 
 /** A receipt, and what the service adds to it for items that share credits or were paid in USDC. */
@@ -57,14 +57,14 @@ export async function sendItem(
   parts: UploadParts,
   item: PreparedItem,
   options: SendOptions,
-  say: Say,
+  emit: Emit,
 ): Promise<UploadResult> {
   const { store, signer, token } = parts
   const { fundingMode = { mode: 'credits' }, signal } = options
   const paidBy = options.paidBy ?? []
   checkChunking(options)
   if (fundingMode.mode === 'on-demand') (await loadFunding()).checkBuffer(fundingMode)
-  say({ type: 'upload', processedBytes: 0, totalBytes: item.source.size })
+  emit({ type: 'upload', processedBytes: 0, totalBytes: item.source.size })
   const cryptoFundResult =
     fundingMode.mode === 'on-demand' ? await topUpIfShort(parts, item, fundingMode, signal) : undefined
   const payer = payerOf(fundingMode, signer, store)
@@ -77,11 +77,11 @@ export async function sendItem(
         paidBy,
         payer,
         signal,
-        say,
+        emit,
         token: payer ? 'base-usdc' : token,
       })
     : await sendWhole(parts, item, options, payer)
-  say({ type: 'upload', processedBytes: item.source.size, totalBytes: item.source.size })
+  emit({ type: 'upload', processedBytes: item.source.size, totalBytes: item.source.size })
   const receipt = await checkedReceipt(parts, item, fields)
   const result = cryptoFundResult === undefined ? receipt : { ...receipt, cryptoFundResult }
   await options.onReceipt?.(result)

@@ -82,12 +82,12 @@ export class BulkImport {
     const heights = await this.parts.folder.blocks()
     if (isRefusal(heights)) return heights
     const refusal = await this.#blocks(heights, signal)
-    if (refusal !== undefined) this.#say(refusal.message)
+    if (refusal !== undefined) this.#note(refusal.message)
     await this.#bundles(signal)
     return { ...this.#done, left: this.#left }
   }
 
-  #say(message: string): void {
+  #note(message: string): void {
     if (this.#left.length < leftMax) this.#left.push(message)
   }
 
@@ -100,7 +100,9 @@ export class BulkImport {
     const last = endOfStretch(heights, first)
     const behind = heights.filter((height) => height > Math.max(last, first - 1))
     if (behind.length > 0) {
-      this.#say(`${behind.length} blocks were left: there is no block ${last + 1} between the index and them`)
+      this.#note(
+        `${behind.length} blocks were left: there is no block ${last + 1} between the index and them`,
+      )
     }
     const supply = new Supply(folder, blocksAhead, headersAtOnce, this.options.verify)
     let batch: BroughtBlock[] = []
@@ -110,25 +112,25 @@ export class BulkImport {
       const brought = await supply.take(height, last)
       const wrong = isRefusal(brought) ? brought : misfit(brought, previous)
       if (isRefusal(brought) || wrong !== undefined) {
-        await this.#tell(batch, last - first + 1)
+        await this.#index(batch, last - first + 1)
         return wrong
       }
       previous = brought.block.hash
       batch.push(brought)
       const transactions = batch.reduce((sum, one) => sum + one.transactions.length, 0)
       if (batch.length < batchMax.blocks && transactions < batchMax.transactions) continue
-      await this.#tell(batch, last - first + 1)
+      await this.#index(batch, last - first + 1)
       batch = []
     }
-    await this.#tell(batch, last - first + 1)
+    await this.#index(batch, last - first + 1)
     return undefined
   }
 
-  async #tell(batch: readonly BroughtBlock[], of: number): Promise<void> {
+  async #index(batch: readonly BroughtBlock[], of: number): Promise<void> {
     const { intake, queue, clock } = this.parts
     if (batch.length === 0) return
     const refused = intake.remember(batch, clock.now())
-    if (refused > 0) this.#say(`${refused} bundles or missing transactions found no room on the agenda`)
+    if (refused > 0) this.#note(`${refused} bundles or missing transactions found no room on the agenda`)
     await queue.write(() => intake.blockWords(batch))
     this.#done.blocks += batch.length
     for (const { transactions, missing } of batch) {
@@ -192,8 +194,8 @@ export class BulkImport {
     const failure = await openBundle(parts, rules, id, report, signal)
     this.#done.bad += report.bad
     if (report.firstBad !== undefined)
-      this.#say(`in ${id} ${report.bad} items are bad, the first ${report.firstBad}`)
-    if (failure !== undefined) this.#say(`${id}: ${failure.refusal.message}`)
+      this.#note(`in ${id} ${report.bad} items are bad, the first ${report.firstBad}`)
+    if (failure !== undefined) this.#note(`${id}: ${failure.refusal.message}`)
     // Bundles whose bytes in the folder are missing or wrong stay on the agenda: a node may have them.
     if (failure === undefined || failure.cause === 'bundle') this.#opened.push(task)
     if (this.#opened.length >= bundlesAtOnce) bundles.done(...this.#opened.splice(0))

@@ -117,11 +117,11 @@ async function readBundle(
     { item: (item, message) => batch.add(item, message), bad, broken: bad },
   )
   const ahead = parts.ahead ?? new Ahead(1)
-  const telling: Promise<void>[] = []
-  const tell = (): void => {
+  const flushing: Promise<void>[] = []
+  const flush = (): void => {
     const flushed = batch.flush()
     ahead.add(flushed)
-    telling.push(flushed)
+    flushing.push(flushed)
   }
   try {
     for await (const piece of root.bytes) {
@@ -129,15 +129,15 @@ async function readBundle(
       walk.push(piece)
       if (!batch.isFull) continue
       await ahead.room()
-      tell()
+      flush()
     }
     const refusal = walk.end()
-    tell()
+    flush()
     parts.read?.()
-    await Promise.all(telling)
+    await Promise.all(flushing)
     return refusal === undefined ? undefined : { refusal, cause: 'bundle' }
   } finally {
-    await Promise.all(telling)
+    await Promise.all(flushing)
   }
 }
 

@@ -94,7 +94,7 @@ export class Follower {
       case 'halt':
         return this.#halt(step.depth)
       case 'wait': {
-        this.#tellState()
+        this.#publishState()
         return pause(Math.max(step.untilMs - this.parts.clock.monotonic(), 1), this.#abort.signal)
       }
     }
@@ -168,7 +168,7 @@ export class Follower {
     await queue.write(() => intake.blockWords(batch))
     pace.imported(batch, this.#state.top?.height ?? -1, this.#state.tip?.height ?? -1)
     this.parts.onImported()
-    this.#tellState()
+    this.#publishState()
   }
 
   async #compare(at: number, from: number): Promise<void> {
@@ -197,7 +197,7 @@ export class Follower {
     if (this.#state.haltedMs !== undefined) log.info('the import continues')
     supply.clear()
     this.#move({ top: this.#topOfIndex(), tip: undefined, search: undefined, haltedMs: undefined })
-    this.#tellState()
+    this.#publishState()
   }
 
   #halt(depth: number): void {
@@ -210,7 +210,7 @@ export class Follower {
       )
     }
     this.#move({ search: undefined, haltedMs: clock.monotonic() })
-    this.#tellState()
+    this.#publishState()
   }
 
   #failed(question: Question, what: string, refusal: Refusal): void {
@@ -242,7 +242,7 @@ export class Follower {
     this.#state = { ...this.#state, ...change }
   }
 
-  #tellState(): void {
+  #publishState(): void {
     const { top, tip, haltedMs } = this.#state
     const lag = (tip?.height ?? 0) - (top?.height ?? -1)
     const finished = (top?.height ?? -1) >= this.rules.stopHeight

@@ -34,7 +34,7 @@ function judgedIn(bundle: Uint8Array, items: readonly FoundItem[]): CatalogReque
   return { kind: 'judged', bundle, items: packJudged(bundle, judged) }
 }
 
-export interface BatchHearer {
+export interface BatchObserver {
   /** Signed by its owner. */
   sound(item: FoundItem): void
   /** Not signed by its owner. */
@@ -72,7 +72,7 @@ export class ItemBatch {
     private readonly queue: IndexQueue,
     private readonly judge: Pick<ItemJudge, 'judge'> | undefined,
     private readonly wanted: ItemFilter,
-    private readonly hearer: BatchHearer,
+    private readonly observer: BatchObserver,
     private readonly held: HeldItems,
     private readonly webhooks?: Webhooks,
   ) {}
@@ -90,7 +90,7 @@ export class ItemBatch {
     this.#packed ??= { rows: new RowPacker(), count: 0 }
     packItem(this.#packed.rows, item)
     this.#packed.count += 1
-    this.hearer.sound(item)
+    this.observer.sound(item)
   }
 
   /**
@@ -100,7 +100,7 @@ export class ItemBatch {
   async flush(): Promise<void> {
     const packed = this.#packed?.rows.take()
     this.#packed = undefined
-    if (packed !== undefined) await this.#tell([], () => packed)
+    if (packed !== undefined) await this.#index([], () => packed)
     const unjudged = this.#items
     if (unjudged.length === 0) return
     this.#items = []
@@ -116,7 +116,7 @@ export class ItemBatch {
     const items = await settled
     for (let at = 0; at < items.length; at += itemsMax) {
       const some = items.slice(at, at + itemsMax)
-      await this.#tell(some, () => packFound(some))
+      await this.#index(some, () => packFound(some))
     }
   }
 
@@ -128,8 +128,8 @@ export class ItemBatch {
     return unjudged.flatMap(({ item }, at) => {
       const verdict = this.judge === undefined ? true : verdicts?.[at]
       if (verdict === undefined) throw new Error('a signature was not judged')
-      if (verdict !== true) this.hearer.bad(item.header.id, verdict)
-      else this.hearer.sound(item)
+      if (verdict !== true) this.observer.bad(item.header.id, verdict)
+      else this.observer.sound(item)
       const isSigned = verdict === true
       // Usually the filter takes everything; then the object for the filter is not made.
       const isWanted = this.wanted.kind === 'always' || (isSigned && matches(this.wanted, itemSubject(item)))
@@ -139,7 +139,7 @@ export class ItemBatch {
   }
 
   /** Indexes packed items; `items` are those that receivers of webhooks may get. */
-  async #tell(items: readonly FoundItem[], pack: () => Uint8Array): Promise<void> {
+  async #index(items: readonly FoundItem[], pack: () => Uint8Array): Promise<void> {
     const outcome = await this.queue.write(() => {
       const { id, digest } = this.root
       const row = this.queue.index.row(idBytes(id))
@@ -150,7 +150,7 @@ export class ItemBatch {
       if (digest === undefined) return indexing
       return { kind: 'all', requests: [indexing, judgedIn(digest, items)] }
     })
-    this.hearer.onAdded(outcome?.added ?? 0)
+    this.observer.onAdded(outcome?.added ?? 0)
   }
 
   /** Tells receivers of items that are new to the index. */

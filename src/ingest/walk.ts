@@ -29,7 +29,7 @@ export interface WalkRules {
 }
 
 /** Receives what a walk finds. Items of a bundle come before the bundle itself. */
-export interface WalkHearer {
+export interface WalkObserver {
   /** An item whose id is the hash of its signature; `message` is what its owner must have signed (of `signed` walks). */
   item(item: FoundItem, message: Uint8Array | undefined): void
   /** Not an item. */
@@ -59,7 +59,7 @@ export class BundleWalk {
   constructor(
     private readonly stretch: BundleStretch,
     private readonly rules: WalkRules,
-    private readonly hearer: WalkHearer,
+    private readonly observer: WalkObserver,
   ) {
     this.#reader = new BundleReader({ itemsMax: rules.entriesMax, sizeBytes: stretch.sizeBytes })
   }
@@ -83,7 +83,7 @@ export class BundleWalk {
     } else if (event.kind === 'header') this.#begin(event)
     else if (event.kind === 'end') this.#finish()
     else if (event.kind === 'entries') this.#entries = event.entries.length
-    else if (event.kind === 'bad') this.hearer.bad(event.entry.id, event.refusal)
+    else if (event.kind === 'bad') this.observer.bad(event.entry.id, event.refusal)
     else if (event.kind === 'broken') this.#refusal = event.refusal
   }
 
@@ -114,7 +114,7 @@ export class BundleWalk {
         'upstream',
         `bundles inside bundles more than ${this.rules.depthMax} deep`,
       )
-      this.hearer.broken(header.id, deep)
+      this.observer.broken(header.id, deep)
       this.#current = { item, verifier, hash }
       return
     }
@@ -124,7 +124,11 @@ export class BundleWalk {
       sizeBytes,
     }
     const entriesMax = Math.max(this.rules.entriesMax - this.#entries, 0)
-    const inner = new BundleWalk(stretch, { ...this.rules, entriesMax, opens: this.rules.opens }, this.hearer)
+    const inner = new BundleWalk(
+      stretch,
+      { ...this.rules, entriesMax, opens: this.rules.opens },
+      this.observer,
+    )
     this.#current = { item, verifier, hash, inner }
   }
 
@@ -133,8 +137,8 @@ export class BundleWalk {
     const { item, verifier, hash, inner } = this.#current
     this.#current = undefined
     const broken = inner?.end()
-    if (broken !== undefined) this.hearer.broken(item.header.id, broken)
+    if (broken !== undefined) this.observer.broken(item.header.id, broken)
     const found = hash === undefined ? item : { ...item, digest: hash.digest() }
-    this.hearer.item(found, verifier?.message())
+    this.observer.item(found, verifier?.message())
   }
 }

@@ -70,7 +70,7 @@ export class WebhookTarget {
 
   async #deliver(task: Task, signal: AbortSignal): Promise<void> {
     const { agenda, clock, log, meters } = this.parts
-    const fault = await this.#tell(task, signal)
+    const fault = await this.#send(task, signal)
     if (signal.aborted && fault !== undefined) return
     const last = task.attempts + 1 >= this.options.attemptsMax
     const { retryMs, retryMaxMs } = this.options
@@ -94,7 +94,7 @@ export class WebhookTarget {
   }
 
   /** What went wrong; `final`: trying again would not help. */
-  async #tell(task: Task, signal: AbortSignal): Promise<{ reason: string; final: boolean } | undefined> {
+  async #send(task: Task, signal: AbortSignal): Promise<{ reason: string; final: boolean } | undefined> {
     const { upstream, clock, url } = this.parts
     const late = new AbortController()
     const timer = clock.after(this.options.timeoutMs, () => late.abort())

@@ -65,14 +65,14 @@ export function serveProven(
     readonly pages?: 'sandboxed' | 'trusted'
   },
 ): void {
-  const tell = async (message: object): Promise<void> => {
+  const notify = async (message: object): Promise<void> => {
     for (const page of await scope.clients.matchAll({ includeUncontrolled: true })) page.postMessage(message)
   }
   const fetcher = new ProvingFetcher({
     ...options,
     onFinding: ({ gateway, error }) => {
       const kind = error.code === 'untrue' ? 'untrue' : 'failed'
-      tell({ sluice: kind, gateway, message: error.message }).catch((failed: Error) => failed)
+      notify({ sluice: kind, gateway, message: error.message }).catch((failed: Error) => failed)
     },
   })
   const answer = async (request: Request, reference: string): Promise<Response> => {
@@ -84,7 +84,7 @@ export function serveProven(
     } catch (error) {
       if (!(error instanceof ClientError)) throw error
       const { code, message } = error
-      await tell({ sluice: 'refused', code, message })
+      await notify({ sluice: 'refused', code, message })
       const headers = { 'content-type': 'text/plain; charset=utf-8', 'x-verified': 'no' }
       return new Response(`Not shown: ${message}\n`, { status: code === 'not-found' ? 404 : 502, headers })
     }
