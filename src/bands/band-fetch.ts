@@ -9,7 +9,7 @@ import type { Dht } from '../torrent/dht.js'
 import { Download, type DownloadOptions } from '../torrent/download.js'
 import type { Torrent } from '../torrent/torrent.js'
 import { readTorrent, torrentFileMaxBytes } from '../torrent/torrent-reader.js'
-import { tell } from '../torrent/tracker-client.js'
+import { announceTo } from '../torrent/tracker-client.js'
 import { udpTimeouts } from '../torrent/udp-announce.js'
 import { get, type HttpOptions } from './follow.js'
 import { fetchFiles } from './http-files.js'
@@ -170,9 +170,13 @@ export class BandFetch {
     while (!signal.aborted) {
       const left = download.store.missingBytes
       const about = { url, infohashes: [torrent.infohashV1], peerId, port: 1, left }
-      const announced = await tell({ ...about, ...(event === undefined ? {} : { event }) }, parts, signal)
+      const announced = await announceTo(
+        { ...about, ...(event === undefined ? {} : { event }) },
+        parts,
+        signal,
+      )
       event = undefined
-      download.heardOf(announced?.peers ?? [], url)
+      download.addPeers(announced?.peers ?? [], url)
       const isEmpty = announced === undefined || announced.peers.length === 0
       await pause((isEmpty ? emptySeconds : announced.intervalSeconds) * 1000, signal)
       emptySeconds = isEmpty ? Math.min(emptySeconds * 2, emptyMaxSeconds) : emptyMinSeconds

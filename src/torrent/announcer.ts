@@ -8,7 +8,7 @@ export interface AnnouncerParts {
   readonly meters: Meters
   /** The torrents that are seeded now. */
   torrents(): readonly Torrent[]
-  tell(what: AnnounceRequest, signal: AbortSignal): Promise<Announced | undefined>
+  announce(what: AnnounceRequest, signal: AbortSignal): Promise<Announced | undefined>
 }
 
 /** How peers reach us. */
@@ -51,7 +51,7 @@ export class Announcer {
   }
 
   async #look(): Promise<void> {
-    const { clock, meters, torrents, tell } = this.parts
+    const { clock, meters, torrents, announce } = this.parts
     const before = this.#nextMs
     this.#nextMs = new Map()
     for (const torrent of torrents()) {
@@ -61,7 +61,7 @@ export class Announcer {
       if (dueMs > clock.monotonic() || this.#restUntilMs > clock.monotonic()) continue
       const infohashes = [torrent.infohashV1, torrent.infohashV2.subarray(0, 20)]
       const { url, self } = this
-      const answer = await tell({ url, ...self, infohashes, left: 0 }, this.#end.signal)
+      const answer = await announce({ url, ...self, infohashes, left: 0 }, this.#end.signal)
       if (this.#end.signal.aborted) return
       meters.of('torrent_announces_total', { outcome: answer === undefined ? 'failed' : 'answered' }).add(1)
       const now = clock.monotonic()

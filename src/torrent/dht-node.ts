@@ -142,7 +142,7 @@ export class DhtNode {
     const peers = new Map<string, PeerAddress>()
     let answered = 0
     const question = (transaction: Buffer): Buffer => encodeGetPeers(transaction, this.#id, infohash)
-    const hear = (contact: DhtContact, answer: DhtAnswer): void => {
+    const onAnswer = (contact: DhtContact, answer: DhtAnswer): void => {
       answered += 1
       this.#remember(contact)
       walk.add(answer.contacts)
@@ -169,7 +169,7 @@ export class DhtNode {
       for (let next = walk.next(); next !== undefined; next = walk.next()) {
         if (signal.aborted || this.#over) return
         const answer = await this.#ask(next, question)
-        if (answer?.id.equals(next.id) === true) hear(next, answer)
+        if (answer?.id.equals(next.id) === true) onAnswer(next, answer)
         else {
           // It answers with another id than the one it was named with. A node that changes its id can claim to be
           // near any infohash, so its answer is not used.
@@ -183,11 +183,11 @@ export class DhtNode {
       before = answered
       await Promise.all(Array.from({ length: atOnce }, step))
     }
-    const stored = port === undefined ? 0 : await this.#tell(walk, infohash, port, signal)
+    const stored = port === undefined ? 0 : await this.#announce(walk, infohash, port, signal)
     return { peers: [...peers.values()], answered, stored }
   }
 
-  async #tell(walk: Walk, infohash: Buffer, port: number, signal: AbortSignal): Promise<number> {
+  async #announce(walk: Walk, infohash: Buffer, port: number, signal: AbortSignal): Promise<number> {
     if (signal.aborted) return 0
     const answers = await Promise.all(
       walk.nearest().map(({ contact, token }) => {
@@ -200,9 +200,9 @@ export class DhtNode {
   }
 
   #take(bytes: Buffer, from: PeerAddress): void {
-    const hear = this.#pending.get(addressKey(from))
-    const answer = hear === undefined ? undefined : decodeDhtAnswer(bytes, this.#isV6)
-    if (answer !== undefined) hear?.(answer)
+    const onAnswer = this.#pending.get(addressKey(from))
+    const answer = onAnswer === undefined ? undefined : decodeDhtAnswer(bytes, this.#isV6)
+    if (answer !== undefined) onAnswer?.(answer)
     else if (this.#turns.take(from.host)) {
       const question = decodeDhtQuestion(bytes)
       if (question === undefined || from.port === 0) return

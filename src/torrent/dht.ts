@@ -58,7 +58,7 @@ export class Dht {
    * Looks up the peers of a torrent, under each of its infohashes; where the torrent is complete here, announces it too.
    * Undefined where no node answered. Never rejects.
    */
-  async tell(
+  async announce(
     { infohashes, left, port }: AnnounceRequest,
     signal: AbortSignal,
   ): Promise<Announced | undefined> {
@@ -71,8 +71,8 @@ export class Dht {
         )
       }),
     )
-    const isHeard = walked.some(({ answered, stored }) => (left === 0 ? stored : answered) > 0)
-    return isHeard ? { intervalSeconds, peers: walked.flatMap(({ peers }) => peers) } : undefined
+    const isAnswered = walked.some(({ answered, stored }) => (left === 0 ? stored : answered) > 0)
+    return isAnswered ? { intervalSeconds, peers: walked.flatMap(({ peers }) => peers) } : undefined
   }
 
   close(): void {

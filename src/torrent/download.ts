@@ -95,7 +95,7 @@ export class Download implements DownloadParts {
   }
 
   /** Addresses that may have the torrent, by `source` (a tracker, the table, a peer). */
-  heardOf(peers: readonly PeerAddress[], source = ''): void {
+  addPeers(peers: readonly PeerAddress[], source = ''): void {
     const isEncrypted = this.options.encryption === 'prefer' || this.options.encryption === 'require'
     for (const peer of peers) {
       if (this.options.isNear || !isNearAddress(peer.host)) this.#known.add(source, peer, isEncrypted)

@@ -19,7 +19,7 @@ export interface DownloadParts {
   /** Writing to the disk failed. */
   failed(error: Error): void
   /** Other peers that this one knows. */
-  heardOf(peers: readonly PeerAddress[], source: string): void
+  addPeers(peers: readonly PeerAddress[], source: string): void
   onPeerClosed(peer: LeecherPeer, reason: ConnectionEnd): void
 }
 
@@ -215,7 +215,7 @@ export class LeecherPeer implements PeerHandler {
     if (id !== ownIds.pex) return undefined
     this.#exchanges += 1
     if (this.#exchanges <= exchangesMax)
-      this.parts.heardOf(decodeExchange(payload), `peer ${this.address.host}`)
+      this.parts.addPeers(decodeExchange(payload), `peer ${this.address.host}`)
     return undefined
   }
 

@@ -29,11 +29,11 @@ export type Encryption =
 
 /** The result of one chunk. */
 export type Step =
-  | { readonly kind: 'more'; readonly say?: Buffer }
+  | { readonly kind: 'more'; readonly reply?: Buffer }
   | { readonly kind: 'end'; readonly reason: 'garbage' | 'unknown' | 'flood' | 'clear' }
   | {
       readonly kind: 'agreed'
-      readonly say?: Buffer
+      readonly reply?: Buffer
       /** What came behind it, in clear. */
       readonly rest: Buffer
       /** Decrypts what comes, in place. Absent: it is in clear. */
@@ -121,7 +121,7 @@ export class MseResponder implements MseHandshake {
     this.#mark = hash('req1', this.#secret)
     this.#held = held.subarray(dhKeyBytes)
     const next = this.#find(this.#secret)
-    return next.kind === 'end' ? next : { ...next, say: Buffer.concat([own, pad(), ...sayOf(next)]) }
+    return next.kind === 'end' ? next : { ...next, reply: Buffer.concat([own, pad(), ...sayOf(next)]) }
   }
 
   /** Looks for the end of pad A, and for the torrent behind it. */
@@ -150,21 +150,21 @@ export class MseResponder implements MseHandshake {
     const head = Buffer.from(this.#held.subarray(0, this.#padBytes + 2))
     input.apply(head)
     const firstWordsBytes = head.readUInt16BE(this.#padBytes)
-    const say = agreementWords(this.#chosen)
-    output.apply(say)
+    const reply = agreementWords(this.#chosen)
+    output.apply(reply)
     const rest = Buffer.from(this.#held.subarray(this.#padBytes + 2))
     if (this.#chosen === inClear) {
       const open = opening(input, firstWordsBytes)
       open(rest)
-      return { kind: 'agreed', say, rest, open }
+      return { kind: 'agreed', reply, rest, open }
     }
     input.apply(rest)
-    return { kind: 'agreed', say, rest, ...both({ input, output }) }
+    return { kind: 'agreed', reply, rest, ...both({ input, output }) }
   }
 }
 
 function sayOf(step: Step): Buffer[] {
-  return step.kind !== 'end' && step.say !== undefined ? [step.say] : []
+  return step.kind !== 'end' && step.reply !== undefined ? [step.reply] : []
 }
 
 /**
@@ -240,10 +240,10 @@ export class MseInitiator implements MseHandshake {
     const words = Buffer.concat([agreementWords(this.strict ? rc4 : rc4 | inClear), Buffer.alloc(2)])
     output.apply(words)
     const veiled = xor(veiledInfohash(this.infohash), hash('req3', secret))
-    const say = Buffer.concat([hash('req1', secret), veiled, words])
+    const reply = Buffer.concat([hash('req1', secret), veiled, words])
     this.#held = this.#held.subarray(dhKeyBytes)
     const next = this.#find(this.#ciphers)
-    return next.kind === 'end' ? next : { ...next, say }
+    return next.kind === 'end' ? next : { ...next, reply }
   }
 
   /** Looks for the end of pad B, and for what was chosen behind it. */

@@ -78,7 +78,7 @@ export class PeerConnection {
   #over = false
   readonly #frames: Frames
   readonly #openedMs: number
-  #heardMs: number
+  #receivedMs: number
   #spokeMs: number
   #agreement: MseHandshake | undefined
   /** What is to be sent once the encryption handshake is done. */
@@ -99,7 +99,7 @@ export class PeerConnection {
   ) {
     this.#agreement = agreement
     this.#frames = new Frames(options.messageMaxBytes)
-    this.#openedMs = this.#heardMs = this.#spokeMs = clock.monotonic()
+    this.#openedMs = this.#receivedMs = this.#spokeMs = clock.monotonic()
     socket.setNoDelay(true)
     socket.on('data', (chunk: Buffer) => this.#take(chunk))
     socket.on('drain', () => socket.resume())
@@ -162,13 +162,13 @@ export class PeerConnection {
     if (this.#head !== undefined) {
       if (nowMs - this.#openedMs > this.options.handshakeMs) this.end('late')
     } else if (this.#writingMs !== 0 && nowMs - this.#writingMs > this.options.stallMs) this.end('stalled')
-    else if (nowMs - this.#heardMs > this.options.idleMs) this.end('idle')
+    else if (nowMs - this.#receivedMs > this.options.idleMs) this.end('idle')
     else if (nowMs - this.#spokeMs > quietMs) this.send(encode.keepAlive())
   }
 
   #take(chunk: Buffer): void {
     if (this.#over) return
-    this.#heardMs = this.clock.monotonic()
+    this.#receivedMs = this.clock.monotonic()
     const words = this.#reveal(chunk)
     if (words === undefined || this.#over) return
     const rest = this.#head === undefined ? words : this.#greet(this.#head, words)
@@ -197,7 +197,7 @@ export class PeerConnection {
       this.end(step.reason)
       return undefined
     }
-    if (step.say !== undefined) this.#write(step.say)
+    if (step.reply !== undefined) this.#write(step.reply)
     if (step.kind === 'more') return undefined
     this.#agreement = undefined
     this.#open = step.open

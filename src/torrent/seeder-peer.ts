@@ -160,7 +160,7 @@ export class SeederPeer implements PeerHandler {
   }
 
   /** Announces to the peer the pieces that came in since the last time. */
-  tellNews(): void {
+  sendNews(): void {
     if (
       this.#announcedPieces === undefined ||
       this.seeded === undefined ||

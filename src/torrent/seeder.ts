@@ -225,7 +225,7 @@ export class Seeder implements SeederParts {
     this.#ticks += 1
     for (const peer of this.#peers) {
       peer.connection.tick(now)
-      peer.tellNews()
+      peer.sendNews()
     }
     if (this.#allowance.isSpent) for (const peer of this.#unchoked) this.#suspend(peer)
     else {

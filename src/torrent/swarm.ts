@@ -12,7 +12,7 @@ import { Seeder, type SeederOptions } from './seeder.js'
 import { infohashesOf, type Torrent } from './torrent.js'
 import { readTorrent } from './torrent-reader.js'
 import { type Announce, Tracker, type TrackerOptions } from './tracker.js'
-import { tell } from './tracker-client.js'
+import { announceTo } from './tracker-client.js'
 import type { UdpTimeouts } from './udp-announce.js'
 
 export interface SwarmOptions {
@@ -191,7 +191,7 @@ export class Swarm {
           )
           return announced.map(({ torrent }) => torrent)
         },
-        tell: (what, signal) => tell(what, parts, signal),
+        announce: (what, signal) => announceTo(what, parts, signal),
       },
     )
   }

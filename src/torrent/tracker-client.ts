@@ -22,12 +22,12 @@ export interface TrackerClientParts {
  * A UDP tracker that has IPv4 and IPv6 gets the announce over both. Undefined where there is no valid answer. Never
  * rejects; over UDP it takes as long as `timeouts` allows.
  */
-export async function tell(
+export async function announceTo(
   what: AnnounceRequest,
   parts: TrackerClientParts,
   signal: AbortSignal,
 ): Promise<Announced | undefined> {
-  if (what.url === dhtUrl) return parts.dht?.tell(what, signal)
+  if (what.url === dhtUrl) return parts.dht?.announce(what, signal)
   const { infohashes, ...about } = what
   const all = infohashes.map((infohash) => ({ ...about, infohash }))
   const isUdp = what.url.startsWith('udp:')

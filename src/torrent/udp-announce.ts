@@ -105,7 +105,7 @@ export class UdpSession {
   readonly #key = randomInt(2 ** 32)
   #connection: Buffer | undefined
   #connectedMs = 0
-  #hear: (bytes: Buffer) => void = () => undefined
+  #onReply: (bytes: Buffer) => void = () => undefined
   #over = false
 
   private constructor(
@@ -114,7 +114,7 @@ export class UdpSession {
     private readonly timeouts: UdpTimeouts,
     private readonly clock: Clock,
   ) {
-    socket.on('message', (bytes) => this.#hear(bytes))
+    socket.on('message', (bytes) => this.#onReply(bytes))
     // An ICMP error, such as a closed port: treated like no answer, since the tracker may come back within the wait.
     socket.on('error', () => 'the request is repeated')
   }
@@ -160,7 +160,7 @@ export class UdpSession {
   close(): void {
     if (this.#over) return
     this.#over = true
-    this.#hear(Buffer.alloc(0))
+    this.#onReply(Buffer.alloc(0))
     this.socket.close()
   }
 
@@ -186,12 +186,12 @@ export class UdpSession {
     return new Promise((resolve) => {
       const finish = (answer: UdpAnswer | undefined): void => {
         timer.cancel()
-        this.#hear = () => undefined
+        this.#onReply = () => undefined
         resolve(answer)
       }
       const timer = this.clock.after(waitMs, () => finish(undefined))
-      this.#hear = (heard) => {
-        const answer = decodeUdpAnswer(heard, transaction, this.isV6)
+      this.#onReply = (reply) => {
+        const answer = decodeUdpAnswer(reply, transaction, this.isV6)
         if (this.#over) finish(undefined)
         else if (answer?.kind === wanted || answer?.kind === 'refused') finish(answer)
       }

@@ -16,7 +16,7 @@ import { downloadDefaults } from '../../src/torrent/download.js'
 import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { Swarm } from '../../src/torrent/swarm.js'
 import { trackerDefaults } from '../../src/torrent/tracker.js'
-import { tell } from '../../src/torrent/tracker-client.js'
+import { announceTo } from '../../src/torrent/tracker-client.js'
 import { udpTimeouts } from '../../src/torrent/udp-announce.js'
 import { plantBand, sameFiles, seederOptions, startSeeder, testMeters } from '../torrent/swarm-rig.js'
 import { UdpTrackerRig } from '../torrent/udp-tracker.js'
@@ -153,7 +153,7 @@ t.test('trackers that the operator names are asked too', async (t) => {
   const seeder = { url, infohashes, peerId: randomBytes(20), port, left: 0 }
   const dispatcher = new Agent()
   const parts = { dispatcher, timeoutMs: 30_000, timeouts: udpTimeouts, clock: systemClock }
-  await tell(seeder, parts, new AbortController().signal)
+  await announceTo(seeder, parts, new AbortController().signal)
   await dispatcher.destroy()
   publisher.publish([{ id: 'band', files: band.files, torrent: band.torrent }])
   await turn(await open())

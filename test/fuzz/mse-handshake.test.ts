@@ -36,7 +36,7 @@ function converse(strict: boolean, answering: Encryption, cuts: readonly number[
       const end = Math.min(stream.length, at + size)
       if (end === at || (steps[to] !== undefined && steps[to].kind !== 'more')) continue
       const step = sides[to].push(stream.subarray(at, end))
-      if (step.kind !== 'end' && step.say !== undefined) ways[to] = Buffer.concat([ways[to], step.say])
+      if (step.kind !== 'end' && step.reply !== undefined) ways[to] = Buffer.concat([ways[to], step.reply])
       steps[to] = step
       at = end
     }

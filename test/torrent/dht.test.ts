@@ -105,7 +105,7 @@ t.test('libtorrent finds our seeder by its infohash alone', { skip: withoutLibto
     port: 1,
     left: 1,
   }
-  const announced = await other.tell(asking, never)
+  const announced = await other.announce(asking, never)
   t.ok(announced?.peers.some((peer) => peer.host === '127.0.0.1' && peer.port === port))
   t.notOk(announced?.peers.some((peer) => peer.port === 1))
 
@@ -140,8 +140,8 @@ t.test('torrents are announced to the DHT of IPv6 too', { skip: withoutLibtorren
     return dht
   }
   const about = { url: dhtUrl, infohashes: [randomBytes(20)], peerId: randomBytes(20) }
-  t.ok(await (await open(first)).tell({ ...about, port: 7001, left: 0 }, never))
-  const announced = await (await open(second)).tell({ ...about, port: 1, left: 1 }, never)
+  t.ok(await (await open(first)).announce({ ...about, port: 7001, left: 0 }, never))
+  const announced = await (await open(second)).announce({ ...about, port: 1, left: 1 }, never)
   t.same(announced?.peers, [{ host: '0:0:0:0:0:0:0:1', port: 7001 }])
 })
 

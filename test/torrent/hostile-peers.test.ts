@@ -40,7 +40,7 @@ async function stage(t: Test, options: Partial<typeof seederOptions> = {}) {
     const options = { ...downloadDefaults, webAfterMs: 60_000, line: connectionDefaults, isNear: true }
     const folder = join(outer, `got-${randomBytes(4).toString('hex')}`)
     const got = new Download(band.torrent, folder, options, systemClock, randomBytes(20))
-    got.heardOf([{ host: '127.0.0.1', port }])
+    got.addPeers([{ host: '127.0.0.1', port }])
     await got.run()
     sameFiles(t, band.files, folder)
   }

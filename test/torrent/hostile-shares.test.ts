@@ -49,7 +49,7 @@ t.test('who asks and leaves uses up nothing of the limit', async (t) => {
   }
   const startedMs = systemClock.monotonic()
   const got = new Download(band.torrent, join(outer, 'got'), downloading, systemClock, randomBytes(20))
-  got.heardOf([{ host: '127.0.0.1', port }])
+  got.addPeers([{ host: '127.0.0.1', port }])
   await got.run()
   sameFiles(t, band.files, join(outer, 'got'))
   const tookMs = systemClock.monotonic() - startedMs
@@ -113,7 +113,7 @@ t.test('a flood of messages makes a leecher look for pieces no more often', asyn
     looks += 1
     return start(...about)
   }
-  got.heardOf([{ host: '127.0.0.1', port }])
+  got.addPeers([{ host: '127.0.0.1', port }])
   const running = got.run().catch(() => 'stopped')
   await eventually(() => looks > 0)
   await pause(300)
@@ -136,7 +136,7 @@ t.test('a peer that sends a block now and then does not keep its pieces', async 
     received: () => undefined,
     moved: () => undefined,
     failed: (error) => t.fail(error.message),
-    heardOf: () => undefined,
+    addPeers: () => undefined,
     onPeerClosed: () => undefined,
   }
   const peer = new LeecherPeer(parts, { host: '127.0.0.1', port: 1 }, band.torrent.infohashV1)
@@ -225,13 +225,13 @@ t.test('peers that send little do not hold up one that sends much', async (t) =>
   t.teardown(() => got.stop())
   const running = got.run()
   await eventually('it has begun', () => got.store.missingBytes > 0)
-  for (const one of slow) got.heardOf([{ host: '127.0.0.1', port: one }], `slow ${one}`)
+  for (const one of slow) got.addPeers([{ host: '127.0.0.1', port: one }], `slow ${one}`)
   await eventually(
     'the slow ones are connected',
     () => got.peers === slow.length,
     () => got.peers,
   )
-  got.heardOf([{ host: '127.0.0.1', port }], 'honest')
+  got.addPeers([{ host: '127.0.0.1', port }], 'honest')
   const late = new AbortController()
   t.equal(await Promise.race([running, pause(12_000, late.signal)]), true, 'within two minutes of its time')
   late.abort()

@@ -118,7 +118,7 @@ t.test(
       const [line] = (await once(createInterface({ input: seeding.stdout }), 'line')) as [string]
       const folder = join(outer, `${theirs}-${ours}`)
       const got = download(band.torrent, folder, ours)
-      got.heardOf([{ host: '127.0.0.1', port: Number(line.split(' ')[1]) }])
+      got.addPeers([{ host: '127.0.0.1', port: Number(line.split(' ')[1]) }])
       t.ok(await got.run(), `${theirs} by ${ours}`)
       sameFiles(t, files, folder)
       seeding.kill()
@@ -132,7 +132,7 @@ t.test('with encryption required no plain text is on the wire', async (t) => {
   const { port } = await startSeeder(t, [band], { encryption: 'require' })
   const between = await listenIn(t, port)
   const got = download(band.torrent, join(outer, 'got'), 'require')
-  got.heardOf([{ host: '127.0.0.1', port: between.port }])
+  got.addPeers([{ host: '127.0.0.1', port: between.port }])
   t.ok(await got.run())
   sameFiles(t, files, join(outer, 'got'))
   const heard = between.heard()
@@ -164,7 +164,7 @@ t.test('peers whose encryption settings exclude each other do not connect', asyn
   await Promise.all(
     tries.map(async ([ours, port, comes]) => {
       const got = download(band.torrent, join(outer, `${ours}`), ours)
-      got.heardOf([{ host: '127.0.0.1', port }])
+      got.addPeers([{ host: '127.0.0.1', port }])
       const coming = got.run().catch(() => false)
       if (!comes) {
         const [{ meters }, word] = ours === 'off' ? [strict, 'clear'] : [open, 'garbage']
@@ -202,7 +202,7 @@ t.test('a flood of half handshakes costs little, and a peer comes through it', a
   t.equal(ends(meters.text(), 'full'), 30, 'the oldest had to make room')
   t.ok(silent.every(({ bytesRead }) => bytesRead === 0))
   const got = download(band.torrent, join(outer, 'got'), 'accept')
-  got.heardOf([{ host: '127.0.0.1', port }])
+  got.addPeers([{ host: '127.0.0.1', port }])
   t.ok(await got.run(), 'while half of the room is held')
   // Whole ones: so many secrets for one address, and no more.
   const whole: Socket[] = []
@@ -225,7 +225,7 @@ t.test('malformed handshakes end the connection, whatever pieces they arrive in'
   const socket = await say(port, asking.begin())
   socket.on('data', (part: Buffer) => {
     const step = asking.push(part)
-    if (step.kind === 'more' && step.say !== undefined) socket.write(step.say)
+    if (step.kind === 'more' && step.reply !== undefined) socket.write(step.reply)
   })
   await once(socket, 'close')
   t.equal(ends(meters.text(), 'unknown'), 1, 'encrypted for a torrent that is not here')

@@ -69,7 +69,7 @@ t.test('a limit counts the bytes that are sent, and no others', async (t) => {
   const fetchTo = (name: string): Download => {
     const options = { ...downloadDefaults, webAfterMs: 60_000, line: connectionDefaults, isNear: true }
     const got = new Download(band.torrent, join(outer, name), options, systemClock, randomBytes(20))
-    got.heardOf([{ host: '127.0.0.1', port }])
+    got.addPeers([{ host: '127.0.0.1', port }])
     return got
   }
   const startedMs = systemClock.monotonic()

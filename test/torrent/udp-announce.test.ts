@@ -12,7 +12,7 @@ import type { AnnounceRequest } from '../../src/torrent/announce.js'
 import { Swarm } from '../../src/torrent/swarm.js'
 import { torrentBytes } from '../../src/torrent/torrent.js'
 import { trackerDefaults } from '../../src/torrent/tracker.js'
-import { tell } from '../../src/torrent/tracker-client.js'
+import { announceTo } from '../../src/torrent/tracker-client.js'
 import { decodeUdpAnswer } from '../../src/torrent/udp-announce.js'
 import { withoutLibtorrent } from './libtorrent.js'
 import { leech, plantBand, sameFiles, seederOptions, testMeters } from './swarm-rig.js'
@@ -39,7 +39,7 @@ function telling(url: string, port = 7001): AnnounceRequest {
 t.test('a torrent is announced under both hashes over one connection id, and peers come back', async (t) => {
   const rig = await UdpTrackerRig.start(t)
   const url = `udp://127.0.0.1:${rig.port}/announce?key=${'k'.repeat(300)}`
-  t.same(await tell(telling(url), parts, never), { intervalSeconds: 1800, peers: [] })
+  t.same(await announceTo(telling(url), parts, never), { intervalSeconds: 1800, peers: [] })
   t.equal(rig.connects, 1)
   t.same(
     rig.heard,
@@ -55,7 +55,7 @@ t.test('a torrent is announced under both hashes over one connection id, and pee
       }
     }),
   )
-  const second = await tell(telling(`udp://localhost:${rig.port}`, 7002), parts, never)
+  const second = await announceTo(telling(`udp://localhost:${rig.port}`, 7002), parts, never)
   t.same(second?.peers, [
     { host: '127.0.0.1', port: 7001 },
     { host: '127.0.0.1', port: 7001 },
@@ -68,8 +68,8 @@ const hasV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ fami
 t.test('over IPv6 peers have its addresses', async (t) => {
   if (!hasV6) return t.comment('no IPv6 here')
   const rig = await UdpTrackerRig.start(t, true)
-  await tell(telling(`udp://[::1]:${rig.port}`), parts, never)
-  const announced = await tell(telling(`udp://[::1]:${rig.port}`, 7002), parts, never)
+  await announceTo(telling(`udp://[::1]:${rig.port}`), parts, never)
+  const announced = await announceTo(telling(`udp://[::1]:${rig.port}`, 7002), parts, never)
   t.same(announced?.peers[0], { host: '0:0:0:0:0:0:0:1', port: 7001 })
 })
 
@@ -77,11 +77,11 @@ t.test('a lost request is repeated after a doubled timeout each time, and then g
   const rig = await UdpTrackerRig.start(t)
   const url = `udp://127.0.0.1:${rig.port}`
   rig.losing = 2
-  t.ok(await tell(telling(url), hasty, never), 'the third connect is heard')
+  t.ok(await announceTo(telling(url), hasty, never), 'the third connect is heard')
   rig.losing = 1_000_000
   const before = rig.losing
   const startedMs = systemClock.monotonic()
-  t.equal(await tell(telling(url), hasty, never), undefined)
+  t.equal(await announceTo(telling(url), hasty, never), undefined)
   t.equal(before - rig.losing, 4)
   t.ok(systemClock.monotonic() - startedMs >= 40 + 80 + 160 + 320 - 10)
 })
@@ -97,7 +97,7 @@ t.test('a connection id that the tracker has forgotten is replaced', async (t) =
     isFirst = request.readUInt32BE(8) === 0
     return [bytes]
   }
-  t.ok(await tell(telling(`udp://127.0.0.1:${rig.port}`), hasty, never))
+  t.ok(await announceTo(telling(`udp://127.0.0.1:${rig.port}`), hasty, never))
   t.ok(isFirst)
   t.equal(new Set(heard.map(({ infohash }) => infohash)).size, 2)
 })
@@ -119,16 +119,20 @@ t.test('malformed answers are ignored, and waiting ends on abort', async (t) => 
     word(7, transaction, 16),
     randomBytes(60_000),
   ]
-  t.equal(await tell(telling(url), hasty, never), undefined)
+  t.equal(await announceTo(telling(url), hasty, never), undefined)
   rig.lie = (transaction) => [Buffer.concat([word(3, transaction, 8), randomBytes(5000)])]
-  t.equal(await tell(telling(url), hasty, never), undefined, 'an error is an answer')
+  t.equal(await announceTo(telling(url), hasty, never), undefined, 'an error is an answer')
   rig.lie = () => []
   const end = new AbortController()
-  const running = tell(telling(url), { ...parts, timeouts: { firstMs: 60_000, doublings: 8 } }, end.signal)
+  const running = announceTo(
+    telling(url),
+    { ...parts, timeouts: { firstMs: 60_000, doublings: 8 } },
+    end.signal,
+  )
   setTimeout(() => end.abort(), 50)
   t.equal(await running, undefined)
-  t.equal(await tell(telling('udp://nowhere.invalid:1'), hasty, never), undefined)
-  t.equal(await tell(telling('udp://127.0.0.1:1'), hasty, never), undefined, 'nobody is there')
+  t.equal(await announceTo(telling('udp://nowhere.invalid:1'), hasty, never), undefined)
+  t.equal(await announceTo(telling('udp://127.0.0.1:1'), hasty, never), undefined, 'nobody is there')
   const many = Buffer.concat([word(1, 5, 20), Buffer.alloc(6 * 5000, 9)])
   const answer = decodeUdpAnswer(many, 5, false)
   t.ok(answer?.kind === 'announced' && answer.peers.length === 200 && answer.intervalSeconds === 3600)
