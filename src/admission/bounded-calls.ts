@@ -72,7 +72,7 @@ export class BoundedCalls {
   }
 
   /** Keeps an error of the connection as the reason for the next log line. */
-  heard(error: Error): void {
+  noteReason(error: Error): void {
     this.#reason = error.message
   }
 

@@ -178,12 +178,12 @@ export class Gate implements Admission {
       const isTooLarge = tokensOf(charge.bytes) > this.parts.buckets.rules[taking.short].capacity
       return payments === undefined
         ? tooMany(taking, isTooLarge, holdMs)
-        : unsaid(payments.demand(charge), holdMs)
+        : withHold(payments.demand(charge), holdMs)
     }
     const paid = this.#paid(charge, client, counts, payments, paying)
     return holdMs === 0
       ? paid
-      : paid.then((outcome) => (isDenial(outcome) ? unsaid(outcome, holdMs) : outcome))
+      : paid.then((outcome) => (isDenial(outcome) ? withHold(outcome, holdMs) : outcome))
   }
 
   /** Counts a refusal. Returns for how many milliseconds the connection is left unread. */
@@ -285,7 +285,7 @@ function tooMany({ short, retrySeconds }: Shortage, isTooLarge: boolean, holdMs:
   }
 }
 
-function unsaid(denial: Denial, holdMs: number): Denial {
+function withHold(denial: Denial, holdMs: number): Denial {
   return holdMs === 0 ? denial : { ...denial, holdMs: Math.min(holdMs, holdUnsaidMaxMs) }
 }
 

@@ -60,7 +60,7 @@ export class RedisBuckets implements Buckets {
     this.#redis = connect(redis)
     this.#calls = new BoundedCalls({ timeoutMs: redis.timeoutMs, callsMax: 16_384, restMs: 1000, clock, log })
     // Every failed call is reported by itself; without a listener the library would end the process.
-    this.#redis.on('error', (error: Error) => this.#calls.heard(error))
+    this.#redis.on('error', (error: Error) => this.#calls.noteReason(error))
   }
 
   get rules(): Readonly<Record<BucketKind, BucketRules>> {
@@ -151,7 +151,7 @@ export class RedisBuckets implements Buckets {
     const { ip, resource } = this.#rules
     const rates = [ip.refillPerSecond, resource.refillPerSecond]
     const given = this.#redis.bucketGive(...keys, ...counts, ...rates)
-    void given.catch((error: Error) => this.#calls.heard(error))
+    void given.catch((error: Error) => this.#calls.noteReason(error))
   }
 }
 

@@ -28,12 +28,12 @@ export class SharedSettlement {
 
   /** Announces a request of this gateway. False: the others were not reached, so nothing may be requested. */
   async ask(order: PaymentOrder): Promise<boolean> {
-    return (await this.#tell(() => this.parts.claims?.ask(order))) !== 'failed'
+    return (await this.#attempt(() => this.parts.claims?.ask(order))) !== 'failed'
   }
 
   /** The settlement that this gateway requested moved nothing. */
   async clear({ payment }: Payment): Promise<void> {
-    await this.#tell(() => this.parts.claims?.clear(payment))
+    await this.#attempt(() => this.parts.claims?.clear(payment))
   }
 
   /** The transaction by which another gateway took it for the same buckets; `asked`: one requested it; undefined: none did. */
@@ -70,12 +70,12 @@ export class SharedSettlement {
   async #standing({ payment }: Payment): Promise<ClaimState> {
     const { claims } = this.parts
     if (claims === undefined) return 'nobody'
-    const standing = await this.#tell(() => claims.look(payment))
+    const standing = await this.#attempt(() => claims.look(payment))
     // Where the claims cannot be reached, another gateway may be settling it.
     return standing === undefined || standing === 'failed' ? 'asked' : standing
   }
 
-  async #tell<T>(act: () => Promise<T> | undefined): Promise<T | 'failed' | undefined> {
+  async #attempt<T>(act: () => Promise<T> | undefined): Promise<T | 'failed' | undefined> {
     try {
       return await act()
     } catch (error) {

@@ -15,18 +15,18 @@ class Miner {
 
   constructor(
     private readonly layer: GrowingLayer,
-    private readonly say: Pick<Log, 'error' | 'info'>,
+    private readonly logger: Pick<Log, 'error' | 'info'>,
   ) {}
 
   mine(): void {
     try {
       this.layer.mine(1)
-      if (this.#isRefused) this.say.info({}, 'the disk of the node takes blocks again')
+      if (this.#isRefused) this.logger.info({}, 'the disk of the node takes blocks again')
       this.#isRefused = false
     } catch (error) {
       if (!isDiskError(error)) throw error
       if (!this.#isRefused)
-        this.say.error({ err: error }, 'the disk of the node is full or fails: no blocks are mined')
+        this.logger.error({ err: error }, 'the disk of the node is full or fails: no blocks are mined')
       this.#isRefused = true
     }
   }
@@ -51,7 +51,7 @@ export class Devnet {
   static async start(
     options: DevnetOptions,
     clock: Clock = systemClock,
-    say: Pick<Log, 'error' | 'info'> = silentLog,
+    logger: Pick<Log, 'error' | 'info'> = silentLog,
   ): Promise<Devnet> {
     if (options.replayPath !== undefined) {
       return new Devnet(await serveChain(new ReplayLayer(options.replayPath), options.host, options.port))
@@ -59,7 +59,7 @@ export class Devnet {
     const store = new ChainStore(options.dataPath)
     const live = new LiveLayer(store, options, clock)
     const listening = await serveChain(live, options.host, options.port)
-    const miner = new Miner(live, say)
+    const miner = new Miner(live, logger)
     const timer = options.blockMs > 0 ? clock.every(options.blockMs, () => miner.mine()) : undefined
     return new Devnet(listening, store, live, timer)
   }

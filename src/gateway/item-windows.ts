@@ -24,7 +24,7 @@ const none = new Uint8Array(0)
 const promptTypes: ReadonlySet<number> = new Set([1, 2, 4, 5])
 
 /** Digests are reported in groups, this long after the first of a group. Digests beyond its limit are computed again later. */
-const tellMs = 250
+const flushMs = 250
 const learnedMax = 512
 
 /** An item out of its bundle; unchecked: `check` it first. */
@@ -180,11 +180,11 @@ export class ItemWindows {
 
   #learn(entry: Entry, attributes: Attributes): Entry {
     if (this.#learned.length < learnedMax) this.#learned.push(attributes)
-    this.#timer ??= this.parts.clock.after(tellMs, () => this.#tell())
+    this.#timer ??= this.parts.clock.after(flushMs, () => this.#flush())
     return this.parts.entries.replace(entry, attributes)
   }
 
-  #tell(): void {
+  #flush(): void {
     this.#timer?.cancel()
     this.#timer = undefined
     const attributes = this.#learned
@@ -195,7 +195,7 @@ export class ItemWindows {
 
   /** Tells what was learned last. */
   close(): void {
-    this.#tell()
+    this.#flush()
   }
 }
 

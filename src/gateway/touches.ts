@@ -6,7 +6,7 @@ import type { StoredContent } from '../store/stored-content.js'
 import type { Entry } from './entry.js'
 import { ItemWindow } from './item-window.js'
 
-const tellMs = 10_000
+const reportMs = 10_000
 const touchedMax = 10_000
 
 /**
@@ -20,7 +20,7 @@ export class Touches {
     private readonly keeper: Address<CatalogRequest, CatalogReply> | undefined,
     clock: Clock,
   ) {
-    const timer = clock.every(tellMs, () => this.#tell())
+    const timer = clock.every(reportMs, () => this.#report())
     this.#stop = () => timer.cancel()
   }
 
@@ -41,10 +41,10 @@ export class Touches {
 
   close(): void {
     this.#stop()
-    this.#tell()
+    this.#report()
   }
 
-  #tell(): void {
+  #report(): void {
     if (this.#touched.length === 0) return
     const digests = this.#touched.flatMap(({ attributes }) => attributes.digest ?? [])
     // The mailbox is full: the entries stay marked for the next message.

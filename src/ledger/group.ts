@@ -45,6 +45,6 @@ export class GroupCommit<Order, Outcome> {
       }
     }
     this.#isRunning = false
-    for (const tell of this.#idle.splice(0)) tell()
+    for (const resolveIdle of this.#idle.splice(0)) resolveIdle()
   }
 }

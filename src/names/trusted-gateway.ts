@@ -24,7 +24,7 @@ const prefixes = ['x-arns-', 'x-ns-']
 const usual = { undernameLimit: 10, recordIndex: 0 }
 
 /** An answer for content that is absent, or not paid for, names the id all the same. */
-const telling = new Set([200, 402, 404])
+const namingStatuses = new Set([200, 402, 404])
 
 /** Another gateway, queried by HEAD; its name headers are the answer. Malformed ones count as not sent. */
 export class TrustedNameGateway implements Resolver {
@@ -48,7 +48,7 @@ export class TrustedNameGateway implements Resolver {
       // A HEAD has no body; whoever sends one gets its connection closed.
       void body.dump({ limit: 0 }).catch(() => undefined)
       if (statusCode === 451) return 'blocked'
-      if (!telling.has(statusCode)) return this.#no(`status ${statusCode}`)
+      if (!namingStatuses.has(statusCode)) return this.#no(`status ${statusCode}`)
       return this.#read(name, headers, statusCode)
     } catch (error) {
       if (asking.signal.aborted) return refuse('late', 'upstream', 'the gateway for names did not answer')

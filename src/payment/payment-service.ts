@@ -261,7 +261,7 @@ export class PaymentService {
       }
       for (const event of page.entries) {
         try {
-          await this.#cards.hear(event)
+          await this.#cards.handle(event)
         } catch (error) {
           // A failed refund must not keep other payments from being credited. It is repeated at the next start.
           isAll = false

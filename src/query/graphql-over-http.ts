@@ -85,7 +85,7 @@ export class GraphqlOverHttp {
     effort: QueryEffort,
   ): QueryResponse | Promise<QueryResponse> {
     const answer = this.#answerer.answer(query, effort)
-    const say = ({ refused, errors, warnings, text }: QueryAnswer): QueryResponse => {
+    const responseOf = ({ refused, errors, warnings, text }: QueryAnswer): QueryResponse => {
       // Older clients, which accept `application/json`, expect errors in the body of a 200.
       const writes = isGet && errors[0]?.extensions.code === onlyQueries
       const status = writes ? 405 : refused && type === responseType ? 400 : 200
@@ -94,7 +94,7 @@ export class GraphqlOverHttp {
       const more = writes ? ['Allow: POST'] : isGet ? [keep] : []
       return respond(status, text, type, more)
     }
-    return answer instanceof Promise ? answer.then(say) : say(answer)
+    return answer instanceof Promise ? answer.then(responseOf) : responseOf(answer)
   }
 
   async #batch(list: readonly unknown[], type: AnswerType, isGone?: IsGone): Promise<QueryResponse> {

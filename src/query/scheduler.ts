@@ -56,7 +56,7 @@ export class QueryScheduler {
         resolve(full)
         return
       }
-      this.#tell()
+      this.#reportSize()
       this.#soon()
     })
   }
@@ -84,7 +84,7 @@ export class QueryScheduler {
 
   #end(client: string, job: Job, reply: QueryReply): void {
     this.#line.over(client)
-    this.#tell()
+    this.#reportSize()
     job.settle(reply)
   }
 
@@ -109,7 +109,7 @@ export class QueryScheduler {
     return refuse('upstream', 'self', 'the query failed')
   }
 
-  #tell(): void {
+  #reportSize(): void {
     this.parts.onSize?.(this.#line.size)
   }
 }

@@ -100,7 +100,7 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
     restMs: bounds.learningRestMs,
   }
   const learner = blocking && new DigestLearner({ ...blocking, ...learning })
-  const heard = (path: string, body: Buffer): void => {
+  const onAnswer = (path: string, body: Buffer): void => {
     const id = parseId(offsetPath.exec(path)?.[1] ?? '')
     const place = id === undefined ? undefined : readOffset(body.toString('utf8'))
     if (id === undefined || place === undefined) return
@@ -126,7 +126,7 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
         clock,
         log,
         ...bounds,
-        heard,
+        onAnswer,
         ...(guard === undefined ? {} : { guard }),
         ...(parts.admission === undefined ? {} : { admission: parts.admission }),
       }),

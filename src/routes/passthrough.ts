@@ -28,7 +28,7 @@ export interface PassthroughParts {
   readonly relaysMax: number
   readonly clientOf: ClientOf
   /** Called with each whole answer that was fetched. */
-  readonly heard: (path: string, body: Buffer) => void
+  readonly onAnswer: (path: string, body: Buffer) => void
   readonly guard?: Guard
   /** Absent: nobody is limited. */
   readonly admission?: Admission
@@ -268,7 +268,7 @@ class Passage {
     const kept = { status, type: relayedType(contentType), body: Buffer.concat(pieces) }
     if (status === 200) {
       this.#kept.keep(path, kept, momentary.test(path) ? 1 : rule.keptSeconds)
-      this.parts.heard(path, kept.body)
+      this.parts.onAnswer(path, kept.body)
     }
     return kept
   }

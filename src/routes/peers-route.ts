@@ -38,11 +38,11 @@ export function peersRoute({ pathPrefix, gateways, weights, nodes }: PeersParts)
  * Keyed by host, without user and password. Addresses with a path or a query are left out: those of paid services hold the
  * operator's key there.
  */
-function byHost(urls: readonly string[], tell: (url: string, at: number) => object): object {
+function byHost(urls: readonly string[], describe: (url: string, at: number) => object): object {
   return Object.fromEntries(
     urls.flatMap((text, at) => {
       const { protocol, host, pathname, search } = new URL(text)
-      return pathname !== '/' || search !== '' ? [] : [[host, tell(`${protocol}//${host}`, at)]]
+      return pathname !== '/' || search !== '' ? [] : [[host, describe(`${protocol}//${host}`, at)]]
     }),
   )
 }

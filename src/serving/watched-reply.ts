@@ -35,12 +35,12 @@ export class WatchedReply implements Reply {
 
   end(head: Head, body?: string | Uint8Array): void {
     this.reply.end(this.#cached(head), body)
-    this.#tell(head, body === undefined ? 0 : Buffer.byteLength(body))
+    this.#report(head, body === undefined ? 0 : Buffer.byteLength(body))
   }
 
   endEmpty(head: Head, contentLength?: number): void {
     this.reply.endEmpty(this.#cached(head), contentLength)
-    this.#tell(head, 0)
+    this.#report(head, 0)
   }
 
   stream(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent> {
@@ -58,7 +58,7 @@ export class WatchedReply implements Reply {
     return forPayer({ ...head, block: `${block}\r\nCache-Control: ${caching}` })
   }
 
-  #tell(head: Head, bytes: number): void {
+  #report(head: Head, bytes: number): void {
     this.ended(head.status, { outcome: this.reply.aborted ? 'aborted' : 'whole', bytes })
   }
 }

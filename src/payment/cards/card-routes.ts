@@ -51,7 +51,7 @@ export function cardRoutes(
         const event = await cards.provider.read(body, header('stripe-signature') ?? '')
         if (event === undefined) return words(400, 'Webhook Error!')
         // Answered when it is durable. The provider repeats an event that fails here.
-        await cards.hear(event)
+        await cards.handle(event)
         return words(200, 'OK')
       },
     },
@@ -214,7 +214,7 @@ function checkoutRoutes(cards: Cards): CallRoute[] {
         const charged = await provider.charge(id, card)
         if (typeof charged === 'string')
           return { status: 402, ...checkoutPage(quote, 'open', 'The card was declined.') }
-        await cards.hear(charged)
+        await cards.handle(charged)
         const target = safeTarget(session.successUrl ?? session.returnUrl)
         const after = await cards.find(quote.id)
         const isSent = after?.state === 'refunded'

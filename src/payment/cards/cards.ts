@@ -85,7 +85,7 @@ export interface CardParts {
   readonly bought?: (nonce: string) => Promise<unknown>
 }
 
-/** Card payments: `open` promises a quote, the provider charges the card and reports it to `hear`, which credits it once. */
+/** Card payments: `open` promises a quote, the provider charges the card and reports it to `handle`, which credits it once. */
 export class Cards {
   readonly #ids: QuoteIds
 
@@ -145,7 +145,7 @@ export class Cards {
   }
 
   /** Carries out an event of the provider: credits or takes back. Events may be repeated, late, and in any order. */
-  async hear(event: CardEvent): Promise<void> {
+  async handle(event: CardEvent): Promise<void> {
     if (event.kind === 'other') return
     for (let tries = 0; tries < 20; tries += 1) {
       const stored = await this.parts.ledger.record(kind, await this.#quoteOf(event))

@@ -58,7 +58,7 @@ export class LocalCards implements CardProvider {
     return stored === undefined ? undefined : (JSON.parse(stored.value) as LocalSession)
   }
 
-  /** Charges a test card. Carry out the event (`Cards.hear`) before the payment is acknowledged. */
+  /** Charges a test card. Carry out the event (`Cards.handle`) before the payment is acknowledged. */
   async charge(id: string, card: string): Promise<CardEvent | 'declined' | 'unknown'> {
     const session = await this.session(id)
     if (session === undefined) return 'unknown'

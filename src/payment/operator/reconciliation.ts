@@ -162,9 +162,9 @@ export class Reconciler {
     if (before === undefined) return this.#unquoted(taken, found)
     try {
       if (before.state === 'open' && !isRefunded)
-        await cards.hear({ kind: 'paid', quoteId, payment, amount, currency, paidMs })
+        await cards.handle({ kind: 'paid', quoteId, payment, amount, currency, paidMs })
       if (before.state === 'paid' && isDisputed)
-        await cards.hear({ kind: 'disputed', quoteId, payment, reason: 'found by comparing' })
+        await cards.handle({ kind: 'disputed', quoteId, payment, reason: 'found by comparing' })
     } catch (error) {
       log.error({ err: error, payment }, 'a card payment that was found by comparing could not be recorded')
     }
@@ -189,7 +189,7 @@ export class Reconciler {
     if (!(await cards.isOwn(quoteId))) return found.add('card', payment, 'paid there, and no quote here')
     if (isRefunded) return
     try {
-      await cards.hear({ kind: 'paid', quoteId, payment, amount, currency, paidMs })
+      await cards.handle({ kind: 'paid', quoteId, payment, amount, currency, paidMs })
     } catch (error) {
       log.error({ err: error, payment }, 'a card payment whose quote is over could not be sent back')
       found.add('card', payment, 'paid there, its quote was over, and not sent back')

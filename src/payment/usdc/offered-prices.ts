@@ -20,7 +20,7 @@ export class OfferedPrices {
   constructor(private readonly now: () => number) {}
 
   /** Notes an offered price and its time; all offers of one key have the same time. */
-  tell(key: string, units: bigint, forMs: number): void {
+  note(key: string, units: bigint, forMs: number): void {
     const untilMs = this.now() + forMs
     // All of one key are good for as long, so that this one ends last.
     const lower = this.#good(key).filter((one) => one.units < units)

@@ -74,7 +74,7 @@ export class X402Sales implements UsdcPort {
   async offer({ fault, ...wanted }: Parameters<UsdcPort['offer']>[0]): Promise<UsdcAnswer | Refusal> {
     const units = await this.desk.unitsOf(wanted.bytes)
     if (isRefusal(units)) return units
-    this.#offered.tell(String(wanted.bytes), units, goodMs(wanted.bytes))
+    this.#offered.note(String(wanted.bytes), units, goodMs(wanted.bytes))
     return answerOfDenial(this.desk.x402.offer(quoteOf(wanted, units), fault))
   }
 
@@ -87,7 +87,7 @@ export class X402Sales implements UsdcPort {
     // It is paid when the body is here. Looked at again, the price is good no longer than it was: only its first look counts.
     const key = lookedKey(order, read)
     if (key !== undefined && this.#looked.least(key) === undefined)
-      this.#looked.tell(key, quote.units, goodMs(order.bytes))
+      this.#looked.note(key, quote.units, goodMs(order.bytes))
     return { good: true }
   }
 

@@ -37,15 +37,15 @@ export class AdminRoute implements Route {
   }
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {
-    const tell = (answer: OrderAnswer): void => answerSmall(request, reply, first, smallOf(answer))
-    if (!this.key.opens(request)) return tell({ status: 401, body: 'Unauthorized' })
+    const sendAnswer = (answer: OrderAnswer): void => answerSmall(request, reply, first, smallOf(answer))
+    if (!this.key.opens(request)) return sendAnswer({ status: 401, body: 'Unauthorized' })
     const path = request.path.slice(this.path.length).replace(/\/$/, '')
     const here = this.orders.filter((order) => isAt(order, path))
     const method = request.method === 'HEAD' ? 'GET' : request.method
     const order = here.find((one) => one.method === method)
     if (order === undefined) {
       const allow = here.map((one) => one.method)
-      return tell(
+      return sendAnswer(
         here.length === 0
           ? { status: 404, body: 'Not found' }
           : { status: 405, body: 'Method not allowed', allow },
@@ -70,11 +70,11 @@ export class AdminRoute implements Route {
       const outcome = await order.act(call)
       if (this.clock !== undefined && method !== 'GET' && outcome.status < 300)
         noteChange({ kind: 'order', what: changeIn(method, path, body.json), by: call.by }, this.clock.now())
-      tell(outcome)
+      sendAnswer(outcome)
     } catch (error) {
       // An exception in an order must not end the gateway; the operator gets its message.
       this.log.error({ err: error, path: request.path }, 'an admin order failed')
-      tell({ status: 500, body: error instanceof Error ? error.message : String(error) })
+      sendAnswer({ status: 500, body: error instanceof Error ? error.message : String(error) })
     }
   }
 }
