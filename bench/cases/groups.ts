@@ -5,6 +5,7 @@ import { coldMixGroup } from './cold-mix.js'
 import { hotGroup } from './hot.js'
 import { hotSets } from './hot-sets.js'
 import { importingGroup } from './importing.js'
+import { missesGroup } from './misses.js'
 import type { Group } from './run.js'
 import { slowGroup } from './slow-readers.js'
 import { startGroup } from './start.js'
@@ -20,6 +21,7 @@ export const groups: readonly Group[] = [
   bandGroup,
   coldGroup,
   coldMixGroup,
+  missesGroup,
   streamGroup,
   slowGroup,
   startGroup,

@@ -5,6 +5,16 @@ export const metricWords: Readonly<Record<string, { head: string; words: string 
     words: 'processor time of the server for a request, us, as many requests as it takes',
   },
   cpuUsPerMb: { head: 'CPU us/MB', words: 'processor time of the server for a megabyte of bodies, us' },
+  afterUs: {
+    head: 'after us',
+    words:
+      'processor time for a content from the last answer until nothing is left to do, without what it uses when idle, us',
+  },
+  proofUs: {
+    head: 'proof us',
+    words:
+      'processor time for a content, while it is read and after, beyond that of the same without verification, us',
+  },
   perSecond: { head: 'req/s', words: 'requests a second, as many as it takes' },
   mbPerSecond: { head: 'MB/s', words: 'megabytes of bodies a second, as many requests as it takes' },
   openPerSecond: { head: 'rate', words: 'requests a second that are due at the fixed rate' },

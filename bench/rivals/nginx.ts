@@ -141,9 +141,31 @@ export function upstreamServer(files: string): Promise<Candidate> {
   return startNginx({ name: 'upstream', threads: 1, sendfile: true, server })
 }
 
+/** The same over TLS, with the header lines of a gateway. `roots`: lines `/raw/<id> <root>;` of what it says of roots. */
+export function gatewayLike(files: string, roots: readonly string[], pair: PairFiles): Promise<Candidate> {
+  const path = `${emptyFolder('upstream-roots')}/map`
+  writeFileSync(path, roots.join('\n'))
+  return startNginx({
+    name: 'upstream',
+    threads: 1,
+    sendfile: true,
+    pair,
+    http: [
+      'map_hash_max_size 262144; map_hash_bucket_size 128;',
+      `map $uri $root { default ''; include ${path}; }`,
+    ],
+    server: [
+      `location /raw/ { alias ${files}/; etag on;`,
+      'add_header X-AR-IO-Root-Transaction-Id $root; add_header X-AR-IO-Hops 1; add_header X-AR-IO-Trusted true;',
+      'add_header X-AR-IO-Verified false; add_header X-Cache MISS; add_header Access-Control-Allow-Origin *;',
+      'add_header Cache-Control "public, max-age=2592000, immutable"; }',
+    ],
+  })
+}
+
 /** nginx that fetches what it does not have from an upstream's /raw/, keeps it on disk, and sends it on. */
-export function cachingProxy(upstreamPort: number, threads: number): Promise<Candidate> {
-  const cache = emptyFolder('nginx-cache')
+export function cachingProxy(upstreamPort: number, threads: number, scheme = 'http'): Promise<Candidate> {
+  const cache = emptyFolder(`nginx-cache-${upstreamPort}`)
   return startNginx({
     name: 'nginx proxy_cache',
     threads,
@@ -153,7 +175,7 @@ export function cachingProxy(upstreamPort: number, threads: number): Promise<Can
       `upstream source { server ${hostName}:${upstreamPort}; keepalive 64; keepalive_requests 100000000; }`,
     ],
     server: [
-      'location / { proxy_pass http://source/raw/; proxy_http_version 1.1; proxy_set_header Connection "";',
+      `location / { proxy_pass ${scheme}://source/raw/; proxy_http_version 1.1; proxy_set_header Connection "";`,
       'proxy_cache cold; proxy_cache_valid 200 1h; proxy_buffers 16 32k; proxy_busy_buffers_size 64k; }',
     ],
   })

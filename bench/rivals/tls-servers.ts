@@ -9,7 +9,7 @@ import { fillWith, type Gateway, startGateway } from './gateway.js'
 import { fileServer, type PairFiles, tlsFront } from './nginx.js'
 
 /** A certificate of P-256 that all servers of a run have. */
-async function makePair(): Promise<PairFiles> {
+export async function makePair(): Promise<PairFiles> {
   const folder = emptyFolder('tls')
   const made = await selfSigned(['localhost', '*.localhost'], systemClock.now(), 30)
   const files = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
