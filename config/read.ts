@@ -109,6 +109,7 @@ const families = new RegExp(
     'PEER_GATEWAYS',
     'ENABLE_BACKGROUND',
     'MAX_VERIFICATION',
+    'VERIFICATION',
     'GRAPHQL',
     'TLS',
     'ADMIN_ON',

@@ -1,2 +1,10 @@
 /** One thread of the pool that hashes and verifies; Piscina calls the exported functions by name. */
-export { checkPacked, dataRoot, digest, isPayload, items, packText } from '../src/threads/proof-tasks.js'
+export {
+  arePayloads,
+  checkPacked,
+  dataRoot,
+  digest,
+  isPayload,
+  items,
+  packText,
+} from '../src/threads/proof-tasks.js'

@@ -1,4 +1,5 @@
 import type { MeterRow } from './meter.js'
+import { proofMeters } from './proof-meters.js'
 import { serviceMeters } from './service-meters.js'
 
 /** Every meter of the program, declared once: name, unit (in the name), meaning. Rooms resolve handles by these names. */
@@ -236,6 +237,7 @@ export const meterTable: readonly MeterRow[] = [
     help: 'Events to receivers: told, put off for another try, given up, or dropped because too many waited.',
     labels: { outcome: ['told', 'put-off', 'given-up', 'dropped'] },
   },
+  ...proofMeters,
   { name: 'arns_cache_hit_total', kind: 'counter', help: 'Names answered from memory.' },
   { name: 'arns_cache_miss_total', kind: 'counter', help: 'Names that resolvers had to be asked for.' },
   {

@@ -12,3 +12,16 @@ export function passing(refusal: Refusal): PassingRefusal {
 export function isPassing(refusal: Refusal): boolean {
   return 'passing' in refusal
 }
+
+/** A refusal for what a node has, but in no block yet: it will be there soon. */
+export interface PendingRefusal extends Refusal {
+  readonly isPending: true
+}
+
+export function pending(refusal: Refusal): PendingRefusal {
+  return { ...refusal, isPending: true }
+}
+
+export function isPending(refusal: Refusal): boolean {
+  return 'isPending' in refusal
+}

@@ -22,7 +22,7 @@ import { wholeOf, winstonOf } from './json-fields.js'
 import { Node, type NodeAnswer, type NodeRequest } from './node.js'
 import { readAnchor, readBlock, readInfo, readOffset, readPending, readStatus } from './node-answers.js'
 import { NodeOrder } from './node-order.js'
-import { isPassing } from './passing.js'
+import { isPassing, isPending } from './passing.js'
 import { readTransaction } from './read-transaction.js'
 import type { ChainOptions } from './remote-chain-options.js'
 import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdict.js'
@@ -56,8 +56,15 @@ export class RemoteChain implements Chain {
   readonly #options: ChainOptions
   readonly #clock: Clock
 
-  /** Throws on an empty list of nodes or a malformed address. */
-  constructor(options: ChainOptions, clock: Clock) {
+  /**
+   * `pace` is waited for before each request to a node, if it is given: whoever works in the background has a rate of its own.
+   * Throws on an empty list of nodes or a malformed address.
+   */
+  constructor(
+    options: ChainOptions,
+    clock: Clock,
+    private readonly pace?: () => Promise<void>,
+  ) {
     this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
     this.#nodeOrder = new NodeOrder(this.#nodes, options)
     this.#turns = new FairSlots({ max: options.callsMax, waitingMax: options.waitingMax })
@@ -231,7 +238,8 @@ export class RemoteChain implements Chain {
         left -= 1
         const outcome = await this.#try(node, attempt)
         if (!isRefusal(outcome) || outcome === gaveUp || outcome.refused === 'malformed') return outcome
-        worst = worst === undefined || graver(outcome, worst) ? outcome : worst
+        if (worst === undefined || graver(outcome, worst)) worst = outcome
+        else if (worst.refused === outcome.refused && isPending(outcome)) worst = outcome
       }
       if (worst === undefined || !isPassing(worst) || left <= 0) break
       await pause(waitMs, signal)
@@ -241,6 +249,7 @@ export class RemoteChain implements Chain {
   }
 
   async #try<T>(node: Node, attempt: (node: Node) => Promise<T | Refusal>): Promise<T | Refusal> {
+    await this.pace?.()
     node.underWay += 1
     const outcome = await attempt(node).finally(() => {
       node.underWay -= 1

@@ -2,7 +2,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Posted } from './chain.js'
 import { fieldsOf } from './json-fields.js'
 import type { Node, NodeAnswer } from './node.js'
-import { passing } from './passing.js'
+import { passing, pending } from './passing.js'
 
 /**
  * How nodes answer `POST /tx`: 200 or 202 taken, 208 known, other 4xx: the transaction is wrong; the rest: a failure
@@ -54,7 +54,7 @@ function words(body: Buffer): string {
 /** What every status but 200 means for a question about something that may be there or not. */
 export function absenceRefusal(status: number, node: Node): Refusal {
   if (status === 404 || status === 410) return refuse('unknown', 'upstream', `${node.name} does not know it`)
-  if (status === 202) return refuse('unknown', 'upstream', `${node.name} has it pending only`)
+  if (status === 202) return pending(refuse('unknown', 'upstream', `${node.name} has it pending only`))
   return trouble(status, node)
 }
 

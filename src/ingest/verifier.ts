@@ -1,181 +1,252 @@
 import { Backoff } from '../actor/backoff.js'
-import type { Clock, Timer } from '../actor/clock.js'
-import type { Log } from '../actor/log.js'
-import type { Address } from '../actor/mailbox-address.js'
-import type { Attributes } from '../catalog/attributes.js'
-import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
-import type { LmdbCatalog } from '../catalog/reader.js'
+import { BoundedMap } from '../actor/bounded-map.js'
+import type { Timer } from '../actor/clock.js'
+import { processorTime } from '../actor/processor-time.js'
 import type { Id } from '../format/id.js'
-import { insist } from '../source/keeping/commit-batch.js'
-import type { RootHeights } from '../source/roots/root-heights.js'
 import type { VerifierOptions } from '../source/source-defaults.js'
 import type { Hints } from '../source/source-messages.js'
-import type { Evidence, ProofVerdict } from './evidence.js'
-import { priorities, type Waiting, WaitingList } from './waiting.js'
+import { tryWrite } from '../store/disk-error.js'
+import type { AgendaMember } from './proof-agenda.js'
+import { type Lane, lanes, priorities } from './proof-records.js'
+import { RootLook } from './root-look.js'
+import type { VerifierParts } from './verifier-parts.js'
 
-export interface VerifierParts {
-  readonly catalog: LmdbCatalog
-  readonly keeper: Address<CatalogRequest, CatalogReply>
-  readonly heights: Pick<RootHeights, 'of'>
-  readonly evidence: Evidence
-  /** Drops the bytes that proved wrong, forgets what came with them, and brings proven ones. */
-  readonly replace: (known: Attributes, digest: Uint8Array) => Promise<void>
-  readonly clock: Clock
-  readonly log: Log
-}
-
-const retryMaxMs = 3_600_000
-
-/** When no node answers, requests for payloads would be in vain: all wait then, for half a minute at most. */
+/** When no node answers, each root that comes would be asked for in vain: all wait then, for half a minute at most. */
 const nodesAway = { failuresMax: 3, restMs: 1000, restMaxMs: 30_000 }
 
+/** In which order lanes have their turns: what is new more often than what was looked at before, and none never. */
+const turns: readonly Lane[] = [
+  lanes.named,
+  lanes.led,
+  lanes.named,
+  lanes.led,
+  lanes.lone,
+  lanes.led,
+  lanes.ledAgain,
+  lanes.named,
+  lanes.lone,
+  lanes.led,
+  lanes.loneAgain,
+]
+
+/** Roots whose last look is remembered, to wait longer for more of their contents. */
+const recentMax = 2000
+
+/** Ids of the catalog's list in one go, and roots that are looked up in the index. */
+const [listedMax, roundMax] = [500, 100] as const
+
+/** Between two looks for something that is due while roots are being looked at. */
+const besideMs = 200
+
 /**
- * Proves what was cached from sources that proved nothing, and finds the heights of blocks, one payload after the
- * other. What it cannot prove yet it tries again. Content is never called wrong only because a node did not answer.
+ * Proves what was cached from sources that proved nothing, and finds the heights of blocks: root by root, with all contents that
+ * wait for one. What cannot be proven yet is tried again after a time that grows, and when the index hears of it. Content is
+ * never called wrong only because a node did not answer.
  */
 export class Verifier {
-  readonly #waiting: WaitingList
   readonly #nodes: Backoff
+  readonly #looks = new Map<Id, RootLook>()
+  readonly #recent = new BoundedMap<Id, number>(recentMax)
+  #noted: AgendaMember[] = []
   #stopped = false
-  /**
-   * Of the attempt under way. Each has its own, because a long-lived signal would keep everything that was derived
-   * from it in memory.
-   */
-  #abort = new AbortController()
-  #underway: Promise<void> | undefined
+  #turn = 0
   #wake: Timer | undefined
   #sweep: Timer | undefined
-  #last: Id | undefined
+  /** Behind which id of the catalog's list the next sweep begins. */
+  #listed: Id | undefined
+  #growths = -1
+  /** Behind which root the next look into the index begins; undefined: none is under way. */
+  #indexRound: { after: Id | undefined; oldestMs: number } | undefined
+  #idle: (() => void) | undefined
+  #oldestMs = Number.POSITIVE_INFINITY
 
   constructor(
     private readonly parts: VerifierParts,
     private readonly options: VerifierOptions,
   ) {
-    this.#waiting = new WaitingList(options.waitingMax)
     this.#nodes = new Backoff(nodesAway, parts.clock)
   }
 
-  /** Takes up what an earlier process left, now and each `everyMs`. */
+  /** Takes up what an earlier process left, and what the catalog lists besides, now and each `everyMs`. */
   start(): void {
     this.#refill()
     this.#sweep = this.parts.clock.every(this.options.everyMs, () => this.#refill())
   }
 
   /**
-   * Puts an id on the list, or gives one that waits better hints or a higher priority. A full list drops the least
-   * important entry; the catalog still has it.
+   * A content is about to be recorded: `commit` writes it down first, so that a killed process leaves no record without its
+   * hints. Hints are never believed.
    */
-  add(id: Id, hints: Hints, priority: number): void {
-    if (this.#stopped) return
-    const known = this.#waiting.get(id)
-    if (known !== undefined && hints.rootId === undefined && priority <= known.priority) return
-    const better = hints.rootId === undefined ? (known?.hints ?? hints) : hints
-    const rank = Math.max(priority, known?.priority ?? priority)
-    const dueMs = this.parts.clock.monotonic()
-    if (this.#waiting.put({ id, hints: better, priority: rank, dueMs }) && !this.#nodes.isOn) this.#run()
+  note(id: Id, hints: Hints, priority: number): void {
+    if (!this.#stopped) this.#noted.push({ id, rootId: hints.rootId ?? id, hints, priority })
+  }
+
+  /** Writes down what was noted. Where the disk refuses, the catalog's list still has the ids. */
+  commit(): void {
+    const noted = this.#noted
+    if (noted.length === 0) return
+    this.#noted = []
+    this.#add(noted)
+    this.#run()
+  }
+
+  /** A content that was noted has its record now. It may have been looked at before, and found without. */
+  recorded(id: Id, hints: Hints, priority: number): void {
+    if (this.#stopped || this.parts.agenda.has(id)) return
+    this.note(id, hints, priority)
+    this.commit()
   }
 
   /** Resolves when nothing is under way any more. */
   async stop(): Promise<void> {
     this.#stopped = true
-    this.#abort.abort()
+    this.commit()
+    for (const look of this.#looks.values()) look.stop()
+    this.parts.budget.close()
     this.#sweep?.cancel()
     this.#wake?.cancel()
-    await this.#underway
+    if (this.#looks.size > 0)
+      await new Promise<void>((resolve) => {
+        this.#idle = resolve
+      })
+  }
+
+  #add(members: readonly AgendaMember[]): void {
+    const { agenda, clock, budget } = this.parts
+    const beganMs = processorTime.monotonic()
+    const now = clock.now()
+    tryWrite(() => agenda.add(members, (member) => this.#firstDue(member, now), now))
+    budget.spend(processorTime.monotonic() - beganMs)
+  }
+
+  /** A root waits a moment for more of its contents, and longer where some were looked at just now. */
+  #firstDue({ rootId, priority }: AgendaMember, now: number): number {
+    if (priority >= priorities.named) return now
+    const { gatherMs, gatherMoreMs } = this.options
+    const last = this.#recent.get(rootId)
+    return last !== undefined && now - last < 4 * gatherMoreMs ? now + gatherMoreMs : now + gatherMs
   }
 
   /** The next part of the catalog's list; from the start again when it came to the end. */
   #refill(): void {
-    const room = this.options.waitingMax - this.#waiting.size
-    if (room <= 0) return
-    const ids = this.parts.catalog.unsettled(this.#last, room)
-    this.#last = ids.length < room ? undefined : ids.at(-1)
-    for (const id of ids) this.add(id, {}, priorities.listed)
+    const { catalog, agenda } = this.parts
+    if (this.#stopped || agenda.isFull) return
+    const ids = catalog.unsettled(this.#listed, listedMax)
+    this.#listed = ids.length < listedMax ? undefined : ids.at(-1)
+    const missing = ids.filter((id) => !agenda.has(id))
+    this.#add(missing.map((id) => ({ id, rootId: this.#rootOf(id), hints: {}, priority: priorities.listed })))
+    this.#run()
+  }
+
+  #rootOf(id: Id): Id {
+    return this.parts.catalog.attributes(id)?.place?.rootId ?? id
+  }
+
+  #measure(nextMs: number | undefined): void {
+    const { agenda, meters, clock } = this.parts
+    const now = clock.now()
+    const seconds = (sinceMs: number): number => Math.max(0, (now - sinceMs) / 1000)
+    const { count } = agenda
+    const oldest = count === 0 || this.#oldestMs > now ? 0 : seconds(this.#oldestMs)
+    meters.waiting(count, oldest, nextMs === undefined ? 0 : seconds(nextMs))
   }
 
   #run(): void {
     this.#wake?.cancel()
-    this.#underway ??= this.#work().finally(() => {
-      this.#underway = undefined
-      this.#sleep()
-    })
+    if (this.#stopped) return
+    this.#hearOfBlocks()
+    while (this.#looks.size < this.options.rootsAtOnce) {
+      if (this.#nodes.isOn || this.parts.budget.waitMs > 0) break
+      const rootId = this.#next()
+      if (rootId === undefined) break
+      this.#begin(rootId)
+      // While the nodes are tried again, one at a time.
+      if (this.#nodes.isDue) break
+    }
+    this.#sleep()
   }
 
-  /** Until the first of those that wait is due, or the nodes may be queried again: some are due already then. */
-  #sleep(): void {
-    const { clock } = this.parts
-    const { leftMs } = this.#nodes
-    const due = leftMs > 0 ? clock.monotonic() + leftMs : this.#waiting.firstDueMs
-    if (this.#stopped || due === undefined) return
-    this.#wake = clock.after(Math.max(due - clock.monotonic(), 1), () => this.#run())
+  #next(): Id | undefined {
+    const { agenda, clock } = this.parts
+    const now = clock.now()
+    const taken: ReadonlySet<Id> = new Set(this.#looks.keys())
+    for (let tried = 0; tried < turns.length; tried += 1) {
+      const lane = turns[this.#turn % turns.length] ?? lanes.led
+      this.#turn += 1
+      const rootId = agenda.next(lane, now, taken)
+      if (rootId !== undefined) return rootId
+    }
+    return undefined
   }
 
-  async #work(): Promise<void> {
-    for (;;) {
-      const isOver = this.#stopped || this.#nodes.isOn
-      const waiting = isOver ? undefined : this.#waiting.next(this.parts.clock.monotonic())
-      if (waiting === undefined) return
-      this.#abort = new AbortController()
-      const { id, attempts } = waiting
-      const done = await this.#look(waiting).catch((error: unknown) => {
-        this.parts.log.error({ err: error, id }, 'a payload could not be checked because of an error here')
-        return false
+  #begin(rootId: Id): void {
+    const { clock, log } = this.parts
+    const look = new RootLook(rootId, this.parts, this.options)
+    this.#looks.set(rootId, look)
+    void look
+      .run()
+      .then((answered) => {
+        if (answered === 'away') this.#nodes.failed()
+        else if (answered === 'answered') this.#nodes.well()
       })
-      // Better hints may have come meanwhile; then this attempt does not count.
-      if (!this.#waiting.holds(waiting)) continue
-      if (!done && attempts + 1 < this.options.attemptsMax) {
-        this.#waiting.again(waiting, this.#dueAgain(attempts))
-        continue
-      }
-      this.#waiting.remove(waiting)
-      if (!done) await insist(this.parts.keeper, { kind: 'resigned', id })
-    }
+      .catch((error: unknown) => {
+        log.error({ err: error, id: rootId }, 'contents could not be checked because of an error here')
+        look.putOff()
+      })
+      .finally(() => {
+        this.#looks.delete(rootId)
+        this.#recent.set(rootId, clock.now())
+        if (this.#stopped && this.#looks.size === 0) this.#idle?.()
+        this.#run()
+      })
   }
 
-  /** When to look again after so many looks before this one. */
-  #dueAgain(attempts: number): number {
-    return this.parts.clock.monotonic() + Math.min(this.options.retryMs * 2 ** attempts, retryMaxMs)
+  /** Until the first root is due, or there is budget, or the nodes may be asked again; blocks are heard of meanwhile. */
+  #sleep(): void {
+    const { clock, agenda, budget } = this.parts
+    const nextMs = agenda.nextMs
+    this.#measure(nextMs)
+    if (nextMs === undefined || this.#looks.size >= this.options.rootsAtOnce) return
+    const { tipEveryMs } = this.options
+    const dueMs = this.#indexRound === undefined ? nextMs - clock.now() : 0
+    const waitMs = Math.max(dueMs, this.#nodes.leftMs, Math.min(budget.waitMs, tipEveryMs / 5))
+    // What is due first may be under way: its end wakes this up.
+    const leastMs = this.#looks.size === 0 ? 1 : besideMs
+    this.#wake = clock.after(Math.min(Math.max(waitMs, leastMs), tipEveryMs), () => this.#run())
   }
 
-  /** One look at one id. True: nothing is left to do for it. */
-  async #look({ id, hints }: Waiting): Promise<boolean> {
-    const { catalog, evidence, replace, log } = this.parts
-    const known = catalog.attributes(id)
-    const digest = known?.digest
-    if (known === undefined || digest === undefined) return true
-    if (known.verified) return this.#height(known)
-    if (catalog.blobSize(digest) === undefined) {
-      // It was evicted before it was proven; what is fetched for this id later is checked again.
-      await insist(this.parts.keeper, { kind: 'resigned', id })
-      return true
+  /** After a block, what was denied is looked up in the index: a part of all roots each time. */
+  #hearOfBlocks(): void {
+    const { agenda, tip, catalog, budget, clock } = this.parts
+    if (this.#indexRound === undefined && tip.growths !== this.#growths) {
+      this.#growths = tip.growths
+      this.#indexRound = { after: undefined, oldestMs: Number.POSITIVE_INFINITY }
     }
-    const verdict: ProofVerdict = await evidence.judge(known, digest, hints, this.#abort.signal)
-    if (verdict.kind === 'undecided' && verdict.isAway === true) this.#nodes.failed()
-    else this.#nodes.well()
-    if (verdict.kind === 'wrong') {
-      log.error({ id, reason: verdict.reason }, 'cached content does not belong to its id: it is removed')
-      await replace(known, digest)
-      // The replacement is checked again, at least for its height.
-      return false
+    const round = this.#indexRound
+    if (round === undefined || budget.waitMs > 0) return
+    const beganMs = processorTime.monotonic()
+    const roots = agenda.waiting(round.after, roundMax)
+    const heard: Id[] = []
+    const moved: AgendaMember[] = []
+    for (const { rootId, root } of roots) {
+      round.oldestMs = Math.min(round.oldestMs, root.sinceMs)
+      if (root.attempts === 0 || root.isIndexed) continue
+      const known = catalog.attributes(rootId)
+      const holder = known?.place?.rootId
+      if (holder !== undefined && holder !== rootId)
+        moved.push({ id: rootId, rootId: holder, hints: {}, priority: priorities.listed })
+      else if (known?.height !== undefined) heard.push(rootId)
     }
-    if (verdict.kind === 'undecided') {
-      log.debug({ id, reason: verdict.reason }, 'not proven yet')
-      return false
+    const now = clock.now()
+    tryWrite(() => {
+      agenda.indexed(heard, now)
+      agenda.add(moved, () => now, now)
+    })
+    budget.spend(processorTime.monotonic() - beganMs)
+    if (roots.length >= roundMax) round.after = roots.at(-1)?.rootId
+    else {
+      this.#indexRound = undefined
+      this.#oldestMs = round.oldestMs
     }
-    const proven = { ...known, ...verdict.learned, digest, verified: true }
-    await insist(this.parts.keeper, { kind: 'learn', attributes: [proven] })
-    log.debug({ id }, 'proven')
-    return proven.height !== undefined || this.#height(proven)
-  }
-
-  /** Learns the height of the block that holds the root. */
-  async #height(known: Attributes): Promise<boolean> {
-    // The index may have known the height already: `learn` then removes the id from the list.
-    if (known.height !== undefined) return insist(this.parts.keeper, { kind: 'learn', attributes: [known] })
-    const rootId = known.place?.rootId ?? known.id
-    const height = await this.parts.heights.of(rootId, this.#abort.signal)
-    if (height === undefined) return false
-    const attributes = [{ ...known, height }]
-    return insist(this.parts.keeper, { kind: 'learn', attributes })
   }
 }

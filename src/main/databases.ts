@@ -19,6 +19,7 @@ const again = 'move that folder away and start again'
 const ways: Readonly<Record<string, string>> = {
   catalog: `${again}: the index is built anew from START_HEIGHT on, or faster by sluice import, and content is fetched anew`,
   agenda: `${again}: bundles and transactions that waited there are found again when their blocks are imported anew`,
+  proofs: `${again}: cached content that waits to be verified is found in the catalog; what gateways said of its place is lost`,
   moderation:
     'put a copy of that folder back. Without one nothing of the list is blocked: move it away, start, and block again',
   names: `${again}: the names that this machine knows itself are set again with sluice names`,
@@ -46,6 +47,9 @@ const segmentIndex = join('segments', 'index')
 
 /** What the console remembers: nothing rests on it, and it is begun anew where it is broken. */
 const history = 'history'
+
+/** Content that waits to be verified: the catalog lists it, too. */
+const proofs = 'proofs'
 
 /** Behind the name of a folder that was set aside. */
 const asideMark = '.broken'
@@ -105,7 +109,7 @@ function nameBelow(root: string, path: string): string {
 
 /** The cache is fetched anew; an index that has grown into files may have been imported, and an operator may have a copy. */
 function isRenewable(root: string, name: string): boolean {
-  if (name === segmentIndex || name === history) return true
+  if (name === segmentIndex || name === history || name === proofs) return true
   const runs = join(root, name, 'runs')
   return name === 'catalog' && (!existsSync(runs) || readdirSync(runs).length === 0)
 }

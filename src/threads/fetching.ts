@@ -5,7 +5,7 @@ import type { Meters } from '../actor/meter.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import { fetchMeters } from '../source/fetch-meters.js'
-import { Keeping, type Kept } from '../source/keeping/keeping.js'
+import { Keeping, type Kept, type KeptNotes } from '../source/keeping/keeping.js'
 import { ManifestCache, type ManifestOptions } from '../source/keeping/manifest-cache.js'
 import type { ManifestPacker } from '../source/keeping/manifest-packer.js'
 import type { SmallContent } from '../source/keeping/small-content.js'
@@ -49,6 +49,8 @@ export interface FetchingParts {
   readonly rules: Omit<FetcherOptions, 'manifests' | 'windows'>
   /** Hears of every payload after it counts as cached. */
   readonly onKept: (kept: Kept) => void
+  /** And before. */
+  readonly notes?: KeptNotes
 }
 
 export interface Fetching {
@@ -68,7 +70,17 @@ export async function openFetching(parts: FetchingParts): Promise<Fetching> {
     onKept(one)
   }
   const dropManifest = (digest: Uint8Array): Promise<void> => manifests.drop(digest)
-  const keeping = new Keeping(store, keeper, log, kept, undefined, dropManifest, small)
+  const keeping = new Keeping(
+    store,
+    keeper,
+    log,
+    kept,
+    undefined,
+    dropManifest,
+    small,
+    systemClock,
+    parts.notes,
+  )
   const sound = parts.sound ?? new SoundFiles()
   const soundness = new Soundness(store, prover, keeping, catalog, keeper, log, sound, small)
   const fetcher = new Fetcher(

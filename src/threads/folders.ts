@@ -13,6 +13,7 @@ export function folders({
   | 'pins'
   | 'manifests'
   | 'agenda'
+  | 'proofs'
   | 'webhooks'
   | 'exports'
   | 'moderation'
@@ -31,6 +32,7 @@ export function folders({
     pins: join(root, 'pins'),
     manifests: join(root, 'manifests'),
     agenda: join(root, 'agenda'),
+    proofs: join(root, 'proofs'),
     webhooks: join(root, 'webhooks'),
     exports: join(root, 'parquet'),
     moderation: moderationPath(root),

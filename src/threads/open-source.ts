@@ -9,12 +9,8 @@ import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.j
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { IndexedCatalog } from '../catalog/indexed.js'
-import { settled } from '../catalog/merge.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { RemoteChain } from '../chain/remote-chain.js'
-import { Evidence } from '../ingest/evidence.js'
-import { Verifier } from '../ingest/verifier.js'
-import { priorities } from '../ingest/waiting.js'
 import { cachedEvent } from '../ingest/webhook-events.js'
 import { Webhooks } from '../ingest/webhooks.js'
 import { BlockFilter } from '../moderation/block-filter.js'
@@ -22,7 +18,7 @@ import { FilteredBlockList } from '../moderation/list.js'
 import { ModerationStore } from '../moderation/moderation-store.js'
 import { insist } from '../source/keeping/commit-batch.js'
 import { Evictor } from '../source/keeping/evictor.js'
-import type { Kept } from '../source/keeping/keeping.js'
+import type { Kept, KeptNotes } from '../source/keeping/keeping.js'
 import { Pins } from '../source/keeping/pins.js'
 import { openSmallContent, type SmallContent } from '../source/keeping/small-content.js'
 import { PooledProver } from '../source/proving/pooled-prover.js'
@@ -47,6 +43,7 @@ import { PendingMarks } from '../upload/records/pending-marks.js'
 import { chainOptions } from './chain-options.js'
 import { type Fetching, openFetching } from './fetching.js'
 import { folders } from './folders.js'
+import { openProving, type ProvingParts } from './open-proving.js'
 import type { SourceGiven } from './source-given.js'
 import {
   evictionOptions,
@@ -54,7 +51,6 @@ import {
   peerOptions,
   rawOptions,
   rootLookupOptions,
-  verifierOptions,
 } from './source-options.js'
 import { uploadFolders } from './upload-options.js'
 
@@ -81,16 +77,16 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   const sources = openSources(given, here)
   const pool = new PooledProver(Math.max(1, settings.server.edgeThreads >> 1), log)
   const webhooks = webhooksOf(given, meters, log)
-  const onKept = ({ attributes, digest, hints, wishHints, named }: Kept): void => {
-    const priority = named ? priorities.named : priorities.requested
-    if (!settled(attributes))
-      verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints, priority)
+  const proving = openProving(given, { ...here, pool, meters, replace: (...of) => replace(...of) })
+  const onKept = (kept: Kept): void => {
+    const { attributes, digest } = kept
+    proving?.recorded(kept)
     webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
   }
-  const fetching = await fetchingOf(given, here, sources, { pool, meters, onKept })
+  const fetching = await fetchingOf(given, here, sources, { pool, meters, onKept, notes: proving?.notes })
   const { fetcher, keeping, manifests } = fetching
   onEvicted = (gone) => void keeping.forget(gone)
-  const verifier = verifierOf(given, here, sources, { pool, fetching })
+  const replace = replacing(fetching, here.keeper, sources.background)
   const segmentBytes = (): number => small?.store.fileBytes ?? 0
   const eviction = evictionOptions(settings)
   const evictor = new Evictor(store, catalog, keeping, log, systemClock, eviction, segmentBytes, pins)
@@ -98,7 +94,7 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   void manifests
     .takeOver((digest) => catalog.blobSize(digest) !== undefined)
     .catch((error: unknown) => log.error({ err: error }, 'packed manifests of before could not be listed'))
-  verifier?.start()
+  proving?.start()
   void webhooks?.run()
   return {
     // Messages of an edge thread (`TransferClient`) come by `port`.
@@ -118,7 +114,7 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
       // Every reader has left and released its slot. What is left is a leak.
       if (fetcher.held > 0)
         log.error({ held: fetcher.held }, 'transfers were still open when the thread ended')
-      await Promise.all([evictor.stop(), verifier?.stop()])
+      await Promise.all([evictor.stop(), proving?.close()])
       await small?.close()
       await pins.close()
       await webhooks?.stop()
@@ -221,10 +217,12 @@ function fetchingOf(
     pool,
     meters,
     onKept,
+    notes,
   }: {
     readonly pool: PooledProver
     readonly meters: Meters
     readonly onKept: (kept: Kept) => void
+    readonly notes: KeptNotes | undefined
   },
 ): Promise<Fetching> {
   const { settings, memory } = given
@@ -258,46 +256,19 @@ function fetchingOf(
       ...(absence.enabled ? { absences: new Absences(absence, catalog, systemClock) } : {}),
     },
     onKept,
+    ...(notes === undefined ? {} : { notes }),
   })
 }
 
-/** Proves what was cached, where the operator wants it. */
-function verifierOf(
-  given: SourceGiven,
-  { log, catalog, keeper, store }: SourceStore,
-  sources: SourceLines,
-  { pool, fetching }: { readonly pool: PooledProver; readonly fetching: Fetching },
-): Verifier | undefined {
-  const options = verifierOptions(given.settings)
-  if (options === undefined) return undefined
-  const { transactions, chunks, directories } = sources.fromChain
-  const evidence = new Evidence({
-    store,
-    prover: pool,
-    transactions,
-    openRoot: chunks.openRoot,
-    chunks,
-    directories,
-    limits: sourceDefaults.location,
-  })
-  return new Verifier(
-    {
-      catalog,
-      keeper,
-      heights: sources.heights,
-      evidence,
-      async replace({ id, place }, digest) {
-        await fetching.keeping.drop(digest)
-        await insist(keeper, { kind: 'distrust', id })
-        await fetching.fetcher.bring(
-          id,
-          place === undefined ? {} : { rootId: place.rootId },
-          sources.background,
-        )
-      },
-      clock: systemClock,
-      log,
-    },
-    options,
-  )
+/** Drops the bytes of a content that proved wrong, forgets what came with them, and brings proven ones. */
+function replacing(
+  { keeping, fetcher }: Fetching,
+  keeper: SourceStore['keeper'],
+  background: Source,
+): ProvingParts['replace'] {
+  return async ({ id, place }, digest) => {
+    await keeping.drop(digest)
+    await insist(keeper, { kind: 'distrust', id })
+    await fetcher.bring(id, place === undefined ? {} : { rootId: place.rootId }, background)
+  }
 }

@@ -4,7 +4,7 @@ import type { ItemHeader } from '../format/item.js'
 import type { Refusal } from '../format/refusal.js'
 import { judgeItems, type SignedMessage } from '../ingest/item-judge.js'
 import { InlinePacker, type PackingOutcome, type PackingTask } from '../source/keeping/manifest-packer.js'
-import { InlineProver } from '../source/proving/prover.js'
+import { InlineProver, type JudgedPayloads, type PayloadClaim } from '../source/proving/prover.js'
 import type { FilePart } from '../store/blobs.js'
 
 /** One thread of the pool that hashes and verifies; Piscina calls the exported functions by name. */
@@ -33,6 +33,11 @@ export function isPayload(task: {
 }): Promise<boolean | undefined | Refusal> {
   beat()
   return prover.isPayload(task.part, task.header)
+}
+
+export function arePayloads({ claims }: { claims: readonly PayloadClaim[] }): Promise<JudgedPayloads> {
+  beat()
+  return prover.arePayloads(claims)
 }
 
 export function packText(task: PackingTask): Promise<PackingOutcome> {

@@ -1,4 +1,5 @@
 import { gatewayDefaults } from '../gateway/gateway-parts.js'
+import type { ProofBudgetOptions } from '../ingest/proof-budget.js'
 import type { EvictionOptions } from '../source/keeping/evictor.js'
 import type { ManifestOptions } from '../source/keeping/manifest-cache.js'
 import type { RootLookupOptions } from '../source/roots/root-lookup.js'
@@ -22,13 +23,21 @@ export function manifestOptions({ manifests }: Settings<'manifests'>): ManifestO
 
 /** How content is proven after it was cached; undefined: it is not. */
 export function verifierOptions({ retrieval }: Settings<'retrieval'>): VerifierOptions | undefined {
-  const { verifies, verifyEverySeconds, verifyRetries } = retrieval
+  const { verifies, verifyEverySeconds, verifyRetries, verifyWaitingMax } = retrieval
   if (!verifies) return undefined
   return {
     ...sourceDefaults.verifier,
+    waitingMax: verifyWaitingMax,
     everyMs: verifyEverySeconds * 1000,
     attemptsMax: verifyRetries + 1,
   }
+}
+
+/** What proving may cost. */
+export function proofBudgetOptions({ retrieval }: Settings<'retrieval'>): ProofBudgetOptions {
+  const { verifyPercent, verifyRequestsPerSecond } = retrieval
+  const share = verifyPercent / 100
+  return { ...sourceDefaults.proofBudget, share, requestsPerSecond: verifyRequestsPerSecond }
 }
 
 /** What is removed from the cache, and when. */

@@ -1,16 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { pause, systemClock } from '../../src/actor/clock.js'
-import { silentLog } from '../../src/actor/log.js'
+import { pause } from '../../src/actor/clock.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { type Id, parseId } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { Verifier, type VerifierParts } from '../../src/ingest/verifier.js'
-import { priorities } from '../../src/ingest/waiting.js'
 import type { OpenedContent } from '../../src/source/reading/transfer-client.js'
 import { signed } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
-import { HandClock } from '../names/hand-clock.js'
 import { drain, sha256, trail, upstream } from '../source/rig.js'
 import { type Threads, threads } from '../source/threads.js'
 import { bundleItem, bundleTags, item, weave } from '../source/weave.js'
@@ -154,88 +150,3 @@ t.test('content is not called wrong while no node answers', async (t) => {
   await house.stop()
   await server.close()
 })
-
-t.test(
-  'named content is proven first, then what was asked for, then the rest of the list; a full list forgets that',
-  async (t) => {
-    const looked: string[] = []
-    let open = (): void => undefined
-    const gate = new Promise<void>((resolve) => {
-      open = resolve
-    })
-    const parts = {
-      catalog: {
-        // Nothing is known of any: each look is over when it is noted.
-        attributes: (id: Id) => {
-          looked.push(id)
-          return id === 'gate' ? { id, size: 1, digest: new Uint8Array(32), verified: false } : undefined
-        },
-        blobSize: () => 1,
-        unsettled: () => [],
-      },
-      evidence: { judge: () => gate.then(() => ({ kind: 'undecided', reason: 'test' })) },
-      clock: systemClock,
-      log: silentLog,
-    }
-    const options = { waitingMax: 4, everyMs: 60_000, retryMs: 60_000, attemptsMax: 3 }
-    const verifier = new Verifier(parts as unknown as VerifierParts, options)
-    const add = (id: string, priority: number): void => verifier.add(id as Id, {}, priority)
-    add('gate', priorities.requested)
-    add('old', priorities.listed)
-    add('older', priorities.listed)
-    add('asked', priorities.requested)
-    add('named', priorities.named)
-    add('listed late', priorities.listed)
-    add('older', priorities.requested)
-    open()
-    await eventually(() => looked.length === 4)
-    t.same(looked, ['gate', 'named', 'older', 'asked'], 'the old one made room, the late one found none')
-    await verifier.stop()
-  },
-)
-
-t.test(
-  'while no node answers they are asked now and then, and not for each payload that comes',
-  async (t) => {
-    const judged: string[] = []
-    let isAway = true
-    const clock = new HandClock()
-    const parts = {
-      catalog: {
-        attributes: (id: Id) => ({ id, size: 1, digest: new Uint8Array(32), verified: false }),
-        blobSize: () => 1,
-        unsettled: () => [],
-      },
-      evidence: {
-        judge: async ({ id }: { readonly id: Id }) => {
-          judged.push(id)
-          return { kind: 'undecided', reason: 'test', ...(isAway ? { isAway } : {}) }
-        },
-      },
-      clock,
-      log: silentLog,
-    }
-    const options = { waitingMax: 100, everyMs: 600_000, retryMs: 3_000_000, attemptsMax: 3 }
-    const verifier = new Verifier(parts as unknown as VerifierParts, options)
-    const add = (from: number, count: number): void => {
-      for (let at = from; at < from + count; at += 1) verifier.add(`${at}` as Id, {}, priorities.requested)
-    }
-    add(0, 20)
-    await clock.turn(0)
-    t.equal(judged.length, 3)
-    add(20, 20)
-    await clock.turn(999)
-    t.equal(judged.length, 3, 'a second of rest')
-    await clock.turn(1)
-    t.equal(judged.length, 4, 'one asks whether they are there again')
-    await clock.turn(1999)
-    t.equal(judged.length, 4, 'the next rest is longer')
-    isAway = false
-    await clock.turn(1)
-    t.equal(new Set(judged).size, 40, 'all have their turn when a node answers')
-    add(40, 1)
-    await clock.turn(0)
-    t.equal(judged.length, 41, 'and nothing rests')
-    await verifier.stop()
-  },
-)

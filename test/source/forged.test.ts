@@ -11,6 +11,7 @@ import { Evidence } from '../../src/ingest/evidence.js'
 import { InlineProver } from '../../src/source/proving/prover.js'
 import { chainSources } from '../../src/source/roots/chain-sources.js'
 import type { Found, Source } from '../../src/source/source.js'
+import type { FilePart } from '../../src/store/blobs.js'
 import { taken, wantedOf } from '../conformance/source.js'
 import { forged, forgedTags } from './forged.js'
 import { sha256 } from './rig.js'
@@ -105,6 +106,54 @@ t.test('a copied header proves nothing about what lies behind it', async (t) => 
     t.match(await judged(genuine.payload, right), { kind: 'proven' })
     t.match(await judged(other.payload, right), { kind: 'wrong' }, 'nor is other content spared')
     t.match(await judged(other.payload, roots[1] as Id), { kind: 'undecided' })
+  })
+
+  await t.test('forged payloads are found among genuine ones that are judged together', async (t) => {
+    const made = Array.from({ length: 6 }, (_, at) => item(randomBytes(1000 + at)))
+    const rootId = await post(encodeBundle([...made, forged(genuine, randomBytes(600_000))]), bundleTags)
+    const bits = Buffer.from(made[1]?.payload ?? [])
+    bits[500] = (bits[500] ?? 0) ^ 1
+    const cut = made[2]?.payload.subarray(0, 999) ?? bits
+    const longer = Buffer.concat([made[3]?.payload ?? bits, Buffer.from('x')])
+    const payloads = [
+      made[0]?.payload,
+      bits,
+      cut,
+      longer,
+      made[5]?.payload,
+      made[5]?.payload,
+      genuine.payload,
+    ]
+    const path = join(t.testdir({ segment: '' }), 'segment')
+    const parts = new Map<string, Required<FilePart>>()
+    let offset = 0
+    const claims = [...made, genuine].map(({ id }, at) => {
+      const payload = payloads[at] ?? bits
+      const digest = sha256(payload)
+      parts.set(Buffer.from(digest).toString('hex'), { path, offset, sizeBytes: payload.length })
+      offset += payload.length
+      const known = { id, size: payload.length, verified: false, trusted: true }
+      return { known, digest, hints: { rootId } }
+    })
+    writeFileSync(path, Buffer.concat(payloads.map((one) => one ?? bits)))
+    const { chunks, transactions } = chainSources(chain, { aheadMax: 4, concurrencyMax: 8 }, location)
+    const evidence = new Evidence({
+      store: { part: (digest) => parts.get(Buffer.from(digest).toString('hex')) ?? { path } },
+      prover: new InlineProver(),
+      transactions,
+      openRoot: chunks.openRoot,
+      chunks,
+      limits: location,
+    })
+    const { verdicts } = await evidence.judgeAll(rootId, claims, never)
+    t.same(
+      claims.map(({ known }) => verdicts.get(known.id)?.kind),
+      ['proven', 'wrong', 'wrong', 'wrong', 'wrong', 'proven', 'proven'],
+    )
+    t.match(verdicts.get(genuine.id), { learned: { place: { rootId, isSigned: undefined } } })
+    const elsewhere = await evidence.judgeAll(right, claims.slice(0, 2), never)
+    for (const { known } of claims.slice(0, 2))
+      t.match(elsewhere.verdicts.get(known.id), { kind: 'undecided', because: 'elsewhere' }, 'a false hint')
   })
 
   await t.test('many who ask for ranges of one item have it read once', async (t) => {

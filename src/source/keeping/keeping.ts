@@ -43,6 +43,13 @@ const flushesMax = 2
 /** Payloads on their way to the disk, each with an open file. */
 const usualWaitingMax = 512
 
+/** Hears of payloads before the catalog has their records. */
+export interface KeptNotes {
+  note(kept: Kept): void
+  /** Right before the records of those that were noted are written. */
+  commit(): void
+}
+
 /** Turns drafts into blobs and blobs into nothing, one change of a digest at a time. */
 export class Keeping {
   readonly #busy = new Map<string, Promise<void>>()
@@ -68,9 +75,13 @@ export class Keeping {
     private readonly onDropped: (digest: Uint8Array) => Promise<void> = () => Promise.resolve(),
     private readonly small?: SmallBlobs,
     clock: Clock = systemClock,
+    private readonly notes?: KeptNotes,
   ) {
     // Whoever hears of a payload by the catalog finds it in the index of the segments.
-    this.#batch = new CommitBatch(keeper, clock, () => small?.commit())
+    this.#batch = new CommitBatch(keeper, clock, () => {
+      small?.commit()
+      notes?.commit()
+    })
   }
 
   /** Payloads that were handed to `keep` and are not done. */
@@ -114,6 +125,8 @@ export class Keeping {
         await this.#discard(draft)
         return
       }
+      this.notes?.note(kept)
+      this.notes?.commit()
       const requests: CatalogRequest[] = [
         { kind: 'kept', digest, sizeBytes: attributes.size },
         { kind: 'learn', attributes: [attributes] },
@@ -148,6 +161,7 @@ export class Keeping {
    */
   #commitSmall(kept: Kept, opening: TransferStart): Promise<void> {
     const { attributes, digest } = kept
+    this.notes?.note(kept)
     const outcome = this.#batch.add([
       { kind: 'kept', digest, sizeBytes: attributes.size, isSmall: true },
       { kind: 'learn', attributes: [attributes] },

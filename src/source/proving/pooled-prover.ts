@@ -5,7 +5,7 @@ import type { ManifestLimits } from '../../format/manifest.js'
 import type { Refusal } from '../../format/refusal.js'
 import type { FilePart } from '../../store/blobs.js'
 import type { ManifestPacker, PackingOutcome, PackingTask } from '../keeping/manifest-packer.js'
-import type { BlobProver } from './prover.js'
+import type { BlobProver, JudgedPayloads, PayloadClaim } from './prover.js'
 
 /** Files waiting for a hand at most; beyond that the asker is refused, and may come again. */
 const waitingMax = 4096
@@ -28,6 +28,10 @@ export class PooledProver implements BlobProver, ManifestPacker {
 
   isPayload(part: FilePart, header: ItemHeader): Promise<boolean | undefined | Refusal> {
     return this.#pool.run('isPayload', { part, header })
+  }
+
+  arePayloads(claims: readonly PayloadClaim[]): Promise<JudgedPayloads | Refusal> {
+    return this.#pool.run('arePayloads', { claims })
   }
 
   pack(task: PackingTask): Promise<PackingOutcome | Refusal> {

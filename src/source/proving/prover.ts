@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { closeSync, createReadStream, openSync, readSync } from 'node:fs'
+import { processorTime } from '../../actor/processor-time.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { DataRootHasher } from '../../proof/data-root.js'
@@ -17,6 +18,23 @@ export interface BlobProver {
   dataRoot(part: FilePart, sizeBytes: number): Promise<Uint8Array | undefined | Refusal>
   /** Whether the file is the payload that the item's owner signed; undefined where there is none. */
   isPayload(part: FilePart, header: ItemHeader): Promise<boolean | undefined | Refusal>
+  /** The same of many small files, in order, and the processor time that it took. Refusal: the pool is busy. */
+  arePayloads(claims: readonly PayloadClaim[]): Promise<JudgedPayloads | Refusal>
+}
+
+/** What an item's header says of its payload, without what is not signed. */
+export type PayloadHeader = Omit<ItemHeader, 'tags'>
+
+/** A file that may be the payload of an item. Both ends of the part are known. */
+export interface PayloadClaim {
+  readonly part: Required<FilePart>
+  readonly header: PayloadHeader
+}
+
+export interface JudgedPayloads {
+  readonly verdicts: readonly (boolean | undefined | Refusal)[]
+  /** Milliseconds of processor time. */
+  readonly ranMs: number
 }
 
 /** Four chunks: they are hashed two at once. */
@@ -34,10 +52,7 @@ async function feed(part: FilePart, take: (piece: Uint8Array) => void): Promise<
     return true
   } catch (error) {
     if (isMissing(error)) return false
-    const code = codeOf(error)
-    // A bug in `take` is none of the disk's.
-    if (code === undefined) throw error
-    return refuse('busy', 'self', `a file cannot be read: ${code}`)
+    return unreadable(error)
   }
 }
 
@@ -66,4 +81,62 @@ export class InlineProver implements BlobProver {
     if (!had) return undefined
     return verifier.finish() === true
   }
+
+  async arePayloads(claims: readonly PayloadClaim[]): Promise<JudgedPayloads> {
+    const beganMs = processorTime.monotonic()
+    const files = new OpenFiles()
+    try {
+      const verdicts = claims.map(({ part, header }) => {
+        const bytes = files.read(part)
+        if (bytes === undefined || isRefusal(bytes)) return bytes
+        const verifier = new ItemVerifier({ ...header, tags: [] })
+        verifier.update(bytes)
+        return verifier.finish() === true
+      })
+      return { verdicts, ranMs: processorTime.monotonic() - beganMs }
+    } finally {
+      files.close()
+    }
+  }
+}
+
+/** Small parts of files, read at once. The file that was read last stays open: neighbours lie in one segment. */
+class OpenFiles {
+  #path: string | undefined
+  #file = -1
+
+  /** The bytes; undefined where the file is gone, or ends before. */
+  read({ path, offset, sizeBytes }: Required<FilePart>): Uint8Array | undefined | Refusal {
+    try {
+      if (path !== this.#path) {
+        this.close()
+        this.#file = openSync(path, 'r')
+        this.#path = path
+      }
+      const bytes = Buffer.allocUnsafe(sizeBytes)
+      let count = 0
+      while (count < sizeBytes) {
+        const more = readSync(this.#file, bytes, count, sizeBytes - count, offset + count)
+        if (more === 0) return undefined
+        count += more
+      }
+      return bytes
+    } catch (error) {
+      if (isMissing(error)) return undefined
+      return unreadable(error)
+    }
+  }
+
+  close(): void {
+    if (this.#file >= 0) closeSync(this.#file)
+    this.#file = -1
+    this.#path = undefined
+  }
+}
+
+/** What an error of the system means for a file. A bug is none of the disk's: it is thrown on. */
+function unreadable(error: unknown): Refusal {
+  const code = codeOf(error)
+  if (code === undefined) throw error
+  return refuse('busy', 'self', `a file cannot be read: ${code}`)
 }

@@ -1,16 +1,11 @@
 import type { ItemPlace } from '../../catalog/attributes.js'
-import {
-  type BundleEntry,
-  BundleTable,
-  bundleCountSize,
-  bundleEntrySize,
-  readBundleCount,
-} from '../../format/bundle.js'
+import type { BundleEntry } from '../../format/bundle.js'
 import type { Id } from '../../format/id.js'
 import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { unknownEverywhere } from '../refusals.js'
-import { type Directories, directoryItemsMax } from './directories.js'
+import { type Bundle, scanEntries } from './bundle-entries.js'
+import type { Directories } from './directories.js'
 import { isBundle } from './learned.js'
 import { type RootBytes, readAll } from './root-bytes.js'
 
@@ -35,18 +30,6 @@ export interface LocatedItem {
   readonly header: ItemHeader
   readonly place: ItemPlace
 }
-
-/** A bundle: the root's data, or the payload of an item in it. */
-interface Bundle {
-  readonly id: Id
-  /** Where it starts in the root's data. */
-  readonly start: number
-  readonly sizeBytes: number
-  /** Root first, itself last. */
-  readonly path: readonly Id[]
-}
-
-const entriesMax = 1_000_000
 
 /** Finds one item in one root by reading bundle headers; owns the budget of one search. */
 export class Locating {
@@ -132,49 +115,9 @@ export class Locating {
     return unknownEverywhere()
   }
 
-  /** Reads the entries of a bundle's header until `visit` returns true. */
-  async #scan(bundle: Bundle, visit: (entry: BundleEntry) => boolean): Promise<Refusal | undefined> {
-    const { start, sizeBytes } = bundle
-    const known = this.directories?.find(this.root, start)
-    if (known !== undefined) {
-      const wanted = known.byId.get(this.id)
-      for (const entry of wanted === undefined ? known.entries : [wanted]) if (visit(entry)) break
-      return undefined
-    }
-    if (sizeBytes < bundleCountSize) return unknownEverywhere()
-    const first = await readAll(this.root, start, start + bundleCountSize, this.signal)
-    if (isRefusal(first)) return first
-    const count = readBundleCount(first, { itemsMax: entriesMax, sizeBytes })
-    if (isRefusal(count)) return count
-    const headerBytes = count * bundleEntrySize
-    if (headerBytes > this.limits.headerMaxBytes)
-      return refuse('too-large', 'upstream', 'the bundle header is too large')
-    const isKept = this.directories !== undefined && this.root.proven && count <= directoryItemsMax
-    const entries: BundleEntry[] = []
-    let isFound = false
-    const table = new BundleTable(count)
-    let rest: Uint8Array = new Uint8Array(0)
-    const from = start + bundleCountSize
-    for await (const piece of this.root.stream(from, from + headerBytes, this.signal)) {
-      if (isRefusal(piece)) return isFound ? undefined : piece
-      const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece])
-      let at = 0
-      for (; at + bundleEntrySize <= bytes.length; at += bundleEntrySize) {
-        const entry = table.read(bytes, at)
-        if (isRefusal(entry)) return isFound ? undefined : entry
-        if (table.end > sizeBytes)
-          return isFound
-            ? undefined
-            : refuse('malformed', 'upstream', 'an item ends after the end of its bundle')
-        if (isKept) entries.push(entry)
-        isFound ||= visit(entry)
-        // To its end only where it is short, and will be needed for its neighbours.
-        if (isFound && !isKept) return undefined
-      }
-      rest = Buffer.from(bytes.subarray(at))
-    }
-    if (isKept) this.directories?.keep(this.root, start, entries)
-    return undefined
+  #scan(bundle: Bundle, visit: (entry: BundleEntry) => boolean): Promise<Refusal | undefined> {
+    const { root, id, limits, signal, directories } = this
+    return scanEntries({ root, limits, signal, directories }, bundle, visit, id)
   }
 
   /** The payload of an entry as a bundle, and the entry's header. */
@@ -184,34 +127,54 @@ export class Locating {
   ): Promise<{ bundle: Bundle; header: ItemHeader } | Refusal> {
     if (this.#headersLeft <= 0) return unknownEverywhere()
     this.#headersLeft -= 1
-    const start = bundle.start + entry.offset
-    const header = await readItemHeader(this.root, entry.id, start, entry.sizeBytes, this.signal)
-    if (isRefusal(header)) return header
-    const { headerSize } = header
-    const inner = {
-      id: entry.id,
-      start: start + headerSize,
-      sizeBytes: entry.sizeBytes - headerSize,
-      path: [...bundle.path, entry.id],
-    }
-    return { bundle: inner, header }
+    return innerBundle(this.root, bundle, entry, this.signal)
   }
 
   async #found(bundle: Bundle, entry: BundleEntry): Promise<LocatedItem | Refusal> {
-    const rootItemOffset = bundle.start + entry.offset
-    const header = await readItemHeader(this.root, entry.id, rootItemOffset, entry.sizeBytes, this.signal)
-    if (isRefusal(header)) return header
-    const place: ItemPlace = {
-      rootId: this.root.id,
-      parentId: bundle.id,
-      path: bundle.path,
-      rootItemOffset,
-      parentItemOffset: entry.offset,
-      itemSize: entry.sizeBytes,
-      headerSize: header.headerSize,
-    }
-    return { header, place }
+    return itemAt(this.root, bundle, entry, this.signal)
   }
+}
+
+/** The payload of an entry as a bundle, and the entry's header. */
+export async function innerBundle(
+  root: RootBytes,
+  bundle: Bundle,
+  entry: BundleEntry,
+  signal: AbortSignal,
+): Promise<{ bundle: Bundle; header: ItemHeader } | Refusal> {
+  const start = bundle.start + entry.offset
+  const header = await readItemHeader(root, entry.id, start, entry.sizeBytes, signal)
+  if (isRefusal(header)) return header
+  const { headerSize } = header
+  const inner = {
+    id: entry.id,
+    start: start + headerSize,
+    sizeBytes: entry.sizeBytes - headerSize,
+    path: [...bundle.path, entry.id],
+  }
+  return { bundle: inner, header }
+}
+
+/** The item that an entry of a bundle's header names. */
+export async function itemAt(
+  root: RootBytes,
+  bundle: Bundle,
+  entry: BundleEntry,
+  signal: AbortSignal,
+): Promise<LocatedItem | Refusal> {
+  const rootItemOffset = bundle.start + entry.offset
+  const header = await readItemHeader(root, entry.id, rootItemOffset, entry.sizeBytes, signal)
+  if (isRefusal(header)) return header
+  const place: ItemPlace = {
+    rootId: root.id,
+    parentId: bundle.id,
+    path: bundle.path,
+    rootItemOffset,
+    parentItemOffset: entry.offset,
+    itemSize: entry.sizeBytes,
+    headerSize: header.headerSize,
+  }
+  return { header, place }
 }
 
 /** Reads the header of the item of `itemSize` bytes that starts at `start`, and sees that it is `id`'s. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { localAddress } from '../../../src/actor/mailbox-address.js'
 import type { CatalogReply, CatalogRequest } from '../../../src/catalog/catalog-messages.js'
@@ -65,4 +66,42 @@ t.test('content that arrives while the disk is far behind is not stored', async 
   t.same(await readdir(join(folder, 'tmp')), [])
   await keep('four')
   t.equal(kept.length, 3, 'and later ones are kept again')
+})
+
+t.test('what is noted of a payload is written down before its record', async (t) => {
+  const folder = join(scratch('keeping'), 'blobs')
+  const store = new BlobStore(folder)
+  await store.prepare()
+  const done: string[] = []
+  const keeper = localAddress<CatalogRequest, CatalogReply>(() => {
+    done.push('record')
+    return { kind: 'committed' }
+  })
+  const notes = { note: () => void done.push('note'), commit: () => void done.push('commit') }
+  const keeping = new Keeping(
+    store,
+    keeper,
+    silentLog,
+    () => void done.push('kept'),
+    2,
+    undefined,
+    undefined,
+    systemClock,
+    notes,
+  )
+  const draft = await store.draft()
+  await draft.handle.write('one')
+  const digest = createHash('sha256').update('one').digest()
+  const attributes = { id: someId(), size: 3, verified: false, trusted: true, digest }
+  const kept = { attributes, digest, hints: {}, wishHints: {}, named: false, source: 'test' }
+  await keeping.keep(draft, kept)
+  await draft.handle.close()
+  t.same(done.splice(0), ['note', 'commit', 'record', 'kept'], 'in a file of its own')
+  const opening = { attributes, path: '', offset: 0, base: 0, sizeBytes: 3, source: 'test', trusted: true }
+  void keeping.keepSmall(kept, opening)
+  void keeping.keepSmall({ ...kept, digest: createHash('sha256').update('two').digest() }, opening)
+  await keeping.settled()
+  t.same(done.slice(0, 3), ['note', 'commit', 'record'], 'the first of a group goes at once')
+  t.ok(done.lastIndexOf('note') < done.lastIndexOf('commit'))
+  t.ok(done.lastIndexOf('commit') < done.lastIndexOf('record'))
 })

@@ -1,0 +1,181 @@
+import { processorTime } from '../actor/processor-time.js'
+import type { Attributes } from '../catalog/attributes.js'
+import type { CatalogRequest } from '../catalog/catalog-messages.js'
+import type { Id } from '../format/id.js'
+import { insist } from '../source/keeping/commit-batch.js'
+import type { VerifierOptions } from '../source/source-defaults.js'
+import type { Hints } from '../source/source-messages.js'
+import { tryWrite } from '../store/disk-error.js'
+import type { ProofClaim, ProofVerdict, Undecided } from './evidence.js'
+import type { AgendaMember, RootOutcome } from './proof-agenda.js'
+import { pauseAfter } from './proof-pause.js'
+import type { VerifierParts } from './verifier-parts.js'
+
+/** What is left to do for the contents of a root, as the catalog has them now. */
+interface Sorted {
+  readonly claims: ProofClaim[]
+  /** Proven, without the height of their block. */
+  readonly heightless: Attributes[]
+}
+
+/** Contents of one root that are judged at once; the others have their turn later, so that no root takes all the time. */
+const membersMax = 1024
+
+/** Contents that are read from the catalog in one go. */
+const sortedMax = 64
+
+/** `nothing`: no node was asked. */
+export type Answered = 'answered' | 'away' | 'nothing'
+
+/** One look at one root, and at all contents that wait for it. */
+export class RootLook {
+  readonly #abort = new AbortController()
+  readonly #gone: Id[] = []
+  readonly #resigned: Id[] = []
+  readonly #moved: { id: Id; rootId: Id; hints: Hints }[] = []
+  /** Why the root must be looked at again. */
+  #hindrance: Undecided['because'] | 'other' | undefined
+  #isStopped = false
+
+  constructor(
+    private readonly rootId: Id,
+    private readonly parts: VerifierParts,
+    private readonly options: VerifierOptions,
+  ) {}
+
+  stop(): void {
+    this.#isStopped = true
+    this.#abort.abort()
+  }
+
+  /** Rejects only because of a bug. Where it was stopped nothing is written down: the next process looks again. */
+  async run(): Promise<Answered> {
+    const { agenda, evidence, budget } = this.parts
+    const members = agenda.members(this.rootId, membersMax)
+    const { claims, heightless } = await this.#sort(members)
+    const proven: Attributes[] = [...heightless]
+    if (claims.length > 0) {
+      const { verdicts, ranMs } = await evidence.judgeAll(this.rootId, claims, this.#abort.signal)
+      if (this.#isStopped) return 'nothing'
+      budget.spend(ranMs)
+      for (const claim of claims) {
+        const learned = await this.#take(claim, verdicts.get(claim.known.id))
+        if (learned !== undefined) proven.push(learned)
+      }
+    }
+    if (proven.length > 0) await this.#learn(proven)
+    if (this.#isStopped) return 'nothing'
+    await this.#settle(members)
+    if (claims.length === 0 && heightless.length === 0) return 'nothing'
+    return this.#hindrance === 'away' ? 'away' : 'answered'
+  }
+
+  /** Looks again later, whatever became of the look. */
+  putOff(): void {
+    if (this.#isStopped) return
+    this.#hindrance = 'other'
+    this.#write(this.#outcome())
+  }
+
+  /** Leaves out what is proven, or gone; what has another root by now goes there. */
+  async #sort(members: readonly AgendaMember[]): Promise<Sorted> {
+    const sorted: Sorted = { claims: [], heightless: [] }
+    for (let at = 0; at < members.length; at += sortedMax) {
+      // The thread serves readers meanwhile.
+      if (at > 0) await new Promise<void>((resolve) => setImmediate(resolve))
+      const beganMs = processorTime.monotonic()
+      for (const member of members.slice(at, at + sortedMax)) this.#sortOne(member, sorted)
+      this.parts.budget.spend(processorTime.monotonic() - beganMs)
+    }
+    return sorted
+  }
+
+  #sortOne({ id, hints }: AgendaMember, { claims, heightless }: Sorted): void {
+    const { catalog } = this.parts
+    const known = catalog.attributes(id)
+    const digest = known?.digest
+    const rootId = known?.place?.rootId
+    if (known === undefined || digest === undefined) this.#gone.push(id)
+    else if (rootId !== undefined && rootId !== this.rootId) this.#moved.push({ id, rootId, hints: {} })
+    else if (known.verified) heightless.push(known)
+    // It was evicted before it was proven; what is fetched for this id later is checked again.
+    else if (catalog.blobSize(digest) === undefined) this.#resigned.push(id)
+    else claims.push({ known, digest, hints })
+  }
+
+  /** What is learned of a content by its verdict; undefined where nothing is. */
+  async #take(claim: ProofClaim, verdict: ProofVerdict | undefined): Promise<Attributes | undefined> {
+    const { meters, log, replace } = this.parts
+    const { known, digest } = claim
+    const { id } = known
+    if (verdict === undefined) return undefined
+    meters.judged(verdict.kind, 1)
+    if (verdict.kind === 'proven') {
+      log.debug({ id }, 'proven')
+      return { ...known, ...verdict.learned, digest, verified: true }
+    }
+    if (verdict.kind === 'wrong') {
+      log.error({ id, reason: verdict.reason }, 'cached content does not belong to its id: it is removed')
+      await replace(known, digest)
+      // The replacement is checked again, at least for its height.
+      this.#hindrance ??= 'other'
+      return undefined
+    }
+    log.debug({ id, reason: verdict.reason }, 'not proven yet')
+    // A hint that proved false is forgotten. A place of the index or of an earlier proof stays.
+    if (verdict.because === 'elsewhere' && known.place === undefined)
+      this.#moved.push({ id, rootId: id, hints: {} })
+    else this.#hindrance = verdict.because ?? this.#hindrance ?? 'other'
+    return undefined
+  }
+
+  /** Writes down what was proven, with the height of the block; that is asked for once. */
+  async #learn(proven: readonly Attributes[]): Promise<void> {
+    const { heights, keeper } = this.parts
+    const known = proven.find(({ height }) => height !== undefined)?.height
+    const height = known ?? (await heights.of(this.rootId, this.#abort.signal))
+    const attributes = height === undefined ? proven : proven.map((one) => ({ ...one, height }))
+    const isWritten = await insist(keeper, { kind: 'learn', attributes })
+    if (!isWritten || height === undefined) this.#hindrance ??= isWritten ? 'pending' : 'other'
+    else for (const { id } of proven) this.#gone.push(id)
+  }
+
+  async #settle(members: readonly AgendaMember[]): Promise<void> {
+    const outcome = this.#outcome()
+    const isLast = outcome.attempts >= this.#attemptsMax()
+    const left = new Set([...this.#gone, ...this.#resigned, ...this.#moved.map(({ id }) => id)])
+    if (isLast) for (const { id } of members) if (!left.has(id)) this.#resigned.push(id)
+    if (this.#resigned.length > 0) {
+      const requests = this.#resigned.map((id): CatalogRequest => ({ kind: 'resigned', id }))
+      await insist(this.parts.keeper, { kind: 'all', requests })
+    }
+    this.#write({ ...outcome, gone: [...this.#gone, ...this.#resigned] })
+  }
+
+  #attemptsMax(): number {
+    const isLone = this.#hindrance === 'absent' && this.parts.agenda.root(this.rootId)?.isLed !== true
+    return isLone
+      ? Math.min(this.options.loneAttemptsMax, this.options.attemptsMax)
+      : this.options.attemptsMax
+  }
+
+  #outcome(): RootOutcome {
+    const { agenda, clock, random } = this.parts
+    const known = agenda.root(this.rootId)
+    const before = known?.attempts ?? 0
+    const now = clock.now()
+    const common = { gone: this.#gone, moved: this.#moved }
+    // All of this part were judged; there may be more.
+    if (this.#hindrance === undefined) return { ...common, dueMs: now, attempts: before }
+    const { pauseMs, counts } = pauseAfter(this.#hindrance, before, known?.isLed === true, this.options)
+    // Up to a fifth longer, so that what was denied together does not come back together.
+    return { ...common, dueMs: now + pauseMs * (1 + random() / 5), attempts: counts ? before + 1 : before }
+  }
+
+  #write(outcome: RootOutcome): void {
+    const { agenda, budget, clock } = this.parts
+    const beganMs = processorTime.monotonic()
+    tryWrite(() => agenda.settle(this.rootId, outcome, clock.now()))
+    budget.spend(processorTime.monotonic() - beganMs)
+  }
+}

@@ -1,0 +1,151 @@
+import { systemClock } from '../actor/clock.js'
+import { FairSlots } from '../actor/fair-slots.js'
+import type { Log } from '../actor/log.js'
+import type { Address } from '../actor/mailbox-address.js'
+import type { Meters } from '../actor/meter.js'
+import { Tip } from '../actor/shared.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
+import { settled } from '../catalog/merge.js'
+import type { LmdbCatalog } from '../catalog/reader.js'
+import { RemoteChain } from '../chain/remote-chain.js'
+import { Evidence } from '../ingest/evidence.js'
+import { ProofAgenda } from '../ingest/proof-agenda.js'
+import { ProofBudget, processorMsOfProgram } from '../ingest/proof-budget.js'
+import { priorities } from '../ingest/proof-records.js'
+import { Verifier } from '../ingest/verifier.js'
+import type { VerifierMeters, VerifierParts } from '../ingest/verifier-parts.js'
+import type { Kept, KeptNotes } from '../source/keeping/keeping.js'
+import type { BlobProver } from '../source/proving/prover.js'
+import { Chunks } from '../source/roots/chunks.js'
+import { Directories } from '../source/roots/directories.js'
+import { ProvenChunks } from '../source/roots/proven-chunks.js'
+import { RootHeights } from '../source/roots/root-heights.js'
+import { Transactions } from '../source/roots/transaction-headers.js'
+import { sourceDefaults } from '../source/source-defaults.js'
+import type { BlobStore } from '../store/blobs.js'
+import { openEnvironment } from '../store/lmdb.js'
+import { chainOptions } from './chain-options.js'
+import { folders } from './folders.js'
+import type { SourceGiven } from './source-given.js'
+import { proofBudgetOptions, verifierOptions } from './source-options.js'
+
+/** What a proof needs of the thread that keeps content. */
+export interface ProvingParts extends Pick<VerifierParts, 'replace'> {
+  readonly catalog: LmdbCatalog
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  readonly store: BlobStore
+  readonly pool: BlobProver
+  readonly meters: Meters
+  readonly log: Log
+}
+
+/** What proves cached content in the background. */
+export interface Proving {
+  /** For the keeper of payloads. */
+  readonly notes: KeptNotes
+  recorded(kept: Kept): void
+  start(): void
+  close(): Promise<void>
+}
+
+/** Proves what was cached, where the operator wants it. */
+export function openProving(given: SourceGiven, parts: ProvingParts): Proving | undefined {
+  const { settings, memory } = given
+  const options = verifierOptions(settings)
+  if (options === undefined) return undefined
+  const { store, pool, meters, ...others } = parts
+  const budget = budgetOf(given, meters)
+  const { chain, heights, evidence } = openEvidence(given, budget, store, pool)
+  const environment = openEnvironment(folders(settings).proofs)
+  const verifier = new Verifier(
+    {
+      ...others,
+      heights,
+      evidence,
+      agenda: new ProofAgenda(environment, options.waitingMax),
+      budget,
+      tip: new Tip(memory.tip),
+      meters: verifierMeters(meters),
+      clock: systemClock,
+      random: Math.random,
+    },
+    options,
+  )
+  const say = ({ attributes, hints, wishHints, named }: Kept, word: 'note' | 'recorded'): void => {
+    if (settled(attributes)) return
+    const { id, place } = attributes
+    const said = hints.rootId === undefined ? wishHints : hints
+    const hinted = place === undefined ? said : { rootId: place.rootId }
+    verifier[word](id, hinted, named ? priorities.named : priorities.requested)
+  }
+  return {
+    notes: { note: (kept) => say(kept, 'note'), commit: () => verifier.commit() },
+    recorded: (kept) => say(kept, 'recorded'),
+    start: () => verifier.start(),
+    async close() {
+      await verifier.stop()
+      await chain.close()
+      await environment.close()
+    },
+  }
+}
+
+function budgetOf({ settings }: SourceGiven, meters: Meters): ProofBudget {
+  const spent = meters.of('proof_processor_seconds_total')
+  const requests = meters.of('proof_node_requests_total')
+  return new ProofBudget(
+    proofBudgetOptions(settings),
+    systemClock,
+    processorMsOfProgram,
+    (ms) => spent.add(ms / 1000),
+    () => requests.add(1),
+  )
+}
+
+/** Readers have their own calls to nodes, and their own chunks in memory: proofs take no place of theirs. */
+function openEvidence(
+  { nodes, settings }: SourceGiven,
+  budget: ProofBudget,
+  store: BlobStore,
+  prover: BlobProver,
+): { chain: RemoteChain; heights: RootHeights; evidence: Evidence } {
+  const { callsMax, connectionsMax, chunksMaxBytes, aheadMax, headersMax } = sourceDefaults.provingChain
+  const options = { ...chainOptions(nodes, settings), callsMax, connectionsMax }
+  const chain = new RemoteChain(options, systemClock, () => budget.request())
+  const transactions = new Transactions(chain)
+  const heights = new RootHeights(chain, systemClock)
+  const turns = FairSlots.unbounded(callsMax)
+  const proven = new ProvenChunks({ chain, turns, memoryMaxBytes: chunksMaxBytes })
+  const chunks = new Chunks(transactions, { chunks: proven, aheadMax }, heights)
+  const evidence = new Evidence({
+    store,
+    prover,
+    transactions,
+    openRoot: chunks.openRoot,
+    chunks,
+    directories: new Directories(),
+    limits: { ...sourceDefaults.location, headersMax },
+  })
+  return { chain, heights, evidence }
+}
+
+function verifierMeters(meters: Meters): VerifierMeters {
+  const [waitingNow, oldest, late] = [
+    meters.of('proofs_waiting'),
+    meters.of('proofs_oldest_seconds'),
+    meters.of('proofs_late_seconds'),
+  ]
+  const judged = {
+    proven: meters.of('proofs_total', { outcome: 'proven' }),
+    wrong: meters.of('proofs_total', { outcome: 'wrong' }),
+    undecided: meters.of('proofs_total', { outcome: 'undecided' }),
+  }
+  return {
+    waiting(count, oldestSeconds, lateSeconds) {
+      waitingNow.set(count)
+      oldest.set(oldestSeconds)
+      late.set(lateSeconds)
+    },
+    judged: (outcome, count) => judged[outcome].add(count),
+  }
+}
