@@ -14,6 +14,11 @@ import { solanaKey } from './owner-transaction.js'
 /** Length of a page of records, unless less is requested. */
 const recordsMax = 100
 const ownerNonceKind = 'owner-nonce'
+/**
+ * Clients send a UUID (RFC 9562). What is signed is the message and the nonce without anything between: only nonces of one length
+ * leave no doubt where the message ends, so that a signature is good for one change.
+ */
+const ownerNonceShape = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const registryGone = words(503, 'The registry of names does not answer')
 const notHeld = words(404, 'No name is held by this antId')
 
@@ -157,6 +162,8 @@ function consentTo(
   const { message } = change
   const isProven = header('x-owner-signature') !== undefined
   const proof = requestSigner((name) => header(name.replace('x-', 'x-owner-')), message)
+  if (proof !== undefined && !ownerNonceShape.test(proof.nonce))
+    return words(400, 'Invalid x-owner-nonce: a UUID')
   const isBare = isOwnersOnly(action) && !isProven && typeof requester === 'string'
   const owner = isBare ? spelled(requester) : proof?.address
   if (owner === undefined || !mayChange(action, owner, holding))

@@ -169,6 +169,13 @@ t.test('the owner alone says what a name points at, each change once', async (t)
   t.equal((await act('set-record', record(second), proof(words(second)))).status, 200)
   t.not((await act('set-record', record(first), once)).status, 200, 'what was signed once is not done twice')
   t.match(list.get(parseName('mine')!), { id: second })
+  // What is signed has nothing between the message and the nonce: a letter of one must not pass for one of the other.
+  const hourly = ['arns', 'set-record', antId, '@', first, '3600'].join('\n')
+  const { 'x-owner-nonce': nonce36 = '', ...signed } = proof(hourly)
+  const shorter = { antId, undername: '@', transactionId: first, ttlSeconds: 360 }
+  const shifted = await act('set-record', shorter, { ...signed, 'x-owner-nonce': `0${nonce36}` })
+  t.match(shifted, { status: 400, text: /x-owner-nonce/ })
+  t.match(list.get(parseName('mine')!), { id: second })
   t.equal((await act('set-record', record(first, 'docs'), proof(words(first, 'docs')))).status, 200)
   t.match(list.get(parseName('docs_mine')!), { id: first, recordIndex: 1 })
   const gone = { antId, undername: 'docs' }
