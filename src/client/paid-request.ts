@@ -20,8 +20,8 @@ export interface Payer {
 
 /**
  * Asks, pays the offer of a 402 and asks again. The signed payment is remembered under `key` before it is sent, and a repetition,
- * also one by a later process, sends the same payment: it can be settled once only. It is forgotten when an answer shows what
- * became of it, by the caller (`forgetPayment`) once the answer is safe.
+ * also one by a later process, sends the same payment: it can be settled once only. It is forgotten when it was
+ * accepted, by the caller (`forgetPayment`) once the answer is safe, and when it is not valid any more.
  */
 export async function askPaid(
   service: RemoteService,
@@ -42,15 +42,13 @@ export async function askPaid(
       await payer.store.set(key, JSON.stringify(payment))
     }
   }
-  return await sendPaid(service, { ...request, accepted }, key, payment, payer.store)
+  return await sendPaid(service, { ...request, accepted }, payment)
 }
 
 async function sendPaid(
   service: RemoteService,
   request: ServiceRequest,
-  key: string,
   payment: SignedPayment,
-  store: ResumeStore,
 ): Promise<ServiceAnswer> {
   const headers = { ...request.headers, [payment.header]: payment.value }
   let answer: ServiceAnswer
@@ -65,9 +63,9 @@ async function sendPaid(
     throw new ClientError('payment-uncertain', found, advice, { cause: error })
   }
   if (answer.status !== 402) return answer
-  // A settled payment that is refused nevertheless is not paid again: only people can sort that out.
+  // A settled payment that is refused nevertheless is not paid again: only people can sort that out. One that is said to have
+  // failed can be settled while it is valid: it stays remembered until then, so that no second one is signed beside it.
   const settled = settlementOf(answer)
-  if (settled?.success !== true) await store.delete(key)
   if (settled?.success === true) {
     const found = `the service settled ${payment.amount} micro-USDC (${settled.transaction}) and still refuses`
     throw new ClientError(

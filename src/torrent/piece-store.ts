@@ -165,7 +165,11 @@ export class PieceStore {
   async #write(file: TorrentFile, position: number, bytes: Buffer): Promise<void> {
     const handle = await open(join(this.folder, file.name), 'r+')
     try {
-      await handle.write(bytes, 0, bytes.length, position)
+      // A disk that gets full takes a part, and says so only at the next write.
+      for (let at = 0; at < bytes.length; ) {
+        const { bytesWritten } = await handle.write(bytes, at, bytes.length - at, position + at)
+        at += bytesWritten
+      }
     } finally {
       await handle.close()
     }

@@ -242,3 +242,33 @@ t.test('an offer in USDC is paid under the cap, once, whatever breaks', async (t
   t.equal(payments.length, 4)
   t.equal(new Set(payments).size, 1, 'one authorization, so one settlement at most')
 })
+
+t.test('a payment that a service calls failed is sent again, and no second one beside it', async (t) => {
+  const offer = {
+    scheme: 'exact',
+    network: 'base',
+    maxAmountRequired: '2000',
+    resource: 'http://x/',
+    description: '',
+    mimeType: '',
+    payTo: `0x${'22'.repeat(20)}`,
+    maxTimeoutSeconds: 300,
+    asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+    extra: { name: 'USD Coin', version: '2' },
+  }
+  const payments: string[] = []
+  const service = await uploads(t, ({ headers }) => {
+    const payment = headers['x-payment']
+    if (typeof payment === 'string') payments.push(payment)
+    return { status: 402, json: { x402Version: 1, accepts: [offer], error: 'settlement timed out' } }
+  })
+  const resume = memoryStore()
+  const fundingMode = { mode: 'x402', maxMUSDCAmount: 2000n } as const
+  for (let run = 0; run < 3; run += 1)
+    t.equal(
+      (await failure((await clientOf(service, { resume })).upload({ data: 'x', fundingMode }))).code,
+      'payment-required',
+    )
+  t.equal(payments.length, 3)
+  t.equal(new Set(payments).size, 1, 'the service could settle each of them')
+})
