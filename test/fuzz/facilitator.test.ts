@@ -125,8 +125,8 @@ t.test('whatever a facilitator answers, a payment counts only where the answer s
     }),
     { numRuns, examples },
   )
-  for (const said of ['settled', 'refused', 'pending', 'unasked', 'nothing']) {
-    t.ok((counts.get(said) ?? 0) > 0, `${said}: ${counts.get(said)}`)
+  for (const result of ['settled', 'refused', 'pending', 'unasked', 'nothing']) {
+    t.ok((counts.get(result) ?? 0) > 0, `${result}: ${counts.get(result)}`)
   }
 })
 
@@ -136,7 +136,7 @@ t.test('answers of facilitators in use are understood', async (t) => {
   const options = { url, usdc, verifyMs: 2000, settleMs: 2000, connectionsMax: 4 }
   const facilitator = new Facilitator(options, systemClock, silentLog)
   t.teardown(() => facilitator.close())
-  const good = { said: 'settled', transaction: hash.toLowerCase() }
+  const good = { result: 'settled', transaction: hash.toLowerCase() }
   const table: [number, object, object][] = [
     [200, { success: true, transaction: hash, network: 'base-sepolia', payer }, good],
     [
@@ -146,18 +146,18 @@ t.test('answers of facilitators in use are understood', async (t) => {
     ],
     [200, { success: true, transaction: hash, network: '', payer: null, errorReason: null }, good],
     [200, { success: true, txHash: hash, networkId: '84532', error: null }, good],
-    [400, { success: false, errorReason: 'insufficient_funds', transaction: '' }, { said: 'refused' }],
+    [400, { success: false, errorReason: 'insufficient_funds', transaction: '' }, { result: 'refused' }],
     [
       402,
       { success: false, errorReason: 'insufficient_funds', payer },
-      { said: 'refused', reason: 'insufficient_funds' },
+      { result: 'refused', reason: 'insufficient_funds' },
     ],
-    [400, { errorType: 'invalid_request', errorMessage: 'no', correlationId: '1' }, { said: 'unasked' }],
-    [429, { errorType: 'rate_limit_exceeded' }, { said: 'unasked' }],
-    [409, { error: 'this payment is being settled' }, { said: 'nothing' }],
-    [200, { success: false, errorReason: 'settlement_pending', transaction: hash }, { said: 'pending' }],
-    [500, { success: false, errorReason: 'unexpected_settle_error' }, { said: 'nothing' }],
-    [200, { success: true, transaction: '' }, { said: 'nothing' }],
+    [400, { errorType: 'invalid_request', errorMessage: 'no', correlationId: '1' }, { result: 'unasked' }],
+    [429, { errorType: 'rate_limit_exceeded' }, { result: 'unasked' }],
+    [409, { error: 'this payment is being settled' }, { result: 'nothing' }],
+    [200, { success: false, errorReason: 'settlement_pending', transaction: hash }, { result: 'pending' }],
+    [500, { success: false, errorReason: 'unexpected_settle_error' }, { result: 'nothing' }],
+    [200, { success: true, transaction: '' }, { result: 'nothing' }],
   ]
   for (const [status, body, expected] of table) {
     now = [status, body, 'json']
