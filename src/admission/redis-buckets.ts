@@ -67,7 +67,7 @@ export class RedisBuckets implements Buckets {
     return this.#rules
   }
 
-  /** Each script is told the rules, so the next one goes by these. */
+  /** Each script gets the rules, so the next one goes by these. */
   use(rules: Readonly<Record<BucketKind, BucketRules>>): void {
     this.#rules = rules
   }

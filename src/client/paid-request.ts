@@ -63,8 +63,8 @@ async function sendPaid(
     throw new ClientError('payment-uncertain', found, advice, { cause: error })
   }
   if (answer.status !== 402) return answer
-  // A settled payment that is refused nevertheless is not paid again: only people can sort that out. One that is said to have
-  // failed can be settled while it is valid: it stays remembered until then, so that no second one is signed beside it.
+  // A settled payment that is refused nevertheless is not paid again: only people can sort that out. One that has failed by the
+  // answer can be settled while it is valid: it stays remembered until then, so that no second one is signed beside it.
   const settled = settlementOf(answer)
   if (settled?.success === true) {
     const found = `the service settled ${payment.amount} micro-USDC (${settled.transaction}) and still refuses`

@@ -32,8 +32,8 @@ const typesByOwner: Readonly<Record<number, readonly number[]>> = {
 
 /**
  * Whether the owner with this address (base64url SHA-256 of the key) signed an item of this id, with these tags and this payload.
- * Otherwise a gateway could put an item of its own in the place of a file. A gateway that states no signature is asked for the
- * header of the item.
+ * Otherwise a gateway could put an item of its own in the place of a file. Where a gateway states no signature, the header of the
+ * item is requested.
  */
 export async function isProvenItem(
   gatewayUrl: string,

@@ -1,6 +1,6 @@
 import type { Request } from '../http/exchange.js'
 
-/** For which requests no other gateway is asked. Words are in lower case. */
+/** Requests that go to no other gateway. Words are in lower case. */
 export interface LocalOnlyRules {
   /** For those with one of these headers. */
   readonly headers: readonly string[]

@@ -34,7 +34,7 @@ export interface Undecided {
   readonly because?: 'absent' | 'pending' | 'elsewhere' | 'away'
 }
 
-/** A content on disk that is to be proven: the blob `digest` is said to be the payload of `known.id`. */
+/** A content on disk that is to be proven: whether the blob `digest` is the payload of `known.id`. */
 export interface ProofClaim {
   readonly known: Attributes
   readonly digest: Uint8Array

@@ -129,7 +129,7 @@ export class ProofAgenda {
       this.#set(rootId, undefined, { lane, attempts: 0, dueMs, sinceMs, isLed, isIndexed: false })
       return
     }
-    // A node that has denied a root is not asked sooner because one more content names it.
+    // A node that has denied a root gets no earlier request because one more content names it.
     const isDenied = known.attempts > 0
     const after = {
       ...known,
@@ -233,7 +233,7 @@ export class ProofAgenda {
     })
   }
 
-  /** The chain has these roots: they are due now. Once for each, so that who denies one is not asked with each block. */
+  /** The chain has these roots: they are due now. Once for each, so that a node that denies one gets no request each block. */
   indexed(rootIds: readonly Id[], nowMs: number): void {
     if (rootIds.length === 0) return
     this.environment.write(() => {

@@ -94,7 +94,7 @@ export class ProofBudget {
     this.#leftMs = Math.min(burstMs, this.#leftMs + leastMs + Math.max(0, othersMs) * share)
     this.#atMs = now
     this.#processorMs = processorMs
-    // Some of it is said before, or after, the system counts it.
+    // Some of it is reported before, or after, the system counts it.
     this.#usedMs = Math.max(0, -othersMs)
   }
 }

@@ -1,7 +1,7 @@
 import type { VerifierOptions } from '../source/source-defaults.js'
 import type { Undecided } from './evidence.js'
 
-/** Nodes that do not answer are asked again so soon; the verifier itself waits longer where none does. */
+/** Pause before the next request to nodes that do not answer; the verifier itself waits longer where none does. */
 const awayMs = 5000
 
 /**

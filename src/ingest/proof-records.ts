@@ -29,7 +29,7 @@ export interface AgendaRoot {
   readonly sinceMs: number
   /** Something named it as the root of another content. */
   readonly isLed: boolean
-  /** The index has told of it since it was denied. */
+  /** The index has listed it since it was denied. */
   readonly isIndexed: boolean
 }
 

@@ -24,7 +24,7 @@ const membersMax = 1024
 /** Contents that are read from the catalog in one go. */
 const sortedMax = 64
 
-/** `nothing`: no node was asked. */
+/** `nothing`: no request was sent. */
 export type Answered = 'answered' | 'away' | 'nothing'
 
 /** One look at one root, and at all contents that wait for it. */
@@ -129,7 +129,7 @@ export class RootLook {
     return undefined
   }
 
-  /** Writes down what was proven, with the height of the block; that is asked for once. */
+  /** Writes down what was proven, with the height of the block, which is requested once. */
   async #learn(proven: readonly Attributes[]): Promise<void> {
     const { heights, keeper } = this.parts
     const known = proven.find(({ height }) => height !== undefined)?.height

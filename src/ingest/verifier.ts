@@ -11,7 +11,7 @@ import { type Lane, lanes, priorities } from './proof-records.js'
 import { RootLook } from './root-look.js'
 import type { VerifierParts } from './verifier-parts.js'
 
-/** When no node answers, each root that comes would be asked for in vain: all wait then, for half a minute at most. */
+/** When no node answers, requests for roots would be in vain: all wait then, for half a minute at most. */
 const nodesAway = { failuresMax: 3, restMs: 1000, restMaxMs: 30_000 }
 
 /** In which order lanes have their turns: what is new more often than what was looked at before, and none never. */
@@ -201,7 +201,7 @@ export class Verifier {
       })
   }
 
-  /** Until the first root is due, or there is budget, or the nodes may be asked again; blocks are heard of meanwhile. */
+  /** Until the first root is due, or there is budget, or the nodes may be queried again; new blocks are noticed meanwhile. */
   #sleep(): void {
     const { clock, agenda, budget } = this.parts
     const nextMs = agenda.nextMs

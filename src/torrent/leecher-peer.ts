@@ -49,7 +49,7 @@ export class LeecherPeer implements PeerHandler {
   #exchanges = 0
   #requested = 0
   #spurred = 0
-  /** Since when it was asked for blocks without a pause, and the bytes of them that came. */
+  /** The start of open requests without a pause, and the bytes that came since then. */
   #busyMs = 0
   #busyBytes = 0
   readonly #pace: SenderPace
@@ -65,14 +65,14 @@ export class LeecherPeer implements PeerHandler {
     this.#pace = new SenderPace({ stallMs: silentMs, bytesPerSecondMin }, parts.clock)
   }
 
-  /** It would send blocks, and is asked for none. */
+  /** It would send blocks, and has no open request. */
   get isIdle(): boolean {
     return this.isGreeted && !this.#isChoked && this.#requested === 0 && !this.connection.isOver
   }
 
   /**
-   * Milliseconds until the blocks that it was asked for are here, at the rate since it was first asked; 0 where it was asked less
-   * than `patienceMs` ago, because a rate says nothing then.
+   * Milliseconds until the requested blocks are here, at the rate since the first request. 0 where that was less than
+   * `patienceMs` ago, because a rate means nothing then.
    */
   leftMs(now: number): number {
     const ms = now - this.#busyMs

@@ -6,7 +6,7 @@ export interface DriveTree {
   readonly entities: readonly DriveEntity[]
 }
 
-/** Entities by their ids, of each list of them once: trees of thousands are asked for the path of each. */
+/** Entities by their ids, of each list of them once: trees of thousands look up the path of each. */
 const byIds = new WeakMap<readonly DriveEntity[], ReadonlyMap<string, DriveEntity>>()
 
 function byIdOf({ entities }: DriveTree): ReadonlyMap<string, DriveEntity> {
