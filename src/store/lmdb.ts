@@ -92,12 +92,18 @@ interface Statistics {
 
 const noBytes = new Uint8Array(0)
 
+/** The longest key of the library (lmdb-js), with pages of 8 KiB or less. */
+const keyMaxBytes = 1978
+
 function tableOf(database: Database<Buffer, Buffer>): Table {
   const key = (bytes: Uint8Array): Buffer =>
     bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  // No entry has such a key: a stranger may ask for one, of whom this is no fault of the program.
+  const isKey = ({ length }: Uint8Array): boolean => length > 0 && length <= keyMaxBytes
+  const bound = (bytes: Uint8Array): Buffer => key(bytes).subarray(0, keyMaxBytes)
   const rangeOf = ({ start, end, backwards = false, limit }: KeyRange) => ({
-    ...(start === undefined ? {} : { start: key(start) }),
-    ...(end === undefined ? {} : { end: key(end) }),
+    ...(start === undefined ? {} : { start: bound(start) }),
+    ...(end === undefined ? {} : { end: bound(end) }),
     ...(limit === undefined ? {} : { limit }),
     reverse: backwards,
   })
@@ -110,7 +116,7 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
     }
     const range = database.getRange(options)
     return (wanted) => {
-      options.start = key(wanted)
+      options.start = bound(wanted)
       const steps = range[Symbol.iterator]()
       const step = steps.next()
       steps.return?.()
@@ -118,14 +124,14 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
     }
   }
   return {
-    get: (wanted) => database.getBinary(key(wanted)),
+    get: (wanted) => (isKey(wanted) ? database.getBinary(key(wanted)) : undefined),
     view: (wanted) => {
-      const found = database.getBinaryFast(key(wanted))
+      const found = isKey(wanted) ? database.getBinaryFast(key(wanted)) : undefined
       // One buffer serves all reads; only its `length` says how much of it is the value.
       return found === undefined ? undefined : Buffer.from(found.buffer, found.byteOffset, found.length)
     },
     from(start, limit) {
-      const range = start === undefined ? { limit } : { start: key(start), limit }
+      const range = start === undefined ? { limit } : { start: bound(start), limit }
       const found: TableEntry[] = []
       for (const entry of database.getRange(range)) {
         found.push({ key: Buffer.from(entry.key), value: Buffer.from(entry.value) })
