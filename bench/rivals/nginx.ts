@@ -35,6 +35,8 @@ export interface NginxOptions {
 export interface PairFiles {
   readonly cert: string
   readonly key: string
+  /** HTTP/2 is offered, too. */
+  readonly http2?: boolean
 }
 
 /** As in deploy/nginx.conf. */
@@ -62,7 +64,7 @@ export async function startNginx(options: NginxOptions): Promise<Candidate> {
   const { name, threads, sendfile, http = [], server, servers = [], env = {}, pair } = options
   const port = await freePort()
   const home = emptyFolder(`nginx-${port}`)
-  const listen = `listen ${hostName}:${port}${pair === undefined ? '' : ' ssl'}`
+  const listen = `listen ${hostName}:${port}${pair === undefined ? '' : ' ssl'}${pair?.http2 === true ? ' http2' : ''}`
   const configuration = [
     process.getuid?.() === 0 ? 'user root;' : '',
     `daemon off; worker_processes ${threads}; worker_rlimit_nofile ${openFilesMax + 2000};`,
