@@ -59,6 +59,14 @@ async function untilQuiet({ pid, role }: Candidate, idle: number): Promise<numbe
   return Math.max(0, before - (idle * waitedMs) / 1000)
 }
 
+/** Contents that still wait for a proof; none where the program does not tell. */
+async function proofsWaiting({ port, role }: Candidate): Promise<Metrics> {
+  if (role !== 'ours') return {}
+  const text = await (await fetch(`http://127.0.0.1:${port}/gateway/__gateway_metrics`)).text()
+  const found = /^proofs_waiting\S* (\d+)/m.exec(text)?.[1]
+  return found === undefined ? {} : { proofsWaiting: Number(found) }
+}
+
 interface Misses {
   readonly off: Candidate
   readonly on: Candidate
@@ -127,7 +135,7 @@ async function measure(order: Order, { provable, cost }: MissCase): Promise<read
       const after = await untilQuiet(candidate, idle.get(candidate) ?? 0)
       const afterUs = (after * 1e6) / each
       const { cpuUs = 0, perSecond = 0 } = closedFigures(load)
-      return { cpuUs, perSecond, afterUs }
+      return { cpuUs, perSecond, afterUs, ...(await proofsWaiting(candidate)) }
     } finally {
       plan.drop()
     }

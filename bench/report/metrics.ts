@@ -15,6 +15,10 @@ export const metricWords: Readonly<Record<string, { head: string; words: string 
     words:
       'processor time for a content, while it is read and after, beyond that of the same without verification, us',
   },
+  proofsWaiting: {
+    head: 'waiting',
+    words: 'contents that still wait for a proof then',
+  },
   perSecond: { head: 'req/s', words: 'requests a second, as many as it takes' },
   mbPerSecond: { head: 'MB/s', words: 'megabytes of bodies a second, as many requests as it takes' },
   openPerSecond: { head: 'rate', words: 'requests a second that are due at the fixed rate' },

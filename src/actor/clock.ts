@@ -64,11 +64,52 @@ export class LongTimer implements Timer {
   }
 }
 
+/** Periods that are multiples of the first, and of the second. */
+const gridMs = [250, 1000] as const
+
+/**
+ * A timer for a period of quarters of a second. It fires at multiples of 250 ms (1000 ms where the period is one) of the thread's
+ * clock, so that a thread with many such timers wakes up once for all of them: each wake-up of an idle processor costs more than
+ * most of what is done then. The first period may be longer by that much. Periods that were missed are left out.
+ */
+class GridTimer implements Timer {
+  #dueMs: number
+  #timer: NodeJS.Timeout
+
+  constructor(
+    private readonly ms: number,
+    private readonly act: () => void,
+  ) {
+    const [quarter, second] = gridMs
+    const grid = ms % second === 0 ? second : quarter
+    this.#dueMs = Math.ceil((performance.now() + ms) / grid) * grid
+    this.#timer = this.#next()
+  }
+
+  cancel(): void {
+    clearTimeout(this.#timer)
+  }
+
+  #next(): NodeJS.Timeout {
+    const timer = setTimeout(() => this.#fire(), Math.max(1, Math.ceil(this.#dueMs - performance.now())))
+    timer.unref()
+    return timer
+  }
+
+  #fire(): void {
+    const lateMs = Math.max(0, performance.now() - this.#dueMs)
+    this.#dueMs += this.ms * Math.max(1, Math.ceil(lateMs / this.ms))
+    this.#timer = this.#next()
+    this.act()
+  }
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after: (ms, act) => new LongTimer(ms, false, act),
   every(ms, act) {
+    if (ms % gridMs[0] === 0 && ms > 0 && ms <= delayMaxMs / 2) return new GridTimer(ms, act)
     const timer = setInterval(act, Math.min(delayOf(ms), delayMaxMs))
     timer.unref()
     return { cancel: () => clearInterval(timer) }

@@ -35,7 +35,9 @@ export class ModerationKeeper {
   ) {
     this.#takeOver()
     filter.fill()
-    this.#timer = clock.every(lookEachMs, () => this.#takeOver())
+    this.#timer = clock.every(lookEachMs, () => {
+      if (store.mayHaveChanged(clock.now())) this.#takeOver()
+    })
   }
 
   /** Replies when the change is on disk and every thread sees it. Where writing fails, the list stays as it was. */

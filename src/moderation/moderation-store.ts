@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+import { FileChanges } from '../store/file-changes.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import {
   type Blocked,
@@ -47,8 +49,11 @@ export class ModerationStore {
   readonly #audit: Table
   readonly #numbers: Table
 
+  readonly #changes: FileChanges
+
   /** `path` is the folder; made where it is missing. Throws where it cannot be read. */
   constructor(path: string) {
+    this.#changes = new FileChanges(join(path, 'data.mdb'))
     this.#environment = openEnvironment(path, 16, true)
     const table = (name: string): Table => this.#environment.table(name)
     this.#entries = { id: table('ids'), hash: table('hashes'), name: table('names') }
@@ -58,6 +63,11 @@ export class ModerationStore {
     this.#sourceNumbers = table('source numbers')
     this.#audit = table('audit')
     this.#numbers = table('numbers')
+  }
+
+  /** Whether anybody may have changed the list since the last question. */
+  mayHaveChanged(nowMs: number): boolean {
+    return this.#changes.mayHaveChanged(nowMs)
   }
 
   /** Is this key blocked now, whoever blocked it? */

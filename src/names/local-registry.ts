@@ -1,6 +1,8 @@
+import { join } from 'node:path'
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import type { Cell } from '../actor/shared.js'
 import { fieldsOf } from '../chain/json-fields.js'
+import { FileChanges } from '../store/file-changes.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import { parseName } from './name.js'
 import { readRecord } from './name-record.js'
@@ -99,7 +101,9 @@ export class LocalNames implements Resolver {
   constructor(path: string, clock: Clock, open = openEnvironment) {
     this.#tables = openTables(path, open)
     this.#version[0] = readVersion(this.#tables)
+    const changes = new FileChanges(join(path, 'data.mdb'))
     this.#timer = clock.every(lookMs, () => {
+      if (!changes.mayHaveChanged(clock.now())) return
       this.#tables.environment.refresh()
       this.#version[0] = readVersion(this.#tables)
     })

@@ -7,6 +7,7 @@ import {
   notBefore,
   pause,
   systemClock,
+  type Timer,
 } from '../../src/actor/clock.js'
 
 const yearMs = 365 * 86_400_000
@@ -75,4 +76,44 @@ t.test('work that does not end is waited for no longer than asked', async (t) =>
   t.equal(await endsWithin(Promise.resolve(), 60_000), true)
   t.equal(await endsWithin(Promise.reject(new Error('ended badly')), 60_000), true)
   t.equal(await endsWithin(new Promise(() => undefined), 5), false)
+})
+
+t.test(
+  'timers of quarters of a second fire together, in their periods, until they are cancelled',
+  async (t) => {
+    const fired: { readonly name: string; readonly atMs: number }[] = []
+    const timers: Timer[] = []
+    const beganMs = systemClock.monotonic()
+    const add = (name: string, ms: number): void => {
+      timers.push(
+        systemClock.every(ms, () => void fired.push({ name, atMs: systemClock.monotonic() - beganMs })),
+      )
+    }
+    add('a', 250)
+    await pause(70)
+    add('b', 250)
+    await pause(90)
+    add('c', 500)
+    await pause(2200)
+    for (const timer of timers) timer.cancel()
+    const count = fired.length
+    const times = (name: string): number[] => fired.filter((one) => one.name === name).map(({ atMs }) => atMs)
+    t.ok(times('a').length >= 5 && times('a').length <= 10, `a: ${times('a').join(' ')}`)
+    t.ok((times('a')[0] ?? 0) >= 249, 'no period is shorter')
+    t.ok(times('c').length >= 2 && times('c').length <= 5, `c: ${times('c').join(' ')}`)
+    const near = times('b').filter((atMs) => times('a').some((other) => Math.abs(other - atMs) < 20))
+    t.equal(near.length, times('b').length, `b: ${times('b').join(' ')}`)
+    await pause(600)
+    t.equal(fired.length, count)
+  },
+)
+
+t.test('a timer that cancels itself fires no more', async (t) => {
+  let fired = 0
+  const timer = systemClock.every(250, () => {
+    fired += 1
+    timer.cancel()
+  })
+  await pause(1200)
+  t.equal(fired, 1)
 })
