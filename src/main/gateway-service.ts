@@ -45,6 +45,8 @@ export function gatewayServiceOf(
     readonly network: () => Network
     readonly startedMs: number
     readonly adminKey: () => string
+    /** The settings as they are now, for edge threads that take the place of others. */
+    readonly current: () => Config
     readonly tls: TlsPlaces
     /** Where the services beside the gateway are, in this program. */
     readonly services: () => EdgeGiven['services']
@@ -62,7 +64,7 @@ export function gatewayServiceOf(
       port: () => 0,
       urls: () => ({}),
     }
-  const { network, startedMs, adminKey, services } = given
+  const { network, startedMs, adminKey, current, services } = given
   const limits = limitsOf(config, threads)
   const payments = paymentsOf(config, threads, limits, running.has('payment'))
   const queries = queryThreads(config, () => network().nodes, shared, threads)
@@ -75,7 +77,7 @@ export function gatewayServiceOf(
       const { queries: queryPorts, left } = queries.lines(index)
       const limited = limits.limits()
       return {
-        settings: settingsOf(config, 'edge'),
+        settings: settingsOf(current(), 'edge'),
         memory: shared,
         row: index + 1,
         serve: { host, port },

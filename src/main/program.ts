@@ -70,16 +70,17 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const threads = new RunningThreads(server.drainMs + 2000, log)
   const nodes = (): readonly string[] => (embedded ? [devnetUrl(threads)] : network.nodes)
   const tls = tlsOf(config, shared, threads, log)
-  const key = { text: '' }
+  const live = { config, key: '' }
   const gateway = gatewayServiceOf(config, shared, threads, {
     network: () => ({ ...network, nodes: nodes() }),
     startedMs: systemClock.now(),
     tls,
-    adminKey: () => key.text,
+    adminKey: () => live.key,
+    current: () => live.config,
     services: () => ({ ...uploads.address(), ...credits.address(), ...liars.address() }),
   })
   const liars = lyingGateways(config, () => gateway.url())
-  const told = { gateway: () => toldGateway(config, gateway.url()), adminKey: () => key.text }
+  const told = { gateway: () => toldGateway(config, gateway.url()), adminKey: () => live.key }
   const beside = { host: network.host, nodes, ...told, tls }
   const credits = paymentServiceOf(config, shared, threads, beside)
   const uploads = uploadServiceOf(config, shared, threads, { ...beside, payment: credits.address })
@@ -87,7 +88,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     [
       { name: 'data folder', start: () => claimed(folders(config).root, log) },
       step('keys', () => {
-        key.text = adminKey(config, log)
+        live.key = adminKey(config, log)
         // Each thread that signs reads its key itself; what is wrong with it is said before any of them is started.
         tryKey(config)
       }),
@@ -107,14 +108,13 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const stop = () => supervised.stop()
   try {
     const [node = ''] = nodes()
-    const url = gateway.url()
-    const shown = await seeded(config, url, { node, log, end }, gateway.port())
+    const shown = await seeded(config, gateway.url(), { node, log, end }, gateway.port())
     end.throwIfAborted()
     readiness.add('site')
     liars.seeded(shown.examples)
     const chain = embedded ? { devnet: node } : {}
     const urls = { ...gateway.urls(), ...uploads.urls(), ...credits.urls(), ...chain }
-    const reload = reloading({ started: given, config, threads, tls, log, key })
+    const reload = reloading({ started: given, live, threads, tls, log })
     return { urls, ...shown, lost: supervised.lost, reload, stop }
   } catch (error) {
     await stop()

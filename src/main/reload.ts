@@ -80,13 +80,11 @@ export function reloading(parts: ReloadingParts): Reloading['reload'] {
 export interface ReloadingParts {
   /** As they were read at the start. */
   readonly started: Config
-  /** The same as the threads have them: reduced to what this machine allows. */
-  readonly config: Config
+  /** As the threads have them, reduced to what this machine allows; and the key that opens the orders for the operator. */
+  readonly live: { config: Config; key: string }
   readonly threads: Pick<RunningThreads, 'tell' | 'setLogLevel'>
   readonly tls: Pick<TlsPlaces, 'reload'>
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
-  /** The key that opens the orders for the operator. */
-  readonly key: { text: string }
 }
 
 /**
@@ -95,11 +93,9 @@ export interface ReloadingParts {
  */
 export class Reloading {
   #read: Config
-  #config: Config
 
   constructor(private readonly parts: ReloadingParts) {
     this.#read = parts.started
-    this.#config = parts.config
   }
 
   /** `settings`: as they were read now, or every error in them. */
@@ -121,8 +117,8 @@ export class Reloading {
 
   /** Nothing is changed before all that may be wrong was read. */
   #take(settings: Config): { readonly used: readonly string[] } | { readonly wrong: readonly string[] } {
-    const { key } = this.parts
-    const next = withReloadable(this.#config, settings)
+    const { live } = this.parts
+    const next = withReloadable(live.config, settings)
     let text: string
     try {
       text = adminKey(next)
@@ -132,22 +128,22 @@ export class Reloading {
     }
     const named = changedSettings(this.#read, settings).reloadable
     const isNamed = named.some((name) => name.startsWith('ADMIN_API_KEY'))
-    const used = text === key.text || isNamed ? named : [...named, 'the admin key']
-    key.text = text
+    const used = text === live.key || isNamed ? named : [...named, 'the admin key']
+    live.key = text
+    live.config = next
     this.#read = settings
-    this.#config = next
     this.#tell()
     return { used }
   }
 
   #tell(): void {
-    const { threads, key } = this.parts
+    const { threads, live } = this.parts
     for (const [file, { kind, hasOrders }] of Object.entries(readers)) {
-      const settings = settingsOf(this.#config, kind)
-      const news: SettingsNews<ThreadKind> = { settings, ...(hasOrders ? { adminKey: key.text } : {}) }
+      const settings = settingsOf(live.config, kind)
+      const news: SettingsNews<ThreadKind> = { settings, ...(hasOrders ? { adminKey: live.key } : {}) }
       threads.tell(file, 'settings', news)
     }
-    const { logLevel } = this.#config.server
+    const { logLevel } = live.config.server
     threads.setLogLevel(logLevel)
     setLogLevel(logLevel)
   }

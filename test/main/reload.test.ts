@@ -38,20 +38,19 @@ const others: Readonly<Record<string, string>> = {
 function reloadingFrom(started: Config) {
   const told: { file: string; about: string; message: unknown }[] = []
   const levels: string[] = []
-  const key = { text: 'first-key' }
+  const live = { config: started, key: 'first-key' }
   const say = (): void => undefined
   const reloading = new Reloading({
     started,
-    config: started,
     threads: {
       tell: (file, about, message) => void told.push({ file, about, message }),
       setLogLevel: (level) => void levels.push(level),
     },
     tls: { reload: () => ({ refused: [], isOtherCertificate: false }) },
     log: { info: say, warn: say, error: say } as unknown as Pick<Log, 'info' | 'warn' | 'error'>,
-    key,
+    live,
   })
-  return { reloading, told, levels, key }
+  return { reloading, told, levels, live }
 }
 
 t.test('each reloadable setting reaches a thread, and is named', async (t) => {
@@ -60,7 +59,7 @@ t.test('each reloadable setting reaches a thread, and is named', async (t) => {
   const usual = configOf({})
   for (const [name, value] of Object.entries(others)) {
     if (name === 'ADMIN_API_KEY_FILE') continue
-    const { reloading, told, levels, key } = reloadingFrom(usual)
+    const { reloading, told, levels, live } = reloadingFrom(usual)
     const { logLevel } = usual.server
     const before = reloading.reload(usual)
     t.same(before.used, [], 'nothing is said to be used where nothing differs')
@@ -68,7 +67,7 @@ t.test('each reloadable setting reaches a thread, and is named', async (t) => {
     const after = reloading.reload(configOf({ [name]: value }))
     t.same([after.used, after.waiting, after.wrong], [[name], [], []])
     t.not(JSON.stringify([told, levels]), first, `${name} is told`)
-    t.equal(key.text, name === 'ADMIN_API_KEY' ? value : 'first-key')
+    t.equal(live.key, name === 'ADMIN_API_KEY' ? value : 'first-key')
     // The level is one of this process, too.
     reloading.reload(usual)
     t.equal(levels.at(-1), logLevel)
@@ -90,7 +89,7 @@ t.test('secrets reach those alone who use them; all else waits for a start', asy
 })
 
 t.test('one wrong setting, or a key that cannot be read, changes nothing', async (t) => {
-  const { reloading, told, levels, key } = reloadingFrom(configOf({}))
+  const { reloading, told, levels, live } = reloadingFrom(configOf({}))
   const wrong = readConfig({ LOG_LEVEL: 'debug', PORT: 'x' }, { DATA_PATH: folder })
   t.match(reloading.reload(wrong), { used: [], waiting: [], wrong: [/^PORT: must be/] })
   const keyless = configOf({ LOG_LEVEL: 'debug', ADMIN_API_KEY_FILE: '/nowhere/key' })
@@ -98,5 +97,5 @@ t.test('one wrong setting, or a key that cannot be read, changes nothing', async
     used: [],
     wrong: [/^ADMIN_API_KEY_FILE: \/nowhere\/key cannot be read/],
   })
-  t.same([told, levels, key.text], [[], [], 'first-key'])
+  t.same([told, levels, live.key], [[], [], 'first-key'])
 })
