@@ -11,6 +11,7 @@ import {
   laneOf,
   lanes,
   memberKey,
+  priorities,
   readDueKey,
   readMember,
   readRoot,
@@ -114,7 +115,8 @@ export class ProofAgenda {
       )
       return
     }
-    if (this.isFull && !this.#makeRoom()) return
+    const isLone = wish.rootId === wish.id && wish.priority < priorities.named
+    if (this.isFull && !this.#makeRoom(isLone)) return
     this.#put(wish, dueMs, nowMs)
   }
 
@@ -141,9 +143,12 @@ export class ProofAgenda {
       this.#set(rootId, known, after)
   }
 
-  /** Takes out the root that is looked at last, with those that wait for it. False: none was looked at before. */
-  #makeRoom(): boolean {
-    for (const lane of [lanes.loneAgain, lanes.ledAgain]) {
+  /**
+   * Takes out the root that is looked at last, with those that wait for it: one that was looked at before, else, for a content
+   * with a root or a name, the last one that nobody named. False: there is none.
+   */
+  #makeRoom(isLone: boolean): boolean {
+    for (const lane of [lanes.loneAgain, lanes.ledAgain, ...(isLone ? [] : [lanes.lone])]) {
       const last = this.#last(lane)
       if (last === undefined) continue
       for (const { id } of this.members(last.rootId, dropMax)) this.#leave(id, last.rootId)

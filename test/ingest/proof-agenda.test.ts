@@ -102,6 +102,18 @@ t.test('a full agenda drops what is looked at last, and never what nobody has lo
   t.equal(agenda.count, 4)
 })
 
+t.test('ids without a root, however many, leave no content out whose root is named', async (t) => {
+  const { agenda } = agendaOf(t, 4)
+  add(agenda, [wish(1), wish(2), wish(3), wish(4)], 10)
+  add(agenda, [wish(5, 9), wish(6, 6, priorities.named)], 20)
+  t.ok(agenda.has(idOf(5)))
+  t.ok(agenda.has(idOf(6)))
+  t.equal(agenda.count, 4)
+  t.same(next(agenda, 20).slice(0, 3), [idOf(6), idOf(9), next(agenda, 20)[lanes.lone]])
+  add(agenda, [wish(7)])
+  t.notOk(agenda.has(idOf(7)))
+})
+
 t.test('after the clock was set back nothing waits for years', async (t) => {
   const { agenda } = agendaOf(t)
   const year = 365 * 86_400_000
