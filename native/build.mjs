@@ -58,7 +58,8 @@ function compile(sources, target, compilers, more = []) {
   for (const compiler of compilers) {
     const words = [...flags, ...more, `-I${include}`, '-iquote', here, '-x', 'c++', '-', '-o', draft]
     const run = spawnSync(compiler, words, { encoding: 'utf8', input })
-    if (run.error !== undefined) continue
+    // A compiler that ends before it has read its input is there, too: EPIPE comes with its status.
+    if (run.error !== undefined && run.status === null) continue
     if (run.stderr !== '') process.stderr.write(run.stderr)
     if (run.status === 0) {
       renameSync(draft, target)
