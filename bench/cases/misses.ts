@@ -33,8 +33,18 @@ interface MissCase extends CaseWords {
 
 const itemsEach = 500
 
-/** Until nothing is left to do for three seconds, but at most so long, and at least so long with verification. */
-const [quietMs, longestMs, provingMs] = [3000, 90_000, 45_000]
+/** Until nothing is left to do for `quietMs`, but at most and, with verification, at least so long. */
+interface Waits {
+  readonly quietMs: number
+  readonly longestMs: number
+  readonly provingMs: number
+}
+
+const usualWaits: Waits = { quietMs: 3000, longestMs: 90_000, provingMs: 45_000 }
+/** For a run that gives no verdict. */
+const shortWaits: Waits = { quietMs: 500, longestMs: 3000, provingMs: 1000 }
+
+const waitsOf = ({ scale }: Order): Waits => (scale.judges ? usualWaits : shortWaits)
 
 /** Processor seconds that a program uses in a second while nobody asks. */
 async function idleRate({ pid }: Candidate): Promise<number> {
@@ -45,7 +55,11 @@ async function idleRate({ pid }: Candidate): Promise<number> {
 }
 
 /** Processor seconds from now until nothing is left to do, without those that are used when idle. */
-async function untilQuiet({ pid, role }: Candidate, idle: number): Promise<number> {
+async function untilQuiet(
+  { pid, role }: Candidate,
+  idle: number,
+  { quietMs, longestMs, provingMs }: Waits,
+): Promise<number> {
   const watch = new Stopwatch(pid)
   let [waitedMs, restMs, before] = [0, 0, 0]
   const leastMs = role === 'ours' ? provingMs : 0
@@ -132,7 +146,7 @@ async function measure(order: Order, { provable, cost }: MissCase): Promise<read
     try {
       const manner = { seconds: 120, order: 'once', lateMs: 60_000, connections: 16 } as const
       const load = await loadOn(candidate, plan, manner)
-      const after = await untilQuiet(candidate, idle.get(candidate) ?? 0)
+      const after = await untilQuiet(candidate, idle.get(candidate) ?? 0, waitsOf(order))
       const afterUs = (after * 1e6) / each
       const { cpuUs = 0, perSecond = 0 } = closedFigures(load)
       return { cpuUs, perSecond, afterUs, ...(await proofsWaiting(candidate)) }
