@@ -1,8 +1,8 @@
-import { fromBase64url, toBase64url, utf8 } from './bytes.js'
+import { toBase64url } from './bytes.js'
 import type { PayloadDigest } from './deep-digest.js'
 import { ClientError } from './errors.js'
 import { Gateways } from './fetch/gateways.js'
-import { headOf } from './fetch/item-head.js'
+import { headOf, type QueriedNode, statedFields } from './fetch/item-head.js'
 import { hash256 } from './hash.js'
 import type { ItemFields } from './item-layout.js'
 import { isOwnersItem } from './item-proof.js'
@@ -11,11 +11,8 @@ import { addressOfOwner } from './signer.js'
 import { packedForms, packTags, type TextTag } from './tags.js'
 
 /** An item as a gateway states it: nothing of it is true before it is proven. */
-export interface StatedItem {
+export interface StatedItem extends QueriedNode {
   readonly id: string
-  readonly signature?: string | null
-  readonly anchor?: string | null
-  readonly recipient?: string | null
   /** Null: it is in no block yet. */
   readonly block?: { readonly height: number } | null
   readonly owner: { readonly address: string; readonly key?: string | null }
@@ -55,14 +52,15 @@ export async function isProvenItem(
 type Header = ItemFields & { readonly signature: Uint8Array }
 
 /** One for each type of signature that its key may have; none where the gateway states no key or signature. */
-function headersOf({ signature, owner, recipient, anchor, tags }: StatedItem): Header[] {
-  const [key, signed] = [fromBase64url(owner.key ?? ''), fromBase64url(signature ?? '')]
-  if (key === undefined || signed === undefined || signed.length === 0) return []
-  const bytes = (text: string): Uint8Array => fromBase64url(text) ?? utf8(text)
-  const fields = { owner: key, target: bytes(recipient ?? ''), anchor: bytes(anchor ?? ''), tags }
-  return (typesByOwner[key.length] ?? []).map((signatureType) => {
-    return { ...fields, signatureType, signature: signed, rawTags: packTags(tags) }
-  })
+function headersOf(item: StatedItem): Header[] {
+  const fields = statedFields(item)
+  if (fields.signature.length === 0) return []
+  const rawTags = packTags(fields.tags)
+  return (typesByOwner[fields.owner.length] ?? []).map((signatureType) => ({
+    ...fields,
+    rawTags,
+    signatureType,
+  }))
 }
 
 async function headerAt(gatewayUrl: string, { id }: StatedItem, fetcher: FetchLike): Promise<Header[]> {

@@ -208,20 +208,21 @@ t.test('an upload stops when its signal fires', async (t) => {
   t.equal((await failure(client.upload({ data: 'x', signal: stop.signal }))).code, 'aborted')
 })
 
+/** What a service wants for an upload. */
+const offer = {
+  scheme: 'exact',
+  network: 'base',
+  maxAmountRequired: '2000',
+  resource: 'http://x/',
+  description: '',
+  mimeType: '',
+  payTo: `0x${'22'.repeat(20)}`,
+  maxTimeoutSeconds: 300,
+  asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+  extra: { name: 'USD Coin', version: '2' },
+}
+
 t.test('an offer in USDC is paid under the cap, once, whatever breaks', async (t) => {
-  const asset = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913'
-  const offer = {
-    scheme: 'exact',
-    network: 'base',
-    maxAmountRequired: '2000',
-    resource: 'http://x/',
-    description: '',
-    mimeType: '',
-    payTo: `0x${'22'.repeat(20)}`,
-    maxTimeoutSeconds: 300,
-    asset,
-    extra: { name: 'USD Coin', version: '2' },
-  }
   const payments: string[] = []
   let cuts = 3
   const service = await uploads(t, ({ headers, body }) => {
@@ -244,18 +245,6 @@ t.test('an offer in USDC is paid under the cap, once, whatever breaks', async (t
 })
 
 t.test('a payment that a service calls failed is sent again, and no second one beside it', async (t) => {
-  const offer = {
-    scheme: 'exact',
-    network: 'base',
-    maxAmountRequired: '2000',
-    resource: 'http://x/',
-    description: '',
-    mimeType: '',
-    payTo: `0x${'22'.repeat(20)}`,
-    maxTimeoutSeconds: 300,
-    asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
-    extra: { name: 'USD Coin', version: '2' },
-  }
   const payments: string[] = []
   const service = await uploads(t, ({ headers }) => {
     const payment = headers['x-payment']

@@ -2,7 +2,7 @@ import { fromBase64url, toBase64url, utf8 } from '../bytes.js'
 import type { PayloadDigest } from '../deep-digest.js'
 import { ClientError } from '../errors.js'
 import { hash256 } from '../hash.js'
-import { readItemHead, type SignedHead } from '../item-layout.js'
+import { type ItemFields, readItemHead, type SignedHead } from '../item-layout.js'
 import { isOwnersItem } from '../item-proof.js'
 import { packedForms, packTags, type TextTag } from '../tags.js'
 import { chainHeader, type Gateways, gatewayHeader, untrue } from './gateways.js'
@@ -71,16 +71,37 @@ export async function headOf(
   }
 }
 
-interface QueriedNode {
-  readonly signature?: string
-  readonly anchor?: string
-  readonly recipient?: string
-  readonly owner?: { readonly key?: string }
+/** What GraphQL states of an item's header. */
+export interface QueriedNode {
+  readonly signature?: string | null
+  readonly anchor?: string | null
+  readonly recipient?: string | null
+  readonly owner?: { readonly key?: string | null }
   readonly tags?: readonly TextTag[]
 }
 
 /** The signature type by the size of the owner's key, except for 2 and 4, for which the gateway's header decides first. */
 const typesByOwner: Readonly<Record<number, number>> = { 512: 1, 65: 3, 32: 4, 42: 7 }
+
+/** The fields as they are stated, in bytes. */
+export function statedFields(
+  node: QueriedNode,
+): Omit<ItemFields, 'signatureType' | 'rawTags'> & { readonly signature: Uint8Array } {
+  const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+  const bytes = (value: unknown): Uint8Array => fromBase64url(text(value)) ?? utf8(text(value))
+  const listed: unknown[] = Array.isArray(node.tags) ? node.tags : []
+  const tags = (listed as (Partial<TextTag> | null)[]).map((tag) => ({
+    name: text(tag?.name),
+    value: text(tag?.value),
+  }))
+  return {
+    signature: bytes(node.signature),
+    owner: bytes(node.owner?.key),
+    target: bytes(node.recipient),
+    anchor: bytes(node.anchor),
+    tags,
+  }
+}
 
 /** The header from an item's fields in GraphQL: enough to check the signature, unless its tags are written unusually. */
 async function headByQuery(
@@ -96,25 +117,11 @@ async function headByQuery(
   }
   const node = data?.transaction
   if (node == null) return undefined
-  const text = (value: unknown): string => (typeof value === 'string' ? value : '')
-  const bytes = (value: unknown): Uint8Array => fromBase64url(text(value)) ?? utf8(text(value))
-  const signature = bytes(node.signature)
+  const { signature, ...fields } = statedFields(node)
   if (toBase64url(hash256(signature)) !== id) throw untrue(`${gateway}: the signature is not that of ${id}`)
-  const owner = bytes(node.owner?.key)
   const statedType = Number(chainHeader(headers, 'signature-type'))
-  const listed: unknown[] = Array.isArray(node.tags) ? node.tags : []
-  const tags = (listed as (Partial<TextTag> | null)[]).map((tag) => ({
-    name: text(tag?.name),
-    value: text(tag?.value),
-  }))
-  const fields = {
-    owner,
-    target: bytes(node.recipient),
-    anchor: bytes(node.anchor),
-    tags,
-    rawTags: packTags(tags),
-  }
-  const signatureType = statedType > 0 ? statedType : (typesByOwner[owner.length] ?? 0)
-  const header = { ...fields, signatureType, signature, id, bytes: new Uint8Array(0) }
+  const signatureType = statedType > 0 ? statedType : (typesByOwner[fields.owner.length] ?? 0)
+  const rawTags = packTags(fields.tags)
+  const header = { ...fields, rawTags, signatureType, signature, id, bytes: new Uint8Array(0) }
   return { header, isBundled: node.bundledIn != null }
 }
