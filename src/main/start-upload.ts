@@ -6,6 +6,7 @@ import { folders } from '../threads/folders.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 import { settingsOf } from '../threads/thread-settings.js'
 import type { UploadGiven, UploadReady } from '../threads/upload-given.js'
+import { networkOf } from './network.js'
 import { found, urlOf } from './ports.js'
 import { privateSecret } from './private-secret.js'
 import { securePlace, type TlsPlaces } from './tls-place.js'
@@ -62,6 +63,7 @@ export function uploadServiceOf(
       serve: { host, port },
       ...securePlace(secure, config),
       nodes: nodes(),
+      networkGateways: networkOf(config).gateways.map(({ url }) => url),
       adminKey: adminKey(),
       gateway: gateway(),
       ports: {

@@ -4,6 +4,7 @@ import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.j
 import { RemoteChain } from '../chain/remote-chain.js'
 import { ItemJudge } from '../ingest/item-judge.js'
 import { paymentServiceLine, type ServiceLine } from '../payment/links/service-line.js'
+import { GatewayLine } from '../source/upstream/gateway-line.js'
 import { Height } from '../upload/intake/height.js'
 import { InnerItems } from '../upload/intake/inner-items.js'
 import { ItemIntake } from '../upload/intake/item-intake.js'
@@ -12,6 +13,7 @@ import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
 import { FreeOnly } from '../upload/selling/charging.js'
 import { CreditCharging } from '../upload/selling/credit-charging.js'
+import { EarlierPost } from '../upload/selling/earlier-post.js'
 import { ItemSelling } from '../upload/selling/selling.js'
 import { Sharing } from '../upload/selling/sharing.js'
 import { chainOptions } from './chain-options.js'
@@ -67,6 +69,7 @@ export function openUploadAccepting(
   const verdicts = new Verdicts(judge, proofThreads + 1)
   const inner = innerItems(given, tools, records, { verdicts, announcer })
   const gateways = gatewaysOf(given)
+  const gatewayLine = networkLine(given)
   const itemIntake = new ItemIntake({
     ...(records.receiptNews === undefined ? {} : { receiptNews: records.receiptNews }),
     ...(records.news === undefined ? {} : { news: records.news }),
@@ -78,7 +81,7 @@ export function openUploadAccepting(
       credits === undefined
         ? new FreeOnly(pools)
         : new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal),
-    ...(credits === undefined ? {} : { sharing: new Sharing(credits) }),
+    ...(credits === undefined ? {} : { sharing: new Sharing(credits, earlierPost(given, gatewayLine)) }),
     announcer,
     selling,
     signing,
@@ -106,9 +109,19 @@ export function openUploadAccepting(
     async close() {
       await inner.stopped()
       await itemIntake.stopped()
-      await Promise.all([chain.close(), judge.close(), signing.close()])
+      await Promise.all([chain.close(), judge.close(), signing.close(), gatewayLine.close()])
     },
   }
+}
+
+/** Sockets to the gateways of the network: two for each lookup that a client may have under way. */
+function networkLine({ settings }: UploadGiven): GatewayLine {
+  const headMs = settings.retrieval.gatewayTimeoutMs
+  return new GatewayLine({ headMs, stallMs: headMs, connectionsMax: 16 }, systemClock)
+}
+
+function earlierPost({ settings, networkGateways }: UploadGiven, line: GatewayLine): EarlierPost {
+  return new EarlierPost(networkGateways, line, systemClock, settings.retrieval.gatewayTimeoutMs)
 }
 
 function paymentLine({ ports, paymentService }: UploadGiven): ServiceLine {

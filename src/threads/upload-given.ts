@@ -18,6 +18,8 @@ export interface UploadGiven {
   readonly tls?: SecurePlace & { readonly hidesOperators: boolean }
   /** Base URLs of the nodes of the chain. */
   readonly nodes: readonly string[]
+  /** Base URLs of the network's gateways, which state what was posted before. Empty on a chain of its own. */
+  readonly networkGateways: readonly string[]
   /** Opens its orders for the operator. */
   readonly adminKey: string
   /** Host or URL of the gateway that serves what was accepted; '': there is none. */

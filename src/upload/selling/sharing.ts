@@ -2,9 +2,10 @@ import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { tagValue } from '../../format/tag.js'
 import { type CreditsPort, isDenied } from '../../payment/credits-port.js'
-import { paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { answerOf, paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { payerOf } from './credit-charging.js'
+import type { EarlierPost } from './earlier-post.js'
 
 /** The result of an order about shared credits: members of the answer to the upload. */
 export interface SharingDone {
@@ -33,13 +34,18 @@ const unable = {
  */
 const deniedStatus = 400
 
+const seenBefore = 'the item was posted to the network before. Sign a new one for this service'
+
 /**
  * Carries out the orders for shared credits in the tags of an item, by the name of the item: the same item again shares nothing
- * more. Only for items that are taken for the first time: anybody may post an item again, and an old one must not end younger
- * approvals.
+ * more. Only for items that are taken for the first time, here and in the network: anybody may post an item again. An old one
+ * must not end younger approvals, and one that was meant for another service must not move credits of this one.
  */
 export class Sharing {
-  constructor(private readonly credits: Pick<CreditsPort, 'approve' | 'revoke'>) {}
+  constructor(
+    private readonly credits: Pick<CreditsPort, 'approve' | 'revoke' | 'check'>,
+    private readonly earlier: Pick<EarlierPost, 'isKnown'>,
+  ) {}
 
   /** What to add to the answer; undefined: the item is about something else. An answer: the item must not be taken. */
   async act(header: ItemHeader, uploader: Uploader): Promise<SharingDone | UploadAnswer | undefined> {
@@ -47,6 +53,8 @@ export class Sharing {
     const revoked = tagValue(header.tags, tags.revoke)
     if (approved === undefined && revoked === undefined) return undefined
     const pair = { itemId: header.id, payingAddress: payerOf(header, uploader).address }
+    const refused = await this.#refusedAsOld(header, uploader, approved === undefined ? 'revoke' : 'approve')
+    if (refused !== undefined) return refused
     if (approved === undefined) {
       const ended = await this.credits.revoke({ ...pair, approvedAddress: revoked ?? '' })
       if (isRefusal(ended)) return paymentAway(header.id)
@@ -65,6 +73,23 @@ export class Sharing {
     return isDenied(created)
       ? { ...textAnswer(deniedStatus, unable.approve + created.text), failed: 'approval' }
       : { done: { createdApproval: created } }
+  }
+
+  /** The answer to an order that the network knew before; undefined: it is new. */
+  async #refusedAsOld(
+    header: ItemHeader,
+    uploader: Uploader,
+    order: 'approve' | 'revoke',
+  ): Promise<UploadAnswer | undefined> {
+    // A wallet without credits has none to move, so no gateway is asked for it.
+    const checked = await this.credits.check({ ...payerOf(header, uploader), paidBy: [], bytes: 0 })
+    if (isRefusal(checked)) return paymentAway(header.id)
+    if (checked.isUnknownWallet) return undefined
+    const isKnown = await this.earlier.isKnown(header.id, uploader.range)
+    if (isRefusal(isKnown)) return answerOf(isKnown)
+    if (!isKnown) return undefined
+    const failed = order === 'approve' ? 'approval' : 'revoke'
+    return { ...textAnswer(deniedStatus, unable[order] + seenBefore), failed }
   }
 }
 

@@ -1,0 +1,105 @@
+/** An item that shares credits names no service: it counts where it is posted first, and nowhere after that. */
+import t from 'tap'
+import { parseItemHeader } from '../../src/format/item.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { type Tag, tagOf } from '../../src/format/tag.js'
+import { nativeAddress } from '../../src/proof/owner-address.js'
+import { ed25519Signer, type ItemSigner, signItem } from '../../src/proof/sign.js'
+import { run } from './running.js'
+import { upstream } from './upstream.js'
+
+let status = 404
+const one = await upstream(t, (_, __, response) => response.writeHead(status).end())
+/** States nothing about any item. */
+const other = await upstream(t, (_, __, response) => response.writeHead(500).end())
+const program = await run(t, t.testdir(), {
+  DEVNET_SEED: 'false',
+  SERVICES: 'upload,payment',
+  TRUSTED_GATEWAYS_URLS: JSON.stringify({ [one.url]: 1, [other.url]: 2 }),
+})
+const { upload = '', payment = '' } = program.urls
+
+const [giver, stranger] = [31, 32].map((byte) => ed25519Signer(Buffer.alloc(32, byte)))
+const friend = 'A'.repeat(43)
+
+function headerOf(item: Uint8Array) {
+  const header = parseItemHeader(item)
+  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+  return header
+}
+
+function addressOf(signer: ItemSigner | undefined): string {
+  const { signatureType, owner } = headerOf(itemBy(signer, []))
+  return nativeAddress(signatureType, owner)
+}
+
+function itemBy(signer: ItemSigner | undefined, tags: readonly Tag[]): Uint8Array {
+  if (signer === undefined) throw new Error('no signer')
+  return signItem(signer, { tags: [...tags] }, Buffer.from('shared'))
+}
+
+const approval = (winc: number): Uint8Array =>
+  itemBy(giver, [tagOf('x-approve-payment', friend), tagOf('x-amount', String(winc))])
+
+const post = (item: Uint8Array): Promise<Response> => fetch(`${upload}/v1/tx`, { method: 'POST', body: item })
+
+async function approvals(): Promise<readonly { approvedWincAmount: string }[]> {
+  const answer = await fetch(
+    `${payment}/v1/account/approvals?payingAddress=${addressOf(giver)}&approvedAddress=${friend}`,
+  )
+  const { approvals = [] } = (await answer.json()) as { approvals?: { approvedWincAmount: string }[] }
+  return approvals
+}
+
+t.before(async () => {
+  const session = await fetch(`${payment}/v1/top-up/checkout-session/${addressOf(giver)}/usd/1000`)
+  const { paymentSession } = (await session.json()) as { paymentSession: { url: string } }
+  const body = new URLSearchParams({ card: '4242424242424242' })
+  await fetch(paymentSession.url, { method: 'POST', body, redirect: 'manual' })
+})
+
+t.test('what no gateway has is carried out', async (t) => {
+  status = 404
+  const item = approval(1001)
+  t.equal((await post(item)).status, 200)
+  t.same(
+    (await approvals()).map(({ approvedWincAmount }) => approvedWincAmount),
+    ['1001'],
+  )
+  t.ok(one.asked.includes(headerOf(item).id))
+})
+
+t.test('what a gateway has moves nothing', async (t) => {
+  status = 200
+  const answer = await post(approval(1002))
+  t.equal(answer.status, 400)
+  t.match(
+    await answer.text(),
+    /^Unable to create delegated payment approval : the item was posted to the network/,
+  )
+  const revoked = await post(itemBy(giver, [tagOf('x-delete-payment-approval', friend)]))
+  t.equal(revoked.status, 400)
+  t.match(
+    await revoked.text(),
+    /^Unable to revoke delegated payment approval : the item was posted to the network/,
+  )
+  t.same(
+    (await approvals()).map(({ approvedWincAmount }) => approvedWincAmount),
+    ['1001'],
+  )
+})
+
+t.test('where no gateway states anything the order waits for its sender', async (t) => {
+  status = 503
+  const item = approval(1003)
+  t.equal((await post(item)).status, 503)
+  status = 404
+  t.equal((await post(item)).status, 200, 'the same item again')
+})
+
+t.test('no gateway is asked for a wallet without credits', async (t) => {
+  status = 404
+  const item = itemBy(stranger, [tagOf('x-approve-payment', friend), tagOf('x-amount', '5')])
+  t.equal((await post(item)).status, 400)
+  t.notOk(one.asked.includes(headerOf(item).id))
+})
