@@ -47,7 +47,7 @@ export const uploads = {
     max: 2 ** 50,
     why:
       'Free for clients of one address (IPv6: of one /64; 256 times that for a /48, 65,536 times for a /32), ever. ' +
-      'This machine itself is not counted.',
+      'Each item counts 3 KiB more, for its records. This machine itself is not counted.',
   }),
   freeWallets: reloadable(
     list({

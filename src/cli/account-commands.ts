@@ -38,7 +38,7 @@ export const price = clientCommand(
     for (const [at, { winc }] of costs.entries()) {
       const size = itemBytes[at] ?? 0
       const isSmall = size <= free.itemMaxBytes
-      const isFree = isSmall && (free.leftBytes === null || size <= free.leftBytes)
+      const isFree = isSmall && (free.leftBytes === null || size + free.itemOverheadBytes <= free.leftBytes)
       const money = await moneyText(client, size, winc, String(values.currency ?? 'usd'))
       const paid = money === undefined ? creditsText(winc) : `${creditsText(winc)} (${money})`
       const small = isKnown ? 'no free bytes are left' : 'free while the wallet has free bytes left'

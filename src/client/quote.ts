@@ -19,6 +19,8 @@ export interface FreeBytes {
   readonly itemMaxBytes: number
   /** That are left; null: any number. */
   readonly leftBytes: number | null
+  /** Each free item takes so many of them beyond its own. */
+  readonly itemOverheadBytes: number
 }
 
 /** What is free for a wallet now. `address`: undefined where none is known, so that what is left of it is not. */
@@ -26,17 +28,24 @@ export async function freeBytesOf(client: SluiceClient, address: string | undefi
   const { service } = client.uploadParts
   const info = fieldsOfAnswer(await service.ask({ path: '/v1/info' }), 'the info')
   const itemMaxBytes = Number(info.freeUploadLimitBytes ?? 0)
-  if (address === undefined) return { itemMaxBytes, leftBytes: 0 }
+  if (address === undefined) return { itemMaxBytes, leftBytes: 0, itemOverheadBytes: 0 }
   // The upload service also knows what is left of the client's address range; others count wallets alone, elsewhere.
   const path = `/v1/account/free?address=${encodeURIComponent(address)}`
   const answer = await service.ask({ path, accepted: [200, 404] })
-  if (answer.status === 404)
-    return { itemMaxBytes, leftBytes: (await client.getFreeStatus(address)).bytesRemaining }
-  const { bytesRemaining, rangeBytesRemaining } = fieldsOfAnswer(answer, 'what is free')
+  if (answer.status === 404) {
+    const { bytesRemaining } = await client.getFreeStatus(address)
+    return { itemMaxBytes, leftBytes: bytesRemaining, itemOverheadBytes: 0 }
+  }
+  const { bytesRemaining, rangeBytesRemaining, itemOverheadBytes } = fieldsOfAnswer(answer, 'what is free')
   if (bytesRemaining === null && rangeBytesRemaining === null)
-    return { itemMaxBytes: Number.POSITIVE_INFINITY, leftBytes: null }
+    return { itemMaxBytes: Number.POSITIVE_INFINITY, leftBytes: null, itemOverheadBytes: 0 }
   const left = [bytesRemaining, rangeBytesRemaining].filter((bytes) => typeof bytes === 'number')
-  return { itemMaxBytes, leftBytes: left.length === 0 ? null : Math.min(...left) }
+  const overhead = typeof rangeBytesRemaining === 'number' ? Number(itemOverheadBytes ?? 0) : 0
+  return {
+    itemMaxBytes,
+    leftBytes: left.length === 0 ? null : Math.min(...left),
+    itemOverheadBytes: Number.isSafeInteger(overhead) && overhead > 0 ? overhead : 0,
+  }
 }
 
 /** Requests for prices on their way at once. */
@@ -53,14 +62,14 @@ export async function quoteUploads(client: SluiceClient, itemBytes: readonly num
   const free = await freeBytesOf(client, client.currentSigner?.address)
   const isSmall = (bytes: number): boolean => bytes <= free.itemMaxBytes
   const small = itemBytes.filter(isSmall)
-  const smallBytes = small.reduce((sum, bytes) => sum + bytes, 0)
+  const smallBytes = small.reduce((sum, bytes) => sum + bytes + free.itemOverheadBytes, 0)
   const isAllFree = free.leftBytes === null || smallBytes <= free.leftBytes
   const charged = isAllFree ? itemBytes.filter((bytes) => !isSmall(bytes)) : itemBytes
   const freeItems = itemBytes.length - charged.length
   if (charged.length === 0) return { freeItems, winc: 0n, usd: undefined }
   const priceOf = await pricesOf(client, charged)
   const whole = charged.reduce((sum, bytes) => sum + priceOf(bytes), 0n)
-  const saved = isAllFree ? 0n : leastSaved(small, free.leftBytes ?? 0, priceOf)
+  const saved = isAllFree ? 0n : leastSaved(small, free, priceOf)
   const winc = whole - saved
   return { freeItems, winc, usd: await dollarsOf(client, winc) }
 }
@@ -69,12 +78,16 @@ export async function quoteUploads(client: SluiceClient, itemBytes: readonly num
  * The least that free bytes save on items of which not all fit. Some item did not fit, so less than the largest one is left over:
  * all but that is used, by items of the lowest price for a byte at worst.
  */
-function leastSaved(sizes: readonly number[], leftBytes: number, priceOf: (bytes: number) => bigint): bigint {
-  const largest = sizes.reduce((most, bytes) => Math.max(most, bytes), 0)
-  const used = BigInt(Math.max(0, leftBytes - largest))
+function leastSaved(
+  sizes: readonly number[],
+  { leftBytes, itemOverheadBytes }: FreeBytes,
+  priceOf: (bytes: number) => bigint,
+): bigint {
+  const largest = sizes.reduce((most, bytes) => Math.max(most, bytes), 0) + itemOverheadBytes
+  const used = BigInt(Math.max(0, (leftBytes ?? 0) - largest))
   let least: readonly [winc: bigint, bytes: bigint] | undefined
   for (const size of sizes) {
-    const [winc, bytes] = [priceOf(size), BigInt(size)]
+    const [winc, bytes] = [priceOf(size), BigInt(size + itemOverheadBytes)]
     if (least === undefined || winc * least[1] < least[0] * bytes) least = [winc, bytes]
   }
   return least === undefined || least[1] === 0n ? 0n : (used * least[0]) / least[1]

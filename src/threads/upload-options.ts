@@ -20,6 +20,9 @@ export function uploadFolders(
 /** What a sandbox takes, and gives for free. */
 const sandboxSizes = { item: 10 * 2 ** 20, freeItem: 5 * 2 ** 20, freeWallet: 100 * 2 ** 20 }
 
+/** Log, tables, index and catalog of a small item take 2.7 KB on disk beyond its bytes. */
+const itemOverheadBytes = 3072
+
 /** Largest item that is taken. */
 export function itemMaxBytes({ uploads }: Settings<'uploads'>): number {
   return uploads.sandbox ? sandboxSizes.item : uploads.itemMaxBytes
@@ -33,6 +36,7 @@ export function freeRules({ uploads }: Settings<'uploads'>): FreeRules {
     itemMaxBytes: isSandbox ? freeItem : uploads.freeItemBytes,
     walletBytes: isSandbox ? freeWallet : uploads.freeWalletBytes,
     rangeBytes: isSandbox ? freeWallet : uploads.freeRangeBytes,
+    itemOverheadBytes,
     exemptWallets: uploads.freeWallets,
   }
 }

@@ -8,11 +8,23 @@ import { serving } from './rig.js'
 const itemMaxBytes = 1000
 
 /** A service whose items cost a share of their bytes and an amount each, and that gives small ones away. */
-async function client(t: Parameters<typeof serving>[0], state: { left: number | null; range?: number }) {
+interface Left {
+  left: number | null
+  range?: number | undefined
+  overhead?: number | undefined
+}
+
+async function client(t: Parameters<typeof serving>[0], state: Left) {
   const { url, requests } = await serving(t, ({ path }) => {
     if (path === '/v1/info') return { json: { freeUploadLimitBytes: itemMaxBytes } }
     if (path.startsWith('/v1/account/free'))
-      return { json: { bytesRemaining: state.left, rangeBytesRemaining: state.range ?? null } }
+      return {
+        json: {
+          bytesRemaining: state.left,
+          rangeBytesRemaining: state.range ?? null,
+          ...(state.overhead === undefined ? {} : { itemOverheadBytes: state.overhead }),
+        },
+      }
     const [, bytes] = /^\/v1\/price\/bytes\/(\d+)$/.exec(path) ?? []
     if (bytes !== undefined) return { json: { winc: String(priceOf(Number(bytes))) } }
     return path === '/v1/rates' ? { json: { winc: '1000', fiat: { usd: 2 } } } : undefined
@@ -30,12 +42,16 @@ function priceOf(bytes: number): bigint {
 }
 
 /** What a service charges that takes items in this order. `left`: null for a wallet that pays for nothing, of any size. */
-function charged(itemBytes: readonly number[], left: number | null): bigint {
+function charged(
+  itemBytes: readonly number[],
+  { left, range = Number.POSITIVE_INFINITY, overhead = 0 }: Left,
+): bigint {
   if (left === null) return 0n
-  let rest = left
+  let [rest, rangeRest] = [left, range]
   let winc = 0n
   for (const bytes of itemBytes) {
-    if (bytes <= itemMaxBytes && bytes <= rest) rest -= bytes
+    const isFree = bytes <= itemMaxBytes && bytes <= rest && bytes + overhead <= rangeRest
+    if (isFree) [rest, rangeRest] = [rest - bytes, rangeRest - bytes - overhead]
     else winc += priceOf(bytes)
   }
   return winc
@@ -49,7 +65,7 @@ function shuffled<One>(list: readonly One[]): One[] {
 }
 
 t.test('whatever the order of items, no more is charged than was said', async (t) => {
-  const state: { left: number | null; range?: number } = { left: 0 }
+  const state: Left = { left: 0 }
   const given = await client(t, state)
   for (let round = 0; round < 60; round++) {
     const itemBytes = Array.from(
@@ -57,19 +73,22 @@ t.test('whatever the order of items, no more is charged than was said', async (t
       () => 1 + Math.floor(random() * 1500),
     )
     state.left = [0, null, Math.floor(random() * 6000)][round % 3] ?? null
+    const isCounted = state.left !== null && round % 2 === 1
+    state.range = isCounted ? Math.floor(random() * 9000) : undefined
+    state.overhead = isCounted ? Math.floor(random() * 600) : undefined
     const { winc } = await quoteUploads(given.client, itemBytes)
     for (let order = 0; order < 20; order++) {
-      const really = charged(shuffled(itemBytes), state.left)
-      if (really > winc) t.fail(`${itemBytes} with ${state.left} left: ${really} of ${winc}`)
+      const really = charged(shuffled(itemBytes), state)
+      if (really > winc) t.fail(`${itemBytes} with ${JSON.stringify(state)}: ${really} of ${winc}`)
     }
     const total = itemBytes.reduce((sum, bytes) => sum + priceOf(bytes), 0n)
     if (state.left === 0) t.equal(winc, total, 'nothing is free: the sum of the prices')
-    if (state.left === null) t.equal(winc, charged(itemBytes, null))
+    if (state.left === null) t.equal(winc, charged(itemBytes, { left: null }))
   }
 })
 
 t.test('free items are free, and the address range counts as well as the wallet', async (t) => {
-  const state: { left: number | null; range?: number } = { left: 5000 }
+  const state: Left = { left: 5000 }
   const given = await client(t, state)
   t.strictSame(await quoteUploads(given.client, [1000, 1000]), { freeItems: 2, winc: 0n, usd: undefined })
   const some = await quoteUploads(given.client, [1000, 1001])

@@ -143,7 +143,11 @@ const once: Shapes = {
   },
   'GET /tx/{id}/offsets': { gives: formOf({ rootBundleId: idText }, place) },
   'GET /account/free': {
-    gives: formOf({ bytesRemaining: orNull(wholeForm), rangeBytesRemaining: orNull(wholeForm) }),
+    gives: formOf({
+      bytesRemaining: orNull(wholeForm),
+      rangeBytesRemaining: orNull(wholeForm),
+      itemOverheadBytes: wholeForm,
+    }),
   },
   'POST /check-missing': {
     takes: jsonBody(formOf({ owner: idText, sha256: listOf(textForm) })),

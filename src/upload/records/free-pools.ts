@@ -8,6 +8,11 @@ export interface FreeRules {
   readonly walletBytes: number
   /** For the clients of one address range, ever. */
   readonly rangeBytes: number
+  /**
+   * What an address range is charged for each item beyond its bytes, 0 where absent: the records of a small item take more
+   * room on disk than the item. Wallets are charged the bytes alone, because a stranger has any number of them.
+   */
+  readonly itemOverheadBytes?: number
   /** Wallets whose items are all free, of any size, by their normalized addresses. */
   readonly exemptWallets: readonly string[]
 }
@@ -28,6 +33,8 @@ export interface Taken {
   /** Of the wallet, where its network calls it otherwise than we do. */
   readonly name?: { readonly of: string; readonly wallet: string }
   readonly bytes: number
+  /** Of address ranges, where it is not `bytes`. */
+  readonly rangeBytes?: number
 }
 
 /**
@@ -69,13 +76,15 @@ export class FreePools {
     // Not while a transaction runs: it may be undone.
     if (this.#used.size > rememberedMax) this.#forgetSettled()
     const taken = this.would(taker, bytes)
-    for (const key of taken?.keys ?? []) this.#used.set(key, this.#count(key) + bytes)
+    if (taken === undefined) return undefined
+    for (const key of taken.keys) this.#used.set(key, this.#count(key) + bytesOf(key, taken))
     return taken
   }
 
   /** What `take` would take now. */
   would({ wallet, name: of = wallet, range }: FreeTaker, bytes: number): Taken | undefined {
-    const { itemMaxBytes, walletBytes, rangeBytes } = this.rules
+    const { itemMaxBytes, walletBytes, rangeBytes, itemOverheadBytes = 0 } = this.rules
+    const inRange = bytes + itemOverheadBytes
     const name = of === undefined || wallet === undefined || of === wallet ? {} : { name: { of, wallet } }
     if (wallet !== undefined && this.#exempt.has(wallet)) return { keys: [], bytes, ...name }
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
@@ -83,21 +92,23 @@ export class FreePools {
     const rangeKey = range === undefined ? [] : [`r:${range}`]
     const site = range === undefined ? [] : siteOf(range)
     if (walletKey.some((key) => this.#count(key) + bytes > walletBytes)) return undefined
-    if (rangeKey.some((key) => this.#count(key) + bytes > rangeBytes)) return undefined
-    if (site.some(({ key, ranges }) => this.#count(key) + bytes > rangeBytes * ranges)) return undefined
-    return { keys: [...walletKey, ...rangeKey, ...site.map(({ key }) => key)], bytes, ...name }
+    if (rangeKey.some((key) => this.#count(key) + inRange > rangeBytes)) return undefined
+    if (site.some(({ key, ranges }) => this.#count(key) + inRange > rangeBytes * ranges)) return undefined
+    const keys = [...walletKey, ...rangeKey, ...site.map(({ key }) => key)]
+    return { keys, bytes, ...(inRange === bytes ? {} : { rangeBytes: inRange }), ...name }
   }
 
-  giveBack({ keys, bytes }: Taken): void {
-    for (const key of keys) this.#used.set(key, this.#count(key) - bytes)
+  giveBack(taken: Taken): void {
+    for (const key of taken.keys) this.#used.set(key, this.#count(key) - bytesOf(key, taken))
   }
 
   /** Writes down what was taken. Only inside a `write` of the environment. */
-  keep({ keys, bytes, name }: Taken): void {
+  keep(taken: Taken): void {
+    const { keys, name } = taken
     if (name !== undefined) this.#table.put(Buffer.from(`n:${name.of}`), Buffer.from(name.wallet))
     for (const key of keys) {
       const before = this.#stored(key)
-      this.#table.put(Buffer.from(key), Buffer.from(String(before + bytes)))
+      this.#table.put(Buffer.from(key), Buffer.from(String(before + bytesOf(key, taken))))
     }
   }
 
@@ -162,6 +173,11 @@ export class FreePools {
   #forgetSettled(): void {
     for (const [key, count] of this.#used) if (this.#stored(key) === count) this.#used.delete(key)
   }
+}
+
+/** What was taken under a key. */
+function bytesOf(key: string, { bytes, rangeBytes = bytes }: Taken): number {
+  return key.startsWith('w:') ? bytes : rangeBytes
 }
 
 /** Under which keys a range of IPv6 counts besides its own, and the bytes of how many ranges each of them gets. */

@@ -25,7 +25,7 @@ export interface UploadRoutesParts {
   readonly credits?: QuotedCredits
   readonly health: UploadHealth
   /** What wallets may upload for free. */
-  readonly pools: Pick<FreePools, 'left' | 'leftOfRange'>
+  readonly pools: Pick<FreePools, 'left' | 'leftOfRange' | 'rules'>
 }
 
 /** The routes of single uploads and of what became of them. */
@@ -82,17 +82,23 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
   ]
 }
 
-/** What is left for a wallet, and for the client's address range: an item is free where both suffice. Null: any number. */
+/**
+ * What is left for a wallet, and for the client's address range: an item is free where both suffice. Null: any number. The range
+ * is charged `itemOverheadBytes` more for each item.
+ */
 function freeFor(
   pools: UploadRoutesParts['pools'],
   request: Request,
   clients: Clients,
-): { readonly bytesRemaining: number | null; readonly rangeBytesRemaining: number | null } {
+): Readonly<Record<'bytesRemaining' | 'rangeBytesRemaining', number | null>> & {
+  readonly itemOverheadBytes: number
+} {
   const address = new URLSearchParams(request.query).get('address') ?? ''
   const isHex = /^0x[0-9a-f]{40}$/i.test(address)
   const bytesRemaining = pools.left(isHex ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address)
   const { range } = uploaderOf(request, clients, undefined)
-  return { bytesRemaining, rangeBytesRemaining: bytesRemaining === null ? null : pools.leftOfRange(range) }
+  const rangeBytesRemaining = bytesRemaining === null ? null : pools.leftOfRange(range)
+  return { bytesRemaining, rangeBytesRemaining, itemOverheadBytes: pools.rules.itemOverheadBytes ?? 0 }
 }
 
 function factsAnswer(

@@ -36,6 +36,25 @@ t.test('a provider of IPv6 has as much as 65,536 ranges have, however many sites
   t.equal(pools.leftOfRange('2001:db9:1::'), 1000, 'another provider has its own')
 })
 
+t.test('an address range is charged for the records of each item, a wallet is not', async (t) => {
+  const environment = openUploadTables(join(t.testdir(), 'uploads'))
+  t.teardown(() => environment.close())
+  const pools = new FreePools(environment, { ...rules, itemOverheadBytes: 300 })
+  const range = '198.51.100.7'
+  const taken = pools.take({ wallet: 'one', range }, 100)
+  if (taken === undefined) throw new Error('100 bytes are free')
+  environment.write(() => pools.keep(taken))
+  t.equal(pools.left('one'), 900)
+  t.equal(pools.leftOfRange(range), 600)
+  t.equal(new FreePools(environment, rules).leftOfRange(range), 600, 'on disk, too')
+  const second = pools.take({ wallet: 'two', range }, 300)
+  t.ok(second)
+  t.equal(pools.take({ wallet: 'three', range }, 1), undefined, 'nothing is left of the range')
+  if (second !== undefined) pools.giveBack(second)
+  t.equal(pools.leftOfRange(range), 600)
+  t.ok(pools.take({ wallet: 'three', range: undefined }, 1000), 'this machine itself is not counted')
+})
+
 t.test('the list of who has used most names ranges and wallets, and no site twice', async (t) => {
   const environment = openUploadTables(join(t.testdir(), 'uploads'))
   t.teardown(() => environment.close())
