@@ -23,6 +23,7 @@ import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { openEnvironment } from '../../src/store/lmdb.js'
 import { FreePools } from '../../src/upload/records/free-pools.js'
 import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
+import { onlyHere } from '../../src/upload/selling/earlier-post.js'
 import { scratch } from '../../test/scratch.js'
 import { median } from '../kit/numbers.js'
 import { say } from '../kit/say.js'
@@ -77,7 +78,7 @@ async function run(count: number, clients: number, rounds: number): Promise<void
   const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
   const pools = new FreePools(environment, rules)
   const closing = new AbortController()
-  const charging = new CreditCharging(pools, line, environment, systemClock, closing.signal)
+  const charging = new CreditCharging(pools, line, environment, onlyHere, systemClock, closing.signal)
 
   const items = headers((rounds + 1) * count * 3)
   for (const { signatureType, owner } of items.slice(0, wallets)) {

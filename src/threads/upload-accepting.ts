@@ -1,7 +1,11 @@
 import { systemClock } from '../actor/clock.js'
 import { addressOf } from '../actor/mailbox-address.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
+import { Generations } from '../catalog/generations.js'
+import { ChainIndex } from '../catalog/index-reader.js'
+import { openCatalogTables } from '../catalog/tables.js'
 import { RemoteChain } from '../chain/remote-chain.js'
+import { type Id, idBytes } from '../format/id.js'
 import { ItemJudge } from '../ingest/item-judge.js'
 import { paymentServiceLine, type ServiceLine } from '../payment/links/service-line.js'
 import { GatewayLine } from '../source/upstream/gateway-line.js'
@@ -13,10 +17,11 @@ import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
 import { FreeOnly } from '../upload/selling/charging.js'
 import { CreditCharging } from '../upload/selling/credit-charging.js'
-import { EarlierPost } from '../upload/selling/earlier-post.js'
+import { EarlierPost, onlyHere } from '../upload/selling/earlier-post.js'
 import { ItemSelling } from '../upload/selling/selling.js'
 import { Sharing } from '../upload/selling/sharing.js'
 import { chainOptions } from './chain-options.js'
+import { folders } from './folders.js'
 import { uploadWalletPath } from './key-paths.js'
 import type { UploadGiven } from './upload-given.js'
 import { sandboxRules, uploadFolders } from './upload-options.js'
@@ -70,6 +75,8 @@ export function openUploadAccepting(
   const inner = innerItems(given, tools, records, { verdicts, announcer })
   const gateways = gatewaysOf(given)
   const gatewayLine = networkLine(given)
+  const earlier = earlierPost(given, gatewayLine)
+  const chainItems = ports.catalog && openChainItems(given)
   const itemIntake = new ItemIntake({
     ...(records.receiptNews === undefined ? {} : { receiptNews: records.receiptNews }),
     ...(records.news === undefined ? {} : { news: records.news }),
@@ -80,8 +87,9 @@ export function openUploadAccepting(
     charging:
       credits === undefined
         ? new FreeOnly(pools)
-        : new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal),
-    ...(credits === undefined ? {} : { sharing: new Sharing(credits, earlierPost(given, gatewayLine)) }),
+        : new CreditCharging(pools, credits, uploads.environment, earlier, systemClock, closing.signal),
+    ...(credits === undefined ? {} : { sharing: new Sharing(credits, earlier) }),
+    ...(chainItems === undefined ? {} : { isInBlock: chainItems.isInBlock }),
     announcer,
     selling,
     signing,
@@ -110,17 +118,32 @@ export function openUploadAccepting(
       await inner.stopped()
       await itemIntake.stopped()
       await Promise.all([chain.close(), judge.close(), signing.close(), gatewayLine.close()])
+      await chainItems?.close()
     },
   }
 }
 
-/** Sockets to the gateways of the network: two for each lookup that a client may have under way. */
-function networkLine({ settings }: UploadGiven): GatewayLine {
-  const headMs = settings.retrieval.gatewayTimeoutMs
-  return new GatewayLine({ headMs, stallMs: headMs, connectionsMax: 16 }, systemClock)
+/** Reads the index of this program's gateway. */
+function openChainItems({ settings, memory }: UploadGiven): {
+  isInBlock(id: Id): boolean
+  close(): Promise<void>
+} {
+  const { environment } = openCatalogTables(folders(settings).catalog)
+  const index = new ChainIndex(environment, new Generations(memory.generations))
+  return {
+    isInBlock: (id) => index.known(() => index.row(idBytes(id)))?.height !== undefined,
+    close: () => environment.close(),
+  }
 }
 
-function earlierPost({ settings, networkGateways }: UploadGiven, line: GatewayLine): EarlierPost {
+/** Sockets to the gateways of the network. */
+function networkLine({ settings }: UploadGiven): GatewayLine {
+  const headMs = settings.retrieval.gatewayTimeoutMs
+  return new GatewayLine({ headMs, stallMs: headMs, connectionsMax: 64 }, systemClock)
+}
+
+function earlierPost({ settings, networkGateways }: UploadGiven, line: GatewayLine): typeof onlyHere {
+  if (networkGateways.length === 0) return onlyHere
   return new EarlierPost(networkGateways, line, systemClock, settings.retrieval.gatewayTimeoutMs)
 }
 

@@ -1,9 +1,10 @@
 /** An item that shares credits names no service: it counts where it is posted first, and nowhere after that. */
 import t from 'tap'
+import { encodeBundle } from '../../src/format/bundle.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { type Tag, tagOf } from '../../src/format/tag.js'
-import { nativeAddress } from '../../src/proof/owner-address.js'
+import { nativeAddress, normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, type ItemSigner, signItem } from '../../src/proof/sign.js'
 import { run } from './running.js'
 import { upstream } from './upstream.js'
@@ -102,4 +103,50 @@ t.test('no gateway is asked for a wallet without credits', async (t) => {
   const item = itemBy(stranger, [tagOf('x-approve-payment', friend), tagOf('x-amount', '5')])
   t.equal((await post(item)).status, 400)
   t.notOk(one.asked.includes(headerOf(item).id))
+})
+
+const balance = async (): Promise<bigint> => {
+  const answer = await fetch(`${payment}/v1/account/balance/any?address=${addressOf(giver)}`)
+  return BigInt(((await answer.json()) as { winc: string }).winc)
+}
+
+/** More than is free. */
+const large = (byte: number): Uint8Array => {
+  if (giver === undefined) throw new Error('no signer')
+  return signItem(giver, {}, Buffer.alloc(300_000, byte))
+}
+
+t.test('nobody pays for an item that the network has, whoever posts it', async (t) => {
+  const before = await balance()
+  status = 200
+  t.equal((await post(large(1))).status, 409)
+  t.equal(await balance(), before)
+  status = 404
+  t.equal((await post(large(2))).status, 200)
+  t.ok((await balance()) < before)
+  status = 500
+  t.equal((await post(large(3))).status, 200, 'paid uploads do not depend on the gateways of others')
+})
+
+t.test('an item of an uploaded bundle has the receipt of the bundle', async (t) => {
+  status = 404
+  if (giver === undefined) throw new Error('no signer')
+  const items = [large(4), large(5)]
+  const bundle = signItem(
+    giver,
+    { tags: [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')] },
+    encodeBundle(items.map((bytes) => ({ id: headerOf(bytes).id, bytes }))),
+  )
+  t.equal((await post(bundle)).status, 200)
+  const before = await balance()
+  for (const item of items) {
+    const answer = await post(item)
+    t.equal(answer.status, 202)
+    t.match(await answer.json(), {
+      id: headerOf(item).id,
+      winc: '0',
+      owner: normalizedAddress(headerOf(item).owner),
+    })
+  }
+  t.equal(await balance(), before)
 })

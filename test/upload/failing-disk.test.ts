@@ -19,6 +19,7 @@ import { FreePools } from '../../src/upload/records/free-pools.js'
 import type { Receipt } from '../../src/upload/records/receipt.js'
 import { type AcceptedItem, openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
 import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
+import { onlyHere } from '../../src/upload/selling/earlier-post.js'
 import { Sales } from '../../src/upload/selling/sales.js'
 import { ItemSelling } from '../../src/upload/selling/selling.js'
 import { eventually } from '../eventually.js'
@@ -78,7 +79,7 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
   const closing = new AbortController()
   t.teardown(() => closing.abort())
   const pools = new FreePools(disk.environment, nothingFree)
-  const charging = new CreditCharging(pools, credits, disk.environment, systemClock, closing.signal)
+  const charging = new CreditCharging(pools, credits, disk.environment, onlyHere, systemClock, closing.signal)
   disk.isFull = true
   const charge = charging.charge(header, item.length, uploader)
   t.ok(await endsWithin(charge, 800), 'nobody waits for the disk')
@@ -95,7 +96,7 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
   closing.abort()
   const next = new AbortController()
   t.teardown(() => next.abort())
-  new CreditCharging(pools, credits, disk.environment, systemClock, next.signal)
+  new CreditCharging(pools, credits, disk.environment, onlyHere, systemClock, next.signal)
   await eventually(() => calls.length === 4)
   t.equal(calls.at(-1), 'withdraw', 'word of the second time was not lost')
 })
@@ -184,7 +185,14 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = syste
     logger: silentLog,
     height: () => 1,
     verdicts: { verdictNow: async () => true },
-    charging: new CreditCharging(pools, endlessCredits().credits, environment, systemClock, closing),
+    charging: new CreditCharging(
+      pools,
+      endlessCredits().credits,
+      environment,
+      onlyHere,
+      systemClock,
+      closing,
+    ),
     announcer: new ItemAnnouncer(undefined, closing),
     selling: new ItemSelling({
       sales: new Sales(environment),

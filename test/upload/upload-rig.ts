@@ -22,6 +22,7 @@ import { FreePools, type FreeRules } from '../../src/upload/records/free-pools.j
 import { Uploads } from '../../src/upload/records/uploads.js'
 import type { HeldRoom } from '../../src/upload/room/held-room.js'
 import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
+import { onlyHere } from '../../src/upload/selling/earlier-post.js'
 import { Sales } from '../../src/upload/selling/sales.js'
 import { ItemSelling } from '../../src/upload/selling/selling.js'
 
@@ -99,7 +100,7 @@ export async function uploadRig(
     logger: silentLog,
     height: () => 1,
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
-    charging: new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal),
+    charging: new CreditCharging(pools, credits, uploads.environment, onlyHere, systemClock, closing.signal),
     announcer: new ItemAnnouncer(undefined, closing.signal),
     selling: new ItemSelling({ sales, clock: systemClock, logger: silentLog, log }),
     signing,

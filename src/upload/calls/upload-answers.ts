@@ -23,6 +23,10 @@ export const fixedAnswers = {
     status: 400,
     text: 'Invalid Data Item! Its signature must be in its one form: a recovery byte of 27 or 28, no unused bytes',
   },
+  postedBefore: {
+    status: 409,
+    text: 'The network has this item already. It was not charged again. For another copy sign a new item',
+  },
   forbidden: { status: 403, text: 'Forbidden' },
   unpaid: { status: 402, text: 'Insufficient balance' },
   unknownItem: { status: 404, text: "TX doesn't exist" },

@@ -33,6 +33,7 @@ import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { digestMismatch } from './sent-digests.js'
 import type { Signing } from './signing.js'
 import type { Verdicts } from './verdicts.js'
+import { behind, ending, waiting } from './waiting-answers.js'
 
 /** The bytes of an item that was read to its end. */
 export interface Spooled {
@@ -54,6 +55,8 @@ export interface ItemIntakeParts extends ItemTableParts {
   readonly height: () => number | undefined
   /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
   readonly opened?: (bundle: Id) => Promise<void>
+  /** Whether the chain has the item, as far as the index of this program knows. Absent: there is no index. */
+  readonly isInBlock?: (id: Id) => boolean
   /** Gets each receipt when it is issued for the first time. */
   readonly receiptNews?: Pick<ReceiptNews, 'add' | 'announce'>
 }
@@ -108,8 +111,9 @@ export class ItemIntake {
     uploader: Uploader,
   ): Promise<UploadAnswer | undefined> {
     const { selling, charging } = this.parts
-    const isPaid = this.#kept(header.id) !== undefined || selling.sales.openOf(header.id) !== undefined
-    return isPaid ? undefined : charging.foresee(header, sizeBytes, uploader)
+    const isPaid = this.#receipted(header) !== undefined || selling.sales.openOf(header.id) !== undefined
+    if (isPaid) return undefined
+    return this.#onChain(header.id) ?? charging.foresee(header, sizeBytes, uploader)
   }
 
   /** Never rejects but for bugs. Nothing was charged where the answer is no receipt. */
@@ -144,7 +148,7 @@ export class ItemIntake {
   #acceptOnce(item: ReadItem, spooled: Spooled, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
     const { id } = item.header
     return this.#oneAtATime(id, async () => {
-      const known = this.#known(id, how)
+      const known = this.#known(item.header, how)
       if (known === undefined) return this.#take(item, spooled, uploader, how)
       await how.charge?.giveBack()
       return known
@@ -179,11 +183,15 @@ export class ItemIntake {
   }
 
   /** The answer to an item that was accepted before; undefined: it was not. */
-  #known(id: Id, { purchase }: TakeTerms): Promise<UploadAnswer> | undefined {
+  #known(header: ItemHeader, { purchase }: TakeTerms): Promise<UploadAnswer> | UploadAnswer | undefined {
+    const { id } = header
     const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
     if (sold !== undefined) return sold
     const known = this.#kept(id)
-    if (known === undefined) return undefined
+    if (known === undefined) {
+      const covered = this.#receipted(header)
+      return covered === undefined ? this.#onChain(id) : this.again(covered, 202)
+    }
     // After a kill between acceptance and announcement, queries would not find it before its block.
     const isUnknown = known.bundle === undefined && known.released !== true
     const announced = isUnknown ? this.parts.selling.kept(known) : undefined
@@ -208,6 +216,24 @@ export class ItemIntake {
   #kept(id: Id): AcceptedItem | undefined {
     const item = this.parts.uploads.find(id)
     return item === undefined || isGone(item) ? undefined : item
+  }
+
+  /**
+   * What a receipt of the item is made of; undefined: there was none. An item in an uploaded bundle has the bundle's: it was
+   * paid for with the bundle, and anybody can post it by itself again.
+   */
+  #receipted(header: ItemHeader): AcceptedItem | undefined {
+    const { id } = header
+    const known = this.#kept(id)
+    if (known !== undefined) return known
+    const around = this.parts.uploads.around(id)
+    if (around === undefined || isGone(around) || isGivenUp(around)) return undefined
+    return { ...around, id, owner: normalizedAddress(header.owner), winc: '0' }
+  }
+
+  /** The refusal of an item that the chain has already: whoever posts it again must not make its owner pay again. */
+  #onChain(id: Id): UploadAnswer | undefined {
+    return this.parts.isInBlock?.(id) === true ? fixedAnswers.postedBefore : undefined
   }
 
   /** A payment pays for one request only, and so does the identifier that a client gives it. */
@@ -360,20 +386,6 @@ export class ItemIntake {
     return this.parts.signing.receipt(receiptMessage({ ...item, timestamp: item.receivedMs }))
   }
 }
-
-const behind = textAnswer(503, 'The index of this service takes no items now', '\r\nRetry-After: 5')
-
-const waiting = textAnswer(
-  503,
-  'The disk of this service takes no changes now. The item is kept: the same upload has its receipt when there is room',
-  '\r\nRetry-After: 5',
-)
-
-const ending = textAnswer(
-  503,
-  'The service is ending. The item is kept: the same upload has its receipt when the service is back',
-  '\r\nRetry-After: 5',
-)
 
 /** A purchase is settled after the item is stored. */
 const unpaid: Charged = { winc: '0', keep: () => undefined, giveBack: async () => undefined }

@@ -160,7 +160,7 @@ export class Uploads {
   ofContent(owner: string, digest: Uint8Array): Id | undefined {
     const id = this.pending.ofContent(owner, digest) ?? this.#idOfContent(owner, digest)
     if (id === undefined) return undefined
-    const item = this.find(id) ?? this.#around(id)
+    const item = this.find(id) ?? this.around(id)
     return item === undefined || item.reason !== undefined ? undefined : id
   }
 
@@ -169,8 +169,8 @@ export class Uploads {
     return found === undefined ? undefined : idOfBytes(found)
   }
 
-  /** The uploaded item that this one lies in. */
-  #around(id: Id): AcceptedItem | undefined {
+  /** The uploaded item that this one lies in, and that was read with it: its signature was valid. */
+  around(id: Id): AcceptedItem | undefined {
     const inner = innerItem(this.#inner, id)
     return inner === undefined ? undefined : this.find(inner.parent)
   }

@@ -19,6 +19,7 @@ import {
   freeTakerOf,
   type ItemCharge,
 } from './charging.js'
+import type { EarlierPost } from './earlier-post.js'
 
 /** A client gets 503 within a second where the payment service does not answer. */
 const patienceMs = 900
@@ -60,6 +61,7 @@ export class CreditCharging implements Charging {
     private readonly pools: FreePools,
     private readonly credits: CreditsPort,
     private readonly environment: Environment,
+    private readonly earlier: Pick<EarlierPost, 'isKnown'>,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
   ) {
@@ -89,6 +91,8 @@ export class CreditCharging implements Charging {
     const free = freeCharge(this.pools, header, bytes, uploader)
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
+    const refused = await this.#refusedAsOld(header, uploader)
+    if (refused !== undefined) return refused
     const ticket = randomBytes(ticketBytes)
     const named = { itemId: header.id, ticket: ticket.toString('base64url') }
     const order = { ...payerOf(header, uploader), ...named, bytes }
@@ -120,11 +124,23 @@ export class CreditCharging implements Charging {
 
   async foresee(header: ItemHeader, bytes: number, uploader: Uploader): Promise<UploadAnswer | undefined> {
     if (this.pools.would(freeTakerOf(header, uploader), bytes) !== undefined) return undefined
+    const refused = await this.#refusedAsOld(header, uploader)
+    if (refused !== undefined) return refused
     const order = { ...payerOf(header, uploader), bytes, itemId: header.id }
     const checked = await this.#inTime(this.credits.check(order))
     if (isRefusal(checked)) return paymentAway(header.id)
     if (checked.isEnough) return undefined
     return checked.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
+  }
+
+  /**
+   * The answer to an item that the network has: anybody could post it here, so it is no order of its owner to pay. While no
+   * gateway answers all items are taken, so that paid uploads do not depend on the gateways of others.
+   */
+  async #refusedAsOld({ id }: ItemHeader, { range }: Uploader): Promise<UploadAnswer | undefined> {
+    const isKnown = await this.earlier.isKnown(id, range)
+    if (isRefusal(isKnown)) return isKnown.refused === 'busy' ? answerOf(isKnown) : undefined
+    return isKnown ? fixedAnswers.postedBefore : undefined
   }
 
   settle(id: Id, { winc }: Charged): void {

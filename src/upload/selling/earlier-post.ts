@@ -1,20 +1,27 @@
+import { BoundedMap } from '../../actor/bounded-map.js'
 import type { Clock } from '../../actor/clock.js'
 import { FreeShares } from '../../actor/free-shares.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { GatewayLine } from '../../source/upstream/gateway-line.js'
 
-/** Lookups at the same time, of which one client has a quarter. More are refused: those who share credits are few. */
-const lookupsMax = 32
+/** Lookups at the same time, of which one client has a quarter. */
+const lookupsMax = 256
+/** Items that no gateway had are remembered for the time of an upload. */
+const [rememberedMax, rememberedMs] = [4096, 60_000]
+
+/** On a chain of one's own nothing is posted elsewhere. */
+export const onlyHere: Pick<EarlierPost, 'isKnown'> = { isKnown: async () => false }
 
 /**
  * Finds out whether an item was posted elsewhere before. A signed item names no service, so anybody who has seen it could post it
- * here as well. Where it moves credits of its owner, only its first appearance on the network may do so.
+ * here as well. Where its owner's credits pay for it, or are shared by it, only its first appearance on the network may do so.
  */
 export class EarlierPost {
   readonly #shares = FreeShares.quarters(lookupsMax)
+  readonly #unknown = new BoundedMap<Id, number>(rememberedMax)
 
-  /** `gateways`: base URLs, all asked at once. None on a chain of one's own: nothing was posted elsewhere. */
+  /** `gateways`: base URLs, at least one. All are asked at once. */
   constructor(
     private readonly gateways: readonly string[],
     private readonly line: Pick<GatewayLine, 'ask'>,
@@ -24,14 +31,18 @@ export class EarlierPost {
 
   /**
    * Whether a gateway of the network has the item. One that has it decides. Otherwise at least one must state that it has not:
-   * the refusal (`busy`) where none does. `client`: address of the uploader; undefined: this machine's own.
+   * the refusal `upstream` where none does, `busy` where too many are looked up. `client`: address of the uploader; undefined:
+   * this machine's own.
    */
   async isKnown(id: Id, client: string | undefined): Promise<boolean | Refusal> {
-    if (this.gateways.length === 0) return false
+    if ((this.#unknown.get(id) ?? Number.NEGATIVE_INFINITY) > this.clock.monotonic() - rememberedMs)
+      return false
     const leave = this.#shares.take(client ?? 'own')
-    if (typeof leave === 'string') return refuse('busy', 'self', 'too many orders for shared credits at once')
+    if (typeof leave === 'string') return refuse('busy', 'self', 'too many paid uploads begin at once')
     try {
-      return await this.#ask(id)
+      const isKnown = await this.#ask(id)
+      if (isKnown === false) this.#unknown.set(id, this.clock.monotonic())
+      return isKnown
     } finally {
       leave()
     }
@@ -53,7 +64,11 @@ export class EarlierPost {
       if (isThere) return true
       // A redirect or an error states nothing about the item.
       if ((await Promise.all(statuses)).some((status) => status === 404)) return false
-      return refuse('busy', 'upstream', 'no gateway of the network states whether the item was posted before')
+      return refuse(
+        'upstream',
+        'upstream',
+        'no gateway of the network states whether the item was posted before',
+      )
     } finally {
       timer.cancel()
       stop.abort()

@@ -2,7 +2,7 @@ import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { tagValue } from '../../format/tag.js'
 import { type CreditsPort, isDenied } from '../../payment/credits-port.js'
-import { answerOf, paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { payerOf } from './credit-charging.js'
 import type { EarlierPost } from './earlier-post.js'
@@ -86,7 +86,7 @@ export class Sharing {
     if (isRefusal(checked)) return paymentAway(header.id)
     if (checked.isUnknownWallet) return undefined
     const isKnown = await this.earlier.isKnown(header.id, uploader.range)
-    if (isRefusal(isKnown)) return answerOf(isKnown)
+    if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
     if (!isKnown) return undefined
     const failed = order === 'approve' ? 'approval' : 'revoke'
     return { ...textAnswer(deniedStatus, unable[order] + seenBefore), failed }

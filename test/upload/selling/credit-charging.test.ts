@@ -19,6 +19,7 @@ import { FreePools } from '../../../src/upload/records/free-pools.js'
 import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import type { Charged } from '../../../src/upload/selling/charging.js'
 import { CreditCharging } from '../../../src/upload/selling/credit-charging.js'
+import { onlyHere } from '../../../src/upload/selling/earlier-post.js'
 import { Sales } from '../../../src/upload/selling/sales.js'
 import { eventually } from '../../eventually.js'
 
@@ -68,7 +69,14 @@ async function rig(
       const end = new AbortController()
       closing.push(end)
       const pools = new FreePools(uploads.environment, rules)
-      const charging = new CreditCharging(pools, credits, uploads.environment, systemClock, end.signal)
+      const charging = new CreditCharging(
+        pools,
+        credits,
+        uploads.environment,
+        onlyHere,
+        systemClock,
+        end.signal,
+      )
       return { charging, kill: () => end.abort() }
     },
     balance: async () => (await accounts.balance(address))?.winc ?? 'none',

@@ -1,0 +1,17 @@
+import { textAnswer } from '../calls/upload-answers.js'
+
+/** Answers to an item that is not accepted now, or has no receipt yet. Its sender may repeat the upload. */
+
+export const behind = textAnswer(503, 'The index of this service takes no items now', '\r\nRetry-After: 5')
+
+export const waiting = textAnswer(
+  503,
+  'The disk of this service takes no changes now. The item is kept: the same upload has its receipt when there is room',
+  '\r\nRetry-After: 5',
+)
+
+export const ending = textAnswer(
+  503,
+  'The service is ending. The item is kept: the same upload has its receipt when the service is back',
+  '\r\nRetry-After: 5',
+)
