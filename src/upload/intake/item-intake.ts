@@ -33,7 +33,7 @@ import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { digestMismatch } from './sent-digests.js'
 import type { Signing } from './signing.js'
 import type { Verdicts } from './verdicts.js'
-import { behind, ending, waiting } from './waiting-answers.js'
+import { ending, indexBehind, waiting } from './waiting-answers.js'
 
 /** The bytes of an item that was read to its end. */
 export interface Spooled {
@@ -267,7 +267,7 @@ export class ItemIntake {
     const refusal = this.#tables.refusal
     if (refusal !== undefined || this.parts.announcer.isFull) {
       await given?.giveBack()
-      return refusal === undefined ? behind : answerOf(refusal)
+      return refusal === undefined ? indexBehind : answerOf(refusal)
     }
     const { header, sizeBytes, digest } = item
     const open = await this.#openSale(header.id, purchase)

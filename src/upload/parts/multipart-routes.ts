@@ -9,7 +9,7 @@ export function multipartRoutes(multipart: Multipart, clients: Clients): UploadR
     {
       path: '/chunks/{token}/-1/-1',
       summary: 'Begins an upload in parts',
-      statuses: [200, 400, 402, 413, 429],
+      statuses: [200, 400, 402, 409, 413, 429],
       query: ['chunkSize', 'totalBytes', 'address', 'signatureType'],
       act: (request) => {
         // It would begin one that nobody can know of.
@@ -37,7 +37,7 @@ export function multipartRoutes(multipart: Multipart, clients: Clients): UploadR
         summary: waits
           ? 'Puts the parts together, and answers with the receipt'
           : 'Has the parts put together; its state tells how far that is',
-        statuses: waits ? [200, 400, 402, 403, 404, 413] : [200, 202, 400, 402, 403, 404, 413],
+        statuses: waits ? [200, 400, 402, 403, 404, 409, 413] : [200, 202, 400, 402, 403, 404, 409, 413],
         act: (request, { token, uploadId = '' }) =>
           multipart.finalize(uploadId, uploaderOf(request, clients, token), waits),
       }

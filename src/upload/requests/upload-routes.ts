@@ -43,7 +43,7 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
   const takes = {
     method: 'POST',
     summary: 'Takes a signed data item, and answers with a receipt',
-    statuses: [200, 202, 400, 402, 403, 408, 413],
+    statuses: [200, 202, 400, 402, 403, 408, 409, 413],
   } as const
   const infoRoute = { summary: 'The service, and what it takes', statuses: [200], act: about }
   return [
