@@ -2,7 +2,11 @@ import { textAnswer } from '../calls/upload-answers.js'
 
 /** Answers to an item that is not accepted now, or has no receipt yet. Its sender may repeat the upload. */
 
-export const indexBehind = textAnswer(503, 'The index of this service takes no items now', '\r\nRetry-After: 5')
+export const indexBehind = textAnswer(
+  503,
+  'The index of this service takes no items now',
+  '\r\nRetry-After: 5',
+)
 
 export const waiting = textAnswer(
   503,
