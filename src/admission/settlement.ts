@@ -63,12 +63,11 @@ export class Cashier {
   #learning: Timer | undefined
   #forgetting: Timer | undefined
   readonly #closing = new AbortController()
-  readonly #signers: Signers
+  readonly #signers = new Signers()
   readonly #lanes: Lanes
   readonly #shared: SharedSettlement
 
   constructor(private readonly parts: CashierParts) {
-    this.#signers = new Signers(parts.clock)
     this.#lanes = new Lanes(parts.options, parts.clock)
     this.#shared = new SharedSettlement(parts)
   }
@@ -105,7 +104,8 @@ export class Cashier {
     if (this.#closed) return { state: 'down' }
     // The signature is checked first, because only the payer may learn the state of a payment.
     if (this.#lanes.isShut(order)) return { state: 'busy' }
-    const signed = isOfContract(order) ? 'true' : this.#signers.check(order)
+    const signed = isOfContract(order) ? 'true' : await this.#signers.check(order)
+    if (this.#closed) return { state: 'down' }
     if (signed === 'busy') return { state: 'busy' }
     if (signed === 'false') {
       this.#lanes.blame(order)

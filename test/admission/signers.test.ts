@@ -2,35 +2,53 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import type { PaymentOrder } from '../../src/admission/settlement-messages.js'
 import { Signers } from '../../src/admission/signers.js'
-import { HandClock } from './house.js'
 import { newAccount } from './scene.js'
 
-/** What is said to a client that brings the same valid payment again. */
-async function repeater(): Promise<(asker: string) => string> {
+/** A payment that is signed by its payer. */
+async function payment(): Promise<Pick<PaymentOrder, 'digest' | 'signature' | 'payer'>> {
   const account = newAccount()
   const digest = randomBytes(32).toString('hex')
   const signature = await account.sign({ hash: `0x${digest}` })
-  const payer = account.address.toLowerCase()
-  const signers = new Signers(new HandClock())
-  return (asker) => signers.check({ digest, signature, payer, asker } as PaymentOrder)
+  return { digest, signature, payer: account.address.toLowerCase() }
 }
 
-t.test('a client that repeats one valid payment leaves time for the payments of others', async (t) => {
-  const check = await repeater()
-  const results = Array.from({ length: 300 }, () => check('198.51.100.1'))
-  const busy = results.indexOf('busy')
-  t.ok(busy > 0 && busy < 100, `${busy} were looked at`)
-  t.same([...new Set(results.slice(0, busy))], ['true'])
-  t.same([...new Set(results.slice(busy))], ['busy'])
-  t.equal(check('198.51.100.2'), 'true', 'within the same second')
+/** A digest that nobody signed. */
+const forged = ({ signature, payer }: { readonly signature: string; readonly payer: string }) => ({
+  digest: randomBytes(32).toString('hex'),
+  signature,
+  payer,
 })
 
-t.test('so do all clients of one network and of one provider', async (t) => {
-  for (const client of [(at: number) => `203.0.113.${at}`, (at: number) => `45.33.${at}.1`]) {
-    const check = await repeater()
-    const results = Array.from({ length: 150 }, (_, at) => check(client(at)))
-    t.equal(results[0], 'true')
-    t.equal(results.at(-1), 'busy')
-    t.equal(check('198.51.100.2'), 'true', 'within the same second')
-  }
+const floods: Readonly<Record<string, (at: number) => string>> = {
+  'one client': () => '198.51.100.1',
+  'all clients of a network': (at) => `203.0.113.${at % 256}`,
+  'all networks of a provider': (at) => `45.33.${at % 256}.1`,
+  'a thousand networks of 32 providers': (at) => `45.${at % 32}.${at % 31}.1`,
+}
+
+for (const [name, client] of Object.entries(floods))
+  t.test(`${name} leave turns for the payments of others`, async (t) => {
+    const signers = new Signers()
+    const honest = await payment()
+    const check = (order: object, asker: string) => signers.check({ ...order, asker } as PaymentOrder)
+    let looked = 0
+    const flood = Array.from({ length: 6000 }, async (_, at) => {
+      const result = await check(forged(honest), client(at))
+      if (result !== 'busy') looked += 1
+      return result
+    })
+    t.equal(await check(honest, '198.18.7.1'), 'true')
+    t.ok(looked < 100, `${looked} were looked at before`)
+    t.notOk((await Promise.all(flood)).includes('true'))
+  })
+
+t.test('a payment that is repeated takes no turn', async (t) => {
+  const signers = new Signers()
+  const honest = await payment()
+  const check = (asker: string) => signers.check({ ...honest, asker } as PaymentOrder)
+  t.equal(await check('198.51.100.1'), 'true')
+  const results = await Promise.all(Array.from({ length: 300 }, () => check('198.51.100.1')))
+  t.same([...new Set(results)], ['true'])
+  const other = { ...honest, payer: `0x${'1'.repeat(40)}`, asker: '198.51.100.1' } as PaymentOrder
+  t.equal(await signers.check(other), 'false', 'of another payer')
 })
