@@ -453,8 +453,9 @@ t.test(
     for (const more of [{ holdMs: 1000 }, {}]) {
       const before = (await left()) ?? 0
       const holder = new Worker(program, { workerData: { ...order, ...more } satisfies HolderOrder })
-      await once(holder, 'message')
+      // Both from the start: a thread that has ended gives its message and its end in one turn.
       const ended = once(holder, 'exit')
+      await once(holder, 'message')
       if (!('holdMs' in more)) await ended
       // Once a second the steps take it, by the same rules.
       t.equal(await ask(), 200)
