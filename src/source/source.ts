@@ -47,6 +47,8 @@ export interface Found {
   readonly learned: Learned
   /** Where the server says that the item lies: to be proven, not to be believed. */
   readonly hints: Hints
+  /** Transaction and items that the bytes are read out of, as the source has found them. Absent: it knows of none. */
+  readonly around?: readonly Id[]
   /** SHA-256 of the whole payload that the server declared. */
   readonly declaredDigest?: Uint8Array
   /** Asks the same server for a window of the same payload, under the same signal: for a body that broke off. */

@@ -14,12 +14,12 @@ import { SignedPlaces } from './signed-places.js'
 
 export type OpenRoot = (id: Id, signal: AbortSignal) => Promise<RootBytes | Refusal>
 
-/** An item in a root whose bytes are at hand. The place is missing where only hints say where it is. */
+/** An item in a root whose bytes are at hand. */
 interface Item {
   readonly header: ItemHeader
   readonly start: number
   readonly itemSize: number
-  readonly place?: ItemPlace
+  readonly place: ItemPlace
 }
 
 /**
@@ -73,7 +73,7 @@ export class Items implements Source {
     // The bundle's header is too large to read, or unlike any: the item may still be where the hint says.
     const header = await readItemHeader(root, id, itemOffset, itemSize, signal)
     if (isRefusal(header)) return isFailure(header) ? header : failure
-    return { header, start: itemOffset, itemSize }
+    return { header, start: itemOffset, itemSize, place: placeIn(root.id, itemOffset, itemSize, header) }
   }
 
   async #found(
@@ -83,8 +83,8 @@ export class Items implements Source {
     signal: AbortSignal,
   ): Promise<Found | Refusal> {
     const { header, start, itemSize } = item
-    const isListed = item.place?.isSigned !== true
-    const place: ItemPlace | undefined = item.place && { ...item.place, isSigned: true }
+    const isListed = item.place.isSigned !== true
+    const place: ItemPlace = { ...item.place, isSigned: true }
     const sizeBytes = itemSize - header.headerSize
     if (window !== undefined && window.end >= sizeBytes) {
       return refuse('unsatisfiable', 'client', 'the range is outside of the content')
@@ -109,10 +109,20 @@ export class Items implements Source {
       trusted: root.trusted,
       proven: root.proven,
       ...(isListed && window === undefined ? { isListed } : {}),
-      learned: root.proven && place !== undefined ? { ...learned, place, ...heightOf(root) } : learned,
-      hints: place === undefined ? { rootId: root.id, itemOffset: start, itemSize } : {},
+      learned: root.proven ? { ...learned, place, ...heightOf(root) } : learned,
+      hints: {},
+      around: [root.id, ...place.path],
     }
   }
+}
+
+/**
+ * The place of an item that no bundle's header lists: bundles between it and the root are not known, so it counts as lying in the
+ * root. With it a block of the root holds for the item, too.
+ */
+function placeIn(rootId: Id, offset: number, itemSize: number, { headerSize }: ItemHeader): ItemPlace {
+  const offsets = { rootItemOffset: offset, parentItemOffset: offset }
+  return { rootId, parentId: rootId, path: [rootId], ...offsets, itemSize, headerSize }
 }
 
 /** An item is in the block that its root is in. */

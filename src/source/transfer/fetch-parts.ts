@@ -29,6 +29,8 @@ export interface Forbidden {
   mayBlockSize(sizeBytes?: number): boolean
   /** Content of exactly this size is. */
   isBlockedSize(sizeBytes: number): boolean
+  /** The id, or something that it lies in. */
+  blocksId(id: Id, around?: readonly Id[]): boolean
   /** By the SHA-256 of the whole payload. */
   blocksDigest(digest: Uint8Array): boolean
 }

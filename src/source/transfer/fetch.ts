@@ -166,6 +166,15 @@ export class Fetch {
       if (this.#stopped) attempt.abort()
       const found = await this.parts.source.open(wanted, attempt.signal)
       if (isRefusal(found)) return weightier(refusal, found)
+      if (this.#isInForbidden(found)) {
+        attempt.abort()
+        void leave(found.body)
+        refusal = weightier(refusal, forbiddenBytes())
+        // A stranger may state of anything that it lies in something blocked.
+        if (found.trusted || found.proven || avoid.has(found.origin)) return refusal
+        avoid.add(found.origin)
+        continue
+      }
       let broken: Refusal | undefined = unknownEverywhere()
       try {
         broken = await this.#take(found, this.#resumed(found), known)
@@ -338,6 +347,14 @@ export class Fetch {
   #isSuspect(sizeBytes: number): boolean {
     const { suspects, forbidden } = this.parts
     return suspects.has(this.wish.id) || forbidden?.isBlockedSize(sizeBytes) === true
+  }
+
+  /** Whether what the bytes are read out of must not be served, as far as the source knows or states it. */
+  #isInForbidden({ around = [], hints }: Found): boolean {
+    const { forbidden } = this.parts
+    if (forbidden?.mayBlockContent !== true) return false
+    const stated = hints.rootId === undefined ? [] : [hints.rootId]
+    return forbidden.blocksId(this.wish.id, [...around, ...stated, ...(hints.path ?? [])])
   }
 
   #forbids(digest: Uint8Array): boolean {
