@@ -48,7 +48,7 @@ export type SourceRequest =
       /** The asker reads segments: what lies in one as a whole may be answered with `placed`. */
       readonly readsSegments?: boolean
     }
-  /** The reader of an opened flow left or finished; every `opened` reply is closed exactly once. */
+  /** The reader of an opened flow needs nothing more of it; every `opened` reply is closed exactly once. */
   | { readonly kind: 'close'; readonly reader: number }
   /** Removes a blob from disk; it is fetched anew when somebody asks. */
   | { readonly kind: 'evict'; readonly digest: Uint8Array }
@@ -90,6 +90,8 @@ export type SourceReply =
       readonly sizeBytes: number
       /** Slot in the progress table: bytes readable so far, or a final state. */
       readonly slot: number
+      /** Its bytes are memory that is counted until the reader is closed. */
+      readonly isInMemory?: true
       /** Which source brings it, e.g. `trusted-gateways`; for logs and metrics. */
       readonly source: string
       readonly trusted: boolean

@@ -5,6 +5,8 @@ import type { SegmentPlace } from '../store/segments/place.js'
 export interface TransferStart {
   readonly attributes: Attributes
   readonly path: string
+  /** The file is a draft in memory. */
+  readonly isInMemory?: true
   /** Where in the file the payload's first byte lies, or that of the window. */
   readonly offset: number
   /** Where all of it lies, judged, in a segment. */

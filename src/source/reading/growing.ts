@@ -25,19 +25,26 @@ export interface GrowingFile {
   readonly sizeBytes: number
   /** Slot in the progress table. */
   readonly slot: number
+  /** The fetcher counts the memory of its bytes until the content is closed. */
+  readonly isInMemory?: true
 }
 
-/** Content over a file that the fetcher is still writing. Broken files give no more bytes at all. */
+/**
+ * Content over a file that the fetcher is still writing. Broken files give no more bytes at all. Once all bytes are there, the
+ * open file is all that a reader needs: it leaves the fetcher then, whose places would otherwise be held for as long as clients
+ * take over what they read.
+ */
 export class GrowingContent implements Content {
   readonly sizeBytes: number
   readonly #waits = new Set<() => void>()
   #handle: number
+  #hasLeft = false
 
-  /** Opens the file at once: throws where it is gone. `onClose` is called once, at the end. */
+  /** Opens the file at once: throws where it is gone. `onLeave` is called once, at the end or before. */
   constructor(
     private readonly file: GrowingFile,
     private readonly listener: ProgressListener,
-    private readonly onClose: () => void,
+    private readonly onLeave: () => void,
   ) {
     this.sizeBytes = file.sizeBytes
     this.#handle = openSync(file.path, 'r')
@@ -45,14 +52,12 @@ export class GrowingContent implements Content {
 
   read(start: number, end: number): Uint8Array | undefined {
     const from = this.#offset(start, end)
-    const { table } = this.listener
-    const state = table.state(this.file.slot)
-    if (state === 'broken') return undefined
+    const readable = this.#readable()
     // A socket takes part of what was read, and then more of it: bytes that are readable do not change.
-    if (held.content === this && from >= held.from && from < held.to) {
+    if (readable > 0 && held.content === this && from >= held.from && from < held.to) {
       return scratch.subarray(from - held.from, Math.min(end - this.file.base, held.to) - held.from)
     }
-    const to = Math.min(end - this.file.base, table.readable(this.file.slot), from + scratch.length)
+    const to = Math.min(end - this.file.base, readable, from + scratch.length)
     if (to <= from) return undefined
     held.content = undefined
     const count = readSync(this.#handle, scratch, 0, to - from, this.file.offset + from)
@@ -97,11 +102,31 @@ export class GrowingContent implements Content {
     this.#handle = -1
     for (const quit of [...this.#waits]) quit()
     this.#waits.clear()
-    this.onClose()
+    this.#leave()
+  }
+
+  /** Bytes of the file that may be read. None of one that is broken. */
+  #readable(): number {
+    const { slot, fileBytes, isInMemory } = this.file
+    // The slot may be another file's by now.
+    if (this.#hasLeft) return fileBytes
+    const { table } = this.listener
+    const state = table.state(slot)
+    if (state === 'broken') return 0
+    if (state !== 'whole') return table.readable(slot)
+    if (isInMemory !== true) this.#leave()
+    return fileBytes
+  }
+
+  #leave(): void {
+    if (this.#hasLeft) return
+    this.#hasLeft = true
+    this.onLeave()
   }
 
   /** True: bytes from `from` are there. False: never. Undefined: not yet. */
   #outcome(from: number): boolean | undefined {
+    if (this.#hasLeft) return from < this.file.fileBytes
     const { table } = this.listener
     const state = table.state(this.file.slot)
     if (state === 'broken' || state === 'free') return false

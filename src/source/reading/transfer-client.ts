@@ -24,7 +24,7 @@ export interface OpenedContent {
   readonly source: string
   readonly trusted: boolean
   readonly hops?: number
-  /** Names the same bytes to the fetcher, until `content` is closed. */
+  /** Names the same bytes to the fetcher, until `content` is read or closed. */
   readonly text: ManifestFrom
 }
 
@@ -171,12 +171,13 @@ export class TransferClient {
   }
 
   /**
-   * Content of a flow that was opened; closing it tells the fetcher. It gives bytes of the file's window only, which is all
-   * of the payload but where a window was asked for. Never throws: a file that cannot be opened is a broken source.
+   * Content of a flow that was opened; the fetcher is told when it needs it no more. It gives bytes of the file's window only,
+   * which is all of the payload but where a window was asked for. Never throws: a file that cannot be opened is a broken source.
    */
   grow(opened: OpenedReply): Content {
-    const { attributes, base, sizeBytes, slot, path, offset, reader } = opened
-    const file = { path, offset, base, fileBytes: sizeBytes, sizeBytes: attributes.size, slot }
+    const { attributes, base, sizeBytes, slot, path, offset, reader, isInMemory } = opened
+    const bytes = { path, offset, base, fileBytes: sizeBytes, sizeBytes: attributes.size, slot }
+    const file = isInMemory === true ? { ...bytes, isInMemory } : bytes
     const close = (): void => this.#close(reader)
     try {
       return new GrowingContent(file, this.listener, close)

@@ -17,7 +17,15 @@ import { judgeDigest, judgeSize, unsettles } from './judge-transfer.js'
 import { leave } from './leave.js'
 import { openLocal } from './local-blob.js'
 import { resuming } from './resuming.js'
-import { attributesFound, openingOf, type TransferTarget, wantedOf } from './transfer-target.js'
+import {
+  attributesFound,
+  openingOf,
+  placeIn,
+  type TransferPlace,
+  type TransferTarget,
+  type WholeTransfer,
+  wantedOf,
+} from './transfer-target.js'
 import { writeAside } from './write-aside.js'
 
 /** Held back of a payload until its digest is known to be none that is blocked: it costs nobody more than the last moment. */
@@ -25,12 +33,6 @@ const heldBytes = 256 * 1024
 
 /** A disk with so much room is not full. */
 const plentyBytes = 2 ** 30
-
-/** A payload that is all there and judged. */
-interface Whole extends TransferTarget {
-  readonly attributes: Attributes
-  readonly digest: Uint8Array
-}
 
 /** One payload (or window) on its way into a file, for any number of readers. Ends by itself; see `run`. */
 export class Fetch {
@@ -254,7 +256,7 @@ export class Fetch {
       // The digest on record may differ from that of these bytes. So the digest is announced only when all bytes are here.
       const { digest: _unproven, ...rest } = attributesFound(this.wish.id, found, known, undefined)
       const attributes = { ...rest, verified: false }
-      this.#announce(openingOf(target, attributes, { path: openablePath(draft.handle), offset: 0 }))
+      this.#announce(openingOf(target, attributes, placeIn(draft)))
       // The place of an item is recorded even where no reader takes all of it.
       if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
     }
@@ -274,7 +276,7 @@ export class Fetch {
     }
     const whole = await this.#judged(target, digest)
     if (isRefusal(whole)) return whole
-    this.#show(whole, { path: openablePath(draft.handle), offset: 0 })
+    this.#show(whole, placeIn(draft))
     if (isWritten && draft.isInMemory !== true) await this.parts.keeping.keep(draft, this.#keptOf(whole))
     else await this.parts.store.discard(draft)
     return undefined
@@ -301,7 +303,7 @@ export class Fetch {
       const aside = await writeAside(await store.draft(), gathering.parts, store)
       const draft = this.#draft.put(aside, target.fileBytes)
       if (isRefusal(draft)) return draft
-      this.#show(whole, { path: openablePath(draft.handle), offset: 0 })
+      this.#show(whole, placeIn(draft))
       await store.discard(draft)
       return undefined
     } finally {
@@ -310,7 +312,7 @@ export class Fetch {
   }
 
   /** A payload that is all there: is it what it must be, and may it be served? */
-  async #judged(target: TransferTarget, digest: Uint8Array): Promise<Whole | Refusal> {
+  async #judged(target: TransferTarget, digest: Uint8Array): Promise<WholeTransfer | Refusal> {
     const { found, known } = target
     const doubt = judgeDigest(found, known, digest)
     if (doubt !== undefined) {
@@ -329,7 +331,7 @@ export class Fetch {
   }
 
   /** Announces the whole payload to its readers. */
-  #show(whole: Whole, where: Pick<TransferStart, 'path' | 'offset' | 'place'>): TransferStart {
+  #show(whole: WholeTransfer, where: TransferPlace): TransferStart {
     this.parts.suspects.clear(this.wish.id)
     this.delivery.move(whole.fileBytes, 'whole')
     const opening = openingOf(whole, whole.attributes, where)
@@ -337,7 +339,7 @@ export class Fetch {
     return opening
   }
 
-  #keptOf({ found, attributes, digest }: Whole): Kept {
+  #keptOf({ found, attributes, digest }: WholeTransfer): Kept {
     const { hints, name: source } = found
     const { hints: wishHints, named = false } = this.wish
     return { attributes, digest, hints, wishHints, named, source }

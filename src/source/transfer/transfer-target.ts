@@ -2,8 +2,10 @@ import { type Attributes, attributesOf } from '../../catalog/attributes.js'
 import { merge } from '../../catalog/merge.js'
 import type { Id } from '../../format/id.js'
 import type { Writable } from '../../format/writable.js'
+import type { BlobDraft } from '../../store/blobs.js'
 import type { Found, Wanted } from '../source.js'
 import type { TransferStart } from '../transfer-start.js'
+import { openablePath } from './delivery.js'
 import type { FetchWish } from './fetch-parts.js'
 
 // Objects of a fetch are written out, field by field: to spread one into another costs V8 as much as the rest of a step.
@@ -16,6 +18,12 @@ export interface TransferTarget {
   readonly known: Attributes | undefined
   readonly base: number
   readonly fileBytes: number
+}
+
+/** A payload that is all there and judged. */
+export interface WholeTransfer extends TransferTarget {
+  readonly attributes: Attributes
+  readonly digest: Uint8Array
 }
 
 /** What is wanted of a source. */
@@ -43,11 +51,20 @@ export function attributesFound(
   return merge(known, attributesOf({ id, size, verified, trusted }, facts))
 }
 
+/** Where the bytes of a transfer lie. */
+export type TransferPlace = Pick<TransferStart, 'path' | 'offset' | 'place' | 'isInMemory'>
+
+/** The bytes of a transfer in a draft of their own. */
+export function placeIn({ handle, isInMemory }: BlobDraft): TransferPlace {
+  const place = { path: openablePath(handle), offset: 0 }
+  return isInMemory === true ? { ...place, isInMemory } : place
+}
+
 /** The announcement of a transfer for its readers. */
 export function openingOf(
   { found, base, fileBytes }: TransferTarget,
   attributes: Attributes,
-  { path, offset, place }: Pick<TransferStart, 'path' | 'offset' | 'place'>,
+  { path, offset, place, isInMemory }: TransferPlace,
 ): TransferStart {
   const { name: source, trusted, hops } = found
   const opening: Writable<TransferStart> = {
@@ -60,6 +77,7 @@ export function openingOf(
     trusted,
   }
   if (place !== undefined) opening.place = place
+  if (isInMemory === true) opening.isInMemory = true
   if (hops !== undefined) opening.hops = hops
   return opening
 }

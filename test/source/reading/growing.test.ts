@@ -114,6 +114,31 @@ t.test('a broken file wakes those who wait, and gives nothing more', async (t) =
   for (const content of contents) content.close()
 })
 
+t.test('who has read of a whole file needs its slot no more', async (t) => {
+  const { path, delivery, contents, closed } = growing(10, 3)
+  writeFileSync(path, 'abcdefghij')
+  delivery.move(4, 'growing')
+  const [reading, waiting, idle] = contents
+  t.equal(String(Buffer.from(reading!.read(0, 10)!)), 'abcd')
+  const ready = waiting!.ready(9, 10)
+  t.equal(closed(), 0)
+  delivery.move(10, 'whole')
+  t.equal(await ready, true)
+  t.equal(closed(), 0, 'who only waits may still name the bytes to the fetcher')
+  t.equal(String(Buffer.from(reading!.read(4, 10)!)), 'efghij')
+  t.equal(String(Buffer.from(waiting!.read(9, 10)!)), 'j')
+  t.equal(closed(), 2)
+  // The next file in the same slot.
+  for (const state of ['free', 'growing', 'broken'] as const) {
+    delivery.move(0, state)
+    t.equal(String(Buffer.from(reading!.read(2, 10)!)), 'cdefghij')
+    t.equal(await waiting!.ready(9, 10), true)
+  }
+  t.equal(idle!.read(0, 10), undefined)
+  for (const content of contents) content.close()
+  t.equal(closed(), 3, 'each leaves once')
+})
+
 t.test('a window counts in bytes of the payload', async (t) => {
   const { path, delivery, contents } = growing(10, 1, 1000)
   writeFileSync(path, 'abcdefghij')

@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { blobPath } from '../../../src/store/blobs.js'
+import type { Content } from '../../../src/store/content.js'
 import { eventually } from '../../eventually.js'
 import { drain, gateways, rig, sha256, someId, sure, type Upstream, upstream } from '../rig.js'
 
@@ -419,6 +420,28 @@ t.test('one client that begins many transfers leaves room for others', async (t)
   const again = await edge.open(someId(), undefined, one)
   t.equal(isRefusal(again) && again.refused, 'upstream', 'what has ended gives its place back')
   await house.close()
+})
+
+t.test('those who take their time over what is here keep nobody from a transfer', async (t) => {
+  const body = randomBytes(300_000)
+  const server = await upstream((_, response) => response.end(body))
+  const house = await rig({ source: gateways([server.url]), slots: 4, fetcher: { fetchesMax: 2 } })
+  const edge = house.edge()
+  const slow: Content[] = []
+  for (let reader = 0; reader < 12; reader += 1) {
+    const content = edge.grow(sure(await edge.open(someId(), undefined, { client: `10.${reader}.0.1` })))
+    slow.push(content)
+    t.ok(await content.ready(body.length - 1, body.length))
+    t.ok(Buffer.from(content.read(0, 1)!).equals(body.subarray(0, 1)))
+    await eventually(() => house.fetcher.held === 0)
+  }
+  for (const content of slow) {
+    t.ok((await drain(content, 1, body.length)).equals(body.subarray(1)))
+    content.close()
+  }
+  t.equal(house.fetcher.held, 0)
+  await house.close()
+  await server.close()
 })
 
 t.test('arriving bytes state no digest, and must match a recorded one', async (t) => {
