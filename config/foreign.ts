@@ -62,7 +62,7 @@ const groups: readonly (readonly [why: string, names: string, isAbsent?: true])[
   ],
   [
     'requests for one id share one fetch, whose bytes they read as they come',
-    'FOREGROUND_CACHE_COALESCE_TIMEOUT_MS BACKGROUND_CACHE_RANGE_MAX_SIZE BACKGROUND_CACHE_RANGE_CONCURRENCY',
+    'FOREGROUND_CACHE_COALESCE_TIMEOUT_MS',
   ],
   [
     'a transfer ends when it stalls (STREAM_STALL_TIMEOUT_MS), not when it is long',

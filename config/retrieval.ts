@@ -118,6 +118,20 @@ export const retrieval = {
     max: 10 ** 10,
     why: 'Content unused for so many seconds is dropped; unset: never by age.',
   }),
+  fillMaxBytes: whole({
+    env: 'BACKGROUND_CACHE_RANGE_MAX_SIZE',
+    default: 0,
+    min: 0,
+    max: Number.MAX_SAFE_INTEGER,
+    why: 'Content up to this size is fetched whole, and cached, after a range of it was read from a source. 0: none is.',
+  }),
+  fillConcurrency: whole({
+    env: 'BACKGROUND_CACHE_RANGE_CONCURRENCY',
+    default: 1,
+    min: 1,
+    max: 64,
+    why: 'So much of it at once; 64 more contents wait for their turn.',
+  }),
   fetchesMax: whole({
     env: 'FETCHES_MAX',
     default: 512,

@@ -167,6 +167,11 @@ export const meterTable: readonly MeterRow[] = [
     help: 'Payloads that broke off on their way and were asked for from there on.',
   },
   {
+    name: 'fetches_filled_total',
+    kind: 'counter',
+    help: 'Payloads that were brought whole after a window of them was read.',
+  },
+  {
     name: 'fetched_bytes_total',
     kind: 'counter',
     help: 'Bytes of payloads and windows that sources brought.',

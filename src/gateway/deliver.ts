@@ -14,7 +14,7 @@ import { admitExchange, answerDenied, precheckExchange } from './admit.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
 import { type Entry, isStable, lateBoundary } from './entry.js'
-import { openGuided } from './guided.js'
+import { openGuided, openWindow } from './guided.js'
 import { type Facts, typeOf } from './head.js'
 import { absentCaching, readHints, readProvenance } from './hints.js'
 import { isolationLines } from './isolation.js'
@@ -22,6 +22,7 @@ import type { ItemWindow } from './item-window.js'
 import type { Located } from './locator.js'
 import { isHashed, isInside } from './opened-pieces.js'
 import type { Plan } from './plan.js'
+import { rangeWindow } from './range-window.js'
 import { decide, knownOf, type Planned, send } from './send.js'
 import { enter } from './steps.js'
 
@@ -109,7 +110,7 @@ export class Delivery {
     if (now.at === 'store') return this.#fromStore(exchange, now)
     if (now.at === 'catalog' && this.#fromCatalog(exchange, now.entry)) return
     const entry = now.at === 'nowhere' ? undefined : now.entry
-    const window = entry === undefined ? undefined : this.#windowOf(exchange, entry)
+    const window = entry === undefined ? this.#rangeWindow(exchange) : this.#windowOf(exchange, entry)
     let opened = await this.bring(exchange, id, window, entry)
     if (opened === undefined || intercept?.(opened)) return
     if (this.#fromSource(exchange, opened, entry)) return
@@ -144,7 +145,7 @@ export class Delivery {
       entry?.attributes.place === undefined ? finder : undefined,
       (hints) => {
         const wanted = { id, hints, provenance, named, client }
-        return source.open(window === undefined ? wanted : { ...wanted, window })
+        return window === undefined ? source.open(wanted) : openWindow(source, wanted, window)
       },
       () => exchange.reply.aborted,
     )
@@ -299,6 +300,11 @@ export class Delivery {
       reason: 'miss',
       source: opened.source,
     })
+  }
+
+  /** Of content that nothing is known of. */
+  #rangeWindow({ request, naming }: Exchange): Window | undefined {
+    return naming?.status === undefined ? rangeWindow(request) : undefined
   }
 
   /** The smallest window that holds all requested ranges; undefined where it is the whole content. */

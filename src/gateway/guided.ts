@@ -2,8 +2,8 @@ import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
 import { weightier } from '../source/refusals.js'
-import type { Hints } from '../source/source-messages.js'
-import type { Finder } from './gateway-parts.js'
+import type { Hints, Window } from '../source/source-messages.js'
+import type { Finder, Sources } from './gateway-parts.js'
 
 /**
  * Opens `id` at the place of the client's hints or of a band. Hints with an offset are tried first, else the band, and then the
@@ -25,6 +25,20 @@ export async function openGuided(
   if (other?.rootId === undefined || isSame(other, first) || isOver()) return opened
   const again = await open(other)
   return isRefusal(again) ? weightier(opened, again) : again
+}
+
+/**
+ * Opens a window of a payload. Where its size was not known before, and the source could not open it there, the whole is opened:
+ * only that shows how large it is.
+ */
+export async function openWindow(
+  source: Pick<Sources, 'open'>,
+  wanted: Parameters<Sources['open']>[0],
+  window: Window,
+): Promise<OpenedContent | Refusal> {
+  const opened = await source.open({ ...wanted, window })
+  if (!isRefusal(opened) || window.mayEndEarlier !== true) return opened
+  return opened.refused === 'unsatisfiable' || opened.refused === 'upstream' ? source.open(wanted) : opened
 }
 
 /** False where the network is slow or this gateway busy: a second try would add to the load. */

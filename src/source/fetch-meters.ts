@@ -9,6 +9,8 @@ export interface FetchMeters {
   broke(source: string): void
   /** A body that broke off was asked for from there on. */
   resumed(): void
+  /** A payload of which a window was read is brought whole. */
+  filled(): void
   /** No source brought it. */
   refused(reason: Reason): void
 }
@@ -23,6 +25,7 @@ export function fetchMeters(meters: Meters): FetchMeters {
     return known
   }
   const resumes = meters.of('fetches_resumed_total')
+  const fills = meters.of('fetches_filled_total')
   const bytesTotal = meters.of('fetched_bytes_total')
   return {
     brought(source, bytes) {
@@ -30,6 +33,7 @@ export function fetchMeters(meters: Meters): FetchMeters {
       bytesTotal.add(bytes)
     },
     resumed: () => resumes.add(1),
+    filled: () => fills.add(1),
     broke: (source) => of(source, 'broken').add(1),
     refused: (reason) => of('none', reason === 'unknown' ? 'unknown' : 'failed').add(1),
   }

@@ -30,6 +30,8 @@ export interface Provenance {
 export interface Window {
   readonly start: number
   readonly end: number
+  /** Asked for before the size was known: behind the payload's end, `end` means its last byte. */
+  readonly mayEndEarlier?: true
 }
 
 /** Edge thread to the fetcher (one thread; it owns every upstream fetch and the growing files). */

@@ -253,6 +253,7 @@ function fetchingOf(
       trail: rawOptions(settings, memory),
       proving: sources.background,
       pins,
+      fills: { maxBytes: retrieval.fillMaxBytes, concurrency: retrieval.fillConcurrency },
       ...(absence.enabled ? { absences: new Absences(absence, catalog, systemClock) } : {}),
     },
     onKept,

@@ -57,6 +57,8 @@ export interface Stage {
   readonly has: Map<string, Upstream>
   /** Paths that were requested from the upstream gateway. */
   readonly requested: string[]
+  /** Their Range lines. */
+  readonly ranges: (string | undefined)[]
   /** Puts content into the local store, as if it had been fetched. */
   keep(id: Id, body: Buffer, more?: Partial<Attributes>): Promise<string>
   ask(path: string, wish?: { method?: string; headers?: Record<string, string> }): Promise<Answered>
@@ -87,8 +89,10 @@ export const remoteAddress: ClientOf = (request) => request.remoteAddress
 export async function stage(given: StageOptions = {}): Promise<Stage> {
   const has = new Map<string, Upstream>()
   const requested: string[] = []
+  const ranges: (string | undefined)[] = []
   const up = await upstream((request, response) => {
     requested.push(request.url ?? '')
+    ranges.push(request.headers.range)
     const found = has.get((request.url ?? '').replace(/^\/raw\//, '').replace(/\?.*/, ''))
     if (found === undefined) {
       response.writeHead(404).end('Not found')
@@ -98,8 +102,13 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     if (digest !== undefined) response.setHeader('x-ar-io-digest', digest)
     if (holdAt === 0) return
     const type = contentType === undefined ? {} : { 'content-type': contentType }
-    const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')
-    const [start, end] = range === null ? [0, body.length] : [Number(range[1]), Number(range[2]) + 1]
+    const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '')
+    const last = range?.[2] === undefined || range[2] === '' ? Number.POSITIVE_INFINITY : Number(range[2])
+    const [start, end] = [Number(range?.[1] ?? 0), Math.min(last + 1, body.length)]
+    if (start >= body.length) {
+      response.writeHead(416, { 'content-range': `bytes */${body.length}` }).end()
+      return
+    }
     const length = { 'content-length': end - start }
     const place = range === null ? {} : { 'content-range': `bytes ${start}-${end - 1}/${body.length}` }
     response.writeHead(range === null ? 200 : 206, { 'x-ar-io-hops': '1', ...type, ...length, ...place })
@@ -171,6 +180,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     meters,
     has,
     requested,
+    ranges,
     async keep(id, body, more = {}) {
       const digest = sha256(body)
       const draft = await below.store.draft()

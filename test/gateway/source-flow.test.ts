@@ -128,6 +128,48 @@ t.test('a range of content whose size is known opens a window of it', async (t) 
   t.equal(parts.body.length, Number(parts.headers['content-length']))
 })
 
+t.test('the far range of content that nothing is known of costs one question for that range', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const body = randomBytes(3_000_000)
+  const wishes: readonly [string, string, number, number][] = [
+    ['bytes=2900000-2900009', 'bytes=2900000-2900009', 2_900_000, 2_900_010],
+    ['bytes=2900000-', 'bytes=2900000-', 2_900_000, 3_000_000],
+    ['bytes=2999990-9999999', 'bytes=2999990-9999999', 2_999_990, 3_000_000],
+  ]
+  for (const [range, asked, start, end] of wishes) {
+    const id = someId()
+    on.has.set(id, { body, contentType: 'video/mp4' })
+    on.ranges.length = 0
+    const part = await on.ask(`/raw/${id}`, { headers: { range } })
+    t.equal(part.status, 206, range)
+    t.ok(part.body.equals(body.subarray(start, end)), range)
+    t.equal(part.headers['content-range'], `bytes ${start}-${end - 1}/3000000`)
+    t.equal(part.headers['content-type'], 'video/mp4')
+    t.same(on.ranges, [asked])
+  }
+  for (const range of ['bytes=2900000-2900009,5-6', 'bytes=-5', 'bytes=9-5', 'lines=2900000-']) {
+    const id = someId()
+    on.has.set(id, { body })
+    on.ranges.length = 0
+    await on.ask(`/raw/${id}`, { headers: { range } })
+    t.equal(on.ranges[0], undefined, `${range}: the whole is asked for`)
+  }
+})
+
+t.test('where the far range cannot be opened the whole decides', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const id = someId()
+  const body = randomBytes(3_000_000)
+  on.has.set(id, { body })
+  const outside = await on.ask(`/raw/${id}`, { headers: { range: 'bytes=4000000-' } })
+  t.equal(outside.status, 416)
+  t.equal(outside.headers['content-range'], 'bytes */3000000')
+  const unknown = await on.ask(`/raw/${someId()}`, { headers: { range: 'bytes=4000000-' } })
+  t.equal(unknown.status, 404)
+})
+
 t.test('a wrong size in the index does not stop the answer', async (t) => {
   const on = await stage()
   t.teardown(() => on.close())

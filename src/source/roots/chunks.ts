@@ -1,7 +1,8 @@
-import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { isBoundById } from '../../proof/transaction-proof.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
+import { windowIn } from '../window-in.js'
 import { ChunkedRoot, type ChunkedRootParts } from './chunked-root.js'
 import type { Items, OpenRoot } from './items.js'
 import { learnedOfTransaction } from './learned.js'
@@ -26,7 +27,7 @@ export class Chunks implements Source {
   }
 
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
-    const { id, window, avoid } = wanted
+    const { id, avoid } = wanted
     if (avoid.has(this.name)) return unknownEverywhere()
     const header = await this.transactions.headerFor(wanted, signal)
     if (isRefusal(header)) return header
@@ -34,9 +35,8 @@ export class Chunks implements Source {
     const empty = header.format === 2 && header.dataSize === 0
     const root = empty ? undefined : await this.openRoot(id, signal)
     if (isRefusal(root)) return root
-    if (window !== undefined && window.end >= header.dataSize) {
-      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
-    }
+    const window = wanted.window && windowIn(wanted.window, header.dataSize)
+    if (isRefusal(window)) return window
     const [from, to] = window === undefined ? [0, header.dataSize] : [window.start, window.end + 1]
     return {
       name: this.name,

@@ -1,11 +1,12 @@
 import type { Attributes, ItemPlace } from '../../catalog/attributes.js'
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
-import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { ItemVerifier } from '../../proof/item-verifier.js'
 import { unknownEverywhere } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
 import type { Window } from '../source-messages.js'
+import { windowIn } from '../window-in.js'
 import { Directories } from './directories.js'
 import { type Guide, isFailure, Locating, type LocationLimits, readItemHeader } from './item-location.js'
 import { learnedOfItem } from './learned.js'
@@ -79,16 +80,15 @@ export class Items implements Source {
   async #found(
     root: RootBytes,
     item: Item,
-    window: Window | undefined,
+    wish: Window | undefined,
     signal: AbortSignal,
   ): Promise<Found | Refusal> {
     const { header, start, itemSize } = item
     const isListed = item.place.isSigned !== true
     const place: ItemPlace = { ...item.place, isSigned: true }
     const sizeBytes = itemSize - header.headerSize
-    if (window !== undefined && window.end >= sizeBytes) {
-      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
-    }
+    const window = wish && windowIn(wish, sizeBytes)
+    if (isRefusal(window)) return window
     if (isListed) {
       const isSigned =
         window === undefined

@@ -7,6 +7,7 @@ import { isBoundById, verifyTransaction } from '../../proof/transaction-proof.js
 import { unknownEverywhere } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
 import { cut } from '../upstream/cut.js'
+import { windowIn } from '../window-in.js'
 import { learnedOfTransaction } from './learned.js'
 import type { Transactions } from './transaction-headers.js'
 
@@ -30,10 +31,8 @@ export class TxData implements Source {
     const header = await this.transactions.headerFor(wanted, signal)
     if (isRefusal(header)) return header
     if (header.dataSize > dataMaxBytes) return unknownEverywhere()
-    const { window } = wanted
-    if (window !== undefined && window.end >= header.dataSize) {
-      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
-    }
+    const window = wanted.window && windowIn(wanted.window, header.dataSize)
+    if (isRefusal(window)) return window
     const body = header.format === 1 ? await this.#inline(header, signal) : await this.#rooted(header, signal)
     if (isRefusal(body)) return body
     return {

@@ -7,6 +7,7 @@ import type { Kept } from '../keeping/keeping.js'
 import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier } from '../refusals.js'
 import type { Found } from '../source.js'
 import type { TransferStart } from '../transfer-start.js'
+import { windowIn } from '../window-in.js'
 import type { FileDelivery } from './delivery.js'
 import { openablePath } from './delivery.js'
 import { TransferDraft } from './draft-room.js'
@@ -209,10 +210,11 @@ export class Fetch {
 
   /** The body of what was found, going on by a window where it breaks. A small one is had anew from another source. */
   #resumed(found: Found): Found['body'] {
-    const window = this.wish.window ?? { start: 0, end: found.sizeBytes - 1 }
-    const isSmall = window.end - window.start < this.parts.options.wholeFirstMaxBytes
-    if (isSmall || found.again === undefined) return found.body
-    return resuming(found, window, () => this.parts.meters.resumed())
+    const { options, meters } = this.parts
+    const window = windowIn(this.wish.window ?? { start: 0, end: found.sizeBytes - 1 }, found.sizeBytes)
+    if (isRefusal(window) || found.again === undefined) return found.body
+    const isSmall = window.end - window.start < options.wholeFirstMaxBytes
+    return isSmall ? found.body : resuming(found, window, () => meters.resumed())
   }
 
   /** Takes one source's bytes. Undefined: all is well and kept. A refusal: nothing of it may be believed. */
@@ -221,14 +223,13 @@ export class Fetch {
     body: Found['body'],
     known: Attributes | undefined,
   ): Promise<Refusal | undefined> {
-    const { window } = this.wish
     const { declaredDigest: said } = found
     // The declared digest of a trusted source counts before a byte is read. For others the bytes are hashed first.
     const isForbidden = said !== undefined && found.trusted && this.#forbids(said)
-    const wrong = isForbidden ? forbiddenBytes() : judgeSize(found, known, window)
-    if (wrong !== undefined) {
+    const window = isForbidden ? forbiddenBytes() : judgeSize(found, known, this.wish.window)
+    if (isRefusal(window)) {
       void leave(body)
-      return wrong
+      return window
     }
     const base = window?.start ?? 0
     const fileBytes = window === undefined ? found.sizeBytes : window.end - window.start + 1

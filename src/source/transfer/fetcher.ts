@@ -12,6 +12,7 @@ import type { Hints, ManifestFrom, SourceProgress, SourceReply, SourceRequest } 
 import type { TransferStart } from '../transfer-start.js'
 import { hintsKey, type TrailRules, trailKey } from '../upstream/trail.js'
 import type { Absences } from './absences.js'
+import { BackgroundFills, type FillOptions } from './background-fills.js'
 import { FileDelivery, Slots } from './delivery.js'
 import { Fetch } from './fetch.js'
 import type { FetchParts } from './fetch-parts.js'
@@ -28,6 +29,8 @@ export interface FetcherOptions {
   readonly trail: TrailRules
   /** Absent: what nobody knows is asked for each time. */
   readonly absences?: Absences
+  /** Payloads of which windows were read are brought whole. Absent: they are not. */
+  readonly fills?: FillOptions
   /** Absent: nothing can be pinned. */
   readonly pins?: Pick<Pins, 'set' | 'count'>
   /** The packed forms of manifests. */
@@ -71,6 +74,7 @@ export class Fetcher {
   readonly #readers = new Map<number, Reader>()
   readonly #shares: TransferShares
   readonly #taken = new Map<Fetch, TransferShare>()
+  readonly #fills: BackgroundFills | undefined
   #lastReader = 0
   #stopping = false
 
@@ -82,6 +86,14 @@ export class Fetcher {
   ) {
     this.#slots = new Slots(table)
     this.#shares = new TransferShares(options.fetchesMax, table.slots)
+    const { fills } = options
+    this.#fills =
+      fills &&
+      new BackgroundFills(
+        fills,
+        (id) => this.#fill(id),
+        () => parts.meters.filled(),
+      )
   }
 
   /** Slots held by readers and transfers. */
@@ -144,6 +156,13 @@ export class Fetcher {
     return refuse('upstream', 'upstream', 'the bytes could not be read to their end')
   }
 
+  /** The whole of a payload, for nobody who waits. What one client said of its place does not count. */
+  async #fill(id: Id): Promise<void> {
+    const request: Open = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
+    const { run } = this.#join(request) === undefined ? this.#start(request) : {}
+    await run
+  }
+
   #manifestText(from: ManifestFrom): ManifestText | Refusal {
     if ('digest' in from) {
       const { digest } = from
@@ -177,6 +196,7 @@ export class Fetcher {
   /** Refuses new transfers, stops those that are far from done, waits for the rest. */
   async stop(): Promise<void> {
     this.#stopping = true
+    this.#fills?.stop()
     for (const fetch of this.#fetches.values()) {
       if (fetch.announced === undefined) fetch.stop()
       else fetch.abandon()
@@ -288,6 +308,7 @@ export class Fetcher {
       share.over()
       this.#withdraw(name, fetch)
       this.#running.delete(fetch)
+      if (separate) this.#fillAfter(fetch)
       if (fetch.delivery.readers === 0) this.#release(fetch)
     })
     this.#running.set(fetch, run)
@@ -313,6 +334,12 @@ export class Fetcher {
     if (window === undefined || forbidden?.mayBlockSize() !== true) return false
     const known = catalog.attributes(id)
     return known?.digest === undefined && forbidden.mayBlockSize(known?.size)
+  }
+
+  /** A window is over: is the whole of its payload to follow? */
+  #fillAfter({ wish, announced, delivery }: Fetch): void {
+    if (announced === undefined || delivery.state !== 'whole' || announced.source === 'cache') return
+    this.#fills?.want(wish.id, announced.attributes.size)
   }
 
   #leave(reader: number): void {
@@ -352,7 +379,8 @@ export class Fetcher {
 }
 
 function key({ id, window }: Open, words: string, separate: boolean): string {
-  const part = separate && window !== undefined ? `${window.start}-${window.end}` : ''
+  const ends = window?.mayEndEarlier === true ? '?' : ''
+  const part = separate && window !== undefined ? `${window.start}-${window.end}${ends}` : ''
   return `${id} ${part} ${words}`
 }
 

@@ -2,27 +2,25 @@ import type { Attributes } from '../../catalog/attributes.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import type { Found } from '../source.js'
 import type { Window } from '../source-messages.js'
+import { windowIn } from '../window-in.js'
 
 function differ(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) !== 0
 }
 
-/** What is wrong with a size that a source announces, before a byte of it is taken. Pure. */
+/** The wanted window in a payload of the size that a source announces, or what is wrong with that size. Pure. */
 export function judgeSize(
   found: Found,
   known: Attributes | undefined,
   window: Window | undefined,
-): Refusal | undefined {
+): Window | Refusal | undefined {
   if (!Number.isSafeInteger(found.sizeBytes) || found.sizeBytes < 0) {
     return refuse('upstream', 'upstream', 'the source announced no valid size')
   }
   if (known?.verified === true && !found.proven && known.size !== found.sizeBytes) {
     return refuse('forged', 'upstream', 'the source announced another size than the proven one')
   }
-  if (window !== undefined && window.end >= found.sizeBytes) {
-    return refuse('unsatisfiable', 'client', 'the range ends after the end of the content')
-  }
-  return undefined
+  return window && windowIn(window, found.sizeBytes)
 }
 
 /** What is wrong with the SHA-256 of a whole payload. What was proven on the way needs no other witness. Pure. */

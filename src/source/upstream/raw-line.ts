@@ -4,6 +4,7 @@ import type { Writable } from '../../format/writable.js'
 import { unknownEverywhere } from '../refusals.js'
 import type { Found, Wanted } from '../source.js'
 import type { Window } from '../source-messages.js'
+import { openEnd, windowIn } from '../window-in.js'
 import { cut } from './cut.js'
 import {
   type HeaderLines,
@@ -96,7 +97,7 @@ export class RawLine {
       'user-agent': this.options.release,
       ...trailHeaders(wanted.provenance, this.#own),
       ...hintHeaders(wanted),
-      ...(window === undefined ? {} : { range: `bytes=${window.start}-${window.end}` }),
+      ...(window === undefined ? {} : { range: rangeOf(window) }),
     }
   }
 
@@ -107,25 +108,23 @@ export class RawLine {
     answer: LineAnswer,
     signal: AbortSignal,
   ): RawFound | Refusal {
-    const { window } = wanted
+    const { window: wish } = wanted
     const { statusCode, headers } = answer
     const no = (message: string): AnsweredRefusal => {
       return { ...refuse('upstream', 'upstream', `${url}: ${message}`), answered: true }
     }
     if (statusCode === 404 || statusCode === 410) return unknownEverywhere()
-    if (statusCode === 416 && window !== undefined) {
+    if (statusCode === 416 && wish !== undefined) {
       return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
-    if (statusCode !== 200 && !(statusCode === 206 && window !== undefined)) return no(`status ${statusCode}`)
+    if (statusCode !== 200 && !(statusCode === 206 && wish !== undefined)) return no(`status ${statusCode}`)
     const length = lengthOf(headers['content-length'])
     if (length === undefined) return no('no positive Content-Length')
-    const sizeBytes = statusCode === 200 ? length : sizeOfRange(headers['content-range'], window, length)
+    const sizeBytes = statusCode === 200 ? length : sizeOfRange(headers['content-range'], wish, length)
     if (sizeBytes === undefined) return no('another range than the one asked for')
-    if (statusCode === 200 && window !== undefined && window.start > cutMaxBytes)
-      return no('ranges are ignored')
-    if (window !== undefined && window.end >= sizeBytes) {
-      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
-    }
+    if (statusCode === 200 && wish !== undefined && wish.start > cutMaxBytes) return no('ranges are ignored')
+    const window = wish && windowIn(wish, sizeBytes)
+    if (isRefusal(window)) return window
     const isWhole = statusCode === 200 && window !== undefined
     const { learned, hints, vouched, declaredDigest, hops } = harvest(headers)
     const found: Writable<RawFound> = {
@@ -155,6 +154,11 @@ function lengthOf(value: HeaderLines[string]): number | undefined {
   return Number.isSafeInteger(length) && length > 0 ? length : undefined
 }
 
+/** As a Range line (RFC 9110 section 14.1.2). */
+function rangeOf({ start, end }: Window): string {
+  return `bytes=${start}-${end === openEnd ? '' : end}`
+}
+
 /** Size of the whole from `Content-Range: bytes a-b/size` (RFC 9110 section 14.4), where it is the window asked for. */
 function sizeOfRange(
   value: HeaderLines[string],
@@ -165,6 +169,9 @@ function sizeOfRange(
     typeof value === 'string' ? /^bytes ([0-9]{1,16})-([0-9]{1,16})\/([0-9]{1,16})$/.exec(value) : null
   if (parts === null || window === undefined) return undefined
   const [start, end, size] = parts.slice(1).map(Number)
-  const right = start === window.start && end === window.end && length === window.end - window.start + 1
-  return right && size !== undefined && Number.isSafeInteger(size) && size > window.end ? size : undefined
+  if (size === undefined || !Number.isSafeInteger(size)) return undefined
+  const inside = windowIn(window, size)
+  if (isRefusal(inside)) return undefined
+  const isRight = start === inside.start && end === inside.end && length === inside.end - inside.start + 1
+  return isRight ? size : undefined
 }

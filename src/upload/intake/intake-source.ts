@@ -2,6 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Found, Source, Wanted } from '../../source/source.js'
+import { windowIn } from '../../source/window-in.js'
 import { codeOf } from '../../store/blobs.js'
 import type { Environment, Table } from '../../store/lmdb.js'
 import { logFileName } from '../../store/segments/log-file.js'
@@ -42,7 +43,7 @@ export class IntakeSource implements Source {
     this.#inner = this.#environment.table('inner')
   }
 
-  async open({ id, window }: Wanted): Promise<Found | Refusal> {
+  async open({ id, window: wish }: Wanted): Promise<Found | Refusal> {
     const due = this.marks?.dueOf(id)
     let kept = this.#kept(id)
     if (kept === undefined && due !== undefined) {
@@ -54,11 +55,10 @@ export class IntakeSource implements Source {
     }
     if (kept === undefined) return refuse('unknown', 'client', 'it was not uploaded to this service')
     const { item, sizeBytes, payload, contentType } = kept
+    const window = wish && windowIn(wish, sizeBytes)
+    if (isRefusal(window)) return window
     const start = window?.start ?? 0
     const end = window === undefined ? sizeBytes : window.end + 1
-    if (start < 0 || end > sizeBytes || start > end) {
-      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
-    }
     const handle = await this.#opened(item)
     if (isRefusal(handle)) return handle
     return {

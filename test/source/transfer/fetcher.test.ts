@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { stat, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
+import { pause } from '../../../src/actor/clock.js'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { blobPath } from '../../../src/store/blobs.js'
 import type { Content } from '../../../src/store/content.js'
@@ -341,6 +342,74 @@ t.test('a far window gets a transfer of its own, a near one shares the whole', a
   await house.close()
   t.same(await house.drafts().catch(() => []), [])
   await server.close()
+})
+
+/** A gateway with payloads of one body, in ranges or whole. */
+function ranged(body: Buffer): Promise<Upstream> {
+  return upstream((request, response) => {
+    const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '')
+    if (range === null) return void response.writeHead(200, { 'content-length': body.length }).end(body)
+    const start = Number(range[1])
+    const end = Math.min(range[2] === '' ? body.length : Number(range[2]), body.length - 1)
+    const place = {
+      'content-length': end - start + 1,
+      'content-range': `bytes ${start}-${end}/${body.length}`,
+    }
+    response.writeHead(206, place).end(body.subarray(start, end + 1))
+  })
+}
+
+t.test('windows of payloads of unknown size end with them, and are shared by like ones only', async (t) => {
+  const body = randomBytes(200_000)
+  const server = await ranged(body)
+  const house = await rig({ source: gateways([server.url]) })
+  const edge = house.edge()
+  const id = someId()
+  const window = { start: 150_000, end: 300_000 } as const
+  const [one, like, exact] = await Promise.all([
+    edge.open(id, { ...window, mayEndEarlier: true }),
+    edge.open(id, { ...window, mayEndEarlier: true }),
+    edge.open(id, window),
+  ])
+  t.equal(sure(one).sizeBytes, 50_000)
+  t.equal(sure(one).slot, sure(like).slot)
+  t.ok(isRefusal(exact))
+  const content = edge.grow(sure(one))
+  t.ok((await drain(content, 150_000, 200_000)).equals(body.subarray(150_000)))
+  content.close()
+  await house.close()
+  await server.close()
+})
+
+t.test('after a window the whole is brought in the background, once, if it is small enough', async (t) => {
+  const body = randomBytes(200_000)
+  for (const { maxBytes, isFilled } of [
+    { maxBytes: 200_000, isFilled: true },
+    { maxBytes: 199_999, isFilled: false },
+    { maxBytes: 0, isFilled: false },
+  ]) {
+    const server = await ranged(body)
+    const house = await rig({
+      source: gateways([server.url]),
+      fetcher: { fills: { maxBytes, concurrency: 1 } },
+    })
+    const edge = house.edge()
+    const id = someId()
+    const windows = [100_000, 120_000, 140_000].map((start) => ({ start, end: start + 9 }))
+    const opened = await Promise.all(windows.map((window) => edge.open(id, window)))
+    for (const one of opened) {
+      const content = edge.grow(sure(one))
+      t.equal((await drain(content, sure(one).base, sure(one).base + 10)).length, 10)
+      content.close()
+    }
+    if (isFilled) await eventually(() => house.catalog.blobSize(sha256(body)) === body.length)
+    else await pause(100)
+    const wholes = server.requests.filter(({ headers }) => headers.range === undefined)
+    t.equal(wholes.length, isFilled ? 1 : 0, `up to ${maxBytes} bytes`)
+    t.equal(house.meters.total('fetches_filled_total') > 0, isFilled)
+    await house.close()
+    await server.close()
+  }
 })
 
 t.test('a request that comes back in a loop does not wait for itself', async (t) => {

@@ -204,6 +204,40 @@ t.test('windows: exact ranges, ranges cut here, and wrong ranges', async (t) => 
   }
 })
 
+t.test('a window of a payload of unknown size ends with it', async (t) => {
+  const body = randomBytes(5000)
+  const part = (start: number, end: number): [number, string, Buffer] => {
+    return [206, `bytes ${start}-${end}/5000`, body.subarray(start, end + 1)]
+  }
+  const open = Number.MAX_SAFE_INTEGER
+  const answers: [string, number, string, [number, string, Buffer], string | Buffer][] = [
+    ['beyond the end', 7000, 'bytes=4000-7000', part(4000, 4999), body.subarray(4000)],
+    ['no end', open, 'bytes=4000-', part(4000, 4999), body.subarray(4000)],
+    ['inside', 4500, 'bytes=4000-4500', part(4000, 4500), body.subarray(4000, 4501)],
+    ['the whole instead', 7000, 'bytes=4000-7000', [200, '', body], body.subarray(4000)],
+    ['too short', open, 'bytes=4000-', part(4000, 4998), 'upstream'],
+    ['another start', open, 'bytes=4000-', part(4001, 4999), 'upstream'],
+    ['outside', open, 'bytes=4000-', [200, '', body.subarray(0, 4000)], 'unsatisfiable'],
+  ]
+  for (const [name, end, line, [status, range, bytes], outcome] of answers) {
+    const server = await upstream((request, response) => {
+      t.equal(request.headers.range, line, name)
+      response.writeHead(status, {
+        'content-length': bytes.length,
+        ...(range === '' ? {} : { 'content-range': range }),
+      })
+      response.end(bytes)
+    })
+    const source = gateways([server.url])
+    const found = await source.open(wanted({ window: { start: 4000, end, mayEndEarlier: true } }), never)
+    const got = await bytesOf(found)
+    if (isRefusal(got)) t.equal(got.refused, outcome, name)
+    else t.same(got, outcome, name)
+    await source.close()
+    await server.close()
+  }
+})
+
 t.test('an idle socket that the gateway closed is no failure', async (t) => {
   let answered = 0
   const server = await upstream((request, response) => {
