@@ -68,40 +68,89 @@ export class LongTimer implements Timer {
 const gridMs = [250, 1000] as const
 
 /**
- * A timer for a period of quarters of a second. It fires at multiples of 250 ms (1000 ms where the period is one) of the thread's
- * clock, so that a thread with many such timers wakes up once for all of them: each wake-up of an idle processor costs more than
- * most of what is done then. The first period may be longer by that much. Periods that were missed are left out.
+ * The timers of this thread for periods of quarters of a second, behind one timer of Node. They fire at multiples of 250 ms
+ * (1000 ms where the period is one) of the thread's clock, so that the thread wakes up once for all of them: each wake-up of an
+ * idle processor costs more than most of what is done then.
  */
-class GridTimer implements Timer {
-  #dueMs: number
-  #timer: NodeJS.Timeout
+class Grid {
+  readonly #members = new Set<GridTimer>()
+  #timer: NodeJS.Timeout | undefined
+  #atMs = Number.POSITIVE_INFINITY
 
-  constructor(
-    private readonly ms: number,
-    private readonly act: () => void,
-  ) {
-    const [quarter, second] = gridMs
-    const grid = ms % second === 0 ? second : quarter
-    this.#dueMs = Math.ceil((performance.now() + ms) / grid) * grid
-    this.#timer = this.#next()
+  add(member: GridTimer): void {
+    this.#members.add(member)
+    if (member.dueMs < this.#atMs) this.#arm()
   }
 
-  cancel(): void {
+  drop(member: GridTimer): void {
+    this.#members.delete(member)
+  }
+
+  #arm(): void {
     clearTimeout(this.#timer)
-  }
-
-  #next(): NodeJS.Timeout {
-    const timer = setTimeout(() => this.#fire(), Math.max(1, Math.ceil(this.#dueMs - performance.now())))
-    timer.unref()
-    return timer
+    this.#atMs = Number.POSITIVE_INFINITY
+    for (const { dueMs } of this.#members) this.#atMs = Math.min(this.#atMs, dueMs)
+    if (this.#atMs === Number.POSITIVE_INFINITY) return
+    this.#timer = setTimeout(() => this.#fire(), Math.max(1, Math.ceil(this.#atMs - performance.now())))
+    this.#timer.unref()
   }
 
   #fire(): void {
-    const lateMs = Math.max(0, performance.now() - this.#dueMs)
-    this.#dueMs += this.ms * Math.max(1, Math.ceil(lateMs / this.ms))
-    this.#timer = this.#next()
-    this.act()
+    const nowMs = performance.now()
+    const due = [...this.#members].filter(({ dueMs }) => dueMs <= nowMs)
+    for (const member of due) member.pass(nowMs)
+    this.#arm()
+    for (const member of due) {
+      // One that was cancelled by another one a moment ago is not run any more.
+      if (this.#members.has(member)) run(member.act)
+    }
   }
+}
+
+/** What it throws does not keep others from their turn. */
+function run(act: () => void): void {
+  try {
+    act()
+  } catch (error) {
+    setImmediate(() => {
+      throw error
+    })
+  }
+}
+
+const grid = new Grid()
+
+/** A timer of the grid. The first period may be longer by one step of it. Periods that were missed are left out. */
+class GridTimer implements Timer {
+  dueMs: number
+
+  constructor(
+    private readonly ms: number,
+    readonly act: () => void,
+  ) {
+    const [quarter, second] = gridMs
+    const step = ms % second === 0 ? second : quarter
+    this.dueMs = Math.ceil((performance.now() + ms) / step) * step
+    grid.add(this)
+  }
+
+  cancel(): void {
+    grid.drop(this)
+  }
+
+  /** It fires at `nowMs`: when it does next. */
+  pass(nowMs: number): void {
+    this.dueMs += this.ms * Math.max(1, Math.ceil((nowMs - this.dueMs) / this.ms))
+  }
+}
+
+/**
+ * Milliseconds to a second of this thread's grid: `ms`, and up to a second more. For work that is repeated while there is nothing
+ * to do, so that it wakes the thread together with other timers.
+ */
+export function toGrid(ms: number): number {
+  const nowMs = performance.now()
+  return Math.ceil((nowMs + ms) / gridMs[1]) * gridMs[1] - nowMs
 }
 
 export const systemClock: Clock = {

@@ -8,6 +8,8 @@ export interface BoostedThread {
   readonly thread: number
   /** Whether somebody waits for it now. */
   isWanted(): boolean
+  /** Calls `act` when somebody begins to wait for it, at once where somebody does; in place of an earlier `act`. */
+  whenWanted(act: () => void): void
 }
 
 /** Reads the processor time of threads, and sets their policy. */
@@ -21,6 +23,8 @@ export interface ThreadControl {
 const lookMs = 100
 /** A thread that is wanted starves where it had less than this share of the time between two looks. */
 const shareMin = 0.1
+/** Looks without anybody who waits, after which nobody looks until somebody does. */
+const quietLooks = 10
 /** Looks for which a thread keeps the normal policy after it starved. */
 const fedLooks = 5
 
@@ -45,17 +49,47 @@ export class PriorityBoost {
     this.#hands = threads.map((hand) => [hand, { before: undefined, fedLooks: 0 }])
   }
 
-  /** Looks ten times a second, until the timer is cancelled. */
+  /** Looks ten times a second while somebody waits, until the timer is cancelled. */
   keep(clock: Clock): Timer {
-    return clock.every(lookMs, () => this.look())
+    let timer: Timer | undefined
+    let quiet = 0
+    let isOver = false
+    const begin = (): void => {
+      if (isOver || timer !== undefined) return
+      quiet = 0
+      timer = clock.every(lookMs, turn)
+    }
+    const turn = (): void => {
+      quiet = this.look() ? 0 : quiet + 1
+      if (quiet < quietLooks) return
+      timer?.cancel()
+      timer = undefined
+      listen()
+    }
+    const listen = (): void => {
+      for (const [hand] of this.#hands) hand.whenWanted(begin)
+    }
+    listen()
+    return {
+      cancel() {
+        isOver = true
+        timer?.cancel()
+      },
+    }
   }
 
-  look(): void {
+  /** Raises threads that starve. True: somebody waits for one, or one is raised. */
+  look(): boolean {
+    let isBusy = false
     for (const [hand, watched] of this.#hands) {
-      if (watched.fedLooks > 0) this.#fed(hand, watched)
-      else if (hand.isWanted()) this.#wanted(hand, watched)
+      const isFed = watched.fedLooks > 0
+      const isWanted = !isFed && hand.isWanted()
+      if (isFed) this.#fed(hand, watched)
+      else if (isWanted) this.#wanted(hand, watched)
       else watched.before = undefined
+      isBusy ||= isFed || isWanted
     }
+    return isBusy
   }
 
   #fed({ thread }: BoostedThread, watched: Watched): void {

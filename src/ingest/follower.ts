@@ -95,7 +95,11 @@ export class Follower {
         return this.#halt(step.depth)
       case 'wait': {
         this.#publishState()
-        return pause(Math.max(step.untilMs - this.parts.clock.monotonic(), 1), this.#abort.signal)
+        // A timer may fire a part of a millisecond early, and would be set once more for that.
+        return pause(
+          Math.max(Math.ceil(step.untilMs - this.parts.clock.monotonic()), 0) + 1,
+          this.#abort.signal,
+        )
       }
     }
   }

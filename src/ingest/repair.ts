@@ -27,7 +27,7 @@ export interface RepairParts {
 
 /** Missing transactions requested at once. */
 const atOnce = 16
-const lookEveryMs = 500
+const lookEveryMs = 1000
 const retryMs = { first: 1000, max: 6 * 3_600_000 }
 
 /** Asks again for transactions that a block lists and no node gave, for as long as the block is in the index. */

@@ -1,4 +1,4 @@
-import { pause } from '../actor/clock.js'
+import { pause, toGrid } from '../actor/clock.js'
 import type { Outage } from '../actor/outage.js'
 import { isDiskError } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
@@ -54,7 +54,7 @@ export class Rounds {
         this.disk.failed({ err: error, waitMs })
         diskMs = Math.min(2 * diskMs, againMs.most)
       }
-      if (waitMs > 0) await pause(waitMs, signal)
+      if (waitMs > 0) await pause(waitMs >= 1000 ? toGrid(waitMs) : waitMs, signal)
     }
   }
 }

@@ -32,7 +32,7 @@ export interface TargetParts {
   readonly log: Log
 }
 
-const lookEveryMs = 500
+const lookEveryMs = 1000
 
 /**
  * Sends the events on the agenda of one receiver, each at least once, signed by Standard Webhooks: headers

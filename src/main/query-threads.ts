@@ -44,7 +44,8 @@ export function queryThreads(
     names.flatMap((name, at) => {
       const { thread: number } = starter.said<QueryReady>(name)
       const isWanted = (): boolean => tables[at]?.areUnderWay === true
-      return number === undefined ? [] : [{ thread: number, isWanted }]
+      const whenWanted = (act: () => void): void => tables[at]?.whenUnderWay(act)
+      return number === undefined ? [] : [{ thread: number, isWanted, whenWanted }]
     })
   return {
     boost: {

@@ -8,10 +8,10 @@ import type { ModerationReply, ModerationRequest } from './moderation-messages.j
 import type { ModerationStore } from './moderation-store.js'
 
 /**
- * Interval at which the list is read for changes, because other processes write it too. A look without changes takes
- * some microseconds.
+ * Interval at which the list is read for changes that the system did not tell of, because other processes write it too. A look
+ * without changes takes some microseconds.
  */
-const lookEachMs = 250
+const lookEachMs = 1000
 
 /** Entries read at once; a list of a million is loaded within a second or two. */
 const batch = 10_000
@@ -20,6 +20,7 @@ const batch = 10_000
 export class ModerationKeeper {
   #seen = 0
   readonly #timer: Timer
+  readonly #hearing: Timer
 
   /** Fills the filter from disk before it returns. Throws where the list cannot be read: nothing may be served then. */
   constructor(
@@ -35,9 +36,11 @@ export class ModerationKeeper {
   ) {
     this.#takeOver()
     filter.fill()
-    this.#timer = clock.every(lookEachMs, () => {
+    const look = (): void => {
       if (store.mayHaveChanged(clock.now())) this.#takeOver()
-    })
+    }
+    this.#timer = clock.every(lookEachMs, look)
+    this.#hearing = store.hearWrites(look)
   }
 
   /** Replies when the change is on disk and every thread sees it. Where writing fails, the list stays as it was. */
@@ -64,6 +67,7 @@ export class ModerationKeeper {
 
   async close(): Promise<void> {
     this.#timer.cancel()
+    this.#hearing.cancel()
     await this.store.close()
   }
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { FileChanges } from '../store/file-changes.js'
+import { FileChanges, hearWrites } from '../store/file-changes.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import {
   type Blocked,
@@ -49,11 +49,13 @@ export class ModerationStore {
   readonly #audit: Table
   readonly #numbers: Table
 
+  readonly #file: string
   readonly #changes: FileChanges
 
   /** `path` is the folder; made where it is missing. Throws where it cannot be read. */
   constructor(path: string) {
-    this.#changes = new FileChanges(join(path, 'data.mdb'))
+    this.#file = join(path, 'data.mdb')
+    this.#changes = new FileChanges(this.#file)
     this.#environment = openEnvironment(path, 16, true)
     const table = (name: string): Table => this.#environment.table(name)
     this.#entries = { id: table('ids'), hash: table('hashes'), name: table('names') }
@@ -68,6 +70,11 @@ export class ModerationStore {
   /** Whether anybody may have changed the list since the last question. */
   mayHaveChanged(nowMs: number): boolean {
     return this.#changes.mayHaveChanged(nowMs)
+  }
+
+  /** Calls `act` soon after anybody changed the list, where the system tells of it. */
+  hearWrites(act: () => void): { cancel(): void } {
+    return hearWrites(this.#file, act)
   }
 
   /** Is this key blocked now, whoever blocked it? */

@@ -2,14 +2,14 @@ import { join } from 'node:path'
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import type { Cell } from '../actor/shared.js'
 import { fieldsOf } from '../chain/json-fields.js'
-import { FileChanges } from '../store/file-changes.js'
+import { FileChanges, hearWrites } from '../store/file-changes.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import { parseName } from './name.js'
 import { readRecord } from './name-record.js'
 import type { Name, NameRecord, Resolver, ResolverVerdict } from './names-port.js'
 
-/** Interval at which readers look for changes, so that they take effect on all threads within a quarter of a second. */
-const lookMs = 250
+/** Interval at which readers look for changes that the system did not tell them of. */
+const lookMs = 1000
 
 const versionKey = Buffer.from('version')
 /** The version at which `bases` was written last: a program that knows no such table changes the other one alone. */
@@ -94,6 +94,7 @@ export class LocalNames implements Resolver {
   readonly remote = false
   readonly #tables: Tables
   readonly #timer: Timer
+  readonly #hearing: Timer
   /** In shared memory, for code that is not JavaScript. */
   readonly #version = new Int32Array(new SharedArrayBuffer(4))
 
@@ -101,12 +102,15 @@ export class LocalNames implements Resolver {
   constructor(path: string, clock: Clock, open = openEnvironment) {
     this.#tables = openTables(path, open)
     this.#version[0] = readVersion(this.#tables)
-    const changes = new FileChanges(join(path, 'data.mdb'))
-    this.#timer = clock.every(lookMs, () => {
+    const file = join(path, 'data.mdb')
+    const changes = new FileChanges(file)
+    const look = (): void => {
       if (!changes.mayHaveChanged(clock.now())) return
       this.#tables.environment.refresh()
       this.#version[0] = readVersion(this.#tables)
-    })
+    }
+    this.#timer = clock.every(lookMs, look)
+    this.#hearing = hearWrites(file, look)
   }
 
   /** Changes as soon as any name may have changed. */
@@ -128,6 +132,7 @@ export class LocalNames implements Resolver {
 
   async close(): Promise<void> {
     this.#timer.cancel()
+    this.#hearing.cancel()
     await this.#tables.environment.close()
   }
 }

@@ -39,6 +39,9 @@ export function underWay(left: SharedArrayBuffer): number {
  */
 export class LeftTables {
   readonly #ofEdges = new Map<number, SharedArrayBuffer>()
+  /** Tables for which `#hear` is woken when a query is sent. */
+  readonly #watched = new Set<SharedArrayBuffer>()
+  #hear: (() => void) | undefined
 
   constructor(private readonly queue: Pick<QueryQueue, 'waitingMax'>) {}
 
@@ -46,7 +49,29 @@ export class LeftTables {
   renew(edge: number): SharedArrayBuffer {
     const table = leftTable(this.queue)
     this.#ofEdges.set(edge, table)
+    if (this.#hear !== undefined) this.#watch(table)
     return table
+  }
+
+  /** Calls `hear` when somebody begins to wait for the query thread, at once where somebody does; in place of an earlier one. */
+  whenUnderWay(hear: () => void): void {
+    this.#hear = hear
+    for (const table of this.#ofEdges.values()) this.#watch(table)
+  }
+
+  #watch(table: SharedArrayBuffer): void {
+    if (this.#watched.has(table)) return
+    const cells = new Int32Array(table)
+    const { async, value } = Atomics.waitAsync(cells, cells.length - 1, 0)
+    if (!async) {
+      if (value === 'not-equal') this.#hear?.()
+      return
+    }
+    this.#watched.add(table)
+    void value.then(() => {
+      this.#watched.delete(table)
+      this.#hear?.()
+    })
   }
 
   /** True: somebody waits for the query thread. */
@@ -196,6 +221,8 @@ class Line {
     else this.#waiting.delete(client)
     this.underWay += more
     Atomics.store(this.#left, this.#placesMax, this.underWay)
+    // `LeftTables` waits for the first one.
+    if (more > 0 && this.underWay === more) Atomics.notify(this.#left, this.#placesMax)
   }
 
   close(): void {

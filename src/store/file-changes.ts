@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { statSync, watch } from 'node:fs'
 
 /** So long after a change a file counts as changed: two changes in one tick of the file system's clock have one time. */
 const settledMs = 2000
@@ -25,5 +25,35 @@ export class FileChanges {
     this.#seen = seen
     this.#same = isSame ? this.#same + 1 : 0
     return this.#same % sameMax === 0 || nowMs - (found?.mtimeMs ?? 0) < settledMs
+  }
+}
+
+/**
+ * Calls `act` soon after something was written into a file, by whichever program: then nobody needs to look often. Where the
+ * system cannot tell (no inotify left, some file systems) nothing is called, so that one still looks now and then.
+ */
+export function hearWrites(path: string, act: () => void): { cancel(): void } {
+  let isDue = false
+  let isOver = false
+  const once = (): void => {
+    // A commit writes several times.
+    if (isDue) return
+    isDue = true
+    setImmediate(() => {
+      isDue = false
+      if (!isOver) act()
+    })
+  }
+  try {
+    const watcher = watch(path, { persistent: false }, once)
+    watcher.on('error', () => watcher.close())
+    return {
+      cancel() {
+        isOver = true
+        watcher.close()
+      },
+    }
+  } catch {
+    return { cancel: () => undefined }
   }
 }

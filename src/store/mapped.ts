@@ -1,13 +1,14 @@
 import { statSync } from 'node:fs'
 import { mappedBy, openMapped, SmallFacts, smallReads } from '../../native/mapped/mapped.js'
 import type { MappedFile } from '../../native/mapped/mapped-file.js'
-import type { Clock, Timer } from '../actor/clock.js'
+import type { Clock } from '../actor/clock.js'
 import type { Cell } from '../actor/shared.js'
 import type { Borrowed } from './borrowed.js'
 import type { Content } from './content.js'
 import { FileResidence, windowBytes } from './file-residence.js'
 import { type FileState, isSameFile, stampOf } from './file-stamp.js'
 import { Ticks } from './residence.js'
+import { TickPace } from './tick-pace.js'
 
 export interface MappedOptions {
   /** Address space that this thread's idle mappings may hold. */
@@ -91,9 +92,9 @@ class Entry implements FileContent {
   }
 
   /** Nobody reads it or has asked for it: now and then its turn comes to be looked at again. */
-  get isDue(): boolean {
+  isDue(passedTicks: number): boolean {
     const idle = this.#ticks.now - this.believedUntil
-    return this.readers === 0 && idle > 0 && idle % idleTicks === 0
+    return this.readers === 0 && idle > 0 && idle % idleTicks < passedTicks
   }
 
   /** It was looked at again, and is still the file at its path. */
@@ -175,18 +176,18 @@ export class MappedFiles {
   readonly #options: MappedOptions
   readonly #ticks = new Ticks()
   readonly #beliefs = new Beliefs()
-  readonly #timer: Timer
+  readonly #pace: TickPace
   /** In order of last use, give or take `believeMs`. */
   readonly #entries = new Map<string, Entry>()
   #bytes = 0
 
   constructor(options: MappedOptions, clock: Clock) {
     this.#options = options
-    this.#timer = clock.every(Math.max(1, options.believeMs / Ticks.lasting), () => {
-      this.#ticks.next()
+    const tickMs = Math.max(1, options.believeMs / Ticks.lasting)
+    this.#pace = new TickPace(this.#ticks, tickMs, clock, (passedTicks) => {
       for (const [path, entry] of this.#entries) {
         entry.doubt()
-        if (entry.isDue) this.#review(path, entry)
+        if (entry.isDue(passedTicks)) this.#review(path, entry)
       }
     })
   }
@@ -209,6 +210,7 @@ export class MappedFiles {
 
   /** The file at `path`, or undefined where there is none. Throws on any other failure of the disk. */
   open(path: string): FileContent | undefined {
+    this.#pace.used()
     let entry = this.#entries.get(path)
     if (entry !== undefined && this.#ticks.now >= entry.believedUntil) {
       this.#forget(path, entry)
@@ -264,7 +266,7 @@ export class MappedFiles {
 
   /** Lets go of every mapping; contents still open stay readable until they are closed. */
   close(): void {
-    this.#timer.cancel()
+    this.#pace.cancel()
     for (const entry of this.#entries.values()) entry.retire()
     this.#entries.clear()
     this.#bytes = 0

@@ -69,7 +69,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const { closing } = tools
   const logFolder = uploadFolders(settings).log
   const freeMinBytes = rules.diskMinBytes ?? given.memory.disk.freeMinBytes
-  await height.start(server.network === 'devnet' ? 1000 : 15_000)
+  await height.start(server.network === 'devnet' ? 2000 : 15_000)
   for (const item of records.lost) {
     const announced = keptItem(logFolder, item)
     if (announced !== undefined) void announcer.announce(announced)

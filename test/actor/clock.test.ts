@@ -117,3 +117,50 @@ t.test('a timer that cancels itself fires no more', async (t) => {
   await pause(1200)
   t.equal(fired, 1)
 })
+
+t.test('however many timers of quarters of a second there are, a turn has one timer of Node', async (t) => {
+  const real = globalThis.setTimeout
+  let made = 0
+  const counting = (...given: Parameters<typeof real>): NodeJS.Timeout => {
+    made += 1
+    return real(...given)
+  }
+  globalThis.setTimeout = Object.assign(counting, real)
+  t.teardown(() => {
+    globalThis.setTimeout = real
+  })
+  let fired = 0
+  const timers = Array.from({ length: 50 }, () =>
+    systemClock.every(250, () => {
+      fired += 1
+    }),
+  )
+  const before = made
+  await new Promise((resolve) => real(resolve, 1600))
+  for (const timer of timers) timer.cancel()
+  t.ok(fired >= 150, `${fired} turns of timers`)
+  t.ok(made - before <= 10, `${made - before} timers of Node`)
+})
+
+t.test('what one timer throws keeps no other from its turn', async (t) => {
+  const thrown: unknown[] = []
+  const hear = (error: unknown): void => void thrown.push(error)
+  const others = process.listeners('uncaughtException')
+  process.removeAllListeners('uncaughtException').on('uncaughtException', hear)
+  let fired = 0
+  const timers = [
+    systemClock.every(250, () => {
+      throw new Error('a bug')
+    }),
+    systemClock.every(250, () => {
+      fired += 1
+    }),
+  ]
+  await pause(1200)
+  for (const timer of timers) timer.cancel()
+  await pause(50)
+  process.removeAllListeners('uncaughtException')
+  for (const other of others) process.on('uncaughtException', other)
+  t.ok(fired >= 2)
+  t.ok(thrown.length >= 2)
+})

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
 import { PriorityBoost } from '../../src/actor/priority-boost.js'
 
 /** One thread that is wanted or not, and has so many milliseconds of the processor between two looks. */
@@ -6,7 +7,7 @@ function machine(refused?: string) {
   const told: string[] = []
   let ranNs = 0
   let isWanted = false
-  const boost = new PriorityBoost([{ thread: 7, isWanted: () => isWanted }], {
+  const boost = new PriorityBoost([{ thread: 7, isWanted: () => isWanted, whenWanted: () => undefined }], {
     ranNs: () => ranNs,
     put: (thread, policy) => {
       told.push(`${thread} ${policy}`)
@@ -56,4 +57,41 @@ t.test('where the policy cannot be raised it is tried again, and never lowered',
   const { told, passes } = machine('EPERM')
   passes(20, 0)
   t.notOk(told.includes(back))
+})
+
+t.test('nobody looks while nobody waits', async (t) => {
+  let begin: (() => void) | undefined
+  let isWanted = false
+  let looks = 0
+  const hand = {
+    thread: 7,
+    isWanted: () => {
+      looks += 1
+      return isWanted
+    },
+    whenWanted: (act: () => void) => {
+      begin = act
+    },
+  }
+  const timers = new Set<() => void>()
+  const every = (_: number, act: () => void) => {
+    timers.add(act)
+    return { cancel: () => timers.delete(act) }
+  }
+  const boost = new PriorityBoost([hand], { ranNs: () => undefined, put: () => undefined })
+  const keeping = boost.keep({ ...systemClock, every })
+  t.equal(timers.size, 0)
+  isWanted = true
+  begin?.()
+  begin?.()
+  t.equal(timers.size, 1)
+  isWanted = false
+  begin = undefined
+  for (let turn = 0; turn < 30; turn += 1) for (const act of timers) act()
+  t.equal(timers.size, 0)
+  t.ok(looks <= 10)
+  t.not(begin, undefined, 'it hears of the next who waits')
+  keeping.cancel()
+  ;(begin as (() => void) | undefined)?.()
+  t.equal(timers.size, 0)
 })

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { MessageChannel } from 'node:worker_threads'
 import t, { type Test } from 'tap'
 import { Chain, messagesOf } from '../../bench/index/chain.js'
-import { systemClock } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
 import { answer } from '../../src/actor/mailbox-address.js'
 import { startThread } from '../../src/actor/thread.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
@@ -190,6 +190,35 @@ t.test('queries of a replaced edge thread are not counted any more', async (t) =
   Atomics.store(other as Int32Array, count, 1)
   t.equal(tables.areUnderWay, true, 'of the others it does')
 })
+
+t.test(
+  'who waits for a query thread is heard of at once, again and again, also at new edge threads',
+  async (t) => {
+    const tables = new LeftTables({ waitingMax: 4 })
+    const first = new Int32Array(tables.renew(0))
+    const count = first.length - 1
+    const tell = (cells: Int32Array, underWay: number): void => {
+      Atomics.store(cells, count, underWay)
+      Atomics.notify(cells, count)
+    }
+    let heard = 0
+    const hear = (): void => {
+      heard += 1
+    }
+    tables.whenUnderWay(hear)
+    await pause(20)
+    t.equal(heard, 0)
+    tell(first, 1)
+    await eventually(() => heard === 1)
+    tables.whenUnderWay(hear)
+    t.equal(heard, 2, 'at once where somebody waits')
+    tell(first, 0)
+    tables.whenUnderWay(hear)
+    const renewed = new Int32Array(tables.renew(0))
+    tell(renewed, 1)
+    await eventually(() => heard === 3)
+  },
+)
 
 t.test('queries are answered by threads of their own, beside each other', async (t) => {
   const { config, memory } = threadSettings(scratch('query-threads'), {

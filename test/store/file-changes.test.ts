@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { systemClock } from '../../src/actor/clock.js'
-import { FileChanges } from '../../src/store/file-changes.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { FileChanges, hearWrites } from '../../src/store/file-changes.js'
 import { openEnvironment } from '../../src/store/lmdb.js'
+import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
 t.test('each commit is seen by whoever asks, also where nothing else of the file changes', async (t) => {
@@ -33,4 +34,26 @@ t.test('each commit is seen by whoever asks, also where nothing else of the file
   t.equal(seen, 3, 'and now and then without a sign')
   await environment.close()
   t.equal(new FileChanges(join(path, 'nothing')).mayHaveChanged(later()), true)
+})
+
+t.test('what anybody writes is heard of soon, commit by commit, until one hears no more', async (t) => {
+  const path = scratch('heard')
+  const [reader, writer] = [openEnvironment(path), openEnvironment(path)]
+  const [read, written] = [reader.table('one'), writer.table('one')]
+  const seen = new Set<string>()
+  const hearing = hearWrites(join(path, 'data.mdb'), () => {
+    reader.refresh()
+    const value = read.get(Buffer.from('key'))
+    if (value !== undefined) seen.add(Buffer.from(value).toString())
+  })
+  for (const word of ['a', 'b', 'c']) {
+    writer.write(() => written.put(Buffer.from('key'), Buffer.from(word)))
+    await eventually(() => seen.has(word))
+  }
+  hearing.cancel()
+  writer.write(() => written.put(Buffer.from('key'), Buffer.from('d')))
+  await pause(200)
+  t.same([...seen], ['a', 'b', 'c'])
+  hearWrites(join(path, 'nothing'), () => undefined).cancel()
+  await Promise.all([reader.close(), writer.close()])
 })

@@ -1,10 +1,11 @@
 import { mappedBy, openWritten } from '../../../native/mapped/mapped.js'
 import type { MappedFile } from '../../../native/mapped/mapped-file.js'
-import type { Clock, Timer } from '../../actor/clock.js'
+import type { Clock } from '../../actor/clock.js'
 import type { Borrowed } from '../borrowed.js'
 import type { Content } from '../content.js'
 import { FileResidence } from '../file-residence.js'
 import { Ticks } from '../residence.js'
+import { TickPace } from '../tick-pace.js'
 import { payloadOffset, type SegmentPlace, segmentName } from './place.js'
 import { PlaceReader } from './place-index.js'
 import { isOfPlace, isSoundRecord } from './recovery.js'
@@ -184,7 +185,7 @@ export class SegmentReader {
   readonly ticks = new Ticks()
   readonly #index: PlaceReader
   readonly #segments = new Map<number, MappedSegment>()
-  readonly #timer: Timer
+  readonly #pace: TickPace
 
   constructor(
     private readonly folder: string,
@@ -192,10 +193,7 @@ export class SegmentReader {
     clock: Clock,
   ) {
     this.#index = new PlaceReader(`${folder}/index`, marks)
-    this.#timer = clock.every(tickMs, () => {
-      this.ticks.next()
-      this.#sweep()
-    })
+    this.#pace = new TickPace(this.ticks, tickMs, clock, () => this.#sweep())
   }
 
   /** Where the payload with this digest lies, by the last commit of the writer; undefined where it is not held. */
@@ -209,6 +207,7 @@ export class SegmentReader {
    * `isNew`: it was written just now, so the system is not asked whether its bytes are in memory.
    */
   open(place: SegmentPlace, digest: Uint8Array, isNew = false): SegmentContent | undefined {
+    this.#pace.used()
     const mapped = this.#segments.get(place.segment) ?? this.#map(place.segment)
     if (mapped === undefined || payloadOffset(place) + place.sizeBytes > mapped.file.sizeBytes)
       return undefined
@@ -237,7 +236,7 @@ export class SegmentReader {
 
   /** Contents still open stay readable until they are closed. */
   async close(): Promise<void> {
-    this.#timer.cancel()
+    this.#pace.cancel()
     for (const mapped of this.#segments.values()) mapped.retire()
     this.#segments.clear()
     await this.#index.close()

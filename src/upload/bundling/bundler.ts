@@ -55,6 +55,8 @@ export interface BundlerParts {
   readonly isIdle?: boolean
 }
 
+/** Between two rounds while there is nothing to do. */
+const idleEveryMs = 1000
 /** Bundles on their way at once: each may hold a tree of some MB. */
 const openMax = 8
 /** Until a failed step is tried again; doubles up to the longest. */
@@ -72,6 +74,7 @@ const keepMs = 3_600_000
 export class Bundler {
   readonly #trees = new Map<Id, MerkleTree>()
   #timer: Timer | undefined
+  #everyMs: number | undefined
   #running: Promise<void> | undefined
   #isClosed = false
   /** Logged once, and not four times a second. */
@@ -109,8 +112,15 @@ export class Bundler {
   }
 
   start(): void {
-    const { clock, rules } = this.parts
-    this.#timer = clock.every(rules.everyMs, () => this.#look())
+    this.#lookEach(this.parts.rules.everyMs)
+  }
+
+  /** A service without items has its next look later: a thread without work wakes up less often. */
+  #lookEach(ms: number): void {
+    if (this.#everyMs === ms || this.#isClosed) return
+    this.#everyMs = ms
+    this.#timer?.cancel()
+    this.#timer = this.parts.clock.every(ms, () => this.#look())
   }
 
   async close(): Promise<void> {
@@ -147,6 +157,9 @@ export class Bundler {
     }
     const underWay = open.filter(({ state }) => state !== 'permanent').length
     if (underWay < openMax && !this.#isClosed) await this.#pack()
+    const { uploads, rules } = this.parts
+    const isBusy = uploads.waiting > 0 || bundles.open().length > 0
+    this.#lookEach(isBusy ? rules.everyMs : Math.max(rules.everyMs, idleEveryMs))
   }
 
   async #step(bundle: BundleRecord): Promise<void> {

@@ -1,4 +1,4 @@
-import { type Clock, pause } from '../../actor/clock.js'
+import { type Clock, pause, toGrid } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal } from '../../format/refusal.js'
@@ -92,7 +92,7 @@ export class ItemSelling {
             'an upload was paid for: it is accepted',
           )
       }
-      await pause(againMs, closing)
+      await pause(toGrid(againMs), closing)
     }
   }
 }
