@@ -6,7 +6,7 @@ import type { Transaction } from '../format/transaction.js'
 import { equalBytes, runningSha256 } from '../proof/digest.js'
 import { isBoundById } from '../proof/transaction-proof.js'
 import type { BlobProver, PayloadClaim } from '../source/proving/prover.js'
-import type { Directories } from '../source/roots/directories.js'
+import { Directories } from '../source/roots/directories.js'
 import type { LocatedItem, LocationLimits } from '../source/roots/item-location.js'
 import type { OpenRoot } from '../source/roots/items.js'
 import { learnedOfItem, learnedOfTransaction } from '../source/roots/learned.js'
@@ -88,8 +88,11 @@ function unread(refusal: Refusal): Undecided {
 /** Compares payloads on disk with what the chain proves about their ids. */
 export class Evidence {
   readonly #signed = new SignedPlaces()
+  readonly #directories: Directories
 
-  constructor(private readonly parts: EvidenceParts) {}
+  constructor(private readonly parts: EvidenceParts) {
+    this.#directories = parts.directories ?? new Directories()
+  }
 
   /** Judges one content; its root is that of its known place, else of the hint, else itself. */
   async judge(
@@ -185,8 +188,7 @@ export class Evidence {
         return [id, { path, itemOffset }]
       }),
     )
-    const { limits, directories } = this.parts
-    const located = new WantedItems(root, wanted, limits, signal, directories)
+    const located = new WantedItems(root, wanted, this.parts.limits, signal, this.#directories)
     const failure = await located.locate()
     const absent =
       failure === undefined ? undecided('not in the root that was named', 'elsewhere') : unread(failure)
@@ -250,7 +252,7 @@ export class Evidence {
     if (signed) return { kind: 'proven', learned: { ...learnedOfItem(header), place } }
     // The header in the bundle may be a copy, in front of what nobody signed: that says nothing about the blob.
     const listed = { header, start: place.rootItemOffset, itemSize: place.itemSize }
-    const isOwners = await this.#signed.check(root, listed, signal)
+    const isOwners = await this.#signed.check(root, listed, () => this.#directories.turn(), signal)
     return isOwners === true
       ? { kind: 'wrong', reason: 'the owner signed another payload' }
       : undecided(isOwners.message)

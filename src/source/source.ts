@@ -10,6 +10,8 @@ export interface Wanted {
   readonly provenance: Provenance
   /** Inclusive window of the payload; absent: the whole payload. */
   readonly window?: Window
+  /** Address of the client whose turns a costly search takes; absent: this program itself. */
+  readonly client?: string
   /** What is known already. */
   readonly attributes?: Attributes
   /** Origins (`Found.origin`) that failed for this very want and are not asked again. */

@@ -93,6 +93,7 @@ export class BlobRoots {
 
 interface KnownRoot {
   readonly id: Id
+  readonly digest?: Uint8Array
   readonly verified: boolean
   readonly trusted: boolean
   readonly height?: number
@@ -101,6 +102,7 @@ interface KnownRoot {
 /** Bytes are copied before anybody looks at them: a file that is cut or fails must not end the program. */
 class MappedRoot implements RootBytes {
   readonly id: Id
+  readonly digest?: Uint8Array
   readonly sizeBytes: number
   readonly proven: boolean
   readonly trusted: boolean
@@ -108,7 +110,7 @@ class MappedRoot implements RootBytes {
   #isOpen = true
 
   constructor(
-    { id, verified, trusted, height }: KnownRoot,
+    { id, digest, verified, trusted, height }: KnownRoot,
     private readonly file: MappedFile,
     private readonly leave: () => void,
   ) {
@@ -116,6 +118,7 @@ class MappedRoot implements RootBytes {
     this.sizeBytes = file.sizeBytes
     this.proven = verified
     this.trusted = trusted
+    if (digest !== undefined) this.digest = digest
     if (height !== undefined) this.height = height
   }
 

@@ -1,11 +1,10 @@
 import type { ItemPlace } from '../../catalog/attributes.js'
-import type { BundleEntry } from '../../format/bundle.js'
 import type { Id } from '../../format/id.js'
 import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { unknownEverywhere } from '../refusals.js'
-import { type Bundle, scanEntries } from './bundle-entries.js'
-import type { Directories } from './directories.js'
+import type { BundleDirectory, DirectoryEntry, ReadBundle } from './bundle-directory.js'
+import { type Bundle, Directories, topBundle } from './directories.js'
 import { isBundle } from './learned.js'
 import { type RootBytes, readAll } from './root-bytes.js'
 
@@ -40,7 +39,8 @@ export class Locating {
     private readonly id: Id,
     private readonly limits: LocationLimits,
     private readonly signal: AbortSignal,
-    private readonly directories?: Directories,
+    private readonly directories = new Directories(),
+    private readonly client?: string,
   ) {
     this.#headersLeft = limits.headersMax
   }
@@ -50,39 +50,44 @@ export class Locating {
    * missing or wrong. `unknown`: it is not in this root, or not within the limits.
    */
   async locate(guide: Guide): Promise<LocatedItem | Refusal> {
-    const top: Bundle = { id: this.root.id, start: 0, sizeBytes: this.root.sizeBytes, path: [this.root.id] }
+    const top = topBundle(this.root)
     const { itemOffset, path } = guide
     if (itemOffset !== undefined) {
-      const found = await this.#guided(top, ({ offset, sizeBytes }, { start }) => {
-        return start + offset <= itemOffset && itemOffset < start + offset + sizeBytes
-      })
+      const found = await this.#guided(top, (directory, { start }, read) =>
+        directory.covering(itemOffset - start, read),
+      )
       if (!isRefusal(found) || isFailure(found)) return found
     }
     if (path !== undefined && path.length > 1) {
-      const found = await this.#guided(top, (entry, bundle) => entry.id === path[bundle.path.length])
+      const found = await this.#guided(top, async (directory, bundle, read) => {
+        const next = path[bundle.path.length]
+        return next === undefined ? undefined : directory.find(next, read)
+      })
       if (!isRefusal(found) || isFailure(found)) return found
     }
     return this.#search(top)
   }
 
-  /** Goes down through the entry that `leads` names on each level, until the item is among the entries. */
+  /** Goes down through the entry that `leads` gives on each level, until the item is among the entries. */
   async #guided(
     top: Bundle,
-    leads: (entry: BundleEntry, bundle: Bundle) => boolean,
+    leads: (
+      directory: BundleDirectory,
+      bundle: Bundle,
+      read: ReadBundle,
+    ) => Promise<DirectoryEntry | Refusal | undefined>,
   ): Promise<LocatedItem | Refusal> {
     let bundle = top
     for (let depth = 0; depth < this.limits.depthMax; depth += 1) {
-      let lead: BundleEntry | undefined
-      let hit: BundleEntry | undefined
-      const failed = await this.#scan(bundle, (entry) => {
-        if (entry.id === this.id) hit = entry
-        else if (lead === undefined && leads(entry, bundle)) lead = entry
-        return hit !== undefined
-      })
-      if (hit !== undefined) return this.#found(bundle, hit)
-      if (failed !== undefined) return failed
+      const directory = await this.#open(bundle)
+      if (isRefusal(directory)) return directory
+      const read = bundleReader(this.root, bundle, this.signal)
+      const hit = await directory.find(this.id, read)
+      if (hit !== undefined) return isRefusal(hit) ? hit : this.#found(bundle, hit)
+      if (directory.cut !== undefined) return directory.cut
+      const lead = await leads(directory, bundle, read)
       if (lead === undefined) return unknownEverywhere()
-      const inner = await this.#enter(bundle, lead)
+      const inner = isRefusal(lead) ? lead : await this.#enter(bundle, lead)
       if (isRefusal(inner)) return inner
       bundle = inner.bundle
     }
@@ -91,55 +96,74 @@ export class Locating {
 
   /** Depth first: an item's neighbours are looked into only when it is not among them. */
   async #search(bundle: Bundle): Promise<LocatedItem | Refusal> {
-    let hit: BundleEntry | undefined
-    const others: BundleEntry[] = []
-    const failed = await this.#scan(bundle, (entry) => {
-      if (entry.id === this.id) hit = entry
-      else if (others.length < this.#headersLeft) others.push(entry)
-      return hit !== undefined
-    })
-    if (hit !== undefined) return this.#found(bundle, hit)
-    if (failed !== undefined) return failed
+    const directory = await this.#open(bundle)
+    if (isRefusal(directory)) return directory
+    const read = bundleReader(this.root, bundle, this.signal)
+    const hit = await directory.find(this.id, read)
+    if (hit !== undefined) return isRefusal(hit) ? hit : this.#found(bundle, hit)
+    if (directory.cut !== undefined) return directory.cut
     if (bundle.path.length >= this.limits.depthMax) return unknownEverywhere()
-    for (const entry of others) {
-      if (this.#headersLeft <= 0) break
+    return this.#searchInside(bundle, directory, read)
+  }
+
+  /** Looks into the bundles among the first entries. Which of them are bundles is remembered with the directory. */
+  async #searchInside(
+    bundle: Bundle,
+    directory: BundleDirectory,
+    read: ReadBundle,
+  ): Promise<LocatedItem | Refusal> {
+    const wanted = Math.min(this.#headersLeft, directory.count)
+    const { bundles } = directory
+    const isExamined = bundles !== undefined && bundles.examined >= wanted
+    const others = isExamined ? bundles.entries : await directory.first(wanted, read)
+    if (isRefusal(others)) return others
+    const entries: DirectoryEntry[] = []
+    for (const [at, entry] of others.entries()) {
+      if (this.#headersLeft <= 0) return unknownEverywhere()
       const inner = await this.#enter(bundle, entry)
-      if (isRefusal(inner)) {
-        if (isFailure(inner)) return inner
-        continue
+      if (isRefusal(inner) && isFailure(inner)) return inner
+      if (!isRefusal(inner) && isBundle(inner.header.tags)) {
+        entries.push(entry)
+        const found = await this.#search(inner.bundle)
+        if (!isRefusal(found) || isFailure(found)) return found
       }
-      if (!isBundle(inner.header.tags)) continue
-      const found = await this.#search(inner.bundle)
-      if (!isRefusal(found) || isFailure(found)) return found
+      if (!isExamined) directory.bundles = { examined: at + 1, entries }
     }
     return unknownEverywhere()
   }
 
-  #scan(bundle: Bundle, visit: (entry: BundleEntry) => boolean): Promise<Refusal | undefined> {
-    const { root, id, limits, signal, directories } = this
-    return scanEntries({ root, limits, signal, directories }, bundle, visit, id)
+  #open(bundle: Bundle): Promise<BundleDirectory | Refusal> {
+    const { root, limits, signal, client } = this
+    return this.directories.open({ root, limits, signal, client }, bundle)
   }
 
   /** The payload of an entry as a bundle, and the entry's header. */
   async #enter(
     bundle: Bundle,
-    entry: BundleEntry,
+    entry: DirectoryEntry,
   ): Promise<{ bundle: Bundle; header: ItemHeader } | Refusal> {
     if (this.#headersLeft <= 0) return unknownEverywhere()
     this.#headersLeft -= 1
+    const busy = await this.directories.turn(this.client)
+    if (busy !== undefined) return busy
     return innerBundle(this.root, bundle, entry, this.signal)
   }
 
-  async #found(bundle: Bundle, entry: BundleEntry): Promise<LocatedItem | Refusal> {
+  async #found(bundle: Bundle, entry: DirectoryEntry): Promise<LocatedItem | Refusal> {
     return itemAt(this.root, bundle, entry, this.signal)
   }
+}
+
+/** Reads a bundle out of its root. */
+export function bundleReader(root: RootBytes, { start }: Bundle, signal: AbortSignal): ReadBundle {
+  return (from, to) => readAll(root, start + from, start + to, signal)
 }
 
 /** The payload of an entry as a bundle, and the entry's header. */
 export async function innerBundle(
   root: RootBytes,
   bundle: Bundle,
-  entry: BundleEntry,
+  entry: DirectoryEntry,
   signal: AbortSignal,
 ): Promise<{ bundle: Bundle; header: ItemHeader } | Refusal> {
   const start = bundle.start + entry.offset
@@ -159,7 +183,7 @@ export async function innerBundle(
 export async function itemAt(
   root: RootBytes,
   bundle: Bundle,
-  entry: BundleEntry,
+  entry: DirectoryEntry,
   signal: AbortSignal,
 ): Promise<LocatedItem | Refusal> {
   const rootItemOffset = bundle.start + entry.offset

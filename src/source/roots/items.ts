@@ -5,7 +5,6 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { ItemVerifier } from '../../proof/item-verifier.js'
 import { unknownEverywhere } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
-import type { Window } from '../source-messages.js'
 import { windowIn } from '../window-in.js'
 import { Directories } from './directories.js'
 import { type Guide, isFailure, Locating, type LocationLimits, readItemHeader } from './item-location.js'
@@ -46,7 +45,7 @@ export class Items implements Source {
     const root = await this.openRoot(rootId, signal)
     if (isRefusal(root)) return root
     const item = await this.#find(root, wanted, signal)
-    const found = isRefusal(item) ? item : await this.#found(root, item, wanted.window, signal)
+    const found = isRefusal(item) ? item : await this.#found(root, item, wanted, signal)
     if (!isRefusal(found)) return found
     await root.close()
     return found
@@ -62,7 +61,8 @@ export class Items implements Source {
       if (isFailure(header)) return header
     }
     const guide: Guide = { path: hints.path, itemOffset: hints.itemOffset }
-    const located = await new Locating(root, id, this.limits, signal, this.directories).locate(guide)
+    const { limits, directories } = this
+    const located = await new Locating(root, id, limits, signal, directories, wanted.client).locate(guide)
     if (!isRefusal(located)) {
       const { header, place } = located
       return { header, start: place.rootItemOffset, itemSize: place.itemSize, place }
@@ -80,9 +80,10 @@ export class Items implements Source {
   async #found(
     root: RootBytes,
     item: Item,
-    wish: Window | undefined,
+    { window: wish, client }: Wanted,
     signal: AbortSignal,
   ): Promise<Found | Refusal> {
+    const turn = (): Promise<Refusal | undefined> => this.directories.turn(client)
     const { header, start, itemSize } = item
     const isListed = item.place.isSigned !== true
     const place: ItemPlace = { ...item.place, isSigned: true }
@@ -93,11 +94,11 @@ export class Items implements Source {
       const isSigned =
         window === undefined
           ? (this.#signed.refusalOf(root, item) ?? true)
-          : await this.#signed.check(root, item, signal)
+          : await this.#signed.check(root, item, turn, signal)
       if (isSigned !== true) return isSigned
     }
     const judged = (isSigned: boolean): void => this.#signed.note(root, item, isSigned)
-    const whole = window === undefined ? { verifier: new ItemVerifier(header), judged } : undefined
+    const whole = window === undefined ? { verifier: new ItemVerifier(header), judged, turn } : undefined
     const from = start + header.headerSize + (window?.start ?? 0)
     const to = start + header.headerSize + (window === undefined ? sizeBytes : window.end + 1)
     const learned = learnedOfItem(header)
@@ -134,6 +135,8 @@ function heightOf({ height }: RootBytes): Pick<Attributes, 'height'> {
 interface WholeJudge {
   readonly verifier: ItemVerifier
   judged(isSigned: boolean): void
+  /** Resolves when the next piece may be judged. */
+  turn(): Promise<Refusal | undefined>
 }
 
 /**
@@ -149,13 +152,16 @@ async function* payload(
 ): AsyncGenerator<Uint8Array | Refusal, undefined> {
   try {
     const near = start === end ? undefined : root.near?.(start, end)
+    let isFirst = true
     for await (const piece of near === undefined
       ? root.stream(start, end, signal, whole !== undefined)
       : [near]) {
-      if (isRefusal(piece)) {
-        yield piece
+      const refusal = isRefusal(piece) ? piece : isFirst ? undefined : await whole?.turn()
+      if (isRefusal(piece) || refusal !== undefined) {
+        yield refusal ?? piece
         return undefined
       }
+      isFirst = false
       whole?.verifier.update(piece)
       yield piece
     }

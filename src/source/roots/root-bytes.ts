@@ -5,6 +5,8 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 export interface RootBytes {
   readonly id: Id
   readonly sizeBytes: number
+  /** SHA-256 of the data on record, where it lies on disk. */
+  readonly digest?: Uint8Array
   /** Every byte given was proven against the chain. */
   readonly proven: boolean
   readonly trusted: boolean

@@ -1,9 +1,9 @@
-import type { BundleEntry } from '../../format/bundle.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import { type Bundle, scanEntries, topBundle } from './bundle-entries.js'
-import type { Directories } from './directories.js'
+import type { BundleDirectory, DirectoryEntry, ReadBundle } from './bundle-directory.js'
+import { type Bundle, Directories, topBundle } from './directories.js'
 import {
+  bundleReader,
   type Guide,
   innerBundle,
   isFailure,
@@ -33,7 +33,7 @@ export class WantedItems {
     wanted: ReadonlyMap<Id, Guide>,
     private readonly limits: LocationLimits,
     private readonly signal: AbortSignal,
-    private readonly directories?: Directories,
+    private readonly directories = new Directories(),
   ) {
     this.#left = new Set(wanted.keys())
     this.#headersLeft = limits.headersMax
@@ -56,29 +56,41 @@ export class WantedItems {
 
   async #visit(bundle: Bundle): Promise<Refusal | undefined> {
     const { root, limits, signal, directories } = this
-    const hits: BundleEntry[] = []
-    const entries: BundleEntry[] = []
-    const failed = await scanEntries({ root, limits, signal, directories }, bundle, (entry) => {
-      // One of them may be a bundle with entries of them.
-      if (this.#left.delete(entry.id)) hits.push(entry)
-      if (entries.length < entriesMax) entries.push(entry)
-      return this.#left.size === 0
-    })
+    const directory = await directories.open({ root, limits, signal }, bundle)
+    if (isRefusal(directory)) return directory
+    const read = bundleReader(root, bundle, signal)
+    const hits = await this.#among(directory, read)
+    if (isRefusal(hits)) return hits
     for (const entry of hits) {
       const item = await itemAt(root, bundle, entry, signal)
       if (!isRefusal(item)) this.found.set(entry.id, item)
       else if (isFailure(item)) return item
     }
-    if (failed !== undefined || bundle.path.length >= limits.depthMax) return failed
-    return this.#inside(bundle, entries)
+    const { cut } = directory
+    if (cut !== undefined || bundle.path.length >= limits.depthMax || this.#left.size === 0) return cut
+    const entries = await directory.first(entriesMax, read)
+    return isRefusal(entries) ? entries : this.#inside(bundle, entries)
+  }
+
+  /** Entries of wanted items, in the order in which they lie. They are wanted no more. */
+  async #among(directory: BundleDirectory, read: ReadBundle): Promise<DirectoryEntry[] | Refusal> {
+    const hits: DirectoryEntry[] = []
+    for (const id of this.#left) {
+      const entry = await directory.find(id, read)
+      if (isRefusal(entry)) return entry
+      if (entry !== undefined) hits.push(entry)
+    }
+    for (const { id } of hits) this.#left.delete(id)
+    return hits.sort((one, other) => one.offset - other.offset)
   }
 
   /** Goes into the bundles inside: those that a guide leads through first. */
-  async #inside(bundle: Bundle, entries: readonly BundleEntry[]): Promise<Refusal | undefined> {
+  async #inside(bundle: Bundle, entries: readonly DirectoryEntry[]): Promise<Refusal | undefined> {
     const led = new Set(this.#left.size === 0 ? [] : entries.filter((entry) => this.#leads(bundle, entry)))
     for (const entry of [...led, ...entries.filter((one) => !led.has(one))]) {
       if (this.#left.size === 0 || this.#headersLeft <= 0) return undefined
       this.#headersLeft -= 1
+      await this.directories.turn()
       const inner = await innerBundle(this.root, bundle, entry, this.signal)
       if (isRefusal(inner)) {
         if (isFailure(inner)) return inner
@@ -91,7 +103,7 @@ export class WantedItems {
     return undefined
   }
 
-  #leads(bundle: Bundle, { id, offset, sizeBytes }: BundleEntry): boolean {
+  #leads(bundle: Bundle, { id, offset, sizeBytes }: DirectoryEntry): boolean {
     if (this.#ledThrough.has(id)) return true
     const start = bundle.start + offset
     let [low, high] = [0, this.#offsets.length]

@@ -59,4 +59,6 @@ export interface FetchWish {
   readonly provenance: Provenance
   readonly window?: Window
   readonly named?: boolean
+  /** Address of the client who asked first; absent: this program itself. */
+  readonly client?: string
 }

@@ -297,9 +297,10 @@ export class Fetcher {
       share.left()
       return { fetch: undefined, fresh: refuse('busy', 'self', 'too many readers are under way') }
     }
-    const { id, hints, provenance, window, named = false } = request
+    const { id, hints, provenance, window, client, named = false } = request
     const separate = window !== undefined && !this.#wholeInstead(request)
-    const wish = { id, hints, provenance, named, ...(separate ? { window } : {}) }
+    const asked = client === undefined ? {} : { client }
+    const wish = { id, hints, provenance, named, ...asked, ...(separate ? { window } : {}) }
     const fetch = new Fetch(wish, new FileDelivery(this.#slots.table, slot), parts)
     const name = key(request, this.#words(request), separate)
     this.#offer(name, fetch)

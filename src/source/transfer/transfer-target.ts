@@ -28,12 +28,13 @@ export interface WholeTransfer extends TransferTarget {
 
 /** What is wanted of a source. */
 export function wantedOf(
-  { id, hints, provenance, window }: FetchWish,
+  { id, hints, provenance, window, client }: FetchWish,
   avoid: ReadonlySet<string>,
   attributes: Attributes | undefined,
 ): Wanted {
   const wanted: Writable<Wanted> = { id, hints, provenance, avoid }
   if (window !== undefined) wanted.window = window
+  if (client !== undefined) wanted.client = client
   if (attributes !== undefined) wanted.attributes = attributes
   return wanted
 }

@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { encodeBundle } from '../../../src/format/bundle.js'
+import { encodeBundle, encodeBundleHeader, parseBundleHeader } from '../../../src/format/bundle.js'
 import { type Id, idOfBytes } from '../../../src/format/id.js'
 import { isRefusal } from '../../../src/format/refusal.js'
-import { Directories, directoryItemsMax } from '../../../src/source/roots/directories.js'
+import { BundleDirectory } from '../../../src/source/roots/bundle-directory.js'
+import { Directories } from '../../../src/source/roots/directories.js'
 import { Locating } from '../../../src/source/roots/item-location.js'
 import type { RootBytes } from '../../../src/source/roots/root-bytes.js'
+import { fc } from '../../property.js'
 import { bundleItem, item, type MadeItem } from '../weave.js'
 
 const never = new AbortController().signal
@@ -59,19 +61,21 @@ t.test('a directory is read once', async (t) => {
   t.ok(root.read - before < 300 * 64, 'only the headers of items')
 })
 
-t.test('what nobody proved is read anew, and so is a long one', async (t) => {
-  const items = Array.from({ length: 20 }, () => item(randomBytes(10)))
-  const doubtful = rootOf(encodeBundle(items), false)
-  const directories = new Directories()
-  await placeOf(doubtful, (items[0] as MadeItem).id, directories)
-  t.equal(directories.find(doubtful, 0), undefined)
-  const one = item(randomBytes(1))
-  const long = rootOf(encodeBundle(Array.from({ length: directoryItemsMax + 1 }, () => one)))
-  await placeOf(long, one.id, directories)
-  t.equal(directories.find(long, 0), undefined)
+t.test('what nobody proved is read anew, unless it lies on disk under its digest', async (t) => {
+  const items = Array.from({ length: 300 }, () => item(randomBytes(10)))
+  const bytes = encodeBundle(items)
+  const readsOf = async (root: RootBytes & { read: number }): Promise<number> => {
+    const directories = new Directories()
+    await placeOf(root, (items[0] as MadeItem).id, directories)
+    const before = root.read
+    await placeOf(root, (items[1] as MadeItem).id, directories)
+    return root.read - before
+  }
+  t.ok((await readsOf(rootOf(bytes, false))) >= 300 * 64)
+  t.ok((await readsOf({ ...rootOf(bytes, false), digest: randomBytes(32) })) < 300 * 64)
 })
 
-t.test('an item in front of what is malformed is found; nothing of it is remembered', async (t) => {
+t.test('an item in front of what is malformed is found', async (t) => {
   const items = Array.from({ length: 5 }, () => item(randomBytes(10)))
   const bytes = Buffer.from(encodeBundle(items))
   // The size of the last item reaches far behind the bundle.
@@ -79,20 +83,123 @@ t.test('an item in front of what is malformed is found; nothing of it is remembe
   const root = rootOf(bytes)
   const directories = new Directories()
   const [first, , , , last] = items.map(({ id }) => id) as [Id, Id, Id, Id, Id]
-  t.match(await placeOf(root, first, directories), { itemSize: items[0]?.bytes.length })
-  t.equal(directories.find(root, 0), undefined)
-  t.equal(await placeOf(root, last, directories), 'malformed')
+  for (const _ of [1, 2]) {
+    t.match(await placeOf(root, first, directories), { itemSize: items[0]?.bytes.length })
+    t.equal(await placeOf(root, last, directories), 'malformed')
+  }
+})
+
+/** A bundle whose header lists `count` ids that nobody signed, and one item at its end. */
+function wide(count: number): { readonly root: RootBytes & { read: number }; readonly last: MadeItem } {
+  const last = item(randomBytes(10))
+  const header = Buffer.alloc(32 + (count + 1) * 64)
+  header.writeUInt32LE(count + 1, 0)
+  randomBytes(count * 64).copy(header, 32)
+  for (let at = 0; at < count; at += 1) header.fill(0, 32 + at * 64, 64 + at * 64)
+  header.writeUInt32LE(last.bytes.length, 32 + count * 64)
+  header.write(last.id, 64 + count * 64, 'base64url')
+  return { root: rootOf(Buffer.concat([header, last.bytes])), last }
+}
+
+t.test('a search costs the same in a bundle of many entries, whatever is searched', async (t) => {
+  const { root, last } = wide(100_000)
+  const many = { ...limits, headersMax: 3, headerMaxBytes: 10_000_000 }
+  const directories = new Directories()
+  const search = (id: Id, guide = {}) => new Locating(root, id, many, never, directories).locate(guide)
+  t.notOk(isRefusal(await search(last.id)))
+  const before = root.read
+  for (let count = 0; count < 20; count += 1) {
+    t.match(await search(idOfBytes(randomBytes(32))), { refused: 'unknown' })
+    const guide = { itemOffset: root.sizeBytes - 1 }
+    t.match(await search(last.id, guide), { place: { rootItemOffset: root.sizeBytes - last.bytes.length } })
+  }
+  t.ok(root.read - before < 40 * 20_000, `${root.read - before} bytes`)
+})
+
+t.test('which items are bundles is found out once', async (t) => {
+  const inner = Array.from({ length: 3 }, () => item(randomBytes(50)))
+  const items = [...Array.from({ length: 60 }, () => item(randomBytes(10))), bundleItem(inner)]
+  const root = rootOf(encodeBundle(items))
+  const directories = new Directories()
+  const unknown = (): Promise<unknown> => placeOf(root, idOfBytes(randomBytes(32)), directories)
+  t.equal(await unknown(), 'unknown')
+  const before = root.read
+  t.equal(await unknown(), 'unknown')
+  t.ok(root.read - before < 3000, `${root.read - before} bytes`)
+  t.match(await placeOf(root, (inner[2] as MadeItem).id, directories), { parentId: items[60]?.id })
+})
+
+t.test('many who search one bundle have it read once, and leave turns of the loop to others', async (t) => {
+  const { root } = wide(100_000)
+  const many = { ...limits, headersMax: 3, headerMaxBytes: 10_000_000 }
+  const directories = new Directories()
+  let turns = 0
+  let isOver = false
+  const turn = (): void => {
+    turns += 1
+    if (!isOver) setImmediate(turn)
+  }
+  turn()
+  await Promise.all(
+    Array.from({ length: 200 }, () =>
+      new Locating(root, idOfBytes(randomBytes(32)), many, never, directories, '198.51.100.1').locate({}),
+    ),
+  )
+  isOver = true
+  t.ok(root.read < 3 * 100_000 * 64, `${root.read} bytes`)
+  t.ok(turns > 100, `${turns} turns`)
 })
 
 t.test('memory is bounded: the ones that were used longest ago go', async (t) => {
-  const directories = new Directories()
-  const entry = { id: idOfBytes(randomBytes(32)), sizeBytes: 1, offset: 0, duplicate: false }
-  const roots = Array.from({ length: 14 }, () => rootOf(new Uint8Array(1)))
-  for (const root of roots) {
-    directories.keep(root, 0, Array(directoryItemsMax).fill(entry))
-    directories.find(roots[0] as RootBytes, 0)
+  const directories = new Directories(400_000)
+  const many = { ...limits, headersMax: 3, headerMaxBytes: 100_000_000 }
+  const bundles = [wide(10_000), wide(10_000), wide(10_000)]
+  const readOf = async ({ root, last }: ReturnType<typeof wide>): Promise<number> => {
+    const before = root.read
+    await new Locating(root, last.id, many, never, directories).locate({})
+    return root.read - before
   }
-  t.ok(directories.find(roots[0] as RootBytes, 0), 'used all the time')
-  t.notOk(directories.find(roots[1] as RootBytes, 0))
-  t.ok(directories.find(roots[13] as RootBytes, 0))
+  const [first, second, third] = bundles as [(typeof bundles)[0], (typeof bundles)[0], (typeof bundles)[0]]
+  for (const one of [first, second, first, third]) await readOf(one)
+  t.ok((await readOf(third)) < 10_000 * 64, 'used last')
+  t.ok((await readOf(second)) > 10_000 * 64, 'used longest ago')
+})
+
+t.test('entries with ids of any kind are found as the header lists them', async (t) => {
+  const idOf = fc.oneof(
+    fc.uint8Array({ minLength: 32, maxLength: 32 }),
+    fc.integer({ min: 0, max: 3 }).map((last) => Uint8Array.of(...new Uint8Array(31), last)),
+  )
+  const entries = fc.array(fc.record({ id: idOf, sizeBytes: fc.integer({ min: 0, max: 90 }) }), {
+    maxLength: 300,
+  })
+  await fc.assert(
+    fc.asyncProperty(entries, fc.integer({ min: 1, max: 100 }), async (listed, pieceBytes) => {
+      const items = listed.map(({ id, sizeBytes }) => ({ id: idOfBytes(id), sizeBytes }))
+      const header = encodeBundleHeader(items)
+      const sizeBytes = items.reduce((sum, one) => sum + one.sizeBytes, header.length)
+      const directory = new BundleDirectory(items.length, sizeBytes)
+      for (let at = 32; at < header.length; at += pieceBytes)
+        directory.add(header.subarray(at, Math.min(header.length, at + pieceBytes)))
+      const read = async (start: number, end: number) => header.subarray(start, end)
+      const parsed = parseBundleHeader(header)
+      if (parsed === 'more' || isRefusal(parsed)) return t.fail('no header')
+      const plain = parsed.entries.map(({ duplicate: _, ...entry }) => entry)
+      t.strictSame(await directory.first(1000, read), plain)
+      for (const { id } of plain)
+        t.strictSame(
+          await directory.find(id, read),
+          plain.find((entry) => entry.id === id),
+        )
+      for (const { offset, sizeBytes: size } of plain.filter((entry) => entry.sizeBytes > 0))
+        for (const at of [offset, offset + size - 1])
+          t.strictSame(
+            await directory.covering(at, read),
+            plain.find((entry) => entry.offset <= at && at < entry.offset + entry.sizeBytes),
+          )
+      t.equal(await directory.covering(sizeBytes, read), undefined)
+      return t.passing()
+    }),
+    { numRuns: 30 },
+  )
 })
