@@ -82,9 +82,8 @@ const groups: readonly (readonly [why: string, names: string, isAbsent?: true])[
   ],
   ['exports lie below DATA_PATH/parquet, for a front proxy or a copy', 'ENABLE_DATASETS_ENDPOINT'],
   [
-    'no bucket is read: content comes from gateways and nodes',
-    'AWS_S3_CONTIGUOUS_DATA_BUCKET AWS_S3_CONTIGUOUS_DATA_PREFIX',
-    true,
+    'the same bucket is read with CONTENT_STORE=s3: see S3_BUCKET, S3_PREFIX and S3_ENDPOINT',
+    'AWS_S3_CONTIGUOUS_DATA_BUCKET AWS_S3_CONTIGUOUS_DATA_PREFIX AWS_ENDPOINT',
   ],
   ['peers are few enough to be compared each', 'PEER_HASH_RING_VIRTUAL_NODES'],
   ['the observer is another program', 'OBSERVER_WALLET HTTPSIG_UPLOAD_ATTESTATION'],
@@ -94,7 +93,8 @@ const groups: readonly (readonly [why: string, names: string, isAbsent?: true])[
 /** Sources of content that other gateways have in their orders. */
 export const foreignSources: ReadonlyMap<string, string> = new Map([
   ['trusted-gateways-offset-aware', 'trusted gateways are asked for items themselves'],
-  ...['s3', 'turbo-s3', 'turbo-elasticache', 'turbo-dynamodb'].map(
+  ['s3', 'CONTENT_STORE=s3 reads a bucket, before all of these'],
+  ...['turbo-s3', 'turbo-elasticache', 'turbo-dynamodb'].map(
     (name) => [name, 'stores of an upload service are not read'] as const,
   ),
 ])

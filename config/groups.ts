@@ -7,6 +7,7 @@ const titles: Readonly<Record<SettingsTable, string>> = {
   tls: 'HTTPS',
   services: 'Services beside the gateway',
   retrieval: 'Sources of content, and the cache',
+  contentStore: 'Object store below the disk (S3)',
   absence: 'Ids that nobody knows',
   peers: 'Other gateways',
   chunks: 'Chunks',

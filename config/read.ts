@@ -3,6 +3,7 @@ import { answers } from './answers.js'
 import { bands } from './bands.js'
 import { chunks } from './chunks.js'
 import { client } from './client.js'
+import { contentStore, contentStoreFaults } from './content-store.js'
 import { foreign } from './foreign.js'
 import { forwarding } from './forwarding.js'
 import { indexing } from './indexing.js'
@@ -31,6 +32,7 @@ const tables = {
   server,
   tls,
   retrieval,
+  contentStore,
   absence,
   peers,
   chunks,
@@ -243,6 +245,7 @@ function contradictions(config: Config): string[] {
   )
   wrong.push(...topUpFaults(config.topUps))
   wrong.push(...uploadFaults(config.uploads))
+  wrong.push(...contentStoreFaults(config.contentStore))
   const { subscriptions, registry } = config.swarm
   if (registry === undefined && subscriptions.some((one) => 'publisher' in one)) {
     wrong.push('INDEX_SUBSCRIPTIONS: a wallet needs INDEX_REGISTRY')

@@ -1,6 +1,7 @@
 import type { MeterRow } from './meter.js'
 import { proofMeters } from './proof-meters.js'
 import { serviceMeters } from './service-meters.js'
+import { storeMeters } from './store-meters.js'
 
 /** Every meter of the program, declared once: name, unit (in the name), meaning. Rooms resolve handles by these names. */
 export const meterTable: readonly MeterRow[] = [
@@ -151,6 +152,7 @@ export const meterTable: readonly MeterRow[] = [
       source: [
         'uploads',
         'parent',
+        's3',
         'trusted-gateways',
         'ar-io-network',
         'chunks',
@@ -243,6 +245,7 @@ export const meterTable: readonly MeterRow[] = [
     labels: { outcome: ['told', 'put-off', 'given-up', 'dropped'] },
   },
   ...proofMeters,
+  ...storeMeters,
   { name: 'arns_cache_hit_total', kind: 'counter', help: 'Names answered from memory.' },
   { name: 'arns_cache_miss_total', kind: 'counter', help: 'Names that resolvers had to be asked for.' },
   {

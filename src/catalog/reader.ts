@@ -110,6 +110,17 @@ export class LmdbCatalog implements Catalog {
     })
   }
 
+  /** Blobs on record in the order of their digests, from behind `after` on. */
+  blobsBehind(
+    after: Uint8Array | undefined,
+    limit: number,
+  ): { readonly digest: Uint8Array; readonly holder: Id | undefined }[] {
+    const entries = this.#orElse([], () => this.#tables.blobs.from(after, limit + 1))
+    const held = entries.map(({ key, value }) => ({ digest: key, holder: decodeBlob(value).holder }))
+    const isNew = (digest: Uint8Array): boolean => after === undefined || Buffer.compare(digest, after) !== 0
+    return held.filter(({ digest }) => isNew(digest)).slice(0, limit)
+  }
+
   /** Bytes of all blobs on record; where they cannot be read any more, those that were read last. */
   blobBytes(): number {
     this.#blobBytes = this.#orElse(this.#blobBytes, () => readBlobBytes(this.#tables))

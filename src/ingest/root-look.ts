@@ -136,6 +136,7 @@ export class RootLook {
     const height = known ?? (await heights.of(this.rootId, this.#abort.signal))
     const attributes = height === undefined ? proven : proven.map((one) => ({ ...one, height }))
     const isWritten = await insist(keeper, { kind: 'learn', attributes })
+    if (isWritten) this.parts.onProven?.(proven.map(({ id }) => id))
     if (!isWritten || height === undefined) this.#hindrance ??= isWritten ? 'pending' : 'other'
     else for (const { id } of proven) this.#gone.push(id)
   }

@@ -5,6 +5,7 @@ import type { Tip } from '../actor/shared.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
+import type { Id } from '../format/id.js'
 import type { RootHeights } from '../source/roots/root-heights.js'
 import type { Evidence } from './evidence.js'
 import type { ProofAgenda } from './proof-agenda.js'
@@ -20,6 +21,8 @@ export interface VerifierParts {
   readonly replace: (known: Attributes, digest: Uint8Array) => Promise<void>
   readonly agenda: ProofAgenda
   readonly budget: ProofBudget
+  /** Hears of contents that were proven, after the catalog has it. */
+  readonly onProven?: (ids: readonly Id[]) => void
   /** Moves with each block that the program hears of. */
   readonly tip: Pick<Tip, 'growths'>
   readonly meters: VerifierMeters

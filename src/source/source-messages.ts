@@ -69,8 +69,16 @@ export type SourceRequest =
   | { readonly kind: 'bring'; readonly id: Id }
   /** The SHA-256 of a payload; it is brought whole where nobody here knows it. */
   | { readonly kind: 'learn'; readonly id: Id }
+  /** Moves all content between the disk and the object store, or says how far that is. */
+  | TierRequest
   /** The packed form of a manifest, made where there is none. `again`: what this path led to was found damaged. */
   | { readonly kind: 'manifest'; readonly from: ManifestFrom; readonly again: boolean }
+
+/** What an operator asks of the object store below the disk. */
+export interface TierRequest {
+  readonly kind: 'store'
+  readonly order: 'state' | 'push' | 'pull' | 'stop'
+}
 
 /** The text of a manifest: a blob on disk by its digest, or what this reader has open (the whole of it, all there). */
 export type ManifestFrom = { readonly digest: Uint8Array } | { readonly reader: number }
@@ -117,6 +125,8 @@ export type SourceReply =
   | { readonly kind: 'pinned'; readonly isDone: boolean; readonly count: number }
   /** It is in the store, or could not be had. */
   | { readonly kind: 'brought' }
+  /** How the object store is, as JSON (`TierState`); absent: there is none. */
+  | { readonly kind: 'store'; readonly state?: object }
   | { readonly kind: 'learned'; readonly digest: Uint8Array }
   /** `digest`: of the manifest's text; `path`: the file that `PackedFile` opens. */
   | { readonly kind: 'packed'; readonly digest: Uint8Array; readonly path: string }

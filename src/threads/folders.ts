@@ -19,6 +19,7 @@ export function folders({
   | 'moderation'
   | 'devnet'
   | 'history'
+  | 'tier'
   | 'keys'
   | 'tls',
   string
@@ -38,6 +39,7 @@ export function folders({
     moderation: moderationPath(root),
     devnet: join(root, 'devnet'),
     history: join(root, 'history'),
+    tier: join(root, 'tier'),
     keys: join(root, 'keys'),
     tls: join(root, 'tls'),
   }

@@ -30,7 +30,7 @@ import type { SourceGiven } from './source-given.js'
 import { proofBudgetOptions, verifierOptions } from './source-options.js'
 
 /** What a proof needs of the thread that keeps content. */
-export interface ProvingParts extends Pick<VerifierParts, 'replace'> {
+export interface ProvingParts extends Pick<VerifierParts, 'replace' | 'onProven'> {
   readonly catalog: LmdbCatalog
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly store: BlobStore

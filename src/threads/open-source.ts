@@ -9,8 +9,10 @@ import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.j
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { IndexedCatalog } from '../catalog/indexed.js'
+import type { LmdbCatalog } from '../catalog/reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { RemoteChain } from '../chain/remote-chain.js'
+import type { Id } from '../format/id.js'
 import { cachedEvent } from '../ingest/webhook-events.js'
 import { Webhooks } from '../ingest/webhooks.js'
 import { BlockFilter } from '../moderation/block-filter.js'
@@ -31,6 +33,7 @@ import { GatewayRoots } from '../source/roots/root-lookup.js'
 import type { Source } from '../source/source.js'
 import { sourceDefaults } from '../source/source-defaults.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../source/source-messages.js'
+import type { ContentTier } from '../source/tier/content-tier.js'
 import { Absences } from '../source/transfer/absences.js'
 import { assemble } from '../source/upstream/assemble.js'
 import { NetworkPeers } from '../source/upstream/network-peers.js'
@@ -44,6 +47,7 @@ import { chainOptions } from './chain-options.js'
 import { type Fetching, openFetching } from './fetching.js'
 import { folders } from './folders.js'
 import { openProving, type ProvingParts } from './open-proving.js'
+import { answerTier, openTier, withTier } from './open-tier.js'
 import type { SourceGiven } from './source-given.js'
 import {
   evictionOptions,
@@ -53,6 +57,9 @@ import {
   rootLookupOptions,
 } from './source-options.js'
 import { uploadFolders } from './upload-options.js'
+
+/** Content that an operator has brought from the object store leaves room for what readers ask for. */
+const pulledShare = 0.95
 
 /** The store of this machine, as the fetcher writes and reads it. */
 interface SourceStore {
@@ -77,17 +84,34 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   const sources = openSources(given, here)
   const pool = new PooledProver(Math.max(1, settings.server.edgeThreads >> 1), log)
   const webhooks = webhooksOf(given, meters, log)
-  const proving = openProving(given, { ...here, pool, meters, replace: (...of) => replace(...of) })
+  const segmentBytes = (): number => small?.store.fileBytes ?? 0
+  const forbidden = new FilteredBlockList(new BlockFilter(memory.filter), here.blocks, log)
+  const tier = openTier(settings, {
+    ...here,
+    meters,
+    isForbidden: (id, digest) => forbidden.blocksId(id) || forbidden.blocksDigest(digest),
+    hasRoom: () => catalog.blobBytes() + segmentBytes() < settings.retrieval.cacheMaxBytes * pulledShare,
+  })
+  const proving = openProving(given, {
+    ...here,
+    pool,
+    meters,
+    replace: (...of) => replace(...of),
+    onProven: (ids) => {
+      for (const id of ids) tier?.verified(id)
+    },
+  })
   const onKept = (kept: Kept): void => {
     const { attributes, digest } = kept
     proving?.recorded(kept)
+    if (attributes.verified && kept.source !== tier?.source.name) tier?.verified(attributes.id)
     webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
   }
-  const fetching = await fetchingOf(given, here, sources, { pool, meters, onKept, notes: proving?.notes })
+  const notes = proving?.notes
+  const fetching = await fetchingOf(given, here, sources, { pool, meters, onKept, notes, tier, forbidden })
   const { fetcher, keeping, manifests } = fetching
   onEvicted = (gone) => void keeping.forget(gone)
   const replace = replacing(fetching, here.keeper, sources.background)
-  const segmentBytes = (): number => small?.store.fileBytes ?? 0
   const eviction = evictionOptions(settings)
   const evictor = new Evictor(store, catalog, keeping, log, systemClock, eviction, segmentBytes, pins)
   evictor.start()
@@ -95,13 +119,15 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
     .takeOver((digest) => catalog.blobSize(digest) !== undefined)
     .catch((error: unknown) => log.error({ err: error }, 'packed manifests of before could not be listed'))
   proving?.start()
+  tier?.start(bringing(fetching, catalog, tier.source))
   void webhooks?.run()
   return {
     // Messages of an edge thread (`TransferClient`) come by `port`.
     connect(port) {
       const caller = answer<SourceRequest, SourceReply, SourceProgress>(
         port,
-        (message, from) => fetcher.handle(message, from),
+        (message, from) =>
+          message.kind === 'store' ? answerTier(tier, message) : fetcher.handle(message, from),
         () => [],
         true,
       )
@@ -109,6 +135,7 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
     },
     async close() {
       await fetcher.stop()
+      await tier?.close()
       await store.close()
       roots.close()
       // Every reader has left and released its slot. What is left is a leak.
@@ -211,26 +238,31 @@ function webhooksOf({ settings, webhooks }: SourceGiven, meters: Meters, log: Lo
 
 function fetchingOf(
   given: SourceGiven,
-  { log, catalog, keeper, store, small, roots, blocks, pins }: SourceStore,
+  { log, catalog, keeper, store, small, roots, pins }: SourceStore,
   sources: SourceLines,
   {
     pool,
     meters,
     onKept,
     notes,
+    tier,
+    forbidden,
   }: {
     readonly pool: PooledProver
     readonly meters: Meters
     readonly onKept: (kept: Kept) => void
     readonly notes: KeptNotes | undefined
+    readonly tier: ContentTier | undefined
+    readonly forbidden: FilteredBlockList
   },
 ): Promise<Fetching> {
   const { settings, memory } = given
   const { retrieval, absence, answers } = settings
   const { joinBytes, wholeForWindowMaxBytes, fetch } = sourceDefaults
-  const order = ['uploads', 'parent', ...retrieval.onDemandOrder]
+  const here = assemble('here', ['uploads', 'parent'], sources.built)
+  const network = assemble('on-demand', retrieval.onDemandOrder, sources.built)
   return openFetching({
-    source: assemble('on-demand', order, sources.built),
+    source: withTier(tier, here, network, settings.contentStore.hedgeMs),
     progress: new ProgressTable(memory.progress),
     store,
     small: small?.blobs,
@@ -242,7 +274,7 @@ function fetchingOf(
     manifestsPath: folders(settings).manifests,
     manifests: manifestOptions(settings),
     sound: new SoundFiles(memory.sound),
-    forbidden: new FilteredBlockList(new BlockFilter(memory.filter), blocks, log),
+    forbidden,
     meters,
     log,
     fetch: { ...fetch, wholeFirstMaxBytes: answers.digestBufferMaxBytes },
@@ -259,6 +291,18 @@ function fetchingOf(
     onKept,
     ...(notes === undefined ? {} : { notes }),
   })
+}
+
+/** Brings a content from the object store onto this disk; true where it is there afterwards. */
+function bringing({ fetcher, keeping }: Fetching, catalog: LmdbCatalog, source: Source) {
+  return async (id: Id): Promise<boolean> => {
+    await fetcher.bring(id, {}, source)
+    const digest = catalog.attributes(id)?.digest
+    return (
+      keeping.uncommitted.get(id) !== undefined ||
+      (digest !== undefined && catalog.blobSize(digest) !== undefined)
+    )
+  }
 }
 
 /** Drops the bytes of a content that proved wrong, forgets what came with them, and brings proven ones. */

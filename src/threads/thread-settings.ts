@@ -29,6 +29,7 @@ const sections = {
   query: ['server', 'queries', 'retrieval'],
   source: [
     'server',
+    'contentStore',
     'absence',
     'answers',
     'chunks',

@@ -131,6 +131,9 @@ export class Fetcher {
         const digest = await this.#learn(message.id)
         return isRefusal(digest) ? { kind: 'refused', refusal: digest } : { kind: 'learned', digest }
       }
+      // Answered by whoever has an object store.
+      case 'store':
+        return { kind: 'store' }
       case 'manifest': {
         const text = this.#manifestText(message.from)
         const packed = isRefusal(text) ? text : await this.options.manifests.bring(text, message.again)

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import type { Agent } from 'undici'
 import type { Clock } from '../../actor/clock.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
@@ -16,9 +17,13 @@ export interface LineOptions {
 }
 
 export interface LineQuestion {
-  readonly method: 'GET' | 'HEAD'
+  readonly method: 'GET' | 'HEAD' | 'PUT' | 'DELETE'
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
+  /** Makes the body, which may be asked for twice. Its length stands in `headers`. */
+  readonly body?: () => Uint8Array | Readable
+  /** Replaces the line's own `headMs`: the head comes after a long body. */
+  readonly headMs?: number
 }
 
 /** A kept socket was closed while the request was on its way. */
@@ -56,7 +61,7 @@ export class GatewayLine {
       isOver = true
       answer?.end(late)
     }
-    const timer = this.clock.after(this.options.headMs, giveUp)
+    const timer = this.clock.after(question.headMs ?? this.options.headMs, giveUp)
     signal.addEventListener('abort', giveUp)
     const forget = (): void => signal.removeEventListener('abort', giveUp)
     let refusal: Refusal = late
@@ -76,7 +81,7 @@ export class GatewayLine {
     return isOver ? late : refusal
   }
 
-  #send(url: string, { method, path, headers }: LineQuestion): LineAnswer {
+  #send(url: string, { method, path, headers, body }: LineQuestion): LineAnswer {
     const { stallMs, connectionsMax, headMs } = this.options
     const answer = new LineAnswer({ stallMs, bytesPerSecondMin }, this.clock)
     // Heads and pauses are watched here, by the clock; the client's own timers would only say the same less exactly.
@@ -87,7 +92,8 @@ export class GatewayLine {
       bodyTimeout: 0,
     })
     const { origin, base } = this.#target(url)
-    this.#agent.dispatch({ origin, method, path: base + path, headers }, handlerOf(answer))
+    const sent = body === undefined ? {} : { body: body() }
+    this.#agent.dispatch({ origin, method, path: base + path, headers, ...sent }, handlerOf(answer))
     return answer
   }
 

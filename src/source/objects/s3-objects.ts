@@ -1,0 +1,189 @@
+import { Readable } from 'node:stream'
+import type { Clock } from '../../actor/clock.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { bytesPerSecondMin } from '../../http/sender-pace.js'
+import type { Window } from '../source-messages.js'
+import { GatewayLine } from '../upstream/gateway-line.js'
+import type { LineAnswer } from '../upstream/line-answer.js'
+import type { ObjectBody, ObjectContent, ObjectHead, ObjectPage, ObjectStore } from './object-store.js'
+import {
+  errorCode,
+  headOf,
+  isRange,
+  keysOfList,
+  refusalOfStatus,
+  type S3Credentials,
+  type S3Place,
+  type S3Request,
+  S3Signer,
+} from './s3-requests.js'
+
+export interface S3Options extends S3Place {
+  readonly credentials: S3Credentials
+  /** To the head of an answer, connecting included; of a PUT besides what its bytes take. */
+  readonly headMs: number
+  /** A body that is silent for so long, or too slow in the long run, is given up. */
+  readonly stallMs: number
+  readonly connectionsMax: number
+}
+
+/** Of documents: errors are short; a list of 1000 keys has some 400 KB. */
+const [errorMaxBytes, listMaxBytes] = [8192, 4 * 1024 * 1024] as const
+
+/** A PUT may be this slow: what a full line to a busy store still does. */
+const putBytesPerSecondMin = 16 * bytesPerSecondMin
+
+/**
+ * Objects in a bucket of an S3 service, addressed by path (`ENDPOINT/BUCKET/KEY`). Where the service says that this machine's
+ * clock is wrong, its time is used from then on.
+ */
+export class S3Objects implements ObjectStore {
+  readonly #line: GatewayLine
+  readonly #signer: S3Signer
+  /** What the time of the service is ahead of this machine's. */
+  #aheadMs = 0
+
+  constructor(
+    private readonly options: S3Options,
+    private readonly clock: Clock,
+  ) {
+    this.#line = new GatewayLine(options, clock)
+    this.#signer = new S3Signer(options, options.credentials)
+  }
+
+  async get(key: string, window: Window | undefined, signal: AbortSignal): Promise<ObjectBody | Refusal> {
+    const range = window === undefined ? {} : { headers: { range: `bytes=${window.start}-${window.end}` } }
+    const answer = await this.#ask({ method: 'GET', key, ...range }, signal)
+    if (isRefusal(answer)) return answer
+    const isPart = window !== undefined
+    const head = headOf(answer.headers, isPart)
+    const isWanted = isPart
+      ? answer.statusCode === 206 && isRange(answer.headers, window.start, window.end)
+      : answer.statusCode === 200
+    if (head !== undefined && isWanted) return { ...head, body: answer, drop: () => answer.drop() }
+    answer.drop()
+    return refuse('upstream', 'upstream', 'the object store answered with other bytes than those asked for')
+  }
+
+  async head(key: string, signal: AbortSignal): Promise<ObjectHead | Refusal> {
+    const answer = await this.#ask({ method: 'HEAD', key }, signal)
+    if (isRefusal(answer)) return answer
+    answer.drop()
+    return (
+      headOf(answer.headers, false) ??
+      refuse('upstream', 'upstream', 'the object store does not say how long an object is')
+    )
+  }
+
+  async put(key: string, content: ObjectContent, signal: AbortSignal): Promise<'put' | 'exists' | Refusal> {
+    const { contentType, metadata = {}, isNew, sizeBytes, sha256 } = content
+    const headers = {
+      'content-length': String(sizeBytes),
+      'content-type': contentType ?? 'application/octet-stream',
+      ...(isNew === true ? { 'if-none-match': '*' } : {}),
+      ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`x-amz-meta-${name}`, value])),
+    }
+    const answer = await this.#ask({ method: 'PUT', key, headers, sha256 }, signal, content)
+    if (answer === 'exists' || isRefusal(answer)) return answer
+    answer.drop()
+    return 'put'
+  }
+
+  async list(prefix: string, after: string | undefined, signal: AbortSignal): Promise<ObjectPage | Refusal> {
+    const query = {
+      'encoding-type': 'url',
+      'list-type': '2',
+      prefix,
+      ...(after === undefined ? {} : { 'start-after': after }),
+    }
+    const answer = await this.#ask({ method: 'GET', query }, signal)
+    if (isRefusal(answer)) return answer
+    const document = await gathered(answer, listMaxBytes)
+    return isRefusal(document) ? document : keysOfList(document.toString('utf8'))
+  }
+
+  async remove(key: string, signal: AbortSignal): Promise<'removed' | Refusal> {
+    const answer = await this.#ask({ method: 'DELETE', key }, signal)
+    if (isRefusal(answer)) return answer.refused === 'unknown' ? 'removed' : answer
+    answer.drop()
+    return 'removed'
+  }
+
+  async close(): Promise<void> {
+    await this.#line.close()
+  }
+
+  async #ask(request: S3Request, signal: AbortSignal): Promise<LineAnswer | Refusal>
+  async #ask(
+    request: S3Request,
+    signal: AbortSignal,
+    content: ObjectContent,
+  ): Promise<LineAnswer | 'exists' | Refusal>
+  async #ask(
+    request: S3Request,
+    signal: AbortSignal,
+    content?: ObjectContent,
+  ): Promise<LineAnswer | 'exists' | Refusal> {
+    for (let isAgain = false; ; isAgain = true) {
+      const { path, headers } = await this.#signer.sign(request, this.clock.now() + this.#aheadMs)
+      const { headMs, endpoint } = this.options
+      const body = content === undefined ? {} : { body: () => bodyOf(content) }
+      const sendMs = ((content?.sizeBytes ?? 0) / putBytesPerSecondMin) * 1000
+      const question = { method: request.method, path, headers, headMs: headMs + sendMs, ...body }
+      // The path is signed as a whole, that of the endpoint included.
+      const answer = await this.#line.ask(new URL(endpoint).origin, question, signal)
+      if (isRefusal(answer)) return hidden(answer)
+      if (answer.statusCode >= 200 && answer.statusCode < 300) return answer
+      if (answer.statusCode === 412 && content?.isNew === true) {
+        answer.drop()
+        return 'exists'
+      }
+      const refusal = await this.#refused(request, answer)
+      const isClock = 'storeFault' in refusal && refusal.storeFault === 'clock'
+      if (!isClock || isAgain || !this.#takeTime(answer)) return refusal
+    }
+  }
+
+  async #refused({ method }: S3Request, answer: LineAnswer): Promise<Refusal> {
+    const document = method === 'HEAD' ? undefined : await gathered(answer, errorMaxBytes)
+    if (document === undefined) answer.drop()
+    const code = document === undefined || isRefusal(document) ? undefined : errorCode(document)
+    return refusalOfStatus(answer.statusCode, code)
+  }
+
+  /** Takes over the time that an answer states; false where it states none. */
+  #takeTime({ headers }: LineAnswer): boolean {
+    const theirs = Date.parse(typeof headers.date === 'string' ? headers.date : '')
+    if (Number.isNaN(theirs)) return false
+    this.#aheadMs = theirs - this.clock.now()
+    return true
+  }
+}
+
+/** A refusal of the line without the address, which readers need not see. */
+function hidden(refusal: Refusal): Refusal {
+  if (refusal.refused === 'late') return { ...refusal, message: 'the object store did not answer in time' }
+  return { ...refusal, message: 'the object store cannot be reached' }
+}
+
+function bodyOf({ bytes, sizeBytes }: ObjectContent): Uint8Array | Readable {
+  if (sizeBytes === 0) return new Uint8Array(0)
+  const made = bytes()
+  const [only, ...more] = Array.isArray(made) ? (made as readonly Uint8Array[]) : []
+  if (only !== undefined && more.length === 0) return only
+  return Readable.from(made, { objectMode: false })
+}
+
+/** All of a document; a refusal where it breaks off, or is longer. */
+async function gathered(answer: LineAnswer, maxBytes: number): Promise<Buffer | Refusal> {
+  const pieces: Uint8Array[] = []
+  let sizeBytes = 0
+  for await (const piece of answer) {
+    if (isRefusal(piece)) return piece
+    pieces.push(piece)
+    sizeBytes += piece.length
+    if (sizeBytes > maxBytes)
+      return refuse('upstream', 'upstream', 'the object store sent too long a document')
+  }
+  return Buffer.concat(pieces)
+}

@@ -1,0 +1,168 @@
+import { AwsV4Signer } from 'aws4fetch'
+import { type Refusal, refuse } from '../../format/refusal.js'
+import type { HeaderLines } from '../upstream/gateway-headers.js'
+import type { ObjectHead, StoreFault, StoreRefusal } from './object-store.js'
+
+/** Who asks. Never logged, and in no message. */
+export interface S3Credentials {
+  readonly accessKeyId: string
+  readonly secretAccessKey: string
+  readonly sessionToken?: string
+}
+
+export interface S3Place {
+  /** Base URL of the service. */
+  readonly endpoint: string
+  readonly region: string
+  readonly bucket: string
+}
+
+/** SHA-256 of no bytes: requests without a body. */
+const emptyHash = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+
+/** How AWS writes times: `20130524T000000Z`. */
+function amzDate(ms: number): string {
+  return new Date(ms).toISOString().replace(/[-:]|\.\d{3}/g, '')
+}
+
+/** A key as a part of a path. Slashes stay; an empty prefix leaves a key that begins with one. */
+export function encodeKey(key: string): string {
+  return encodeURIComponent(key)
+    .replace(/%2F/g, '/')
+    .replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`)
+}
+
+/** A request, before it is signed. */
+export interface S3Request {
+  readonly method: 'GET' | 'HEAD' | 'PUT' | 'DELETE'
+  /** Absent: the bucket itself. */
+  readonly key?: string
+  readonly query?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+  /** SHA-256 of the body. */
+  readonly sha256?: Uint8Array
+}
+
+/** Signs requests by AWS Signature Version 4, in the header. */
+export class S3Signer {
+  /** Signing keys, one a day. */
+  readonly #keys = new Map<string, ArrayBuffer>()
+
+  constructor(
+    private readonly place: S3Place,
+    private readonly credentials: S3Credentials,
+  ) {}
+
+  /** Path with query, and header lines, signed for the time `atMs`. */
+  async sign(
+    { method, key, query = {}, headers = {}, sha256 }: S3Request,
+    atMs: number,
+  ): Promise<{ readonly path: string; readonly headers: Record<string, string> }> {
+    const { endpoint, region, bucket } = this.place
+    const words = new URLSearchParams(query).toString().replaceAll('+', '%20')
+    const path = `/${encodeKey(bucket)}${key === undefined ? '' : `/${encodeKey(key)}`}`
+    // A key of another day is of no use any more.
+    if (this.#keys.size > 1) this.#keys.clear()
+    const signer = new AwsV4Signer({
+      method,
+      url: `${endpoint}${path}${words === '' ? '' : `?${words}`}`,
+      headers: {
+        ...headers,
+        'x-amz-content-sha256': sha256 === undefined ? emptyHash : Buffer.from(sha256).toString('hex'),
+      },
+      ...this.credentials,
+      service: 's3',
+      region,
+      cache: this.#keys,
+      datetime: amzDate(atMs),
+    })
+    const signed = await signer.sign()
+    return {
+      path: signed.url.pathname + signed.url.search,
+      headers: { ...Object.fromEntries(signed.headers), 'accept-encoding': 'identity' },
+    }
+  }
+}
+
+const faults: Readonly<Record<string, StoreFault>> = {
+  InvalidAccessKeyId: 'credentials',
+  SignatureDoesNotMatch: 'credentials',
+  ExpiredToken: 'credentials',
+  InvalidToken: 'credentials',
+  RequestTimeTooSkewed: 'clock',
+  NoSuchBucket: 'bucket',
+  PermanentRedirect: 'bucket',
+  TemporaryRedirect: 'bucket',
+  AuthorizationHeaderMalformed: 'bucket',
+  QuotaExceeded: 'full',
+  InsufficientStorage: 'full',
+  InsufficientCapacity: 'full',
+}
+
+/** The code of an error document; undefined where there is none. */
+export function errorCode(document: Uint8Array): string | undefined {
+  return /<Code>([A-Za-z0-9]{1,60})<\/Code>/.exec(Buffer.from(document).toString('latin1'))?.[1]
+}
+
+/** What an answer that is no success means. `code`: of its error document. */
+export function refusalOfStatus(status: number, code: string | undefined): Refusal | StoreRefusal {
+  const fault = faults[code ?? ''] ?? faultOfStatus(status)
+  const words = `the object store answered ${status}${code === undefined ? '' : ` ${code}`}`
+  if (fault !== undefined) return { ...refuse('upstream', 'upstream', words), storeFault: fault }
+  if (status === 404) return refuse('unknown', 'client', 'Not found')
+  if (status === 416) return refuse('unsatisfiable', 'client', 'the range is outside of the content')
+  if (status === 409 || status === 429 || status === 503) return refuse('busy', 'upstream', words)
+  return refuse('upstream', 'upstream', words)
+}
+
+function faultOfStatus(status: number): StoreFault | undefined {
+  if (status === 401 || status === 403) return 'denied'
+  if (status >= 300 && status < 400) return 'bucket'
+  return status === 507 ? 'full' : undefined
+}
+
+const metaName = 'x-amz-meta-'
+
+function lengthOf(value: HeaderLines[string]): number | undefined {
+  const length = typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : Number.NaN
+  return Number.isSafeInteger(length) ? length : undefined
+}
+
+/** The head of an object; undefined where it does not say how long it is. `isPart`: of an answer 206. */
+export function headOf(lines: HeaderLines, isPart: boolean): ObjectHead | undefined {
+  const range = lines['content-range']
+  const ofPart = typeof range === 'string' ? /^bytes \d+-\d+\/(\d+)$/.exec(range)?.[1] : undefined
+  const sizeBytes = lengthOf(isPart ? ofPart : lines['content-length'])
+  if (sizeBytes === undefined) return undefined
+  const contentType = lines['content-type']
+  const metadata = Object.entries(lines).flatMap(([name, value]) =>
+    name.startsWith(metaName) && typeof value === 'string' ? [[name.slice(metaName.length), value]] : [],
+  )
+  return {
+    sizeBytes,
+    ...(typeof contentType === 'string' ? { contentType } : {}),
+    metadata: Object.fromEntries(metadata) as Record<string, string>,
+  }
+}
+
+/** Whether a part is the one that was asked for. */
+export function isRange(lines: HeaderLines, start: number, end: number): boolean {
+  const range = lines['content-range']
+  const parts = typeof range === 'string' ? /^bytes (\d{1,16})-(\d{1,16})\//.exec(range) : null
+  return Number(parts?.[1]) === start && Number(parts?.[2]) === end
+}
+
+/** Keys of a ListObjectsV2 document whose keys are URL-encoded. */
+export function keysOfList(document: string): { readonly keys: string[]; readonly hasMore: boolean } {
+  const keys: string[] = []
+  for (const [, key = ''] of document.matchAll(
+    /<Contents>[\s\S]*?<Key>([^<]*)<\/Key>[\s\S]*?<\/Contents>/g,
+  )) {
+    try {
+      keys.push(decodeURIComponent(key.replaceAll('+', ' ')))
+    } catch {
+      // No key of ours is written so.
+    }
+  }
+  return { keys, hasMore: /<IsTruncated>true<\/IsTruncated>/.test(document) }
+}

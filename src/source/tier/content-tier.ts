@@ -1,0 +1,273 @@
+import { type Clock, type Timer, withinTime } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
+import type { LmdbCatalog } from '../../catalog/reader.js'
+import type { Id } from '../../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import type { BlobStore } from '../../store/blobs.js'
+import type { Environment } from '../../store/lmdb.js'
+import type { GuardedObjects } from '../objects/guarded-objects.js'
+import type { StoreFault } from '../objects/object-store.js'
+import type { Source } from '../source.js'
+import { PackFollower } from './pack-follower.js'
+import { TierKeys } from './tier-keys.js'
+import { readMarker, type TierMismatch } from './tier-marker.js'
+import type { TierMeters } from './tier-meters.js'
+import { TierRecords } from './tier-records.js'
+import { TierSource } from './tier-source.js'
+import { type TierWalk, TierWalks } from './tier-walks.js'
+import { TierWriter, tierWriterDefaults } from './tier-writer.js'
+
+export interface ContentTierParts {
+  readonly store: GuardedObjects
+  readonly environment: Environment
+  readonly catalog: LmdbCatalog
+  readonly blobs: BlobStore
+  readonly isForbidden: (id: Id, digest: Uint8Array) => boolean
+  readonly hasRoom: () => boolean
+  readonly meters: TierMeters
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface ContentTierOptions {
+  readonly prefix: string
+  readonly network: string
+  readonly keepMinBytes: number
+}
+
+/** What an operator sees of the store. */
+export interface TierState {
+  /** `opening`: nothing was heard of it yet. `well`, or what is wrong. */
+  readonly state: 'opening' | 'well' | 'read only' | TierMismatch | StoreFault
+  readonly waiting: number
+  readonly packed: number
+  readonly objects: number
+  readonly walk?: TierWalk
+}
+
+const followMs = 10_000
+const openAgainMs = 5000
+/** A store that went back is read anew at most this often. */
+const resetMs = 600_000
+const closeMs = 5000
+
+/**
+ * Verified content in an object store, as a second tier below the disk: read where the disk has none, written behind. It is opened
+ * beside everything else: a store that cannot be reached stops nothing.
+ */
+export class ContentTier {
+  /** To be asked after the disk, before the network. */
+  readonly source: Source
+  readonly #keys: TierKeys
+  readonly #records: TierRecords
+  readonly #follower: PackFollower
+  readonly #writer: TierWriter
+  #walks: TierWalks | undefined
+  #timers: Timer[] = []
+  #mismatch: TierMismatch | 'opening' | undefined = 'opening'
+  #isReadOnly = false
+  #isOpening = false
+  #following = false
+  #resetAtMs = Number.NEGATIVE_INFINITY
+  readonly #abort = new AbortController()
+
+  constructor(
+    private readonly parts: ContentTierParts,
+    private readonly options: ContentTierOptions,
+  ) {
+    const { store, environment, catalog, blobs, isForbidden, meters, clock, log } = parts
+    this.#keys = new TierKeys(options.prefix)
+    this.#records = new TierRecords(environment)
+    this.#follower = new PackFollower(store, this.#keys, this.#records, log)
+    const { keepMinBytes } = options
+    this.#writer = new TierWriter(
+      {
+        store,
+        keys: this.#keys,
+        records: this.#records,
+        follower: this.#follower,
+        catalog,
+        blobs,
+        isForbidden,
+        onOlder: () => this.#older(),
+        put: (outcome, count) => meters.put(outcome, count),
+        clock,
+        log,
+      },
+      { ...tierWriterDefaults, keepMinBytes },
+    )
+    const inner = new TierSource({
+      store,
+      keys: this.#keys,
+      packed: (id) => this.#records.place(id),
+      wrong: (id, isPackGone) => this.#wrong(id, isPackGone),
+      read: (outcome) => meters.read(outcome),
+    })
+    this.source = {
+      name: inner.name,
+      open: async (wanted, signal) => {
+        const isUsable = this.#mismatch === undefined
+        return isUsable ? inner.open(wanted, signal) : this.#closed()
+      },
+    }
+  }
+
+  /** Begins to open the store. `bring`: how a content comes from it onto this disk. */
+  start(bring: (id: Id) => Promise<boolean>): void {
+    const { store, catalog, hasRoom, clock, log } = this.parts
+    this.#walks = new TierWalks({
+      store,
+      keys: this.#keys,
+      records: this.#records,
+      writer: this.#writer,
+      catalog,
+      bring,
+      hasRoom,
+      log,
+    })
+    void this.#open()
+    this.#timers = [
+      clock.every(openAgainMs, () => void this.#open()),
+      clock.every(followMs, () => void this.#follow()),
+      clock.every(1000, () => this.#measure()),
+    ]
+  }
+
+  /** This content was verified, and is on disk. */
+  verified(id: Id): void {
+    this.#writer.add(id)
+  }
+
+  /** A content of the store, for `bring`. */
+  get state(): TierState {
+    const walk = this.#walks?.current
+    return {
+      state: this.#state(),
+      waiting: this.#writer.waiting,
+      packed: this.#records.packedCount,
+      objects: this.#records.storedCount,
+      ...(walk === undefined ? {} : { walk }),
+    }
+  }
+
+  /** Begins a walk; a refusal where the store cannot be used, or the other one is under way. */
+  walk(kind: TierWalk['kind']): TierState | Refusal {
+    if (this.#mismatch !== undefined) return this.#closed()
+    if (kind === 'push' && this.#isReadOnly)
+      return refuse('busy', 'self', 'the object store may not be written')
+    if (this.#walks?.start(kind) !== true) return refuse('busy', 'self', 'the other way is under way')
+    return this.state
+  }
+
+  async stopWalk(): Promise<TierState> {
+    await this.#walks?.stop()
+    return this.state
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.#timers) timer.cancel()
+    this.#abort.abort()
+    const ended = Promise.all([this.#walks?.pause(), this.#writer.stop()])
+    await withinTime(this.parts.clock, closeMs, ended, undefined)
+    await this.parts.store.close()
+    await this.#records.close()
+  }
+
+  #state(): TierState['state'] {
+    const { store } = this.parts
+    const fault = store.fault('read') ?? store.fault('write')
+    if (this.#mismatch !== undefined)
+      return this.#mismatch === 'opening' ? (fault ?? 'opening') : this.#mismatch
+    if (store.fault('read') !== undefined) return store.fault('read') ?? 'away'
+    if (this.#isReadOnly || store.fault('write') === 'denied') return 'read only'
+    return fault ?? 'well'
+  }
+
+  #closed(): Refusal {
+    // It may have the content: that nobody knows it is not to be concluded.
+    if (this.#mismatch === 'opening')
+      return refuse('busy', 'upstream', 'the object store was not reached yet')
+    return refuse('unknown', 'client', 'the object store is not for this gateway')
+  }
+
+  async #open(): Promise<void> {
+    if (this.#mismatch !== 'opening' || this.#isOpening || this.#abort.signal.aborted) return
+    this.#isOpening = true
+    try {
+      const { store, log } = this.parts
+      const read = await readMarker(store, this.#keys, this.options.network, this.#abort.signal)
+      if (isRefusal(read)) return
+      if (typeof read === 'string') {
+        log.error({ why: read }, 'the object store is not used')
+        this.#mismatch = read
+        return
+      }
+      const known = this.#records.store
+      if (known !== read.marker.store) {
+        if (known !== undefined) log.warn('the object store is another one than before: it is read anew')
+        this.#records.reset(read.marker.store)
+      }
+      this.#isReadOnly = read.isReadOnly
+      this.#mismatch = undefined
+      if (!read.isReadOnly) {
+        this.#writer.start()
+        this.#walks?.resume()
+      } else log.warn('the object store may not be written: it is only read')
+      void this.#follow()
+    } catch (error) {
+      this.parts.log.error({ err: error }, 'the object store could not be opened: tried again')
+    } finally {
+      this.#isOpening = false
+    }
+  }
+
+  async #follow(): Promise<void> {
+    if (this.#mismatch !== undefined || this.#following || this.#abort.signal.aborted) return
+    this.#following = true
+    try {
+      await this.#follower.follow(this.#abort.signal)
+      const isMissed = this.#writer.takeMissed()
+      if (isMissed && !this.#isReadOnly && this.#walks?.current?.state !== 'running')
+        this.#walks?.start('push')
+    } catch (error) {
+      this.parts.log.error({ err: error }, 'directories of the object store could not be kept: tried again')
+    } finally {
+      this.#following = false
+    }
+  }
+
+  #wrong(id: Id, isPackGone: boolean): void {
+    this.parts.log.warn({ id, isPackGone }, 'the object store has not what its directory says')
+    try {
+      this.#records.forget(id)
+    } catch (error) {
+      this.parts.log.error({ err: error }, 'a record of the object store could not be removed')
+    }
+    if (isPackGone) void this.#compare()
+  }
+
+  /** Whether the store went back to an older state; it is read anew then. */
+  async #compare(): Promise<void> {
+    const isCurrent = await this.#follower.isCurrent(this.#abort.signal)
+    if (isCurrent === false) this.#older()
+  }
+
+  #older(): void {
+    const { clock, log } = this.parts
+    if (clock.monotonic() - this.#resetAtMs < resetMs) return
+    this.#resetAtMs = clock.monotonic()
+    log.warn('the object store went back to an older state: it is read anew, and what it lost is put again')
+    try {
+      this.#records.reset(this.#records.store)
+      this.#walks?.start('push')
+    } catch (error) {
+      log.error({ err: error }, 'the records of the object store could not be reset')
+    }
+    void this.#follow()
+  }
+
+  #measure(): void {
+    const { state, waiting, packed, objects } = this.state
+    this.parts.meters.state(state, waiting, packed + objects)
+  }
+}

@@ -1,0 +1,44 @@
+import { pause } from '../../actor/clock.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { weightier } from '../refusals.js'
+import type { Found, Source, Wanted } from '../source.js'
+import { leave } from '../transfer/leave.js'
+
+/**
+ * Asks `first`; the `rest` when it refuses, or is silent for `hedgeMs`. What opens first is taken. `first` is not stopped then: that
+ * it does not answer in its own time is how its breaker hears of it.
+ */
+export function hedged(first: Source, rest: Source, hedgeMs: number): Source {
+  return {
+    name: rest.name,
+    async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+      const asking = first.open(wanted, signal)
+      const patience = new AbortController()
+      const early = await Promise.race([asking, pause(hedgeMs, patience.signal).then(() => undefined)])
+      patience.abort()
+      if (early !== undefined) return isRefusal(early) ? orRest(early, rest, wanted, signal) : early
+      const other = rest.open(wanted, signal)
+      const winner = await Promise.race([
+        asking.then((found) => ({ found, loser: other })),
+        other.then((found) => ({ found, loser: asking })),
+      ])
+      if (!isRefusal(winner.found)) {
+        void winner.loser.then((found) => (isRefusal(found) ? undefined : leave(found.body)))
+        return winner.found
+      }
+      const found = await winner.loser
+      return isRefusal(found) ? weightier(winner.found, found) : found
+    },
+  }
+}
+
+async function orRest(
+  refusal: Refusal,
+  rest: Source,
+  wanted: Wanted,
+  signal: AbortSignal,
+): Promise<Found | Refusal> {
+  if (signal.aborted || refusal.refused === 'unsatisfiable') return refusal
+  const found = await rest.open(wanted, signal)
+  return isRefusal(found) ? weightier(refusal, found) : found
+}

@@ -1,0 +1,190 @@
+import { type Id, idBytes, idOfBytes } from '../../format/id.js'
+import { readJsonRow } from '../../store/json-row.js'
+import { type Environment, present, type Table } from '../../store/lmdb.js'
+import { decodePlace, encodePlace, type PackedPlace, type PackListing } from './pack-format.js'
+
+/** Where a small object lies in the store. */
+export interface StoredPlace extends PackedPlace {
+  readonly pack: string
+}
+
+/** Which store the records are about, and how far they go. */
+interface TierState {
+  /** Random id in the store's own record; a bucket that was replaced has another one. */
+  readonly store?: string
+  /** Number of the last directory that was read. */
+  readonly last: number
+  /** How far a push over all content on disk came: the digest behind which it goes on, in hex. */
+  readonly pushed?: string
+  /** A push over all content has yet to come to its end. */
+  readonly isPushing?: boolean
+}
+
+const stateKey = Buffer.from('state')
+
+function numberKey(number: number): Buffer {
+  const key = Buffer.alloc(4)
+  key.writeUInt32BE(number)
+  return key
+}
+
+/**
+ * What this machine knows of the store: what lies in its packs, which objects it has, and which contents have yet to be put there.
+ * Everything but the last can be read anew from the store.
+ */
+export class TierRecords {
+  readonly #state: Table
+  /** id -> number of the directory u32 big-endian, place. */
+  readonly #packed: Table
+  /** Number of the directory -> name of the pack. */
+  readonly #packs: Table
+  /** id -> nothing: objects of their own that are known to be in the store. */
+  readonly #stored: Table
+  /** id -> nothing: to be put. */
+  readonly #waiting: Table
+  #known: TierState
+
+  constructor(private readonly environment: Environment) {
+    this.#state = environment.table('state')
+    this.#packed = environment.table('packed')
+    this.#packs = environment.table('packs')
+    this.#stored = environment.table('stored')
+    this.#waiting = environment.table('waiting')
+    const row = this.#state.get(stateKey)
+    this.#known = row === undefined ? { last: 0 } : (readJsonRow(row, 'tier: state') as TierState)
+  }
+
+  get store(): string | undefined {
+    return this.#known.store
+  }
+
+  /** Number of the last directory that was read; 0 before the first. */
+  get last(): number {
+    return this.#known.last
+  }
+
+  get isPushing(): boolean {
+    return this.#known.isPushing === true
+  }
+
+  /** Digest behind which a push over all content goes on. */
+  get pushed(): Buffer | undefined {
+    const { pushed } = this.#known
+    return pushed === undefined ? undefined : Buffer.from(pushed, 'hex')
+  }
+
+  get waitingCount(): number {
+    return this.#waiting.count()
+  }
+
+  get packedCount(): number {
+    return this.#packed.count()
+  }
+
+  get storedCount(): number {
+    return this.#stored.count()
+  }
+
+  /** Where a small object lies; undefined where no directory that was read names it. */
+  place(id: Id): StoredPlace | undefined {
+    const row = this.#packed.get(idBytes(id))
+    if (row === undefined) return undefined
+    const bytes = Buffer.from(row.buffer, row.byteOffset, row.length)
+    const pack = this.#packs.get(bytes.subarray(0, 4))
+    const place = decodePlace(bytes, 4)
+    if (pack === undefined || place === undefined) return undefined
+    return { ...place, pack: Buffer.from(pack).toString('latin1') }
+  }
+
+  /** Whether an object is known to be in the store, in a pack or of its own. */
+  has(id: Id): boolean {
+    const key = idBytes(id)
+    return this.#packed.view(key) !== undefined || this.#stored.view(key) !== undefined
+  }
+
+  /** Ids in packs from behind `after` on. */
+  packedIds(after: Id | undefined, limit: number): Id[] {
+    const start = after === undefined ? {} : { start: idBytes(after) }
+    const ids = [...this.#packed.keys({ ...start, limit: limit + 1 })].map((key) => idOfBytes(key))
+    return ids.filter((id) => id !== after).slice(0, limit)
+  }
+
+  /** Takes in the directory with the number behind the last one. Throws where the disk refuses. */
+  add(number: number, { pack, entries }: PackListing): void {
+    this.environment.write(() => {
+      this.#packs.put(numberKey(number), Buffer.from(pack, 'latin1'))
+      for (const entry of entries) {
+        const key = idBytes(entry.id)
+        this.#packed.put(key, Buffer.concat([numberKey(number), encodePlace(entry)]))
+        this.#waiting.remove(key)
+      }
+      this.#put({ ...this.#known, last: number })
+    })
+  }
+
+  /** A packed object is not what its directory says. */
+  forget(id: Id): void {
+    this.environment.write(() => this.#packed.remove(idBytes(id)))
+  }
+
+  stored(ids: readonly Id[]): void {
+    this.environment.write(() => {
+      for (const id of ids) {
+        this.#stored.put(idBytes(id), present)
+        this.#waiting.remove(idBytes(id))
+      }
+    })
+  }
+
+  wait(ids: readonly Id[]): void {
+    this.environment.write(() => {
+      for (const id of ids) this.#waiting.put(idBytes(id), present)
+    })
+  }
+
+  /** These need not be put: they are no longer on disk, or must not be. */
+  drop(ids: readonly Id[]): void {
+    this.environment.write(() => {
+      for (const id of ids) this.#waiting.remove(idBytes(id))
+    })
+  }
+
+  /** What waits, in the order of ids from behind `after` on. */
+  waiting(after: Id | undefined, limit: number): Id[] {
+    const start = after === undefined ? undefined : idBytes(after)
+    const ids = this.#waiting.from(start, limit + 1).map(({ key }) => idOfBytes(key))
+    return ids.filter((id) => id !== after).slice(0, limit)
+  }
+
+  /** A push over all content on disk begins, goes on behind a digest, or is over. */
+  push(step: 'begun' | 'over' | Uint8Array): void {
+    const { pushed: _pushed, isPushing: _isPushing, ...rest } = this.#known
+    const next: TierState =
+      step === 'over'
+        ? rest
+        : {
+            ...rest,
+            isPushing: true,
+            ...(step === 'begun' ? {} : { pushed: Buffer.from(step).toString('hex') }),
+          }
+    this.environment.write(() => this.#put(next))
+  }
+
+  /** Nothing is known of what the store has: it is another one, or went back to an older state. What waits, waits on. */
+  reset(store: string | undefined): void {
+    this.environment.write(() => {
+      for (const table of [this.#packed, this.#packs, this.#stored])
+        for (const key of [...table.keys({})]) table.remove(key)
+      this.#put({ last: 0, ...(store === undefined ? {} : { store }) })
+    })
+  }
+
+  close(): Promise<void> {
+    return this.environment.close()
+  }
+
+  #put(state: TierState): void {
+    this.#known = state
+    this.#state.put(stateKey, Buffer.from(JSON.stringify(state)))
+  }
+}

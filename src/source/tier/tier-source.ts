@@ -1,0 +1,249 @@
+import { type Id, parseId } from '../../format/id.js'
+import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from '../../format/item.js'
+import { headersOfPayload } from '../../format/media-type.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { ItemVerifier } from '../../proof/item-verifier.js'
+import type { ObjectBody, ObjectHead, ObjectStore } from '../objects/object-store.js'
+import { unknownEverywhere } from '../refusals.js'
+import type { Found, Learned, Source, Wanted } from '../source.js'
+import type { Hints, Window } from '../source-messages.js'
+import type { TierKeys } from './tier-keys.js'
+import type { StoredPlace } from './tier-records.js'
+
+export type ReadOutcome = 'packed' | 'object' | 'absent' | 'forged' | 'failed'
+
+export interface TierSourceParts {
+  readonly store: ObjectStore
+  readonly keys: TierKeys
+  /** What is known of the packs; undefined: nothing may be read of them. */
+  readonly packed: (id: Id) => StoredPlace | undefined
+  /** A packed object is gone, or not what its directory says. */
+  readonly wrong: (id: Id, isPackGone: boolean) => void
+  readonly read: (outcome: ReadOutcome) => void
+}
+
+/** What an object says of itself. */
+interface Described {
+  /** Bytes of the object. */
+  readonly sizeBytes: number
+  readonly dataStart: number
+  readonly contentType: string | undefined
+  readonly hints: Hints
+}
+
+const name = 's3'
+
+/** The user metadata of an object; `payload-…` as ar-io-node reads it. */
+export const objectMetadata = {
+  dataStart: 'payload-data-start',
+  contentType: 'payload-content-type',
+  rootId: 'root-transaction-id',
+  rootItemOffset: 'root-item-offset',
+} as const
+
+/** Types that services give to objects of which nobody said one. */
+const untyped = /^(binary|application)\/octet-stream$/
+
+/**
+ * Content in an object store. Whoever can write there can put anything under any id, so it counts as the word of a stranger: it is
+ * compared with the digest on record, where there is one, else proven in the background. An item with its header is compared with
+ * its owner's signature besides, before its last byte is shown.
+ */
+export class TierSource implements Source {
+  readonly name = name
+
+  constructor(private readonly parts: TierSourceParts) {}
+
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    if (wanted.avoid.has(name)) return unknownEverywhere()
+    const place = this.parts.packed(wanted.id)
+    const found =
+      place === undefined ? await this.#object(wanted, signal) : await this.#packed(place, wanted, signal)
+    if (isRefusal(found)) this.parts.read(outcomeOf(found))
+    return found
+  }
+
+  async #packed(place: StoredPlace, wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    const { store, keys, wrong } = this.parts
+    const { offset, sizeBytes, dataStart, root } = place
+    const hints = root === undefined ? {} : hintsOf(root.id, root.itemOffset, dataStart, sizeBytes)
+    const described = { sizeBytes, dataStart, contentType: place.contentType || undefined, hints }
+    const cut = cutOf(described, wanted.window)
+    if (isRefusal(cut)) return cut
+    if (cut.end < cut.start) return this.#found(wanted, described, undefined, 'packed')
+    const window = { start: offset + cut.start, end: offset + cut.end }
+    const found = await store.get(keys.pack(place.pack), window, signal)
+    if (!isRefusal(found)) return this.#found(wanted, described, found, 'packed')
+    if (found.refused === 'unknown' || found.refused === 'unsatisfiable') {
+      wrong(wanted.id, found.refused === 'unknown')
+      return unknownEverywhere()
+    }
+    return found
+  }
+
+  async #object(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    const { store, keys } = this.parts
+    const key = keys.object(wanted.id)
+    if (wanted.window === undefined) {
+      const found = await store.get(key, undefined, signal)
+      return isRefusal(found) ? found : this.#found(wanted, describe(found), found, 'object')
+    }
+    // Where the payload begins is not known before.
+    const head = await store.head(key, signal)
+    if (isRefusal(head)) return head
+    const described = describe(head)
+    const cut = cutOf(described, wanted.window)
+    if (isRefusal(cut)) return cut
+    const found = await store.get(key, cut, signal)
+    return isRefusal(found) ? found : this.#found(wanted, described, found, 'object')
+  }
+
+  /** `opened`: the object from its first byte on, or the window of its payload; absent: the payload is empty. */
+  async #found(
+    wanted: Wanted,
+    { sizeBytes, dataStart, contentType, hints }: Described,
+    opened: ObjectBody | undefined,
+    outcome: ReadOutcome,
+  ): Promise<Found | Refusal> {
+    if (dataStart > sizeBytes) {
+      opened?.drop()
+      return refuse(
+        'upstream',
+        'upstream',
+        'an object of the store says that its payload begins behind its end',
+      )
+    }
+    const pieces = opened === undefined ? undefined : opened.body[Symbol.asyncIterator]()
+    const item =
+      pieces === undefined || wanted.window !== undefined || dataStart === 0
+        ? undefined
+        : await readHeader(pieces, wanted.id, dataStart)
+    if (isRefusal(item)) return this.#doubted(wanted.id, item)
+    this.parts.read(outcome)
+    const learned: Learned =
+      item === undefined
+        ? contentType === undefined
+          ? {}
+          : { contentType }
+        : headersOfPayload(item.header.tags)
+    return {
+      name,
+      origin: name,
+      sizeBytes: sizeBytes - dataStart,
+      body: item === undefined ? rest(pieces) : this.#signed(wanted.id, item, pieces),
+      isLasting: true,
+      trusted: false,
+      proven: false,
+      learned,
+      hints,
+    }
+  }
+
+  #doubted(id: Id, refusal: Refusal): Refusal {
+    if (refusal.refused === 'forged') {
+      this.parts.read('forged')
+      this.parts.wrong(id, false)
+    }
+    return refusal
+  }
+
+  /** The payload of an item, with a refusal at its end unless its owner signed it. */
+  async *#signed(
+    id: Id,
+    { header, first }: ReadHeader,
+    pieces: AsyncIterator<Uint8Array | Refusal> | undefined,
+  ): AsyncGenerator<Uint8Array | Refusal, undefined> {
+    const verifier = new ItemVerifier(header)
+    if (first.length > 0) verifier.update(first)
+    for await (const piece of rest(pieces, first)) {
+      if (isRefusal(piece)) {
+        yield piece
+        return undefined
+      }
+      if (piece !== first) verifier.update(piece)
+      yield piece
+    }
+    const held = verifier.finish()
+    if (held !== true) yield this.#doubted(id, held)
+    return undefined
+  }
+}
+
+interface ReadHeader {
+  readonly header: ItemHeader
+  /** What came of the payload already. */
+  readonly first: Uint8Array
+}
+
+/** Reads the header of an item, which must be that of `id`. Undefined: the object begins with something else, `dataStart` bytes long. */
+async function readHeader(
+  pieces: AsyncIterator<Uint8Array | Refusal>,
+  id: Id,
+  dataStart: number,
+): Promise<ReadHeader | Refusal> {
+  let bytes = Buffer.alloc(0)
+  const forged = refuse('forged', 'upstream', `the object store has something else than ${id}`)
+  while (bytes.length < dataStart && dataStart <= itemHeaderSizeMax()) {
+    const step = await pieces.next()
+    if (step.done === true) return refuse('upstream', 'upstream', 'the object store broke off')
+    if (isRefusal(step.value)) return step.value
+    bytes = Buffer.concat([bytes, step.value])
+  }
+  const header = bytes.length < dataStart ? undefined : parseItemHeader(bytes.subarray(0, dataStart))
+  const isOwn = typeof header === 'object' && !isRefusal(header) && header.id === id
+  if (isOwn && header.headerSize === dataStart) return { header, first: bytes.subarray(dataStart) }
+  await pieces.return?.()
+  return forged
+}
+
+/** What is left of a body, behind `first`. Ends the body when it is left early. */
+async function* rest(
+  pieces: AsyncIterator<Uint8Array | Refusal> | undefined,
+  first?: Uint8Array,
+): AsyncGenerator<Uint8Array | Refusal, undefined> {
+  if (pieces === undefined) return undefined
+  let isOver = false
+  try {
+    if (first !== undefined && first.length > 0) yield first
+    for (;;) {
+      const step = await pieces.next()
+      isOver = step.done === true
+      if (isOver) return undefined
+      yield step.value
+    }
+  } finally {
+    if (!isOver) await pieces.return?.()
+  }
+}
+
+function outcomeOf({ refused }: Refusal): ReadOutcome {
+  return refused === 'unknown' || refused === 'unsatisfiable' ? 'absent' : 'failed'
+}
+
+function hintsOf(rootId: Id, itemOffset: number, dataStart: number, sizeBytes: number): Hints {
+  return dataStart === 0 ? { rootId } : { rootId, itemOffset, itemSize: sizeBytes }
+}
+
+function count(text: string | undefined): number | undefined {
+  const value = text !== undefined && /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  return Number.isSafeInteger(value) ? value : undefined
+}
+
+function describe({ sizeBytes, contentType, metadata }: ObjectHead): Described {
+  const dataStart = count(metadata[objectMetadata.dataStart]) ?? 0
+  const said = metadata[objectMetadata.contentType] ?? contentType
+  const isType = said !== undefined && /^[\x20-\x7e]{1,255}$/.test(said) && !untyped.test(said)
+  const rootId = parseId(metadata[objectMetadata.rootId] ?? '')
+  const itemOffset = count(metadata[objectMetadata.rootItemOffset])
+  const hints =
+    rootId === undefined || itemOffset === undefined ? {} : hintsOf(rootId, itemOffset, dataStart, sizeBytes)
+  return { sizeBytes, dataStart, contentType: isType ? said : undefined, hints }
+}
+
+/** The bytes of the object to ask for: all of it, or a window of its payload. */
+function cutOf({ sizeBytes, dataStart }: Described, window: Window | undefined): Window | Refusal {
+  if (window === undefined) return { start: 0, end: sizeBytes - 1 }
+  const end = dataStart + window.end
+  if (end < sizeBytes) return { start: dataStart + window.start, end }
+  return refuse('unsatisfiable', 'client', 'the range is outside of the content')
+}

@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { GuardedObjects, guardDefaults } from '../../src/source/objects/guarded-objects.js'
+import { faultOf } from '../../src/source/objects/object-store.js'
+import { S3Objects, type S3Options } from '../../src/source/objects/s3-objects.js'
+import { MemoryObjects } from '../engines/memory-objects.js'
+import { type Radosgw, radosgwAbsent, startRadosgw } from '../engines/radosgw.js'
+import { suspend } from '../suspend.js'
+import { bytesOf, conformObjects, contentOf } from './object-store.js'
+
+const { signal } = new AbortController()
+/** As many at once as the tests put. */
+const wide = { ...guardDefaults, writesMax: 32 }
+const unmetered = { asked: () => undefined, received: () => undefined, sent: () => undefined }
+
+/** Makes a bucket, as an operator does. */
+async function bucketAt(server: Radosgw): Promise<string> {
+  const { AwsV4Signer } = await import('aws4fetch')
+  const bucket = `test-${randomUUID()}`
+  const { region, credentials, endpoint } = server
+  const signer = new AwsV4Signer({
+    method: 'PUT',
+    url: `${endpoint}/${bucket}`,
+    service: 's3',
+    region,
+    ...credentials,
+  })
+  const { url, headers } = await signer.sign()
+  const answer = await fetch(url, { method: 'PUT', headers })
+  if (!answer.ok) throw new Error(`no bucket: ${answer.status} ${await answer.text()}`)
+  return bucket
+}
+
+function clientOf(server: Radosgw, bucket: string, more: Partial<S3Options> = {}): S3Objects {
+  const { endpoint, region, credentials } = server
+  const patience = { headMs: 3000, stallMs: 3000, connectionsMax: 32 }
+  return new S3Objects({ endpoint, region, bucket, credentials, ...patience, ...more }, systemClock)
+}
+
+t.test('objects in memory', async (t) => {
+  await conformObjects(t, async () => new MemoryObjects())
+})
+
+t.test('objects in memory, behind bounds', async (t) => {
+  await conformObjects(t, async () => new GuardedObjects(new MemoryObjects(), wide, unmetered, systemClock))
+})
+
+t.test('objects in radosgw', radosgwAbsent, async (t) => {
+  const server = await startRadosgw()
+  t.teardown(() => server.stop())
+  const stores: S3Objects[] = []
+  t.teardown(() => Promise.all(stores.map((store) => store.close())))
+  const opened = (bucket: string, more: Partial<S3Options> = {}): S3Objects => {
+    const store = clientOf(server, bucket, more)
+    stores.push(store)
+    return store
+  }
+  const bucket = await bucketAt(server)
+  await conformObjects(t, async () => opened(await bucketAt(server)))
+
+  await t.test('what is wrong with the store is said, and no secret', async (t) => {
+    const fault = async (name: string, more: Partial<S3Options>): Promise<string | undefined> => {
+      const refusal = await opened(name, more).put('key', contentOf(Buffer.from('x')), signal)
+      if (!isRefusal(refusal)) return 'none'
+      t.notMatch(JSON.stringify(refusal), /secret/i)
+      return faultOf(refusal)
+    }
+    const { accessKeyId, secretAccessKey } = server.credentials
+    t.equal(await fault(bucket, {}), 'none')
+    t.equal(await fault(bucket, { credentials: { accessKeyId, secretAccessKey: 'other' } }), 'credentials')
+    t.equal(await fault(bucket, { credentials: { accessKeyId: 'other', secretAccessKey } }), 'credentials')
+    t.equal(await fault(`none-${randomUUID()}`, {}), 'bucket')
+    const missing = await opened(`none-${randomUUID()}`).get('key', undefined, signal)
+    t.equal(
+      isRefusal(missing) && missing.refused,
+      'upstream',
+      'a bucket that is not there is no missing object',
+    )
+    t.equal(await fault(bucket, { endpoint: 'http://127.0.0.1:1' }), 'away')
+  })
+
+  await t.test('a clock that is off by ten minutes, and by an hour', async (t) => {
+    for (const offMs of [-600_000, 600_000, 3_600_000]) {
+      const clock = { ...systemClock, now: () => Date.now() + offMs }
+      const { endpoint, region, credentials } = server
+      const patience = { headMs: 3000, stallMs: 3000, connectionsMax: 4 }
+      const store = new S3Objects({ endpoint, region, bucket, credentials, ...patience }, clock)
+      stores.push(store)
+      t.equal(await store.put(`clock${offMs}`, contentOf(Buffer.from('x')), signal), 'put')
+    }
+  })
+
+  await t.test('a store that hangs ends every request in its time, and is left alone then', async (t) => {
+    const inner = opened(bucket, { headMs: 300, stallMs: 300 })
+    const store = new GuardedObjects(inner, { ...guardDefaults, restMs: 300 }, unmetered, systemClock)
+    await store.put('kept', contentOf(Buffer.from('kept')), signal)
+    await suspend(server.gateway)
+    const beganMs = performance.now()
+    const answers = await Promise.all([1, 2, 3].map(() => store.get('kept', undefined, signal)))
+    t.ok(answers.every((answer) => isRefusal(answer) && answer.refused === 'late'))
+    t.ok(performance.now() - beganMs < 2000)
+    t.equal(store.fault('read'), 'away')
+    const restedMs = performance.now()
+    t.match(await store.get('kept', undefined, signal), { refused: 'busy' })
+    t.ok(performance.now() - restedMs < 100, 'at once')
+    server.gateway.kill('SIGCONT')
+    for (let turn = 0; turn < 100; turn += 1) {
+      const found = await store.get('kept', undefined, signal)
+      if (isRefusal(found)) await new Promise((resolve) => systemClock.after(50, () => resolve(undefined)))
+      else {
+        t.equal((await bytesOf(found)).toString(), 'kept')
+        break
+      }
+    }
+    t.equal(store.fault('read'), undefined, 'it is asked again')
+  })
+})
