@@ -33,6 +33,13 @@ export interface ContentTierOptions {
   readonly prefix: string
   readonly network: string
   readonly keepMinBytes: number
+  /** A pack that is not full is put after so long. */
+  readonly gatherMs?: number
+  /** Between two looks for packs of others, and until a store that could not be opened is tried again. */
+  readonly followMs?: number
+  readonly openAgainMs?: number
+  /** Between two looks at what waits. */
+  readonly roundMs?: number
 }
 
 /** What an operator sees of the store. */
@@ -45,8 +52,8 @@ export interface TierState {
   readonly walk?: TierWalk
 }
 
-const followMs = 10_000
-const openAgainMs = 5000
+const usualFollowMs = 10_000
+const usualOpenAgainMs = 5000
 /** A store that went back is read anew at most this often. */
 const resetMs = 600_000
 const closeMs = 5000
@@ -69,6 +76,7 @@ export class ContentTier {
   #isOpening = false
   #following = false
   #resetAtMs = Number.NEGATIVE_INFINITY
+  readonly #underway = new Set<Promise<void>>()
   readonly #abort = new AbortController()
 
   constructor(
@@ -79,7 +87,7 @@ export class ContentTier {
     this.#keys = new TierKeys(options.prefix)
     this.#records = new TierRecords(environment)
     this.#follower = new PackFollower(store, this.#keys, this.#records, log)
-    const { keepMinBytes } = options
+    const { keepMinBytes, gatherMs, roundMs } = { ...tierWriterDefaults, ...options }
     this.#writer = new TierWriter(
       {
         store,
@@ -94,7 +102,7 @@ export class ContentTier {
         clock,
         log,
       },
-      { ...tierWriterDefaults, keepMinBytes },
+      { ...tierWriterDefaults, keepMinBytes, gatherMs, roundMs },
     )
     const inner = new TierSource({
       store,
@@ -125,10 +133,10 @@ export class ContentTier {
       hasRoom,
       log,
     })
-    void this.#open()
+    this.#do(this.#open())
     this.#timers = [
-      clock.every(openAgainMs, () => void this.#open()),
-      clock.every(followMs, () => void this.#follow()),
+      clock.every(this.options.openAgainMs ?? usualOpenAgainMs, () => this.#do(this.#open())),
+      clock.every(this.options.followMs ?? usualFollowMs, () => this.#do(this.#follow())),
       clock.every(1000, () => this.#measure()),
     ]
   }
@@ -167,10 +175,16 @@ export class ContentTier {
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
     this.#abort.abort()
-    const ended = Promise.all([this.#walks?.pause(), this.#writer.stop()])
+    const ended = Promise.all([this.#walks?.pause(), this.#writer.stop(), ...this.#underway])
     await withinTime(this.parts.clock, closeMs, ended, undefined)
     await this.parts.store.close()
     await this.#records.close()
+  }
+
+  /** What is under way is waited for at the end. It never rejects. */
+  #do(work: Promise<void>): void {
+    this.#underway.add(work)
+    void work.finally(() => this.#underway.delete(work))
   }
 
   #state(): TierState['state'] {
@@ -213,7 +227,7 @@ export class ContentTier {
         this.#writer.start()
         this.#walks?.resume()
       } else log.warn('the object store may not be written: it is only read')
-      void this.#follow()
+      this.#do(this.#follow())
     } catch (error) {
       this.parts.log.error({ err: error }, 'the object store could not be opened: tried again')
     } finally {
@@ -243,7 +257,7 @@ export class ContentTier {
     } catch (error) {
       this.parts.log.error({ err: error }, 'a record of the object store could not be removed')
     }
-    if (isPackGone) void this.#compare()
+    if (isPackGone) this.#do(this.#compare())
   }
 
   /** Whether the store went back to an older state; it is read anew then. */
@@ -263,7 +277,7 @@ export class ContentTier {
     } catch (error) {
       log.error({ err: error }, 'the records of the object store could not be reset')
     }
-    void this.#follow()
+    this.#do(this.#follow())
   }
 
   #measure(): void {

@@ -44,6 +44,8 @@ export interface TierWriterOptions {
   readonly objectsAtOnce: number
   /** A pack that is not full is put after so long. */
   readonly gatherMs: number
+  /** Between two looks at what waits. */
+  readonly roundMs: number
   /** Contents on the list; what comes beyond is found by a push over all content. */
   readonly waitingMax: number
 }
@@ -52,10 +54,10 @@ export const tierWriterDefaults: Omit<TierWriterOptions, 'keepMinBytes'> = {
   objectMaxBytes: 5 * 2 ** 30,
   objectsAtOnce: 2,
   gatherMs: 10_000,
+  roundMs: 1000,
   waitingMax: 200_000,
 }
 
-const roundMs = 1000
 const batchMax = 256
 /** Ids in memory until they are written down: what was verified in a second. */
 const freshMax = 20_000
@@ -91,7 +93,7 @@ export class TierWriter {
   }
 
   start(): void {
-    this.#timer = this.parts.clock.every(roundMs, () => this.#wake())
+    this.#timer = this.parts.clock.every(this.options.roundMs, () => this.#wake())
   }
 
   /** Contents that wait, those in memory included. */
