@@ -22,6 +22,7 @@ const commands: Commands = {
   uploads: async () => (await import('./uploads-command.js')).uploadsCommand,
   ...clientCommands,
   completion: async () => (await import('./completion.js')).completion,
+  store: async () => (await import('./store-command.js')).storeCommand,
   settings: async () => (await import('./settings-command.js')).settings,
 }
 
@@ -44,6 +45,7 @@ Usage: sluice COMMAND [--help]
   tls        shows, checks and renews the certificates of HTTPS
   promotion  declares a promotion at the payment service
   uploads    shows the state of uploads, packs and seeds them again
+  store      moves content to the object store and back, and shows its state
   settings   lists settings, or those with a word in them: name, default, meaning
 
   key        makes, shows or imports the key that uploads are signed with

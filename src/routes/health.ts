@@ -2,6 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import type { Following, Tip } from '../actor/shared.js'
 import { isStopping, stoppingReason } from '../actor/stopping.js'
+import { storeStates } from '../actor/store-meters.js'
 import { expiryNoticeMs } from '../certificates/check.js'
 import { type Health, lifeOf } from '../http/life.js'
 import { isDiskFailing } from '../store/disk-errors.js'
@@ -35,7 +36,7 @@ export function healthOf({ clock, meters, startedMs, tip, following, itemsSilent
       ? ['the catalog is damaged: see "A database is broken" in deploy/OPERATING.md']
       : []),
   ]
-  const warnings = [...diskWarnings(meters), ...certificateWarnings(meters, now)]
+  const warnings = [...diskWarnings(meters), ...storeWarnings(meters), ...certificateWarnings(meters, now)]
   const life = { ...lifeOf({ clock, startedMs }), ...(warnings.length === 0 ? {} : { warnings }) }
   return reasons.length === 0 ? life : { ...life, status: 'unhealthy', reasons }
 }
@@ -58,6 +59,29 @@ function diskWarnings(meters: Meters): string[] {
   return isLooked && isTight
     ? ['the disk of DATA_PATH has little room: content up to 1 MiB is served, but not cached']
     : []
+}
+
+const storeWords: Readonly<Record<(typeof storeStates)[number], string>> = {
+  well: '',
+  opening: '',
+  'read only': 'may not be written: it is only read',
+  'other network': 'is of another network: it is not used',
+  'newer format': 'was written by a newer version: it is not used',
+  'no conditional writes': 'ignores If-None-Match: it is not used',
+  away: 'does not answer: content is fetched from the network',
+  credentials: 'does not know AWS_ACCESS_KEY_ID, or not its secret',
+  denied: 'refuses access with these credentials',
+  bucket: 'has no bucket S3_BUCKET in AWS_REGION',
+  full: 'is full: nothing new is put there',
+  clock: 'says that the clock of this machine is wrong',
+}
+
+/** Nothing of this keeps the gateway from serving. */
+function storeWarnings(meters: Meters): string[] {
+  return storeStates.flatMap((state) => {
+    const isSo = storeWords[state] !== '' && meters.value('content_store_state', { state }) > 0
+    return isSo ? [`the object store ${storeWords[state]}`] : []
+  })
 }
 
 function certificateWarnings(meters: Meters, nowMs: number): string[] {

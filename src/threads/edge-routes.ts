@@ -27,6 +27,7 @@ import {
   passingTo,
   uploadOrderShapes,
 } from '../routes/admin/service-orders.js'
+import { storeOrders } from '../routes/admin/store-orders.js'
 import { announceRoute } from '../routes/announce-route.js'
 import { consoleRoutes } from '../routes/console-routes.js'
 import { infoRoutes } from '../routes/gateway-info-routes.js'
@@ -255,6 +256,7 @@ function adminOrders(
     ...moderationOrders({ keeper: moderation, store }),
     ...indexOrders({ ingest, keeper, index, tip, forkDepth, following, clock }),
     ...cacheOrders({ ...stored, fetcher }),
+    ...storeOrders(fetcher),
     ...exportOrders(ingest),
     optimisticOrder({ keeper, index, isEnabled: settings.indexing.optimistic }),
     ...(upload === undefined ? [] : passedOrders(uploadOrderShapes, passingTo(upload, adminKey))),

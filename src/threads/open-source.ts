@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
 import { systemClock } from '../actor/clock.js'
 import { createLog, type Log } from '../actor/log.js'
 import { type Address, addressOf, answer } from '../actor/mailbox-address.js'
@@ -35,6 +36,7 @@ import { sourceDefaults } from '../source/source-defaults.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../source/source-messages.js'
 import type { ContentTier } from '../source/tier/content-tier.js'
 import { Absences } from '../source/transfer/absences.js'
+import type { Fetcher } from '../source/transfer/fetcher.js'
 import { assemble } from '../source/upstream/assemble.js'
 import { NetworkPeers } from '../source/upstream/network-peers.js'
 import { PeerWeights } from '../source/upstream/peer-weights.js'
@@ -67,6 +69,7 @@ interface SourceStore {
   readonly catalog: IndexedCatalog
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly blocks: ModerationStore
+  readonly forbidden: FilteredBlockList
   readonly pins: Pins
   readonly small: SmallContent | undefined
   readonly store: BlobStore
@@ -84,34 +87,22 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   const sources = openSources(given, here)
   const pool = new PooledProver(Math.max(1, settings.server.edgeThreads >> 1), log)
   const webhooks = webhooksOf(given, meters, log)
-  const segmentBytes = (): number => small?.store.fileBytes ?? 0
-  const forbidden = new FilteredBlockList(new BlockFilter(memory.filter), here.blocks, log)
-  const tier = openTier(settings, {
-    ...here,
-    meters,
-    isForbidden: (id, digest) => forbidden.blocksId(id) || forbidden.blocksDigest(digest),
-    hasRoom: () => catalog.blobBytes() + segmentBytes() < settings.retrieval.cacheMaxBytes * pulledShare,
-  })
-  const proving = openProving(given, {
-    ...here,
-    pool,
-    meters,
-    replace: (...of) => replace(...of),
-    onProven: (ids) => {
-      for (const id of ids) tier?.verified(id)
-    },
-  })
+  const tier = tierOf(given, here, meters)
+  const onProven = (ids: readonly Id[]): void => tier?.verified(ids)
+  const replaced: ProvingParts['replace'] = (...of) => replace(...of)
+  const proving = openProving(given, { ...here, pool, meters, replace: replaced, onProven })
   const onKept = (kept: Kept): void => {
     const { attributes, digest } = kept
     proving?.recorded(kept)
-    if (attributes.verified && kept.source !== tier?.source.name) tier?.verified(attributes.id)
+    if (attributes.verified && kept.source !== tier?.source.name) tier?.verified([attributes.id])
     webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
   }
   const notes = proving?.notes
-  const fetching = await fetchingOf(given, here, sources, { pool, meters, onKept, notes, tier, forbidden })
+  const fetching = await fetchingOf(given, here, sources, { pool, meters, onKept, notes, tier })
   const { fetcher, keeping, manifests } = fetching
   onEvicted = (gone) => void keeping.forget(gone)
   const replace = replacing(fetching, here.keeper, sources.background)
+  const segmentBytes = (): number => small?.store.fileBytes ?? 0
   const eviction = evictionOptions(settings)
   const evictor = new Evictor(store, catalog, keeping, log, systemClock, eviction, segmentBytes, pins)
   evictor.start()
@@ -122,26 +113,18 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   tier?.start(bringing(fetching, catalog, tier.source))
   void webhooks?.run()
   return {
-    // Messages of an edge thread (`TransferClient`) come by `port`.
-    connect(port) {
-      const caller = answer<SourceRequest, SourceReply, SourceProgress>(
-        port,
-        (message, from) =>
-          message.kind === 'store' ? answerTier(tier, message) : fetcher.handle(message, from),
-        () => [],
-        true,
-      )
-      port.on('close', () => fetcher.forget(caller))
-    },
+    connect: (port) => hear(port, fetcher, tier),
     async close() {
       await fetcher.stop()
+      // What it proves until its end is written down by the tier.
+      await proving?.close()
       await tier?.close()
       await store.close()
       roots.close()
       // Every reader has left and released its slot. What is left is a leak.
       if (fetcher.held > 0)
         log.error({ held: fetcher.held }, 'transfers were still open when the thread ended')
-      await Promise.all([evictor.stop(), proving?.close()])
+      await evictor.stop()
       await small?.close()
       await pins.close()
       await webhooks?.stop()
@@ -151,6 +134,28 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
       await here.blocks.close()
     },
   }
+}
+
+/** Messages of an edge thread (`TransferClient`) come by `port`. */
+function hear(port: MessagePort, fetcher: Fetcher, tier: ContentTier | undefined): void {
+  const caller = answer<SourceRequest, SourceReply, SourceProgress>(
+    port,
+    (message, from) => (message.kind === 'store' ? answerTier(tier, message) : fetcher.handle(message, from)),
+    () => [],
+    true,
+  )
+  port.on('close', () => fetcher.forget(caller))
+}
+
+function tierOf({ settings }: SourceGiven, here: SourceStore, meters: Meters): ContentTier | undefined {
+  const { catalog, small, forbidden } = here
+  const { cacheMaxBytes } = settings.retrieval
+  return openTier(settings, {
+    ...here,
+    meters,
+    isForbidden: (id, digest) => forbidden.blocksId(id) || forbidden.blocksDigest(digest),
+    hasRoom: () => catalog.blobBytes() + (small?.store.fileBytes ?? 0) < cacheMaxBytes * pulledShare,
+  })
 }
 
 async function openStore(
@@ -164,6 +169,7 @@ async function openStore(
   const catalog = new IndexedCatalog(places.catalog, generations, index)
   const keeper = addressOf<CatalogRequest, CatalogReply>(ports.catalog, sourceDefaults.keeperMailboxMax)
   const blocks = new ModerationStore(places.moderation)
+  const forbidden = new FilteredBlockList(new BlockFilter(memory.filter), blocks, log)
   const pins = new Pins(places.pins)
   const isPinned = (digest: Uint8Array): boolean => pins.has(digest)
   const small = memory.segments && openSmallContent(memory.segments, onEvicted, systemClock, log, isPinned)
@@ -172,7 +178,7 @@ async function openStore(
   const swept = await store.prepare()
   if (swept > 0) log.warn({ swept }, 'half-written files of a killed process were removed')
   const roots = new BlobRoots(catalog, store, systemClock)
-  return { log, catalog, keeper, blocks, pins, small, store, roots }
+  return { log, catalog, keeper, blocks, forbidden, pins, small, store, roots }
 }
 
 interface SourceLines {
@@ -238,7 +244,7 @@ function webhooksOf({ settings, webhooks }: SourceGiven, meters: Meters, log: Lo
 
 function fetchingOf(
   given: SourceGiven,
-  { log, catalog, keeper, store, small, roots, pins }: SourceStore,
+  { log, catalog, keeper, store, small, roots, pins, forbidden }: SourceStore,
   sources: SourceLines,
   {
     pool,
@@ -246,14 +252,12 @@ function fetchingOf(
     onKept,
     notes,
     tier,
-    forbidden,
   }: {
     readonly pool: PooledProver
     readonly meters: Meters
     readonly onKept: (kept: Kept) => void
     readonly notes: KeptNotes | undefined
     readonly tier: ContentTier | undefined
-    readonly forbidden: FilteredBlockList
   },
 ): Promise<Fetching> {
   const { settings, memory } = given

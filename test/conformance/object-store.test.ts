@@ -6,7 +6,7 @@ import { GuardedObjects, guardDefaults } from '../../src/source/objects/guarded-
 import { faultOf } from '../../src/source/objects/object-store.js'
 import { S3Objects, type S3Options } from '../../src/source/objects/s3-objects.js'
 import { MemoryObjects } from '../engines/memory-objects.js'
-import { type Radosgw, radosgwAbsent, startRadosgw } from '../engines/radosgw.js'
+import { bucketAt, type Radosgw, radosgwAbsent, startRadosgw } from '../engines/radosgw.js'
 import { suspend } from '../suspend.js'
 import { bytesOf, conformObjects, contentOf } from './object-store.js'
 
@@ -14,24 +14,6 @@ const { signal } = new AbortController()
 /** As many at once as the tests put. */
 const wide = { ...guardDefaults, writesMax: 32 }
 const unmetered = { asked: () => undefined, received: () => undefined, sent: () => undefined }
-
-/** Makes a bucket, as an operator does. */
-async function bucketAt(server: Radosgw): Promise<string> {
-  const { AwsV4Signer } = await import('aws4fetch')
-  const bucket = `test-${randomUUID()}`
-  const { region, credentials, endpoint } = server
-  const signer = new AwsV4Signer({
-    method: 'PUT',
-    url: `${endpoint}/${bucket}`,
-    service: 's3',
-    region,
-    ...credentials,
-  })
-  const { url, headers } = await signer.sign()
-  const answer = await fetch(url, { method: 'PUT', headers })
-  if (!answer.ok) throw new Error(`no bucket: ${answer.status} ${await answer.text()}`)
-  return bucket
-}
 
 function clientOf(server: Radosgw, bucket: string, more: Partial<S3Options> = {}): S3Objects {
   const { endpoint, region, credentials } = server

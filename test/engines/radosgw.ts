@@ -2,6 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { AwsV4Signer } from 'aws4fetch'
 import { findPort } from '../../src/actor/claim.js'
 import { pause } from '../../src/actor/clock.js'
 import { scratch } from '../scratch.js'
@@ -139,6 +140,23 @@ export async function startRadosgw(): Promise<Radosgw> {
       }
     },
   }
+}
+
+/** Makes a bucket, as an operator does. */
+export async function bucketAt(server: Radosgw): Promise<string> {
+  const bucket = `test-${randomUUID()}`
+  const { region, credentials, endpoint } = server
+  const signer = new AwsV4Signer({
+    method: 'PUT',
+    url: `${endpoint}/${bucket}`,
+    service: 's3',
+    region,
+    ...credentials,
+  })
+  const { url, headers } = await signer.sign()
+  const answer = await fetch(url, { method: 'PUT', headers })
+  if (!answer.ok) throw new Error(`no bucket: ${answer.status} ${await answer.text()}`)
+  return bucket
 }
 
 async function answering(endpoint: string, child: ChildProcess): Promise<void> {

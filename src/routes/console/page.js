@@ -136,6 +136,7 @@ function tiles({ info, memory, cache }, series, { per, requests, failed }) {
       bytes(cache.bytes),
       `of ${bytes(cache.maxBytes)}, ${number(cache.blobs)} files`,
     ),
+    ...storeTile(series, per),
     tile(
       'Height',
       index.lag ?? 0,
@@ -150,6 +151,16 @@ function tiles({ info, memory, cache }, series, { per, requests, failed }) {
     ),
   ]
   fill(byId('tiles'), shown)
+}
+
+/** The object store below the disk, where there is one: one of its states is 1. */
+function storeTile(series, per) {
+  const state = (series.get('content_store_state') ?? []).find(({ value }) => value > 0)
+  if (state === undefined) return []
+  const word = /state="([^"]*)"/.exec(state.labels)?.[1] ?? ''
+  const reads = per('content_store_reads_total')
+  const under = `${number(sum(series, 'content_store_waiting'))} wait, ${number(reads)} looked for /s`
+  return [tile('Object store', reads, word, under)]
 }
 
 function tile(title, value, text, under) {
@@ -179,6 +190,7 @@ function verdict({ health, info, cache }, { requests, failed, limited, cut }) {
   if (requests > 0 && failed / requests > 0.05)
     bad.push(`${((100 * failed) / requests).toFixed(0)} % of the answers are failures of ours (5xx)`)
   else if (failed > 0) worth.push(`${number(failed)} answers each second are failures of ours (5xx)`)
+  worth.push(...(health.warnings ?? []))
   if (cut > 0) worth.push(`${number(cut)} bodies each second are cut short because a source fails`)
   if ((info.index.lag ?? 0) > 10)
     worth.push(

@@ -26,7 +26,7 @@ export interface StoreMeters {
 /** A store may serve reads and refuse writes. */
 export type StoreSide = 'read' | 'write'
 
-export interface GuardOptions {
+export interface StoreGuardOptions {
   /** Requests under way, and that wait for their turn; more are refused at once. */
   readonly readsMax: number
   readonly readsWaitingMax: number
@@ -37,7 +37,7 @@ export interface GuardOptions {
   readonly restMaxMs: number
 }
 
-export const guardDefaults: GuardOptions = {
+export const guardDefaults: StoreGuardOptions = {
   readsMax: 64,
   readsWaitingMax: 256,
   writesMax: 4,
@@ -64,7 +64,7 @@ export class GuardedObjects implements ObjectStore {
 
   constructor(
     private readonly inner: ObjectStore,
-    options: GuardOptions,
+    options: StoreGuardOptions,
     private readonly meters: StoreMeters,
     private readonly clock: Clock,
   ) {

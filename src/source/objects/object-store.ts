@@ -3,8 +3,8 @@ import type { Window } from '../source-messages.js'
 
 /**
  * What is wrong with an object store, where somebody has to do something about it. `away`: it does not answer, or fails;
- * `credentials`: it does not know them; `denied`: they do not allow this; `bucket`: there is no such bucket here; `full`: it takes
- * nothing more; `clock`: this machine's time differs too much from its time.
+ * `credentials`: it does not know them; `denied`: they do not allow this; `bucket`: there is no such bucket here; `full`: it
+ * takes nothing more; `clock`: this machine's time differs too much from its time.
  */
 export const storeFaults = ['away', 'credentials', 'denied', 'bucket', 'full', 'clock'] as const
 export type StoreFault = (typeof storeFaults)[number]
@@ -51,9 +51,9 @@ export interface ObjectPage {
 }
 
 /**
- * Objects by keys, in an existing engine. All methods resolve with a refusal where something expected fails: `unknown` (no such
- * object), `unsatisfiable` (the window is outside of it), `late`, `busy`, `upstream`; with a `StoreRefusal` where the store itself
- * is at fault. Nothing waits without an end. What it answers is what a stranger says.
+ * Objects by keys, in an existing engine. All methods resolve with a refusal where something expected fails: `unknown` (no
+ * such object), `unsatisfiable` (the window is outside of it), `late`, `busy`, `upstream`; with a `StoreRefusal` where the store
+ * itself is at fault. Nothing waits without an end. What it answers is what a stranger says.
  */
 export interface ObjectStore {
   get(key: string, window: Window | undefined, signal: AbortSignal): Promise<ObjectBody | Refusal>

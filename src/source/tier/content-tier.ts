@@ -6,15 +6,15 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { BlobStore } from '../../store/blobs.js'
 import type { Environment } from '../../store/lmdb.js'
 import type { GuardedObjects } from '../objects/guarded-objects.js'
-import type { StoreFault } from '../objects/object-store.js'
 import type { Source } from '../source.js'
 import { PackFollower } from './pack-follower.js'
 import { TierKeys } from './tier-keys.js'
-import { readMarker, type TierMismatch } from './tier-marker.js'
+import { readMarker } from './tier-marker.js'
 import type { TierMeters } from './tier-meters.js'
 import { TierRecords } from './tier-records.js'
 import { TierSource } from './tier-source.js'
-import { type TierWalk, TierWalks } from './tier-walks.js'
+import type { TierMismatch, TierState, TierWalk } from './tier-state.js'
+import { TierWalks } from './tier-walks.js'
 import { TierWriter, tierWriterDefaults } from './tier-writer.js'
 
 export interface ContentTierParts {
@@ -42,16 +42,6 @@ export interface ContentTierOptions {
   readonly roundMs?: number
 }
 
-/** What an operator sees of the store. */
-export interface TierState {
-  /** `opening`: nothing was heard of it yet. `well`, or what is wrong. */
-  readonly state: 'opening' | 'well' | 'read only' | TierMismatch | StoreFault
-  readonly waiting: number
-  readonly packed: number
-  readonly objects: number
-  readonly walk?: TierWalk
-}
-
 const usualFollowMs = 10_000
 const usualOpenAgainMs = 5000
 /** A store that went back is read anew at most this often. */
@@ -59,8 +49,8 @@ const resetMs = 600_000
 const closeMs = 5000
 
 /**
- * Verified content in an object store, as a second tier below the disk: read where the disk has none, written behind. It is opened
- * beside everything else: a store that cannot be reached stops nothing.
+ * Verified content in an object store, as a second tier below the disk: read where the disk has none, written in the background.
+ * It is opened beside everything else: a store that cannot be reached stops nothing.
  */
 export class ContentTier {
   /** To be asked after the disk, before the network. */
@@ -141,12 +131,11 @@ export class ContentTier {
     ]
   }
 
-  /** This content was verified, and is on disk. */
-  verified(id: Id): void {
-    this.#writer.add(id)
+  /** These contents were verified, and are on disk. */
+  verified(ids: readonly Id[]): void {
+    for (const id of ids) this.#writer.add(id)
   }
 
-  /** A content of the store, for `bring`. */
   get state(): TierState {
     const walk = this.#walks?.current
     return {

@@ -5,8 +5,8 @@ import type { Found, Source, Wanted } from '../source.js'
 import { leave } from '../transfer/leave.js'
 
 /**
- * Asks `first`; the `rest` when it refuses, or is silent for `hedgeMs`. What opens first is taken. `first` is not stopped then: that
- * it does not answer in its own time is how its breaker hears of it.
+ * Asks `first`; the `rest` when it refuses, or is silent for `hedgeMs`. What opens first is taken. `first` is not stopped then:
+ * that it does not answer in its own time is how its breaker hears of it.
  */
 export function hedged(first: Source, rest: Source, hedgeMs: number): Source {
   return {

@@ -5,12 +5,12 @@ import { isRefusal } from '../../format/refusal.js'
 import { runningSha256 } from '../../proof/digest.js'
 import { ItemVerifier } from '../../proof/item-verifier.js'
 import type { BlobStore } from '../../store/blobs.js'
-import type { PackedPlace } from './pack-format.js'
+import type { PackPlace } from './pack-format.js'
 
 const pieceBytes = 256 * 1024
 
 /** Content on disk as an object for the store: checked, and open until `close`. */
-export interface LocalObject extends Omit<PackedPlace, 'offset'> {
+export interface LocalObject extends Omit<PackPlace, 'offset'> {
   /** SHA-256 of the object. */
   readonly sha256: Uint8Array
   bytes(): AsyncGenerator<Uint8Array, undefined>
@@ -18,8 +18,8 @@ export interface LocalObject extends Omit<PackedPlace, 'offset'> {
 }
 
 /**
- * Opens content that was verified. An item goes with its header, from which its owner's signature can be checked. Undefined: it is
- * not there (any more), or its bytes are not those of its digest. Rejects where the disk refuses.
+ * Opens content that was verified. An item goes with its header, from which its owner's signature can be checked. Undefined: it
+ * is not there (any more), or its bytes are not those of its digest. Rejects where the disk refuses.
  */
 export async function openLocalObject(
   known: Attributes,

@@ -13,7 +13,7 @@ import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 const magic = Buffer.from('SLPACKD1')
 
 /** Where an object lies in its pack. */
-export interface PackedPlace {
+export interface PackPlace {
   readonly offset: number
   /** Bytes of the object: a header, where there is one, and the payload. */
   readonly sizeBytes: number
@@ -31,7 +31,7 @@ export interface PackedRoot {
   readonly itemOffset: number
 }
 
-export interface PackEntry extends PackedPlace {
+export interface PackEntry extends PackPlace {
   readonly id: Id
 }
 
@@ -52,7 +52,7 @@ const fixedBytes = 32 + placeBytes
 const noRoot = Buffer.alloc(32)
 
 /** A place as it stands in a directory, and in the records on disk. */
-export function encodePlace({ offset, sizeBytes, dataStart, contentType, root }: PackedPlace): Buffer {
+export function encodePackPlace({ offset, sizeBytes, dataStart, contentType, root }: PackPlace): Buffer {
   const type = Buffer.from(contentType, 'latin1').subarray(0, 255)
   const bytes = Buffer.alloc(placeBytes + type.length)
   bytes.writeUInt32LE(offset, 0)
@@ -68,7 +68,7 @@ export function encodePlace({ offset, sizeBytes, dataStart, contentType, root }:
 }
 
 /** The place at `at`; undefined where it is cut off, or says what cannot be. */
-export function decodePlace(bytes: Buffer, at: number): PackedPlace | undefined {
+export function decodePackPlace(bytes: Buffer, at: number): PackPlace | undefined {
   if (at + placeBytes > bytes.length) return undefined
   const offset = bytes.readUInt32LE(at)
   const sizeBytes = bytes.readUInt32LE(at + 4)
@@ -89,7 +89,7 @@ export function encodeListing({ pack, entries }: PackListing): Buffer {
   const name = Buffer.from(pack, 'latin1')
   const count = Buffer.alloc(4)
   count.writeUInt32LE(entries.length)
-  const parts = entries.flatMap((entry) => [idBytes(entry.id), encodePlace(entry)])
+  const parts = entries.flatMap((entry) => [idBytes(entry.id), encodePackPlace(entry)])
   return Buffer.concat([magic, Uint8Array.of(name.length), name, count, ...parts])
 }
 
@@ -106,7 +106,7 @@ export function decodeListing(bytes: Buffer): PackListing | undefined {
   const entries: PackEntry[] = []
   let at = nameEnd + 4
   for (let number = 0; number < count; number += 1) {
-    const place = at + fixedBytes > bytes.length ? undefined : decodePlace(bytes, at + 32)
+    const place = at + fixedBytes > bytes.length ? undefined : decodePackPlace(bytes, at + 32)
     if (place === undefined) return undefined
     entries.push({ id: idOfBytes(bytes.subarray(at, at + 32)), ...place })
     at += fixedBytes + place.contentType.length

@@ -3,6 +3,7 @@ import { sha256Of } from '../../../native/digest/digest.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { ObjectBody, ObjectStore } from '../objects/object-store.js'
 import type { TierKeys } from './tier-keys.js'
+import type { TierMismatch } from './tier-state.js'
 
 /** Which store this is, and whose: `PREFIX/sluice/store.json`. */
 export interface TierMarker {
@@ -12,9 +13,6 @@ export interface TierMarker {
   /** `mainnet` or `devnet`. */
   readonly network: string
 }
-
-/** Why a store is not used although it answers. */
-export type TierMismatch = 'other network' | 'newer format' | 'no conditional writes'
 
 const markerMaxBytes = 4096
 

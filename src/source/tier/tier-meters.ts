@@ -1,8 +1,8 @@
 import type { Meters } from '../../actor/meter.js'
 import { storeStates } from '../../actor/store-meters.js'
 import type { StoreMeters, StoreOperation, StoreOutcome } from '../objects/guarded-objects.js'
-import type { TierState } from './content-tier.js'
 import type { ReadOutcome } from './tier-source.js'
+import type { TierState } from './tier-state.js'
 import type { PutOutcome } from './tier-writer.js'
 
 /** What the object store does, for operators. */

@@ -1,10 +1,10 @@
 import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 import { readJsonRow } from '../../store/json-row.js'
 import { type Environment, present, type Table } from '../../store/lmdb.js'
-import { decodePlace, encodePlace, type PackedPlace, type PackListing } from './pack-format.js'
+import { decodePackPlace, encodePackPlace, type PackListing, type PackPlace } from './pack-format.js'
 
 /** Where a small object lies in the store. */
-export interface StoredPlace extends PackedPlace {
+export interface StoredPlace extends PackPlace {
   readonly pack: string
 }
 
@@ -29,8 +29,8 @@ function numberKey(number: number): Buffer {
 }
 
 /**
- * What this machine knows of the store: what lies in its packs, which objects it has, and which contents have yet to be put there.
- * Everything but the last can be read anew from the store.
+ * What this machine knows of the store: what lies in its packs, which objects it has, and which contents have yet to be put
+ * there. Everything but the last can be read anew from the store.
  */
 export class TierRecords {
   readonly #state: Table
@@ -91,7 +91,7 @@ export class TierRecords {
     if (row === undefined) return undefined
     const bytes = Buffer.from(row.buffer, row.byteOffset, row.length)
     const pack = this.#packs.get(bytes.subarray(0, 4))
-    const place = decodePlace(bytes, 4)
+    const place = decodePackPlace(bytes, 4)
     if (pack === undefined || place === undefined) return undefined
     return { ...place, pack: Buffer.from(pack).toString('latin1') }
   }
@@ -115,7 +115,7 @@ export class TierRecords {
       this.#packs.put(numberKey(number), Buffer.from(pack, 'latin1'))
       for (const entry of entries) {
         const key = idBytes(entry.id)
-        this.#packed.put(key, Buffer.concat([numberKey(number), encodePlace(entry)]))
+        this.#packed.put(key, Buffer.concat([numberKey(number), encodePackPlace(entry)]))
         this.#waiting.remove(key)
       }
       this.#put({ ...this.#known, last: number })

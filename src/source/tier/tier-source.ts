@@ -45,9 +45,9 @@ export const objectMetadata = {
 const untyped = /^(binary|application)\/octet-stream$/
 
 /**
- * Content in an object store. Whoever can write there can put anything under any id, so it counts as the word of a stranger: it is
- * compared with the digest on record, where there is one, else proven in the background. An item with its header is compared with
- * its owner's signature besides, before its last byte is shown.
+ * Content in an object store. Whoever can write there can put anything under any id, so it counts as the word of a stranger: it
+ * is compared with the digest on record, where there is one, else proven in the background. An item with its header is compared
+ * with its owner's signature besides, before its last byte is shown.
  */
 export class TierSource implements Source {
   readonly name = name
@@ -175,7 +175,7 @@ interface ReadHeader {
   readonly first: Uint8Array
 }
 
-/** Reads the header of an item, which must be that of `id`. Undefined: the object begins with something else, `dataStart` bytes long. */
+/** Reads the first `dataStart` bytes of an object: the header of the item `id`. A refusal (`forged`): they are something else. */
 async function readHeader(
   pieces: AsyncIterator<Uint8Array | Refusal>,
   id: Id,

@@ -7,24 +7,8 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { ObjectStore } from '../objects/object-store.js'
 import type { TierKeys } from './tier-keys.js'
 import type { TierRecords } from './tier-records.js'
+import type { TierWalk } from './tier-state.js'
 import type { TierWriter } from './tier-writer.js'
-
-/** A way over all content. Counts begin anew with each. */
-export interface TierWalk {
-  readonly kind: 'push' | 'pull'
-  /** `over`: all was seen; of a push, all that it found is in the store besides. */
-  readonly state: 'running' | 'over' | 'stopped' | 'failed'
-  /** Contents that were looked at. */
-  readonly seen: number
-  /** Push: contents that were to be put. Pull: contents that were brought. */
-  readonly moved: number
-  /** Contents that are there already, and such as have no place in the store. */
-  readonly skipped: number
-  /** Pull: contents that could not be brought. */
-  readonly failed: number
-  /** Why it failed or stopped. */
-  readonly reason?: string
-}
 
 export interface TierWalkParts {
   readonly store: ObjectStore

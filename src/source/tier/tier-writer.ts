@@ -10,8 +10,8 @@ import type { BlobStore } from '../../store/blobs.js'
 import { tryWrite } from '../../store/disk-error.js'
 import type { ObjectStore } from '../objects/object-store.js'
 import { type LocalObject, openLocalObject } from './local-object.js'
+import { OpenPack } from './open-pack.js'
 import type { PackFollower } from './pack-follower.js'
-import { PackWriter } from './pack-writer.js'
 import type { TierKeys } from './tier-keys.js'
 import type { TierRecords } from './tier-records.js'
 import { objectMetadata } from './tier-source.js'
@@ -73,7 +73,7 @@ interface Round {
  * most one pack and some pieces of files are in memory. While the store fails, the list waits.
  */
 export class TierWriter {
-  readonly #pack: PackWriter
+  readonly #pack: OpenPack
   readonly #slots: FairSlots
   readonly #rest: Backoff
   readonly #fresh = new Set<Id>()
@@ -87,7 +87,7 @@ export class TierWriter {
     private readonly options: TierWriterOptions,
   ) {
     const { store, keys, records, follower, clock } = parts
-    this.#pack = new PackWriter(store, keys, records, follower, clock)
+    this.#pack = new OpenPack(store, keys, records, follower, clock)
     this.#slots = FairSlots.unbounded(options.objectsAtOnce)
     this.#rest = new Backoff({ failuresMax: 1, restMs: 1000, restMaxMs: 60_000 }, clock)
   }

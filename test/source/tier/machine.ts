@@ -157,7 +157,7 @@ export async function machine(
     async keep(id) {
       await machine.read(id)
       const known = await eventually('content is on disk', () => isHere(id) && catalog.attributes(id))
-      tier.verified(id)
+      tier.verified([id])
       return known
     },
     async evict(id) {

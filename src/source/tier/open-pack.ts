@@ -14,7 +14,7 @@ import type { TierRecords } from './tier-records.js'
 const triesMax = 50
 
 /** A pack that is filled, in memory. */
-export class PackWriter {
+export class OpenPack {
   #entries = new Map<Id, PackEntry>()
   #parts: Uint8Array[] = []
   #sizeBytes = 0
