@@ -20,6 +20,7 @@ const ways: Readonly<Record<string, string>> = {
   catalog: `${again}: the index is built anew from START_HEIGHT on, or faster by sluice import, and content is fetched anew`,
   agenda: `${again}: bundles and transactions that waited there are found again when their blocks are imported anew`,
   proofs: `${again}: cached content that waits to be verified is found in the catalog; what gateways said of its place is lost`,
+  tier: `${again}: what the object store has is read anew; sluice store push puts there what waited for it`,
   moderation:
     'put a copy of that folder back. Without one nothing of the list is blocked: move it away, start, and block again',
   names: `${again}: the names that this machine knows itself are set again with sluice names`,
@@ -50,6 +51,9 @@ const history = 'history'
 
 /** Content that waits to be verified: the catalog lists it, too. */
 const proofs = 'proofs'
+
+/** What is known of the object store: read anew from there. */
+const tier = 'tier'
 
 /** Behind the name of a folder that was set aside. */
 const asideMark = '.broken'
@@ -109,7 +113,7 @@ function nameBelow(root: string, path: string): string {
 
 /** The cache is fetched anew; an index that has grown into files may have been imported, and an operator may have a copy. */
 function isRenewable(root: string, name: string): boolean {
-  if (name === segmentIndex || name === history || name === proofs) return true
+  if (name === segmentIndex || name === history || name === proofs || name === tier) return true
   const runs = join(root, name, 'runs')
   return name === 'catalog' && (!existsSync(runs) || readdirSync(runs).length === 0)
 }

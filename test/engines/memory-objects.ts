@@ -23,11 +23,13 @@ export class MemoryObjects implements ObjectStore {
   async get(key: string, window: Window | undefined): Promise<ObjectBody | Refusal> {
     const held = this.#held('get', key)
     if (isRefusal(held)) return held
-    const { start, end } = window ?? { start: 0, end: held.sizeBytes - 1 }
-    if (window !== undefined && end >= held.sizeBytes) return refuse('unsatisfiable', 'client', 'outside')
     const { bytes, ...head } = held
-    const part = bytes.subarray(start, end + 1)
-    return { ...head, body: inPieces(part), drop: () => undefined }
+    const drop = (): void => undefined
+    if (window === undefined) return { ...head, body: inPieces(bytes), drop }
+    const { start } = window
+    if (start >= held.sizeBytes) return refuse('unsatisfiable', 'client', 'outside')
+    const end = Math.min(window.end, held.sizeBytes - 1)
+    return { ...head, part: { start, end }, body: inPieces(bytes.subarray(start, end + 1)), drop }
   }
 
   async head(key: string): Promise<ObjectHead | Refusal> {

@@ -77,7 +77,7 @@ osd_objectstore = memstore
 osd_class_update_on_start = false
 memstore_device_bytes = 2147483648
 [client.rgw.a]
-rgw_frontends = beast endpoint=127.0.0.1:${ports.gateway}
+rgw_frontends = beast endpoint=127.0.0.1:${ports.gateway} tcp_nodelay=1
 rgw_data = ${folder}/rgw
 `
 }

@@ -43,7 +43,9 @@ t.test('what is no folder, or takes no files, is told in plain words', async (t)
 
 t.test('a broken database is told with its file and what to do, whichever it is', async (t) => {
   const names =
-    'catalog agenda proofs moderation names admission payments webhooks webhooks-cached devnet'.split(' ')
+    'catalog agenda proofs tier moderation names admission payments webhooks webhooks-cached devnet'.split(
+      ' ',
+    )
   for (const name of names) {
     const root = scratch('data')
     mkdirSync(join(root, name))
@@ -90,7 +92,8 @@ t.test('after a run that ended by a signal every page is looked at', async (t) =
   const log = { warn: hear, error: hear } as never
   const root = scratch('data')
   const started = async (): Promise<void> => (await claimDataFolder(root, log)).release()
-  for (const name of ['catalog', 'segments/index', 'proofs', 'agenda']) await brokenDeepDown(join(root, name))
+  for (const name of ['catalog', 'segments/index', 'proofs', 'tier', 'agenda'])
+    await brokenDeepDown(join(root, name))
   await started()
   t.same(told, [], 'not without a reason')
 
@@ -103,6 +106,7 @@ t.test('after a run that ended by a signal every page is looked at', async (t) =
   t.ok(existsSync(join(root, 'catalog.broken')), 'what is fetched anew is set aside')
   t.ok(existsSync(join(root, 'segments', 'index.broken')))
   t.ok(existsSync(join(root, 'proofs.broken')))
+  t.ok(existsSync(join(root, 'tier.broken')))
   t.notOk(existsSync(join(root, 'catalog')))
   told.length = 0
   await started()

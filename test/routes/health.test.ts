@@ -1,5 +1,6 @@
 import t from 'tap'
 import { Following, Tip } from '../../src/actor/shared.js'
+import { storeStates } from '../../src/actor/store-meters.js'
 import type { Health } from '../../src/http/life.js'
 import { infoRoutes } from '../../src/routes/gateway-info-routes.js'
 import { healthOf } from '../../src/routes/health.js'
@@ -33,6 +34,23 @@ t.test(
     t.match(health(60_000), { status: 'ok' })
   },
 )
+
+t.test('what is wrong with the object store is a warning, and nothing of what is well', async (t) => {
+  const { meters } = metricsParts()
+  const tip = new Tip()
+  tip.move(7)
+  const health = (): Health =>
+    healthOf({ clock: new HandClock(), meters, startedMs: 0, tip, following: new Following() })
+  for (const state of storeStates) {
+    const meter = meters.of('content_store_state', { state })
+    meter.set(1)
+    const { status, warnings } = health()
+    t.equal(status, 'ok', state)
+    t.equal(warnings?.length ?? 0, state === 'well' || state === 'opening' ? 0 : 1, state)
+    meter.set(0)
+  }
+  t.equal(health().warnings, undefined, 'without one there is nothing to say')
+})
 
 t.test(
   'the health check is 503 with its reasons while unhealthy; what says that it lives is not',

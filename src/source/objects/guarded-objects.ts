@@ -168,10 +168,11 @@ export class GuardedObjects implements ObjectStore {
 
   /** The same body, which gives its slot back when it is over. */
   #held(found: ObjectBody, slot: Release, signal: AbortSignal): ObjectBody {
-    const { sizeBytes, contentType, metadata } = found
+    const { sizeBytes, contentType, metadata, part } = found
     return {
       sizeBytes,
       ...(contentType === undefined ? {} : { contentType }),
+      ...(part === undefined ? {} : { part }),
       metadata,
       body: this.#pieces(found.body, slot, signal),
       drop: () => {

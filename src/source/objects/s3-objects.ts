@@ -9,8 +9,8 @@ import type { ObjectBody, ObjectContent, ObjectHead, ObjectPage, ObjectStore } f
 import {
   errorCode,
   headOf,
-  isRange,
   keysOfList,
+  partOf,
   refusalOfStatus,
   type S3Credentials,
   type S3Place,
@@ -55,12 +55,14 @@ export class S3Objects implements ObjectStore {
     const range = window === undefined ? {} : { headers: { range: `bytes=${window.start}-${window.end}` } }
     const answer = await this.#ask({ method: 'GET', key, ...range }, signal)
     if (isRefusal(answer)) return answer
-    const isPart = window !== undefined
-    const head = headOf(answer.headers, isPart)
-    const isWanted = isPart
-      ? answer.statusCode === 206 && isRange(answer.headers, window.start, window.end)
-      : answer.statusCode === 200
-    if (head !== undefined && isWanted) return { ...head, body: answer, drop: () => answer.drop() }
+    const head = headOf(answer.headers, window !== undefined)
+    const part = window === undefined ? undefined : partOf(answer.headers)
+    const isWanted =
+      window === undefined
+        ? answer.statusCode === 200
+        : answer.statusCode === 206 && part?.start === window.start && part.end <= window.end
+    if (head !== undefined && isWanted)
+      return { ...head, ...(part === undefined ? {} : { part }), body: answer, drop: () => answer.drop() }
     answer.drop()
     return refuse('upstream', 'upstream', 'the object store answered with other bytes than those asked for')
   }
@@ -129,7 +131,8 @@ export class S3Objects implements ObjectStore {
       const { headMs, endpoint } = this.options
       const body = content === undefined ? {} : { body: () => bodyOf(content) }
       const sendMs = ((content?.sizeBytes ?? 0) / putBytesPerSecondMin) * 1000
-      const question = { method: request.method, path, headers, headMs: headMs + sendMs, ...body }
+      const { method } = request
+      const question = { method, path, headers, headMs: headMs + sendMs, isKept: true, ...body } as const
       // The path is signed as a whole, that of the endpoint included.
       const answer = await this.#line.ask(new URL(endpoint).origin, question, signal)
       if (isRefusal(answer)) return hidden(answer)

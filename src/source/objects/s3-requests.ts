@@ -1,5 +1,6 @@
 import { AwsV4Signer } from 'aws4fetch'
 import { type Refusal, refuse } from '../../format/refusal.js'
+import type { Window } from '../source-messages.js'
 import type { HeaderLines } from '../upstream/gateway-headers.js'
 import type { ObjectHead, StoreFault, StoreRefusal } from './object-store.js'
 
@@ -145,11 +146,11 @@ export function headOf(lines: HeaderLines, isPart: boolean): ObjectHead | undefi
   }
 }
 
-/** Whether a part is the one that was asked for. */
-export function isRange(lines: HeaderLines, start: number, end: number): boolean {
+/** The part of an object that an answer has. */
+export function partOf(lines: HeaderLines): Window | undefined {
   const range = lines['content-range']
   const parts = typeof range === 'string' ? /^bytes (\d{1,16})-(\d{1,16})\//.exec(range) : null
-  return Number(parts?.[1]) === start && Number(parts?.[2]) === end
+  return parts === null ? undefined : { start: Number(parts[1]), end: Number(parts[2]) }
 }
 
 /** Keys of a ListObjectsV2 document whose keys are URL-encoded. */

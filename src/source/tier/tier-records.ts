@@ -1,6 +1,6 @@
 import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 import { readJsonRow } from '../../store/json-row.js'
-import { type Environment, present, type Table } from '../../store/lmdb.js'
+import { type Environment, isDamage, present, type Table } from '../../store/lmdb.js'
 import { decodePackPlace, encodePackPlace, type PackListing, type PackPlace } from './pack-format.js'
 
 /** Where a small object lies in the store. */
@@ -9,7 +9,7 @@ export interface StoredPlace extends PackPlace {
 }
 
 /** Which store the records are about, and how far they go. */
-interface TierState {
+interface TierProgress {
   /** Random id in the store's own record; a bucket that was replaced has another one. */
   readonly store?: string
   /** Number of the last directory that was read. */
@@ -42,7 +42,7 @@ export class TierRecords {
   readonly #stored: Table
   /** id -> nothing: to be put. */
   readonly #waiting: Table
-  #known: TierState
+  #known: TierProgress
 
   constructor(private readonly environment: Environment) {
     this.#state = environment.table('state')
@@ -51,7 +51,7 @@ export class TierRecords {
     this.#stored = environment.table('stored')
     this.#waiting = environment.table('waiting')
     const row = this.#state.get(stateKey)
-    this.#known = row === undefined ? { last: 0 } : (readJsonRow(row, 'tier: state') as TierState)
+    this.#known = row === undefined ? { last: 0 } : (readJsonRow(row, 'tier: state') as TierProgress)
   }
 
   get store(): string | undefined {
@@ -87,6 +87,10 @@ export class TierRecords {
 
   /** Where a small object lies; undefined where no directory that was read names it. */
   place(id: Id): StoredPlace | undefined {
+    return this.#orElse(undefined, () => this.#place(id))
+  }
+
+  #place(id: Id): StoredPlace | undefined {
     const row = this.#packed.get(idBytes(id))
     if (row === undefined) return undefined
     const bytes = Buffer.from(row.buffer, row.byteOffset, row.length)
@@ -99,7 +103,10 @@ export class TierRecords {
   /** Whether an object is known to be in the store, in a pack or of its own. */
   has(id: Id): boolean {
     const key = idBytes(id)
-    return this.#packed.view(key) !== undefined || this.#stored.view(key) !== undefined
+    return this.#orElse(
+      false,
+      () => this.#packed.view(key) !== undefined || this.#stored.view(key) !== undefined,
+    )
   }
 
   /** Ids in packs from behind `after` on. */
@@ -159,7 +166,7 @@ export class TierRecords {
   /** A push over all content on disk begins, goes on behind a digest, or is over. */
   push(step: 'begun' | 'over' | Uint8Array): void {
     const { pushed: _pushed, isPushing: _isPushing, ...rest } = this.#known
-    const next: TierState =
+    const next: TierProgress =
       step === 'over'
         ? rest
         : {
@@ -183,7 +190,18 @@ export class TierRecords {
     return this.environment.close()
   }
 
-  #put(state: TierState): void {
+  /** What `read` finds; `otherwise` where a page that it needs is damaged. */
+  #orElse<Found>(otherwise: Found, read: () => Found): Found {
+    try {
+      return read()
+    } catch (error) {
+      if (!isDamage(error)) throw error
+      this.environment.refresh()
+      return otherwise
+    }
+  }
+
+  #put(state: TierProgress): void {
     this.#known = state
     this.#state.put(stateKey, Buffer.from(JSON.stringify(state)))
   }

@@ -7,6 +7,7 @@ import type { ObjectBody, ObjectHead, ObjectStore } from '../objects/object-stor
 import { unknownEverywhere } from '../refusals.js'
 import type { Found, Learned, Source, Wanted } from '../source.js'
 import type { Hints, Window } from '../source-messages.js'
+import { cut as cutPieces } from '../upstream/cut.js'
 import type { TierKeys } from './tier-keys.js'
 import type { StoredPlace } from './tier-records.js'
 
@@ -32,6 +33,9 @@ interface Described {
 }
 
 const name = 's3'
+
+/** Headers of items are mostly shorter: RSA keys and signatures with a thousand bytes of tags. */
+const headerUsualBytes = 4096
 
 /** The user metadata of an object; `payload-…` as ar-io-node reads it. */
 export const objectMetadata = {
@@ -88,12 +92,22 @@ export class TierSource implements Source {
       const found = await store.get(key, undefined, signal)
       return isRefusal(found) ? found : this.#found(wanted, describe(found), found, 'object')
     }
-    // Where the payload begins is not known before.
-    const head = await store.head(key, signal)
-    if (isRefusal(head)) return head
-    const described = describe(head)
+    // Where the payload begins is not known before: so much more is asked for that it is within what comes.
+    const { start, end } = wanted.window
+    const wide = await store.get(key, { start, end: end + headerUsualBytes }, signal)
+    if (isRefusal(wide)) return wide
+    const described = describe(wide)
     const cut = cutOf(described, wanted.window)
-    if (isRefusal(cut)) return cut
+    if (isRefusal(cut) || wide.part === undefined) {
+      wide.drop()
+      return isRefusal(cut) ? cut : refuse('upstream', 'upstream', 'the object store sent no part')
+    }
+    const from = cut.start - start
+    if (cut.end <= wide.part.end) {
+      const body = cutPieces(wide.body, from, cut.end - start + 1, 'read')
+      return this.#found(wanted, described, { ...wide, body }, 'object')
+    }
+    wide.drop()
     const found = await store.get(key, cut, signal)
     return isRefusal(found) ? found : this.#found(wanted, described, found, 'object')
   }

@@ -22,6 +22,8 @@ export interface LineQuestion {
   readonly headers: Readonly<Record<string, string>>
   /** Makes the body, which may be asked for twice. Its length stands in `headers`. */
   readonly body?: () => Uint8Array | Readable
+  /** Keeps the socket after a HEAD, too: the server is known to send no body then. */
+  readonly isKept?: true
   /** Replaces the line's own `headMs`: the head comes after a long body. */
   readonly headMs?: number
 }
@@ -81,7 +83,7 @@ export class GatewayLine {
     return isOver ? late : refusal
   }
 
-  #send(url: string, { method, path, headers, body }: LineQuestion): LineAnswer {
+  #send(url: string, { method, path, headers, body, isKept }: LineQuestion): LineAnswer {
     const { stallMs, connectionsMax, headMs } = this.options
     const answer = new LineAnswer({ stallMs, bytesPerSecondMin }, this.clock)
     // Heads and pauses are watched here, by the clock; the client's own timers would only say the same less exactly.
@@ -92,7 +94,10 @@ export class GatewayLine {
       bodyTimeout: 0,
     })
     const { origin, base } = this.#target(url)
-    const sent = body === undefined ? {} : { body: body() }
+    const sent = {
+      ...(body === undefined ? {} : { body: body() }),
+      ...(isKept === true ? { reset: false } : {}),
+    }
     this.#agent.dispatch({ origin, method, path: base + path, headers, ...sent }, handlerOf(answer))
     return answer
   }
