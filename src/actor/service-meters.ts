@@ -15,6 +15,11 @@ export const serviceMeters: readonly MeterRow[] = [
     help: 'How long the first of them has waited; 0: none waits.',
   },
   {
+    name: 'upload_items_waiting_oldest_paid_seconds',
+    kind: 'gauge',
+    help: 'The same of those that were paid for; free ones wait behind them.',
+  },
+  {
     name: 'upload_items_given_up_total',
     kind: 'counter',
     help: 'Items whose bundles were dropped too often: they wait for the operator.',

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import type { Chain } from '../chain/chain.js'
-import { parseId } from '../format/id.js'
+import { type Id, parseId } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import { type BundleRecord, type Bundles, summaryOf } from './bundling/bundle-records.js'
 import type { Bundler } from './bundling/bundler.js'
@@ -72,7 +72,9 @@ export class UploadsDesk {
     const underWay = bundles.open().filter(({ state }) => state !== 'permanent')
     const age = (atMs: number | undefined): number => (atMs === undefined ? 0 : (clock.now() - atMs) / 1000)
     meters.of('upload_items_waiting').set(uploads.waiting)
-    meters.of('upload_items_waiting_oldest_seconds').set(age(this.#oldest()?.receivedMs))
+    meters.of('upload_items_waiting_oldest_seconds').set(age(this.#first(uploads.oldest(1))?.receivedMs))
+    const paid = this.#first(uploads.oldestPaid(1))
+    meters.of('upload_items_waiting_oldest_paid_seconds').set(age(paid?.receivedMs))
     for (const state of states)
       meters.of('upload_bundles', { state }).set(underWay.filter((one) => one.state === state).length)
     const oldest = underWay.length === 0 ? undefined : Math.min(...underWay.map(({ createdMs }) => createdMs))
@@ -83,8 +85,7 @@ export class UploadsDesk {
     meters.of('upload_parts_bytes').set(parts.bytes)
   }
 
-  #oldest(): AcceptedItem | undefined {
-    const [first] = this.parts.uploads.oldest(1)
+  #first([first]: Iterable<Id>): AcceptedItem | undefined {
     return first === undefined ? undefined : this.parts.uploads.find(first)
   }
 
@@ -95,7 +96,12 @@ export class UploadsDesk {
     return {
       now: clock.now(),
       height: height() ?? null,
-      items: { kept: uploads.count, waiting: uploads.waiting, oldestMs: this.#oldest()?.receivedMs ?? null },
+      items: {
+        kept: uploads.count,
+        waiting: uploads.waiting,
+        oldestMs: this.#first(uploads.oldest(1))?.receivedMs ?? null,
+        oldestPaidMs: this.#first(uploads.oldestPaid(1))?.receivedMs ?? null,
+      },
       open: open.listed(shownMax),
       bundles: this.parts.bundles.recent,
       wallet: { address, ...this.#wallet },

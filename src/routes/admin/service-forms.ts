@@ -62,7 +62,12 @@ export const uploadForms = {
     gives: formOf({
       now: wholeForm,
       height: orNull(wholeForm),
-      items: formOf({ kept: wholeForm, waiting: wholeForm, oldestMs: orNull(wholeForm) }),
+      items: formOf({
+        kept: wholeForm,
+        waiting: wholeForm,
+        oldestMs: orNull(wholeForm),
+        oldestPaidMs: orNull(wholeForm),
+      }),
       open: formOf({ open: wholeForm, bytes: wholeForm, uploads: listOf(openUpload) }),
       bundles: listOf(bundle),
       wallet: formOf({ address: idText }, { winston: amount, atMs: wholeForm }),

@@ -42,6 +42,10 @@ function show({ now, height, items, open, bundles, wallet, free }) {
         items.waiting === 0 ? 'none' : `${number(items.waiting)}, the oldest for ${age(items.oldestMs)}`,
       ],
       [
+        'Paid ones among them',
+        items.oldestPaidMs === null ? 'none' : `the oldest for ${age(items.oldestPaidMs)}`,
+      ],
+      [
         'In several requests',
         open.open === 0 ? 'none' : `${number(open.open)}, ${bytes(open.bytes)} on disk`,
       ],

@@ -50,8 +50,11 @@ const failuresMax = 10
 /** Transactions of the upload service, on disk. */
 export class Bundles {
   readonly #table: Table
-  /** Those with which something may still be to be done: the others are as many as there ever were. */
-  readonly #open = new Map<Id, BundleRecord>()
+  /**
+   * Those with which something may still be to be done: the others are as many as there ever were. Hundreds may wait for their
+   * depth, each with ten thousand items, so their items are left on disk.
+   */
+  readonly #open = new Map<Id, BundleSummary>()
   #recent: readonly BundleSummary[] = []
 
   constructor(
@@ -64,10 +67,11 @@ export class Bundles {
 
   /** What was written is known without reading all records again: some have ten thousand items. */
   #note(record: BundleRecord): void {
-    if (isOpen(record)) this.#open.set(record.id, record)
+    const summary = summaryOf(record)
+    if (isOpen(record)) this.#open.set(record.id, summary)
     else this.#open.delete(record.id)
     const others = this.#recent.filter(({ id }) => id !== record.id)
-    const all = [...others, summaryOf(record)].sort((one, other) => other.createdMs - one.createdMs)
+    const all = [...others, summary].sort((one, other) => other.createdMs - one.createdMs)
     this.#recent = all.slice(0, recentMax)
   }
 
@@ -77,8 +81,14 @@ export class Bundles {
   }
 
   /** Those with which something is still to be done: not dropped, and their items are kept here. */
-  open(): BundleRecord[] {
+  open(): BundleSummary[] {
     return [...this.#open.values()]
+  }
+
+  /** It is not looked at before. In memory alone: a restart looks at once. */
+  delay(id: Id, dueMs: number): void {
+    const known = this.#open.get(id)
+    if (known !== undefined) this.#open.set(id, { ...known, dueMs })
   }
 
   /** The youngest first. */

@@ -13,16 +13,12 @@ import type { MerkleTree } from '../../proof/merkle.js'
 import { signatureData } from '../../proof/transaction-proof.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import type { Signing } from '../intake/signing.js'
-import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import type { Uploads } from '../records/uploads.js'
 import { BundleData } from './bundle-data.js'
-import type { BundleRecord, Bundles } from './bundle-records.js'
+import { type BundleRecord, type BundleSummary, type Bundles, summaryOf } from './bundle-records.js'
+import { NextBundle, type NextRules } from './next-bundle.js'
 
-export interface BundlingRules {
-  /** Items of a bundle, and bytes; a larger item rides alone. */
-  readonly itemsMax: number
-  readonly bytesMax: number
-  /** No item waits longer for others. */
-  readonly waitMs: number
+export interface BundlingRules extends NextRules {
   /** Between two looks at what is to be done. */
   readonly everyMs: number
   /** Confirmations after which nothing can take a block back. */
@@ -57,8 +53,10 @@ export interface BundlerParts {
 
 /** Between two rounds while there is nothing to do. */
 const idleEveryMs = 1000
-/** Bundles on their way at once: each may hold a tree of some MB. */
+/** Bundles at once that are not sent to their end: each may hold a tree of some MB. Those that wait for their depth hold none. */
 const openMax = 8
+/** Bundles whose transactions are asked for at once. */
+const looksAtOnce = 16
 /** Until a failed step is tried again; doubles up to the longest. */
 const againMs = 1000
 const againMaxMs = 300_000
@@ -80,13 +78,13 @@ export class Bundler {
   /** Logged once, and not four times a second. */
   #isFailing = false
   readonly #orders: (() => void)[] = []
-  /** Bytes of items that waited at the last look at all of them, unknown before it; and `enteredBytes` of then. */
-  #waitingBytes = Number.POSITIVE_INFINITY
-  #enteredBytes = 0
+  readonly #next: NextBundle
   /** Nothing is packed before. */
   #packAfterMs = Number.NEGATIVE_INFINITY
 
-  constructor(private readonly parts: BundlerParts) {}
+  constructor(private readonly parts: BundlerParts) {
+    this.#next = new NextBundle(parts.uploads, parts.rules, parts.clock)
+  }
 
   #count(outcome: 'packed' | 'permanent' | 'dropped'): void {
     this.parts.meters.of('upload_bundles_total', { outcome }).add(1)
@@ -150,35 +148,44 @@ export class Bundler {
     const { bundles, clock } = this.parts
     for (const act of this.#orders.splice(0)) act()
     if (this.parts.isIdle === true) return
-    const open = bundles.open()
-    for (const bundle of open) {
+    const due = bundles.open().filter(({ dueMs }) => dueMs <= clock.now())
+    for (const bundle of due.filter(isSending)) {
       if (this.#isClosed) return
-      if (bundle.dueMs <= clock.now()) await this.#step(bundle)
+      await this.#step(bundle)
     }
-    const underWay = open.filter(({ state }) => state !== 'permanent').length
-    if (underWay < openMax && !this.#isClosed) await this.#pack()
+    const resting = due.filter((one) => !isSending(one)).sort((one, other) => one.dueMs - other.dueMs)
+    const looks = resting.slice(0, looksAtOnce).map((bundle) => this.#step(bundle))
+    // All are over before another round begins, also where one rejects.
+    const failed = (await Promise.allSettled(looks)).find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
+    if (bundles.open().filter(isSending).length < openMax && !this.#isClosed) await this.#pack()
     const { uploads, rules } = this.parts
     const isBusy = uploads.waiting > 0 || bundles.open().length > 0
     this.#lookEach(isBusy ? rules.everyMs : Math.max(rules.everyMs, idleEveryMs))
   }
 
-  async #step(bundle: BundleRecord): Promise<void> {
-    const { state } = bundle
-    if (state === 'permanent') {
-      this.#release(bundle)
-      return
-    }
-    const outcome =
-      state === 'packed'
-        ? await this.#post(bundle)
-        : state === 'posted'
-          ? await this.#seed(bundle)
-          : await this.#verify(bundle)
-    if (outcome !== undefined) this.#later(bundle, outcome)
+  async #step(summary: BundleSummary): Promise<void> {
+    const outcome = summary.state === 'seeded' ? await this.#verify(summary) : await this.#send(summary)
+    if (outcome !== undefined) this.#later(summary.id, outcome)
   }
 
-  #later(bundle: BundleRecord, { message }: Refusal): void {
+  async #send({ id }: BundleSummary): Promise<Refusal | undefined> {
+    const bundle = this.#record(id)
+    if (bundle.state === 'packed') return this.#post(bundle)
+    if (bundle.state === 'posted') return this.#seed(bundle)
+    this.#release(bundle)
+    return undefined
+  }
+
+  #record(id: Id): BundleRecord {
+    const bundle = this.parts.bundles.find(id)
+    if (bundle === undefined) throw new Error(`the record of the bundle ${id} is gone`)
+    return bundle
+  }
+
+  #later(id: Id, { message }: Refusal): void {
     const { bundles, clock, logger } = this.parts
+    const bundle = this.#record(id)
     const attempts = bundle.attempts + 1
     const waitMs = Math.min(againMs * 2 ** bundle.attempts, againMaxMs)
     if (attempts > stepsMax && bundle.state !== 'seeded') {
@@ -198,45 +205,10 @@ export class Bundler {
     this.parts.meters.of('upload_items_given_up_total').add(givenUp)
   }
 
-  /** Whether all that wait are to be looked at: ten thousand take a tenth of a second, and rounds come several times a second. */
-  #mayBeFull(): boolean {
-    const { uploads, rules, clock } = this.parts
-    const [oldest] = uploads.oldest(1)
-    const first = oldest === undefined ? undefined : uploads.find(oldest)
-    if (oldest === undefined || clock.monotonic() < this.#packAfterMs) return false
-    if (first === undefined || clock.now() - first.receivedMs >= rules.waitMs) return true
-    const newBytes = uploads.enteredBytes - this.#enteredBytes
-    return uploads.waiting >= rules.itemsMax || this.#waitingBytes + newBytes >= rules.bytesMax
-  }
-
-  /** Items for the next bundle; none where they may still wait for others. */
-  #chosen(): AcceptedItem[] {
-    const { uploads, rules, clock } = this.parts
-    if (!this.#mayBeFull()) return []
-    const chosen: AcceptedItem[] = []
-    let bytes = 0
-    let isFull = false
-    for (const id of uploads.oldest(rules.itemsMax)) {
-      const item = uploads.find(id)
-      if (item === undefined) continue
-      if (chosen.length > 0 && bytes + item.place.sizeBytes > rules.bytesMax) {
-        isFull = true
-        break
-      }
-      chosen.push(item)
-      bytes += item.place.sizeBytes
-    }
-    // What is left over by a bundle is looked at anew.
-    this.#waitingBytes = isFull ? Number.POSITIVE_INFINITY : bytes
-    this.#enteredBytes = uploads.enteredBytes
-    const [first] = chosen
-    const isDue = first !== undefined && clock.now() - first.receivedMs >= rules.waitMs
-    return isDue || isFull || chosen.length === rules.itemsMax ? chosen : []
-  }
-
   async #pack(): Promise<void> {
     const { bundles, chain, clock, height, logFolder, owner, logger, signing } = this.parts
-    const items = this.#chosen()
+    if (clock.monotonic() < this.#packAfterMs) return
+    const items = this.#next.items()
     const anchorHeight = height()
     if (items.length === 0 || anchorHeight === undefined) return
     const data = new BundleData(items, logFolder)
@@ -283,10 +255,10 @@ export class Bundler {
     bundles.pack(record, items, data.offsets)
     this.#count('packed')
     logger.info({ bundle: id, items: items.length, sizeBytes: data.sizeBytes }, 'a bundle was packed')
-    await this.#step(record)
+    await this.#step(summaryOf(record))
   }
 
-  #next(bundle: BundleRecord, state: BundleRecord['state'], dueMs = this.parts.clock.now()): void {
+  #goOn(bundle: BundleRecord, state: BundleRecord['state'], dueMs = this.parts.clock.now()): void {
     const { reason: _, ...rest } = bundle
     this.parts.bundles.put({ ...rest, state, attempts: 0, dueMs })
   }
@@ -295,7 +267,7 @@ export class Bundler {
     const { address, chain, logger } = this.parts
     const posted = await chain.postTransaction(bundle.transaction)
     if (!isRefusal(posted)) {
-      this.#next(bundle, 'posted')
+      this.#goOn(bundle, 'posted')
       return undefined
     }
     const { reward } = bundle.transaction as { reward: string }
@@ -332,7 +304,7 @@ export class Bundler {
     if (refusal !== undefined) return refusal
     if (this.#isClosed) return undefined
     this.#trees.delete(bundle.id)
-    this.#next(bundle, 'seeded')
+    this.#goOn(bundle, 'seeded')
     return undefined
   }
 
@@ -355,28 +327,34 @@ export class Bundler {
     return { refused: 'upstream', fault: 'upstream', message: `chunk ${index} was not taken (${statuses})` }
   }
 
-  async #verify(bundle: BundleRecord): Promise<Refusal | undefined> {
+  async #verify(bundle: BundleSummary): Promise<Refusal | undefined> {
     const { bundles, chain, clock, height, onMined, rules, logger } = this.parts
     const status = await chain.transactionStatus(bundle.id)
     if (isRefusal(status)) {
       const isForgotten = (height() ?? 0) > bundle.anchorHeight + anchorBlocks
       if (status.refused !== 'unknown' || !isForgotten) return status
-      this.#drop(bundle, 'no node knows the transaction any more')
+      this.#drop(this.#record(bundle.id), 'no node knows the transaction any more')
       return undefined
     }
-    const again = clock.now() + rules.lookMs
-    if (status.kind === 'pending') {
-      bundles.put({ ...bundle, attempts: 0, dueMs: again })
+    if (status.kind === 'mined' && bundle.height !== status.height) onMined(bundle.id)
+    if (status.kind === 'pending' || status.confirmations < rules.depth) {
+      const dueMs = clock.now() + rules.lookMs
+      const height = status.kind === 'pending' ? bundle.height : status.height
+      // A record may have ten thousand items, and nothing is lost where it is looked at too early.
+      if (bundle.attempts === 0 && bundle.height === height) bundles.delay(bundle.id, dueMs)
+      else
+        bundles.put({
+          ...this.#record(bundle.id),
+          attempts: 0,
+          dueMs,
+          ...(height === undefined ? {} : { height }),
+        })
       return undefined
     }
-    if (bundle.height !== status.height) onMined(bundle.id)
-    if (status.confirmations < rules.depth) {
-      bundles.put({ ...bundle, attempts: 0, dueMs: again, height: status.height })
-      return undefined
-    }
-    const count = bundles.settle({ ...bundle, dueMs: clock.now() + keepMs }, status.height)
+    const record = this.#record(bundle.id)
+    const count = bundles.settle({ ...record, dueMs: clock.now() + keepMs }, status.height)
     this.#count('permanent')
-    this.parts.onPermanent?.(bundle, status.height)
+    this.parts.onPermanent?.(record, status.height)
     logger.info({ bundle: bundle.id, items: count, height: status.height }, 'a bundle is permanent')
     return undefined
   }
@@ -385,4 +363,9 @@ export class Bundler {
     const { bundles, log } = this.parts
     for (const { place } of bundles.release(bundle)) log.release(place)
   }
+}
+
+/** Its bytes are being sent; others wait for blocks. */
+function isSending({ state }: BundleSummary): boolean {
+  return state === 'packed' || state === 'posted'
 }

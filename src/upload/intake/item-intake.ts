@@ -23,6 +23,7 @@ import type { AnnouncedItem, ItemAnnouncer } from '../news/item-announcer.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
 import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from '../records/receipt.js'
 import { type AcceptedItem, isGivenUp, isGone, type LoggedUpload } from '../records/uploads.js'
+import { turnOf } from '../records/waiting-lines.js'
 import type { Charged, Charging, ItemCharge } from '../selling/charging.js'
 import { keepUnsettled } from '../selling/credit-charging.js'
 import type { Purchase, Sale } from '../selling/sales.js'
@@ -307,7 +308,8 @@ export class ItemIntake {
       await charge.giveBack()
       return asAnswer(place)
     }
-    const accepted: AcceptedItem = { ...meta, place }
+    const turn = charge.free && turnOf(charge.free)
+    const accepted: AcceptedItem = { ...meta, place, ...(turn === undefined ? {} : { turn }) }
     if (purchase === undefined)
       return this.#accepted(accepted, charge, { header, sizeBytes, digest }, { done: shared?.done, signed })
     const sale = selling.begin(accepted, purchase)

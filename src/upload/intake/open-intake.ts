@@ -10,6 +10,7 @@ import {
   type SaleFacts,
   type Uploads,
 } from '../records/uploads.js'
+import { turnOf } from '../records/waiting-lines.js'
 import { keepUnsettled } from '../selling/credit-charging.js'
 import type { Sales } from '../selling/sales.js'
 
@@ -82,8 +83,9 @@ export async function openIntake(
 
 type LostItem = LoggedUpload & AcceptedItem
 
-function withoutFree({ free: _, ...item }: LostItem): AcceptedItem {
-  return item
+function withoutFree({ free, ...item }: LostItem): AcceptedItem {
+  const turn = free && turnOf(free)
+  return turn === undefined ? item : { ...item, turn }
 }
 
 /** An item that was kept for a payment: the sale decides. False: it was kept for it a second time. */

@@ -5,6 +5,7 @@ import type { LogPlace } from '../../store/segments/log-file.js'
 import type { Taken } from './free-pools.js'
 import { PendingItems } from './pending-items.js'
 import type { PendingMarks } from './pending-marks.js'
+import { WaitingLines } from './waiting-lines.js'
 
 /** The record of an item in the log: enough to restore it when the tables were lost. */
 export interface LoggedUpload {
@@ -41,6 +42,8 @@ export interface SaleFacts {
 /** What is kept of an item that was accepted. */
 export interface AcceptedItem extends Omit<LoggedUpload, 'free'> {
   readonly place: LogPlace
+  /** Of a free item: whose turn it waits for (`turnOf`). */
+  readonly turn?: string
   /** The transaction that carries it, or carried it last. Absent: it waits for one. */
   readonly bundle?: Id
   /** Where it begins in that transaction's data. */
@@ -66,7 +69,7 @@ export function isGivenUp({ released, permanent, reason }: AcceptedItem): boolea
 }
 
 /** Tables of the upload service. One thread writes; any thread may read. */
-const tablesMax = 16
+const tablesMax = 24
 
 export function openUploadTables(path: string): Environment {
   return openEnvironment(path, tablesMax)
@@ -99,19 +102,6 @@ export function innerItem(inner: Table, id: Id): InnerItem | undefined {
     : (readJsonRow(found, 'uploads/data.mdb: a row about an inner item') as InnerItem)
 }
 
-/** Key of an item that waits for a bundle: in the order in which they came. */
-export function waitingKey({ receivedMs, id }: Pick<AcceptedItem, 'receivedMs' | 'id'>): Buffer {
-  const key = Buffer.alloc(40)
-  key.writeBigUInt64BE(BigInt(receivedMs))
-  key.set(idBytes(id), 8)
-  return key
-}
-
-/** The id in such a key. */
-export function waitingId(key: Uint8Array): Id {
-  return idOfBytes(key.subarray(8, 40))
-}
-
 const none = new Uint8Array(0)
 
 function contentKey(owner: string, digest: Uint8Array): Buffer {
@@ -129,7 +119,7 @@ export class Uploads {
   /** Of items that were accepted since the start, at least: those of a transaction that had to run twice count twice. */
   enteredBytes = 0
   readonly #items: Table
-  readonly #waiting: Table
+  readonly #waiting: WaitingLines
   readonly #words: Table
   /** The last item of an owner with some content. */
   readonly #contents: Table
@@ -144,7 +134,7 @@ export class Uploads {
     this.pending = new PendingItems(marks)
     this.environment = this.pending.before(environment)
     this.#items = environment.table('items')
-    this.#waiting = environment.table('waiting')
+    this.#waiting = new WaitingLines(environment)
     this.#words = environment.table('words')
     this.#contents = environment.table('contents')
     this.#unopened = environment.table('unopened')
@@ -205,7 +195,7 @@ export class Uploads {
 
   /** Items that wait for a bundle. */
   get waiting(): number {
-    return this.#waiting.count() + this.pending.count
+    return this.#waiting.count + this.pending.count
   }
 
   get count(): number {
@@ -213,8 +203,18 @@ export class Uploads {
   }
 
   /** Ids of those that wait, the first come first. */
-  *oldest(limit: number): Generator<Id> {
-    for (const key of this.#waiting.keys({ limit })) yield waitingId(key)
+  oldest(limit: number): Generator<Id> {
+    return this.#waiting.oldest(limit)
+  }
+
+  /** The same without free items. */
+  oldestPaid(limit: number): Generator<Id> {
+    return this.#waiting.first(limit)
+  }
+
+  /** Ids of free items that wait, by turns of who sent them. Nothing may be written meanwhile. */
+  freeByTurns(limit: number): Generator<Id> {
+    return this.#waiting.byTurns(limit)
   }
 
   /** `more` is written in the same transaction. */
@@ -230,7 +230,7 @@ export class Uploads {
     const { digest, owner, id, isBundle, place } = item
     this.enteredBytes += place.sizeBytes
     this.put(item)
-    this.#waiting.put(waitingKey(item), none)
+    this.#waiting.put(item)
     if (digest !== undefined) this.putContent(owner, Buffer.from(digest, 'base64url'), id)
     if (isBundle === true) this.#unopened.put(idBytes(id), none)
   }
@@ -265,7 +265,7 @@ export class Uploads {
 
   /** It is in a bundle now, or given up. */
   unqueue(item: AcceptedItem): void {
-    this.#waiting.remove(waitingKey(item))
+    this.#waiting.remove(item)
   }
 
   /** What was given up gets as many tries as a new item. */
@@ -276,7 +276,7 @@ export class Uploads {
 
   /** It needs a bundle. */
   requeue(item: AcceptedItem): void {
-    this.#waiting.put(waitingKey(item), none)
+    this.#waiting.put(item)
   }
 
   word(name: string): string | undefined {

@@ -61,8 +61,9 @@ t.test('a permanent item is served from here until it is released, and released 
   t.equal(await look(), ' and payload', 'the gateway may not have found its block yet')
   const [kept] = bundles.open()
   t.match(kept, { state: 'permanent', dueMs: 5 })
-  t.equal(bundles.release(kept as BundleRecord).length, 1)
-  t.equal(bundles.release(kept as BundleRecord).length, 0)
+  const permanent = bundles.find(bundle) as BundleRecord
+  t.equal(bundles.release(permanent).length, 1)
+  t.equal(bundles.release(permanent).length, 0)
   t.strictSame(bundles.open(), [])
   t.equal(await look(), 'unknown')
 })

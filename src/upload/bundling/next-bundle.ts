@@ -1,0 +1,62 @@
+import type { Clock } from '../../actor/clock.js'
+import type { Id } from '../../format/id.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import { type ChoiceRules, chooseItems } from './choice.js'
+
+export interface NextRules extends ChoiceRules {
+  /** No item waits longer for others. */
+  readonly waitMs: number
+}
+
+/** Which items go into the next bundle, and when. */
+export class NextBundle {
+  /** Bytes of items that waited at the last look at all of them, unknown before it; and `enteredBytes` of then. */
+  #waitingBytes = Number.POSITIVE_INFINITY
+  #enteredBytes = 0
+  /** The last choice had no room for free items. */
+  #isFreeOwed = false
+
+  constructor(
+    private readonly uploads: Uploads,
+    private readonly rules: NextRules,
+    private readonly clock: Pick<Clock, 'now'>,
+  ) {}
+
+  /** None where they may still wait for others. */
+  items(): readonly AcceptedItem[] {
+    const { uploads, rules, clock } = this
+    if (!this.#mayBeFull()) return []
+    // One more than fit shows whether others still wait.
+    const limit = rules.itemsMax + 1
+    const lines = {
+      paid: this.#found(uploads.oldestPaid(limit)),
+      free: this.#found(uploads.freeByTurns(limit)),
+    }
+    const { items, sizeBytes, isFull, isFreeOwed } = chooseItems(lines, rules, this.#isFreeOwed)
+    // What is left over by a bundle is looked at anew.
+    this.#waitingBytes = isFull ? Number.POSITIVE_INFINITY : sizeBytes
+    this.#enteredBytes = uploads.enteredBytes
+    const isDue = items.some(({ receivedMs }) => clock.now() - receivedMs >= rules.waitMs)
+    if (!isDue && !isFull) return []
+    this.#isFreeOwed = isFreeOwed
+    return items
+  }
+
+  /** Whether all that wait are to be looked at: ten thousand take a tenth of a second, and rounds come several times a second. */
+  #mayBeFull(): boolean {
+    const { uploads, rules, clock } = this
+    const [oldest] = uploads.oldest(1)
+    const first = oldest === undefined ? undefined : uploads.find(oldest)
+    if (oldest === undefined) return false
+    if (first === undefined || clock.now() - first.receivedMs >= rules.waitMs) return true
+    const newBytes = uploads.enteredBytes - this.#enteredBytes
+    return uploads.waiting >= rules.itemsMax || this.#waitingBytes + newBytes >= rules.bytesMax
+  }
+
+  *#found(ids: Iterable<Id>): Generator<AcceptedItem> {
+    for (const id of ids) {
+      const item = this.uploads.find(id)
+      if (item !== undefined) yield item
+    }
+  }
+}

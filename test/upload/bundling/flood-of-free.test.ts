@@ -1,0 +1,143 @@
+/** A flood of free items, and one upload that was paid for. */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { pause } from '../../../src/actor/clock.js'
+import { silentLog } from '../../../src/actor/log.js'
+import { Meters, meterBytes } from '../../../src/actor/meter.js'
+import { meterTable } from '../../../src/actor/meter-table.js'
+import { type Id, idOfBytes } from '../../../src/format/id.js'
+import { isRefusal } from '../../../src/format/refusal.js'
+import { sha256 } from '../../../src/proof/digest.js'
+import { DurableLog } from '../../../src/store/segments/durable-log.js'
+import { Bundles } from '../../../src/upload/bundling/bundle-records.js'
+import { Bundler, type BundlerParts } from '../../../src/upload/bundling/bundler.js'
+import { openIntake } from '../../../src/upload/intake/open-intake.js'
+import { FreePools, type Taken } from '../../../src/upload/records/free-pools.js'
+import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
+import { turnOf } from '../../../src/upload/records/waiting-lines.js'
+import { Sales } from '../../../src/upload/selling/sales.js'
+import { HandClock } from '../../http/hand-clock.js'
+
+const rules = { itemsMax: 20, bytesMax: 100_000, waitMs: 0, everyMs: 250, depth: 18, lookMs: 500 }
+
+interface Rig {
+  readonly uploads: Uploads
+  readonly bundles: Bundles
+  readonly clock: HandClock
+  /** Puts an item into the log and the tables; `free`: what was taken for it. */
+  accept(name: string, free?: Taken): Id
+  round(): Promise<void>
+}
+
+/** A bundler over a log on disk. Its node takes everything, and mines nothing. */
+async function rigOf(t: Test): Promise<Rig> {
+  const folder = t.testdir()
+  const environment = openUploadTables(join(folder, 'tables'))
+  const uploads = new Uploads(environment)
+  const bundles = new Bundles(environment, uploads)
+  const log = await DurableLog.open(join(folder, 'log'))
+  const clock = new HandClock()
+  let signed = 0
+  const bundler = new Bundler({
+    uploads,
+    bundles,
+    log,
+    logFolder: join(folder, 'log'),
+    clock,
+    logger: silentLog,
+    height: () => 1,
+    owner: Buffer.alloc(512, 1),
+    signing: {
+      data: async () => {
+        signed += 1
+        return sha256(Buffer.from(`signature ${signed}`))
+      },
+    },
+    chain: {
+      anchor: async () => 'A'.repeat(64),
+      price: async () => 1n,
+      postTransaction: async () => ({}),
+      transactionStatus: async () => ({ kind: 'pending' }),
+    },
+    broadcast: { chunk: async () => ({ enough: true, results: [] }) },
+    rules,
+    meters: new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
+  } as unknown as BundlerParts)
+  bundler.start()
+  t.teardown(async () => {
+    await bundler.close()
+    await log.close()
+    await environment.close()
+  })
+  const accept = (name: string, free?: Taken): Id => {
+    const bytes = Buffer.from(name)
+    const id = idOfBytes(sha256(bytes))
+    const place = log.append([bytes], createHash('sha256').update(bytes).digest())
+    if (isRefusal(place)) throw new Error(place.message)
+    const turn = free && turnOf(free)
+    const facts = { id, headerSize: 1, owner: 'o', receivedMs: clock.now(), deadlineHeight: 1, winc: '0' }
+    uploads.accept([{ ...facts, place, ...(turn === undefined ? {} : { turn }) }], () => undefined)
+    return id
+  }
+  const round = async (): Promise<void> => {
+    const before = bundles.recent.length
+    clock.jump(5000)
+    for (let turns = 0; turns < 40 && bundles.recent.length === before; turns += 1) await pause(5)
+    await bundler.between(() => undefined)
+  }
+  return { uploads, bundles, clock, accept, round }
+}
+
+const stranger: Taken = { keys: ['w:stranger', 'r:20.1.1.1'], bytes: 1 }
+
+t.test(
+  'what is paid for is in the next bundle, however many free items wait and bundles are not deep',
+  async (t) => {
+    const { uploads, bundles, accept, round } = await rigOf(t)
+    for (let at = 0; at < 600; at += 1) accept(`free ${at}`, stranger)
+    for (let rounds = 0; rounds < 12; rounds += 1) await round()
+    t.ok(bundles.open().length >= 12, 'a bundle that waits for its depth keeps no other back')
+    t.ok(bundles.open().filter(({ state }) => state === 'seeded').length >= 11)
+    const paid = accept('paid')
+    const other = accept('free, of somebody else', { keys: ['w:honest', 'r:30.1.1.1'], bytes: 1 })
+    await round()
+    t.ok(uploads.find(paid)?.bundle, 'paid')
+    t.ok(uploads.find(other)?.bundle, 'free, and the turn of another')
+    t.equal(uploads.find(paid)?.bundle, bundles.recent[0]?.id)
+    t.equal(bundles.recent[0]?.items, rules.itemsMax, 'free items fill what is left')
+  },
+)
+
+t.test('an item that only the log knows waits in the same line as before the kill', async (t) => {
+  const folder = t.testdir()
+  const environment = openUploadTables(join(folder, 'tables'))
+  const uploads = new Uploads(environment)
+  const before = await DurableLog.open(join(folder, 'log'))
+  const put = (name: string, free?: Taken): Id => {
+    const bytes = Buffer.from(name)
+    const id = idOfBytes(sha256(bytes))
+    const meta: LoggedUpload = {
+      id,
+      headerSize: 1,
+      owner: 'o',
+      receivedMs: 1,
+      deadlineHeight: 1,
+      winc: '0',
+      ...(free === undefined ? {} : { free }),
+    }
+    const digest = createHash('sha256').update(bytes).digest()
+    before.append([bytes], digest, Buffer.from(JSON.stringify(meta)))
+    return id
+  }
+  const ids = [put('free', stranger), put('exempt', { keys: [], bytes: 1 }), put('paid')]
+  await before.close()
+  const free = { itemMaxBytes: 9, walletBytes: 9, rangeBytes: 9, exemptWallets: [] }
+  const parts = { uploads, sales: new Sales(environment), pools: new FreePools(environment, free) }
+  const { log } = await openIntake(join(folder, 'log'), { ...parts, log: silentLog })
+  t.strictSame([...uploads.freeByTurns(9)], [ids[0]])
+  t.strictSame(new Set(uploads.oldestPaid(9)), new Set(ids.slice(1)))
+  t.equal(uploads.waiting, 3)
+  await log.close()
+  await environment.close()
+})
