@@ -3,6 +3,7 @@ import { FairSlots } from '../actor/fair-slots.js'
 import { addressOf } from '../actor/mailbox-address.js'
 import { partiesOf } from '../format/ip.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { HeldAnswers } from './held-answers.js'
 import type { QueryThreads } from './query-handler.js'
 import type { QueryAsk, QueryOrder, QueryQueue, QueryReply } from './query-messages.js'
 
@@ -93,32 +94,30 @@ export class QueryLines implements QueryThreads {
   readonly #lines: readonly Line[]
   /** The requests and held answers of each client. */
   readonly #shares: FairSlots
-  #heldBytes = 0
+  readonly #held: HeldAnswers
 
-  constructor(
-    lines: readonly QueryLine[],
-    private readonly options: QueryLinesOptions,
-  ) {
+  constructor(lines: readonly QueryLine[], options: QueryLinesOptions) {
     this.#lines = lines.map((line) => new Line(line, options.waitingMax))
+    this.#held = new HeldAnswers(options.heldMaxBytes)
     this.#shares = new FairSlots({ max: Number.POSITIVE_INFINITY, eachMax: options.clientMax })
   }
 
   async ask(request: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
     const line = this.#lines.reduce((best, one) => (one.underWay < best.underWay ? one : best))
-    if (this.#heldBytes > this.options.heldMaxBytes) return full
     // The client's own share first: for one that has used it up nobody makes room.
     const leave = this.#shares.take(client)
     if (typeof leave === 'string') return enough
-    const answer = line.hasRoom(client) ? await line.ask(request, client, onGone) : full
+    const hasRoom = this.#held.hasRoom(client) && line.hasRoom(client)
+    const answer = hasRoom ? await line.ask(request, client, onGone) : full
     leave()
     return answer
   }
 
-  holding(client: string, bytes: number): () => void {
-    this.#heldBytes += bytes
+  holding(client: string, bytes: number, drop: () => void): () => void {
+    const free = this.#held.add(client, bytes, drop)
     const leave = this.#shares.force(client)
     return () => {
-      this.#heldBytes -= bytes
+      free()
       leave()
     }
   }

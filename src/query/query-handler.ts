@@ -13,8 +13,11 @@ export type QueryHandler = (request: Request, reply: Reply, lines: string) => Pr
 export interface QueryThreads {
   /** Never rejects. `onGone` registers a callback for the client's departure. */
   ask(request: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply>
-  /** So many bytes of an answer wait for their client, until the function that comes back is called. */
-  holding(client: string, bytes: number): () => void
+  /**
+   * So many bytes of an answer wait for their client, until the function that comes back is called. `drop` ends the answer where
+   * others need the room.
+   */
+  holding(client: string, bytes: number, drop: () => void): () => void
 }
 
 export interface QueryRouteParts {
@@ -47,7 +50,7 @@ export function createQueryHandler(parts: QueryRouteParts): QueryHandler {
     const body = method === 'POST' ? await request.body(sizeMaxBytes) : undefined
     if (isRefusal(body)) {
       const refused = { status: statusOf[body.refused], message: body.message }
-      await send(reply, lines, refusedWith(refused, answerType(accept)))
+      await send(reply, lines, refusedWith(refused, answerType(accept)), undefined)
       return
     }
     const queryRequest: QueryAsk = {
@@ -60,23 +63,48 @@ export function createQueryHandler(parts: QueryRouteParts): QueryHandler {
     const answer = await threads.ask(queryRequest, client, (left) => reply.onAbort(left))
     if (isRefusal(answer) && answer.refused === 'busy') onBusy?.()
     const response = isRefusal(answer) ? refusalResponse(answer, accept) : answer
-    const sent = send(reply, lines, response)
-    if (sent === undefined) return
+    const held = typeof response.body === 'string' ? undefined : new HeldBody(response.body)
+    const sent = send(reply, lines, response, held)
+    if (sent === undefined || held === undefined) return
     if (sent instanceof Promise) {
-      const release = threads.holding(client, response.body.length)
+      const release = threads.holding(client, held.sizeBytes, () => held.drop())
       await sent
       release()
     }
-    if (typeof response.body !== 'string') free(response.body.buffer as ArrayBuffer)
+    held.drop()
   }
 }
 
-/**
- * Frees the memory of a large answer at once. Otherwise some 60 MB of answers a second make V8 collect the whole heap of this
- * thread several times a second, and all its other requests wait meanwhile.
- */
-function free(buffer: ArrayBuffer): void {
-  structuredClone(undefined, { transfer: [buffer] })
+/** The body of a large answer, which its client may take slowly, or which has to make room. */
+class HeldBody implements Content {
+  readonly sizeBytes: number
+  #isDropped = false
+
+  constructor(private readonly bytes: Uint8Array) {
+    this.sizeBytes = bytes.length
+  }
+
+  read(start: number, end: number): Uint8Array | undefined {
+    return this.#isDropped ? undefined : this.bytes.subarray(start, end)
+  }
+
+  ready(): Promise<boolean> {
+    return Promise.resolve(!this.#isDropped)
+  }
+
+  close(): void {
+    this.drop()
+  }
+
+  /**
+   * Frees its memory at once: the client gets no more of it. Otherwise some 60 MB of answers a second make V8 collect the whole
+   * heap of this thread several times a second, and all its other requests wait meanwhile.
+   */
+  drop(): void {
+    if (this.#isDropped) return
+    this.#isDropped = true
+    structuredClone(undefined, { transfer: [this.bytes.buffer as ArrayBuffer] })
+  }
 }
 
 function refusalResponse(refusal: Refusal, accept: string | undefined): QueryResponse {
@@ -91,22 +119,13 @@ function send(
   reply: Reply,
   first: string,
   { status, lines, body }: Exclude<QueryReply, Refusal>,
+  held: HeldBody | undefined,
 ): Sent | Promise<Sent> | undefined {
   const head = lines.join('\r\n')
   const block = first === '' ? head : `${first}\r\n${head}`
-  if (typeof body === 'string' || body.length <= smallBytes) {
+  if (held === undefined || body.length <= smallBytes) {
     reply.end({ status, block }, body)
     return undefined
   }
-  return reply.stream({ status, block }, [{ bytes: body }], nothing)
-}
-
-/** The content of an answer whose pieces are all given. */
-const nothing: Content = {
-  sizeBytes: 0,
-  read: () => {
-    throw new RangeError('there is nothing to be read')
-  },
-  ready: () => Promise.resolve(false),
-  close: () => undefined,
+  return reply.stream({ status, block }, [{ start: 0, end: held.sizeBytes }], held)
 }

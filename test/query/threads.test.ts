@@ -260,6 +260,34 @@ t.test('queries are answered by threads of their own, beside each other', async 
   await keeper.close()
 })
 
+t.test('an answer that its client does not read makes room for the queries of others', async (t) => {
+  const large = `"${'x'.repeat(8_000_000)}"`
+  const line = schedulerLine({ answer: () => jsonAnswer(large) }, { ...queue, clientMax: 64, waitingMax: 64 })
+  const { ask, close, port } = await served(t, [line], { ...queue, clientMax: 64, waitingMax: 64 })
+  /** Clients that read nothing, each of a network of its own. */
+  const silent = await Promise.all(
+    Array.from({ length: 4 }, async (_, at) => {
+      const socket = connect({
+        port,
+        host: '127.0.0.1',
+        onread: { buffer: Buffer.alloc(1), callback: () => false },
+      })
+      await once(socket, 'connect')
+      socket.on('error', () => undefined)
+      socket.write(`GET /graphql?query={a} HTTP/1.1\r\nHost: a\r\nX-Client: 20.${at}.1.1\r\n\r\n`)
+      return socket
+    }),
+  )
+  await pause(300)
+  for (let at = 0; at < 3; at += 1) {
+    const answer = await ask('{b}', '198.51.100.7')
+    t.equal(answer.status, 200)
+    t.equal((await answer.text()).length, large.length)
+  }
+  for (const socket of silent) socket.destroy()
+  await close()
+})
+
 t.test('the memory of a large answer is given back as soon as its client has it', async (t) => {
   const replies: QueryReply[] = []
   const threads: QueryThreads = {

@@ -1,0 +1,75 @@
+import { partiesOf } from '../format/ip.js'
+
+interface Held {
+  readonly client: string
+  readonly bytes: number
+  /** Ends the answer: its client gets no more of it. */
+  readonly drop: () => void
+}
+
+/**
+ * Bytes of answers that clients have not read yet. A client may read as slowly as it likes, so where there is no room the oldest
+ * answer of who holds most is ended for a query of who holds less: of providers, of networks, of clients.
+ */
+export class HeldAnswers {
+  /** In the order in which they began. */
+  readonly #held = new Set<Held>()
+  #bytes = 0
+
+  constructor(private readonly maxBytes: number) {}
+
+  /** Counts an answer until the returned function is called. */
+  add(client: string, bytes: number, drop: () => void): () => void {
+    const held = { client, bytes, drop }
+    this.#held.add(held)
+    this.#bytes += bytes
+    return () => this.#remove(held)
+  }
+
+  /** Whether a query of this client may be answered: others make room for it where they hold more. */
+  hasRoom(client: string): boolean {
+    while (this.#bytes > this.maxBytes) {
+      const greedy = this.#greediest(client)
+      if (greedy === undefined) return false
+      this.#remove(greedy)
+      greedy.drop()
+    }
+    return true
+  }
+
+  #remove(held: Held): void {
+    if (this.#held.delete(held)) this.#bytes -= held.bytes
+  }
+
+  /** The oldest answer of the provider, network or client that holds most, where this client's holds less. */
+  #greediest(client: string): Held | undefined {
+    let among: Iterable<Held> = this.#held
+    for (const level of partiesOf(client).keys()) {
+      const nameOf = (one: string): string => partiesOf(one)[level] ?? one
+      const sums = new Map<string, Held[]>()
+      for (const held of among) {
+        const name = nameOf(held.client)
+        const group = sums.get(name)
+        if (group === undefined) sums.set(name, [held])
+        else group.push(held)
+      }
+      const own = bytesOf(sums.get(nameOf(client)))
+      const [most] = [...sums.values()].sort((one, other) => bytesOf(other) - bytesOf(one))
+      if (most !== undefined && bytesOf(most) > own) return oldestOfMost(most)
+      among = sums.get(nameOf(client)) ?? []
+    }
+    return undefined
+  }
+}
+
+/** Of a group the oldest answer of the client that holds most. */
+function oldestOfMost(group: readonly Held[]): Held | undefined {
+  const sums = new Map<string, number>()
+  for (const { client, bytes } of group) sums.set(client, (sums.get(client) ?? 0) + bytes)
+  const [most] = [...sums].sort((one, other) => other[1] - one[1])
+  return group.find(({ client }) => client === most?.[0])
+}
+
+function bytesOf(group: readonly Held[] = []): number {
+  return group.reduce((sum, { bytes }) => sum + bytes, 0)
+}
