@@ -27,10 +27,14 @@ export class NodeOrder<Node extends NodeHealth> {
     this.#options = options
   }
 
-  /** All nodes, the best first; avoided ones last, the one that is avoided for the shortest time first among them. */
-  ranked(now: number): Node[] {
+  /**
+   * All nodes, the best first; avoided ones last, the one that is avoided for the shortest time first among them. `handicap`: so
+   * many calls more a node is counted to have under way, by what is known of it for this question.
+   */
+  ranked(now: number, handicap: (node: Node) => number = () => 0): Node[] {
     const rest = (node: Node): number => Math.max(0, node.coolUntil - now)
-    return [...this.#nodes].sort((a, b) => rest(a) - rest(b) || a.underWay - b.underWay)
+    const busy = (node: Node): number => node.underWay + handicap(node)
+    return [...this.#nodes].sort((a, b) => rest(a) - rest(b) || busy(a) - busy(b))
   }
 
   resting(node: Node, now: number): boolean {

@@ -16,6 +16,7 @@ import type {
   TransactionOptions,
   TransactionStatus,
 } from './chain.js'
+import { ChunkHolders } from './chunk-holders.js'
 import { ChunkManner } from './chunk-question.js'
 import { dataFlow } from './data-flow.js'
 import { wholeOf, winstonOf } from './json-fields.js'
@@ -58,12 +59,13 @@ export class RemoteChain implements Chain {
 
   /**
    * `pace` is waited for before each request to a node, if it is given: whoever works in the background has a rate of its own.
-   * Throws on an empty list of nodes or a malformed address.
+   * `holders`: what is known of the nodes' chunks, and learned. Throws on an empty list of nodes or a malformed address.
    */
   constructor(
     options: ChainOptions,
     clock: Clock,
     private readonly pace?: () => Promise<void>,
+    private readonly holders = new ChunkHolders(clock),
   ) {
     this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
     this.#nodeOrder = new NodeOrder(this.#nodes, options)
@@ -140,13 +142,19 @@ export class RemoteChain implements Chain {
     signal?: AbortSignal,
     check?: (chunk: Chunk) => true | Refusal,
   ): Promise<Chunk | Refusal> {
-    return this.#inTurn(async (node) => {
+    const attempt = async (node: Node): Promise<Chunk | Refusal> => {
       const parts = await this.#chunkManner(node).ask(node, offset, this.#clock.monotonic(), signal)
-      if (isRefusal(parts)) return parts
+      if (isRefusal(parts)) {
+        if (parts.refused === 'unknown') this.holders.note(node.name, offset, false)
+        return parts
+      }
       const chunk = { ...parts, node: node.name }
       const held = check?.(chunk) ?? true
-      return held === true ? chunk : held
-    }, signal)
+      if (held !== true) return held
+      this.holders.note(node.name, offset, true)
+      return chunk
+    }
+    return this.#inTurn(attempt, signal, ({ name }) => this.holders.handicap(name, offset))
   }
 
   async transactionData(id: Id, sizeBytes: number, signal?: AbortSignal): Promise<ByteFlow | Refusal> {
@@ -211,11 +219,12 @@ export class RemoteChain implements Chain {
   async #inTurn<T>(
     attempt: (node: Node) => Promise<T | Refusal>,
     signal?: AbortSignal,
+    handicap?: (node: Node) => number,
   ): Promise<T | Refusal> {
     const turn = await this.#turn(signal)
     if (isRefusal(turn)) return turn
     try {
-      return await this.#rounds(attempt, signal)
+      return await this.#rounds(attempt, signal, handicap)
     } finally {
       turn()
     }
@@ -228,11 +237,12 @@ export class RemoteChain implements Chain {
   async #rounds<T>(
     attempt: (node: Node) => Promise<T | Refusal>,
     signal: AbortSignal | undefined,
+    handicap?: (node: Node) => number,
   ): Promise<T | Refusal> {
     let worst: Refusal | undefined
     let left = this.#options.attemptsMax
     for (let waitMs = againMs; left > 0; waitMs *= 2) {
-      for (const node of this.#nodeOrder.ranked(this.#clock.monotonic()).slice(0, left)) {
+      for (const node of this.#nodeOrder.ranked(this.#clock.monotonic(), handicap).slice(0, left)) {
         if (worst?.refused === 'unknown' && this.#nodeOrder.resting(node, this.#clock.monotonic()))
           return worst
         left -= 1

@@ -7,6 +7,7 @@ import { Tip } from '../actor/shared.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
 import { settled } from '../catalog/merge.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
+import type { ChunkHolders } from '../chain/chunk-holders.js'
 import { RemoteChain } from '../chain/remote-chain.js'
 import { Evidence } from '../ingest/evidence.js'
 import { ProofAgenda } from '../ingest/proof-agenda.js'
@@ -37,6 +38,8 @@ export interface ProvingParts extends Pick<VerifierParts, 'replace' | 'onProven'
   readonly pool: BlobProver
   readonly meters: Meters
   readonly log: Log
+  /** What is known of the chunks of nodes, and learned. */
+  readonly holders: ChunkHolders
 }
 
 /** What proves cached content in the background. */
@@ -53,9 +56,9 @@ export function openProving(given: SourceGiven, parts: ProvingParts): Proving | 
   const { settings, memory } = given
   const options = verifierOptions(settings)
   if (options === undefined) return undefined
-  const { store, pool, meters, ...others } = parts
+  const { store, pool, meters, holders, ...others } = parts
   const budget = budgetOf(given, meters)
-  const { chain, heights, evidence } = openEvidence(given, budget, store, pool)
+  const { chain, heights, evidence } = openEvidence(given, budget, store, pool, holders)
   const environment = openEnvironment(folders(settings).proofs)
   const verifier = new Verifier(
     {
@@ -108,10 +111,11 @@ function openEvidence(
   budget: ProofBudget,
   store: BlobStore,
   prover: BlobProver,
+  holders: ChunkHolders,
 ): { chain: RemoteChain; heights: RootHeights; evidence: Evidence } {
   const { callsMax, connectionsMax, chunksMaxBytes, aheadMax, headersMax } = sourceDefaults.provingChain
   const options = { ...chainOptions(nodes, settings), callsMax, connectionsMax }
-  const chain = new RemoteChain(options, systemClock, () => budget.request())
+  const chain = new RemoteChain(options, systemClock, () => budget.request(), holders)
   const transactions = new Transactions(chain)
   const heights = new RootHeights(chain, systemClock)
   const turns = FairSlots.unbounded(callsMax)

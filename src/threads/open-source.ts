@@ -12,6 +12,7 @@ import { ChainIndex } from '../catalog/index-reader.js'
 import { IndexedCatalog } from '../catalog/indexed.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
+import { ChunkHolders } from '../chain/chunk-holders.js'
 import { RemoteChain } from '../chain/remote-chain.js'
 import type { Id } from '../format/id.js'
 import { cachedEvent } from '../ingest/webhook-events.js'
@@ -38,6 +39,7 @@ import type { ContentTier } from '../source/tier/content-tier.js'
 import { Absences } from '../source/transfer/absences.js'
 import type { Fetcher } from '../source/transfer/fetcher.js'
 import { assemble } from '../source/upstream/assemble.js'
+import { LearnedFile } from '../source/upstream/learned-file.js'
 import { NetworkPeers } from '../source/upstream/network-peers.js'
 import { PeerWeights } from '../source/upstream/peer-weights.js'
 import { TrustedGateways } from '../source/upstream/trusted-gateways.js'
@@ -74,6 +76,8 @@ interface SourceStore {
   readonly small: SmallContent | undefined
   readonly store: BlobStore
   readonly roots: BlobRoots
+  /** What is known of the chunks of nodes. */
+  readonly holders: ChunkHolders
 }
 
 /** The thread of the fetcher: every transfer from a source, the blobs on disk, and their proof. */
@@ -178,7 +182,8 @@ async function openStore(
   const swept = await store.prepare()
   if (swept > 0) log.warn({ swept }, 'half-written files of a killed process were removed')
   const roots = new BlobRoots(catalog, store, systemClock)
-  return { log, catalog, keeper, blocks, forbidden, pins, small, store, roots }
+  const holders = new ChunkHolders(systemClock)
+  return { log, catalog, keeper, blocks, forbidden, pins, small, store, roots, holders }
 }
 
 interface SourceLines {
@@ -194,13 +199,16 @@ interface SourceLines {
 }
 
 /** Everything that content can come from. */
-function openSources(given: SourceGiven, { small, roots: blobRoots }: SourceStore): SourceLines {
+function openSources(
+  given: SourceGiven,
+  { small, roots: blobRoots, holders, log }: SourceStore,
+): SourceLines {
   const { settings, memory, nodes } = given
   const { location } = sourceDefaults
   const { retrieval } = settings
   const raw = { ...rawOptions(settings, memory), gateways: given.gateways }
   const gateways = new TrustedGateways(raw, systemClock)
-  const chain = new RemoteChain(chainOptions(nodes, settings), systemClock)
+  const chain = new RemoteChain(chainOptions(nodes, settings), systemClock, undefined, holders)
   const lookup = rootLookupOptions(settings)
   const roots = lookup && new GatewayRoots(lookup, systemClock)
   const heights = new RootHeights(chain, systemClock)
@@ -212,6 +220,8 @@ function openSources(given: SourceGiven, { small, roots: blobRoots }: SourceStor
   const fromChain = chainSources(chain, chunks, location, roots, heights, small?.chunks)
   const known = peerOptions(settings, memory)
   const peers = known && new NetworkPeers(known, systemClock, new PeerWeights(memory.peerWeights))
+  const learners = { chunks: holders, ...(peers === undefined ? {} : { peers }) }
+  const learned = new LearnedFile(join(folders(settings).root, 'peers.json'), learners, log, systemClock)
   const uploads = given.hasUploads ? uploadsOf(given) : undefined
   const built = [
     ...(uploads === undefined ? [] : [uploads]),
@@ -227,6 +237,7 @@ function openSources(given: SourceGiven, { small, roots: blobRoots }: SourceStor
     heights,
     uploads,
     async close() {
+      await learned.close()
       await Promise.all([gateways.close(), peers?.close(), roots?.close(), chain.close()])
     },
   }

@@ -45,3 +45,13 @@ t.test('when all nodes are avoided, the one that is avoided for the shortest tim
   nodeOrder.failed(b!, 0)
   t.same(nodeOrder.ranked(10), [b, a])
 })
+
+t.test('a node that is known to be right is asked first until it is busy', async (t) => {
+  const [wrong, other, known] = nodes(3)
+  const order = new NodeOrder([wrong!, other!, known!], options)
+  const handicap = (one: NodeHealth): number => (one === known ? 0 : one === other ? 4 : 10_000)
+  t.same(order.ranked(0, handicap).indexOf(known!), 0)
+  known!.underWay = 5
+  const ranked = order.ranked(0, handicap)
+  t.ok(ranked[0] === other && ranked[1] === known && ranked[2] === wrong)
+})

@@ -409,3 +409,13 @@ async function gather(flow: AsyncIterable<Uint8Array | Refusal>): Promise<Buffer
   }
   return Buffer.concat(pieces)
 }
+
+t.test('a chunk is asked of the node that had its neighbour, and of one that had none at last', async (t) => {
+  const path = Buffer.alloc(64).toString('base64url')
+  const answer = JSON.stringify({ chunk: 'AAEC', data_path: path })
+  const here = Object.fromEntries([7, 8, 9].map((offset) => [`/chunk/${offset}`, answer]))
+  const [without, having] = [await nodeWith(t, {}), await nodeWith(t, here)]
+  const chain = chainOf(t, [without.url, having.url])
+  for (const offset of [7, 8, 9]) t.notOk(isRefusal(await chain.chunk(offset)), `${offset}`)
+  t.same([...new Set(without.asked.map((line) => line.replace(/\D+\d?\//, '')))], ['7'], 'it was asked once')
+})

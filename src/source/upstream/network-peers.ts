@@ -28,6 +28,9 @@ export interface PeerOptions extends RawOptions {
 const name = 'ar-io-network'
 const weight = { min: 1, max: 100, start: 50 }
 
+/** In this time a weight below the first one comes half of the way back: a peer that failed once is asked again some day. */
+const recoveryMs = 15 * 60_000
+
 /** Share of the youngest answer in the average time to a head: the last twenty answers or so count. */
 const youngest = 0.1
 
@@ -37,6 +40,8 @@ interface Peer {
   /** In the operator's list. */
   readonly index: number
   weight: number
+  /** When the weight was set (monotonic milliseconds). */
+  weighedMs: number
   busy: number
 }
 
@@ -49,6 +54,7 @@ export class NetworkPeers implements Source {
   readonly #line: RawLine
   readonly #peers: readonly Peer[]
   #averageMs: number | undefined
+  #changes = 0
 
   /** Weights are written to `board` as well. `random` gives numbers from 0 to below 1. */
   constructor(
@@ -61,7 +67,8 @@ export class NetworkPeers implements Source {
   ) {
     this.#line = new RawLine(name, options, clock)
     this.#peers = options.peers.map((url, index) => {
-      return { url, breaker: new Breaker(options.breaker, clock), index, weight: weight.start, busy: 0 }
+      const breaker = new Breaker(options.breaker, clock)
+      return { url, breaker, index, weight: weight.start, weighedMs: clock.monotonic(), busy: 0 }
     })
     for (const peer of this.#peers) this.#weigh(peer, weight.start)
   }
@@ -69,6 +76,26 @@ export class NetworkPeers implements Source {
   /** Weights of the peers, for whoever wants to see them. */
   get weights(): ReadonlyMap<string, number> {
     return new Map(this.#peers.map(({ url, weight }) => [url, weight]))
+  }
+
+  /** Weights that were set since the start. */
+  get changes(): number {
+    return this.#changes
+  }
+
+  /** The weights by address, for the next process. */
+  kept(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#peers.map((peer) => [peer.url, Math.round(this.#recovered(peer))]))
+  }
+
+  /** Takes over what an earlier process kept. Whatever is malformed, and peers that are not in the list, are passed over. */
+  takeOver(kept: unknown): void {
+    if (typeof kept !== 'object' || kept === null) return
+    const weights = kept as Readonly<Record<string, unknown>>
+    for (const peer of this.#peers) {
+      const known = Object.hasOwn(weights, peer.url) ? weights[peer.url] : undefined
+      if (typeof known === 'number' && known >= weight.min && known <= weight.max) this.#weigh(peer, known)
+    }
   }
 
   /** Asks one peer; when it is silent for `hedgeMs`, or refuses, the next one. The first that opens wins, the others are left. */
@@ -147,6 +174,7 @@ export class NetworkPeers implements Source {
 
   #candidates(id: Id, eligible: readonly Peer[]): Peer[] {
     const { concurrentMax, homesMax, candidatesMax } = this.options
+    for (const peer of eligible) if (peer.weight < weight.start) this.#weigh(peer, this.#recovered(peer), 0)
     const able = eligible.filter(({ busy }) => busy < concurrentMax)
     const chosen = able
       .map((peer) => ({ peer, nearness: nearness(id, peer.url) }))
@@ -175,9 +203,18 @@ export class NetworkPeers implements Source {
     peer.breaker.tell(true)
   }
 
-  #weigh(peer: Peer, weight: number): void {
+  #weigh(peer: Peer, weight: number, changes = 1): void {
     peer.weight = weight
+    peer.weighedMs = this.clock.monotonic()
+    this.#changes += changes
     this.board.set(peer.index, weight)
+  }
+
+  /** The weight of now: what a failure took comes back with time. */
+  #recovered(peer: Peer): number {
+    const lacking = weight.start - peer.weight
+    if (lacking <= 0) return peer.weight
+    return weight.start - lacking * 0.5 ** ((this.clock.monotonic() - peer.weighedMs) / recoveryMs)
   }
 
   #fail(peer: Peer): void {

@@ -7,9 +7,14 @@ import { eventually } from '../../eventually.js'
 import { hopRules, sha256, someId, trail, type Upstream, upstream } from '../rig.js'
 
 const never = new AbortController().signal
+const breaker = { burst: 1e9, perMinute: 1e9, failuresMax: 2, coolMs: 60_000 }
 const verified = { 'x-ar-io-verified': 'true' }
 
-function peersOf(servers: readonly { url: string }[], more: Partial<PeerOptions> = {}): NetworkPeers {
+function peersOf(
+  servers: readonly { url: string }[],
+  more: Partial<PeerOptions> = {},
+  clock = systemClock,
+): NetworkPeers {
   const options: PeerOptions = {
     headMs: 10_000,
     stallMs: 10_000,
@@ -23,10 +28,10 @@ function peersOf(servers: readonly { url: string }[], more: Partial<PeerOptions>
     hedgedMax: 3,
     concurrentMax: 10,
     weightDelta: 2,
-    breaker: { burst: 1e9, perMinute: 1e9, failuresMax: 2, coolMs: 60_000 },
+    breaker,
     ...more,
   }
-  return new NetworkPeers(options, systemClock)
+  return new NetworkPeers(options, clock)
 }
 
 function wanted(more: Partial<Wanted> = {}): Wanted {
@@ -185,3 +190,37 @@ t.test('of many peers the same few are asked for one id, and slots are released'
   t.notOk(isRefusal(await single.open(wanted(), never)), 'the slot came home')
   await single.close()
 })
+
+t.test('what failures took of a weight comes back with time, and no more than that', async (t) => {
+  let nowMs = 0
+  const clock = { ...systemClock, monotonic: () => nowMs }
+  const failing = await upstream((_, response) => response.writeHead(500).end())
+  t.teardown(() => failing.close())
+  const peers = peersOf([failing], { weightDelta: 20, breaker: { ...breaker, failuresMax: 1e9 } }, clock)
+  const weight = (): number => peers.weights.get(failing.url) ?? Number.NaN
+  for (let turn = 0; turn < 5; turn += 1) await peers.open(wanted(), never)
+  t.equal(weight(), 1)
+  nowMs += 15 * 60_000
+  t.equal(peers.kept()[failing.url], 26, 'half of the way')
+  nowMs += 24 * 3_600_000
+  t.equal(peers.kept()[failing.url], 50)
+  await peers.open(wanted(), never)
+  t.equal(Math.round(weight()), 30, 'from where it was')
+  await peers.close()
+})
+
+t.test(
+  'weights are taken over from an earlier process, within their bounds, for peers of the list',
+  async (t) => {
+    const [one, other, third] = [await peer(t, 'a'), await peer(t, 'b'), await peer(t, 'c')]
+    const peers = peersOf([one, other, third])
+    const kept = { [one.url]: 90, [other.url]: 101, [third.url]: 'x', 'http://gone.example': 80 }
+    for (const wrong of [undefined, null, 3, [], 'x', { __proto__: { [one.url]: 3 } }]) peers.takeOver(wrong)
+    peers.takeOver(JSON.parse(JSON.stringify(kept)))
+    t.same(peers.kept(), { [one.url]: 90, [other.url]: 50, [third.url]: 50 })
+    const changes = peers.changes
+    await textOf(await peers.open(wanted(), never))
+    t.ok(peers.changes > changes)
+    await peers.close()
+  },
+)
