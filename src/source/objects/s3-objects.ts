@@ -127,7 +127,7 @@ export class S3Objects implements ObjectStore {
     content?: ObjectContent,
   ): Promise<LineAnswer | 'exists' | Refusal> {
     for (let isAgain = false; ; isAgain = true) {
-      const { path, headers } = await this.#signer.sign(request, this.clock.now() + this.#aheadMs)
+      const { path, headers } = this.#signer.sign(request, this.clock.now() + this.#aheadMs)
       const { headMs, endpoint } = this.options
       const body = content === undefined ? {} : { body: () => bodyOf(content) }
       const sendMs = ((content?.sizeBytes ?? 0) / putBytesPerSecondMin) * 1000

@@ -1,4 +1,4 @@
-import { AwsV4Signer } from 'aws4fetch'
+import { createHash, createHmac } from 'node:crypto'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import type { Window } from '../source-messages.js'
 import type { HeaderLines } from '../upstream/gateway-headers.js'
@@ -26,11 +26,21 @@ function amzDate(ms: number): string {
   return new Date(ms).toISOString().replace(/[-:]|\.\d{3}/g, '')
 }
 
+/** Text as a part of a query: everything but letters, digits and -._~ is escaped. */
+function encodePart(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}
+
 /** A key as a part of a path. Slashes stay; an empty prefix leaves a key that begins with one. */
 export function encodeKey(key: string): string {
-  return encodeURIComponent(key)
-    .replace(/%2F/g, '/')
-    .replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`)
+  return encodePart(key).replace(/%2F/g, '/')
+}
+
+function hexSha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
 }
 
 /** A request, before it is signed. */
@@ -44,44 +54,74 @@ export interface S3Request {
   readonly sha256?: Uint8Array
 }
 
-/** Signs requests by AWS Signature Version 4, in the header. */
+function hmac(key: string | Uint8Array, text: string): Buffer {
+  return createHmac('sha256', key).update(text).digest()
+}
+
+const service = 's3/aws4_request'
+
+/**
+ * Signs requests by AWS Signature Version 4, in the header
+ * (https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html). Ranges and types are not signed: proxies may
+ * change them.
+ */
 export class S3Signer {
-  /** Signing keys, one a day. */
-  readonly #keys = new Map<string, ArrayBuffer>()
+  /** The key of a day. */
+  #key: { readonly day: string; readonly bytes: Buffer } | undefined
+  readonly #host: string
+  /** Path of the endpoint, in front of all others. */
+  readonly #base: string
 
   constructor(
     private readonly place: S3Place,
     private readonly credentials: S3Credentials,
-  ) {}
+  ) {
+    const { host, pathname } = new URL(place.endpoint)
+    this.#host = host
+    this.#base = pathname.replace(/\/$/, '')
+  }
 
   /** Path with query, and header lines, signed for the time `atMs`. */
-  async sign(
+  sign(
     { method, key, query = {}, headers = {}, sha256 }: S3Request,
     atMs: number,
-  ): Promise<{ readonly path: string; readonly headers: Record<string, string> }> {
-    const { endpoint, region, bucket } = this.place
-    const words = new URLSearchParams(query).toString().replaceAll('+', '%20')
-    const path = `/${encodeKey(bucket)}${key === undefined ? '' : `/${encodeKey(key)}`}`
-    // A key of another day is of no use any more.
-    if (this.#keys.size > 1) this.#keys.clear()
-    const signer = new AwsV4Signer({
-      method,
-      url: `${endpoint}${path}${words === '' ? '' : `?${words}`}`,
-      headers: {
-        ...headers,
-        'x-amz-content-sha256': sha256 === undefined ? emptyHash : Buffer.from(sha256).toString('hex'),
-      },
-      ...this.credentials,
-      service: 's3',
-      region,
-      cache: this.#keys,
-      datetime: amzDate(atMs),
-    })
-    const signed = await signer.sign()
-    return {
-      path: signed.url.pathname + signed.url.search,
-      headers: { ...Object.fromEntries(signed.headers), 'accept-encoding': 'identity' },
+  ): { readonly path: string; readonly headers: Record<string, string> } {
+    const bucket = encodeKey(this.place.bucket)
+    const path = `${this.#base}/${bucket}${key === undefined ? '' : `/${encodeKey(key)}`}`
+    const words = Object.entries(query)
+      .map(([name, value]) => `${encodePart(name)}=${encodePart(value)}`)
+      .sort()
+      .join('&')
+    const { sessionToken } = this.credentials
+    const time = amzDate(atMs)
+    const bodyHash = sha256 === undefined ? emptyHash : Buffer.from(sha256).toString('hex')
+    const sent: Record<string, string> = {
+      ...headers,
+      'x-amz-content-sha256': bodyHash,
+      'x-amz-date': time,
+      ...(sessionToken === undefined ? {} : { 'x-amz-security-token': sessionToken }),
     }
+    const lines = Object.entries({ ...sent, host: this.#host })
+      .filter(([name]) => name.startsWith('x-amz-') || name === 'host' || name === 'if-none-match')
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+    const names = lines.map(([name]) => name).join(';')
+    const text = lines.map(([name, value]) => `${name}:${value.trim().replace(/ +/g, ' ')}\n`).join('')
+    const canonical = [method, path, words, text, names, bodyHash].join('\n')
+    const scope = `${time.slice(0, 8)}/${this.place.region}/${service}`
+    const message = `AWS4-HMAC-SHA256\n${time}\n${scope}\n${hexSha256(canonical)}`
+    const signature = hmac(this.#keyOf(time.slice(0, 8)), message).toString('hex')
+    const credential = `${this.credentials.accessKeyId}/${scope}`
+    sent.authorization = `AWS4-HMAC-SHA256 Credential=${credential}, SignedHeaders=${names}, Signature=${signature}`
+    sent['accept-encoding'] = 'identity'
+    return { path: words === '' ? path : `${path}?${words}`, headers: sent }
+  }
+
+  #keyOf(day: string): Buffer {
+    if (this.#key?.day === day) return this.#key.bytes
+    const ofDay = hmac(`AWS4${this.credentials.secretAccessKey}`, day)
+    const bytes = hmac(hmac(hmac(ofDay, this.place.region), 's3'), 'aws4_request')
+    this.#key = { day, bytes }
+    return bytes
   }
 }
 
