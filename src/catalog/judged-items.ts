@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { type Id, idBytes } from '../format/id.js'
+import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import type { Table } from '../store/lmdb.js'
 import type { ItemPlace } from './attributes.js'
 
@@ -92,6 +92,26 @@ export function dropJudged(table: Table, bundle: Uint8Array): void {
   const end = Buffer.concat([bundle, Buffer.alloc(5, 0xff)])
   const keys = [...table.keys({ start: keyOf(bundle, 0), end })].map((key) => Buffer.from(key))
   for (const key of keys) table.remove(key)
+}
+
+/** All items that were judged in the bundle with this digest; damaged records are left out. Copies. */
+export function* listJudged(table: Table, bundle: Uint8Array): Generator<JudgedItem, undefined> {
+  const end = Buffer.concat([bundle, Buffer.alloc(5, 0xff)])
+  const seed = crc32(bundle)
+  for (const key of [...table.keys({ start: keyOf(bundle, 0), end })]) {
+    const records = bufferOf(table.get(key) ?? new Uint8Array(0))
+    for (let at = 0; (at + 1) * recordBytes <= records.length; at += 1) {
+      const record = records.subarray(at * recordBytes, (at + 1) * recordBytes)
+      if (crc32(record.subarray(0, sumAt), seed) !== record.readUInt32LE(sumAt)) continue
+      const place = {
+        rootItemOffset: record.readDoubleLE(0),
+        itemSize: record.readDoubleLE(sizeAt),
+        headerSize: record.readUInt32LE(headerAt),
+      }
+      yield { id: idOfBytes(record.subarray(idAt, sumAt)), place, digest: record.subarray(digestAt, idAt) }
+    }
+  }
+  return undefined
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Attributes } from './attributes.js'
 import type { Catalog } from './catalog-messages.js'
 import { attributesIn, type BlobRecord, blobSizeIn, decodeBlob, readTouchKey } from './catalog-record.js'
 import type { Generations } from './generations.js'
-import { findJudged, type JudgedItem } from './judged-items.js'
+import { findJudged, type JudgedItem, listJudged } from './judged-items.js'
 import { type CatalogTables, lastTouchMs, openCatalogTables, readBlobBytes } from './tables.js'
 
 /** A blob in the order of last use. */
@@ -88,6 +88,11 @@ export class LmdbCatalog implements Catalog {
       this.#report(error)
       return undefined
     }
+  }
+
+  /** All items that were judged in the bundle on disk with this digest. */
+  judgedIn(bundle: Uint8Array): JudgedItem[] {
+    return this.#orElse([], () => [...listJudged(this.#tables.judged, bundle)])
   }
 
   holder(digest: Uint8Array): Id | undefined {

@@ -63,6 +63,18 @@ t.test('content of one gateway is served by another', radosgwAbsent, async (t) =
   }
   t.equal(await metric(other, 'content_store_reads_total{outcome="forged"'), 0)
 
+  await t.test('items of a stored bundle are read out of the bundle', async (t) => {
+    for (const name of ['item', 'nested']) {
+      const id = one.examples[name] ?? ''
+      const { bytes } = await read(one, id)
+      const found = await eventually(`${name} is listed`, async () => {
+        const got = await read(other, id)
+        return got.answer.status === 200 && got
+      })
+      t.ok(found.bytes.equals(bytes), name)
+    }
+  })
+
   await t.test('an operator sees it, and moves content by a command', async (t) => {
     const at = (running: Running, path: string): [string[], Record<string, string>] => [
       ['--gateway', running.urls.gateway ?? ''],

@@ -7,6 +7,8 @@ import type { BlobStore } from '../../store/blobs.js'
 import type { Environment } from '../../store/lmdb.js'
 import type { GuardedObjects } from '../objects/guarded-objects.js'
 import type { Source } from '../source.js'
+import { BundleLister } from './bundle-lister.js'
+import { ListingPublisher } from './listing-publisher.js'
 import { PackFollower } from './pack-follower.js'
 import { TierKeys } from './tier-keys.js'
 import { readMarker } from './tier-marker.js'
@@ -40,6 +42,8 @@ export interface ContentTierOptions {
   readonly openAgainMs?: number
   /** Between two looks at what waits. */
   readonly roundMs?: number
+  /** When the items of a bundle are looked for after it was put. */
+  readonly listAfterMs?: readonly number[]
 }
 
 const usualFollowMs = 10_000
@@ -58,6 +62,7 @@ export class ContentTier {
   readonly #keys: TierKeys
   readonly #records: TierRecords
   readonly #follower: PackFollower
+  readonly #bundles: BundleLister
   readonly #writer: TierWriter
   #walks: TierWalks | undefined
   #timers: Timer[] = []
@@ -77,6 +82,9 @@ export class ContentTier {
     this.#keys = new TierKeys(options.prefix)
     this.#records = new TierRecords(environment)
     this.#follower = new PackFollower(store, this.#keys, this.#records, log)
+    const publisher = new ListingPublisher(store, this.#keys, this.#records, this.#follower)
+    const ofBundles = { records: this.#records, publisher, catalog, isForbidden, clock }
+    this.#bundles = new BundleLister(ofBundles, options.listAfterMs)
     const { keepMinBytes, gatherMs, roundMs } = { ...tierWriterDefaults, ...options }
     this.#writer = new TierWriter(
       {
@@ -84,6 +92,8 @@ export class ContentTier {
         keys: this.#keys,
         records: this.#records,
         follower: this.#follower,
+        publisher,
+        bundles: this.#bundles,
         catalog,
         blobs,
         isForbidden,
@@ -145,6 +155,11 @@ export class ContentTier {
       objects: this.#records.storedCount,
       ...(walk === undefined ? {} : { walk }),
     }
+  }
+
+  /** Whether the store is known to have this content. */
+  knows(id: Id): boolean {
+    return this.#records.has(id)
   }
 
   /** Begins a walk; a refusal where the store cannot be used, or the other one is under way. */
@@ -229,6 +244,7 @@ export class ContentTier {
     this.#following = true
     try {
       await this.#follower.follow(this.#abort.signal)
+      if (!this.#isReadOnly) await this.#bundles.run(this.#abort.signal)
       const isMissed = this.#writer.takeMissed()
       if (isMissed && !this.#isReadOnly && this.#walks?.current?.state !== 'running')
         this.#walks?.start('push')

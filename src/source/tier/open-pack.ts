@@ -2,16 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { sha256Of } from '../../../native/digest/digest.js'
 import type { Clock } from '../../actor/clock.js'
 import type { Id } from '../../format/id.js'
-import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { ObjectStore } from '../objects/object-store.js'
+import type { ListingPublisher } from './listing-publisher.js'
 import type { LocalObject } from './local-object.js'
-import type { PackFollower } from './pack-follower.js'
-import { encodeListing, entriesMax, type PackEntry, packMaxBytes } from './pack-format.js'
+import { entriesUsualMax, type PackEntry, packMaxBytes } from './pack-format.js'
 import type { TierKeys } from './tier-keys.js'
-import type { TierRecords } from './tier-records.js'
-
-/** Others may take a number before this machine does. */
-const triesMax = 50
 
 /** A pack that is filled, in memory. */
 export class OpenPack {
@@ -25,8 +21,7 @@ export class OpenPack {
   constructor(
     private readonly store: ObjectStore,
     private readonly keys: TierKeys,
-    private readonly records: TierRecords,
-    private readonly follower: PackFollower,
+    private readonly publisher: ListingPublisher,
     private readonly clock: Clock,
   ) {}
 
@@ -45,7 +40,7 @@ export class OpenPack {
 
   /** False: another object of this size must wait for the next pack. */
   hasRoom(sizeBytes: number): boolean {
-    const isOpen = this.#stored === undefined && this.#entries.size < entriesMax
+    const isOpen = this.#stored === undefined && this.#entries.size < entriesUsualMax
     return isOpen && this.#sizeBytes + sizeBytes <= packMaxBytes
   }
 
@@ -69,7 +64,10 @@ export class OpenPack {
     if (count === 0) return 0
     const stored = await this.#put(signal)
     if (isRefusal(stored)) return stored
-    const listed = await this.#list(stored, signal)
+    const listed = await this.publisher.publish(
+      { pack: stored, entries: [...this.#entries.values()] },
+      signal,
+    )
     if (isRefusal(listed)) return listed
     this.clear()
     return count
@@ -86,26 +84,6 @@ export class OpenPack {
     this.#stored = name
     this.#parts = []
     return name
-  }
-
-  async #list(pack: string, signal: AbortSignal): Promise<true | Refusal> {
-    const [first] = this.#entries.keys()
-    const bytes = encodeListing({ pack, entries: [...this.#entries.values()] })
-    const content = { sizeBytes: bytes.length, sha256: sha256Of(bytes), bytes: () => [bytes], isNew: true }
-    for (let tries = 0; tries < triesMax; tries += 1) {
-      const followed = await this.follower.follow(signal)
-      if (followed !== undefined) return followed
-      // It was put although no answer came.
-      if (first !== undefined && this.records.place(first)?.pack === pack) return true
-      const number = this.records.last + 1
-      const put = await this.store.put(this.keys.directory(number), content, signal)
-      if (isRefusal(put)) return put
-      if (put === 'put') {
-        this.records.add(number, { pack, entries: [...this.#entries.values()] })
-        return true
-      }
-    }
-    return refuse('busy', 'upstream', 'other machines took every number for a directory')
   }
 
   /** Gives up what is in it, to be read anew. */

@@ -20,6 +20,18 @@ interface TierProgress {
   readonly isPushing?: boolean
 }
 
+/** A bundle whose items are to be listed. */
+export interface BundleDue {
+  readonly dueMs: number
+  /** Attempts so far. */
+  readonly tries: number
+}
+
+function dueOf(row: Uint8Array): BundleDue {
+  const bytes = Buffer.from(row.buffer, row.byteOffset, row.length)
+  return { dueMs: bytes.readDoubleBE(0), tries: bytes.readUInt8(8) }
+}
+
 const stateKey = Buffer.from('state')
 
 function numberKey(number: number): Buffer {
@@ -40,6 +52,8 @@ export class TierRecords {
   readonly #packs: Table
   /** id -> nothing: objects of their own that are known to be in the store. */
   readonly #stored: Table
+  /** id -> when its items are listed (ms since 1970) f64 big-endian, attempts u8. */
+  readonly #bundles: Table
   /** id -> nothing: to be put. */
   readonly #waiting: Table
   #known: TierProgress
@@ -50,6 +64,7 @@ export class TierRecords {
     this.#packs = environment.table('packs')
     this.#stored = environment.table('stored')
     this.#waiting = environment.table('waiting')
+    this.#bundles = environment.table('bundles')
     const row = this.#state.get(stateKey)
     this.#known = row === undefined ? { last: 0 } : (readJsonRow(row, 'tier: state') as TierProgress)
   }
@@ -147,6 +162,34 @@ export class TierRecords {
     this.environment.write(() => {
       for (const id of ids) this.#waiting.put(idBytes(id), present)
     })
+  }
+
+  /** When the items of a bundle are listed; undefined: they are not to be. */
+  bundle(id: Id): BundleDue | undefined {
+    const row = this.#bundles.get(idBytes(id))
+    return row === undefined ? undefined : dueOf(row)
+  }
+
+  /** Undefined: it is listed no more. */
+  setBundle(id: Id, due: BundleDue | undefined): void {
+    const key = idBytes(id)
+    const row = Buffer.alloc(9)
+    row.writeDoubleBE(due?.dueMs ?? 0)
+    row.writeUInt8(due?.tries ?? 0, 8)
+    this.environment.write(() =>
+      due === undefined ? this.#bundles.remove(key) : this.#bundles.put(key, row),
+    )
+  }
+
+  /** Bundles whose items are to be listed now. There are few: those of the last half hour. */
+  dueBundles(nowMs: number, limit: number): (BundleDue & { readonly id: Id })[] {
+    const due: (BundleDue & { readonly id: Id })[] = []
+    for (const { key, value } of this.#bundles.span({})) {
+      const one = dueOf(value)
+      if (one.dueMs <= nowMs) due.push({ id: idOfBytes(key), ...one })
+      if (due.length >= limit) break
+    }
+    return due
   }
 
   /** These need not be put: they are no longer on disk, or must not be. */

@@ -8,6 +8,7 @@ import { unknownEverywhere } from '../refusals.js'
 import type { Found, Learned, Source, Wanted } from '../source.js'
 import type { Hints, Window } from '../source-messages.js'
 import { cut as cutPieces } from '../upstream/cut.js'
+import { namedObject } from './pack-format.js'
 import type { TierKeys } from './tier-keys.js'
 import type { StoredPlace } from './tier-records.js'
 
@@ -76,7 +77,9 @@ export class TierSource implements Source {
     if (isRefusal(cut)) return cut
     if (cut.end < cut.start) return this.#found(wanted, described, undefined, 'packed')
     const window = { start: offset + cut.start, end: offset + cut.end }
-    const found = await store.get(keys.pack(place.pack), window, signal)
+    const object = namedObject(place.pack)
+    const key = object === undefined ? keys.pack(place.pack) : keys.object(object)
+    const found = await store.get(key, window, signal)
     if (!isRefusal(found)) return this.#found(wanted, described, found, 'packed')
     if (found.refused === 'unknown' || found.refused === 'unsatisfiable') {
       wrong(wanted.id, found.refused === 'unknown')

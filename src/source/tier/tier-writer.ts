@@ -9,6 +9,8 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { BlobStore } from '../../store/blobs.js'
 import { tryWrite } from '../../store/disk-error.js'
 import type { ObjectStore } from '../objects/object-store.js'
+import type { BundleLister } from './bundle-lister.js'
+import type { ListingPublisher } from './listing-publisher.js'
 import { type LocalObject, openLocalObject } from './local-object.js'
 import { OpenPack } from './open-pack.js'
 import type { PackFollower } from './pack-follower.js'
@@ -24,6 +26,8 @@ export interface TierWriterParts {
   readonly keys: TierKeys
   readonly records: TierRecords
   readonly follower: PackFollower
+  readonly publisher: ListingPublisher
+  readonly bundles: BundleLister
   readonly catalog: Pick<LmdbCatalog, 'attributes' | 'blobSize'>
   readonly blobs: Pick<BlobStore, 'open'>
   /** Content that must not be put. */
@@ -86,8 +90,8 @@ export class TierWriter {
     private readonly parts: TierWriterParts,
     private readonly options: TierWriterOptions,
   ) {
-    const { store, keys, records, follower, clock } = parts
-    this.#pack = new OpenPack(store, keys, records, follower, clock)
+    const { store, keys, publisher, clock } = parts
+    this.#pack = new OpenPack(store, keys, publisher, clock)
     this.#slots = FairSlots.unbounded(options.objectsAtOnce)
     this.#rest = new Backoff({ failuresMax: 1, restMs: 1000, restMaxMs: 60_000 }, clock)
   }
@@ -172,6 +176,7 @@ export class TierWriter {
     const { records, put, log } = this.parts
     if (this.#pack.has(id)) return
     const known = this.#suited(id)
+    if (known !== undefined) this.parts.bundles.note(known)
     if (known === undefined || records.has(id)) {
       records.drop([id])
       put(known === undefined ? 'unsuited' : 'present', 1)

@@ -1,13 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { packJudged } from '../../../src/catalog/judged-items.js'
+import { bundleCountSize, bundleEntrySize, encodeBundle } from '../../../src/format/bundle.js'
+import type { Id } from '../../../src/format/id.js'
 import { isRefusal, refuse } from '../../../src/format/refusal.js'
 import { contentOf } from '../../conformance/object-store.js'
 import { conform } from '../../conformance/source.js'
 import { MemoryObjects } from '../../engines/memory-objects.js'
 import { eventually } from '../../eventually.js'
 import { scratch } from '../../scratch.js'
-import { someId } from '../rig.js'
-import { item, type MadeItem } from '../weave.js'
+import { sha256, someId } from '../rig.js'
+import { bundleTags, item, type MadeItem } from '../weave.js'
 import { type Machine, machine } from './machine.js'
 
 const { signal } = new AbortController()
@@ -34,6 +37,8 @@ async function reader(t: Test, objects: MemoryObjects, followMs = 50): Promise<M
   t.teardown(() => made.close())
   return made
 }
+
+const has = (machine: Machine, id: Id): boolean => machine.tier.knows(id)
 
 const same = (one: unknown, other: Uint8Array): boolean => Buffer.isBuffer(one) && one.equals(other)
 
@@ -123,6 +128,45 @@ t.test('other bytes under an id are never shown', async (t) => {
     t.equal(first.network.asked.length, asked + 1)
   }
 })
+
+for (const size of [2000, 90_000]) {
+  const where = size < 50_000 ? 'that lies in a pack' : 'that is an object'
+  t.test(`items of a stored bundle ${where} are read out of it`, async (t) => {
+    const objects = new MemoryObjects()
+    const items = [item(randomBytes(300), type), item(randomBytes(size), type), item(new Uint8Array(0))]
+    const bundle = { id: someId(), payload: Buffer.from(encodeBundle(items)) }
+    const first = await writer(t, objects, [item(randomBytes(10))])
+    first.network.addTransaction(bundle.id, bundle.payload, bundleTags)
+    const known = await first.keep(bundle.id)
+    let at = bundleCountSize + items.length * bundleEntrySize
+    const judged = items.map(({ id, bytes, payload }) => {
+      const place = { rootItemOffset: at, itemSize: bytes.length, headerSize: bytes.length - payload.length }
+      at += bytes.length
+      return { id, place, digest: sha256(payload) }
+    })
+    // It is opened some time after it was stored.
+    await first.settled()
+    const digest = known.digest ?? Buffer.alloc(0)
+    await first.rig.keeper.ask({ kind: 'judged', bundle: digest, items: packJudged(digest, judged) })
+    const second = await reader(t, objects)
+    const before = objects.calls.put
+    await eventually('the items are listed', () =>
+      [items[0], items[2]].every((one) => one && has(second, one.id)),
+    )
+    t.ok(objects.calls.put - before <= 2, 'their bytes are not put once more')
+    for (const { id, payload } of items) t.ok(same(await second.read(id), payload), 'read out of the bundle')
+    t.equal(
+      (await eventually(() => second.rig.catalog.attributes(judged[1]?.id ?? bundle.id))).contentType,
+      'text/plain',
+    )
+    t.match(second.rig.kept.find(({ attributes }) => attributes.id === judged[1]?.id)?.hints, {
+      rootId: bundle.id,
+    })
+    t.strictSame(second.network.asked, [])
+    const [, one] = items
+    if (one !== undefined) await conform(t, { source: second.tier.source, ...one, proven: false })
+  })
+}
 
 t.test("a stranger's item under another id is not taken for it", async (t) => {
   const objects = new MemoryObjects()

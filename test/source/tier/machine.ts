@@ -7,6 +7,7 @@ import type { Attributes } from '../../../src/catalog/attributes.js'
 import type { Id } from '../../../src/format/id.js'
 import { parseItemHeader } from '../../../src/format/item.js'
 import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
+import { tagOf } from '../../../src/format/tag.js'
 import { GuardedObjects, guardDefaults } from '../../../src/source/objects/guarded-objects.js'
 import type { ObjectStore } from '../../../src/source/objects/object-store.js'
 import { unknownEverywhere } from '../../../src/source/refusals.js'
@@ -49,8 +50,17 @@ export class Network implements Source {
   }
 
   /** A transaction, whose header is not that of an item. */
-  addTransaction(id: Id, payload: Uint8Array): void {
-    const learned = { contentType: 'text/x-test', isTransaction: true as const, height: 5 }
+  addTransaction(id: Id, payload: Uint8Array, tags: Readonly<Record<string, string>> = {}): void {
+    const header = {
+      signatureType: 1,
+      signature: Buffer.alloc(512),
+      owner: Buffer.alloc(512),
+      ownerAddress: id,
+      target: Buffer.alloc(0),
+      anchor: Buffer.alloc(0),
+      tags: Object.entries(tags).map(([name, value]) => tagOf(name, value)),
+    }
+    const learned = { contentType: 'text/x-test', isTransaction: true as const, height: 5, header }
     this.#found.set(id, { payload, trusted: false, proven: true, learned, hints: {} })
   }
 
@@ -125,6 +135,7 @@ export async function machine(
       keepMinBytes: 50_000,
       gatherMs: 1,
       roundMs: 50,
+      listAfterMs: [100, 300, 300],
       followMs: 50,
       openAgainMs: 50,
       ...tierOptions,
