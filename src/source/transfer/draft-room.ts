@@ -1,4 +1,5 @@
 import type { EventEmitter } from 'node:events'
+import { fstatSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { BlobDraft, BlobStore } from '../../store/blobs.js'
@@ -9,17 +10,49 @@ const leftFreeBytes = 16 * 1024 * 1024
 /** Bytes of all drafts in memory. */
 let held = 0
 
+/** Open drafts on the disk, and the bytes that there must be room for in each. */
+const promised = new Map<FileHandle, number>()
+let promisedBytes = 0
+/** A size that nobody has proven takes so much room from others: a source may announce anything. */
+const unprovenMaxBytes = 64 * 1024 * 1024
+
 /**
- * A draft for so many bytes: a file on the disk, and where the disk is full one in memory, which cannot be kept. Refusal: `busy`,
- * where there is room in neither. Rejects where the disk fails.
+ * A draft for so many bytes: a file on the disk, and where the disk is full one in memory, which cannot be kept. What other
+ * drafts have not written yet counts as taken. Refusal: `busy`, where there is room in neither. Rejects where the disk fails.
  */
 export async function draftFor(
   sizeBytes: number,
+  isProven: boolean,
   store: Pick<BlobStore, 'draft' | 'draftInMemory' | 'freeBytes' | 'inMemoryMaxBytes'>,
 ): Promise<BlobDraft | Refusal> {
-  return store.freeBytes().disk >= sizeBytes + leftFreeBytes
-    ? store.draft()
-    : draftInMemoryFor(sizeBytes, store)
+  const free = store.freeBytes().disk - sizeBytes - leftFreeBytes
+  if (free < promisedBytes && free < unwrittenBytes()) return draftInMemoryFor(sizeBytes, store)
+  const room = isProven ? sizeBytes : Math.min(sizeBytes, unprovenMaxBytes)
+  // Counted before the file is there: another transfer may begin meanwhile.
+  promisedBytes += room
+  const giveBack = (): void => {
+    promisedBytes -= room
+  }
+  try {
+    const draft = await store.draft()
+    promised.set(draft.handle, room)
+    const handle = draft.handle as FileHandle & EventEmitter
+    handle.once('close', () => {
+      promised.delete(handle)
+      giveBack()
+    })
+    return draft
+  } catch (error) {
+    giveBack()
+    throw error
+  }
+}
+
+/** What the drafts on the disk have not written yet. */
+function unwrittenBytes(): number {
+  let written = 0
+  for (const [{ fd }, room] of promised) written += Math.min(room, fstatSync(fd).size)
+  return promisedBytes - written
 }
 
 /**
@@ -58,10 +91,10 @@ export class TransferDraft {
   constructor(private readonly store: TransferStore) {}
 
   /** A draft for so many bytes: the one before, or where it has less room another one in its place. As `draftFor` otherwise. */
-  async take(sizeBytes: number): Promise<BlobDraft | Refusal> {
+  async take(sizeBytes: number, isProven: boolean): Promise<BlobDraft | Refusal> {
     if (this.#draft !== undefined && sizeBytes <= this.#roomBytes) return this.#draft
     await this.drop()
-    return this.put(await draftFor(sizeBytes, this.store), sizeBytes)
+    return this.put(await draftFor(sizeBytes, isProven, this.store), sizeBytes)
   }
 
   /** Takes the place of one that was dropped. */

@@ -245,11 +245,11 @@ export class Fetch {
     ) {
       return this.#gather(target, small)
     }
-    const draft = await this.#draft.take(fileBytes)
+    const isBelieved = found.proven || known?.size === found.sizeBytes
+    const draft = await this.#draft.take(fileBytes, isBelieved)
     if (isRefusal(draft)) {
       void leave(body)
       // An unproven size that does not fit must not end the transfer while the disk has room: other sources are tried.
-      const isBelieved = found.proven || known?.size === found.sizeBytes
       return isBelieved || this.parts.store.freeBytes().disk < plentyBytes ? draft : tooMuchAnnounced()
     }
     const isDoubted = found.isListed === true || (window === undefined && this.#isSuspect(fileBytes))
