@@ -5,7 +5,7 @@ import type { LmdbCatalog } from '../catalog/reader.js'
 import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import { GuardedObjects, guardDefaults } from '../source/objects/guarded-objects.js'
-import { readCredentials } from '../source/objects/s3-credentials.js'
+import { CredentialsFile } from '../source/objects/s3-credentials.js'
 import { S3Objects } from '../source/objects/s3-objects.js'
 import type { S3Credentials } from '../source/objects/s3-requests.js'
 import type { Source } from '../source/source.js'
@@ -40,7 +40,6 @@ export function openTier(
   const { kind, region, bucket, prefix, timeoutMs: headMs, keepMinBytes } = contentStore
   if (kind === 'none' || bucket === undefined) return undefined
   const credentials = credentialsOf(settings)
-  if (typeof credentials === 'string') throw new Error(`AWS_SHARED_CREDENTIALS_FILE: ${credentials}`)
   const endpoint = contentStore.endpoint ?? `https://s3.${region}.amazonaws.com`
   const stallMs = Math.min(retrieval.streamStallMs, stallMaxMs)
   const told = tierMeters(meters)
@@ -64,10 +63,9 @@ export function openTier(
   )
 }
 
-function credentialsOf({ contentStore }: Settings<'contentStore'>): S3Credentials | string {
-  const { accessKeyId, secretAccessKey, sessionToken, credentialsPath } = contentStore
-  if (accessKeyId === undefined || secretAccessKey === undefined)
-    return readCredentials(credentialsPath ?? '')
+function credentialsOf({ contentStore }: Settings<'contentStore'>): S3Credentials | CredentialsFile {
+  const { accessKeyId, secretAccessKey, sessionToken, credentialsPath = '' } = contentStore
+  if (accessKeyId === undefined || secretAccessKey === undefined) return new CredentialsFile(credentialsPath)
   return { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) }
 }
 

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { GuardedObjects, guardDefaults } from '../../src/source/objects/guarded-objects.js'
 import { faultOf } from '../../src/source/objects/object-store.js'
+import { CredentialsFile } from '../../src/source/objects/s3-credentials.js'
 import { S3Objects, type S3Options } from '../../src/source/objects/s3-objects.js'
 import { MemoryObjects } from '../engines/memory-objects.js'
 import { bucketAt, type Radosgw, radosgwAbsent, startRadosgw } from '../engines/radosgw.js'
@@ -61,6 +63,19 @@ t.test('objects in radosgw', radosgwAbsent, async (t) => {
       'a bucket that is not there is no missing object',
     )
     t.equal(await fault(bucket, { endpoint: 'http://127.0.0.1:1' }), 'away')
+  })
+
+  await t.test('credentials that were replaced in their file are used', async (t) => {
+    const path = `${t.testdir()}/credentials`
+    const write = (secret: string): void => {
+      const { accessKeyId } = server.credentials
+      writeFileSync(path, `[default]\naws_access_key_id=${accessKeyId}\naws_secret_access_key=${secret}\n`)
+    }
+    write('expired')
+    const store = opened(bucket, { credentials: new CredentialsFile(path) })
+    t.match(await store.put('rotated', contentOf(Buffer.from('x')), signal), { storeFault: 'credentials' })
+    write(server.credentials.secretAccessKey)
+    t.equal(await store.put('rotated', contentOf(Buffer.from('x')), signal), 'put')
   })
 
   await t.test('a clock that is off by ten minutes, and by an hour', async (t) => {

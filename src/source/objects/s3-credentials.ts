@@ -27,3 +27,32 @@ export function readCredentials(path: string): S3Credentials | string {
     return `${path} has no aws_access_key_id with aws_secret_access_key in [default]`
   return { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) }
 }
+
+/** Credentials of a file that another program may replace: temporary ones run out. */
+export class CredentialsFile {
+  #current: S3Credentials
+
+  /** Throws where the file has none. */
+  constructor(private readonly path: string) {
+    const read = readCredentials(path)
+    if (typeof read === 'string') throw new Error(`AWS_SHARED_CREDENTIALS_FILE: ${read}`)
+    this.#current = read
+  }
+
+  get current(): S3Credentials {
+    return this.#current
+  }
+
+  /** Reads the file again; true where it has others now. */
+  renew(): boolean {
+    const read = readCredentials(this.path)
+    if (typeof read === 'string') return false
+    const { accessKeyId, secretAccessKey, sessionToken } = this.#current
+    const isSame =
+      read.accessKeyId === accessKeyId &&
+      read.secretAccessKey === secretAccessKey &&
+      read.sessionToken === sessionToken
+    this.#current = read
+    return !isSame
+  }
+}

@@ -5,7 +5,15 @@ import { bytesPerSecondMin } from '../../http/sender-pace.js'
 import type { Window } from '../source-messages.js'
 import { GatewayLine } from '../upstream/gateway-line.js'
 import type { LineAnswer } from '../upstream/line-answer.js'
-import type { ObjectBody, ObjectContent, ObjectHead, ObjectPage, ObjectStore } from './object-store.js'
+import {
+  faultOf,
+  type ObjectBody,
+  type ObjectContent,
+  type ObjectHead,
+  type ObjectPage,
+  type ObjectStore,
+} from './object-store.js'
+import type { CredentialsFile } from './s3-credentials.js'
 import {
   errorCode,
   headOf,
@@ -19,7 +27,7 @@ import {
 } from './s3-requests.js'
 
 export interface S3Options extends S3Place {
-  readonly credentials: S3Credentials
+  readonly credentials: S3Credentials | CredentialsFile
   /** To the head of an answer, connecting included; of a PUT besides what its bytes take. */
   readonly headMs: number
   /** A body that is silent for so long, or too slow in the long run, is given up. */
@@ -48,7 +56,8 @@ export class S3Objects implements ObjectStore {
     private readonly clock: Clock,
   ) {
     this.#line = new GatewayLine(options, clock)
-    this.#signer = new S3Signer(options, options.credentials)
+    const { credentials } = options
+    this.#signer = new S3Signer(options, () => ('current' in credentials ? credentials.current : credentials))
   }
 
   async get(key: string, window: Window | undefined, signal: AbortSignal): Promise<ObjectBody | Refusal> {
@@ -142,8 +151,7 @@ export class S3Objects implements ObjectStore {
         return 'exists'
       }
       const refusal = await this.#refused(request, answer)
-      const isClock = 'storeFault' in refusal && refusal.storeFault === 'clock'
-      if (!isClock || isAgain || !this.#takeTime(answer)) return refusal
+      if (isAgain || !this.#isMended(refusal, answer)) return refusal
     }
   }
 
@@ -152,6 +160,14 @@ export class S3Objects implements ObjectStore {
     if (document === undefined) answer.drop()
     const code = document === undefined || isRefusal(document) ? undefined : errorCode(document)
     return refusalOfStatus(answer.statusCode, code)
+  }
+
+  /** Whether there is hope for the same request once more: with the time of the service, or with credentials that are new. */
+  #isMended(refusal: Refusal, answer: LineAnswer): boolean {
+    const { credentials } = this.options
+    const fault = faultOf(refusal)
+    if (fault === 'clock') return this.#takeTime(answer)
+    return fault === 'credentials' && 'current' in credentials && credentials.renew()
   }
 
   /** Takes over the time that an answer states; false where it states none. */

@@ -67,14 +67,15 @@ const service = 's3/aws4_request'
  */
 export class S3Signer {
   /** The key of a day. */
-  #key: { readonly day: string; readonly bytes: Buffer } | undefined
+  #key: { readonly day: string; readonly secret: string; readonly bytes: Buffer } | undefined
   readonly #host: string
   /** Path of the endpoint, in front of all others. */
   readonly #base: string
 
   constructor(
     private readonly place: S3Place,
-    private readonly credentials: S3Credentials,
+    /** Asked with each request: they may change. */
+    private readonly credentials: () => S3Credentials,
   ) {
     const { host, pathname } = new URL(place.endpoint)
     this.#host = host
@@ -92,7 +93,7 @@ export class S3Signer {
       .map(([name, value]) => `${encodePart(name)}=${encodePart(value)}`)
       .sort()
       .join('&')
-    const { sessionToken } = this.credentials
+    const { accessKeyId, secretAccessKey, sessionToken } = this.credentials()
     const time = amzDate(atMs)
     const bodyHash = sha256 === undefined ? emptyHash : Buffer.from(sha256).toString('hex')
     const sent: Record<string, string> = {
@@ -109,18 +110,18 @@ export class S3Signer {
     const canonical = [method, path, words, text, names, bodyHash].join('\n')
     const scope = `${time.slice(0, 8)}/${this.place.region}/${service}`
     const message = `AWS4-HMAC-SHA256\n${time}\n${scope}\n${hexSha256(canonical)}`
-    const signature = hmac(this.#keyOf(time.slice(0, 8)), message).toString('hex')
-    const credential = `${this.credentials.accessKeyId}/${scope}`
+    const signature = hmac(this.#keyOf(time.slice(0, 8), secretAccessKey), message).toString('hex')
+    const credential = `${accessKeyId}/${scope}`
     sent.authorization = `AWS4-HMAC-SHA256 Credential=${credential}, SignedHeaders=${names}, Signature=${signature}`
     sent['accept-encoding'] = 'identity'
     return { path: words === '' ? path : `${path}?${words}`, headers: sent }
   }
 
-  #keyOf(day: string): Buffer {
-    if (this.#key?.day === day) return this.#key.bytes
-    const ofDay = hmac(`AWS4${this.credentials.secretAccessKey}`, day)
+  #keyOf(day: string, secret: string): Buffer {
+    if (this.#key?.day === day && this.#key.secret === secret) return this.#key.bytes
+    const ofDay = hmac(`AWS4${secret}`, day)
     const bytes = hmac(hmac(hmac(ofDay, this.place.region), 's3'), 'aws4_request')
-    this.#key = { day, bytes }
+    this.#key = { day, secret, bytes }
     return bytes
   }
 }

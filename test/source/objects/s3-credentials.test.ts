@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { readCredentials } from '../../../src/source/objects/s3-credentials.js'
+import { CredentialsFile, readCredentials } from '../../../src/source/objects/s3-credentials.js'
 import { errorCode, keysOfList, refusalOfStatus } from '../../../src/source/objects/s3-requests.js'
 
 t.test('credentials come from the default section of a file', async (t) => {
@@ -24,6 +24,22 @@ t.test('credentials come from the default section of a file', async (t) => {
     t.notMatch(refused, /two/)
   }
   t.match(readCredentials(join(folder, 'none')), /ENOENT/)
+})
+
+t.test('a file is read again, and says whether it has others', async (t) => {
+  const path = join(t.testdir(), 'credentials')
+  const write = (secret: string): void =>
+    writeFileSync(path, `[default]\naws_access_key_id = one\naws_secret_access_key = ${secret}\n`)
+  t.throws(() => new CredentialsFile(path), /ENOENT/)
+  write('first')
+  const file = new CredentialsFile(path)
+  t.equal(file.renew(), false)
+  write('second')
+  t.equal(file.renew(), true)
+  t.same(file.current, { accessKeyId: 'one', secretAccessKey: 'second' })
+  writeFileSync(path, '')
+  t.equal(file.renew(), false)
+  t.equal(file.current.secretAccessKey, 'second', 'what is half written changes nothing')
 })
 
 t.test('what a status with its code means', async (t) => {
