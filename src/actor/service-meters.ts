@@ -71,5 +71,10 @@ export const serviceMeters: readonly MeterRow[] = [
     help: '1 while no prices can be told: nothing is sold.',
   },
   { name: 'payment_ledger_failing', kind: 'gauge', help: '1 while the ledger cannot be read or written.' },
+  {
+    name: 'payment_unpaid_items_total',
+    kind: 'counter',
+    help: 'Accepted items for which nothing was held back when they were to be paid: bugs. The log has their ids.',
+  },
   { name: 'payment_corrections_total', kind: 'counter', help: 'Balances that the operator has corrected.' },
 ]

@@ -115,7 +115,7 @@ export interface CreditsPort {
   check(order: CheckOrder): Promise<Checked | Refusal>
   /** Holds back what the item costs. Again for the same item: what was held back the first time, and no more. */
   reserve(order: ReserveOrder): Promise<Reserved | Unpaid | Refusal>
-  /** The item was accepted: what was held back is spent; '0' where nothing is held back for it. */
+  /** The item was accepted: what was held back is spent. '0': nothing is held back for it, which should never happen. */
   settle(itemId: string): Promise<{ readonly winc: string } | Refusal>
   /** The item was not accepted: refunds what was reserved or spent for it, once, however often it is called. */
   refund(itemId: string): Promise<{ readonly winc: string } | Refusal>
@@ -166,7 +166,10 @@ export interface UsdcOrder extends UsdcWanted {
   readonly keepsRest?: true
 }
 
-/** The money is here, and held back for the item: `CreditsPort.settle` or `refund`, or `UsdcPort.finish`, must come. */
+/**
+ * The money is here, and held back for the item, as much as its bytes cost: `CreditsPort.settle` or `refund`, or
+ * `UsdcPort.finish`, must come. No other order takes it away.
+ */
 export interface UsdcPaid {
   readonly paid: true
   /** Name of the payment. */
@@ -175,17 +178,15 @@ export interface UsdcPaid {
   /** 0x and 40 hexadecimal digits, lower case. */
   readonly payer: string
   readonly network: string
-  /** Held back for the item. */
+  /** What is held back for the item, or spent, by this payment or by others. */
   readonly winc: string
-  /** What became credits at once. */
-  readonly creditedWinc: string
   /** Header lines with the receipt of the payment. */
   readonly lines: string
 }
 
 /**
- * State of a payment for an item. `unknown`: it was neither requested nor settled. `other`: it paid for something else. `open`:
- * call again.
+ * State of a payment for an item. `unknown`: it was neither requested nor settled. `other`: it paid for something else, or became
+ * credits. `open`: call again.
  */
 export type UsdcOutcome =
   | UsdcPaid
@@ -228,7 +229,12 @@ export interface UsdcPort {
   look(order: UsdcOrder): Promise<{ readonly good: true } | UsdcAnswer | Refusal>
   /** Settles the payment, once, however often it is called. With 503 it may still settle: call `outcome`. */
   pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal>
-  outcome(sale: { readonly payment: string; readonly itemId: string }): Promise<UsdcOutcome | Refusal>
+  /** `bytes`: of the item, as it was ordered. */
+  outcome(sale: {
+    readonly payment: string
+    readonly itemId: string
+    readonly bytes: number
+  }): Promise<UsdcOutcome | Refusal>
   /** The item had so many bytes: spends what they cost of what was paid, and credits the rest where that is much. */
   finish(order: { readonly itemId: string; readonly bytes: number }): Promise<UsdcFinished | Refusal>
   /** Who takes a payment, of all sellers with this wallet: `owner`, unless another one was named before. */

@@ -11,8 +11,8 @@ import { Accounts, type BalanceView } from './books/accounts.js'
 import { Approvals } from './books/approvals.js'
 import { LedgerCredits } from './books/credits.js'
 import { type Mailer, Outbox } from './books/outbox.js'
-import { PaidItems } from './books/paid-items.js'
 import { type IsKnownWallet, protectedRoutes } from './books/protected-routes.js'
+import { Reservations } from './books/reservations.js'
 import { accountOf, spelled, Wallets } from './books/wallets.js'
 import { type CallRoute, hostRoutes } from './calls/call.js'
 import { serviceInfoRoutes } from './calls/payment-info-routes.js'
@@ -153,7 +153,9 @@ export class PaymentService {
     })
     const quotes = new Quotes(oracle, options.feePermille, this.promotions)
     const price = (bytes: number): ReturnType<Prices['ofItem']> => prices.ofItem(bytes)
-    this.credits = new LedgerCredits({ ledger, wallets, approvals: this.#approvals, price })
+    const booked = { ledger, wallets, approvals: this.#approvals }
+    const reservations = new Reservations({ ...booked, onMissing: missing(log, meters) })
+    this.credits = new LedgerCredits({ ...booked, reservations, price })
     const { excluded, lostMs, recheckMs } = options
     const common = { ledger, wallets, quotes, now, log }
     this.#readers = readers
@@ -171,7 +173,8 @@ export class PaymentService {
     this.outbox = new Outbox({ ...common, ...(mailer && { mailer }), giftUrl: options.giftUrl })
     const onCompared = meters && reconciliationGauges(meters)
     const owned = new OwnedPayments(ledger, now)
-    const selling = x402 && this.#selling({ ...x402, ledger, prices, quotes, owned, clock, log }, wallets)
+    const selling =
+      x402 && this.#selling({ ...x402, ledger, prices, quotes, owned, clock, log }, reservations)
     this.#desk = selling?.desk
     this.usdc = selling?.sales
     const compared = {
@@ -227,17 +230,16 @@ export class PaymentService {
   /** The desk for USDC, and what is sold there. */
   #selling(
     parts: X402DeskParts,
-    wallets: Wallets,
+    reservations: Reservations,
   ): { readonly desk: X402Desk; readonly topUps: X402TopUps; readonly sales: X402Sales } {
     const ledger = this.#ledger
-    const items = new PaidItems(ledger, wallets, this.credits)
     const desk: X402Desk = new X402Desk(parts, (client, payment, settled) =>
       X402Sales.isSale(client)
         ? sales.credit(client, payment, settled)
         : topUps.credit(client, payment, settled),
     )
     const topUps = new X402TopUps({ ledger, accounts: this.#accounts, quotes: parts.quotes }, desk)
-    const sales = new X402Sales({ ...parts, ledger, items }, desk)
+    const sales = new X402Sales({ ...parts, ledger, reservations }, desk)
     desk.start()
     return { desk, topUps, sales }
   }
@@ -336,5 +338,14 @@ export class PaymentService {
 
   #background(what: string, work: Promise<unknown>): void {
     void work.catch((error: unknown) => this.#log.error({ err: error }, `ledger: ${what} failed`))
+  }
+}
+
+/** An item that was accepted without its price: it shows in the log and in a meter, because no answer can say it any more. */
+function missing(log: Log, meters: Meters | undefined): (itemId: string) => void {
+  const count = meters?.of('payment_unpaid_items_total')
+  return (item) => {
+    count?.add(1)
+    log.error({ item }, 'an item was accepted, and nothing is held back for it: it is not paid')
   }
 }

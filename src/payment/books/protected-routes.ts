@@ -174,7 +174,7 @@ async function reserveAnswer(credits: CreditsPort, call: Call): Promise<ServiceA
   if (isRefusal(reserved)) return refused(reserved)
   if (!reserved.paid) return words(402, 'Insufficient balance')
   // Callers that do not know of settling have paid with this answer.
-  if (call.query.get('settle') !== 'later') {
+  if (call.query.get('settle') !== 'later' && reserved.winc !== '0') {
     const settled = await credits.settle(itemId)
     if (isRefusal(settled)) return refused(settled)
   }

@@ -1,5 +1,5 @@
-import type { MoveOrder } from '../../ledger/transfer.js'
-import type { UsdcFinished } from '../credits-port.js'
+import type { EndOrder, MoveOrder } from '../../ledger/transfer.js'
+import { isBeyond, type UsdcFinished } from '../credits-port.js'
 
 /** Accounts of payments for one item alone; behind it the name of the payment. */
 export const paidPrefix = 'x402:'
@@ -16,7 +16,7 @@ export interface Reservation {
   /** In the order in which they were taken. */
   readonly parts: readonly { readonly account: string; readonly winc: string }[]
   readonly refunded?: true
-  /** How it ended where it was paid for alone (`PaidItems`). */
+  /** How it ended where a payment of its own was held (`Reservations.finish`). */
   readonly finished?: UsdcFinished
   /** What it pays for; absent: an upload. */
   readonly purpose?: Purpose
@@ -35,6 +35,29 @@ const withdrawnMax = 16
 
 /** Orders of one item that are under way: each upload service has one. */
 export const holdersMax = 64
+
+/** Whether something is held back, or spent, for the item. */
+export function isReserved(reservation: Reservation | undefined): reservation is Reservation {
+  return reservation !== undefined && reservation.refunded !== true
+}
+
+/**
+ * Whether a payment for this item alone is held back. Nobody withdraws a payment: its item can be uploaded at any time, and so it
+ * stays, whatever becomes of other orders that count on it.
+ */
+export function isOfPayment({ parts }: Reservation): boolean {
+  return parts.some(({ account }) => account.startsWith(paidPrefix))
+}
+
+/** Whether what is held back is for so many bytes, or as much as they cost. */
+export function covers(held: Reservation, bytes: number, winc: bigint): boolean {
+  return !isBeyond(held.bytes, bytes) || BigInt(totalOf(held)) >= winc
+}
+
+/** The same for so many bytes, which it covers: it does later, too, whatever they cost then. */
+export function countedFor(held: Reservation, bytes: number): Reservation {
+  return isBeyond(held.bytes, bytes) ? { ...held, bytes } : held
+}
 
 /** Orders that count on what is held back: it stays until the last one is withdrawn. */
 export function holdersOf({ ticket, joined = [] }: Reservation): readonly string[] {
@@ -91,4 +114,44 @@ export function holds(itemId: string, { attempt, parts, purpose = 'upload' }: Re
 /** Decimal winc. */
 export function totalOf({ parts }: Reservation): string {
   return String(parts.reduce((sum, { winc }) => sum + BigInt(winc), 0n))
+}
+
+/** The transfers that spend all of it. */
+export function settlements(itemId: string, { attempt, parts, purpose = 'upload' }: Reservation): EndOrder[] {
+  return parts.map((_, part) => ({
+    id: partId('settle', itemId, attempt, part),
+    kind: 'post',
+    pending: partId('reserve', itemId, attempt, part),
+    reason: purpose,
+    reference: itemId,
+  }))
+}
+
+/** The transfers that spend what was used of a payment, and give the rest back to an account. */
+export function endings(
+  itemId: string,
+  { attempt, parts }: Reservation,
+  rest: string,
+  { winc, refundWinc }: UsdcFinished,
+): (EndOrder | MoveOrder)[] {
+  const reference = itemId
+  const spending: EndOrder = {
+    id: partId('settle', itemId, attempt, 0),
+    kind: 'post',
+    reason: 'upload',
+    reference,
+    pending: partId('reserve', itemId, attempt, 0),
+    amount: BigInt(winc),
+  }
+  if (refundWinc === '0') return [spending]
+  const back: MoveOrder = {
+    id: `${partId('refund', itemId, attempt, 0)}:rest`,
+    kind: 'posted',
+    debit: parts[0]?.account ?? '',
+    credit: rest,
+    amount: BigInt(refundWinc),
+    reason: 'refunded_upload',
+    reference,
+  }
+  return [spending, back]
 }

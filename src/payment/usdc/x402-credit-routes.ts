@@ -6,11 +6,12 @@ import { type Call, type CallRoute, json, type ServiceAnswer } from '../calls/ca
 import { guardedBy } from '../calls/token-guard.js'
 import { ordersPath, type UsdcAnswer, type UsdcPort } from '../credits-port.js'
 import { isUsdcCall, type UsdcRequest, usdcAnswer } from '../links/credits-messages.js'
+import type { X402Sales } from './x402-sales.js'
 import type { X402TopUps } from './x402-topups.js'
 
 export interface X402CreditParts {
   readonly topUps: X402TopUps
-  readonly sales: UsdcPort
+  readonly sales: UsdcPort & Pick<X402Sales, 'receive'>
   readonly accounts: Accounts
   /** PRIVATE_ROUTE_SECRET. */
   readonly secret: string
@@ -139,7 +140,7 @@ async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<Servic
   const wanted = { bytes, resource: parts.topUps.resourceOf(request), mimeType: 'application/json' }
   if (header === undefined) return answerOrNoPrice(await parts.sales.offer(wanted))
   const version = versionOf(header)
-  const paid = await parts.sales.pay({
+  const received = await parts.sales.receive({
     ...wanted,
     itemId: dataItemId,
     address,
@@ -148,12 +149,12 @@ async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<Servic
     asker: call.client,
     ...(mode === 'hybrid' ? { keepsRest: true as const } : {}),
   })
-  if (isRefusal(paid) || !('paid' in paid)) return answerOrNoPrice(paid)
-  const { payment, transaction, network, winc, creditedWinc, lines } = paid
+  if (isRefusal(received) || 'status' in received) return answerOrNoPrice(received)
+  const { payment, transaction, network, winc, creditedWinc, lines } = received
   const sums = {
-    wincPaid: String(BigInt(winc) + BigInt(creditedWinc)),
-    wincReserved: winc,
-    wincCredited: creditedWinc,
+    wincPaid: String(winc),
+    wincReserved: String(winc - creditedWinc),
+    wincCredited: String(creditedWinc),
   }
   return json({ success: true, paymentId: payment, txHash: transaction, network, ...sums, mode }, lines)
 }

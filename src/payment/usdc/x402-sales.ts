@@ -12,8 +12,8 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import { lesser } from '../books/credits.js'
-import type { PaidItems } from '../books/paid-items.js'
 import { paidPrefix } from '../books/reservation.js'
+import type { Reservations } from '../books/reservations.js'
 import {
   isDenied,
   type UsdcAnswer,
@@ -33,7 +33,7 @@ import { answerOfDenial, type X402Desk } from './x402-desk.js'
 
 export interface X402SalesParts {
   readonly ledger: MoneyLedger
-  readonly items: PaidItems
+  readonly reservations: Pick<Reservations, 'holdPayment' | 'paidFor' | 'finish'>
   readonly owned: Pick<OwnedPayments, 'own'>
   readonly prices: Pick<Prices, 'ofItem'>
   readonly quotes: Pick<Quotes, 'ofToken'>
@@ -45,6 +45,15 @@ const salePrefix = 'item:'
 const mebibyte = 2 ** 20
 
 const used = { error: 'payment_already_used', message: 'this payment has paid for something else' }
+const credited = { error: 'payment_credited', message: 'this payment has become credits of its wallet' }
+
+/** A payment that came in for an item, whatever became of it since. */
+export interface ReceivedUsdc extends Omit<UsdcPaid, 'paid' | 'winc'> {
+  /** What it was worth. */
+  readonly winc: bigint
+  /** What became credits at once. */
+  readonly creditedWinc: bigint
+}
 
 /** Sells single items for USDC. What is paid is in the ledger, held back for its item, from the moment in which it is settled. */
 export class X402Sales implements UsdcPort {
@@ -92,10 +101,20 @@ export class X402Sales implements UsdcPort {
   }
 
   async pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal> {
+    const received = await this.receive(order)
+    if (isRefusal(received) || 'status' in received) return received
+    return (
+      (await this.#paid(received, order.itemId, order.bytes)) ??
+      this.offer({ ...wantedOf(order), fault: credited })
+    )
+  }
+
+  /** Settles the payment, once. An answer: nothing of it came in, or for something else. */
+  async receive(order: UsdcOrder): Promise<ReceivedUsdc | UsdcAnswer | Refusal> {
     const read = readPayment(order.header, order.version)
     const name = isUnreadable(read) ? undefined : paymentName(read)
     const known = name === undefined ? undefined : await this.parts.ledger.transfer(usdcTransferId(name))
-    if (known !== undefined) return this.#paidBy(known, order, read as Presented)
+    if (known !== undefined) return this.#receivedBy(known, order, read as Presented)
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
     const paid = await this.desk.x402.settle(read, quote, whoOf(order))
@@ -103,20 +122,23 @@ export class X402Sales implements UsdcPort {
     if (isDenial(paid)) return answerOfDenial(paid)
     const transfer = await this.parts.ledger.transfer(usdcTransferId(paid.payment))
     if (transfer === undefined) throw new Error(`the payment ${paid.payment} is settled and not credited`)
-    return this.#paidBy(transfer, order, read as Presented)
+    return this.#receivedBy(transfer, order, read as Presented)
   }
 
-  async outcome({ payment, itemId }: Parameters<UsdcPort['outcome']>[0]): Promise<UsdcOutcome> {
+  async outcome({ payment, itemId, bytes }: Parameters<UsdcPort['outcome']>[0]): Promise<UsdcOutcome> {
     const transfer = await this.parts.ledger.transfer(usdcTransferId(payment))
-    if (transfer !== undefined)
-      return (await this.#paid(transfer, itemId, '')) ?? { paid: false, state: 'other' }
+    if (transfer !== undefined) {
+      const received = await this.#received(transfer, itemId, '')
+      const paid = received && (await this.#paid(received, itemId, bytes))
+      return paid ?? { paid: false, state: 'other' }
+    }
     const record = this.desk.cashier.find(payment)
     if (record === undefined) return { paid: false, state: 'unknown' }
     return { paid: false, state: record.state === 'failed' ? 'failed' : 'open' }
   }
 
   finish({ itemId, bytes }: Parameters<UsdcPort['finish']>[0]): Promise<UsdcFinished | Refusal> {
-    return this.parts.items.finish(itemId, bytes)
+    return this.parts.reservations.finish(itemId, bytes)
   }
 
   own(claim: Parameters<UsdcPort['own']>[0]): ReturnType<UsdcPort['own']> {
@@ -139,7 +161,7 @@ export class X402Sales implements UsdcPort {
     const price = mode === 'rest' ? await this.parts.prices.ofItem(bytes) : amount
     if (isRefusal(price)) throw new Error(price.message)
     const about = { type: 'x402', itemId, payer, tokenQuantity: units, usdEquivalent: quote.usdEquivalent }
-    return this.parts.items.hold({
+    return this.parts.reservations.holdPayment({
       itemId,
       bytes,
       address: address === '' ? payer : address,
@@ -169,36 +191,44 @@ export class X402Sales implements UsdcPort {
     return quoteOf(order, given >= least && given <= this.desk.most ? given : price)
   }
 
-  async #paidBy(
+  async #receivedBy(
     transfer: Transfer,
     order: UsdcOrder,
     { version }: Presented,
-  ): Promise<UsdcPaid | UsdcAnswer | Refusal> {
+  ): Promise<ReceivedUsdc | UsdcAnswer | Refusal> {
     const { reference: transaction, about } = transfer
     const lines = this.desk.x402.receipt(version, { success: true, transaction, payer: about.payer ?? '' })
     return (
-      (await this.#paid(transfer, order.itemId, lines)) ?? this.offer({ ...wantedOf(order), fault: used })
+      (await this.#received(transfer, order.itemId, lines)) ?? this.offer({ ...wantedOf(order), fault: used })
     )
   }
 
   /** Undefined: it has paid for something else. */
-  async #paid(
+  async #received(
     { id, amount, reference, about }: Transfer,
     itemId: string,
     lines: string,
-  ): Promise<UsdcPaid | undefined> {
+  ): Promise<ReceivedUsdc | undefined> {
     if (about.itemId !== itemId || about.type !== 'x402') return undefined
-    const rest = (await this.parts.ledger.transfer(`${id}:rest`))?.amount ?? 0n
     return {
-      paid: true,
       payment: id.slice(usdcTransferId('').length),
       transaction: reference,
       lines,
       payer: about.payer ?? '',
       network: this.desk.network,
-      winc: String(amount - rest),
-      creditedWinc: String(rest),
+      winc: amount,
+      creditedWinc: (await this.parts.ledger.transfer(`${id}:rest`))?.amount ?? 0n,
     }
+  }
+
+  /** Undefined: what is held back for the item now does not pay for so many bytes, whatever this payment once was. */
+  async #paid(
+    { creditedWinc: _, ...facts }: ReceivedUsdc,
+    itemId: string,
+    bytes: number,
+  ): Promise<UsdcPaid | undefined> {
+    const winc = await this.parts.reservations.paidFor(itemId, bytes)
+    return winc === undefined ? undefined : { ...facts, paid: true, winc: String(winc) }
   }
 }
 

@@ -73,7 +73,7 @@ export class ItemSelling {
     const { usdc, clock } = this.parts
     const open = { answer: settling, isOpen: true }
     if (usdc === undefined) return open
-    const outcome = await usdc.outcome({ payment: sale.payment, itemId })
+    const outcome = await usdc.outcome({ payment: sale.payment, itemId, bytes: sale.bytes })
     if (isRefusal(outcome)) return open
     if (outcome.paid) return outcome
     const mayCome = outcome.state === 'unknown' && clock.now() - sale.openedMs < onWayMs

@@ -173,3 +173,53 @@ t.test('what is no order is refused, and nothing moves', async (t) => {
   t.equal(facilitator.count('settle'), 0)
   await eventually(async () => (await balance(rig)) === 0n)
 })
+
+/** An upload service elsewhere, as its operator's two services talk. */
+async function uploadService(rig: PaymentRig) {
+  const service = { authorization: `Bearer ${await makeServiceToken(secret, Date.now())}` }
+  const whose = 'dataItemId=item&byteCount=20000000000'
+  const winc = async (route: string, more = ''): Promise<string> => {
+    return (await rig.get(`/v1/${route}/arweave/${wallet}?${whose}${more}`, service)).text
+  }
+  const pay = (header: string) => {
+    const given = { itemId: 'item', bytes: 20_000_000_000, resource: rig.url, mimeType: '', asker: '' }
+    return ask(rig, { usdc: 'pay', given: { ...given, header, version: 1 } }, ordersPath, service)
+  }
+  return { winc, pay }
+}
+
+t.test('a payment that is too small for an item makes way for one that is enough', async (t) => {
+  const { rig, paying } = await scene(t)
+  const { winc, pay } = await uploadService(rig)
+  const least = await priceOf(rig, 1)
+  const small = { dataItemId: 'item', byteCount: 1, paymentHeader: await paying(1, least) }
+  const { wincReserved = '' } = (await ask(rig, small)).json
+  const paid = (await pay(await paying(1, await priceOf(rig, 20_000_000_000)))).json
+  t.equal(paid.paid, true)
+  t.equal(await balance(rig), BigInt(wincReserved), 'the small one is credits now, and nothing else')
+  t.equal(await winc('settle-balance'), paid.winc)
+  t.equal((await rig.ledger.account('revenue'))?.creditsPosted, BigInt(paid.winc ?? 0))
+  t.strictSame((await rig.ledger.check()).faults, [])
+})
+
+t.test('a payment for an item stays with it, whatever becomes of orders that count on it', async (t) => {
+  const { rig, paying } = await scene(t)
+  const { winc, pay } = await uploadService(rig)
+  const paymentHeader = await paying(1, await priceOf(rig, 20_000_000_000))
+  const first = (await ask(rig, { dataItemId: 'item', byteCount: 20_000_000_000, paymentHeader })).json
+  const { wincReserved = '' } = first
+  t.equal(await winc('reserve-balance', `&settle=later&ticket=${'d'.repeat(22)}`), wincReserved)
+  t.equal(await winc('refund-balance', `&ticket=${'d'.repeat(22)}`), '0')
+  t.equal(await balance(rig), 0n)
+  t.match((await pay(paymentHeader)).json, { paid: true, winc: wincReserved })
+  t.equal(await winc('settle-balance'), wincReserved)
+  t.equal((await rig.ledger.account('revenue'))?.creditsPosted, BigInt(wincReserved))
+  t.equal(await balance(rig), 0n)
+  // Given back by its operator, it has become credits, and pays for nothing any more.
+  await winc('refund-balance')
+  t.equal(await balance(rig), BigInt(wincReserved))
+  t.match((await pay(paymentHeader)).json, { status: 402, json: { error: 'payment_credited' } })
+  t.equal(await winc('settle-balance'), '0')
+  t.equal(rig.meters.value('payment_unpaid_items_total', {}), 1)
+  t.strictSame((await rig.ledger.check()).faults, [])
+})

@@ -1,0 +1,397 @@
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { type CommitOrder, isRejected, type RecordChange } from '../../ledger/ledger-port.js'
+import type { MoveOrder } from '../../ledger/transfer.js'
+import { isBeyond, type UsdcFinished, usdcShare } from '../credits-port.js'
+import { type BackParts, givenBack } from './given-back.js'
+import {
+  carriedOver,
+  countedFor,
+  covers,
+  endings,
+  heldBy,
+  holdersMax,
+  holdersOf,
+  holds,
+  isOfPayment,
+  isReserved,
+  reservationKind as kind,
+  nothingHeld,
+  type Purpose,
+  partId,
+  type Reservation,
+  settlements,
+  totalOf,
+  withdrawnBy,
+} from './reservation.js'
+import { accountOf } from './wallets.js'
+
+/** The payers of an item with their amounts, and the changes of their approvals. */
+export interface PayersPlan {
+  readonly parts: Reservation['parts']
+  readonly records: readonly RecordChange[]
+}
+
+/** An order to hold credits back. */
+export interface CreditsHold {
+  readonly itemId: string
+  readonly bytes: number
+  readonly purpose: Purpose
+  readonly ticket: string | undefined
+  /** Written in the same commit, where something is held back anew. */
+  readonly records: readonly RecordChange[] | undefined
+  /** What it costs. */
+  readonly winc: () => Promise<bigint | Refusal>
+  /** Who orders it. */
+  readonly wallet: () => Promise<string>
+  /** Who gives how much; undefined: those who may pay do not have it. */
+  readonly plan: (wallet: string, winc: bigint) => Promise<PayersPlan | undefined>
+}
+
+/** Money that comes in for one item alone. */
+export interface PaymentHold {
+  readonly itemId: string
+  readonly bytes: number
+  /** Wallet that gets what is not used. */
+  readonly address: string
+  /** The transfer by which it comes in, to an account of its own. */
+  readonly coming: MoveOrder
+  /** So much of it is held back; the rest goes to the wallet at once. */
+  readonly hold: bigint
+}
+
+export interface ReservationsParts extends BackParts {
+  /** An item was accepted, and nothing is held back for it. */
+  readonly onMissing?: (itemId: string) => void
+}
+
+interface Found {
+  readonly reservation: Reservation
+  readonly version: number
+}
+
+/** `paid`: it is held back, or was spent. Else it was not; `winc` is what it costs. */
+interface Held {
+  readonly paid: boolean
+  readonly winc: bigint
+  readonly wallet: string
+}
+
+/** How often a commit is repeated after a conflict. */
+const attemptsMax = 100
+/** Why a commit is refused where others have changed the same item since it was read. */
+const othersActed: ReadonlySet<string> = new Set(['conflict', 'differs', 'ended'])
+
+/**
+ * What is held back for items: the one writer of these records, whatever pays. The rules:
+ *
+ * - An item has one reservation. Orders count on it only where it covers their bytes, and each that does not, holds anew what
+ *   they need, in one commit with the return of what was too little.
+ * - Credits are held back until the last order that counts on them is withdrawn.
+ * - A payment for the item is held back until it is spent: no order withdraws it. It takes the place of credits.
+ * - What is spent has paid for an accepted item. It stays.
+ */
+export class Reservations {
+  /** The last order of each item that is in flight here. */
+  readonly #working = new Map<string, Promise<unknown>>()
+
+  constructor(private readonly parts: ReservationsParts) {}
+
+  async find(itemId: string): Promise<Found | undefined> {
+    const stored = await this.parts.ledger.record(kind, itemId)
+    if (stored === undefined) return undefined
+    return { reservation: JSON.parse(stored.value) as Reservation, version: stored.version }
+  }
+
+  /** Winc that a payment, or spent credits, have paid for an item of so many bytes; undefined: it is not paid. */
+  async paidFor(itemId: string, bytes: number): Promise<bigint | undefined> {
+    const reservation = (await this.find(itemId))?.reservation
+    if (!isReserved(reservation) || isBeyond(reservation.bytes, bytes)) return undefined
+    const isKept = isOfPayment(reservation) || (await this.#isSpent(itemId, reservation))
+    return isKept ? BigInt(totalOf(reservation)) : undefined
+  }
+
+  /** `settle` or `refund` of the same name must follow. A repeated order gets the first reservation. */
+  hold(order: CreditsHold): Promise<Held | Refusal> {
+    return this.#inTurn(order.itemId, () => this.#hold(order))
+  }
+
+  /**
+   * A payment came in, once for each `coming.id`. It is held back for the item, unless a payment or spent credits pay for it
+   * already, or credits for a larger one: then all of it becomes credits of the wallet.
+   */
+  holdPayment(order: PaymentHold): Promise<'credited' | 'known'> {
+    return this.#inTurn(order.itemId, () => this.#holdPayment(order))
+  }
+
+  refund(itemId: string): Promise<{ readonly winc: string } | Refusal> {
+    return this.#inTurn(itemId, () => this.#refund(itemId))
+  }
+
+  withdraw(itemId: string, ticket: string): Promise<{ readonly winc: string } | Refusal> {
+    return this.#inTurn(itemId, () => this.#withdraw(itemId, ticket))
+  }
+
+  /**
+   * Runs the orders of one item one after the other. A refund during a reservation (which waits for a price) must find the
+   * credits, or they would stay reserved.
+   */
+  #inTurn<T>(itemId: string, act: () => Promise<T>): Promise<T> {
+    const before = this.#working.get(itemId)
+    const mine = before === undefined ? act() : before.then(act, act)
+    this.#working.set(itemId, mine)
+    const over = (): void => {
+      if (this.#working.get(itemId) === mine) this.#working.delete(itemId)
+    }
+    mine.then(over, over)
+    return mine
+  }
+
+  async #hold(order: CreditsHold): Promise<Held | Refusal> {
+    const { itemId, bytes, purpose, ticket } = order
+    const wallet = await order.wallet()
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const found = await this.find(itemId)
+      const before = found?.reservation
+      if (ticket !== undefined && before?.withdrawn?.includes(ticket) === true)
+        return refuse('late', 'client', `item ${itemId}: this order was withdrawn`)
+      const isSame = isReserved(before) && !isBeyond(before.bytes, bytes)
+      const winc = isSame ? 0n : await order.winc()
+      if (isRefusal(winc)) return winc
+      if (found !== undefined && isReserved(before)) {
+        const joined = await this.#join(found, order, winc)
+        if (joined === 'changed') continue
+        return isRefusal(joined) ? joined : { ...joined, wallet }
+      }
+      if (winc === 0n) return { paid: true, winc, wallet }
+      const plan = await order.plan(wallet, winc)
+      if (plan === undefined) return { paid: false, winc, wallet }
+      const attempt = before === undefined ? 0 : before.attempt + 1
+      const named = ticket === undefined ? {} : { ticket }
+      const facts = { attempt, address: wallet, bytes, parts: plan.parts, ...named, ...carriedOver(before) }
+      const reservation: Reservation = purpose === 'upload' ? facts : { ...facts, purpose }
+      const records = [
+        changed(itemId, reservation, found?.version),
+        ...plan.records,
+        ...(order.records ?? []),
+      ]
+      const outcome = await this.parts.ledger.commit({ transfers: holds(itemId, reservation), records })
+      if (!isRejected(outcome)) return { paid: true, winc, wallet }
+      if (outcome.rejected === 'insufficient' && outcome.account === accountOf(wallet))
+        return { paid: false, winc, wallet }
+    }
+    return refuse(
+      'busy',
+      'self',
+      `item ${itemId}: the same credits are being spent by other requests, try again`,
+    )
+  }
+
+  /**
+   * Writes down that this order counts on what is held back, so that the order that has it held back does not take it away. What
+   * was spent stays anyway. What is too little is given back.
+   */
+  async #join(
+    found: Found,
+    { itemId, bytes, ticket }: CreditsHold,
+    winc: bigint,
+  ): Promise<Omit<Held, 'wallet'> | Refusal | 'changed'> {
+    const { reservation: held, version } = found
+    const holders = holdersOf(held)
+    const isSpent = await this.#isSpent(itemId, held)
+    if (!covers(held, bytes, winc)) {
+      if (isSpent) return { paid: false, winc }
+      // An item has one size: this happens only where two services state it differently.
+      if (holders.some((one) => one !== ticket))
+        return refuse('busy', 'self', `item ${itemId}: another order for it is under way`)
+      // Anybody may pay for any item, of any stated size: a sum that is too small becomes credits, and the item is paid anew.
+      await this.#giveBack(itemId, found)
+      return 'changed'
+    }
+    const paid = { paid: true, winc: BigInt(totalOf(held)) } as const
+    const counted = countedFor(held, bytes)
+    const isNew = ticket !== undefined && !holders.includes(ticket)
+    if (isSpent || (!isNew && counted === held)) return paid
+    if (isNew && holders.length >= holdersMax)
+      return refuse('busy', 'self', `item ${itemId}: too many orders at once`)
+    const joined = heldBy(counted, isNew ? [...holders, ticket] : holders)
+    const records = [changed(itemId, joined, version)]
+    return isRejected(await this.parts.ledger.commit({ transfers: [], records })) ? 'changed' : paid
+  }
+
+  async #holdPayment(order: PaymentHold): Promise<'credited' | 'known'> {
+    const { coming } = order
+    const { ledger } = this.parts
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const outcome = await ledger.commit(await this.#paying(order))
+      if (!isRejected(outcome)) return outcome.existed ? 'known' : 'credited'
+      if ((await ledger.transfer(coming.id)) !== undefined) return 'known'
+      if (!othersActed.has(outcome.rejected))
+        throw new Error(`payment ${coming.id}: ${outcome.rejected} at ${outcome.at}`)
+    }
+    throw new Error(`payment ${coming.id}: others change the same item`)
+  }
+
+  async #paying({ itemId, bytes, address, coming, hold }: PaymentHold): Promise<CommitOrder> {
+    const { credit: account, amount } = coming
+    const found = await this.find(itemId)
+    const before = found?.reservation
+    const isWanted = await this.#isWanted(itemId, before, bytes, hold)
+    const { wallet, unchanged } = await this.parts.wallets.place(address)
+    const rest: MoveOrder = {
+      id: `${coming.id}:rest`,
+      kind: 'posted',
+      debit: account,
+      credit: accountOf(wallet),
+      amount: isWanted ? amount - hold : amount,
+      reason: 'x402_rest',
+      reference: itemId,
+    }
+    const resting = rest.amount > 0n ? [rest] : []
+    if (!isWanted && before !== undefined) {
+      const isCounted = isOfPayment(before) && !(await this.#isSpent(itemId, before))
+      const kept = isCounted ? countedFor(before, bytes) : before
+      return {
+        transfers: [coming, ...resting],
+        records: [changed(itemId, kept, found?.version), ...unchanged],
+      }
+    }
+    const isInPlace = found !== undefined && isReserved(before)
+    const back = isInPlace
+      ? await givenBack(this.parts, itemId, found.reservation)
+      : { transfers: [], records: [] }
+    const facts: Reservation = {
+      attempt: before === undefined ? 0 : before.attempt + 1,
+      address: wallet,
+      bytes: isInPlace ? Math.max(bytes, found.reservation.bytes) : bytes,
+      parts: [{ account, winc: String(hold) }],
+      ...carriedOver(before),
+    }
+    const reservation = heldBy(facts, isInPlace ? holdersOf(found.reservation) : [])
+    return {
+      transfers: [...back.transfers, coming, ...holds(itemId, reservation), ...resting],
+      records: [
+        changed(itemId, reservation, found?.version),
+        ...back.records,
+        ...(resting.length === 0 ? [] : unchanged),
+      ],
+    }
+  }
+
+  /** Whether a payment for so many bytes is to be held back in place of what is there. */
+  async #isWanted(
+    itemId: string,
+    before: Reservation | undefined,
+    bytes: number,
+    hold: bigint,
+  ): Promise<boolean> {
+    if (!isReserved(before)) return true
+    if (await this.#isSpent(itemId, before)) return false
+    if (isOfPayment(before)) return !covers(before, bytes, hold)
+    return bytes >= before.bytes || hold >= BigInt(totalOf(before))
+  }
+
+  /** The item was accepted. */
+  async settle(itemId: string): Promise<{ readonly winc: string } | Refusal> {
+    let why = ''
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const reservation = (await this.find(itemId))?.reservation
+      if (!isReserved(reservation)) {
+        this.parts.onMissing?.(itemId)
+        return { winc: '0' }
+      }
+      if (reservation.finished !== undefined) return { winc: reservation.finished.winc }
+      const outcome = await this.parts.ledger.commit({ transfers: settlements(itemId, reservation) })
+      if (!isRejected(outcome)) return { winc: totalOf(reservation) }
+      why = outcome.rejected
+      // Else a payment took its place, or it was given back or finished meanwhile.
+      if (!othersActed.has(why)) break
+    }
+    return brokenReservation(itemId, why)
+  }
+
+  /** The item is here, with so many bytes. The same answer each time. */
+  async finish(itemId: string, actual: number): Promise<UsdcFinished | Refusal> {
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const found = await this.find(itemId)
+      const reservation = found?.reservation
+      if (found === undefined || !isReserved(reservation)) {
+        this.parts.onMissing?.(itemId)
+        return refuse('unknown', 'client', 'no credits are reserved for this item')
+      }
+      if (reservation.finished !== undefined) return reservation.finished
+      const [part] = reservation.parts
+      if (part === undefined || !isOfPayment(reservation)) {
+        const settled = await this.settle(itemId)
+        return isRefusal(settled) ? settled : { status: 'confirmed', winc: settled.winc, refundWinc: '0' }
+      }
+      const finished = usdcShare(BigInt(part.winc), reservation.bytes, actual)
+      const ended: Reservation = { ...reservation, parts: [{ ...part, winc: finished.winc }], finished }
+      const { wallet, unchanged } = await this.parts.wallets.place(reservation.address)
+      const transfers = endings(itemId, reservation, accountOf(wallet), finished)
+      const records = [changed(itemId, ended, found.version), ...unchanged]
+      if (!isRejected(await this.parts.ledger.commit({ transfers, records }))) return finished
+      // It was settled as it is, by an order that knows nothing of sizes.
+      if (await this.#isSpent(itemId, reservation)) {
+        const now = (await this.find(itemId))?.reservation
+        return now?.finished ?? { status: 'confirmed', winc: part.winc, refundWinc: '0' }
+      }
+    }
+    return refuse('busy', 'self', `item ${itemId} could not be settled: try again`)
+  }
+
+  async #refund(itemId: string): Promise<{ readonly winc: string } | Refusal> {
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const found = await this.find(itemId)
+      if (found === undefined) return { winc: '0' }
+      const winc = totalOf(found.reservation)
+      if (found.reservation.refunded === true || (await this.#giveBack(itemId, found))) return { winc }
+    }
+    return refuse('busy', 'self', `item ${itemId} could not be refunded`)
+  }
+
+  /** By the same record as the reservation: whichever is written first, by any process, the other one sees it. */
+  async #withdraw(itemId: string, ticket: string): Promise<{ readonly winc: string } | Refusal> {
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const { reservation: before, version } = (await this.find(itemId)) ?? {
+        reservation: nothingHeld,
+        version: 0,
+      }
+      if (before.withdrawn?.includes(ticket) === true)
+        return { winc: before.refunded === true && before.ticket === ticket ? totalOf(before) : '0' }
+      const others = holdersOf(before).filter((one) => one !== ticket)
+      const isOver = before.refunded === true || (await this.#isSpent(itemId, before))
+      const isBack = !isOver && others.length === 0 && !isOfPayment(before)
+      const reservation = withdrawnBy(isOver || isBack ? before : heldBy(before, others), ticket)
+      if (isBack) {
+        if (await this.#giveBack(itemId, { reservation, version })) return { winc: totalOf(before) }
+        continue
+      }
+      const records = [changed(itemId, reservation, version)]
+      if (!isRejected(await this.parts.ledger.commit({ transfers: [], records }))) return { winc: '0' }
+    }
+    return refuse('busy', 'self', `item ${itemId} could not be withdrawn`)
+  }
+
+  /** A service has the item then. */
+  async #isSpent(itemId: string, { attempt, parts }: Reservation): Promise<boolean> {
+    const pending = parts.map((_, part) => partId('reserve', itemId, attempt, part))
+    const ends = await Promise.all(pending.map((one) => this.parts.ledger.ending(one)))
+    return ends.some((end) => end?.kind === 'post')
+  }
+
+  /** False: it has changed meanwhile. */
+  async #giveBack(itemId: string, { reservation, version }: Found): Promise<boolean> {
+    const { transfers, records } = await givenBack(this.parts, itemId, reservation)
+    const given = changed(itemId, { ...reservation, refunded: true }, version)
+    return !isRejected(await this.parts.ledger.commit({ transfers, records: [given, ...records] }))
+  }
+}
+
+/** The record of an item as it becomes. `before`: its version; absent: there is none. */
+function changed(itemId: string, reservation: Reservation, before = 0): RecordChange {
+  return { kind, key: itemId, value: JSON.stringify(reservation), expected: before }
+}
+
+function brokenReservation(itemId: string, why: string): Refusal {
+  return refuse('defect', 'self', `item ${itemId} could not be settled: ${why}`)
+}
