@@ -64,7 +64,8 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const log = createLog(server.logLevel, 'upload')
   const tools = await uploadTools(given, log)
   const records = await openUploadRecords(given, tools)
-  const accepting = openUploadAccepting(given, tools, records)
+  const blockedOwners = new Set(rules.blockedOwners)
+  const accepting = openUploadAccepting(given, tools, records, blockedOwners)
   const { intake, announcer, selling, height, credits } = accepting
   const { closing } = tools
   const logFolder = uploadFolders(settings).log
@@ -82,7 +83,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
     room: new DiskRoom(logFolder, freeMinBytes, systemClock),
     // Its keys name no bucket: any secret will do.
     clients: new Clients(clientsOf(settings), { low: 0, high: 0 }),
-    blockedOwners: new Set(rules.blockedOwners),
+    blockedOwners,
     adminKey: new AdminKey(given.adminKey),
     address: normalizedAddress(Buffer.from(tools.modulus, 'base64url')),
   }

@@ -48,11 +48,15 @@ export interface UploadAccepting extends Pick<ServiceLine, 'credits' | 'usdc'> {
   close(): Promise<void>
 }
 
-/** What decides about items: signature, money, disk, catalog, receipt; and the lines to those who are asked for it. */
+/**
+ * What decides about items: signature, money, disk, catalog, receipt; and the lines to those who are asked for it.
+ * `blockedOwners` may change at any time.
+ */
 export function openUploadAccepting(
   given: UploadGiven,
   tools: UploadTools,
   records: UploadRecords,
+  blockedOwners: ReadonlySet<string>,
 ): UploadAccepting {
   const { settings, ports, nodes } = given
   const { log, closing, modulus } = tools
@@ -72,7 +76,7 @@ export function openUploadAccepting(
   const selling = new ItemSelling({ sales, log: intake, clock: systemClock, logger: log, ...bought })
   const announcer = new ItemAnnouncer(catalog, closing.signal)
   const verdicts = new Verdicts(judge, proofThreads + 1)
-  const inner = innerItems(given, tools, records, { verdicts, announcer })
+  const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })
   const gateways = gatewaysOf(given)
   const gatewayLine = networkLine(given)
   const earlier = earlierPost(given, gatewayLine)
@@ -161,7 +165,7 @@ function innerItems(
   { settings }: UploadGiven,
   { log, closing }: UploadTools,
   { uploads }: UploadRecords,
-  lines: Pick<ConstructorParameters<typeof InnerItems>[0], 'verdicts' | 'announcer'>,
+  lines: Pick<ConstructorParameters<typeof InnerItems>[0], 'verdicts' | 'announcer' | 'blockedOwners'>,
 ): InnerItems {
   return new InnerItems({
     uploads,

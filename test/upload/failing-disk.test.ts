@@ -206,7 +206,7 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = syste
 }
 
 function send(intake: ItemIntake, item: Uint8Array): Promise<UploadAnswer> {
-  const reader = new ItemReader()
+  const reader = new ItemReader(false, new Set())
   reader.push(item)
   const read = reader.finish()
   if (isRefusal(read)) throw new Error('the item of this test is none')

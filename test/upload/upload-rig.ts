@@ -44,6 +44,8 @@ export interface RigOptions {
   readonly isRich?: boolean
   /** 1 GB where absent. */
   readonly itemMaxBytes?: number
+  /** Normalized addresses. */
+  readonly blockedOwners?: ReadonlySet<string>
   /** The answer to uploaders when the disk is full; absent: there is room. */
   readonly full?: () => UploadAnswer | undefined
 }
@@ -55,7 +57,13 @@ export const unpaidWords = 'Insufficient balance'
 export async function uploadRig(
   t: Test,
   environment: Environment,
-  { free = allFree, isRich = false, itemMaxBytes = 1e9, full = () => undefined }: RigOptions = {},
+  {
+    free = allFree,
+    isRich = false,
+    itemMaxBytes = 1e9,
+    full = () => undefined,
+    blockedOwners = new Set(),
+  }: RigOptions = {},
 ): Promise<UploadRig> {
   const closing = new AbortController()
   const folder = t.testdir()
@@ -122,7 +130,7 @@ export async function uploadRig(
     full,
     disk: { leftBytes: 1e12, expect: () => undefined },
     itemMaxBytes,
-    blockedOwners: new Set<string>(),
+    blockedOwners,
     partsFolder: join(folder, 'parts'),
     partsMaxBytes: 1e10,
     secret: Buffer.alloc(32, 9),

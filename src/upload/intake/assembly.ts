@@ -1,7 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
-import { normalizedAddress } from '../../proof/owner-address.js'
 import { codeOf } from '../../store/blobs.js'
 import { diskRefusal } from '../../store/disk-error.js'
 import { answerOf, fixedAnswers, tooLarge, type UploadAnswer, unreadable } from '../calls/upload-answers.js'
@@ -15,7 +14,7 @@ const pieceBytes = 256 * 1024
 
 /** Makes one item of files that lie one behind the other, checked as if it had come in one request. */
 export class Assembly {
-  #reader = new ItemReader()
+  #reader: ItemReader
   readonly #spool: Spool
   #onRoom: () => void = () => undefined
   #isAdmitted = false
@@ -24,6 +23,7 @@ export class Assembly {
 
   constructor(private readonly parts: SingleUploadParts) {
     this.#spool = new Spool(parts.log, () => this.#onRoom())
+    this.#reader = new ItemReader(false, parts.blockedOwners)
   }
 
   /**
@@ -36,7 +36,7 @@ export class Assembly {
     onRead: () => void,
     how: TakeTerms & { readonly sizeBytes?: number },
   ): Promise<UploadAnswer> {
-    this.#reader = new ItemReader(how.digest !== undefined)
+    this.#reader = new ItemReader(how.digest !== undefined, this.parts.blockedOwners)
     const { sizeBytes, charge, purchase } = how
     if (sizeBytes !== undefined && charge === undefined && purchase === undefined)
       this.#foresee = (header) => this.parts.intake.foresee(header, sizeBytes, uploader)
@@ -87,15 +87,15 @@ export class Assembly {
   }
 
   async #piece(bytes: Uint8Array): Promise<UploadAnswer | undefined> {
-    const { blockedOwners, full, itemMaxBytes } = this.parts
+    const { full, itemMaxBytes } = this.parts
     const noRoom = full()
     if (noRoom !== undefined) return noRoom
     const refusal = this.#reader.push(bytes)
     if (refusal !== undefined) return unreadable(refusal)
     if (this.#reader.sizeBytes > itemMaxBytes) return tooLarge(itemMaxBytes)
+    if (this.#reader.isBlocked) return fixedAnswers.forbidden
     if (!this.#isAdmitted && this.#reader.header !== undefined) {
       this.#isAdmitted = true
-      if (blockedOwners.has(normalizedAddress(this.#reader.header.owner))) return fixedAnswers.forbidden
       const unpaid = await this.#foresee?.(this.#reader.header)
       if (unpaid !== undefined) return unpaid
     }

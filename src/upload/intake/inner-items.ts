@@ -29,6 +29,8 @@ export interface InnerItemsParts {
   readonly logFolder: string
   readonly verdicts: Pick<Verdicts, 'verdict'>
   readonly announcer: Pick<ItemAnnouncer, 'announce'>
+  /** Normalized addresses. Their items are left out of bundles that came before they were blocked. */
+  readonly blockedOwners: ReadonlySet<string>
   /** Whether uploads are kept for some time only. */
   readonly isSandbox: boolean
   readonly clock: Clock
@@ -202,7 +204,7 @@ export class InnerItems {
 
   /** Writes down those that their owners signed, and announces them. */
   async #keep(item: AcceptedItem, batch: readonly Read[]): Promise<void> {
-    const { verdicts, uploads, announcer, isSandbox, closing, logger } = this.parts
+    const { verdicts, uploads, announcer, blockedOwners, isSandbox, closing, logger } = this.parts
     const judged = await Promise.all(
       batch.map(async (read) => {
         const { id, signatureType, owner, signature } = read.header
@@ -212,6 +214,7 @@ export class InnerItems {
     // One that was uploaded on its own is known by that already.
     const kept = batch.filter(({ header }, at) => {
       const alone = uploads.find(header.id)
+      if (blockedOwners.has(normalizedAddress(header.owner))) return false
       return judged[at] === true && (alone === undefined || isGone(alone))
     })
     const write = (): void =>

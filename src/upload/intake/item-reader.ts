@@ -3,6 +3,7 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type RunningDigest, runningSha256, sha256 } from '../../proof/digest.js'
 import { ItemVerifier } from '../../proof/item-verifier.js'
 import type { RecordDigest } from '../../store/segments/segment-record.js'
+import { OwnersInside } from './owners-inside.js'
 
 /** What clients and other services accept: 128 tags in 4096 bytes. */
 const tagLimits = { tagsMax: 128, tagBytesMax: 4096 }
@@ -34,12 +35,19 @@ export class ItemReader {
   #verifier: ItemVerifier | undefined
   readonly #digest = runningSha256()
   readonly #whole: RunningDigest | undefined
+  readonly #owners: OwnersInside
   /** Bytes so far. */
   sizeBytes = 0
 
-  /** `isWhole`: makes `wholeDigest`, too. */
-  constructor(isWhole = false) {
+  /** `isWhole`: makes `wholeDigest`, too. `blockedOwners`: normalized addresses. */
+  constructor(isWhole: boolean, blockedOwners: ReadonlySet<string>) {
     this.#whole = isWhole ? runningSha256() : undefined
+    this.#owners = new OwnersInside(blockedOwners)
+  }
+
+  /** What came so far is of a blocked owner, or is a bundle with an item of one. */
+  get isBlocked(): boolean {
+    return this.#owners.isBlocked
   }
 
   /** Undefined until the header is whole. */
@@ -71,6 +79,7 @@ export class ItemReader {
       return refuse('malformed', 'client', `${why} (byte ${header.headerSize - header.rawTags.length})`)
     }
     this.#header = header
+    this.#owners.header(header)
     this.#verifier = new ItemVerifier(header)
     this.#begun = Buffer.from(seen.subarray(0, header.headerSize))
     this.#payload(bytes.subarray(header.headerSize - before))
@@ -80,6 +89,7 @@ export class ItemReader {
   #payload(bytes: Uint8Array): void {
     this.#verifier?.update(bytes)
     this.#digest.update(bytes)
+    this.#owners.payload(bytes)
   }
 
   /** After the last byte, once. Refusal (malformed): the item ended in its header. */

@@ -2,7 +2,6 @@ import type { ItemHeader } from '../../format/item.js'
 import { bareType, unknownType } from '../../format/media-type.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
-import { normalizedAddress } from '../../proof/owner-address.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import {
   answerOf,
@@ -25,7 +24,7 @@ export interface SingleUploadParts {
   readonly log: DurableLog
   /** Larger items are refused. */
   readonly itemMaxBytes: number
-  /** Normalized addresses whose items are refused. */
+  /** Normalized addresses whose items are refused, alone and in bundles. */
   readonly blockedOwners: ReadonlySet<string>
   /** Undefined: there is room, for so many bytes more. */
   readonly full: (bytes?: number) => UploadAnswer | undefined
@@ -113,7 +112,7 @@ class Arrival implements BodySink {
   ) {
     this.#spool = new Spool(parts.log, () => this.#resume())
     this.#digest = wholeDigestIn(request, 'content-digest', 'repr-digest')
-    this.#reader = new ItemReader(this.#digest !== undefined)
+    this.#reader = new ItemReader(this.#digest !== undefined, parts.blockedOwners)
   }
 
   begin(request: Request): void {
@@ -143,6 +142,7 @@ class Arrival implements BodySink {
     const refusal = this.#reader.push(bytes)
     if (refusal !== undefined) this.#end(unreadable(refusal))
     else if (this.#reader.sizeBytes > this.parts.itemMaxBytes) this.#end(tooLarge(this.parts.itemMaxBytes))
+    else if (this.#reader.isBlocked) this.#end(fixedAnswers.forbidden)
     if (this.#isOver) return
     const crowded = this.#reader.sizeBytes > foreseenMinBytes ? this.#grow(bytes.length) : undefined
     if (crowded !== undefined) this.#end(crowded)
@@ -185,11 +185,6 @@ class Arrival implements BodySink {
   /** What the item's header decides. False: it is decided. */
   #admit(header: ItemHeader): boolean {
     this.#isAdmitted = true
-    const { blockedOwners } = this.parts
-    if (blockedOwners.size > 0 && blockedOwners.has(normalizedAddress(header.owner))) {
-      this.#end(fixedAnswers.forbidden)
-      return false
-    }
     const declared = this.#declared
     if (this.terms.purchase !== undefined || declared === undefined) return true
     if (declared === spamBytes && header.tags.length === 0) {

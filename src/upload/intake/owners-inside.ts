@@ -1,0 +1,59 @@
+import { BundleReader } from '../../format/bundle-reader.js'
+import type { ItemHeader } from '../../format/item.js'
+import { normalizedAddress } from '../../proof/owner-address.js'
+import { isBundle } from '../../source/roots/learned.js'
+
+/**
+ * A table of so many entries is in memory while its bundle comes (15 MB). Only who pays can send so many: they are no free item.
+ * Larger bundles are not looked into, and nothing of them is served before their block.
+ */
+const limits = { itemsMax: 100_000 }
+/** Deeper bundles are opened by no gateway (`location.depthMax`). */
+const depthMax = 10
+
+/** Whether an item has a blocked owner, or holds an item of one, at any depth. Reads it as it comes. */
+export class OwnersInside {
+  isBlocked = false
+  #inside: PayloadOwners | undefined
+
+  /** `blocked`: normalized addresses. May change at any time. */
+  constructor(private readonly blocked: ReadonlySet<string>) {}
+
+  /** Once, before the payload. */
+  header({ owner, tags }: Pick<ItemHeader, 'owner' | 'tags'>): void {
+    // Most services block nobody.
+    if (this.blocked.size === 0) return
+    this.isBlocked = this.blocked.has(normalizedAddress(owner))
+    if (!this.isBlocked && isBundle(tags)) this.#inside = new PayloadOwners(this.blocked, depthMax)
+  }
+
+  payload(bytes: Uint8Array): void {
+    if (this.#inside === undefined || this.isBlocked) return
+    this.isBlocked = this.#inside.hasBlocked(bytes)
+  }
+}
+
+/** Owners of the items in the payload of one bundle. */
+class PayloadOwners {
+  readonly #reader = new BundleReader(limits)
+  /** Of the item that is read now, where it is a bundle. */
+  #inside: PayloadOwners | undefined
+
+  constructor(
+    private readonly blocked: ReadonlySet<string>,
+    private readonly depth: number,
+  ) {}
+
+  /** Takes the next bytes. Not to be called again after true. */
+  hasBlocked(bytes: Uint8Array): boolean {
+    for (const event of this.#reader.push(bytes)) {
+      if (event.kind === 'header') {
+        const { owner, tags } = event.header
+        if (this.blocked.has(normalizedAddress(owner))) return true
+        const isOpened = this.depth > 1 && isBundle(tags)
+        this.#inside = isOpened ? new PayloadOwners(this.blocked, this.depth - 1) : undefined
+      } else if (event.kind === 'payload' && this.#inside?.hasBlocked(event.bytes) === true) return true
+    }
+    return false
+  }
+}

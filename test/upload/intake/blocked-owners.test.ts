@@ -1,0 +1,166 @@
+/** Items of owners whom the operator refuses: alone, in bundles, and in bundles that came before. */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
+import { silentLog } from '../../../src/actor/log.js'
+import { encodeBundle } from '../../../src/format/bundle.js'
+import { type Id, idOfBytes } from '../../../src/format/id.js'
+import { isRefusal } from '../../../src/format/refusal.js'
+import { type Tag, tagOf } from '../../../src/format/tag.js'
+import { sha256 } from '../../../src/proof/digest.js'
+import { normalizedAddress } from '../../../src/proof/owner-address.js'
+import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
+import { DurableLog } from '../../../src/store/segments/durable-log.js'
+import { InnerItems } from '../../../src/upload/intake/inner-items.js'
+import { ItemReader } from '../../../src/upload/intake/item-reader.js'
+import { OwnersInside } from '../../../src/upload/intake/owners-inside.js'
+import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
+import { eventually } from '../../eventually.js'
+import { fc } from '../../property.js'
+import { answered, requestOf, uploadRig } from '../upload-rig.js'
+
+const bundleTags = [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')]
+const [bad, good] = [7, 8].map((seed) => ed25519Signer(Buffer.alloc(32, seed))) as [Signer, Signer]
+type Signer = ReturnType<typeof ed25519Signer>
+const blockedOwners = new Set([normalizedAddress(bad.owner)])
+
+function idOf(item: Uint8Array): Id {
+  return idOfBytes(sha256(item.subarray(2, 66)))
+}
+
+function itemOf(signer: Signer, text: string, tags: readonly Tag[] = []): Buffer {
+  return Buffer.from(signItem(signer, { tags }, Buffer.from(text)))
+}
+
+/** A bundle that `good` signs. */
+function bundleOf(...items: readonly Uint8Array[]): Buffer {
+  const payload = encodeBundle(items.map((bytes) => ({ id: idOf(bytes), bytes })))
+  return Buffer.from(signItem(good, { tags: bundleTags }, Buffer.from(payload)))
+}
+
+/** So deep in bundles; 0: alone. */
+function nested(item: Buffer, depth: number): Buffer {
+  return depth === 0 ? item : bundleOf(itemOf(good, `beside it, ${depth}`), nested(item, depth - 1))
+}
+
+t.test(
+  'an item of a blocked owner is refused before its receipt, at any depth, however it comes',
+  async (t) => {
+    const environment = openUploadTables(t.testdir())
+    t.teardown(() => environment.close())
+    const rig = await uploadRig(t, environment, { blockedOwners })
+    const path = '/tx'
+    const post = async (bytes: Buffer, pieceBytes = bytes.length): Promise<number> => {
+      const pieces = Array.from({ length: Math.ceil(bytes.length / pieceBytes) }, (_, at) =>
+        bytes.subarray(at * pieceBytes, (at + 1) * pieceBytes),
+      )
+      const headers = { 'content-type': 'application/octet-stream', 'content-length': String(bytes.length) }
+      const answer = await answered(rig, path, requestOf('POST', path, { headers, pieces }))
+      return answer.status
+    }
+    const begin = async (): Promise<string> => {
+      const request = requestOf('GET', '/chunks/{token}/-1/-1', { query: 'chunkSize=5242880' })
+      return ((await answered(rig, '/chunks/{token}/-1/-1', request)).json as { id: string }).id
+    }
+    const inParts = async (bytes: Buffer): Promise<number> => {
+      const uploadId = await begin()
+      const partPath = '/chunks/{token}/{uploadId}/{offset}'
+      const headers = { 'content-length': String(bytes.length) }
+      const part = requestOf('POST', partPath, { headers, pieces: [bytes] })
+      await answered(rig, partPath, part, { uploadId, offset: '0' })
+      const end = '/chunks/{token}/{uploadId}/-1'
+      return (await answered(rig, end, requestOf('POST', end), { uploadId })).status
+    }
+    for (const depth of [0, 1, 2, 5]) {
+      const bytes = nested(itemOf(bad, `${depth}`), depth)
+      t.equal(await post(bytes), 403, `depth ${depth}`)
+      t.equal(await post(bytes, 7), 403, `depth ${depth}, in pieces`)
+      t.equal(await inParts(bytes), 403, `depth ${depth}, in several requests`)
+      t.equal(rig.uploads.find(idOf(bytes)), undefined)
+      t.equal(await post(nested(itemOf(good, `${depth}`), depth)), 200, 'others are taken')
+    }
+    t.equal(await post(itemOf(good, encodeBundle([]).toString(), bundleTags)), 200, 'a broken bundle')
+  },
+)
+
+t.test('it is found in a bundle cut anywhere, and nothing else is', async () => {
+  const layouts = fc.record({
+    depth: fc.integer({ min: 0, max: 4 }),
+    isBad: fc.boolean(),
+    pieceBytes: fc.integer({ min: 1, max: 2000 }),
+    size: fc.integer({ min: 0, max: 3000 }),
+  })
+  fc.assert(
+    fc.property(layouts, ({ depth, isBad, pieceBytes, size }) => {
+      const bytes = nested(itemOf(isBad ? bad : good, 'x'.repeat(size)), depth)
+      const reader = new ItemReader(false, blockedOwners)
+      for (let at = 0; at < bytes.length; at += pieceBytes) reader.push(bytes.subarray(at, at + pieceBytes))
+      return reader.isBlocked === isBad
+    }),
+    { numRuns: 60 },
+  )
+})
+
+t.test('who blocks nobody pays nothing, and who is blocked meanwhile is noticed', async (t) => {
+  const blocked = new Set<string>()
+  const header = { owner: bad.owner, tags: [] }
+  const owners = new OwnersInside(blocked)
+  owners.header(header)
+  t.equal(owners.isBlocked, false)
+  blocked.add(normalizedAddress(bad.owner))
+  const later = new OwnersInside(blocked)
+  later.header(header)
+  t.equal(later.isBlocked, true)
+})
+
+async function openedOf(t: Test, bundle: Buffer): Promise<{ uploads: Uploads; announced: Id[] }> {
+  const folder = t.testdir()
+  const uploads = new Uploads(openUploadTables(join(folder, 'tables')))
+  const log = await DurableLog.open(join(folder, 'log'))
+  const place = log.append([bundle], createHash('sha256').update(bundle).digest())
+  if (isRefusal(place)) throw new Error(place.message)
+  const reader = new ItemReader(false, new Set())
+  reader.push(bundle)
+  const headerSize = reader.header?.headerSize ?? 0
+  const facts = { id: idOf(bundle), headerSize, owner: 'o', receivedMs: 1, deadlineHeight: 1, winc: '0' }
+  uploads.accept([{ ...facts, place, isBundle: true }], () => undefined)
+  const closing = new AbortController()
+  const announced: Id[] = []
+  const inner = new InnerItems({
+    uploads,
+    blockedOwners,
+    logFolder: join(folder, 'log'),
+    verdicts: { verdict: async () => true },
+    announcer: {
+      announce: async ({ header }) => {
+        announced.push(header.id)
+      },
+    },
+    isSandbox: false,
+    clock: systemClock,
+    logger: silentLog,
+    closing: closing.signal,
+  })
+  await eventually(() => !uploads.isUnopened(facts.id))
+  closing.abort()
+  await inner.stopped()
+  t.teardown(async () => {
+    await log.close()
+    await uploads.environment.close()
+  })
+  return { uploads, announced }
+}
+
+t.test(
+  'of a bundle that came before its owner was blocked, his items are neither announced nor known',
+  async (t) => {
+    const [kept, left] = [itemOf(good, 'kept'), itemOf(bad, 'left out')]
+    const { uploads, announced } = await openedOf(t, bundleOf(kept, left))
+    t.strictSame(announced, [idOf(kept)])
+    const known = (signer: Signer, text: string): Id | undefined =>
+      uploads.ofContent(normalizedAddress(signer.owner), sha256(Buffer.from(text)))
+    t.equal(known(good, 'kept'), idOf(kept))
+    t.equal(known(bad, 'left out'), undefined)
+  },
+)
