@@ -1,4 +1,4 @@
-import { creditsText, dollarsText } from '../client/amounts.js'
+import { creditsText, dollarsText, wincOf } from '../client/amounts.js'
 import type { SluiceClient } from '../client/client.js'
 import { itemSizeOf } from '../client/prepare.js'
 import { dollarsOf, freeBytesOf } from '../client/quote.js'
@@ -57,7 +57,7 @@ async function moneyText(
   currency: string,
 ): Promise<string | undefined> {
   if (currency === 'usd') {
-    const usd = await dollarsOf(client, BigInt(winc))
+    const usd = await dollarsOf(client, wincOf(winc))
     return usd === undefined ? undefined : dollarsText(usd)
   }
   const { amount } = await client.getFiatEstimateForBytes({ byteCount, currency })
@@ -84,7 +84,7 @@ export const balance = clientCommand('balance', balanceHelp, {}, async ([given],
   if (address === undefined) throw new WrongWords('give an ADDRESS or a key')
   const [held, free] = await Promise.all([client.getBalance(address), client.getFreeStatus(address)])
   const left = free.bytesRemaining === null ? 'no limit' : `${free.bytesRemaining} bytes`
-  const usd = BigInt(held.winc) === 0n ? undefined : await dollarsOf(client, BigInt(held.winc))
+  const usd = wincOf(held.winc) === 0n ? undefined : await dollarsOf(client, wincOf(held.winc))
   const lines = [
     address,
     usd === undefined ? creditsText(held.winc) : `${creditsText(held.winc)} (${dollarsText(usd)})`,

@@ -1,4 +1,4 @@
-import { creditsText, dollarsText } from '../client/amounts.js'
+import { creditsText, dollarsText, wincOf } from '../client/amounts.js'
 import type { SluiceClient } from '../client/client.js'
 import { ClientError } from '../client/errors.js'
 import { creditsPageOf, dollarsOf, quoteUploads, type UploadQuote } from '../client/quote.js'
@@ -17,8 +17,9 @@ export function priceText(quote: UploadQuote): string {
 
 /** What was charged. */
 export async function chargedText(client: SluiceClient, winc: string): Promise<string> {
-  if (BigInt(winc) === 0n) return 'free'
-  return `charged ${costText({ winc: BigInt(winc), usd: await dollarsOf(client, BigInt(winc)) })}`
+  const charged = wincOf(winc)
+  if (charged === 0n) return 'free'
+  return `charged ${costText({ winc: charged, usd: await dollarsOf(client, charged) })}`
 }
 
 /** How people buy credits for a wallet: on a page of the service, where it has one, or by a command that prints such a page. */
@@ -35,7 +36,7 @@ async function waysToBuy(client: SluiceClient, address: string): Promise<string>
 export async function affordable(client: SluiceClient, itemBytes: readonly number[]): Promise<UploadQuote> {
   const quote = await quoteUploads(client, itemBytes)
   if (quote.winc === 0n) return quote
-  const held = BigInt((await client.getBalance()).winc)
+  const held = wincOf((await client.getBalance()).winc)
   if (held >= quote.winc) return quote
   const { winc } = quote
   const usd = await dollarsOf(client, winc - held)

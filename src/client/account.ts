@@ -1,4 +1,4 @@
-import { ceilDivided, decimalText, tokenDecimals } from './amounts.js'
+import { ceilDivided, decimalText, tokenDecimals, wincOf } from './amounts.js'
 import { ClientError } from './errors.js'
 import { fieldsOfAnswer, type RemoteService, type ServiceAnswer } from './service.js'
 import { signedHeaders } from './signed-headers.js'
@@ -263,13 +263,13 @@ export class PaymentAccount {
     const [cost] = await this.getUploadCosts({ bytes: [byteCount] })
     const decimals = tokenDecimals[this.token] ?? 12
     const quote = await this.getWincForToken({ tokenAmount: 10n ** BigInt(decimals) })
-    if (BigInt(quote.winc) === 0n)
+    if (wincOf(quote.winc) === 0n)
       throw new ClientError(
         'malformed-answer',
         'a whole token buys nothing',
         'check the address of the service',
       )
-    const base = ceilDivided(BigInt(cost?.winc ?? '0') * 10n ** BigInt(decimals), BigInt(quote.winc))
+    const base = ceilDivided(wincOf(cost?.winc ?? '0') * 10n ** BigInt(decimals), wincOf(quote.winc))
     return { tokenPrice: decimalText(base, decimals), byteCount, token: this.token }
   }
 

@@ -1,3 +1,5 @@
+import { ClientError } from './errors.js'
+
 /** Decimal places of the tokens. */
 export const tokenDecimals: Readonly<Record<string, number>> = {
   arweave: 12,
@@ -13,6 +15,14 @@ export const tokenDecimals: Readonly<Record<string, number>> = {
   'base-usdc': 6,
   'polygon-usdc': 6,
   'solana-usdc': 6,
+}
+
+/** Credits as a service states them, in winc. Throws `malformed-answer` where they are no amount. */
+export function wincOf(stated: unknown): bigint {
+  if (typeof stated === 'string' && /^[0-9]{1,40}$/.test(stated)) return BigInt(stated)
+  if (typeof stated === 'number' && Number.isSafeInteger(stated) && stated >= 0) return BigInt(stated)
+  const found = `credits are stated as ${JSON.stringify(stated)?.slice(0, 60)}`
+  throw new ClientError('malformed-answer', found, 'check the address of the service')
 }
 
 /** Rounded up, so that nobody pays too little. */

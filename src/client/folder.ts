@@ -1,3 +1,4 @@
+import { wincOf } from './amounts.js'
 import { bundleTags, packBundle } from './bundle-layout.js'
 import { utf8 } from './bytes.js'
 import type { SluiceClient, UploadOptions } from './client.js'
@@ -308,7 +309,7 @@ class FolderUpload {
 
   /** The receipt's word of what was charged, and the end where that is more than was allowed. */
   #charge({ winc }: Pick<UploadResult, 'winc'>): void {
-    this.#charged += BigInt(winc)
+    this.#charged += wincOf(winc)
     const most = this.#maxWinc
     if (most === undefined || this.#charged <= most) return
     const found = `the service has charged ${this.#charged} winc by now, more than the ${most} that were quoted`

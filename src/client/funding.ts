@@ -1,5 +1,5 @@
 import type { PaymentAccount, TopUpResult } from './account.js'
-import { ceilDivided, tokenDecimals } from './amounts.js'
+import { ceilDivided, tokenDecimals, wincOf } from './amounts.js'
 import { ClientError } from './errors.js'
 import type { ResumeStore } from './resume-store.js'
 import { nowMs, waited } from './timing.js'
@@ -125,7 +125,7 @@ export async function fundOnDemand(
   mode: Extract<FundingMode, { mode: 'on-demand' }>,
   signal: AbortSignal | undefined,
 ): Promise<TopUpResult | undefined> {
-  const balance = BigInt((await account.getBalance()).effectiveBalance)
+  const balance = wincOf((await account.getBalance()).effectiveBalance)
   if (balance >= winc) {
     await store.delete(key)
     return undefined
@@ -161,7 +161,7 @@ async function missingTokens(
 async function tokensFor(account: PaymentAccount, token: string, winc: bigint): Promise<bigint> {
   let amount = 10n ** BigInt(tokenDecimals[token] ?? 12)
   for (let tried = 0; tried < 8; tried++) {
-    const given = BigInt((await account.getWincForToken({ tokenAmount: amount })).winc)
+    const given = wincOf((await account.getWincForToken({ tokenAmount: amount })).winc)
     if (tried > 0 && given >= winc) return amount
     if (given <= 0n) break
     amount = ceilDivided(winc * amount, given) + BigInt(tried)

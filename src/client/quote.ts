@@ -1,3 +1,4 @@
+import { wincOf } from './amounts.js'
 import type { SluiceClient } from './client.js'
 import { ClientError } from './errors.js'
 import { inParallel } from './parallel.js'
@@ -100,7 +101,7 @@ async function pricesOf(client: SluiceClient, sizes: readonly number[]): Promise
   const prices = new Map<number, bigint>()
   await inParallel(priced, requestsAtOnce, async (bytes) => {
     const [cost] = await client.getUploadCosts({ bytes: [bytes] })
-    prices.set(bytes, BigInt(cost?.winc ?? 0))
+    prices.set(bytes, wincOf(cost?.winc ?? 0))
   })
   const asking = priced.values()
   let step = asking.next().value ?? 0

@@ -1,5 +1,5 @@
 import type { PaymentAccount } from './account.js'
-import { decimalText } from './amounts.js'
+import { decimalText, wincOf } from './amounts.js'
 import { ClientError } from './errors.js'
 
 /**
@@ -37,7 +37,7 @@ async function shortage(
       account.getUploadCosts({ bytes: [bytes] }),
       account.getBalance(address),
     ])
-    const missing = BigInt(cost?.winc ?? 0) - BigInt(winc)
+    const missing = wincOf(cost?.winc ?? 0) - wincOf(winc)
     if (missing <= 0n) return undefined
     const [lacks, costs, has] = [missing, cost?.winc ?? 0, winc].map((each) => creditsOf(BigInt(each)))
     const found = `${error.message}: ${lacks} credits are missing, it costs ${costs} and the wallet has ${has}`

@@ -1,4 +1,5 @@
 import type { PaymentAccount, TopUpResult } from './account.js'
+import { wincOf } from './amounts.js'
 import { plainBytes } from './bytes.js'
 import { type ChunkingOptions, checkChunking, goesInParts } from './chunking.js'
 import { ClientError } from './errors.js'
@@ -114,7 +115,7 @@ async function topUpIfShort(
     token,
     store,
     placeKey(item.resumeKey, 'topup', service.url),
-    BigInt(cost.winc),
+    wincOf(cost.winc),
     mode,
     signal,
   )

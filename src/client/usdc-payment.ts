@@ -89,7 +89,8 @@ function readOffers(version: 1 | 2, challenge: Record<string, unknown>): Payment
     if (typeof amount !== 'string' || !/^[0-9]{1,18}$/.test(amount)) return []
     if (String(asset).toLowerCase() !== tokens[network].asset.toLowerCase()) return []
     if (typeof payTo !== 'string' || !/^0x[0-9a-fA-F]{40}$/.test(payTo)) return []
-    const seconds = typeof maxTimeoutSeconds === 'number' ? maxTimeoutSeconds : 300
+    const seconds = maxTimeoutSeconds ?? 300
+    if (typeof seconds !== 'number' || !Number.isSafeInteger(seconds) || seconds <= 0) return []
     const offer = {
       version,
       network,

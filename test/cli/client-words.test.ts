@@ -108,6 +108,7 @@ t.test('a private drive says which of key and password is missing', async (t) =>
 
 t.test('control characters of names are written as in JSON', async (t) => {
   t.equal(oneLine('a\nb\x1b[2J\x7f\x85ü😀'), 'a\\nb\\u001b[2J\\u007f\\u0085ü😀')
+  t.equal(oneLine('a\u202egnp\u2066.\u2028'), 'a\\u202egnp\\u2066.\\u2028')
 })
 
 t.test('a folder is watched: what is added, changed, removed, renamed, and what fails', async (t) => {

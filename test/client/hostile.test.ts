@@ -9,6 +9,7 @@ import { type Finding, ProvingFetcher } from '../../src/client/fetch/index.js'
 import { manifestTarget } from '../../src/client/fetch/manifest-target.js'
 import { Drives } from '../../src/client/fs/index.js'
 import { readFolder } from '../../src/client/node/index.js'
+import { quoteUploads } from '../../src/client/quote.js'
 import { signerOfEthereum } from '../../src/client/signer.js'
 import { fc } from '../property.js'
 import { codeOf, info, receiptOf, type ServedAnswer, serving } from './rig.js'
@@ -274,6 +275,16 @@ t.test('a service that wants absurd parts gets none', async (t) => {
     const client = new SluiceClient({ uploadUrl: service.url, paymentUrl: service.url, signer, retry })
     const code = await codeOf(client.upload({ data: 'x', chunkingMode: 'force' }))
     t.equal(code, 'malformed-answer', String(chunkSize))
+  }
+})
+
+t.test('credits that are no amount are refused as such', async (t) => {
+  for (const winc of ['abc', '-5', '1e3', '', null, {}, -1, 0.5]) {
+    const service = await serving(t, ({ path }) =>
+      path.startsWith('/v1/price') ? { json: { winc } } : path === '/v1/info' ? info : undefined,
+    )
+    const client = new SluiceClient({ uploadUrl: service.url, paymentUrl: service.url, signer, retry })
+    t.equal(await codeOf(quoteUploads(client, [5_000_000])), 'malformed-answer', String(winc))
   }
 })
 

@@ -244,6 +244,21 @@ t.test('an offer in USDC is paid under the cap, once, whatever breaks', async (t
   t.equal(new Set(payments).size, 1, 'one authorization, so one settlement at most')
 })
 
+t.test('an offer that could not be valid is not signed', async (t) => {
+  for (const maxTimeoutSeconds of [-5, 0, 1.5, 1e300, '300']) {
+    let payments = 0
+    const service = await uploads(t, ({ headers }) => {
+      if (headers['x-payment'] !== undefined) payments += 1
+      const accepts = [{ ...offer, maxTimeoutSeconds }]
+      return { status: 402, json: { x402Version: 1, accepts, error: 'pay' } }
+    })
+    const fundingMode = { mode: 'x402', maxMUSDCAmount: 2000n } as const
+    const client = await clientOf(service, { resume: memoryStore() })
+    t.type((await failure(client.upload({ data: 'x', fundingMode }))).code, 'string')
+    t.equal(payments, 0, String(maxTimeoutSeconds))
+  }
+})
+
 t.test('a payment that a service calls failed is sent again, and no second one beside it', async (t) => {
   const payments: string[] = []
   const service = await uploads(t, ({ headers }) => {
