@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { rmSync, statSync } from 'node:fs'
 import type { ItemInput, RowInput, TransactionInput } from '../../src/catalog/index-protocol.js'
-import { Recent } from '../../src/catalog/recent.js'
 import { idBytes } from '../../src/format/id.js'
+import { Recent } from '../../src/store/recent.js'
 import type { ChainBlock } from './chain.js'
 
 /** What node:sqlite and better-sqlite3 have in common. */

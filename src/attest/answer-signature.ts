@@ -1,5 +1,5 @@
 import { type BorrowedKey, borrowedKeyOf } from '../../native/ed25519/ed25519.js'
-import { Recent } from '../catalog/recent.js'
+import { Recent } from '../store/recent.js'
 import type { SigningKey } from './keys.js'
 import type { Line } from './line.js'
 

@@ -1,5 +1,5 @@
+import { VarReader, VarWriter } from '../format/varbytes.js'
 import type { Writable } from '../format/writable.js'
-import { VarReader, VarWriter } from './varbytes.js'
 
 /**
  * Fields of a block's header that no query needs, but whoever rebuilds the chain from the index does. Absent: the node's JSON had

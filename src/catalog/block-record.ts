@@ -1,6 +1,6 @@
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
+import { VarReader, VarWriter } from '../format/varbytes.js'
 import type { BlockInput } from './index-protocol.js'
-import { VarReader, VarWriter } from './varbytes.js'
 
 const noHeader = Buffer.alloc(0)
 

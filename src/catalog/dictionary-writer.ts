@@ -1,3 +1,4 @@
+import { Recent } from '../store/recent.js'
 import { RunWriter } from '../store/run-writer.js'
 import {
   findWord,
@@ -11,7 +12,6 @@ import {
 } from './dictionary.js'
 import { type IndexTables, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
 import { tagTexts } from './packed-rows.js'
-import { Recent } from './recent.js'
 import { Spill, type SpillLimits } from './spill.js'
 import { TermHash } from './term-hash.js'
 

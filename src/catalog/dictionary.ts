@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
+import { Recent } from '../store/recent.js'
 import type { Look } from '../store/runs.js'
 import type { IndexTables } from './index-tables.js'
-import { Recent } from './recent.js'
 import { TermHash } from './term-hash.js'
 
 /**

@@ -1,9 +1,9 @@
+import { amountBytes } from '../format/amount.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { Tag } from '../format/tag.js'
+import { VarReader, VarWriter } from '../format/varbytes.js'
 import { orderOf } from '../store/sort-records.js'
-import { amountBytes } from './amount.js'
 import type { ItemInput, RowInput, TransactionInput } from './index-protocol.js'
-import { VarReader, VarWriter } from './varbytes.js'
 
 /**
  * Rows on their way to the keeper: all rows of a message in one buffer, which moves between threads at the

@@ -1,8 +1,8 @@
+import { VarReader } from '../format/varbytes.js'
 import type { WordRole } from './pack.js'
 import type { PostingList } from './posting-lists.js'
 import type { RowTransfer } from './row.js'
 import { readTransfer } from './row.js'
-import { VarReader } from './varbytes.js'
 
 /** A word of a message. */
 export class PackedWord {

@@ -1,4 +1,6 @@
+import { VarWriter } from '../format/varbytes.js'
 import { present } from '../store/lmdb.js'
+import { Recent } from '../store/recent.js'
 import type { RunWriter } from '../store/run-writer.js'
 import { numberBytes, wordKind } from './dictionary.js'
 import { DictionaryWriter } from './dictionary-writer.js'
@@ -8,11 +10,9 @@ import { wordRole } from './pack.js'
 import type { PackedRows, PackedWord } from './packed-rows.js'
 import { PostingWriter } from './posting-writer.js'
 import { postingKind, postingPrefix, transactionsPrefix } from './postings.js'
-import { Recent } from './recent.js'
 import { decodeRow, encodeRow, type Row, type RowBody } from './row.js'
 import { compareRowKeys, heightOf, isItemKey, rowKeyBytes } from './row-key.js'
 import type { SpillLimits } from './spill.js'
-import { VarWriter } from './varbytes.js'
 
 /** A row and where it stands. */
 export interface KeyedRow {

@@ -1,6 +1,6 @@
-import { amountBytes, amountOf } from './amount.js'
+import { amountBytes, amountOf } from '../format/amount.js'
+import { VarReader, type VarWriter } from '../format/varbytes.js'
 import { heightOf, indexOf, isItemKey, rowKeyIdBytes } from './row-key.js'
-import { VarReader, type VarWriter } from './varbytes.js'
 
 /**
  * What the index keeps of a transaction or data item. Owner, recipient, tags and bundle are numbers of words

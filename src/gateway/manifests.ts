@@ -1,10 +1,10 @@
 import { FreeShares } from '../actor/free-shares.js'
-import { Recent } from '../catalog/recent.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Resolved } from '../format/packed-manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { ManifestFrom } from '../source/source-messages.js'
 import { PackedFile } from '../store/packed-file.js'
+import { Recent } from '../store/recent.js'
 import type { Sources } from './gateway-parts.js'
 
 export const manifestType = 'application/x.arweave-manifest+json'

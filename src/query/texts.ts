@@ -1,5 +1,5 @@
 import type { Dictionary } from '../catalog/dictionary.js'
-import { Recent } from '../catalog/recent.js'
+import { Recent } from '../store/recent.js'
 import { quoted } from './json-text.js'
 
 /** A tag, each part as JSON. */

@@ -46,11 +46,16 @@ export class VarWriter {
     this.part(bytes, 0)
   }
 
-  /** The bytes from `from` on. Few are copied faster one by one. */
+  /** The bytes from `from` on. */
   part(bytes: Uint8Array, from: number): void {
-    const count = bytes.length - from
+    this.range(bytes, from, bytes.length)
+  }
+
+  /** The bytes from `from` to `to`. Few are copied faster one by one. */
+  range(bytes: Uint8Array, from: number, to: number): void {
+    const count = to - from
     const at = this.#room(count)
-    if (count > 64) this.#bytes.set(from === 0 ? bytes : bytes.subarray(from), at)
+    if (count > 64) this.#bytes.set(count === bytes.length ? bytes : bytes.subarray(from, to), at)
     else for (let byte = 0; byte < count; byte += 1) this.#bytes[at + byte] = bytes[from + byte] as number
   }
 
@@ -82,7 +87,7 @@ const none = Buffer.alloc(0)
 /** Reads what `VarWriter` wrote. Throws a RangeError where the bytes end early. */
 export class VarReader {
   #at: number
-  readonly #bytes: Buffer
+  #bytes: Buffer
 
   constructor(bytes: Uint8Array, start = 0) {
     const { buffer, byteOffset, byteLength } = bytes
@@ -97,6 +102,29 @@ export class VarReader {
   /** How far it was read. */
   get at(): number {
     return this.#at
+  }
+
+  /** The bytes that it reads. */
+  get bytes(): Buffer {
+    return this.#bytes
+  }
+
+  /** Reads other bytes from here on. */
+  reset(bytes: Buffer, at: number): this {
+    this.#bytes = bytes
+    this.#at = at
+    return this
+  }
+
+  /** Passes over bytes. */
+  pass(count: number): void {
+    this.#at += this.checked(count)
+  }
+
+  /** The same number, where so many bytes are still there. */
+  checked(count: number): number {
+    if (this.#at + count > this.#bytes.length) throw new RangeError('an index record ends early')
+    return count
   }
 
   u8(): number {
