@@ -1,7 +1,6 @@
 import { how, type Wire } from '../../native/server/wire.js'
 import type { Content } from '../store/content.js'
-import { clientPace } from './client-pace.js'
-import type { Pace, Piece, Sent } from './exchange.js'
+import type { Piece, Sent } from './exchange.js'
 import { attempt, type Stalls, type Watched } from './stalls.js'
 
 /**
@@ -81,9 +80,9 @@ export class Pump implements Watched {
     this.#startedMs = pumped.stalls.now()
   }
 
-  /** Undefined where its client is not waited for. */
-  pace(nowMs: number): Pace | undefined {
-    return this.#waits === 'socket' ? clientPace(this.#at, nowMs - this.#startedMs) : undefined
+  /** Bytes a second since it began; undefined where its client is not waited for. */
+  rate(nowMs: number): number | undefined {
+    return this.#waits === 'socket' ? this.#at / Math.max(1, (nowMs - this.#startedMs) / 1000) : undefined
   }
 
   /**

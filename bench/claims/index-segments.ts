@@ -1,0 +1,285 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { systemClock } from '../../src/actor/clock.js'
+import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
+import { Effort } from '../../src/catalog/effort.js'
+import { Generations } from '../../src/catalog/generations.js'
+import { ChainIndex } from '../../src/catalog/index-reader.js'
+import { indexBytes, openIndexTables } from '../../src/catalog/index-tables.js'
+import type { Selection } from '../../src/catalog/selection.js'
+import { openCatalogTables } from '../../src/catalog/tables.js'
+import { idBytes } from '../../src/format/id.js'
+import { RowBatch } from '../../src/index/row-batch.js'
+import { Segment } from '../../src/index/segment.js'
+import { SegmentKeeper } from '../../src/index/segment-keeper.js'
+import { Segments } from '../../src/index/segment-list.js'
+import { mergeSegments } from '../../src/index/segment-merge.js'
+import { pageOf, type RowsWanted } from '../../src/index/segment-pages.js'
+import { appTag, Chain, type ChainBlock, halfTag, messagesOf, named } from '../index/chain.js'
+import { segmentRows } from '../index/segment-rows.js'
+import { quantile } from '../kit/numbers.js'
+import { say, table } from '../kit/say.js'
+
+const help = `index-segments: rows in segments beside rows in the catalog's index, in one run
+
+  --items N        items of the made-up chain (1000000)
+  --merged N       segments that become one (8); each row is merged twice
+  --asks N         questions of a kind (2000)
+  --no-catalog     the segments alone
+  --folder PATH    where both go and stay (a temporary folder, removed at the end)
+
+Processor time of the whole process, user and system: helper threads count too.
+`
+
+const noId: Uint8Array = Buffer.alloc(32)
+
+/** Adds up processor time, microseconds. */
+class Spent {
+  us = 0
+
+  of<Result>(act: () => Result): Result {
+    const before = process.cpuUsage()
+    const result = act()
+    this.#add(before)
+    return result
+  }
+
+  async during(act: () => Promise<unknown>): Promise<void> {
+    const before = process.cpuUsage()
+    await act()
+    this.#add(before)
+  }
+
+  #add(before: NodeJS.CpuUsage): void {
+    const { user, system } = process.cpuUsage(before)
+    this.us += user + system
+  }
+}
+
+function chainOf(items: number): Chain {
+  return new Chain({ items, itemsPerBundle: 1000, bundlesPerBlock: 2, seed: 1 })
+}
+
+interface Settings {
+  readonly items: number
+  readonly merged: number
+  readonly folder: string
+}
+
+/** Builds one segment of the whole chain: written in parts, each row merged twice. */
+function buildSegments({ items, merged, folder }: Settings): {
+  segment: Segment
+  ids: Uint8Array[]
+  bundles: Uint8Array[]
+} {
+  const segments = new Segments(folder, () => list)
+  let list: Uint8Array | undefined
+  const ledger = {
+    read: () => list,
+    write: (next: Uint8Array) => {
+      list = next
+    },
+  }
+  const keeper = new SegmentKeeper(segments, ledger, { segmentsAlike: merged, levelMax: 2 })
+  const perPart = Math.ceil((items * 1.001) / merged ** 2 / 2002) * 2002
+  const [adding, writing, merging] = [new Spent(), new Spent(), new Spent()]
+  const [ids, bundles]: [Uint8Array[], Uint8Array[]] = [[], []]
+  let batch = new RowBatch()
+  const flush = (): void => {
+    if (batch.count === 0) return
+    writing.of(() => keeper.add(batch))
+    batch = new RowBatch()
+    merging.of(() => {
+      while (keeper.tend(1000) === 'more');
+    })
+    for (const path of keeper.takeRetired()) rmSync(path)
+  }
+  for (const block of chainOf(items).blocks()) {
+    note(block, ids, bundles)
+    const rows = [...segmentRows(block)]
+    adding.of(() => {
+      for (const { row, key } of rows) {
+        batch.add(row)
+        batch.addOwnerKey(row.owner, key)
+      }
+    })
+    if (batch.count >= perPart) flush()
+  }
+  flush()
+  const path = join(folder, 'whole')
+  const sources = segments.all().map((segment) => ({ segment }))
+  // Parts are whole blocks, so they may be fewer than are merged twice.
+  if (sources.length > 1) {
+    merging.of(() => {
+      for (const steps = mergeSegments(sources, path); steps.next().done !== true; );
+    })
+  }
+  const segment = sources.length > 1 ? Segment.open(path) : sources[0]?.segment
+  if (segment === undefined) throw new Error('no segment was made')
+  sayBuilt(segment, [
+    ['rows into memory', adding.us],
+    [`written, ${perPart} rows at once`, writing.us],
+    ['merged twice', merging.us],
+  ])
+  return { segment, ids, bundles }
+}
+
+function note({ bundles: made }: ChainBlock, ids: Uint8Array[], bundles: Uint8Array[]): void {
+  const [some] = made
+  const id = some?.items[0]?.id
+  if (some === undefined || id === undefined) return
+  ids.push(idBytes(id))
+  bundles.push(idBytes(some.rootId))
+}
+
+function sayBuilt(segment: Segment, steps: readonly (readonly [string, number])[]): void {
+  const { count } = segment
+  say(`segments: ${count} rows, ${segment.file.sizeBytes} bytes`)
+  const sizes = Object.entries(segment.sizes()).map(([part, size]) => [part, (size / count).toFixed(2)])
+  const all = (segment.file.sizeBytes / count).toFixed(1)
+  for (const line of table(['part', 'bytes a row'], [...sizes, ['all', all]])) say(line)
+  const total = steps.reduce((sum, [, us]) => sum + us, 0)
+  const lines = [...steps, ['all', total] as const].map(([step, us]) => [step, (us / count).toFixed(2)])
+  for (const line of table(['step', 'us a row'], lines)) say(line)
+  say(
+    `${Math.round((count * 1e6) / total)} rows a second of processor time, ${memoryMiB()} MiB in memory at most\n`,
+  )
+}
+
+function memoryMiB(): number {
+  return Math.round(process.resourceUsage().maxRSS / 1024)
+}
+
+/** The same chain in the catalog's index. */
+async function buildCatalog({ items, folder }: Settings): Promise<ChainIndex> {
+  const path = join(folder, 'catalog')
+  const generations = new Generations()
+  const keeper = new CatalogKeeper({ path, touchEveryMs: 1000 }, generations, systemClock)
+  const { environment } = openCatalogTables(path)
+  const tables = openIndexTables(environment)
+  const spent = new Spent()
+  let waiting: ChainBlock[] = []
+  const flush = async (): Promise<void> => {
+    const messages = waiting.flatMap(messagesOf)
+    waiting = []
+    await spent.during(() => Promise.all(messages.map((message) => keeper.handle(message))))
+  }
+  for (const block of chainOf(items).blocks()) if (waiting.push(block) === 20) await flush()
+  await flush()
+  environment.refresh()
+  const index = new ChainIndex(environment, generations)
+  const { rows } = index.counts()
+  const [bytes, rate] = [indexBytes(tables) / rows, (rows * 1e6) / spent.us]
+  say(
+    `catalog: ${rows} rows, ${bytes.toFixed(1)} bytes a row, ${Math.round(rate)} rows a second of processor time\n`,
+  )
+  return index
+}
+
+interface Kind {
+  readonly name: string
+  readonly wanted: (at: number) => Selection & RowsWanted
+}
+
+/** The kinds of pages, about what the chain has. */
+function kindsOf(bundles: readonly Uint8Array[], owners: number): Kind[] {
+  const tag = ({ name, value }: { name: string; value: string }) => ({
+    name: Buffer.from(name),
+    values: [Buffer.from(value)],
+    match: 'is' as const,
+  })
+  const spread = (at: number, count: number): number => Math.floor((at * 7919) % Math.max(1, count))
+  return [
+    { name: 'tag', wanted: (at) => ({ tags: [tag(appTag(spread(at, 200)))] }) },
+    { name: 'owner', wanted: (at) => ({ owners: [named(1, spread(at, owners))] }) },
+    { name: 'recipient', wanted: (at) => ({ recipients: [named(2, spread(at, owners))] }) },
+    {
+      name: 'bundledIn',
+      wanted: (at) => ({ bundledIn: [bundles[spread(at, bundles.length)] ?? noId] }),
+    },
+    { name: 'two tags', wanted: (at) => ({ tags: [tag(halfTag), tag(appTag(spread(at, 200)))] }) },
+    { name: 'all', wanted: () => ({}) },
+  ]
+}
+
+/** Microseconds of processor time on average, and the 99th percentile of elapsed time. */
+function measured(asks: number, act: (at: number) => unknown): string[] {
+  for (let at = 0; at < asks; at += 1) act(at)
+  const times: number[] = []
+  const spent = new Spent()
+  spent.of(() => {
+    for (let at = 0; at < asks; at += 1) {
+      const before = systemClock.monotonic()
+      act(at)
+      times.push(systemClock.monotonic() - before)
+    }
+  })
+  times.sort((one, other) => one - other)
+  return [(spent.us / asks).toFixed(1), (quantile(times, 0.99) * 1000).toFixed(0)]
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      items: { type: 'string', default: '1000000' },
+      merged: { type: 'string', default: '8' },
+      asks: { type: 'string', default: '2000' },
+      'no-catalog': { type: 'boolean', default: false },
+      folder: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) return say(help)
+  const folder = values.folder ?? mkdtempSync(join(tmpdir(), 'sluice-index-segments-'))
+  const settings = {
+    items: Number(values.items),
+    merged: Number(values.merged),
+    folder: join(folder, 'segments'),
+  }
+  const asks = Number(values.asks)
+  const { segment, ids, bundles } = buildSegments(settings)
+  const index = values['no-catalog'] ? undefined : await buildCatalog({ ...settings, folder })
+  const idOf = (at: number): Uint8Array => ids[(at * 7919) % ids.length] ?? noId
+  const absent = (at: number): Uint8Array => named(9, at)
+  const both = (
+    act: (at: number) => unknown,
+    other: (index: ChainIndex, at: number) => unknown,
+  ): string[] => [
+    ...measured(asks, act),
+    ...(index === undefined ? [] : measured(asks, (at) => other(index, at))),
+  ]
+  const effort = (): Effort => new Effort(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, systemClock)
+  const rows = [
+    [
+      'id',
+      ...both(
+        (at) => segment.row(segment.find(idOf(at))),
+        (index, at) => index.row(idOf(at)),
+      ),
+    ],
+    [
+      'absent id',
+      ...both(
+        (at) => segment.find(absent(at)),
+        (index, at) => index.row(absent(at)),
+      ),
+    ],
+    ...kindsOf(bundles, Math.floor(settings.items / 50)).map(({ name, wanted }) => {
+      const page = { backwards: true, limit: 100 }
+      return [
+        `100 newest: ${name}`,
+        ...both(
+          (at) => pageOf([segment], wanted(at), page),
+          (index, at) => index.rows(wanted(at), page, effort()),
+        ),
+      ]
+    }),
+  ]
+  const head = ['us of processor time, us at the 99th percentile', 'segments', 'p99']
+  for (const line of table(index === undefined ? head : [...head, 'catalog', 'p99'], rows)) say(line)
+  if (values.folder === undefined) rmSync(folder, { recursive: true, force: true })
+}
+
+await main()

@@ -1,0 +1,121 @@
+import { VarWriter } from '../format/varbytes.js'
+import { flagsOf, writeFacts } from './row-record.js'
+import { placeInBlock, type SegmentRow } from './segment-row.js'
+import { WordBatch } from './word-batch.js'
+import { wordField } from './word-key.js'
+import { textsMax } from './word-sort.js'
+
+/** Rows of a batch at most: more cannot be sorted at once. */
+export const batchRowsMax = 2 ** 21
+/** Tags of a row at most: no format of the network allows as many. */
+export const tagsMax = 65_535
+
+/** Numbers of a row in `keys`. */
+export const keyNumbers = 11
+/** Of them, in front of the id. */
+export const idNumber = 3
+
+export interface BatchLimits {
+  /** A batch with so many rows is full; at most 2^21. */
+  readonly rows: number
+  /** A batch whose rows and words take so many bytes is full. The memory that it holds is at most three times as much. */
+  readonly bytes: number
+}
+
+export const usualLimits: BatchLimits = { rows: 250_000, bytes: 96 * 2 ** 20 }
+
+/** Rows in memory that become a segment. */
+export class RowBatch {
+  count = 0
+  readonly words: WordBatch = new WordBatch()
+  /** Of each row: height, place in the block, when it was first seen, id as eight numbers (big-endian). */
+  keys: Uint32Array = new Uint32Array(1024 * keyNumbers)
+  flags: Uint8Array = new Uint8Array(1024)
+  /** Where the words and the facts of each row begin. */
+  wordStarts: Uint32Array = new Uint32Array(1025)
+  factStarts: Uint32Array = new Uint32Array(1025)
+  /** Words of rows by their numbers: owner, recipient and bundle where there is one, tags. */
+  rowWords: Uint32Array = new Uint32Array(16 * 1024)
+  readonly facts: VarWriter = new VarWriter()
+  /** Public keys by their addresses, as one character per byte. */
+  readonly ownerKeys = new Map<string, Uint8Array>()
+  #keyBytes = 0
+
+  constructor(private readonly limits: BatchLimits = usualLimits) {}
+
+  /** No more rows should be added. */
+  get isFull(): boolean {
+    return (
+      this.count >= Math.min(this.limits.rows, batchRowsMax) ||
+      this.bytes >= this.limits.bytes ||
+      this.words.count + tagsMax + 3 > textsMax
+    )
+  }
+
+  /** Bytes that rows, words and keys take. */
+  get bytes(): number {
+    const rowWords = this.wordStarts[this.count] as number
+    return this.words.bytes + this.facts.size + this.#keyBytes + 64 * this.count + 4 * rowWords
+  }
+
+  /** Adds a row. Throws a RangeError on one that no format of the network allows, and where there is no more room. */
+  add(row: SegmentRow): void {
+    if (row.tags.length > tagsMax) throw new RangeError(`a row with ${row.tags.length} tags`)
+    if (this.count >= batchRowsMax || this.words.count + row.tags.length + 3 > textsMax) {
+      throw new RangeError('the batch has no more room')
+    }
+    this.#room(row.tags.length + 3)
+    const at = this.count
+    this.#key(at * keyNumbers, row)
+    this.flags[at] = flagsOf(row)
+    const { words, rowWords } = this
+    let next = this.wordStarts[at] as number
+    rowWords[next++] = words.ofField(wordField.owner, row.owner)
+    if (row.recipient.length > 0) rowWords[next++] = words.ofField(wordField.recipient, row.recipient)
+    if (row.place !== undefined) rowWords[next++] = words.ofField(wordField.parent, row.place.parent)
+    for (const { name, value } of row.tags) rowWords[next++] = words.ofTag(name, value)
+    this.wordStarts[at + 1] = next
+    writeFacts(this.facts, row)
+    this.factStarts[at + 1] = this.facts.size
+    this.count += 1
+  }
+
+  /** The public key with this address (32 bytes). */
+  addOwnerKey(address: Uint8Array, key: Uint8Array): void {
+    const text = Buffer.from(address).toString('latin1')
+    if (this.ownerKeys.has(text)) return
+    this.ownerKeys.set(text, Buffer.from(key))
+    this.#keyBytes += 96 + key.length
+  }
+
+  #key(at: number, row: SegmentRow): void {
+    const { keys } = this
+    keys[at] = row.height
+    keys[at + 1] = placeInBlock(row.index, row.isItem)
+    keys[at + 2] = row.seenSeconds
+    const { id } = row
+    for (let word = 0; word < 8; word += 1) {
+      const from = 4 * word
+      keys[at + 3 + word] = (id[from]! << 24) | (id[from + 1]! << 16) | (id[from + 2]! << 8) | id[from + 3]!
+    }
+  }
+
+  #room(words: number): void {
+    if (this.count === this.flags.length) {
+      this.keys = grown(this.keys, this.keys.length * 2)
+      this.wordStarts = grown(this.wordStarts, this.count * 2 + 1)
+      this.factStarts = grown(this.factStarts, this.count * 2 + 1)
+      const flags = new Uint8Array(this.count * 2)
+      flags.set(this.flags)
+      this.flags = flags
+    }
+    const needed = (this.wordStarts[this.count] as number) + words
+    if (needed > this.rowWords.length) this.rowWords = grown(this.rowWords, needed * 2)
+  }
+}
+
+function grown(array: Uint32Array, length: number): Uint32Array {
+  const larger = new Uint32Array(length)
+  larger.set(array)
+  return larger
+}

@@ -1,0 +1,185 @@
+import { VarReader } from '../format/varbytes.js'
+import { Recent } from '../store/recent.js'
+import { type CheckedFile, DamagedSegment, pageBytes } from './checked-file.js'
+import type { Footer } from './footer.js'
+import type { Form } from './forms.js'
+import type { GroupTable } from './groups.js'
+import { readFacts, rowFlag, rowsPerStart, startBytes, unzigzag } from './row-record.js'
+import type { SegmentRow } from './segment-row.js'
+import { readShaped, shapeMax, type ValueShape } from './shapes.js'
+import { compareBytes, fieldKey, nameStart, tagKey, valueStart, wordField } from './word-key.js'
+import type { WordTable } from './word-table.js'
+
+/** Words that a reader keeps at hand; longer ones are read each time. */
+const wordsKept = 20_000
+const shortMax = 256
+const none = Buffer.alloc(0)
+
+/** Reads the rows of a segment. One at a time: `load` says which, and the rest is of that one. */
+export class RowReader {
+  flags = 0
+  /** When it was first seen, less that of its group. */
+  seenDifference = 0
+  /** Its bytes, where the id begins in them, and where the row ends. */
+  bytes: Buffer = none
+  idAt = 0
+  end = 0
+  /** Stands behind the id, at the words; whoever reads them reads them in order. */
+  readonly read: VarReader = new VarReader(none)
+  readonly #words = new Recent<number, Buffer>(wordsKept)
+  /** The row behind the one that was loaded last, and where it begins. */
+  #nextRow = -1
+  #next = 0
+  #size = 0
+
+  constructor(
+    private readonly file: CheckedFile,
+    private readonly footer: Footer,
+    private readonly groups: GroupTable,
+    private readonly words: WordTable,
+    readonly forms: readonly Form[],
+  ) {}
+
+  load(row: number): void {
+    const { file, footer } = this
+    if (!(row >= 0 && row < footer.rowCount)) throw new RangeError(`a segment has no row ${row}`)
+    let position = this.#next
+    if (row !== this.#nextRow) {
+      const entry = footer.starts + Math.floor(row / rowsPerStart) * startBytes
+      const from = file.at(entry, entry + startBytes)
+      position = file.bytes.readUIntLE(from, startBytes)
+      for (let left = row % rowsPerStart; left > 0; left -= 1) position = this.#bodyAt(position) + this.#size
+    }
+    const start = this.#bodyAt(position)
+    this.#nextRow = row + 1
+    this.#next = start + this.#size
+    const at = file.at(start, start + this.#size)
+    this.bytes = file.bytes
+    this.flags = file.bytes[at] as number
+    this.idAt = at + 1
+    this.end = at + this.#size
+    this.read.reset(file.bytes, at + 33)
+    this.seenDifference = (this.flags & rowFlag.seen) === 0 ? 0 : unzigzag(this.read.uint())
+  }
+
+  /** Where a row begins behind its length, which is in `#size`. */
+  #bodyAt(position: number): number {
+    const { file, footer } = this
+    if (position >= footer.starts) {
+      throw new DamagedSegment(file.path, Math.floor(position / pageBytes), 'has no such row')
+    }
+    const at = file.at(position, Math.min(position + 5, footer.starts))
+    const { bytes } = file
+    let [next, size] = [at, 0]
+    for (let scale = 1; ; scale *= 0x80) {
+      const byte = bytes[next] as number
+      next += 1
+      size += (byte & 0x7f) * scale
+      if (byte < 0x80) break
+    }
+    this.#size = size
+    return position + next - at
+  }
+
+  /** The number of the word with this code. */
+  numberOf(code: number): number {
+    const { file, footer } = this
+    if (code >= footer.shortCount) return code - footer.shortCount
+    const entry = footer.shortCodes + code * 4
+    const at = file.at(entry, entry + 4)
+    return file.bytes.readUInt32LE(at)
+  }
+
+  /** The key of the word with this code. */
+  #key(code: number): Buffer {
+    const recent = this.#words.get(code)
+    if (recent !== undefined) return recent
+    const key = this.words.key(this.numberOf(code))
+    if (key.length <= shortMax) this.#words.set(code, key)
+    return key
+  }
+
+  /** The next word of an owner, recipient or bundle. */
+  #field(): Buffer {
+    const code = this.read.uint()
+    return code === 0 ? Buffer.from(this.read.block()) : this.#key(code - 1).subarray(1)
+  }
+
+  /** The next tag. */
+  #tag(): { name: Buffer; value: Buffer } {
+    const { read, forms } = this
+    const code = read.uint()
+    const form = forms[code - 1]
+    if (form !== undefined) return { name: form.name, value: Buffer.from(readShaped(read, form.shape)) }
+    if (code === 0) {
+      const name = Buffer.from(read.block())
+      return { name, value: Buffer.from(readShaped(read, readShape(read))) }
+    }
+    const key = this.#key(code - 1 - forms.length)
+    const value = valueStart(key, 0, key.length)
+    return { name: key.subarray(nameStart(key, 0), value), value: key.subarray(value) }
+  }
+
+  /** The row, whole; byte fields are its own. */
+  row(row: number): SegmentRow {
+    this.load(row)
+    const { flags, read } = this
+    const id = Buffer.from(this.bytes.subarray(this.idAt, this.idAt + 32))
+    const { height, place, seenSeconds } = this.groups.of(row)
+    const owner = this.#field()
+    const recipient = (flags & rowFlag.recipient) === 0 ? none : this.#field()
+    const parent = (flags & rowFlag.place) === 0 ? none : this.#field()
+    const tags = Array.from({ length: read.uint() }, () => this.#tag())
+    return {
+      height,
+      index: Math.floor(place / 2),
+      isItem: place % 2 === 1,
+      id,
+      seenSeconds: seenSeconds + this.seenDifference,
+      owner,
+      recipient,
+      tags,
+      ...readFacts(read, flags, parent),
+      isUnjudged: (flags & rowFlag.unjudged) !== 0,
+    }
+  }
+
+  /**
+   * The key of the word without a number that the row has and that begins with these bytes; undefined where it has none. Bytes of
+   * its own.
+   */
+  keyStarting(row: number, start: Uint8Array): Buffer | undefined {
+    this.load(row)
+    const { flags, read, forms } = this
+    const fields = [
+      wordField.owner,
+      ...((flags & rowFlag.recipient) === 0 ? [] : [wordField.recipient]),
+      ...((flags & rowFlag.place) === 0 ? [] : [wordField.parent]),
+    ]
+    for (const of of fields) {
+      if (read.uint() !== 0) continue
+      const bytes = read.block()
+      if (start[0] === of && beginsWith(bytes, start.subarray(1))) return fieldKey(of, bytes)
+    }
+    if (start[0] !== wordField.tag) return undefined
+    for (let left = read.uint(); left > 0; left -= 1) {
+      const code = read.uint()
+      if (code > forms.length) continue
+      const name = code === 0 ? read.block() : (forms[code - 1] as Form).name
+      const shape = code === 0 ? readShape(read) : (forms[code - 1] as Form).shape
+      const key = tagKey(name, readShaped(read, shape))
+      if (beginsWith(key, start)) return key
+    }
+    return undefined
+  }
+}
+
+function readShape(read: VarReader): ValueShape {
+  const shape = read.u8()
+  if (shape > shapeMax) throw new RangeError(`no shape of a value has the number ${shape}`)
+  return shape as ValueShape
+}
+
+function beginsWith(bytes: Uint8Array, start: Uint8Array): boolean {
+  return bytes.length >= start.length && compareBytes(bytes, 0, start.length, start, 0, start.length) === 0
+}

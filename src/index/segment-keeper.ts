@@ -1,0 +1,189 @@
+import { mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { roomMinBytes } from '../store/disk-full.js'
+import { writeBatch } from './batch-writer.js'
+import type { RowBatch } from './row-batch.js'
+import type { WrittenSegment } from './segment-draft.js'
+import {
+  decodeSegmentList,
+  encodeSegmentList,
+  type ListedSegment,
+  type SegmentList,
+  type Segments,
+  segmentPath,
+} from './segment-list.js'
+import { mergeSegments } from './segment-merge.js'
+
+export interface MergeLimits {
+  /** So many segments of a level become one of the next. */
+  readonly segmentsAlike: number
+  /** Segments of this level are not merged any more. */
+  readonly levelMax: number
+}
+
+/** From 250,000 rows in two merges to 16 million. */
+export const usualMerges: MergeLimits = { segmentsAlike: 8, levelMax: 2 }
+
+/** The writer's side of LMDB. */
+export interface SegmentLedger {
+  read(): Uint8Array | undefined
+  /** Changes the list in one transaction with what `also` does. */
+  write(list: Uint8Array, also?: () => void): void
+}
+
+/** What became of a step of merging: there is more to do, nothing to do, or the disk has no room for it. */
+export type Tended = 'more' | 'idle' | 'no room'
+
+interface Merging {
+  readonly from: readonly ListedSegment[]
+  readonly number: number
+  readonly steps: Generator<void, WrittenSegment>
+}
+
+/**
+ * Adds segments and merges them: only the one writer. A file is whole and on the disk before the list names it, and it is removed
+ * only when no list names it that a power cut could bring back. What a killed process left is removed at the start.
+ */
+export class SegmentKeeper {
+  #merging: Merging | undefined
+  /** Paths of files that no list names any more. */
+  #retired: string[] = []
+  #taken: number
+
+  constructor(
+    private readonly segments: Segments,
+    private readonly ledger: SegmentLedger,
+    private readonly limits: MergeLimits = usualMerges,
+  ) {
+    mkdirSync(segments.folder, { recursive: true, mode: 0o700 })
+    this.#clean()
+    this.#taken = this.#list().next
+  }
+
+  #list(): SegmentList {
+    return decodeSegmentList(this.ledger.read())
+  }
+
+  /** Removes what an earlier process left half done. */
+  #clean(): void {
+    const { folder } = this.segments
+    const known = new Set(this.#list().segments.map(({ number }) => basename(segmentPath(folder, number))))
+    for (const name of readdirSync(folder)) {
+      if (name.startsWith('segment-') && !known.has(name)) rmSync(join(folder, name), { force: true })
+    }
+  }
+
+  /**
+   * Writes the rows of a batch as a segment, and lists it in one transaction with what `also` does (which takes the rows out of
+   * where they were). Throws errors of the disk; then nothing has changed.
+   */
+  add(batch: RowBatch, also?: () => void): ListedSegment {
+    const number = this.#take()
+    const path = segmentPath(this.segments.folder, number)
+    const { rows, bytes } = writeBatch(batch, path)
+    const added = { number, level: 0, rows, bytes }
+    try {
+      this.#change(({ segments }) => [...segments, added], also)
+    } catch (error) {
+      rmSync(path, { force: true })
+      throw error
+    }
+    return added
+  }
+
+  /** A number that no file has, also if the merge or batch that takes it comes to nothing. */
+  #take(): number {
+    this.#taken += 1
+    return this.#taken - 1
+  }
+
+  #change(to: (list: SegmentList) => readonly ListedSegment[], also?: () => void): void {
+    const segments = to(this.#list())
+    this.ledger.write(encodeSegmentList({ next: this.#taken, segments }), also)
+    this.segments.refresh()
+  }
+
+  /** Goes on with a merge, or begins one. Throws errors of the disk; then the merge begins anew with the next call. */
+  tend(steps = 1): Tended {
+    if (this.#merging === undefined) {
+      const from = this.#next()
+      if (from === undefined) return 'idle'
+      if (!hasRoom(this.segments.folder, from)) return 'no room'
+      this.#merging = this.#begin(from)
+    }
+    const merging = this.#merging
+    try {
+      for (let left = steps; left > 0; left -= 1) {
+        const step = merging.steps.next()
+        if (step.done !== true) continue
+        this.#merging = undefined
+        this.#replace(merging, step.value)
+        break
+      }
+    } catch (error) {
+      this.#merging = undefined
+      throw error
+    }
+    return 'more'
+  }
+
+  /** The lowest level that has too many segments: the oldest of them. */
+  #next(): readonly ListedSegment[] | undefined {
+    const { segmentsAlike, levelMax } = this.limits
+    const { segments } = this.#list()
+    for (let level = 0; level < levelMax; level += 1) {
+      const alike = segments.filter((segment) => segment.level === level)
+      if (alike.length >= segmentsAlike) return alike.slice(0, segmentsAlike)
+    }
+    return undefined
+  }
+
+  #begin(from: readonly ListedSegment[]): Merging {
+    const { segments } = this.#list()
+    const open = this.segments.all()
+    const sources = from.flatMap(({ number }) => {
+      const segment = open[segments.findIndex((one) => one.number === number)]
+      return segment === undefined ? [] : [{ segment }]
+    })
+    const number = this.#take()
+    return { from, number, steps: mergeSegments(sources, segmentPath(this.segments.folder, number)) }
+  }
+
+  #replace({ from, number }: Merging, { rows, bytes }: WrittenSegment): void {
+    const level = Math.max(...from.map((segment) => segment.level)) + 1
+    const gone = new Set(from.map((segment) => segment.number))
+    const path = segmentPath(this.segments.folder, number)
+    try {
+      this.#change(({ segments }) => [
+        ...segments.filter((segment) => !gone.has(segment.number)),
+        { number, level, rows, bytes },
+      ])
+    } catch (error) {
+      rmSync(path, { force: true })
+      throw error
+    }
+    this.#retired.push(...[...gone].map((one) => segmentPath(this.segments.folder, one)))
+  }
+
+  /**
+   * Paths of files that no list names any more, each given once: to be removed when the commit that dropped them would survive a
+   * power cut, and readers had time to see it.
+   */
+  takeRetired(): string[] {
+    return this.#retired.splice(0)
+  }
+
+  /** Gives up the merge that is under way, if there is one. */
+  close(): void {
+    this.#merging?.steps.return({ rows: 0, bytes: 0 })
+    this.#merging = undefined
+  }
+}
+
+/** A merged segment is not larger than what it was made of. */
+function hasRoom(folder: string, from: readonly ListedSegment[]): boolean {
+  const needed = from.reduce((sum, { bytes }) => sum + bytes, roomMinBytes)
+  const { bavail, bsize, blocks } = statfsSync(folder)
+  // Some file systems do not say it.
+  return blocks === 0 || bavail * bsize >= needed
+}

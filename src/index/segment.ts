@@ -1,0 +1,220 @@
+import { CheckedFile, DamagedSegment, type OpenMapped } from './checked-file.js'
+import { type Footer, readFooter, sections } from './footer.js'
+import { decodeForms, type Form } from './forms.js'
+import { type Group, GroupTable } from './groups.js'
+import { IdTable } from './id-table.js'
+import { type RowList, RowListReader } from './row-list.js'
+import { RowReader } from './row-reader.js'
+import { rowBytesOf } from './segment-draft.js'
+import { compareIds, type SegmentRow } from './segment-row.js'
+import { tagKey, valueStart } from './word-key.js'
+import { WordTable } from './word-table.js'
+
+/** Bytes of the key of a row: height u32, place in the block u24, the first nine bytes of the id; big-endian. */
+const keyBytes = 16
+const keyIdBytes = 9
+
+/**
+ * A segment of the index: rows in the order of the chain, which never change, and what finds them. Any thread reads it by itself,
+ * from mapped memory. Its rows are numbered from 0 on. All that reads throws a DamagedSegment where bytes are not those that were
+ * written.
+ */
+export class Segment {
+  readonly ids: IdTable
+  readonly groups: GroupTable
+  readonly words: WordTable
+  readonly rows: RowReader
+
+  private constructor(
+    readonly file: CheckedFile,
+    readonly footer: Footer,
+    readonly forms: readonly Form[],
+  ) {
+    this.ids = new IdTable(file, footer)
+    this.groups = new GroupTable(file, footer)
+    this.words = new WordTable(file, footer, rowBytesOf(footer.rowCount))
+    this.rows = new RowReader(file, footer, this.groups, this.words, forms)
+  }
+
+  /** Undefined where there is no such file. Throws a DamagedSegment, and an Error on a segment of another version. */
+  static open(path: string, openFile?: OpenMapped): Segment | undefined {
+    const file = CheckedFile.open(path, openFile)
+    if (file === undefined) return undefined
+    try {
+      const footer = readFooter(file)
+      const { forms, shortCodes, formCount } = footer
+      const bytes = formCount === 0 ? 0 : file.at(forms, shortCodes)
+      const section = file.bytes.subarray(bytes, bytes + shortCodes - forms)
+      return new Segment(file, footer, decodeForms(section, formCount))
+    } catch (error) {
+      file.close()
+      throw error
+    }
+  }
+
+  get count(): number {
+    return this.footer.rowCount
+  }
+
+  /** Bytes of each section, and of the checksums. */
+  sizes(): Readonly<Record<string, number>> {
+    const ends = [...sections.slice(1).map((name) => this.footer[name]), this.footer.end]
+    const each = sections.map((name, at): [string, number] => [
+      name,
+      (ends[at] as number) - this.footer[name],
+    ])
+    return Object.fromEntries([...each, ['checksums', this.file.sizeBytes - this.footer.end]])
+  }
+
+  /** The row with this number, whole. */
+  row(row: number): SegmentRow {
+    return this.rows.row(row)
+  }
+
+  /** The number of the row with this id (32 bytes); -1 where there is none. */
+  find(id: Uint8Array): number {
+    return this.footer.rowCount === 0 ? -1 : this.ids.find(id, (row) => this.compareId(row, id))
+  }
+
+  /** Below zero where the id of a row comes before this one. */
+  compareId(row: number, id: Uint8Array): number {
+    this.rows.load(row)
+    return compareIds(this.rows.bytes, this.rows.idAt, id, 0)
+  }
+
+  /** The id of a row: bytes of its own. */
+  idOf(row: number): Buffer {
+    this.rows.load(row)
+    return Buffer.from(this.rows.bytes.subarray(this.rows.idAt, this.rows.idAt + 32))
+  }
+
+  /** The key of a row: its place in the chain. */
+  keyOf(row: number): Buffer {
+    const { height, place } = this.groups.of(row)
+    this.rows.load(row)
+    const key = Buffer.allocUnsafe(keyBytes)
+    key.writeUInt32BE(height, 0)
+    key.writeUIntBE(place, 4, 3)
+    this.rows.bytes.copy(key, keyBytes - keyIdBytes, this.rows.idAt, this.rows.idAt + keyIdBytes)
+    return key
+  }
+
+  /** The first row at or behind this key; `count` where all are before it. */
+  lowerBound(key: Uint8Array): number {
+    const bytes = Buffer.from(key.buffer, key.byteOffset, key.byteLength)
+    const [height, place] = [bytes.readUInt32BE(0), bytes.readUIntBE(4, 3)]
+    const number = this.groups.lowerBound(height, place)
+    if (number === this.groups.count) return this.count
+    const group = this.groups.group(number)
+    return group.height === height && group.place === place ? this.#within(group, bytes) : group.first
+  }
+
+  #within(group: Group, key: Buffer): number {
+    let [low, high] = [group.first, group.end]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (Buffer.compare(this.keyOf(middle), key) < 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  /** Rows of the word with this key (word-key.ts); undefined where there is none. */
+  list(key: Uint8Array): RowList | undefined {
+    const found = this.words.find(key)
+    if (found === undefined) return undefined
+    if (!found.mayBe) return found.list
+    const row = firstOf(found.list, this)
+    return this.rows.keyStarting(row, key)?.length === key.length ? found.list : undefined
+  }
+
+  reader(list: RowList): RowListReader {
+    return new RowListReader(this.file, list, this.footer.wordBlocks)
+  }
+
+  /**
+   * Rows of all tags of this name whose value begins with `start`: value (bytes of its own) and rows of each, in the order of the
+   * values, until `look` says that it has seen enough.
+   */
+  tags(name: Uint8Array, start: Uint8Array, look: (value: Buffer, list: RowList) => boolean): void {
+    const wanted = tagKey(name, start)
+    const before = this.words.floor(wanted)
+    this.words.scan(before ?? { block: 0, word: 0 }, (words, word) => {
+      const [from, to] = [words.starts[word] as number, words.starts[word + 1] as number]
+      const size = Math.min(to - from, wanted.length)
+      const order = Buffer.compare(words.texts.subarray(from, from + size), wanted.subarray(0, size))
+      if (order > 0) return false
+      if (order < 0) return true
+      const isWhole = words.isWhole(word)
+      if (isWhole && to - from < wanted.length) return true
+      const list = words.list(word)
+      const text = words.texts.subarray(from, to)
+      const key = isWhole ? Buffer.from(text) : this.rows.keyStarting(firstOf(list, this), text)
+      if (key === undefined)
+        throw new DamagedSegment(this.file.path, 0, 'has a word that its row does not have')
+      if (key.length < wanted.length || !key.subarray(0, wanted.length).equals(wanted)) return true
+      return look(key.subarray(valueStart(key, 0, key.length)), list)
+    })
+  }
+
+  /** The public key with this address (32 bytes), if it is here: a copy. */
+  ownerKey(address: Uint8Array): Buffer | undefined {
+    let [low, high] = [0, this.footer.keyCount]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const found = this.ownerKeyAt(middle)
+      const order = compareIds(found.address, 0, address, 0)
+      if (order === 0) return found.key
+      if (order < 0) low = middle + 1
+      else high = middle
+    }
+    return undefined
+  }
+
+  /** The public keys by their addresses, in the order of these: copies. */
+  ownerKeyAt(number: number): { readonly address: Buffer; readonly key: Buffer } {
+    const { file, footer } = this
+    const entry = footer.keyStarts + number * 5
+    const start = footer.keys + this.#u40(entry)
+    const at = file.at(start, Math.min(start + 37, footer.keyStarts))
+    const address = Buffer.from(file.bytes.subarray(at, at + 32))
+    let [next, size] = [at + 32, 0]
+    for (let scale = 1; ; scale *= 0x80) {
+      const byte = file.bytes[next] as number
+      next += 1
+      size += (byte & 0x7f) * scale
+      if (byte < 0x80) break
+    }
+    const from = start + next - at
+    const keyAt = file.at(from, from + size)
+    return { address, key: Buffer.from(file.bytes.subarray(keyAt, keyAt + size)) }
+  }
+
+  #u40(position: number): number {
+    const at = this.file.at(position, position + 5)
+    return this.file.bytes.readUIntLE(at, 5)
+  }
+
+  /** Compares every page with its checksum: the damaged ones. */
+  *damaged(): Generator<number> {
+    for (let page = 0; page < this.file.pages; page += 1) {
+      try {
+        this.file.check(page)
+      } catch (error) {
+        if (!(error instanceof DamagedSegment)) throw error
+        yield page
+      }
+    }
+  }
+
+  close(): void {
+    this.file.close()
+  }
+}
+
+function firstOf(list: RowList, segment: Segment): number {
+  if (list.place < 0) return list.rows[0] as number
+  const reader = segment.reader(list)
+  reader.load(0)
+  return reader.rows[0] as number
+}

@@ -1,0 +1,126 @@
+import { randomBytes } from 'node:crypto'
+import { halfSipHash, type SipSecret } from '../format/half-sip-hash.js'
+import { type Field, lengthBytes, wordField } from './word-key.js'
+
+const sipHash = halfSipHash({ block: 1, end: 3 })
+
+/** Words of rows in memory: each stands once, and has a number in the order of its arrival. */
+export class WordBatch {
+  count = 0
+  /** Keys, one behind the other: word `at` from `starts[at]` to `starts[at + 1]`. */
+  keys: Buffer = Buffer.allocUnsafeSlow(1 << 20)
+  starts: Uint32Array = new Uint32Array(1 << 14)
+  #hashes = new Int32Array(1 << 14)
+  /** Open addressing: number of a word + 1. */
+  #slots = new Int32Array(1 << 15)
+  #words = new Int32Array(1024)
+  readonly #outcome = new Int32Array(2)
+  readonly #secret: SipSecret
+
+  constructor() {
+    const secret = randomBytes(8)
+    this.#secret = { low: secret.readInt32LE(0), high: secret.readInt32LE(4) }
+  }
+
+  /** Bytes of memory that its words hold. */
+  get bytes(): number {
+    return (this.starts[this.count] as number) + 24 * this.count
+  }
+
+  /** The number of an owner, recipient or bundle. */
+  ofField(of: Field, bytes: Uint8Array): number {
+    const from = this.starts[this.count] as number
+    this.#room(from + 8 + bytes.length)
+    this.keys[from] = of
+    return this.#intern(from, put(this.keys, from + 1, bytes))
+  }
+
+  /** The number of a tag. */
+  ofTag(name: Uint8Array, value: Uint8Array): number {
+    const from = this.starts[this.count] as number
+    this.#room(from + 16 + name.length + value.length)
+    const { keys } = this
+    keys[from] = wordField.tag
+    let at = from + 1
+    let rest = name.length
+    for (let left = lengthBytes(rest); left > 1; left -= 1) {
+      keys[at++] = (rest % 0x80) + 0x80
+      rest = Math.floor(rest / 0x80)
+    }
+    keys[at++] = rest
+    return this.#intern(from, put(keys, put(keys, at, name), value))
+  }
+
+  #room(size: number): void {
+    if (size > this.keys.length) {
+      const larger = Buffer.allocUnsafeSlow(2 * size)
+      this.keys.copy(larger)
+      this.keys = larger
+    }
+    if (this.count + 2 <= this.starts.length) return
+    const starts = new Uint32Array(2 * this.starts.length)
+    starts.set(this.starts)
+    this.starts = starts
+    const hashes = new Int32Array(2 * this.#hashes.length)
+    hashes.set(this.#hashes)
+    this.#hashes = hashes
+  }
+
+  /** The number of the word whose key lies behind all others. */
+  #intern(from: number, to: number): number {
+    const hash = this.#hash(from, to)
+    const mask = this.#slots.length - 1
+    let slot = hash & mask
+    for (; this.#slots[slot] !== 0; slot = (slot + 1) & mask) {
+      const word = (this.#slots[slot] as number) - 1
+      if (this.#hashes[word] === hash && this.#isSame(word, from, to)) return word
+    }
+    const word = this.count
+    this.#slots[slot] = word + 1
+    this.#hashes[word] = hash
+    this.starts[word + 1] = to
+    this.count += 1
+    if (2 * this.count > this.#slots.length) this.#rehash()
+    return word
+  }
+
+  #isSame(word: number, from: number, to: number): boolean {
+    const start = this.starts[word] as number
+    const size = to - from
+    if ((this.starts[word + 1] as number) - start !== size) return false
+    const { keys } = this
+    for (let at = 0; at < size; at += 1) if (keys[start + at] !== keys[from + at]) return false
+    return true
+  }
+
+  #hash(from: number, to: number): number {
+    const count = (to - from) >>> 2
+    if (count > this.#words.length) this.#words = new Int32Array(2 * count)
+    const words = this.#words
+    const { keys } = this
+    let at = from
+    for (let word = 0; word < count; word += 1, at += 4) {
+      words[word] = keys[at]! | (keys[at + 1]! << 8) | (keys[at + 2]! << 16) | (keys[at + 3]! << 24)
+    }
+    let last = (to - from) << 24
+    for (let shift = 0; at < to; at += 1, shift += 8) last |= keys[at]! << shift
+    sipHash(words, count, last, this.#secret, this.#outcome)
+    return this.#outcome[0] as number
+  }
+
+  #rehash(): void {
+    this.#slots = new Int32Array(2 * this.#slots.length)
+    const mask = this.#slots.length - 1
+    for (let word = 0; word < this.count; word += 1) {
+      let slot = (this.#hashes[word] as number) & mask
+      while (this.#slots[slot] !== 0) slot = (slot + 1) & mask
+      this.#slots[slot] = word + 1
+    }
+  }
+}
+
+function put(target: Buffer, at: number, bytes: Uint8Array): number {
+  if (bytes.length > 64) target.set(bytes, at)
+  else for (let byte = 0; byte < bytes.length; byte += 1) target[at + byte] = bytes[byte] as number
+  return at + bytes.length
+}

@@ -1,0 +1,137 @@
+import { type CheckedFile, DamagedSegment, pageBytes } from './checked-file.js'
+import type { Footer } from './footer.js'
+import type { RowList } from './row-list.js'
+import { WordBlock } from './word-block.js'
+import { blockWords } from './word-block-writer.js'
+import { compareBytes } from './word-key.js'
+
+/** Bytes of a block in the table: where it begins u40, words with numbers in front of it u32. */
+export const tableEntryBytes = 9
+
+/** Where a word stands. */
+export interface WordPlace {
+  readonly block: number
+  readonly word: number
+}
+
+/** The words of a segment, in the order of their keys. */
+export class WordTable {
+  readonly #heads: WordBlock
+  readonly #block: WordBlock
+  #loaded = -1
+
+  constructor(
+    private readonly file: CheckedFile,
+    private readonly footer: Footer,
+    private readonly rowBytes: number,
+  ) {
+    this.#heads = new WordBlock(rowBytes)
+    this.#block = new WordBlock(rowBytes)
+  }
+
+  /** A block of its own, for who reads on and on. */
+  newBlock(): WordBlock {
+    return new WordBlock(this.rowBytes)
+  }
+
+  load(block: number, into: WordBlock, words: number = blockWords): void {
+    const { footer } = this
+    if (block < 0 || block >= footer.wordBlockCount) {
+      throw new DamagedSegment(this.file.path, Math.floor(footer.wordBlocks / pageBytes), 'has no such block')
+    }
+    into.load(this.file, this.#positionOf(block), footer.wordBlocks, words)
+  }
+
+  #positionOf(block: number): number {
+    const entry = this.footer.wordBlocks + block * tableEntryBytes
+    const at = this.file.at(entry, entry + tableEntryBytes)
+    return this.file.bytes.readUIntLE(at, 5)
+  }
+
+  #codedBefore(block: number): number {
+    const entry = this.footer.wordBlocks + block * tableEntryBytes
+    const at = this.file.at(entry, entry + tableEntryBytes)
+    return this.file.bytes.readUInt32LE(at + 5)
+  }
+
+  /** The block at hand. */
+  #at(block: number): WordBlock {
+    if (this.#loaded !== block) {
+      this.#loaded = -1
+      this.load(block, this.#block)
+      this.#loaded = block
+    }
+    return this.#block
+  }
+
+  /** The last word that does not come behind `key`; undefined where all do. It is valid until the next call. */
+  floor(key: Uint8Array): (WordPlace & { readonly words: WordBlock }) | undefined {
+    let low = 0
+    let high = this.footer.wordBlockCount
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      this.load(middle, this.#heads, 1)
+      const { texts, starts } = this.#heads
+      if (compareBytes(texts, 0, starts[1] as number, key, 0, key.length) <= 0) low = middle + 1
+      else high = middle
+    }
+    if (low === 0) return undefined
+    const words = this.#at(low - 1)
+    let word = words.count - 1
+    while (word > 0) {
+      const [from, to] = [words.starts[word] as number, words.starts[word + 1] as number]
+      if (compareBytes(words.texts, from, to, key, 0, key.length) <= 0) break
+      word -= 1
+    }
+    return { block: low - 1, word, words }
+  }
+
+  /**
+   * The rows of the word with this key; undefined where there is none. `mayBe`: only the row can tell whether it has this word,
+   * because it has one that begins with the same bytes.
+   */
+  find(key: Uint8Array): { readonly list: RowList; readonly mayBe: boolean } | undefined {
+    const found = this.floor(key)
+    if (found === undefined) return undefined
+    const { words, word } = found
+    const [from, to] = [words.starts[word] as number, words.starts[word + 1] as number]
+    const isWhole = words.isWhole(word)
+    if (isWhole ? to - from !== key.length : to - from > key.length) return undefined
+    for (let at = from; at < to; at += 1) if (words.texts[at] !== key[at - from]) return undefined
+    return { list: words.list(word), mayBe: !isWhole }
+  }
+
+  /** The key of the word with this number: bytes of its own. */
+  key(number: number): Buffer {
+    let low = 0
+    let high = this.footer.wordBlockCount - 1
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1
+      if (this.#codedBefore(middle) <= number) low = middle
+      else high = middle - 1
+    }
+    let left = number - this.#codedBefore(low)
+    const words = this.#at(low)
+    for (let word = 0; word < words.count; word += 1) {
+      if (!words.isCoded(word)) continue
+      if (left === 0) return Buffer.from(words.texts.subarray(words.starts[word], words.starts[word + 1]))
+      left -= 1
+    }
+    throw new DamagedSegment(
+      this.file.path,
+      Math.floor(this.footer.words / pageBytes),
+      `has no word ${number}`,
+    )
+  }
+
+  /** Words from `place` on, in order, until `look` says that it has seen enough. It may not look words up meanwhile. */
+  scan(place: WordPlace, look: (words: WordBlock, word: number) => boolean): void {
+    const words = this.newBlock()
+    let first = place.word
+    for (let block = place.block; block < this.footer.wordBlockCount; block += 1) {
+      this.load(block, words)
+      for (let word = first; word < words.count; word += 1) if (!look(words, word)) return
+      first = 0
+    }
+  }
+}
