@@ -29,8 +29,8 @@ interface Broadcast<Event> {
 }
 
 /**
- * What goes out through a port. Batched words go together, once the present callback and all that follows from it at once have
- * run: whoever answers many in one turn wakes the other side once. Until then their contents must not change.
+ * What goes out through a port. Batched words go together at the end of the turn of the thread's loop, when all sockets that were
+ * ready have been read: whoever answers many in one turn wakes the other side once. Until then their contents must not change.
  */
 class Outgoing<Word> {
   #words: Word[] = []
@@ -46,7 +46,7 @@ class Outgoing<Word> {
       this.port.postMessage(word, moves)
       return
     }
-    if (this.#words.length === 0) process.nextTick(() => this.#flush())
+    if (this.#words.length === 0) setImmediate(() => this.#flush())
     this.#words.push(word)
     if (moves.length > 0) this.#moves.push(...moves)
   }

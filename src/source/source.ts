@@ -34,6 +34,11 @@ export interface Found {
    * (`forged`). Nothing is read ahead of demand but what the source needs to keep its line busy (bounded).
    */
   readonly body: AsyncIterable<Uint8Array | Refusal>
+  /**
+   * All pieces of the body at once, in place of `body`: for small payloads. A refusal: it broke, or has more than `maxBytes`.
+   * Absent: `body` is the only way.
+   */
+  readonly collect?: (maxBytes: number) => Promise<readonly Uint8Array[] | Refusal>
   /** Pieces of the body stay as they are; else each is valid until the next one is asked for. */
   readonly isLasting?: true
   /** From a server that the operator trusts, or proven. */

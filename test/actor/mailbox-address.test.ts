@@ -3,6 +3,7 @@ import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { addressOf, answer } from '../../src/actor/mailbox-address.js'
 import { isRefusal } from '../../src/format/refusal.js'
+import { eventually } from '../eventually.js'
 
 type Ask = { readonly wait: number; readonly value: number }
 
@@ -70,5 +71,28 @@ t.test('events are broadcast without being asked for', async (t) => {
   caller.hear('one')
   await address.ask({ wait: 0, value: 1 })
   t.strictSame(heard, ['one'])
+  port1.close()
+})
+
+t.test('batched replies of one turn of the loop go together, also from callbacks of their own', async (t) => {
+  const { port1, port2 } = new MessageChannel()
+  let posts = 0
+  const post = port2.postMessage.bind(port2)
+  port2.postMessage = (...given: Parameters<typeof post>) => {
+    posts += 1
+    post(...given)
+  }
+  const answers: ((reply: number) => void)[] = []
+  const wait = (): Promise<number> => new Promise((resolve) => answers.push(resolve))
+  answer<number, number>(port2, wait, () => [], true)
+  const address = addressOf<number, number>(port1, 100, undefined, true)
+  const replies = Promise.all(Array.from({ length: 20 }, (_, at) => address.ask(at)))
+  await eventually(() => answers.length === 20)
+  for (const [at, give] of answers.entries()) setImmediate(() => give(at))
+  t.same(
+    await replies,
+    answers.map((_, at) => at),
+  )
+  t.ok(posts <= 2, `${posts} messages for 20 replies`)
   port1.close()
 })

@@ -124,7 +124,7 @@ export class Fetch {
     }
     this.#known = this.parts.catalog.attributes(this.wish.id)
     this.#isKnownRead = true
-    const local = await openLocal(this.#known, this.parts)
+    const local = this.#known?.digest && (await openLocal(this.#known, this.parts))
     if (local === undefined) return false
     const { known, handle, offset } = local
     this.#handle = handle
@@ -287,7 +287,7 @@ export class Fetch {
   async #gather(target: TransferTarget, small: SmallBlobs): Promise<Refusal | undefined> {
     const gathering = new Gathering(target.fileBytes, target.found.isLasting)
     try {
-      const broken = await this.#pour(target, gathering)
+      const broken = await (gathering.fill(target) ?? this.#pour(target, gathering))
       if (broken !== undefined) return broken
       const digest = gathering.digest()
       const whole = await this.#judged(target, digest)

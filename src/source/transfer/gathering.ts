@@ -1,9 +1,13 @@
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { sha256 } from '../../proof/digest.js'
+import type { TransferTarget } from './transfer-target.js'
 
 /** Bytes that all gatherings of this thread may hold: beyond, what comes goes into files. */
 const heldMaxBytes = 64 * 1024 * 1024
 
 let held = 0
+
+const endedEarly = refuse('upstream', 'upstream', 'the body ended early')
 
 /** A small payload on its way into a segment: in memory until it is whole and judged. */
 export class Gathering {
@@ -36,6 +40,16 @@ export class Gathering {
     this.parts.push(this.isLasting ? bytes : new Uint8Array(bytes))
     this.#taken += bytes.length
     return undefined
+  }
+
+  /** Takes all of a body that can come at once; undefined where it cannot. A refusal: it broke, or has another size. */
+  fill({ found, body }: Pick<TransferTarget, 'found' | 'body'>): Promise<Refusal | undefined> | undefined {
+    if (found.collect === undefined || body !== found.body) return undefined
+    return found.collect(this.#sizeBytes).then((all) => {
+      if (isRefusal(all)) return all
+      for (const piece of all) this.write(piece)
+      return this.#taken < this.#sizeBytes ? endedEarly : undefined
+    })
   }
 
   /** There is nothing to wait for. */

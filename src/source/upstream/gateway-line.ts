@@ -4,6 +4,7 @@ import type { Clock } from '../../actor/clock.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { openAgent } from '../../http/agent.js'
 import { bytesPerSecondMin } from '../../http/sender-pace.js'
+import { HeadWatch } from './head-watch.js'
 import { LineAnswer } from './line-answer.js'
 import { handlerOf } from './undici-answer.js'
 
@@ -43,12 +44,15 @@ interface Target {
 /** Requests to other gateways, and the sockets kept for them. */
 export class GatewayLine {
   #agent: Agent | undefined
+  readonly #heads: HeadWatch
   readonly #targets = new Map<string, Target>()
 
   constructor(
     private readonly options: LineOptions,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.#heads = new HeadWatch(options.headMs, clock)
+  }
 
   /**
    * Sends a question to the gateway at base URL `url` and waits for the head. The answer's body must be read or dropped;
@@ -63,7 +67,7 @@ export class GatewayLine {
       isOver = true
       answer?.end(late)
     }
-    const timer = this.clock.after(question.headMs ?? this.options.headMs, giveUp)
+    const inTime = this.#watchHead(question.headMs, giveUp)
     signal.addEventListener('abort', giveUp)
     const forget = (): void => signal.removeEventListener('abort', giveUp)
     let refusal: Refusal = late
@@ -71,16 +75,23 @@ export class GatewayLine {
       answer = this.#send(url, question)
       const broken = await answer.head
       if (broken === undefined) {
-        timer.cancel()
+        inTime()
         answer.whenOver(forget)
         return answer
       }
       refusal = refuse('upstream', 'upstream', `${url} cannot be reached: ${broken.message}`)
       if (!isClosedUnderUs(broken)) break
     }
-    timer.cancel()
+    inTime()
     forget()
     return isOver ? late : refusal
+  }
+
+  /** Calls `giveUp` when the head is late; returns how to stop waiting. */
+  #watchHead(headMs: number | undefined, giveUp: () => void): () => void {
+    if (headMs === undefined) return this.#heads.watch(giveUp)
+    const timer = this.clock.after(headMs, giveUp)
+    return () => timer.cancel()
   }
 
   #send(url: string, { method, path, headers, body, isKept }: LineQuestion): LineAnswer {

@@ -11,6 +11,7 @@ const readAwayMaxBytes = 65_536
 
 type Piece = Uint8Array | Refusal
 type Step = IteratorResult<Piece, undefined>
+type All = readonly Uint8Array[] | Refusal
 
 /** An exchange under way, of whatever client. Its methods do nothing once it is over. */
 export interface OpenExchange {
@@ -20,6 +21,8 @@ export interface OpenExchange {
   /** Ends it: nothing more is delivered. */
   drop(): void
 }
+
+const tooLong = refuse('upstream', 'upstream', 'the body is too long')
 
 const ended: Step = { done: true, value: undefined }
 
@@ -40,6 +43,7 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
   readonly #pieces: Uint8Array[] = []
   #waitingBytes = 0
   #takePiece: ((step: Step) => void) | undefined
+  #takeAll: { readonly maxBytes: number; readonly give: (all: All) => void } | undefined
   #over = false
   #last: Refusal | undefined
   #readAway: number | undefined
@@ -84,7 +88,8 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
     }
     this.#pieces.push(piece)
     this.#waitingBytes += piece.length
-    if (this.#waitingBytes >= aheadMaxBytes) this.#exchange?.pause()
+    if (this.#takeAll !== undefined) this.#awaitMore(this.#takeAll.maxBytes)
+    else if (this.#waitingBytes >= aheadMaxBytes) this.#exchange?.pause()
   }
 
   onEnd(): void {
@@ -145,6 +150,28 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
     })
   }
 
+  /**
+   * All pieces of the body when it has ended, in place of the iteration: a small body takes no promise for each piece. A refusal:
+   * it broke, or has more than `maxBytes`.
+   */
+  collect(maxBytes: number): Promise<All> {
+    return new Promise((give) => {
+      if (this.#over) {
+        give(this.#last ?? (this.#waitingBytes > maxBytes ? tooLong : this.#pieces))
+        return
+      }
+      this.#takeAll = { maxBytes, give }
+      this.#exchange?.resume()
+      this.#awaitMore(maxBytes)
+      if (this.#watch === undefined) this.#watchFor(this.#pace.leftMs)
+    })
+  }
+
+  #awaitMore(maxBytes: number): void {
+    this.#pace.wait()
+    if (this.#waitingBytes > maxBytes) this.end(tooLong)
+  }
+
   return(): Promise<Step> {
     this.#pieces.length = 0
     this.end(undefined)
@@ -160,7 +187,7 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
     this.#watch = this.clock.after(ms, () => {
       this.#watch = undefined
       if (this.#readAway !== undefined) this.end(undefined)
-      if (this.#takePiece === undefined) return
+      if (this.#takePiece === undefined && this.#takeAll === undefined) return
       const { leftMs } = this.#pace
       if (leftMs > 0) this.#watchFor(leftMs)
       else this.end(refuse('late', 'upstream', 'the source sent too little for too long'))
@@ -173,7 +200,8 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
     this.#watch?.cancel()
     this.#isWell = refusal === undefined
     for (const act of this.#overActs) act(this.#isWell)
-    if (this.#takePiece === undefined) this.#last = refusal
+    if (this.#takeAll !== undefined) this.#takeAll.give(refusal ?? this.#pieces)
+    else if (this.#takePiece === undefined) this.#last = refusal
     else this.#give(refusal === undefined ? ended : { done: false, value: refusal })
   }
 

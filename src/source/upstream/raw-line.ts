@@ -144,6 +144,7 @@ export class RawLine {
     if (declaredDigest !== undefined) found.declaredDigest = declaredDigest
     if (hops !== undefined) found.hops = hops
     found.isLasting = true
+    if (!isWhole) found.collect = (maxBytes) => answer.collect(maxBytes)
     return found
   }
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { systemClock } from '../../../src/actor/clock.js'
+import { pause, systemClock } from '../../../src/actor/clock.js'
 import { encodeBase64url } from '../../../src/format/base64url.js'
 import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
 import type { Found, Wanted } from '../../../src/source/source.js'
@@ -233,6 +234,38 @@ t.test('a window of a payload of unknown size ends with it', async (t) => {
     const got = await bytesOf(found)
     if (isRefusal(got)) t.equal(got.refused, outcome, name)
     else t.same(got, outcome, name)
+    await source.close()
+    await server.close()
+  }
+})
+
+t.test('a body that is taken at once is whole, or refused as when it is read piece by piece', async (t) => {
+  const body = randomBytes(30_000)
+  const acts: Readonly<Record<string, (response: ServerResponse) => void>> = {
+    'in pieces': (response) => {
+      response.write(body.subarray(0, 10))
+      setTimeout(() => response.end(body.subarray(10)), 30)
+    },
+    'in one piece': (response) => response.end(body),
+    broken: (response) => response.write(body.subarray(0, 20_000), () => response.destroy()),
+    silent: (response) => response.write(body.subarray(0, 20_000)),
+  }
+  for (const [name, act] of Object.entries(acts)) {
+    const server = await upstream((_, response) => {
+      response.writeHead(200, { 'content-length': body.length })
+      act(response)
+    })
+    const source = gateways([server.url], true, 300)
+    const found = await source.open(wanted(), never)
+    if (isRefusal(found) || found.collect === undefined) throw new Error(name)
+    // Some of it may be here before it is asked for.
+    if (name === 'in one piece') await pause(50)
+    const all = await found.collect(body.length)
+    if (isRefusal(all)) t.equal(all.refused, name === 'silent' ? 'late' : 'upstream', name)
+    else t.ok(Buffer.concat(all).equals(body) && name.startsWith('in '), name)
+    const less = await source.open(wanted(), never)
+    if (isRefusal(less) || less.collect === undefined) throw new Error(name)
+    t.match(await less.collect(19_999), { refused: 'upstream', message: 'the body is too long' })
     await source.close()
     await server.close()
   }
