@@ -56,7 +56,7 @@ export interface Chain {
   price(sizeBytes: number, target?: string, signal?: AbortSignal): Promise<bigint | Refusal>
   /** Winston owned by an address. */
   balance(address: string, signal?: AbortSignal): Promise<bigint | Refusal>
-  /** Offers a signed transaction, as node JSON, to nodes in turn until one decides. Refused by the node: `malformed`. */
+  /** Offers a signed transaction, as node JSON, to nodes in turn until one takes it. Refused by all of them: `malformed`. */
   postTransaction(transaction: object, signal?: AbortSignal): Promise<Posted | Refusal>
   /** Offers a chunk with its proof, as node JSON. A node that does not know the data root yet: `unknown`. */
   postChunk(chunk: object, signal?: AbortSignal): Promise<Posted | Refusal>

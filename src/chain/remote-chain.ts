@@ -44,7 +44,15 @@ const againMs = 100
  * Refusals from worst to most harmless: when no node could answer, the worst one is returned; so `unknown` is
  * returned only where all nodes said so.
  */
-const gravity: readonly Refusal['refused'][] = ['forged', 'too-large', 'upstream', 'late', 'unknown']
+const gravity: readonly Refusal['refused'][] = [
+  'forged',
+  'too-large',
+  'upstream',
+  'late',
+  'unknown',
+  // What was posted is wrong only where no node says anything else: one that lags refuses what others take.
+  'malformed',
+]
 
 type Read<T> = (answer: NodeAnswer, node: Node) => T | Refusal
 
@@ -247,7 +255,7 @@ export class RemoteChain implements Chain {
           return worst
         left -= 1
         const outcome = await this.#try(node, attempt)
-        if (!isRefusal(outcome) || outcome === gaveUp || outcome.refused === 'malformed') return outcome
+        if (!isRefusal(outcome) || outcome === gaveUp) return outcome
         if (worst === undefined || graver(outcome, worst)) worst = outcome
         else if (worst.refused === outcome.refused && isPending(outcome)) worst = outcome
       }

@@ -4,10 +4,10 @@ import { fieldsOf } from './json-fields.js'
 import type { Node, NodeAnswer } from './node.js'
 import { passing, pending } from './passing.js'
 
-/**
- * How nodes answer `POST /tx`: 200 or 202 taken, 208 known, other 4xx: the transaction is wrong; the rest: a failure
- * of the node.
- */
+/** Statuses by which a node states that what was posted is wrong. Others (401, 403, 429, ...) are about who posted it. */
+const wrongStatuses: ReadonlySet<number> = new Set([400, 413, 422])
+
+/** How nodes answer `POST /tx`: 200 or 202 taken, 208 known, `wrongStatuses`: it is wrong; the rest: a failure of the node. */
 export function readTransactionPosted(answer: NodeAnswer, node: Node): Posted | Refusal {
   return verdict(answer, node)
 }
@@ -36,7 +36,7 @@ function verdict(answer: NodeAnswer, node: Node): Posted | Refusal {
   const { status } = answer
   if (status === 200 || status === 202) return 'accepted'
   if (status === 208) return 'known'
-  if (status >= 400 && status < 500 && status !== 429 && status !== 404 && status !== 408) {
+  if (wrongStatuses.has(status)) {
     return refuse('malformed', 'client', `${node.name} refuses: ${words(answer.body)}`)
   }
   return trouble(status, node)

@@ -381,10 +381,22 @@ t.test("posting tells a node's no from a node's trouble", async (t) => {
   const rootless = await says(400, '{"error":"data_root_not_found"}')
   t.equal(await chainOf(t, [trouble.url, ok.url]).postTransaction({}), 'accepted')
   t.equal(await chainOf(t, [known.url]).postTransaction({}), 'known')
-  t.match(await chainOf(t, [no.url, ok.url]).postTransaction({}), {
+  t.equal(
+    await chainOf(t, [no.url, ok.url]).postTransaction({}),
+    'accepted',
+    'a node that lags refuses what others take',
+  )
+  t.match(await chainOf(t, [no.url, no.url]).postTransaction({}), {
     refused: 'malformed',
     message: /Invalid anchor/,
   })
+  t.equal(
+    refusal(await chainOf(t, [no.url, trouble.url]).postTransaction({})),
+    'upstream',
+    'not all have said so',
+  )
+  const limited = await says(403)
+  t.equal(refusal(await chainOf(t, [limited.url]).postTransaction({})), 'upstream')
   const full = await says(400, '{"error":"exceeds_disk_pool_size_limit"}')
   t.equal(await chainOf(t, [full.url, rootless.url, ok.url]).postChunk({}), 'accepted')
   t.equal(refusal(await chainOf(t, [rootless.url]).postChunk({})), 'unknown')

@@ -60,6 +60,8 @@ const looksAtOnce = 16
 /** Until a failed step is tried again; doubles up to the longest. */
 const againMs = 1000
 const againMaxMs = 300_000
+/** Longest pause before items of bundles that were given up are packed again. */
+const packAgainMaxMs = 1_800_000
 /** Nodes forget an anchor after so many blocks; a transaction that no node knows then is lost. */
 const anchorBlocks = 50
 /** Chunks posted at once. */
@@ -81,6 +83,8 @@ export class Bundler {
   readonly #next: NextBundle
   /** Nothing is packed before. */
   #packAfterMs = Number.NEGATIVE_INFINITY
+  /** Bundles in a row that were given up. */
+  #drops = 0
 
   constructor(private readonly parts: BundlerParts) {
     this.#next = new NextBundle(parts.uploads, parts.rules, parts.clock)
@@ -107,6 +111,8 @@ export class Bundler {
   /** Its items are packed again. */
   repack(bundle: BundleRecord, reason: string): void {
     this.#drop(bundle, reason)
+    this.#drops = 0
+    this.#packAfterMs = Number.NEGATIVE_INFINITY
   }
 
   start(): void {
@@ -201,6 +207,9 @@ export class Bundler {
     this.parts.logger.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
     this.#trees.delete(bundle.id)
     this.#count('dropped')
+    this.#drops += 1
+    const waitMs = Math.min(againMs * 2 ** this.#drops, packAgainMaxMs)
+    this.#packAfterMs = this.parts.clock.monotonic() + waitMs
     const givenUp = this.parts.bundles.drop(bundle, reason)
     this.parts.meters.of('upload_items_given_up_total').add(givenUp)
   }
@@ -267,6 +276,7 @@ export class Bundler {
     const { address, chain, logger } = this.parts
     const posted = await chain.postTransaction(bundle.transaction)
     if (!isRefusal(posted)) {
+      this.#drops = 0
       this.#goOn(bundle, 'posted')
       return undefined
     }

@@ -1,93 +1,16 @@
 /** A flood of free items, and one upload that was paid for. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
-import { pause } from '../../../src/actor/clock.js'
+import t from 'tap'
 import { silentLog } from '../../../src/actor/log.js'
-import { Meters, meterBytes } from '../../../src/actor/meter.js'
-import { meterTable } from '../../../src/actor/meter-table.js'
 import { type Id, idOfBytes } from '../../../src/format/id.js'
-import { isRefusal } from '../../../src/format/refusal.js'
 import { sha256 } from '../../../src/proof/digest.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
-import { Bundles } from '../../../src/upload/bundling/bundle-records.js'
-import { Bundler, type BundlerParts } from '../../../src/upload/bundling/bundler.js'
 import { openIntake } from '../../../src/upload/intake/open-intake.js'
 import { FreePools, type Taken } from '../../../src/upload/records/free-pools.js'
 import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
-import { turnOf } from '../../../src/upload/records/waiting-lines.js'
 import { Sales } from '../../../src/upload/selling/sales.js'
-import { HandClock } from '../../http/hand-clock.js'
-
-const rules = { itemsMax: 20, bytesMax: 100_000, waitMs: 0, everyMs: 250, depth: 18, lookMs: 500 }
-
-interface Rig {
-  readonly uploads: Uploads
-  readonly bundles: Bundles
-  readonly clock: HandClock
-  /** Puts an item into the log and the tables; `free`: what was taken for it. */
-  accept(name: string, free?: Taken): Id
-  round(): Promise<void>
-}
-
-/** A bundler over a log on disk. Its node takes everything, and mines nothing. */
-async function rigOf(t: Test): Promise<Rig> {
-  const folder = t.testdir()
-  const environment = openUploadTables(join(folder, 'tables'))
-  const uploads = new Uploads(environment)
-  const bundles = new Bundles(environment, uploads)
-  const log = await DurableLog.open(join(folder, 'log'))
-  const clock = new HandClock()
-  let signed = 0
-  const bundler = new Bundler({
-    uploads,
-    bundles,
-    log,
-    logFolder: join(folder, 'log'),
-    clock,
-    logger: silentLog,
-    height: () => 1,
-    owner: Buffer.alloc(512, 1),
-    signing: {
-      data: async () => {
-        signed += 1
-        return sha256(Buffer.from(`signature ${signed}`))
-      },
-    },
-    chain: {
-      anchor: async () => 'A'.repeat(64),
-      price: async () => 1n,
-      postTransaction: async () => ({}),
-      transactionStatus: async () => ({ kind: 'pending' }),
-    },
-    broadcast: { chunk: async () => ({ enough: true, results: [] }) },
-    rules,
-    meters: new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
-  } as unknown as BundlerParts)
-  bundler.start()
-  t.teardown(async () => {
-    await bundler.close()
-    await log.close()
-    await environment.close()
-  })
-  const accept = (name: string, free?: Taken): Id => {
-    const bytes = Buffer.from(name)
-    const id = idOfBytes(sha256(bytes))
-    const place = log.append([bytes], createHash('sha256').update(bytes).digest())
-    if (isRefusal(place)) throw new Error(place.message)
-    const turn = free && turnOf(free)
-    const facts = { id, headerSize: 1, owner: 'o', receivedMs: clock.now(), deadlineHeight: 1, winc: '0' }
-    uploads.accept([{ ...facts, place, ...(turn === undefined ? {} : { turn }) }], () => undefined)
-    return id
-  }
-  const round = async (): Promise<void> => {
-    const before = bundles.recent.length
-    clock.jump(5000)
-    for (let turns = 0; turns < 40 && bundles.recent.length === before; turns += 1) await pause(5)
-    await bundler.between(() => undefined)
-  }
-  return { uploads, bundles, clock, accept, round }
-}
+import { rigOf, rules } from './bundler-rig.js'
 
 const stranger: Taken = { keys: ['w:stranger', 'r:20.1.1.1'], bytes: 1 }
 

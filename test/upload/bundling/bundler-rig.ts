@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { pause } from '../../../src/actor/clock.js'
+import { silentLog } from '../../../src/actor/log.js'
+import { Meters, meterBytes } from '../../../src/actor/meter.js'
+import { meterTable } from '../../../src/actor/meter-table.js'
+import { type Id, idOfBytes } from '../../../src/format/id.js'
+import { isRefusal } from '../../../src/format/refusal.js'
+import { sha256 } from '../../../src/proof/digest.js'
+import { DurableLog } from '../../../src/store/segments/durable-log.js'
+import { Bundles } from '../../../src/upload/bundling/bundle-records.js'
+import { Bundler, type BundlerParts } from '../../../src/upload/bundling/bundler.js'
+import type { Taken } from '../../../src/upload/records/free-pools.js'
+import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
+import { turnOf } from '../../../src/upload/records/waiting-lines.js'
+import { HandClock } from '../../http/hand-clock.js'
+
+export const rules = { itemsMax: 20, bytesMax: 100_000, waitMs: 0, everyMs: 250, depth: 18, lookMs: 500 }
+
+export interface Rig {
+  readonly uploads: Uploads
+  readonly bundles: Bundles
+  readonly clock: HandClock
+  /** Puts an item into the log and the tables; `free`: what was taken for it. */
+  accept(name: string, free?: Taken): Id
+  /** The next bundle is packed, if any is: five seconds later, or `afterMs`. */
+  round(afterMs?: number): Promise<void>
+}
+
+/** A bundler over a log on disk. Its node answers a transaction by `post`, takes everything unless given, and mines nothing. */
+export async function rigOf(t: Test, post: () => object = () => ({})): Promise<Rig> {
+  const folder = t.testdir()
+  const environment = openUploadTables(join(folder, 'tables'))
+  const uploads = new Uploads(environment)
+  const bundles = new Bundles(environment, uploads)
+  const log = await DurableLog.open(join(folder, 'log'))
+  const clock = new HandClock()
+  let signed = 0
+  const bundler = new Bundler({
+    uploads,
+    bundles,
+    log,
+    logFolder: join(folder, 'log'),
+    clock,
+    logger: silentLog,
+    height: () => 1,
+    owner: Buffer.alloc(512, 1),
+    signing: {
+      data: async () => {
+        signed += 1
+        return sha256(Buffer.from(`signature ${signed}`))
+      },
+    },
+    chain: {
+      anchor: async () => 'A'.repeat(64),
+      price: async () => 1n,
+      balance: async () => 100n,
+      postTransaction: async () => post(),
+      transactionStatus: async () => ({ kind: 'pending' }),
+    },
+    broadcast: { chunk: async () => ({ enough: true, results: [] }) },
+    rules,
+    meters: new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
+  } as unknown as BundlerParts)
+  bundler.start()
+  t.teardown(async () => {
+    await bundler.close()
+    await log.close()
+    await environment.close()
+  })
+  const accept = (name: string, free?: Taken): Id => {
+    const bytes = Buffer.from(name)
+    const id = idOfBytes(sha256(bytes))
+    const place = log.append([bytes], createHash('sha256').update(bytes).digest())
+    if (isRefusal(place)) throw new Error(place.message)
+    const turn = free && turnOf(free)
+    const facts = { id, headerSize: 1, owner: 'o', receivedMs: clock.now(), deadlineHeight: 1, winc: '0' }
+    uploads.accept([{ ...facts, place, ...(turn === undefined ? {} : { turn }) }], () => undefined)
+    return id
+  }
+  const round = async (afterMs = 5000): Promise<void> => {
+    const before = bundles.recent.length
+    clock.jump(afterMs)
+    for (let turns = 0; turns < 40 && bundles.recent.length === before; turns += 1) await pause(5)
+    await bundler.between(() => undefined)
+  }
+  return { uploads, bundles, clock, accept, round }
+}

@@ -1,0 +1,21 @@
+/** Nodes that refuse what is right: for as long as a bad day takes, no item is given up for it. */
+import t from 'tap'
+import { refuse } from '../../../src/format/refusal.js'
+import { rigOf } from './bundler-rig.js'
+
+const wrong = refuse('malformed', 'client', 'a node refuses: Invalid anchor (last_tx).')
+
+t.test('items outlast hours in which every transaction is refused', async (t) => {
+  let isRefused = true
+  const { uploads, bundles, accept, round } = await rigOf(t, () => (isRefused ? wrong : {}))
+  const ids = Array.from({ length: 5 }, (_, at) => accept(`paid ${at}`))
+  const hourMs = 3_600_000
+  for (let waitedMs = 0; waitedMs < 5 * hourMs; waitedMs += 600_000) await round(600_000)
+  t.ok(bundles.recent.length < 20, `${bundles.recent.length} bundles were tried`)
+  t.ok(bundles.recent.length > 10)
+  for (const id of ids) t.equal(uploads.find(id)?.reason, undefined, 'it is not given up')
+  isRefused = false
+  await round(hourMs)
+  await round(hourMs)
+  for (const id of ids) t.ok(uploads.find(id)?.bundle, 'and goes out when the nodes are well')
+})
