@@ -291,6 +291,8 @@ t.test('an upload in parts is paid at its beginning, and what is not used become
   t.equal((await post(`${other}/-1`, new Uint8Array(0))).status, 200)
   await eventually(async () => (await credits()) === back + paid)
   t.equal(facilitator.count('settle'), 2)
+  const told = await (await fetch(`${bank}/metrics`)).text()
+  t.match(told, /^payment_unpaid_items_total(\{[^}]*\})? 0$/m, 'all that was accepted was paid')
 })
 
 t.test('prices are told in USDC, and are what is asked for', async (t) => {

@@ -297,6 +297,7 @@ export class ItemIntake {
       digest: encodeBase64url(digest),
       ...(isBundle(header.tags) ? { isBundle: true } : {}),
       ...(purchase === undefined ? {} : { sale: saleFacts(purchase, header.id) }),
+      ...(charge.heldAs === undefined ? {} : { heldAs: charge.heldAs }),
     }
     const logged: LoggedUpload = charge.free === undefined ? meta : { ...meta, free: charge.free }
     const signed = purchase === undefined ? this.#signature(meta) : undefined

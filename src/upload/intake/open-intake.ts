@@ -65,8 +65,8 @@ export async function openIntake(
       'uploads were in the log but not in the database (a stop between two steps): they are recorded again',
     )
     uploads.accept(taken, () => {
-      for (const { id, winc, free } of lost.values()) {
-        if (winc !== '0') keepUnsettled(uploads.environment, id)
+      for (const { id, winc, free, heldAs } of lost.values()) {
+        if (winc !== '0' && heldAs === undefined) keepUnsettled(uploads.environment, id)
         if (free !== undefined) pools.keep(free)
       }
       onLost?.(taken.map(({ id }) => id))

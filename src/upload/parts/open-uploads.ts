@@ -264,8 +264,11 @@ export class OpenUploads {
     const { answer: _, uploader: __, ...clean } = record
     if (outcome === 'finalized') {
       const { id: itemId } = answer.json as { id: MultipartRecord['itemId'] & string }
-      const spent = uploads.find(itemId)?.place.sizeBytes ?? 0
-      this.put(owing({ ...clean, state: outcome, itemId }, isUnused ? 'refund' : { spent }))
+      const item = uploads.find(itemId)
+      const spent = item?.place.sizeBytes ?? 0
+      // It may have been accepted by an earlier attempt of this very upload, whose answer was lost.
+      const isBack = isUnused && item?.heldAs !== id
+      this.put(owing({ ...clean, state: outcome, itemId }, isBack ? 'refund' : { spent }))
     } else this.put(owing({ ...clean, state: outcome, answer }, 'refund'))
     paid?.end(record)
     // More credits may come: it can be finalized again.

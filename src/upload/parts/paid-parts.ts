@@ -110,13 +110,16 @@ export class PaidParts {
     return created(record)
   }
 
-  /** What pays in the end for an item of so many bytes. `onUnused`: it is paid for otherwise. */
+  /**
+   * What pays in the end for an item of so many bytes; undefined: credits do, because nothing was paid, or it was given back.
+   * `onUnused`: it is paid for otherwise.
+   */
   charge(record: MultipartRecord | undefined, bytes: number, onUnused: () => void): Charged | undefined {
     const paid = record?.paid
-    if (paid?.facts === undefined) return undefined
+    if (record === undefined || paid?.facts === undefined || isOwed(paid)) return undefined
     // As it will be settled: what is not used becomes credits.
     const { winc } = usdcShare(BigInt(paid.facts.winc), paid.bytes, bytes)
-    return { winc, keep: () => undefined, giveBack: async () => onUnused() }
+    return { winc, heldAs: record.id, keep: () => undefined, giveBack: async () => onUnused() }
   }
 
   /** Carries out what the record orders for the money. */
@@ -180,9 +183,15 @@ export function uploadSecret(uploads: Pick<Uploads, 'environment' | 'word' | 'pu
   return made
 }
 
-/** A record with an order for its money, where it was paid for at its beginning. */
+/** A record with an order for its money, where it was paid for at its beginning. The first order counts. */
 export function owing(record: MultipartRecord, owes: NonNullable<PaidUpload['owes']>): MultipartRecord {
-  return record.paid === undefined ? record : { ...record, paid: { ...record.paid, owes } }
+  const { paid } = record
+  return paid === undefined || isOwed(paid) ? record : { ...record, paid: { ...paid, owes } }
+}
+
+/** Its money was ordered to be spent or given back: it pays for nothing more. */
+function isOwed({ owes, endedMs }: PaidUpload): boolean {
+  return owes !== undefined || endedMs !== undefined
 }
 
 /** False: the disk refuses what is to be done. */

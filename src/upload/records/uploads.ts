@@ -25,6 +25,8 @@ export interface LoggedUpload {
   readonly isBundle?: true
   /** It is accepted when this payment was settled, and not before. */
   readonly sale?: SaleFacts
+  /** Name under which its price is held back, where that is not its id: the upload in parts that was paid for. */
+  readonly heldAs?: string
   /** What was taken of free bytes for it: in the log alone. */
   readonly free?: Taken
 }

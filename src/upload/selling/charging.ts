@@ -12,6 +12,8 @@ export interface Charged {
   readonly winc: string
   /** What was taken of free bytes. */
   readonly free?: Taken
+  /** Name under which it is held back, where that is not the id of the item. Who has named it settles it, too. */
+  readonly heldAs?: string
   /** The log has all that `keep` records: the receipt need not wait for that (`openIntake`). */
   readonly isLogged?: true
   /** Writes down what must not be forgotten. Only inside the transaction that accepts the item. */

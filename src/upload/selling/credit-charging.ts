@@ -143,8 +143,8 @@ export class CreditCharging implements Charging {
     return isKnown ? fixedAnswers.postedBefore : undefined
   }
 
-  settle(id: Id, { winc }: Charged): void {
-    if (winc !== '0') void this.#settle(id)
+  settle(id: Id, { winc, heldAs }: Charged): void {
+    if (winc !== '0' && heldAs === undefined) void this.#settle(id)
   }
 
   async #settle(id: Id): Promise<void> {
