@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "server.h"
@@ -52,6 +54,43 @@ inline Hog hogOf(const std::vector<Connection*>& from, size_t places) {
     return hog;
   }
   return {};
+}
+
+// Who waits for so long at least has shown that it takes its time. The clock of a server moves once a second.
+constexpr double kFreshMs = 1500;
+
+// When a connection that waits for its client makes room: by rank, then who has waited for longest. Those that were ended already go
+// first; then those that have never had an answer, idle ones, and those that send a body. What is fresh goes last, whatever it is, so
+// that a newcomer has time for its request.
+struct Turn {
+  int rank;
+  double since;
+  uint64_t number;
+
+  bool operator<(const Turn& other) const {
+    return std::tie(rank, since, number) < std::tie(other.rank, other.since, other.number);
+  }
+};
+
+inline Turn turnOf(const Connection* c, double now) {
+  bool isBody = c->phase == Phase::kAnswering;
+  double since = isBody ? c->heard : c->phase == Phase::kLingering ? c->lingers : c->since;
+  int rank = c->phase == Phase::kLingering ? 0 : isBody ? 3 : c->first ? 1 : 2;
+  return {now - since < kFreshMs ? rank + 4 : rank, since, c->number};
+}
+
+// Of these, the `wanted` that make room first, in order.
+inline std::vector<Connection*> firstOf(std::vector<Connection*> from, size_t wanted, double now) {
+  std::vector<std::pair<Turn, Connection*>> turns;
+  for (Connection* c : from) {
+    if (c->waits()) turns.emplace_back(turnOf(c, now), c);
+  }
+  size_t count = std::min(wanted, turns.size());
+  auto sooner = [](const auto& one, const auto& other) { return one.first < other.first; };
+  std::partial_sort(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(count), turns.end(), sooner);
+  from.clear();
+  for (size_t at = 0; at < count; at += 1) from.push_back(turns[at].second);
+  return from;
 }
 
 }  // namespace server

@@ -40,3 +40,32 @@ export function hogOf<T extends { readonly who: string }>(
   }
   return { has: [], beyond: 0 }
 }
+
+/** Who waits for so long at least has shown that it takes its time. The clock of a server moves once a second. */
+const freshMs = 1500
+
+/** A connection that waits for its client, as `firstOf` judges it. */
+export interface Waiting {
+  /** 0: it was ended already; 1: it has never had an answer; 2: it is idle; 3: it sends a body. */
+  readonly rank: number
+  /** Milliseconds. */
+  readonly since: number
+  /** In the order in which connections were accepted. */
+  readonly number: number
+}
+
+/** Those that make room first, as crowd.h has them: by rank, then who has waited for longest; what is fresh goes last. */
+export function firstOf<T extends { readonly waiting: Waiting | undefined }>(
+  from: readonly T[],
+  wanted: number,
+  now: number,
+): readonly T[] {
+  const turns = from.flatMap((one) => {
+    const { waiting } = one
+    if (waiting === undefined) return []
+    const rank = now - waiting.since < freshMs ? waiting.rank + 4 : waiting.rank
+    return [{ one, ...waiting, rank }]
+  })
+  turns.sort((one, other) => one.rank - other.rank || one.since - other.since || one.number - other.number)
+  return turns.slice(0, wanted).map(({ one }) => one)
+}

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -28,7 +29,7 @@ constexpr size_t kTurnMax = 64;
 // Pipelined requests are handled for so many rounds before the rest of the program gets a turn; fewer where many connections
 // have some, because others wait meanwhile.
 constexpr int kRoundsMax = 16;
-// Where there are many connections, idle ones are closed after this time.
+// Where there are many connections, idle ones are closed after this time, and the head of a request has to be there.
 constexpr double kCrowdedMs = 2000;
 // Where there is no room or no descriptor for one more connection, this is how often it is tried again; clients wait in the
 // kernel's queue meanwhile, which somebody may fill as well.
@@ -37,7 +38,8 @@ constexpr unsigned kRetryMs = 5;
 // So many connections at once make room for others, as a part of all: finding them costs a look at each.
 constexpr size_t kCrowdParts = 64;
 
-// An ended connection is read for so many times `lingerMs` at most, however steadily its client goes on sending.
+// An ended connection is read for so many times `lingerMs` at most, however steadily its client goes on sending; once where there are
+// many connections.
 constexpr double kLingerParts = 10;
 
 struct Address {
@@ -193,23 +195,23 @@ void Server::retry() {
   resume();
 }
 
-// Ends connections of whoever has the most, where that is more than a share: those that only wait for their clients, the most silent
-// first. One person could otherwise keep all others out with nothing but open connections. Behind a proxy all are one client: there
-// it is what is idle that goes.
+// Ends connections that only wait for their clients (`turnOf`): of whoever has more than a share, as many as it has beyond that, then
+// of all. One person could otherwise keep all others out with nothing but open connections, each address, network or provider having
+// few of them. Behind a proxy all are one client: there it is what is idle that goes.
 void Server::crowdOut() {
-  std::vector<Connection*> open, waiting;
-  for (Connection* c : slots_) {
-    if (c != nullptr) open.push_back(c);
-  }
+  auto open = [this] {
+    std::vector<Connection*> found;
+    std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(found), [](const Connection* c) { return c != nullptr; });
+    return found;
+  };
   size_t all = std::min(limits_.connectionsMax, sockets.max.load());
-  Hog hog = hogOf(open, all);
-  for (Connection* c : hog.has) {
-    if (c->waits()) waiting.push_back(c);
+  size_t wanted = 1 + all / kCrowdParts;
+  Hog hog = hogOf(open(), all);
+  for (Connection* c : firstOf(std::move(hog.has), std::min(wanted, hog.beyond), now_)) {
+    gone(c);
+    wanted -= 1;
   }
-  size_t wanted = std::min({1 + all / kCrowdParts, hog.beyond, waiting.size()});
-  auto quieter = [](const Connection* one, const Connection* other) { return one->heard < other->heard; };
-  std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(wanted), waiting.end(), quieter);
-  for (size_t at = 0; at < wanted; at += 1) gone(waiting[at]);
+  for (Connection* c : firstOf(open(), wanted, now_)) gone(c);
   if (inboxAt_ > 0) wake();
 }
 
@@ -233,6 +235,7 @@ void Server::add(int fd, uint64_t who, const Ip& ip) {
   c->who = who;
   c->ip = ip;
   c->heard = c->since = now_;
+  c->number = ++accepted_;
   c->poll = poll;
   c->poll->data = c;
   slots_[slot] = c;
@@ -343,14 +346,20 @@ std::string Server::address(size_t slot) const {
   return text;
 }
 
-bool Server::isLate(const Connection* c, double idleMs) const {
+bool Server::isLate(const Connection* c, bool isCrowded) const {
   double waited = now_ - c->since;
-  if (c->phase == Phase::kLingering) return waited > limits_.lingerMs || now_ - c->lingers > kLingerParts * limits_.lingerMs;
+  if (c->phase == Phase::kLingering) return waited > limits_.lingerMs || hasLingered(c, isCrowded);
   // Where JavaScript waits for room it judges, too: it knows how fast the body went so far.
   bool isOurs = c->isFull() && (c->tls == nullptr || !c->wants);
   if (c->phase == Phase::kAnswering) return (isOurs || c->ends) && waited > limits_.stallMs;
   bool isIdle = c->held || c->in.empty();
-  return waited > (isIdle && !c->first ? idleMs : limits_.headMs);
+  double most = isIdle && !c->first ? limits_.idleMs : limits_.headMs;
+  return waited > (isCrowded ? std::min(most, kCrowdedMs) : most);
+}
+
+// An ended connection that goes on sending is read for no longer than this.
+bool Server::hasLingered(const Connection* c, bool isCrowded) const {
+  return now_ - c->lingers > (isCrowded ? limits_.lingerMs : kLingerParts * limits_.lingerMs);
 }
 
 // What becomes of a connection that is late.
@@ -368,18 +377,17 @@ void Server::expire(Connection* c, bool isCrowded) {
 void Server::sweep(double now) {
   now_ = now;
   bool isCrowded = open_ * 4 > limits_.connectionsMax * 3 || sockets.crowded();
-  double idleMs = isCrowded && limits_.idleMs > kCrowdedMs ? kCrowdedMs : limits_.idleMs;
   for (size_t slot = 0; slot < slots_.size(); slot += 1) {
     Connection* c = slots_[slot];
     if (c == nullptr) continue;
     if (c->phase == Phase::kAnswering && c->isFull()) lookAt(c);
     if (c->tls != nullptr && std::exchange(c->tls->delayed, false)) arm(c, UV_READABLE);
-    if (!isLate(c, idleMs)) continue;
-    bool isOver = c->phase == Phase::kLingering && now - c->lingers > kLingerParts * limits_.lingerMs;
+    if (!isLate(c, isCrowded)) continue;
+    bool isOver = c->phase == Phase::kLingering && hasLingered(c, isCrowded);
     bool isRead = c->phase == Phase::kAnswering ? c->isFull() : !c->held && !isOver;
     // Without room what waits is used, and judged, at the next sweep.
     if (isRead && (!hasRoom() || !mayShake(c))) continue;
-    if (isRead && heed(c) && (slots_[slot] != c || !isLate(c, idleMs))) continue;
+    if (isRead && heed(c) && (slots_[slot] != c || !isLate(c, isCrowded))) continue;
     expire(c, isCrowded);
   }
   if (!closing_) resume();

@@ -136,6 +136,7 @@ class Server {
   int listenFd_ = -1;
   bool accepting_ = false, closing_ = false, destroyed_ = false, delivering_ = false;
   double now_ = 0;
+  uint64_t accepted_ = 0;
   size_t open_ = 0, handles_ = 0, requests_ = 0;
   size_t inboxAt_ = 0, bytesAt_ = 0;
   std::vector<Connection*> slots_;
@@ -193,7 +194,8 @@ class Server {
   void cutOff(Connection* c);
   void linger(Connection* c);
   bool heed(Connection* c);
-  bool isLate(const Connection* c, double idleMs) const;
+  bool isLate(const Connection* c, bool isCrowded) const;
+  bool hasLingered(const Connection* c, bool isCrowded) const;
   void expire(Connection* c, bool isCrowded);
   void gone(Connection* c);
   void remove(Connection* c);
@@ -235,6 +237,7 @@ struct Connection {
   uv_poll_t* poll;
   int fd;
   size_t slot;
+  uint64_t number = 0;    // in the order in which connections were accepted
   int events = 0;
   Phase phase = Phase::kHead;
   bool first = true;      // no request was read yet

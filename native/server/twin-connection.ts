@@ -1,11 +1,17 @@
 import type { Socket } from 'node:net'
 import { ChunkReader } from './chunks.js'
+import type { Waiting } from './crowd.js'
 import { chunkFault, type HeadFault, lateFault, readHead } from './heads.js'
 import { field, headMaxBytes, readMaxBytes, requestFlag, type WireOptions } from './wire.js'
 
 const nothing = Buffer.alloc(0)
-/** An ended connection is read for so many times `lingerMs` at most, however steadily its client goes on sending. */
+/**
+ * An ended connection is read for so many times `lingerMs` at most, however steadily its client goes on sending; once where
+ * there are many connections.
+ */
 const lingerParts = 10
+/** Where there are many connections, idle ones are closed after this time, and the head of a request has to be there. */
+const crowdedMs = 2000
 const reasons = {
   400: 'Bad Request',
   408: 'Request Timeout',
@@ -58,15 +64,16 @@ export class TwinConnection {
   /** The client, by its address. */
   readonly who: string
   /** Milliseconds of when it last sent a byte. */
-  heard: number
+  #heard: number
 
   constructor(
     private readonly wire: ConnectionServer,
     readonly socket: Socket,
     readonly slot: number,
+    private readonly number: number,
   ) {
     this.#since = wire.now
-    this.heard = wire.now
+    this.#heard = wire.now
     this.who = socket.remoteAddress ?? ''
     socket.on('data', (piece: Buffer) => this.#arrived(piece))
     socket.on('drain', () => this.#drained())
@@ -80,8 +87,11 @@ export class TwinConnection {
   }
 
   /** It waits for its client: nothing of ours is lost with it. */
-  get waits(): boolean {
-    return this.#phase !== 'answering' || (this.#reading && !this.#begun)
+  get waiting(): Waiting | undefined {
+    const { number } = this
+    if (this.#phase === 'lingering') return { rank: 0, since: this.#lingers, number }
+    if (this.#phase !== 'answering') return { rank: this.#first ? 1 : 2, since: this.#since, number }
+    return this.#reading && !this.#begun ? { rank: 3, since: this.#heard, number } : undefined
   }
 
   get isIdle(): boolean {
@@ -94,7 +104,7 @@ export class TwinConnection {
 
   #arrived(piece: Buffer): void {
     if (this.#phase === 'over') return
-    this.heard = this.wire.now
+    this.#heard = this.wire.now
     if (this.#phase === 'lingering') {
       this.#since = this.wire.now
       return
@@ -299,17 +309,19 @@ export class TwinConnection {
   }
 
   /** Ends what is late, as listen.cc does; `isCrowded`: its place is wanted at once. */
-  sweep(now: number, idleMs: number, isCrowded: boolean): void {
-    const { headMs, stallMs, lingerMs } = this.wire.options
+  sweep(now: number, isCrowded: boolean): void {
+    const { headMs, idleMs, stallMs, lingerMs } = this.wire.options
+    const mostMs = isCrowded ? crowdedMs : Number.POSITIVE_INFINITY
     const waited = now - this.#since
     const stuck = this.#ended || this.#ends
     const idle = this.#held || this.#in.length === 0
     const lingered = now - this.#lingers
-    if (this.#phase === 'lingering' && (waited > lingerMs || lingered > lingerParts * lingerMs)) this.remove()
+    const lingersMs = isCrowded ? lingerMs : lingerParts * lingerMs
+    if (this.#phase === 'lingering' && (waited > lingerMs || lingered > lingersMs)) this.remove()
     else if (this.#phase === 'answering' && stuck && waited > stallMs) this.#gone()
     else if (this.#phase !== 'head') return
-    else if (!idle && waited > headMs) this.#refuse(lateFault)
-    else if (idle && waited > (this.#first ? headMs : idleMs)) {
+    else if (!idle && waited > Math.min(headMs, mostMs)) this.#refuse(lateFault)
+    else if (idle && waited > Math.min(this.#first ? headMs : idleMs, mostMs)) {
       if (isCrowded) this.remove()
       else this.#linger()
     }

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
-import { hogOf } from './crowd.js'
+import { firstOf, hogOf } from './crowd.js'
 import { type ConnectionServer, TwinConnection } from './twin-connection.js'
 import { TwinTls } from './twin-tls.js'
 import {
@@ -17,8 +17,6 @@ import {
   type WireOptions,
 } from './wire.js'
 
-/** Where there are many connections, idle ones are closed after this time. */
-const crowdedMs = 2000
 /** So small a part of the connections makes room for others at once. */
 const crowdParts = 64
 /** Put into a socket at once: it is copied, and waits in memory. */
@@ -32,6 +30,7 @@ export class TwinWire implements Wire, ConnectionServer {
   readonly outbox: Buffer
   readonly options: WireOptions
   now = 0
+  #accepted = 0
   closing = false
   /** Resolves when the port is known; rejects where the address cannot be had. */
   readonly listening: Promise<void>
@@ -81,20 +80,20 @@ export class TwinWire implements Wire, ConnectionServer {
       return
     }
     const slot = this.#free.pop() ?? this.#slots.length
-    this.#slots[slot] = new TwinConnection(this, socket, slot)
+    this.#accepted += 1
+    this.#slots[slot] = new TwinConnection(this, socket, slot, this.#accepted)
     this.#open += 1
   }
 
-  /** Ends waiting connections of whoever has the most, as listen.cc does. */
+  /** Ends waiting connections, first of whoever has more than a share, as listen.cc does. */
   #crowdOut(): void {
     const { connectionsMax } = this.options
-    const { has, beyond } = hogOf(
-      this.#slots.filter((one) => one !== undefined),
-      connectionsMax,
-    )
-    const waiting = has.filter((one) => one.waits).sort((one, two) => one.heard - two.heard)
-    const wanted = Math.min(1 + Math.floor(connectionsMax / crowdParts), beyond)
-    for (const one of waiting.slice(0, wanted)) one.gone()
+    const open = (): TwinConnection[] => this.#slots.filter((one) => one !== undefined)
+    const wanted = 1 + Math.floor(connectionsMax / crowdParts)
+    const { has, beyond } = hogOf(open(), connectionsMax)
+    const hogs = firstOf(has, Math.min(wanted, beyond), this.now)
+    for (const one of hogs) one.gone()
+    for (const one of firstOf(open(), wanted - hogs.length, this.now)) one.gone()
   }
 
   tellRequest(slot: number, numbers: readonly number[], head: Buffer): void {
@@ -236,10 +235,8 @@ export class TwinWire implements Wire, ConnectionServer {
     this.now = nowMs
     this.#tls?.sweep(nowMs)
     setImmediate(() => {
-      const { connectionsMax, idleMs } = this.options
-      const isCrowded = this.#open * 4 > connectionsMax * 3
-      const idle = isCrowded ? Math.min(idleMs, crowdedMs) : idleMs
-      for (const connection of this.#slots) connection?.sweep(nowMs, idle, isCrowded)
+      const isCrowded = this.#open * 4 > this.options.connectionsMax * 3
+      for (const connection of this.#slots) connection?.sweep(nowMs, isCrowded)
     })
   }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
+import { pause } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { type Server, serve } from '../../src/http/listen.js'
 import { eventually } from '../eventually.js'
@@ -82,6 +83,52 @@ for (const by of ways) {
       }
       t.ok(await eventually(async () => (await asked(port, from(0))) === 200), 'the same client')
       t.ok(await eventually(async () => (await asked(port, from(0), 'POST')) === 200), 'with a body')
+    })
+  }
+}
+
+/** A connection that is opened anew when it was closed, and sends a byte now and then. */
+function lasting(t: Test, port: number, from: string, begin: string): void {
+  let isOver = false
+  let socket: Socket | undefined
+  const open = (): void => {
+    if (isOver) return
+    const opened = connect({ port, host: '127.0.0.1', localAddress: from, allowHalfOpen: true })
+    socket = opened
+    opened.on('error', () => undefined)
+    opened.resume()
+    opened.write(begin)
+    const dripping = setInterval(() => opened.write('x'), 100)
+    opened.once('close', () => {
+      clearInterval(dripping)
+      setTimeout(open, 200)
+    })
+  }
+  t.teardown(() => {
+    isOver = true
+    socket?.destroy()
+  })
+  open()
+}
+
+for (const by of ways) {
+  for (const [what, begin] of [
+    ['were refused', 'bad\r\n\r\n'],
+    ['do not end their heads', 'GET / HTTP/1.1\r\nHost: x'],
+    ['do not end their bodies', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n'],
+  ] as const) {
+    t.test(`${by}: connections of many providers that ${what} take no place of others`, async (t) => {
+      const { port } = await started(t, by, fewSockets)
+      for (let index = 0; index < 80; index += 1) lasting(t, port, `127.${10 + index}.0.1`, begin)
+      await pause(500)
+      const began = performance.now()
+      let answered = 0
+      for (let turn = 0; turn < 10; turn += 1) {
+        if ((await asked(port, `127.20${turn}.0.1`)) === 200) answered += 1
+        if ((await asked(port, `127.20${turn}.0.1`, 'POST')) === 200) answered += 1
+      }
+      t.equal(answered, 20)
+      t.ok(performance.now() - began < 15_000, 'none had to wait for the end of another')
     })
   }
 }
