@@ -113,14 +113,17 @@ export class Bundles {
     })
   }
 
-  /** It will never be mined: its items wait for another. Returns how many have failed too often, and are given up. */
-  drop(record: BundleRecord, reason: string): number {
+  /**
+   * It will never be mined: its items wait for another. Returns how many have failed too often, and are given up. `counts`: false
+   * where the reason cannot be the items.
+   */
+  drop(record: BundleRecord, reason: string, counts = true): number {
     let givenUp = 0
     this.#write({ ...record, state: 'dropped', reason }, () => {
       for (const item of this.#itemsOf(record)) {
         const { bundle: _, offset: __, ...freed } = item
-        const failures = (item.failures ?? 0) + 1
-        if (failures >= failuresMax) {
+        const failures = (item.failures ?? 0) + (counts ? 1 : 0)
+        if (counts && failures >= failuresMax) {
           this.uploads.put({ ...freed, failures, reason })
           givenUp += 1
         } else {

@@ -85,6 +85,8 @@ export class Bundler {
   #packAfterMs = Number.NEGATIVE_INFINITY
   /** Bundles in a row that were given up. */
   #drops = 0
+  /** The wallet had too little when the last transaction was refused. */
+  #isPoor = false
 
   constructor(private readonly parts: BundlerParts) {
     this.#next = new NextBundle(parts.uploads, parts.rules, parts.clock)
@@ -210,7 +212,7 @@ export class Bundler {
     this.#drops += 1
     const waitMs = Math.min(againMs * 2 ** this.#drops, packAgainMaxMs)
     this.#packAfterMs = this.parts.clock.monotonic() + waitMs
-    const givenUp = this.parts.bundles.drop(bundle, reason)
+    const givenUp = this.parts.bundles.drop(bundle, reason, !this.#isPoor)
     this.parts.meters.of('upload_items_given_up_total').add(givenUp)
   }
 
@@ -277,14 +279,16 @@ export class Bundler {
     const posted = await chain.postTransaction(bundle.transaction)
     if (!isRefusal(posted)) {
       this.#drops = 0
+      this.#isPoor = false
       this.#goOn(bundle, 'posted')
       return undefined
     }
-    const { reward } = bundle.transaction as { reward: string }
     const balance = await chain.balance(address)
-    if (!isRefusal(balance) && balance < BigInt(reward)) {
+    const reward = this.#rewards(bundle)
+    this.#isPoor = !isRefusal(balance) && balance < reward
+    if (this.#isPoor) {
       logger.error(
-        { address, balance: String(balance), reward },
+        { address, balance: String(balance), reward: String(reward) },
         'the wallet of the upload service has too little',
       )
       return posted
@@ -292,6 +296,14 @@ export class Bundler {
     if (posted.refused !== 'malformed') return posted
     this.#drop(bundle, posted.message)
     return undefined
+  }
+
+  /** What this bundle costs, with those that nodes have and that may not be mined yet. */
+  #rewards(bundle: BundleRecord): bigint {
+    const { bundles } = this.parts
+    const open = bundles.open().filter(({ id, state }) => id !== bundle.id && state !== 'packed')
+    const all = [bundle, ...open.flatMap(({ id }) => bundles.find(id) ?? [])]
+    return all.reduce((sum, { transaction }) => sum + BigInt((transaction as { reward: string }).reward), 0n)
   }
 
   async #seed(bundle: BundleRecord): Promise<Refusal | undefined> {

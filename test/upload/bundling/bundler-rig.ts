@@ -29,7 +29,7 @@ export interface Rig {
 }
 
 /** A bundler over a log on disk. Its node answers a transaction by `post`, takes everything unless given, and mines nothing. */
-export async function rigOf(t: Test, post: () => object = () => ({})): Promise<Rig> {
+export async function rigOf(t: Test, post: () => object = () => ({}), balance = 100n): Promise<Rig> {
   const folder = t.testdir()
   const environment = openUploadTables(join(folder, 'tables'))
   const uploads = new Uploads(environment)
@@ -55,7 +55,7 @@ export async function rigOf(t: Test, post: () => object = () => ({})): Promise<R
     chain: {
       anchor: async () => 'A'.repeat(64),
       price: async () => 1n,
-      balance: async () => 100n,
+      balance: async () => balance,
       postTransaction: async () => post(),
       transactionStatus: async () => ({ kind: 'pending' }),
     },
