@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { createServer, get } from 'node:http'
+import { Agent, createServer, get } from 'node:http'
 import { parseArgs } from 'node:util'
 import { systemClock } from '../../src/actor/clock.js'
 import { idOfBytes } from '../../src/format/id.js'
@@ -54,10 +54,12 @@ async function costOf(
   isThere: boolean,
 ): Promise<Cost> {
   const asked = (): Promise<number> => requestsTo(gateway.port)
+  // Sockets of the phase before may be closed by now.
+  const agent = new Agent({ keepAlive: true })
   const read = (id: string): Promise<number> =>
     new Promise((resolve, reject) => {
       const beganMs = systemClock.monotonic()
-      get({ port: gateway.port, host: '127.0.0.1', path: `/raw/${id}` }, (answer) => {
+      get({ agent, port: gateway.port, host: '127.0.0.1', path: `/raw/${id}` }, (answer) => {
         if (isThere !== (answer.statusCode === 200)) reject(new Error(`${id}: ${answer.statusCode}`))
         answer.resume().on('end', () => resolve(systemClock.monotonic() - beganMs))
       }).on('error', reject)
@@ -69,6 +71,7 @@ async function costOf(
   const watch = new Stopwatch(gateway.pid)
   const times = (await Promise.all(shared(measured, read))).flat()
   const cpuUs = (watch.seconds() * 1e6) / measured.length
+  agent.destroy()
   const requests = ((await asked()) - before) / measured.length
   return { cpuUs, p50Ms: quantile(times, 0.5), p95Ms: quantile(times, 0.95), requests }
 }

@@ -182,21 +182,43 @@ export class GuardedObjects implements ObjectStore {
     }
   }
 
-  async *#pieces(
+  #pieces(
     body: AsyncIterable<Uint8Array | Refusal>,
     slot: Release,
     signal: AbortSignal,
-  ): AsyncGenerator<Uint8Array | Refusal, undefined> {
-    try {
-      for await (const piece of body) {
-        if (!isRefusal(piece)) this.meters.received(piece.length)
-        else if (!signal.aborted) this.#note('read', piece)
-        yield piece
-      }
-    } finally {
-      slot()
+  ): AsyncIterableIterator<Uint8Array | Refusal, undefined> {
+    const inner = body[Symbol.asyncIterator]() as AsyncIterator<Uint8Array | Refusal, undefined>
+    const seen = (piece: Uint8Array | Refusal): void => {
+      if (!isRefusal(piece)) this.meters.received(piece.length)
+      else if (!signal.aborted) this.#note('read', piece)
     }
-    return undefined
+    return new HeldPieces(inner, seen, slot)
+  }
+}
+
+/** Pieces that pass through; the slot is given back behind the last one. No generator: it would cost more than all else here. */
+class HeldPieces implements AsyncIterableIterator<Uint8Array | Refusal, undefined> {
+  constructor(
+    private readonly inner: AsyncIterator<Uint8Array | Refusal, undefined>,
+    private readonly seen: (piece: Uint8Array | Refusal) => void,
+    private readonly slot: Release,
+  ) {}
+
+  async next(): Promise<IteratorResult<Uint8Array | Refusal, undefined>> {
+    const step = await this.inner.next()
+    if (step.done === true) this.slot()
+    else this.seen(step.value)
+    return step
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array | Refusal, undefined>> {
+    this.slot()
+    await this.inner.return?.()
+    return { done: true, value: undefined }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
   }
 }
 

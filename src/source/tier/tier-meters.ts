@@ -1,6 +1,6 @@
-import type { Meters } from '../../actor/meter.js'
+import type { Meter, Meters } from '../../actor/meter.js'
 import { storeStates } from '../../actor/store-meters.js'
-import type { StoreMeters, StoreOperation, StoreOutcome } from '../objects/guarded-objects.js'
+import type { StoreMeters } from '../objects/guarded-objects.js'
 import type { ReadOutcome } from './tier-source.js'
 import type { TierState } from './tier-state.js'
 import type { PutOutcome } from './tier-writer.js'
@@ -15,8 +15,14 @@ export interface TierMeters {
 
 /** The same in the program's table. */
 export function tierMeters(meters: Meters): TierMeters {
-  const asked = (operation: StoreOperation, outcome: StoreOutcome) =>
-    meters.of('content_store_requests_total', { operation, outcome })
+  const cells = new Map<string, Meter>()
+  /** Looked up by its labels once. */
+  const cell = (name: string, labels: Readonly<Record<string, string>>): Meter => {
+    const key = `${name} ${Object.values(labels).join(' ')}`
+    const known = cells.get(key) ?? meters.of(name, labels)
+    cells.set(key, known)
+    return known
+  }
   const received = meters.of('content_store_bytes_total', { direction: 'in' })
   const sent = meters.of('content_store_bytes_total', { direction: 'out' })
   const states = storeStates.map((state) => meters.of('content_store_state', { state }))
@@ -25,14 +31,14 @@ export function tierMeters(meters: Meters): TierMeters {
   return {
     store: {
       asked(operation, outcome, seconds) {
-        asked(operation, outcome).add(1)
-        meters.of('content_store_request_seconds', { operation }).add(seconds)
+        cell('content_store_requests_total', { operation, outcome }).add(1)
+        cell('content_store_request_seconds', { operation }).add(seconds)
       },
       received: (bytes) => received.add(bytes),
       sent: (bytes) => sent.add(bytes),
     },
-    put: (outcome, count) => meters.of('content_store_puts_total', { outcome }).add(count),
-    read: (outcome) => meters.of('content_store_reads_total', { outcome }).add(1),
+    put: (outcome, count) => cell('content_store_puts_total', { outcome }).add(count),
+    read: (outcome) => cell('content_store_reads_total', { outcome }).add(1),
     state(state, waiting, known) {
       for (const [index, meter] of states.entries()) meter.set(storeStates[index] === state ? 1 : 0)
       waitingNow.set(waiting)

@@ -130,11 +130,9 @@ export class TierSource implements Source {
         'an object of the store says that its payload begins behind its end',
       )
     }
-    const pieces = opened === undefined ? undefined : opened.body[Symbol.asyncIterator]()
-    const item =
-      pieces === undefined || wanted.window !== undefined || dataStart === 0
-        ? undefined
-        : await readHeader(pieces, wanted.id, dataStart)
+    const isWhole = wanted.window === undefined && dataStart > 0
+    const pieces = isWhole ? opened?.body[Symbol.asyncIterator]() : undefined
+    const item = pieces === undefined ? undefined : await readHeader(pieces, wanted.id, dataStart)
     if (isRefusal(item)) return this.#doubted(wanted.id, item)
     this.parts.read(outcome)
     const learned: Learned =
@@ -147,7 +145,7 @@ export class TierSource implements Source {
       name,
       origin: name,
       sizeBytes: sizeBytes - dataStart,
-      body: item === undefined ? rest(pieces) : this.#signed(wanted.id, item, pieces),
+      body: item === undefined ? (opened?.body ?? rest(undefined)) : this.#signed(wanted.id, item, pieces),
       isLasting: true,
       trusted: false,
       proven: false,
