@@ -63,6 +63,8 @@ export class SeederPeer implements PeerHandler {
   isUnchoked = false
   /** When it was unchoked last. */
   unchokedMs = 0
+  /** When it came, last requested a block, or was unchoked. */
+  activeMs: number
   listens: PeerAddress | undefined
   #fast = false
   #metadataId = 0
@@ -78,7 +80,9 @@ export class SeederPeer implements PeerHandler {
     readonly host: string,
     /** The source that it is counted under for limits. */
     readonly source: string,
-  ) {}
+  ) {
+    this.activeMs = parts.clock.monotonic()
+  }
 
   onHandshake({ infohash, peerId, fast, extensions, v2 }: Handshake): ConnectionEnd | undefined {
     const seeded = this.parts.find(infohash)
@@ -120,6 +124,7 @@ export class SeederPeer implements PeerHandler {
         this.parts.release(this)
         return undefined
       case 'request':
+        this.activeMs = this.parts.clock.monotonic()
         return this.#onRequest(message, this.seeded)
       case 'cancel':
         this.#sender?.cancel(message)
@@ -146,7 +151,7 @@ export class SeederPeer implements PeerHandler {
 
   unchoke(): void {
     this.isUnchoked = true
-    this.unchokedMs = this.parts.clock.monotonic()
+    this.unchokedMs = this.activeMs = this.parts.clock.monotonic()
     this.connection.send(encode.plain('unchoke'))
   }
 

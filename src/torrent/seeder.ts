@@ -35,6 +35,8 @@ const openFilesMax = 300
 /** Buffers kept for the next run; 128 KiB each. */
 const buffersKept = 64
 const exchangeEveryTicks = 60
+/** Who can ask for blocks, and has asked for nothing for so long, makes room for a newcomer. */
+const idleTurnMs = 10_000
 /** Secrets of encrypted connections, each network: at 0.25 ms each, a flood of them takes 2.5 % of a core. */
 const secretTurns = { windowMs: 10_000, each: 20, all: 1000 }
 
@@ -200,7 +202,8 @@ export class Seeder implements SeederParts {
   /**
    * Whether there is a place for one more at this address. Where all are taken, the provider with most places loses one, or else
    * the network with most: its youngest peer without an upload slot, or else its youngest. So many addresses cannot keep others
-   * out.
+   * out. Where nobody has more than others, who has asked for nothing for longest loses its place. One that waits for an upload
+   * slot cannot ask.
    */
   #hasPlace(host: string): boolean {
     if (this.#peers.size < this.options.peersMax) return true
@@ -217,7 +220,11 @@ export class Seeder implements SeederParts {
       youngest?.connection.end('full')
       return true
     }
-    return false
+    const able = [...this.#peers].filter((peer) => !this.#waiting.has(peer))
+    const [idlest] = able.sort((one, other) => one.activeMs - other.activeMs)
+    if (idlest === undefined || this.clock.monotonic() - idlest.activeMs < idleTurnMs) return false
+    idlest.connection.end('full')
+    return true
   }
 
   #tick(): void {

@@ -46,9 +46,19 @@ export class TrackerSwarm {
     return true
   }
 
-  /** Adds a peer that is not there. False: there is no place for it. */
-  add({ host, port }: PeerAddress, nowMs: number): boolean {
-    const leave = this.#places.take(host)
+  /**
+   * Adds a peer that is not there. Where there is no place for one more (also where `isFull` says so), the one whose last
+   * announce is longest ago makes room: a place is held for an announce now and then, and many could hold all. False: its network
+   * has its share.
+   */
+  add({ host, port }: PeerAddress, nowMs: number, isFull = false): boolean {
+    let leave = isFull ? 'all' : this.#places.take(host)
+    if (leave === 'all') {
+      const [oldest] = this.#peers.values()
+      if (oldest === undefined) return false
+      this.#drop(oldest)
+      leave = this.#places.take(host)
+    }
     if (typeof leave === 'string') return false
     const key = keyOf({ host, port })
     const peer = { host, port, key, seenMs: nowMs, at: this.#list.length, leave }

@@ -115,9 +115,10 @@ export class Tracker {
 
   #keep(swarm: TrackerSwarm, peer: PeerAddress, now: number): void {
     const { totalMax, portsPerAddressMax } = this.options
-    if (swarm.see(peer, now) || this.#total >= totalMax) return
-    if (swarm.portsOf(peer.host) >= portsPerAddressMax) return
-    if (swarm.add(peer, now)) this.#total += 1
+    if (swarm.see(peer, now) || swarm.portsOf(peer.host) >= portsPerAddressMax) return
+    const before = swarm.size
+    swarm.add(peer, now, this.#total >= totalMax)
+    this.#total += swarm.size - before
   }
 
   #mayAsk(address: string, infohash: string): boolean {

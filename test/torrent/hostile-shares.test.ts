@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { pause, systemClock } from '../../src/actor/clock.js'
+import { type Clock, pause, systemClock } from '../../src/actor/clock.js'
 import { Download, downloadDefaults } from '../../src/torrent/download.js'
 import { type DownloadParts, LeecherPeer } from '../../src/torrent/leecher-peer.js'
 import { connectionDefaults, type PeerConnection } from '../../src/torrent/peer-connection.js'
@@ -18,10 +18,10 @@ type Band = Awaited<ReturnType<typeof plantBand>>
 
 const downloading = { ...downloadDefaults, webAfterMs: 60_000, line: connectionDefaults, isNear: true }
 
-async function stage(t: Test, options: Partial<typeof seederOptions>) {
+async function stage(t: Test, options: Partial<typeof seederOptions>, clock: Clock = systemClock) {
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(300_000) })
-  const { port, meters } = await startSeeder(t, [band], options)
+  const { port, meters } = await startSeeder(t, [band], options, clock)
   const open = async (localAddress = '127.0.0.1'): Promise<Socket> => {
     const socket = connect({ host: '127.0.0.1', port, localAddress })
     socket.on('error', () => 'the seeder hung up')
@@ -83,6 +83,24 @@ t.test('where all places are taken, the network that has most of them makes room
   await eventually(() => crowd.filter(({ destroyed }) => destroyed).length === 4)
   const more = await open('127.0.1.3').catch(() => undefined)
   t.equal(more?.bytesRead ?? 0, 0, 'both have their half')
+})
+
+t.test('where nobody has more places than others, who asks for nothing makes room', async (t) => {
+  const clock = new HandClock()
+  const { open, meters } = await stage(t, { peersMax: 4 }, clock)
+  const crowd: Socket[] = []
+  for (const from of [1, 2, 3, 4]) crowd.push(await open(`127.${from}.0.1`))
+  t.equal((await open('127.9.0.1').catch(() => undefined))?.bytesRead ?? 0, 0, 'they have just come')
+  clock.jump(10_000)
+  const [asking] = crowd
+  const request = encode.request({ piece: 0, begin: 0, length: 16384 })
+  asking?.write(Buffer.concat([encode.plain('interested'), request]))
+  await eventually(() => meters.total('torrent_sent_bytes_total') > 0)
+  for (const from of [5, 6, 7]) t.ok((await open(`127.${from}.0.1`)).bytesRead > 0, 'a newcomer')
+  t.equal(meters.total('torrent_peers'), 4)
+  for (const socket of crowd) socket.resume()
+  t.ok(await eventually(() => crowd.filter(({ destroyed }) => destroyed).length === 3))
+  t.notOk(asking?.destroyed)
 })
 
 /** A server that sends `words` behind its handshake. */

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
-import { systemClock } from '../../src/actor/clock.js'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meter-table.js'
 import { hashBandFile } from '../../src/torrent/hash.js'
@@ -49,7 +49,7 @@ export async function startSeeder(
   t: Test,
   bands: readonly Omit<Seeded, 'hashes'>[],
   options: Partial<SeederOptions> = {},
-  clock = systemClock,
+  clock: Clock = systemClock,
 ): Promise<{ seeder: Seeder; port: number; meters: Meters }> {
   const meters = testMeters()
   const seeder = new Seeder({ ...seederOptions, ...options }, clock, meters)

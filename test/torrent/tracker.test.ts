@@ -113,6 +113,22 @@ t.test('private addresses are told from public ones', async (t) => {
   t.same(far.filter(isNearAddress), [])
 })
 
+t.test('many providers that take all places make room for who comes', async (t) => {
+  for (const bounds of [{ perTorrentMax: 64 }, { perTorrentMax: 1000, totalMax: 64 }]) {
+    const { clock, say, peers } = stage({ ...bounds, answerMax: 100 })
+    for (let provider = 0; provider < 100; provider += 1) say(`${20 + provider}.51.101.1`, 7000)
+    for (let turn = 0; turn < 3; turn += 1) {
+      // They announce again and again; the newcomers once.
+      clock.ms += 60_000
+      say(`${198 + turn}.51.100.7`, 7000)
+      for (let provider = 0; provider < 40; provider += 1) say(`${20 + provider}.51.101.1`, 7000)
+      const all = peers(say('119.51.101.1', 7000, '&numwant=100'))
+      t.ok(all.some(({ host }) => host === `${198 + turn}.51.100.7`))
+      t.ok(all.length <= 1 + 64)
+    }
+  }
+})
+
 t.test('a network with many addresses leaves places and questions for others', async (t) => {
   const { say, peers, why } = stage({ perTorrentMax: 64, totalMax: 128 })
   for (let range = 0; range < 200; range += 1) say(`2001:db8:7:${range.toString(16)}::1`, 7000)
