@@ -24,6 +24,10 @@ struct BucketKey {
 // One token for each KiB begun, one at least.
 inline uint64_t tokensOf(uint64_t bytes) { return bytes <= 1024 ? 1 : (bytes + 1023) / 1024; }
 
+// What became of a take of regular tokens. Nothing was taken: because there are fewer, and no paid ones either; or JavaScript decides,
+// because the bucket has no place yet, or has paid tokens.
+enum class Drawn { kAll, kShort, kUndecided };
+
 // One kind of buckets. The memory is made and described by src/admission/bucket-table.ts.
 class Buckets {
  public:
@@ -39,12 +43,12 @@ class Buckets {
         mask_(static_cast<uint32_t>(blocks - 1)),
         holder_(holder) {}
 
-  // Takes exactly so many regular tokens. False: nothing was taken, because there are fewer, or the bucket has no place.
-  bool take(const BucketKey& key, uint64_t tokens) {
+  // Takes exactly so many regular tokens. `hadLittleUsed`: it had at least half of them before (`hasUsedLittle` in buckets.ts).
+  Drawn take(const BucketKey& key, uint64_t tokens, bool* hadLittleUsed = nullptr) {
     uint32_t block = lock(key.hash);
     double* slot = find(block, key);
-    bool took = slot != nullptr && takeAt(slot, static_cast<double>(tokens));
-    if (took) mark(block);
+    Drawn took = slot == nullptr ? Drawn::kUndecided : takeAt(slot, static_cast<double>(tokens), hadLittleUsed);
+    if (took == Drawn::kAll) mark(block);
     unlock(block);
     return took;
   }
@@ -64,8 +68,8 @@ class Buckets {
   // As in bucket-table.ts: words of the header, and numbers in it: grains refilled until now, and those of a full bucket; slots of a block;
   // a slot's numbers: its key takes two.
   static constexpr size_t kHeaderWords = 16, kRefilled = 2, kFull = 3, kBlockSlots = 32, kSlotNumbers = 4, kSpent = 2, kState = 3;
-  // A token in the table's unit.
-  static constexpr double kGrains = 10;
+  // A token in the table's unit; the state of a slot with no paid tokens left that has a row on the disk.
+  static constexpr double kGrains = 10, kPinned = 2;
   // As in locks.ts: tries before a waiter sleeps, how long it sleeps, and after how many tries it looks whether the holder has ended.
   static constexpr int kSpinsMax = 300, kTriesMax = 250;
   static constexpr long kStepNs = 100'000;
@@ -88,12 +92,14 @@ class Buckets {
 
   void mark(uint32_t block) { __atomic_store_n(marks_ + block, 1, __ATOMIC_RELAXED); }
 
-  bool takeAt(double* slot, double tokens) {
+  Drawn takeAt(double* slot, double tokens, bool* hadLittleUsed) {
     double now = refilled(), full = number(kFull);
     double lacking = std::min(std::max(slot[kSpent] - now, 0.0), full);
-    if (std::floor((full - lacking) / kGrains) < tokens) return false;
+    double regular = std::floor((full - lacking) / kGrains);
+    if (hadLittleUsed != nullptr) *hadLittleUsed = regular >= std::ceil(full / kGrains / 2);
+    if (regular < tokens) return slot[kState] > kPinned ? Drawn::kUndecided : Drawn::kShort;
     slot[kSpent] = now + lacking + tokens * kGrains;
-    return true;
+    return Drawn::kAll;
   }
 
   // The slot of a key in a locked block.

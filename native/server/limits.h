@@ -103,6 +103,8 @@ inline uint32_t sipHash(const int32_t* words, uint32_t count, uint32_t low, uint
 struct Taken {
   BucketKey client, resource;
   uint64_t tokens = 0;
+  // Of these, from the bucket of the resource: all, or none where the client passed it by.
+  uint64_t resourceTokens = 0;
 };
 
 struct Limited {
@@ -152,11 +154,15 @@ struct Limited {
     return true;
   }
 
-  // Takes the tokens of an answer of so many bytes from both buckets, or nothing.
+  // Takes the tokens of an answer of so many bytes from both buckets, or nothing. A client that has used little passes by the bucket of a
+  // resource that is short, as in src/admission/memory-buckets.ts.
   bool take(const Client& client, const int32_t resourceWords[2], uint64_t bytes, Taken* taken) {
-    *taken = {client.key, {{resourceWords[0], resourceWords[1], 0, 0}, static_cast<uint32_t>(resourceWords[1])}, tokensOf(bytes)};
-    if (!ip.take(taken->client, taken->tokens)) return false;
-    if (resource.take(taken->resource, taken->tokens)) return true;
+    *taken = {client.key, {{resourceWords[0], resourceWords[1], 0, 0}, static_cast<uint32_t>(resourceWords[1])}, tokensOf(bytes), 0};
+    bool hadLittleUsed = false;
+    if (ip.take(taken->client, taken->tokens, &hadLittleUsed) != Drawn::kAll) return false;
+    Drawn took = resource.take(taken->resource, taken->tokens);
+    if (took == Drawn::kAll) taken->resourceTokens = taken->tokens;
+    if (took == Drawn::kAll || (took == Drawn::kShort && hadLittleUsed)) return true;
     ip.give(taken->client, taken->tokens);
     return false;
   }
@@ -166,13 +172,13 @@ struct Limited {
     uint64_t used = tokensOf(sentBytes);
     if (used >= taken.tokens) return;
     ip.give(taken.client, taken.tokens - used);
-    resource.give(taken.resource, taken.tokens - used);
+    if (taken.resourceTokens > 0) resource.give(taken.resource, taken.tokens - used);
   }
 
   // The answer went out without any of these.
   void giveBack(const Taken& taken) {
     ip.give(taken.client, taken.tokens);
-    resource.give(taken.resource, taken.tokens);
+    if (taken.resourceTokens > 0) resource.give(taken.resource, taken.tokens);
   }
 
  private:

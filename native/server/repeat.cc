@@ -92,7 +92,7 @@ bool onlyLine(const uint8_t* bytes, const int32_t* out, const char* name, Text* 
 void count(const Limited& limits, const Taken& taken) {
   *limits.requests += 1;
   *limits.ipTokens += static_cast<double>(taken.tokens);
-  *limits.resourceTokens += static_cast<double>(taken.tokens);
+  *limits.resourceTokens += static_cast<double>(taken.resourceTokens);
 }
 
 double secondsOf(const timespec& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9; }
@@ -244,7 +244,7 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
 // Takes the tokens of an answer of so many bytes, where it costs any. False: nothing was taken, and JavaScript decides.
 bool Server::admit(Connection* c, const uint8_t* bytes, const int32_t* out, const Answer& answer, size_t length) {
   Limited* limits = repeats_->limits.get();
-  c->taken.tokens = 0;
+  c->taken.tokens = c->taken.resourceTokens = 0;
   if (limits == nullptr) return false;
   if (c->client.lists != limits->lists) c->client = limits->clientAt(c->ip);
   Client client = c->client;

@@ -65,6 +65,8 @@ export class BucketTable {
   tookRegular = 0
   /** Of the last take that succeeded. */
   tookPaid = 0
+  /** Regular tokens before it. */
+  hadRegular = 0
   readonly blocks: number
   protected readonly locks: Locks
   protected readonly words: Int32Array
@@ -158,6 +160,13 @@ export class BucketTable {
     return Math.max(1, Math.ceil(missing / refillPerSecond))
   }
 
+  /** Seconds until it has so many regular tokens; undefined where it never will. */
+  secondsUntilRegular(key: Key, tokens: number): number | undefined {
+    const { capacity, refillPerSecond } = this.rules
+    if (tokens > capacity || refillPerSecond === 0) return undefined
+    return Math.max(1, Math.ceil((tokens - (this.look(key)?.tokens ?? capacity)) / refillPerSecond))
+  }
+
   /** Slots in use; buckets given up though they were not full; takes refused because a block held paid buckets only. */
   get usage(): { live: number; evicted: number; crowded: number } {
     const at = (word: number): number => Atomics.load(this.words, word)
@@ -193,9 +202,11 @@ export class BucketTable {
   }
 
   #takeAt(at: number, tokens: number): boolean {
-    const regular = Math.min(this.#regularAt(at), tokens)
+    const held = this.#regularAt(at)
+    const regular = Math.min(held, tokens)
     const paid = tokens - regular
     if (paid > this.#paidAt(at)) return false
+    this.hadRegular = held
     const numbers = this.numbers
     numbers[at + spentAt] = this.refilled() + this.lackingAt(at) + regular * grainsPerToken
     numbers[at + stateAt]! -= paid

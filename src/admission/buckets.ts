@@ -24,9 +24,10 @@ export interface Buckets extends Credits {
   /** From now on buckets go by these rules. */
   use(rules: Readonly<Record<BucketKind, BucketRules>>): void
   /**
-   * Takes exactly `tokens` (integer, 1 at least) from the client's bucket and from the resource's, or nothing. Regular tokens are
-   * used before paid ones. A take with paid tokens takes nothing from the resource's bucket. Where that bucket is short, the
-   * client's paid tokens are used, so that a client pays once for egress. `only`: only the client's bucket is used.
+   * Takes exactly `tokens` (integer, 1 at least) from the client's bucket and from the resource's, or nothing. Regular tokens
+   * are used before paid ones. A take with paid tokens takes nothing from the resource's bucket. Where that bucket is short, a
+   * client that has used little (`hasUsedLittle`) passes all the same; else the client's paid tokens are used, so that a client
+   * pays once for egress. `only`: only the client's bucket is used.
    */
   take(client: Client, named: Named, tokens: number, only: boolean): Taking | Promise<Taking>
   /**
@@ -86,6 +87,19 @@ export abstract class Ticket implements Grant {
 
   /** Gives tokens back, paid ones first, because they were taken last. */
   abstract give(tokens: number): void
+}
+
+/**
+ * Whether a client's bucket has at least half of its regular tokens. Such a client passes by a resource's bucket that is short:
+ * any ten addresses can empty that one, and a resource would be away for everybody else.
+ */
+export function hasUsedLittle(regular: number, rules: Pick<BucketRules, 'capacity'>): boolean {
+  return regular >= leastOfLittle(rules)
+}
+
+/** Regular tokens with which a client has used little. */
+export function leastOfLittle({ capacity }: Pick<BucketRules, 'capacity'>): number {
+  return Math.ceil(capacity / 2)
 }
 
 /** 1 token for each KiB begun; every answer costs at least one. */

@@ -8,6 +8,8 @@ import {
   type BucketRules,
   type Buckets,
   BucketsUnreachable,
+  hasUsedLittle,
+  leastOfLittle,
   type Named,
   readResourceName,
   type Shortage,
@@ -46,17 +48,22 @@ export class MemoryBuckets implements Buckets {
     if (!ip.take(client.key, tokens)) {
       return { short: 'ip', retrySeconds: ip.secondsUntil(client.key, tokens) }
     }
-    const { tookPaid } = ip
+    const { tookPaid, hadRegular, rules } = ip
     if (only || tookPaid > 0) return new MemoryTicket(this.parts, client.key, tokens, tookPaid)
     const key = this.keyOf(named)
     if (resource.take(key, tokens)) {
       const { tookPaid: resourcePaid } = resource
       return new MemoryTicket(this.parts, client.key, tokens, 0, key, resourcePaid)
     }
+    if (hasUsedLittle(hadRegular, rules)) return new MemoryTicket(this.parts, client.key, tokens, 0)
     const stoodIn = ip.takePaid(client.key, tokens)
     ip.give(client.key, tokens, 0)
     if (stoodIn) return new MemoryTicket(this.parts, client.key, tokens, tokens)
-    return { short: 'resource', retrySeconds: resource.secondsUntil(key, tokens) }
+    const ways = [
+      resource.secondsUntil(key, tokens),
+      ip.secondsUntilRegular(client.key, leastOfLittle(rules)),
+    ].filter((seconds) => seconds !== undefined)
+    return { short: 'resource', retrySeconds: ways.length === 0 ? undefined : Math.min(...ways) }
   }
 
   lend(): ReturnType<NonNullable<Buckets['lend']>> {

@@ -79,9 +79,15 @@ export class RedisBuckets implements Buckets {
     const run = (): Promise<number[]> =>
       this.#redis.bucketTake(...keys, tokens, only ? 1 : 0, ...both(ip, resource))
     const ticketOf = (found: readonly number[]): RedisTicket => {
-      const [, regular = 0, paid = 0, , resourcePaid = 0] = found
+      const [, regular = 0, paid = 0, resourceRegular = 0, resourcePaid = 0] = found
       const giveBack = (counts: readonly number[]): void => this.#give(keys, counts)
-      return new RedisTicket(regular + paid, paid, resourcePaid, only || paid > 0, giveBack)
+      return new RedisTicket(
+        regular + paid,
+        paid,
+        resourcePaid,
+        resourceRegular + resourcePaid === 0,
+        giveBack,
+      )
     }
     const found = await this.#calls.wait(this.#isUp, run, (late) => {
       // The reply came after the answer was decided without it, so the tokens are given back.

@@ -32,6 +32,7 @@ end
 /**
  * Keys: the client's bucket, the resource's. Arguments: tokens, 1 where only the client's counts, capacity and refill a second of
  * both. Answers `{1, regular, paid, resource's regular, resource's paid}` or `{0, 1 (client) or 2 (resource), seconds or -1}`.
+ * Where the resource's bucket is short, a client with half of its regular tokens (`hasUsedLittle`) takes nothing of it.
  */
 const take = `${prelude}
 local n, only = tonumber(ARGV[1]), ARGV[2] == '1'
@@ -54,11 +55,19 @@ if rdue <= rpaid then
   write(KEYS[2], rlack + rfree * 1000, rpaid - rdue, rrate)
   return {1, n, 0, rfree, rdue}
 end
+local little = math.ceil(icap / 2)
+if regular(ilack, icap) >= little then
+  write(KEYS[1], ilack + n * 1000, ipaid, irate)
+  return {1, n, 0, 0, 0}
+end
 if ipaid >= n then
   write(KEYS[1], ilack, ipaid - n, irate)
   return {1, 0, n, 0, 0}
 end
-return {0, 2, wait(n, rlack, rpaid, rcap, rrate)}
+local until_resource, until_little = wait(n, rlack, rpaid, rcap, rrate), wait(little, ilack, 0, icap, irate)
+if until_resource < 0 then return {0, 2, until_little} end
+if until_little < 0 then return {0, 2, until_resource} end
+return {0, 2, math.min(until_resource, until_little)}
 `
 
 /** Keys: both buckets. Arguments: regular and paid tokens for each, refill a second of each. */

@@ -121,11 +121,15 @@ t.test('an answer larger than the whole allowance has no time at which it would 
 })
 
 t.test('the resource bucket denies too, says so, and the client is not charged', async (t) => {
-  const { gate, left } = await gateOf(t, 1000)
+  const { gate, left } = await gateOf(t, 100)
   await granted(gate.admit(charge(51_200)))
+  // Half of its own tokens are there.
+  await granted(gate.admit(charge(1024)))
+  t.equal(await left(), 49)
   const denial = await gate.admit(charge(1))
   t.match(denial, { status: 429, reason: 'Resource rate limit exceeded' })
-  t.equal(await left(), 950)
+  t.match((denial as Denial).lines, 'Retry-After: 1\r\n')
+  t.equal(await left(), 49)
   await granted(gate.admit(charge(1, { request: requestTo('/other') })))
 })
 

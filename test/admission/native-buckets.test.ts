@@ -355,6 +355,36 @@ t.test('repeated answers cost what the steps would take, from the same buckets',
   t.ok(refused > 0, `${refused} were refused`)
 })
 
+t.test(
+  'the server repeats an answer to who has used little, whatever its resource has',
+  { skip },
+  async (t) => {
+    const rules = {
+      ip: { capacity: 2000, refillPerSecond: 0 },
+      resource: { capacity: 1500, refillPerSecond: 0 },
+    }
+    const own = await limited(rules, true)
+    const ask = (from: string) => own.ask('/a', 'GET', { host: 'gateway.test', 'x-forwarded-for': from })
+    const cost = Math.ceil(sizeBytes / 1024)
+    let answers = 0
+    while ((await ask('203.0.113.1')) === 200) answers += 1
+    t.equal(answers, Math.floor(1500 / cost), 'its own tokens would do for more')
+    const client = clientAt(own.house.clients, '203.0.113.2')
+    const left = async () => (await own.house.buckets.ofClient(client))?.tokens ?? 2000
+    t.equal(await ask('203.0.113.2'), 200)
+    const before = own.repeated()
+    t.equal(await ask('203.0.113.2'), 200)
+    t.equal(await ask('203.0.113.2'), 200)
+    t.equal(own.repeated(), before + 2, 'not by the steps')
+    t.equal(await left(), 2000 - 3 * cost, 'and pays of its own')
+    const [, taken, , ofResource] = own.counted()
+    t.equal(taken, (answers + 3) * cost)
+    t.equal(ofResource, answers * cost)
+    t.equal(await ask('203.0.113.1'), 429)
+    await own.close()
+  },
+)
+
 t.test('what a client does not take is given back', { skip }, async (t) => {
   const rules = {
     ip: { capacity: 100_000, refillPerSecond: 0 },

@@ -67,6 +67,10 @@ class Model {
     if (!only && paid === 0) {
       const free = Math.min(this.regular(resource), tokens)
       if (tokens - free > this.paid(resource)) {
+        if (2 * this.regular(ip) >= this.#rule(ip).capacity) {
+          this.#move(ip, -tokens, 0)
+          return { ip: tokens, paid: 0 }
+        }
         if (this.paid(ip) < tokens) return 'resource'
         this.#move(ip, 0, -tokens)
         return { ip: tokens, paid: tokens }
@@ -228,18 +232,48 @@ export async function conform(
     })
     t.teardown(() => house.close())
     const client = clientAt(house.clients, '203.0.113.7')
-    t.match(await house.buckets.take(client, named('/x'), 6, false), {
-      short: 'resource',
-      retrySeconds: undefined,
-    })
     t.ok((await house.buckets.take(client, named('/x'), 4, false)) instanceof Ticket)
-    t.match(await house.buckets.take(client, named('/x'), 4, false), { short: 'resource', retrySeconds: 3 })
-    t.ok((await house.buckets.take(client, named('/x'), 6, true)) instanceof Ticket)
+    t.ok((await house.buckets.take(client, named('/z'), 2, true)) instanceof Ticket)
+    // The resource would have its tokens in 2 seconds, the client half of its own in 1.
+    t.match(await house.buckets.take(client, named('/x'), 3, false), { short: 'resource', retrySeconds: 1 })
+    t.ok((await house.buckets.take(client, named('/z'), 4, true)) instanceof Ticket)
     t.match(await house.buckets.take(client, named('/y'), 5, false), { short: 'ip', retrySeconds: 3 })
     t.match(await house.buckets.take(client, named('/y'), 11, false), {
       short: 'ip',
       retrySeconds: undefined,
     })
+  })
+
+  await t.test('strangers who use up what a resource has keep nobody else from it', async (t) => {
+    const house = await open({
+      ip: { capacity: 100, refillPerSecond: 0 },
+      resource: { capacity: 300, refillPerSecond: 0 },
+    })
+    t.teardown(() => house.close())
+    const at = (address: string) => clientAt(house.clients, address)
+    const take = async (address: string, tokens: number) =>
+      house.buckets.take(at(address), named('/page'), tokens, false)
+    // The first takes all that it has, the resource has less than the next ask for.
+    for (let each = 1; each <= 3; each += 1)
+      t.ok((await take(`198.51.100.${each}`, 90)) instanceof Ticket, 'what there is')
+    t.match(await take('198.51.100.1', 31), { short: 'ip' })
+    for (let each = 10; each < 40; each += 1) t.ok((await take(`192.0.2.${each}`, 1)) instanceof Ticket)
+    t.match(await house.buckets.ofResource(named('/page')), { tokens: 0 })
+    t.match(await take('198.51.100.2', 1), { short: 'resource', retrySeconds: undefined }, 'who took most')
+    for (let each = 1; each <= 20; each += 1) {
+      const newcomer = `203.0.113.${each}`
+      const taken = await take(newcomer, 50)
+      t.ok(taken instanceof Ticket, 'who comes now')
+      t.match(await house.buckets.ofClient(at(newcomer)), { tokens: 50 }, 'pays of its own')
+      if (each % 2 === 0 && taken instanceof Ticket) {
+        t.equal(taken.resourceTokens, 0)
+        taken.give(50)
+        t.match((await house.buckets.ofClient(at(newcomer))) ?? { tokens: 100 }, { tokens: 100 })
+      }
+    }
+    t.match(await house.buckets.ofResource(named('/page')), { tokens: 0 }, 'nothing of it was taken or given')
+    await house.buckets.credit(resourceName(named('/page')), 'sponsor', 5)
+    t.ok((await take('198.51.100.2', 5)) instanceof Ticket, 'what was paid for the resource is for all')
   })
 
   await t.test('other rules count at once, and what was taken stays taken', async (t) => {
@@ -258,9 +292,9 @@ export async function conform(
     house.use({ ip: { capacity: 6, refillPerSecond: 2 }, resource: { capacity: 1, refillPerSecond: 1 } })
     // 98 tokens are lacking, which would take 46 seconds to come back: a bucket of 6 lacks 6.
     t.match(await takes(9), { short: 'ip', retrySeconds: 3 })
-    t.match(await house.buckets.take(clientAt(house.clients, '203.0.113.9'), named('/x'), 2, false), {
-      short: 'resource',
-    })
+    const other = clientAt(house.clients, '203.0.113.9')
+    t.ok((await house.buckets.take(other, named('/y'), 4, true)) instanceof Ticket)
+    t.match(await house.buckets.take(other, named('/x'), 2, false), { short: 'resource' })
     t.match(await house.buckets.ofClient(client), { paidTokens: 4 })
   })
 
