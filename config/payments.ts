@@ -1,5 +1,16 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
-import { custom, flag, maybeText, type Parsed, readUrl, secret, text, whole } from './setting.js'
+import {
+  custom,
+  flag,
+  list,
+  maybeText,
+  type Parsed,
+  readUrl,
+  reloadable,
+  secret,
+  text,
+  whole,
+} from './setting.js'
 
 /** Payments for egress in USDC (x402): prices, where the money goes, and who settles it. */
 
@@ -188,6 +199,14 @@ export const payments = {
     allowed: 'a file',
     why: 'Holds the key; wins over CDP_API_KEY_SECRET.',
   }),
+  excludedSenders: reloadable(
+    list({
+      env: 'PAYMENT_EXCLUDED_ADDRESSES',
+      default: [],
+      allowed: 'addresses, comma between',
+      why: 'Payments of these senders are not taken, on chains or by x402: exchanges, whose customers share one address.',
+    }),
+  ),
 }
 
 interface Given {

@@ -1,16 +1,5 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
-import {
-  custom,
-  list,
-  maybeText,
-  maybeUrls,
-  type Parsed,
-  readUrl,
-  reloadable,
-  type Setting,
-  secret,
-  whole,
-} from './setting.js'
+import { custom, maybeText, maybeUrls, type Parsed, readUrl, type Setting, secret, whole } from './setting.js'
 
 /** How credits are paid for: addresses, nodes of chains, cards. */
 
@@ -143,14 +132,6 @@ export const topUps = {
     max: 86_400,
     why: 'A credited payment that no node knows for so long is taken back: its chain was reorganized.',
   }),
-  excluded: reloadable(
-    list({
-      env: 'PAYMENT_EXCLUDED_ADDRESSES',
-      default: [],
-      allowed: 'addresses, comma between',
-      why: 'Payments of these senders are not taken: exchanges, whose customers share one address.',
-    }),
-  ),
   stripeKey: secret(
     maybeText({
       env: 'STRIPE_SECRET_KEY',

@@ -10,10 +10,11 @@ import { accountRoutes } from './books/account-routes.js'
 import { Accounts, type BalanceView } from './books/accounts.js'
 import { Approvals } from './books/approvals.js'
 import { LedgerCredits } from './books/credits.js'
+import { ExcludedSenders } from './books/excluded-senders.js'
 import { type Mailer, Outbox } from './books/outbox.js'
 import { type IsKnownWallet, protectedRoutes } from './books/protected-routes.js'
 import { Reservations } from './books/reservations.js'
-import { accountOf, spelled, Wallets } from './books/wallets.js'
+import { accountOf, Wallets } from './books/wallets.js'
 import { type CallRoute, hostRoutes } from './calls/call.js'
 import { serviceInfoRoutes } from './calls/payment-info-routes.js'
 import { Turns } from './calls/turns.js'
@@ -110,6 +111,7 @@ export class PaymentService {
   readonly #log: Log
   readonly #accounts: Accounts
   readonly #topUps: TopUps
+  readonly #excluded: ExcludedSenders
   readonly #cards: Cards
   readonly #desk: X402Desk | undefined
   /** Absent: no USDC is taken by x402. */
@@ -156,14 +158,15 @@ export class PaymentService {
     const booked = { ledger, wallets, approvals: this.#approvals }
     const reservations = new Reservations({ ...booked, onMissing: missing(log, meters) })
     this.credits = new LedgerCredits({ ...booked, reservations, price })
-    const { excluded, lostMs, recheckMs } = options
+    const { lostMs, recheckMs } = options
+    this.#excluded = new ExcludedSenders(options.excluded)
     const common = { ledger, wallets, quotes, now, log }
     this.#readers = readers
     this.#topUps = new TopUps({
       ...common,
       readers,
       addresses: options.addresses,
-      excluded: new Set(excluded.map(spelled)),
+      excluded: this.#excluded,
       lostMs,
     })
     this.#names = names && new NamePurchases({ ...common, credits: this.credits, registry: names })
@@ -174,7 +177,11 @@ export class PaymentService {
     const onCompared = meters && reconciliationGauges(meters)
     const owned = new OwnedPayments(ledger, now)
     const selling =
-      x402 && this.#selling({ ...x402, ledger, prices, quotes, owned, clock, log }, reservations)
+      x402 &&
+      this.#selling(
+        { ...x402, ledger, prices, quotes, owned, excluded: this.#excluded, clock, log },
+        reservations,
+      )
     this.#desk = selling?.desk
     this.usdc = selling?.sales
     const compared = {
@@ -251,7 +258,7 @@ export class PaymentService {
 
   /** From now on payments of these senders are not taken. */
   exclude(senders: readonly string[]): void {
-    this.#topUps.exclude(new Set(senders.map(spelled)))
+    this.#excluded.use(senders)
   }
 
   /** Carries out events that the card provider reported while the service was down. False where some are left. */

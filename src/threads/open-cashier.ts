@@ -5,6 +5,7 @@ import { type Address, addressOf, answer } from '../actor/mailbox-address.js'
 import type { OpenThread } from '../actor/run-thread.js'
 import { cdpAuthorizing } from '../admission/cdp-token.js'
 import { ChainWitness } from '../admission/chain-witness.js'
+import { excluding } from '../admission/excluding.js'
 import { Facilitator } from '../admission/facilitator.js'
 import { openBuckets } from '../admission/open-buckets.js'
 import { RemoteOwners } from '../admission/payment-owners.js'
@@ -17,6 +18,7 @@ import {
   Kinds,
 } from '../admission/settlement-messages.js'
 import { usdcOf } from '../admission/usdc.js'
+import { ExcludedSenders } from '../payment/books/excluded-senders.js'
 import {
   type CreditsReply,
   type CreditsRequest,
@@ -91,9 +93,10 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const house = async (): Promise<string> => (await claims?.house()) ?? ledger.name()
   const desk = service && usdcBy(service.ask)
   const owners = desk && new RemoteOwners((asked) => desk.own(asked), house)
+  const excluded = new ExcludedSenders(settings.payments.excludedSenders)
   const cashier = new Cashier({
     ledger,
-    facilitator,
+    facilitator: excluding(facilitator, (payer) => excluded.has(payer)),
     credits: buckets,
     ...(claims === undefined ? {} : { claims }),
     ...(witness === undefined ? {} : { witness }),
@@ -106,7 +109,7 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   cashier.start()
   return {
     connect: (port) => answer<CashierRequest, CashierReply>(port, (message) => cashier.handle(message)),
-    told: (news) => use({ clients, buckets }, news as SettingsNews<'cashier'>),
+    told: (news) => use({ clients, buckets, excluded }, news as SettingsNews<'cashier'>),
     async close() {
       await cashier.close()
       await facilitator.close()
@@ -119,9 +122,14 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
 
 /** Takes up settings that were read again. */
 function use(
-  { clients, buckets }: Pick<Awaited<ReturnType<typeof openBuckets>>, 'clients' | 'buckets'>,
+  {
+    clients,
+    buckets,
+    excluded,
+  }: Pick<Awaited<ReturnType<typeof openBuckets>>, 'clients' | 'buckets'> & { excluded: ExcludedSenders },
   { settings }: SettingsNews<'cashier'>,
 ): void {
+  excluded.use(settings.payments.excludedSenders)
   clients.use(clientsOf(settings))
   buckets.use(bucketRules(settings))
 }

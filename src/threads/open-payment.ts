@@ -146,7 +146,7 @@ function tell(
     return
   }
   clients.use(clientsOf(news.settings))
-  service.exclude(news.settings.topUps.excluded)
+  service.exclude(news.settings.payments.excludedSenders)
   free.exempt(freeRules(news.settings).exemptWallets)
   if (news.adminKey !== undefined) adminKey.use(news.adminKey)
 }

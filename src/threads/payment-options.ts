@@ -71,7 +71,7 @@ export function serviceOptions(
   { settings, serve, gateway, privateSecret }: PaymentGiven,
   made: Readonly<Record<string, string>>,
 ): PaymentServiceOptions {
-  const { services, topUps, server } = settings
+  const { payments, services, topUps, server } = settings
   return {
     privateSecret,
     feePermille: services.feePermille,
@@ -79,7 +79,7 @@ export function serviceOptions(
     release: server.release,
     addresses: { ...made, ...paymentAddresses(settings) },
     gateway,
-    excluded: topUps.excluded,
+    excluded: payments.excludedSenders,
     recheckMs: topUps.recheckSeconds * 1000,
     lostMs: topUps.lostSeconds * 1000,
     giftUrl: topUps.giftUrl ?? `http://${serve.host}:${serve.port}/gift`,

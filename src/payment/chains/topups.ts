@@ -9,6 +9,7 @@ import {
 import type { MoveOrder } from '../../ledger/transfer.js'
 import { historyRecord } from '../books/accounts.js'
 import { dayRecord, topUpDayKind } from '../books/days.js'
+import type { ExcludedSenders } from '../books/excluded-senders.js'
 import { accountOf, addressKind, spelled, type Wallets } from '../books/wallets.js'
 import { isDenied } from '../credits-port.js'
 import type { Quotes } from '../prices/quotes.js'
@@ -49,7 +50,7 @@ export interface TopUpParts {
   /** Token to the address that is paid. */
   readonly addresses: Readonly<Record<string, string>>
   /** Senders whose payments are not taken. */
-  readonly excluded: ReadonlySet<string>
+  readonly excluded: Pick<ExcludedSenders, 'has'>
   readonly now: () => number
   readonly log: Log
   /** A credited payment that no node knows for so long was lost by its chain: a node that lags behind must not look like that. */
@@ -66,16 +67,9 @@ const watchedMax = 500
 /** Payments on chains: reported by clients, credited once when deep enough, taken back where the chain loses them. */
 export class TopUps {
   readonly #readers = new Map<TokenWord, ChainReader>()
-  #excluded: ReadonlySet<string>
 
   constructor(private readonly parts: TopUpParts) {
-    this.#excluded = parts.excluded
     for (const reader of parts.readers) for (const token of reader.tokens) this.#readers.set(token, reader)
-  }
-
-  /** From now on payments of these senders are not taken; those that were reported before are. */
-  exclude(senders: ReadonlySet<string>): void {
-    this.#excluded = senders
   }
 
   supports(token: string): token is TokenWord {
@@ -153,11 +147,11 @@ export class TopUps {
     id: string,
     { quantity, sender, recipient, destination, height }: SeenPayment,
   ): Promise<TopUp | Exclude<TopUpOutcome, { readonly topUp: TopUp }>> {
-    const { addresses, quotes, wallets, now } = this.parts
+    const { addresses, excluded, quotes, wallets, now } = this.parts
     if (recipient !== spelled(addresses[token] ?? ''))
       return { status: 400, text: `Payment transaction '${id}' was not sent to the address of this service` }
     if (quantity < 1n) return { status: 400, text: 'Transaction quantity must be greater than 0' }
-    if (this.#excluded.has(sender)) {
+    if (excluded.has(sender)) {
       const text = `Payment transaction '${id}' has sender that is on the excluded address list: '${sender}'`
       return { status: 403, text }
     }

@@ -4,6 +4,7 @@ import type { Meters } from '../../actor/meter.js'
 import type { Denial, SettledPayment } from '../../admission/admission-port.js'
 import { cdpAuthorizing } from '../../admission/cdp-token.js'
 import { ChainWitness } from '../../admission/chain-witness.js'
+import { excluding } from '../../admission/excluding.js'
 import { Facilitator } from '../../admission/facilitator.js'
 import { Offers } from '../../admission/payment-offer.js'
 import { type OwnerQuestion, RemoteOwners } from '../../admission/payment-owners.js'
@@ -15,6 +16,7 @@ import { type Usdc, usdcOf } from '../../admission/usdc.js'
 import { X402 } from '../../admission/x402.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { isLedgerGone, type MoneyLedger } from '../../ledger/ledger-port.js'
+import type { ExcludedSenders } from '../books/excluded-senders.js'
 import type { UsdcAnswer } from '../credits-port.js'
 import type { Prices } from '../prices/prices.js'
 import type { Quotes } from '../prices/quotes.js'
@@ -47,6 +49,7 @@ export interface X402DeskParts {
   readonly prices: Pick<Prices, 'ofItem'>
   readonly quotes: Pick<Quotes, 'rates' | 'fee' | 'ofToken'>
   readonly owned: Pick<OwnedPayments, 'own'>
+  readonly excluded: Pick<ExcludedSenders, 'has'>
   readonly meters: Meters
   readonly clock: Clock
   readonly log: Log
@@ -120,7 +123,7 @@ export class X402Desk {
         async () => ownName,
       ),
       ledger: this.#records,
-      facilitator: this.#facilitator,
+      facilitator: excluding(this.#facilitator, (payer) => parts.excluded.has(payer)),
       claims,
       credits: { credit: (client, payment, _, settled) => crediting(client, payment, settled) },
       kinds,
