@@ -34,6 +34,11 @@ export interface Chain {
   pendingTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal>
   /** Whether the transaction is mined or pending, and in which block. */
   transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal>
+  /**
+   * The same as several nodes agree on (`agreedStatus`): for what cannot be taken back, such as credits, or bytes that are given
+   * up. One node alone may be wrong, or on the other side of a fork.
+   */
+  agreedStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal>
   /** Where its data lies in the weave, as the node says: not proven before chunks were. */
   transactionOffset(id: Id, signal?: AbortSignal): Promise<TransactionOffset | Refusal>
   /**

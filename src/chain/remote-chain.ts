@@ -4,6 +4,7 @@ import { FairSlots, gaveUp, type Release } from '../actor/fair-slots.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
+import { agreedStatus } from './agreed-status.js'
 import type {
   Block,
   BlockHash,
@@ -30,6 +31,9 @@ import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdic
 
 /** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes. */
 const limit = { word: 1_000, record: 16 << 20 }
+
+/** Nodes that are asked for what must not depend on one of them. */
+const witnessesMax = 3
 
 /** Nodes refuse to give more data than this in one answer. */
 const wholeDataMax = 12 << 20
@@ -135,10 +139,23 @@ export class RemoteChain implements Chain {
   }
 
   transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal> {
-    const mined = found(readStatus)
-    const read: Read<TransactionStatus> = (answer, node) =>
-      answer.status === 202 ? { kind: 'pending' } : mined(answer, node)
-    return this.#get(`/tx/${id}/status`, limit.word, read, signal)
+    return this.#get(`/tx/${id}/status`, limit.word, readTransactionStatus, signal)
+  }
+
+  async agreedStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal> {
+    const turn = await this.#turn(signal)
+    if (isRefusal(turn)) return turn
+    const question = { path: `/tx/${id}/status`, maxBytes: limit.word }
+    const ask = async (node: Node): Promise<TransactionStatus | Refusal> => {
+      const answer = await node.ask(question, signal)
+      return isRefusal(answer) ? answer : readTransactionStatus(answer, node)
+    }
+    try {
+      const nodes = this.#nodeOrder.ranked(this.#clock.monotonic()).slice(0, witnessesMax)
+      return agreedStatus(await Promise.all(nodes.map((node) => this.#try(node, ask))))
+    } finally {
+      turn()
+    }
   }
 
   transactionOffset(id: Id, signal?: AbortSignal): Promise<TransactionOffset | Refusal> {
@@ -282,6 +299,10 @@ export class RemoteChain implements Chain {
 
 function graver(a: Refusal, b: Refusal): boolean {
   return gravity.indexOf(a.refused) < gravity.indexOf(b.refused)
+}
+
+function readTransactionStatus(answer: NodeAnswer, node: Node): TransactionStatus | Refusal {
+  return answer.status === 202 ? { kind: 'pending' } : found(readStatus)(answer, node)
 }
 
 function found<T>(read: (text: string) => T | undefined): Read<T> {

@@ -233,6 +233,36 @@ t.test('requests of clients for unknown things do not make a node avoided', asyn
   t.equal(await chain.height(), 7)
 })
 
+t.test('what cannot be taken back is asked of several nodes', async (t) => {
+  const status = (confirmations: number, block = hash) =>
+    JSON.stringify({
+      block_height: 7,
+      block_indep_hash: block,
+      number_of_confirmations: confirmations,
+    })
+  const path = `/tx/${id}/status`
+  const [far, near, fork, pending, unknown] = [
+    await nodeWith(t, { [path]: status(1000) }),
+    await nodeWith(t, { [path]: status(3) }),
+    await nodeWith(t, { [path]: status(1000, other) }),
+    await nodeWith(t, { [path]: { status: 202, body: 'Pending' } }),
+    await nodeWith(t, {}),
+  ]
+  const stated = (...nodes: readonly { readonly url: string }[]) =>
+    chainOf(
+      t,
+      nodes.map(({ url }) => url),
+    ).agreedStatus(id)
+  t.match(await stated(far), { kind: 'mined', confirmations: 1000 })
+  t.match(await stated(far, near), { kind: 'mined', height: 7, confirmations: 3 })
+  t.same(await stated(far, fork), { kind: 'pending' })
+  t.same(await stated(far, pending), { kind: 'pending' })
+  t.same(await stated(unknown, far), { kind: 'pending' })
+  t.equal(refusal(await stated(unknown, unknown)), 'unknown')
+  const gone = { url: 'http://127.0.0.1:9' }
+  t.match(await stated(far, gone), { kind: 'mined', confirmations: 1000 }, 'who does not answer has no say')
+})
+
 t.test('a pending transaction is told from an unknown one', async (t) => {
   const node = await nodeWith(t, { [`/tx/${id}/status`]: { status: 202, body: 'Pending' } })
   const chain = chainOf(t, [node.url])

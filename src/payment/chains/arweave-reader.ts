@@ -14,14 +14,14 @@ export class ArweaveReader implements ChainReader {
   readonly tokens = ['arweave'] as const
 
   constructor(
-    private readonly nodes: Pick<Chain, 'transaction' | 'pendingTransaction' | 'transactionStatus'>,
+    private readonly nodes: Pick<Chain, 'transaction' | 'pendingTransaction' | 'agreedStatus'>,
     private readonly confirmations: number,
   ) {}
 
   async find(_token: string, text: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal> {
     const id = parseId(text)
     if (id === undefined) return 'unknown'
-    const status = await this.nodes.transactionStatus(id)
+    const status = await this.nodes.agreedStatus(id)
     if (isRefusal(status)) return status.refused === 'unknown' ? 'unknown' : status
     const isMined = status.kind === 'mined'
     const found = await (isMined ? this.nodes.transaction(id) : this.nodes.pendingTransaction(id))

@@ -32,7 +32,7 @@ export interface BundlerParts {
   readonly bundles: Bundles
   readonly log: DurableLog
   readonly logFolder: string
-  readonly chain: Pick<Chain, 'anchor' | 'price' | 'balance' | 'postTransaction' | 'transactionStatus'>
+  readonly chain: Pick<Chain, 'anchor' | 'price' | 'balance' | 'postTransaction' | 'agreedStatus'>
   readonly broadcast: Pick<Broadcast, 'chunk'>
   readonly signing: Pick<Signing, 'data'>
   /** RSA modulus of the wallet. */
@@ -351,7 +351,7 @@ export class Bundler {
 
   async #verify(bundle: BundleSummary): Promise<Refusal | undefined> {
     const { bundles, chain, clock, height, onMined, rules, logger } = this.parts
-    const status = await chain.transactionStatus(bundle.id)
+    const status = await chain.agreedStatus(bundle.id)
     if (isRefusal(status)) {
       const isForgotten = (height() ?? 0) > bundle.anchorHeight + anchorBlocks
       if (status.refused !== 'unknown' || !isForgotten) return status

@@ -57,7 +57,7 @@ export async function rigOf(t: Test, post: () => object = () => ({}), balance = 
       price: async () => 1n,
       balance: async () => balance,
       postTransaction: async () => post(),
-      transactionStatus: async () => ({ kind: 'pending' }),
+      agreedStatus: async () => ({ kind: 'pending' }),
     },
     broadcast: { chunk: async () => ({ enough: true, results: [] }) },
     rules,
