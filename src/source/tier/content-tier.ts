@@ -245,9 +245,8 @@ export class ContentTier {
     try {
       await this.#follower.follow(this.#abort.signal)
       if (!this.#isReadOnly) await this.#bundles.run(this.#abort.signal)
-      const isMissed = this.#writer.takeMissed()
-      if (isMissed && !this.#isReadOnly && this.#walks?.current?.state !== 'running')
-        this.#walks?.start('push')
+      const mayPush = !this.#isReadOnly && this.#walks?.current?.state !== 'running'
+      if (mayPush && this.#writer.takeMissed()) this.#walks?.start('push')
     } catch (error) {
       this.parts.log.error({ err: error }, 'directories of the object store could not be kept: tried again')
     } finally {
@@ -278,7 +277,8 @@ export class ContentTier {
     log.warn('the object store went back to an older state: it is read anew, and what it lost is put again')
     try {
       this.#records.reset(this.#records.store)
-      this.#walks?.start('push')
+      // A push that is under way has passed by some of it: one begins when it is over.
+      this.#writer.miss()
     } catch (error) {
       log.error({ err: error }, 'the records of the object store could not be reset')
     }

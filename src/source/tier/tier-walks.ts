@@ -117,7 +117,9 @@ export class TierWalks {
       after = last.digest
       records.push(after)
     }
-    while (!signal.aborted && writer.waiting > 0) await pause(waitMs, signal)
+    // Other content may go on coming: what waits now is what this push found.
+    const drain = writer.drain()
+    while (!signal.aborted && !writer.isDrained(drain)) await pause(waitMs, signal)
     if (!signal.aborted) records.push('over')
     return undefined
   }

@@ -85,6 +85,8 @@ export class TierWriter {
   #round: Promise<void> | undefined
   readonly #abort = new AbortController()
   #isMissed = false
+  #drainsWanted = 0
+  #drainsDone = 0
 
   constructor(
     private readonly parts: TierWriterParts,
@@ -103,6 +105,22 @@ export class TierWriter {
   /** Contents that wait, those in memory included. */
   get waiting(): number {
     return this.parts.records.waitingCount + this.#fresh.size
+  }
+
+  /** Has everything put that waits now, a pack that is not full, too. The number is for `isDrained`. */
+  drain(): number {
+    this.#drainsWanted += 1
+    return this.#drainsWanted
+  }
+
+  /** Whether everything is put that waited at the time of this `drain`. */
+  isDrained(number: number): boolean {
+    return this.#drainsDone >= number
+  }
+
+  /** Content on disk is not in the store, and not on the list. */
+  miss(): void {
+    this.#isMissed = true
   }
 
   /** Some content found no room on the list since this was asked last. */
@@ -129,7 +147,10 @@ export class TierWriter {
   #wake(): void {
     this.#note()
     if (this.#round !== undefined || this.#rest.isOn || this.#abort.signal.aborted) return
-    if (this.parts.records.waitingCount === 0) return
+    if (this.parts.records.waitingCount === 0) {
+      if (this.#fresh.size === 0) this.#drainsDone = this.#drainsWanted
+      return
+    }
     this.#round = this.#work()
       .catch((error: unknown) => {
         this.parts.log.error({ err: error }, 'content could not be put into the object store: tried again')
@@ -154,6 +175,7 @@ export class TierWriter {
   /** Goes once over all that waits. */
   async #work(): Promise<void> {
     const round: Round = { running: new Set(), refusal: undefined }
+    const drains = this.#drainsWanted
     let after: Id | undefined
     while (this.#goesOn(round)) {
       const ids = this.parts.records.waiting(after, batchMax)
@@ -162,7 +184,9 @@ export class TierWriter {
       for (const id of ids) if (this.#goesOn(round)) await this.#begin(id, round)
     }
     await Promise.all(round.running)
-    if (this.#goesOn(round) && this.#pack.ageMs >= this.options.gatherMs) round.refusal = await this.#flush()
+    const isDue = this.#pack.ageMs >= this.options.gatherMs || drains > this.#drainsDone
+    if (this.#goesOn(round) && isDue) round.refusal = await this.#flush()
+    if (this.#goesOn(round)) this.#drainsDone = drains
     if (round.refusal === undefined) this.#rest.well()
     else this.#rest.failed()
   }

@@ -310,6 +310,19 @@ t.test('a store that is silent holds up nobody', async (t) => {
   t.ok(performance.now() - beganMs < 1000, 'the network was asked beside it')
 })
 
+t.test('a push ends although a pack is not full', async (t) => {
+  const objects = new MemoryObjects()
+  const made = await machine(objects, { gatherMs: 1e9 })
+  t.teardown(() => made.close())
+  const items = [item(randomBytes(700)), item(randomBytes(800))]
+  for (const one of items) made.network.addItem(one, someId())
+  for (const { id } of items) await made.keep(id)
+  await eventually(() => made.rig.catalog.usage().blobs === items.length)
+  made.tier.walk('push')
+  await eventually('the push is over', () => made.tier.state.walk?.state === 'over')
+  t.match(made.tier.state, { packed: 2, waiting: 0 })
+})
+
 t.test('all content is pushed, and pulled onto an empty disk', async (t) => {
   const objects = new MemoryObjects()
   const items = Array.from({ length: 30 }, (_, index) => item(randomBytes(index % 10 === 0 ? 60_000 : 700)))
