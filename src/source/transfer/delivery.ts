@@ -34,9 +34,11 @@ export class FileDelivery {
   #readable = 0
   #state: SlotState = 'growing'
 
+  /** `onOver` is called as soon as no more bytes are to come. */
   constructor(
     private readonly table: ProgressTable,
     readonly slot: number,
+    private readonly onOver: () => void = () => undefined,
   ) {}
 
   get readable(): number {
@@ -55,6 +57,7 @@ export class FileDelivery {
   move(readable: number, state: SlotState): void {
     this.#readable = readable
     this.#state = state
+    if (state !== 'growing') this.onOver()
     if (!this.table.move(this.slot, readable, state)) return
     const event: SourceProgress = { kind: 'progress', slots: [this.slot] }
     for (const caller of new Set(this.#readers.values())) caller.hear(event)

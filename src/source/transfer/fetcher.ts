@@ -304,7 +304,7 @@ export class Fetcher {
     const separate = window !== undefined && !this.#wholeInstead(request)
     const asked = client === undefined ? {} : { client }
     const wish = { id, hints, provenance, named, ...asked, ...(separate ? { window } : {}) }
-    const fetch = new Fetch(wish, new FileDelivery(this.#slots.table, slot), parts)
+    const fetch = new Fetch(wish, new FileDelivery(this.#slots.table, slot, share.over), parts)
     const name = key(request, this.#words(request), separate)
     this.#offer(name, fetch)
     this.#taken.set(fetch, share)

@@ -2,7 +2,7 @@ import { FreeShares, type Leave } from '../../actor/free-shares.js'
 
 /** What a transfer uses of its client's shares. */
 export interface TransferShare {
-  /** The transfer is over. */
+  /** All of its bytes are here, or none are to come. What waits for the disk takes nothing from a source. */
   readonly over: Leave
   /** Its last reader has left, too. */
   readonly left: Leave

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { stat, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import t from 'tap'
 import { pause } from '../../../src/actor/clock.js'
 import { isRefusal } from '../../../src/format/refusal.js'
-import { blobPath } from '../../../src/store/blobs.js'
+import { BlobStore, blobPath } from '../../../src/store/blobs.js'
 import type { Content } from '../../../src/store/content.js'
 import { eventually } from '../../eventually.js'
+import { scratch } from '../../scratch.js'
 import { drain, gateways, rig, sha256, someId, sure, type Upstream, upstream } from '../rig.js'
 
 t.test(
@@ -489,6 +491,35 @@ t.test('one client that begins many transfers leaves room for others', async (t)
   const again = await edge.open(someId(), undefined, one)
   t.equal(isRefusal(again) && again.refused, 'upstream', 'what has ended gives its place back')
   await house.close()
+})
+
+t.test('what only waits for the disk uses no share of its client', async (t) => {
+  const body = randomBytes(300_000)
+  const server = await upstream((_, response) => response.end(body))
+  const path = scratch('late-disk')
+  let go = (): void => undefined
+  const late = new Promise<void>((resolve) => {
+    go = resolve
+  })
+  class LateStore extends BlobStore {
+    override async keep(...kept: Parameters<BlobStore['keep']>): ReturnType<BlobStore['keep']> {
+      await late
+      return super.keep(...kept)
+    }
+  }
+  const store = new LateStore(join(path, 'blobs'))
+  const house = await rig({ source: gateways([server.url]), fetcher: { fetchesMax: 4 }, path, store })
+  const edge = house.edge()
+  for (let transfer = 0; transfer < 8; transfer += 1) {
+    const content = edge.grow(sure(await edge.open(someId(), undefined, { client: 'one' })))
+    t.ok((await drain(content, 0, body.length)).equals(body))
+    content.close()
+  }
+  t.equal(house.keeping.waiting, 8)
+  go()
+  await eventually(() => house.fetcher.held === 0)
+  await house.close()
+  await server.close()
 })
 
 t.test('those who take their time over what is here keep nobody from a transfer', async (t) => {
