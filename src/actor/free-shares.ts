@@ -4,6 +4,9 @@ import type { Full } from './fair-line.js'
 /** Gives a place back; calling it again does nothing. */
 export type Leave = () => void
 
+/** Whose share is used up. */
+export type Fullness = 'all' | 'client' | 'network' | 'provider'
+
 /** Of what is for those who hold few, each may hold this part of all, at least one. */
 const modestPart = 32
 
@@ -32,14 +35,28 @@ export class FreeShares {
 
   /** A place, to be given back; or why there is none: all are taken, or the client, its network or its provider has its share. */
   take(client: string): Leave | Full {
-    if (this.#taken >= this.max) return 'all'
-    if (held(this.#clients, client) >= this.eachMax) return 'client'
+    const full = this.fullness(client)
+    if (full === undefined) return this.force(client)
+    return full === 'all' ? 'all' : 'client'
+  }
+
+  /** Whose share is used up, so that there is no place for one more of this client; undefined: there is one. */
+  fullness(client: string): Fullness | undefined {
+    const own = held(this.#clients, client)
+    if (own >= this.eachMax) return 'client'
     const [provider, network] = partiesOf(client)
     const modest = Math.max(1, Math.floor(this.max / modestPart))
-    const isHalf = this.#taken * 2 >= this.max
-    if (isHalf && Math.max(held(this.#clients, client), held(this.#networks, network)) >= modest)
-      return 'client'
-    if (this.#taken * 4 >= this.max * 3 && held(this.#providers, provider) >= modest) return 'client'
+    if (this.#taken * 2 >= this.max) {
+      if (own >= modest) return 'client'
+      if (held(this.#networks, network) >= modest) return 'network'
+    }
+    if (this.#taken * 4 >= this.max * 3 && held(this.#providers, provider) >= modest) return 'provider'
+    return this.#taken >= this.max ? 'all' : undefined
+  }
+
+  /** A place, though there may be none: for one that takes over another's. */
+  force(client: string): Leave {
+    const [provider, network] = partiesOf(client)
     const add = (change: 1 | -1): void => {
       this.#taken += change
       count(this.#clients, client, change)

@@ -1,6 +1,7 @@
 import type { Wire } from '../../native/server/wire.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import type { BodyFlow, BodySink } from './exchange.js'
+import { clientPace } from './client-pace.js'
+import type { BodyFlow, BodySink, Pace } from './exchange.js'
 import type { SenderPace } from './sender-pace.js'
 import type { Stalls, Watched } from './stalls.js'
 
@@ -94,10 +95,10 @@ export class Inflow implements Watched, BodyFlow {
     return this.#sink === undefined || this.#paused ? undefined : nowMs - this.lastProgress
   }
 
-  /** Bytes a second since it began; undefined where nobody waits for it. */
-  rate(nowMs: number): number | undefined {
+  /** Undefined where nobody waits for it. */
+  pace(nowMs: number): Pace | undefined {
     if (this.#sink === undefined || this.#paused) return undefined
-    return this.#size / Math.max(1, (nowMs - this.#startedMs) / 1000)
+    return clientPace(this.#size, nowMs - this.#startedMs)
   }
 
   stalled(): void {

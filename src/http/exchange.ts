@@ -103,12 +103,27 @@ export interface Sent {
   readonly bytes: number
 }
 
+/** How fast a client that is waited for sends its body, or takes the answer. */
+export interface Pace {
+  /** Since the first byte could come or go. */
+  readonly bytesPerSecond: number
+  /** Milliseconds since then. */
+  readonly ms: number
+}
+
 /** The answer to one request. Exactly one of the ending methods is called, once. All are safe after an abort. */
 export interface Reply {
   /** True once the client is gone. */
   readonly aborted: boolean
   /** Takes answers that the server of this reply may repeat by itself. Absent: it repeats none. */
   readonly repeater?: Repeater | undefined
+  /** Undefined where the client is not waited for. */
+  pace(): Pace | undefined
+  /**
+   * Waits no longer for a client whose place is needed: the body that comes is refused (`late`), the connection of an answer
+   * under way is closed. Nothing happens where the client is not waited for.
+   */
+  giveUp(): void
   /** Calls `act` when the client leaves before the end; at once where it has already left. */
   onAbort(act: () => void): void
   /**

@@ -308,7 +308,7 @@ class Edge implements ReplyOwner, Front, Server {
     let least = Number.POSITIVE_INFINITY
     for (const [slot, reply] of this.#open.entries()) {
       const count = this.#shares.countAt(slot)
-      const rate = count < most ? undefined : reply?.rate(now)
+      const rate = count < most ? undefined : reply?.pace(now)?.bytesPerSecond
       if (rate === undefined || (count === most && rate >= least)) continue
       most = count
       slowest = reply

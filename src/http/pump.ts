@@ -1,6 +1,7 @@
 import { how, type Wire } from '../../native/server/wire.js'
 import type { Content } from '../store/content.js'
-import type { Piece, Sent } from './exchange.js'
+import { clientPace } from './client-pace.js'
+import type { Pace, Piece, Sent } from './exchange.js'
 import { attempt, type Stalls, type Watched } from './stalls.js'
 
 /**
@@ -80,9 +81,9 @@ export class Pump implements Watched {
     this.#startedMs = pumped.stalls.now()
   }
 
-  /** Bytes a second since it began; undefined where its client is not waited for. */
-  rate(nowMs: number): number | undefined {
-    return this.#waits === 'socket' ? this.#at / Math.max(1, (nowMs - this.#startedMs) / 1000) : undefined
+  /** Undefined where its client is not waited for. */
+  pace(nowMs: number): Pace | undefined {
+    return this.#waits === 'socket' ? clientPace(this.#at, nowMs - this.#startedMs) : undefined
   }
 
   /**

@@ -1,7 +1,7 @@
 import { how, type Wire } from '../../native/server/wire.js'
 import type { Content } from '../store/content.js'
 import type { Inflow } from './body.js'
-import type { Head, Piece, Reply, Sent, TextHead } from './exchange.js'
+import type { Head, Pace, Piece, Reply, Sent, TextHead } from './exchange.js'
 import { writeHead, writeInterim } from './frame.js'
 import { Pump, shareMinBytes, sizeOfAll } from './pump.js'
 import type { Repeater } from './repeater.js'
@@ -94,13 +94,13 @@ export class SocketReply implements Reply {
     this.#inflow?.stalled()
   }
 
-  /** Bytes a second that its client sends or takes; undefined where the client is not waited for. */
-  rate(nowMs: number): number | undefined {
-    return this.#pump === undefined ? this.#inflow?.rate(nowMs) : this.#pump.rate(nowMs)
+  pace(nowMs = this.#owner.stalls.now()): Pace | undefined {
+    if (this.over) return undefined
+    return this.#pump === undefined ? this.#inflow?.pace(nowMs) : this.#pump.pace(nowMs)
   }
 
-  /** Waits no longer for the client, whose place is needed by another. */
   giveUp(): void {
+    if (this.pace() === undefined) return
     if (this.#pump === undefined) this.giveUpBody()
     else this.#pump.stalled()
   }

@@ -1,4 +1,3 @@
-import { FreeShares } from '../actor/free-shares.js'
 import type { Meter, Meters } from '../actor/meter.js'
 import { type Broadcast, type Broadcasted, commonFailure } from '../chain/broadcast.js'
 import type { ChunkFinder } from '../chain/chunk-finder.js'
@@ -9,6 +8,7 @@ import { answerSmall, noStore } from '../http/small-answer.js'
 import { readPostedChunk } from '../proof/posted-chunk.js'
 import { type ClientOf, inSlot } from '../serving/in-slot.js'
 import { refusedAnswer } from '../serving/refused-answer.js'
+import { RequestSlots } from '../serving/request-slots.js'
 import type { Route } from '../serving/route.js'
 
 export interface ChunkPostParts {
@@ -41,10 +41,10 @@ export class ChunkPost implements Route {
     },
   ]
   readonly #outcomes: Readonly<Record<'taken' | 'failed' | 'refused', Meter>>
-  readonly #posts: FreeShares
+  readonly #posts: RequestSlots
 
   constructor(private readonly parts: ChunkPostParts) {
-    this.#posts = FreeShares.quarters(parts.postsMax)
+    this.#posts = RequestSlots.quarters(parts.postsMax)
     const of = (outcome: string): Meter => parts.meters.of('chunk_posts_total', { outcome })
     this.#outcomes = { taken: of('taken'), failed: of('failed'), refused: of('refused') }
   }

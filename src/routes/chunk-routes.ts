@@ -1,4 +1,3 @@
-import { FreeShares } from '../actor/free-shares.js'
 import type { Meter, Meters } from '../actor/meter.js'
 import type { Admission } from '../admission/admission-port.js'
 import { type Line, safeValue } from '../attest/line.js'
@@ -18,6 +17,7 @@ import { answerSmall, jsonType, noStore, textType } from '../http/small-answer.j
 import { sha256 } from '../proof/digest.js'
 import { type ClientOf, inSlot, type SlotRequest } from '../serving/in-slot.js'
 import { refusedAnswer } from '../serving/refused-answer.js'
+import { RequestSlots } from '../serving/request-slots.js'
 import type { Route } from '../serving/route.js'
 import { isUnchanged, type StatementParts, Statements } from '../serving/statements.js'
 import type { DigestLearner, Verdict } from './digest-learner.js'
@@ -82,11 +82,11 @@ export class ChunkRoute implements Route {
   ]
   readonly #statements: Statements
   readonly #outcomes: Readonly<Record<'cache' | 'node' | 'absent' | 'failed', Meter>>
-  readonly #answers: FreeShares
+  readonly #answers: RequestSlots
 
   constructor(private readonly parts: ChunkRouteParts) {
     this.#statements = new Statements(parts)
-    this.#answers = FreeShares.quarters(parts.answersMax)
+    this.#answers = RequestSlots.quarters(parts.answersMax)
     const of = (outcome: string): Meter => parts.meters.of('chunk_requests_total', { outcome })
     this.#outcomes = { cache: of('cache'), node: of('node'), absent: of('absent'), failed: of('failed') }
   }

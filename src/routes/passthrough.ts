@@ -1,5 +1,4 @@
 import type { Clock } from '../actor/clock.js'
-import { FreeShares } from '../actor/free-shares.js'
 import type { Log } from '../actor/log.js'
 import type { Admission } from '../admission/admission-port.js'
 import { type Relay, type RelayedAnswer, wholeBody } from '../chain/relay.js'
@@ -14,6 +13,7 @@ import type { Operation, Operations } from '../http/operation.js'
 import { answerSmall, jsonType, noStore, textType } from '../http/small-answer.js'
 import { type ClientOf, inSlot, type SlotRequest } from '../serving/in-slot.js'
 import { refusedAnswer } from '../serving/refused-answer.js'
+import { RequestSlots } from '../serving/request-slots.js'
 import type { Route } from '../serving/route.js'
 import { type KeptAnswer, KeptAnswers } from './kept-answers.js'
 import { contentSpans, holdsBlocked } from './relayed-content.js'
@@ -169,11 +169,11 @@ export function relayedType(type: string | undefined): string {
 class Passage {
   readonly #kept: KeptAnswers
   readonly #flights = new Map<string, Promise<Opened | Refusal>>()
-  readonly #relays: FreeShares
-  readonly #gathering = new FreeShares(gatheredMax)
+  readonly #relays: RequestSlots
+  readonly #gathering = new RequestSlots(gatheredMax)
 
   constructor(private readonly parts: PassthroughParts) {
-    this.#relays = FreeShares.quarters(parts.relaysMax)
+    this.#relays = RequestSlots.quarters(parts.relaysMax)
     this.#kept = new KeptAnswers(parts.keptBytes, parts.clock)
   }
 

@@ -1,4 +1,3 @@
-import { FreeShares } from '../actor/free-shares.js'
 import type { Log } from '../actor/log.js'
 import { type Relay, wholeBody } from '../chain/relay.js'
 import { idBytes } from '../format/id.js'
@@ -12,6 +11,7 @@ import { equalBytes, sha256 } from '../proof/digest.js'
 import { verifyTransaction } from '../proof/transaction-proof.js'
 import { type ClientOf, inSlot } from '../serving/in-slot.js'
 import { refusedAnswer } from '../serving/refused-answer.js'
+import { RequestSlots } from '../serving/request-slots.js'
 import type { Route } from '../serving/route.js'
 import { relayedType } from './passthrough.js'
 
@@ -53,11 +53,11 @@ export class TransactionPost implements Route {
       type: 'text/plain',
     },
   ]
-  readonly #posts: Readonly<Record<'small' | 'large', FreeShares>>
+  readonly #posts: Readonly<Record<'small' | 'large', RequestSlots>>
 
   constructor(private readonly parts: TransactionPostParts) {
     const { postsMax, largePostsMax } = parts
-    this.#posts = { small: FreeShares.quarters(postsMax), large: FreeShares.quarters(largePostsMax) }
+    this.#posts = { small: RequestSlots.quarters(postsMax), large: RequestSlots.quarters(largePostsMax) }
   }
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {

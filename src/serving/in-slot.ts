@@ -1,8 +1,8 @@
-import type { FairSlots } from '../actor/fair-slots.js'
 import { refuse } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall } from '../http/small-answer.js'
 import { refusedAnswer } from './refused-answer.js'
+import type { RequestSlots } from './request-slots.js'
 
 /** Names the client whose share of limited slots a request uses. */
 export type ClientOf = (request: Request) => string
@@ -17,12 +17,12 @@ export interface SlotRequest {
 
 /** Runs `act` in a slot; answers 503 where all slots, or all of this client's share, are taken. */
 export async function inSlot(
-  slots: Pick<FairSlots, 'take'>,
+  slots: Pick<RequestSlots, 'take'>,
   client: string,
   { request, reply, first }: SlotRequest,
   act: () => Promise<void>,
 ): Promise<void> {
-  const leave = slots.take(client)
+  const leave = slots.take(client, reply)
   if (typeof leave === 'string') {
     const isTheirs = leave === 'client'
     const message = isTheirs

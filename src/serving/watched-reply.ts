@@ -1,4 +1,4 @@
-import type { Head, Piece, Reply, Sent, TextHead } from '../http/exchange.js'
+import type { Head, Pace, Piece, Reply, Sent, TextHead } from '../http/exchange.js'
 import { saysCaching } from '../http/small-answer.js'
 import type { Content } from '../store/content.js'
 import { forPayer } from './receipts.js'
@@ -19,6 +19,14 @@ export class WatchedReply implements Reply {
 
   get aborted(): boolean {
     return this.reply.aborted
+  }
+
+  pace(): Pace | undefined {
+    return this.reply.pace()
+  }
+
+  giveUp(): void {
+    this.reply.giveUp()
   }
 
   onAbort(act: () => void): void {

@@ -136,6 +136,8 @@ async function answersTo(
   const lengthOf = (piece: Piece): number => ('bytes' in piece ? piece.bytes.length : piece.end - piece.start)
   const reply: Reply = {
     aborted: false,
+    pace: () => undefined,
+    giveUp: () => undefined,
     onAbort: () => undefined,
     hold: () => undefined,
     inform: () => undefined,

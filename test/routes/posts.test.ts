@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import t from 'tap'
 import { isRefusal } from '../../src/format/refusal.js'
 import { jsonOf, signed } from '../devnet/posting.js'
@@ -121,6 +123,41 @@ t.test('whatever is posted as a chunk, the answer is well-formed, and nothing is
     node.requests.filter((line) => line.startsWith('POST')),
     [],
   )
+})
+
+t.test('bodies that come as slowly as they may keep no other out', async (t) => {
+  const gateway = await nodeStage(t, ['http://127.0.0.1:1'], {
+    clientOf: (request) => request.header('x-client') ?? '',
+  })
+  const { port, hostname } = new URL(gateway.url)
+  for (const [path, places, bytes] of [
+    ['/chunk', 128, 10_000],
+    ['/tx', 8, 100_000],
+  ] as const) {
+    let closed = 0
+    await Promise.all(
+      Array.from({ length: places }, async (_, at) => {
+        const socket = connect(Number(port), hostname)
+        t.teardown(() => socket.destroy())
+        socket.on('error', () => undefined)
+        socket.resume().once('close', () => {
+          closed += 1
+        })
+        await once(socket, 'connect')
+        const lines = ['Host: x', `X-Client: 10.${at}.0.1`, `Content-Length: ${bytes}`]
+        socket.write(`POST ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n{`)
+      }),
+    )
+    const other = async (from: string): Promise<number> => {
+      const headers = { 'x-client': from }
+      const answer = await fetch(gateway.url + path, { method: 'POST', headers, body: ' '.repeat(bytes) })
+      await answer.arrayBuffer()
+      return answer.status
+    }
+    t.ok(await eventually(async () => (await other('198.51.100.7')) === 400), `${path}: it was read`)
+    for (let turn = 0; turn < 10; turn += 1) t.equal(await other(`198.${turn}.100.7`), 400)
+    t.equal(closed, 1, 'one made room, and none had to be waited for')
+  }
 })
 
 t.test('the refusal of most nodes is the answer to a chunk', async (t) => {
