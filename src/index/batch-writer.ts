@@ -79,33 +79,36 @@ function chainOrder(keys: Uint32Array, one: number, other: number): number {
 function rowsOfWords(batch: RowBatch, byChain: Uint32Array): { starts: Uint32Array; rows: Uint32Array } {
   const { words, rowWords, wordStarts } = batch
   const starts = new Uint32Array(words.count + 1)
+  // The last row that had a word, and one: a row that has it twice counts once.
   const last = new Uint32Array(words.count)
-  const each = (act: (word: number, row: number) => void): void => {
-    last.fill(0)
-    for (let row = 0; row < byChain.length; row += 1) {
-      const came = byChain[row] as number
-      const end = wordStarts[came + 1] as number
-      for (let at = wordStarts[came] as number; at < end; at += 1) {
-        const word = rowWords[at] as number
-        if (last[word] === row + 1) continue
-        last[word] = row + 1
-        act(word, row)
-      }
+  for (let row = 0; row < byChain.length; row += 1) {
+    const came = byChain[row] as number
+    const end = wordStarts[came + 1] as number
+    for (let at = wordStarts[came] as number; at < end; at += 1) {
+      const word = rowWords[at] as number
+      if (last[word] === row + 1) continue
+      last[word] = row + 1
+      starts[word + 1] = (starts[word + 1] as number) + 1
     }
   }
-  each((word) => {
-    starts[word + 1] = (starts[word + 1] as number) + 1
-  })
   for (let word = 0; word < words.count; word += 1) {
     starts[word + 1] = (starts[word + 1] as number) + (starts[word] as number)
   }
   const next = starts.slice()
   const rows = new Uint32Array(starts[words.count] as number)
-  each((word, row) => {
-    const at = next[word] as number
-    rows[at] = row
-    next[word] = at + 1
-  })
+  last.fill(0)
+  for (let row = 0; row < byChain.length; row += 1) {
+    const came = byChain[row] as number
+    const end = wordStarts[came + 1] as number
+    for (let at = wordStarts[came] as number; at < end; at += 1) {
+      const word = rowWords[at] as number
+      if (last[word] === row + 1) continue
+      last[word] = row + 1
+      const place = next[word] as number
+      rows[place] = row
+      next[word] = place + 1
+    }
+  }
   return { starts, rows }
 }
 

@@ -16,13 +16,18 @@ class WordHead {
   #block = -1
   #word = 0
   #coded = -1
+  readonly rows: NumberedRows
   readonly #words: WordBlock
+  readonly #reader: RowListReader
 
   constructor(
     readonly at: number,
     private readonly segment: Segment,
+    numbers: Uint32Array,
   ) {
+    this.rows = new NumberedRows(numbers)
     this.#words = segment.words.newBlock()
+    this.#reader = segment.reader({ place: -1, count: 0, rows: [] })
     this.next()
   }
 
@@ -56,28 +61,73 @@ class WordHead {
     return this.#words.rowCounts[this.#word] as number
   }
 
-  /** The row, where it is the only one. */
-  get firstRow(): number {
-    return this.#words.rows[this.#word * besideMax] as number
-  }
-
-  list(): RowListReader {
-    return this.segment.reader(this.#words.list(this.#word))
+  /** Begins the rows of the word, by their new numbers; false where none is left. */
+  beginRows(): boolean {
+    const words = this.#words
+    const word = this.#word
+    const place = words.places[word] as number
+    if (place < 0) return this.rows.begin(words.rows, word * besideMax, this.rowCount, undefined)
+    const reader = this.#reader
+    reader.reset({ place, count: this.rowCount, rows: [] })
+    return this.rows.begin(reader.rows, 0, 0, reader)
   }
 
   /** Reads all of the word from its first row. */
   fill(): void {
-    const reader = this.list()
-    reader.load(0)
-    const key = this.segment.rows.keyStarting(
-      reader.rows[0] as number,
-      this.bytes.subarray(this.from, this.to),
-    )
+    const words = this.#words
+    let row = words.rows[this.#word * besideMax] as number
+    if ((words.places[this.#word] as number) >= 0) {
+      this.#reader.reset(words.list(this.#word))
+      this.#reader.load(0)
+      row = this.#reader.rows[0] as number
+    }
+    const key = this.segment.rows.keyStarting(row, this.bytes.subarray(this.from, this.to))
     if (key === undefined) throw new Error(`${this.segment.file.path} has a word that its row does not have`)
     this.bytes = key
     this.from = 0
     this.to = key.length
     this.isFull = true
+  }
+}
+
+/** The rows of a word of one segment, by their new numbers. */
+class NumberedRows {
+  /** Where it stands; infinite at its end. */
+  number = Number.POSITIVE_INFINITY
+  #rows: Uint32Array = new Uint32Array(0)
+  #at = 0
+  #end = 0
+  #reader: RowListReader | undefined
+
+  constructor(private readonly numbers: Uint32Array) {}
+
+  /** `reader`: the rows of its blocks follow. */
+  begin(rows: Uint32Array, from: number, count: number, reader: RowListReader | undefined): boolean {
+    this.#rows = rows
+    this.#at = from
+    this.#end = from + count
+    this.#reader = reader
+    return this.next()
+  }
+
+  next(): boolean {
+    for (;;) {
+      while (this.#at < this.#end) {
+        const number = this.numbers[this.#rows[this.#at] as number] as number
+        this.#at += 1
+        if (number === leftOut) continue
+        this.number = number
+        return true
+      }
+      const reader = this.#reader
+      if (reader === undefined || reader.block + 1 === reader.blockCount) {
+        this.number = Number.POSITIVE_INFINITY
+        return false
+      }
+      reader.load(reader.block + 1)
+      this.#at = 0
+      this.#end = reader.filled
+    }
   }
 }
 
@@ -100,19 +150,19 @@ export class MergeWords {
   /** Of each segment: for each of its words with a number, the number in the new one. */
   readonly numbers: readonly Uint32Array[]
   readonly #heads: WordHead[] = []
-  readonly #rows: RowMerge
 
   constructor(
     private readonly sources: readonly MergeSource[],
-    order: MergeOrder,
+    private readonly order: MergeOrder,
     private readonly draft: SegmentDraft,
   ) {
     this.numbers = sources.map(({ segment }) => new Uint32Array(segment.footer.codedCount))
-    this.#rows = new RowMerge(order.numbers, draft)
   }
 
   *run(): Generator<void> {
-    for (const [at, { segment }] of this.sources.entries()) this.#put(new WordHead(at, segment))
+    for (const [at, { segment }] of this.sources.entries()) {
+      this.#put(new WordHead(at, segment, this.order.numbers[at] as Uint32Array))
+    }
     const same: WordHead[] = []
     for (let steps = 1; this.#heads.length > 0; steps += 1) {
       if (steps % stepsPerPause === 0) yield
@@ -146,7 +196,7 @@ export class MergeWords {
     const { words } = this.draft
     const isCoded = same.some((head) => head.isCoded)
     words.begin(first.bytes, first.from, first.to, isCoded)
-    this.#rows.push(same)
+    this.#push(same)
     const number = words.end()
     for (const head of same) {
       const numbers = this.numbers[head.at] as Uint32Array
@@ -154,47 +204,29 @@ export class MergeWords {
       if (head.isCoded) numbers[head.number] = Math.max(number, 0)
     }
   }
-}
 
-/** Rows of a word from several segments, by their new numbers. */
-class RowMerge {
-  constructor(
-    private readonly numbers: readonly Uint32Array[],
-    private readonly draft: SegmentDraft,
-  ) {}
-
-  push(heads: readonly WordHead[]): void {
-    const [first] = heads
-    if (first === undefined) return
+  /** Rows of a word from all of its segments, in the order of their new numbers. */
+  #push(same: readonly WordHead[]): void {
     const { words } = this.draft
-    if (heads.length === 1 && first.rowCount === 1) {
-      const number = this.numbers[first.at]?.[first.firstRow] as number
-      if (number !== leftOut) words.push(number)
-      return
-    }
-    const lists = heads.map((head) => this.#numbered(head))
-    const next = lists.map((list) => list.next())
-    for (;;) {
-      let least = -1
-      for (const [at, { value, done }] of next.entries()) {
-        if (done !== true && (least < 0 || value < (next[least]?.value as number))) least = at
+    let left = 0
+    for (const head of same) if (head.beginRows()) left += 1
+    while (left > 0) {
+      let least = (same[0] as WordHead).rows
+      let bound = Number.POSITIVE_INFINITY
+      for (let at = 1; at < same.length; at += 1) {
+        const { rows } = same[at] as WordHead
+        if (rows.number < least.number) {
+          bound = least.number
+          least = rows
+        } else if (rows.number < bound) bound = rows.number
       }
-      if (least < 0) return
-      words.push(next[least]?.value as number)
-      next[least] = (lists[least] as Generator<number, number>).next()
-    }
-  }
-
-  *#numbered(head: WordHead): Generator<number, number> {
-    const numbers = this.numbers[head.at] as Uint32Array
-    const reader = head.list()
-    for (let block = 0; block < reader.blockCount; block += 1) {
-      reader.load(block)
-      for (let at = 0; at < reader.filled; at += 1) {
-        const number = numbers[reader.rows[at] as number] as number
-        if (number !== leftOut) yield number
+      // Most often all rows of one segment come before those of another one.
+      while (least.number < bound) {
+        words.push(least.number)
+        if (least.next()) continue
+        left -= 1
+        break
       }
     }
-    return -1
   }
 }

@@ -120,20 +120,31 @@ export interface RowList {
   readonly rows: readonly number[]
 }
 
+const noList: RowList = { count: 0, place: -1, rows: [] }
+
 /** Reads one list, a block at a time. */
 export class RowListReader {
   /** The rows of the block that was loaded last; the first `filled` of them. */
   readonly rows: Uint32Array = new Uint32Array(listBlockRows)
   filled = 0
   block = -1
-  readonly blockCount: number
+  blockCount = 0
+  #list: RowList = noList
 
   constructor(
     private readonly file: CheckedFile,
-    private readonly list: RowList,
+    list: RowList,
     /** End of the section in the file. */
     private readonly end: number,
   ) {
+    this.reset(list)
+  }
+
+  /** Reads another list from here on. */
+  reset(list: RowList): void {
+    this.#list = list
+    this.block = -1
+    this.filled = 0
     this.blockCount = list.place < 0 ? 1 : Math.ceil(list.count / listBlockRows)
   }
 
@@ -151,7 +162,7 @@ export class RowListReader {
   }
 
   #firstOf(block: number): number {
-    const entry = this.list.place + block * 8
+    const entry = this.#list.place + block * 8
     const at = this.file.at(entry, entry + 8)
     return this.file.bytes.readUInt32LE(at)
   }
@@ -159,7 +170,7 @@ export class RowListReader {
   load(block: number): void {
     if (block === this.block) return
     this.block = block
-    const { list } = this
+    const list = this.#list
     if (list.place < 0) {
       this.rows.set(list.rows)
       this.filled = list.rows.length

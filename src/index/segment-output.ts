@@ -6,6 +6,7 @@ import { pageBytes } from './checked-file.js'
 
 /** What is written at once: whole pages. */
 const pieceBytes = 64 * pageBytes
+const fewBytes = 160
 
 /** The file of a segment while it is written, in order, each page with its checksum. It has its name when it is whole. */
 export class SegmentOutput {
@@ -38,10 +39,11 @@ export class SegmentOutput {
     for (let at = from; at < to; ) {
       if (this.#filled === pieceBytes) this.#flush()
       const count = Math.min(to - at, pieceBytes - this.#filled)
-      this.#piece.set(
-        at === 0 && count === bytes.length ? bytes : bytes.subarray(at, at + count),
-        this.#filled,
-      )
+      const piece = this.#piece
+      const target = this.#filled
+      // Few bytes are copied faster one by one.
+      if (count > fewBytes) piece.set(bytes.subarray(at, at + count), target)
+      else for (let byte = 0; byte < count; byte += 1) piece[target + byte] = bytes[at + byte] as number
       this.#filled += count
       at += count
     }
