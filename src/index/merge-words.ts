@@ -1,3 +1,4 @@
+import { LateCodes, lateCodesMax } from './late-codes.js'
 import { leftOut, type MergeOrder, type MergeSource, stepsPerPause } from './merge-order.js'
 import { besideMax, type RowListReader } from './row-list.js'
 import type { Segment } from './segment.js'
@@ -13,6 +14,9 @@ class WordHead {
   to = 0
   /** All of the word is here. */
   isFull = false
+  /** The one row that has the word, and its place there: where all of the word was read from it. Else -1. */
+  row = -1
+  placeInRow = -1
   #block = -1
   #word = 0
   #coded = -1
@@ -45,6 +49,7 @@ class WordHead {
     this.from = words.starts[this.#word] as number
     this.to = words.starts[this.#word + 1] as number
     this.isFull = words.isWhole(this.#word)
+    this.placeInRow = -1
     if (this.isCoded) this.#coded += 1
   }
 
@@ -83,6 +88,10 @@ class WordHead {
     }
     const key = this.segment.rows.keyStarting(row, this.bytes.subarray(this.from, this.to))
     if (key === undefined) throw new Error(`${this.segment.file.path} has a word that its row does not have`)
+    if (this.rowCount === 1) {
+      this.row = row
+      this.placeInRow = this.segment.rows.foundAt
+    }
     this.bytes = key
     this.from = 0
     this.to = key.length
@@ -149,6 +158,9 @@ function compareHeads(one: WordHead, other: WordHead): number {
 export class MergeWords {
   /** Of each segment: for each of its words with a number, the number in the new one. */
   readonly numbers: readonly Uint32Array[]
+  /** Of each segment: words of its rows that have a number from now on. */
+  readonly late: readonly LateCodes[]
+  #lateCount = 0
   readonly #heads: WordHead[] = []
 
   constructor(
@@ -157,6 +169,7 @@ export class MergeWords {
     private readonly draft: SegmentDraft,
   ) {
     this.numbers = sources.map(({ segment }) => new Uint32Array(segment.footer.codedCount))
+    this.late = sources.map(() => new LateCodes())
   }
 
   *run(): Generator<void> {
@@ -194,7 +207,7 @@ export class MergeWords {
 
   #write(first: WordHead, same: readonly WordHead[]): void {
     const { words } = this.draft
-    const isCoded = same.some((head) => head.isCoded)
+    const isCoded = (same.length > 1 && this.#lateCount < lateCodesMax) || same.some((head) => head.isCoded)
     words.begin(first.bytes, first.from, first.to, isCoded)
     this.#push(same)
     const number = words.end()
@@ -202,6 +215,10 @@ export class MergeWords {
       const numbers = this.numbers[head.at] as Uint32Array
       // None where all of its rows are gone: nobody asks for it then.
       if (head.isCoded) numbers[head.number] = Math.max(number, 0)
+      else if (number >= 0 && head.placeInRow >= 0 && this.#lateCount < lateCodesMax) {
+        this.late[head.at]?.add(head.row, head.placeInRow, number)
+        this.#lateCount += 1
+      }
     }
   }
 

@@ -1,3 +1,4 @@
+import type { Tag } from '../format/tag.js'
 import { VarReader } from '../format/varbytes.js'
 import { Recent } from '../store/recent.js'
 import { type CheckedFile, DamagedSegment, pageBytes } from './checked-file.js'
@@ -24,6 +25,8 @@ export class RowReader {
   bytes: Buffer = none
   idAt = 0
   end = 0
+  /** Place among the words of the row of what `keyStarting` found: owner, recipient and bundle where there is one, tags. */
+  foundAt = -1
   /** Stands behind the id, at the words; whoever reads them reads them in order. */
   readonly read: VarReader = new VarReader(none)
   readonly #words = new Recent<number, Buffer>(wordsKept)
@@ -102,18 +105,18 @@ export class RowReader {
   /** The next word of an owner, recipient or bundle. */
   #field(): Buffer {
     const code = this.read.uint()
-    return code === 0 ? Buffer.from(this.read.block()) : this.#key(code - 1).subarray(1)
+    return code === 0 ? this.read.block() : this.#key(code - 1).subarray(1)
   }
 
   /** The next tag. */
-  #tag(): { name: Buffer; value: Buffer } {
+  #tag(): Tag {
     const { read, forms } = this
     const code = read.uint()
     const form = forms[code - 1]
-    if (form !== undefined) return { name: form.name, value: Buffer.from(readShaped(read, form.shape)) }
+    if (form !== undefined) return { name: form.name, value: readShaped(read, form.shape) }
     if (code === 0) {
-      const name = Buffer.from(read.block())
-      return { name, value: Buffer.from(readShaped(read, readShape(read))) }
+      const name = read.block()
+      return { name, value: readShaped(read, readShape(read)) }
     }
     const key = this.#key(code - 1 - forms.length)
     const value = valueStart(key, 0, key.length)
@@ -124,12 +127,16 @@ export class RowReader {
   row(row: number): SegmentRow {
     this.load(row)
     const { flags, read } = this
-    const id = Buffer.from(this.bytes.subarray(this.idAt, this.idAt + 32))
+    // One copy, of which all fields are views.
+    const own = Buffer.from(this.bytes.subarray(this.idAt, this.end))
+    read.reset(own, read.at - this.idAt)
+    const id = own.subarray(0, 32)
     const { height, place, seenSeconds } = this.groups.of(row)
     const owner = this.#field()
     const recipient = (flags & rowFlag.recipient) === 0 ? none : this.#field()
     const parent = (flags & rowFlag.place) === 0 ? none : this.#field()
-    const tags = Array.from({ length: read.uint() }, () => this.#tag())
+    const tags: Tag[] = []
+    for (let left = read.uint(); left > 0; left -= 1) tags.push(this.#tag())
     return {
       height,
       index: Math.floor(place / 2),
@@ -156,13 +163,16 @@ export class RowReader {
       ...((flags & rowFlag.recipient) === 0 ? [] : [wordField.recipient]),
       ...((flags & rowFlag.place) === 0 ? [] : [wordField.parent]),
     ]
+    this.foundAt = -1
     for (const of of fields) {
+      this.foundAt += 1
       if (read.uint() !== 0) continue
       const bytes = read.block()
       if (start[0] === of && beginsWith(bytes, start.subarray(1))) return fieldKey(of, bytes)
     }
     if (start[0] !== wordField.tag) return undefined
     for (let left = read.uint(); left > 0; left -= 1) {
+      this.foundAt += 1
       const code = read.uint()
       if (code > forms.length) continue
       const name = code === 0 ? read.block() : (forms[code - 1] as Form).name

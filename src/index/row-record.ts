@@ -80,14 +80,14 @@ export interface RowFacts {
   readonly signature: Uint8Array | undefined
 }
 
-/** What `writeFacts` wrote; byte fields are copies. `parent`: the bundle of an item. */
+/** What `writeFacts` wrote; byte fields are views. `parent`: the bundle of an item. */
 export function readFacts(read: VarReader, flags: number, parent: Uint8Array): RowFacts {
   const size = read.uint()
-  const anchor = Buffer.from(read.block())
+  const anchor = read.block()
   const type = read.uint()
   const place = (flags & rowFlag.place) === 0 ? undefined : readPlace(read, flags, parent)
   const transfer = (flags & rowFlag.transfer) === 0 ? undefined : readTransfer(read)
-  const signature = (flags & rowFlag.signature) === 0 ? undefined : Buffer.from(read.block())
+  const signature = (flags & rowFlag.signature) === 0 ? undefined : read.block()
   return { size, anchor, signatureType: type === 0 ? undefined : type - 1, place, transfer, signature }
 }
 
@@ -102,7 +102,7 @@ function readTransfer(read: VarReader): SegmentTransfer {
     format: read.uint(),
     quantity: amountOf(read.block()),
     reward: amountOf(read.block()),
-    dataRoot: Buffer.from(read.block()),
+    dataRoot: read.block(),
     weaveEnd: read.uint(),
   }
 }

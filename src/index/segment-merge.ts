@@ -1,5 +1,6 @@
 import { VarReader } from '../format/varbytes.js'
 import { type Form, FormCounter } from './forms.js'
+import type { LateCodes } from './late-codes.js'
 import { leftOut, MergeOrder, type MergeSource, stepsPerPause } from './merge-order.js'
 import { MergeWords } from './merge-words.js'
 import { rowFlag } from './row-record.js'
@@ -12,7 +13,8 @@ export const sourcesMax = 32
 
 /**
  * Merges segments into a new one at `path`: every row once, in the order of the chain. Does some of the work each time that it is
- * asked for the next step. Memory: four bytes for each row and eight for each word with a number, of all segments, and some MiB.
+ * asked for the next step. Memory: four bytes for each row and eight for each word with a number, of all segments, twelve for each
+ * word that comes out of a row (at most 2^21), and some MiB.
  * On an error, and where it is ended early (`return`), nothing is left of the new segment.
  */
 export function* mergeSegments(
@@ -54,7 +56,12 @@ function* writeRows(
   words: MergeWords,
   draft: SegmentDraft,
 ): Generator<void> {
-  const rewriters = sources.map(({ segment }, at) => new RowRewriter(segment, words.numbers[at], draft))
+  const rewriters = sources.map(({ segment }, at) => {
+    const [numbers, late] = [words.numbers[at], words.late[at]]
+    if (numbers === undefined || late === undefined) throw new RangeError(`no words of segment ${at}`)
+    late.settle()
+    return new RowRewriter(segment, numbers, late, draft)
+  })
   const next = sources.map(() => 0)
   let at = 0
   for (let number = 0; number < order.count; number += 1) {
@@ -112,11 +119,15 @@ class RowRewriter {
   /** Of each code in the segment: the code in the new one. */
   readonly #codes: Uint32Array
   readonly #read = new VarReader(Buffer.alloc(0))
+  #row = 0
+  /** Of the next word in the row. */
+  #place = 0
 
   constructor(
     private readonly segment: Segment,
     /** Of each word with a number: its number in the new segment. */
-    numbers: Uint32Array = new Uint32Array(0),
+    numbers: Uint32Array,
+    private readonly late: LateCodes,
     private readonly draft: SegmentDraft,
   ) {
     this.#forms = segment.forms.map(({ name, shape }) => draft.formNumbers.of(name, shape))
@@ -137,6 +148,8 @@ class RowRewriter {
     const end = rows.end
     draft.beginRow(height, place, seenSeconds + rows.seenDifference)
     draft.head(flags & ~rowFlag.seen, bytes, idAt)
+    this.#row = number
+    this.#place = 0
     this.#field(read)
     if ((flags & rowFlag.recipient) !== 0) this.#field(read)
     if ((flags & rowFlag.place) !== 0) this.#field(read)
@@ -150,12 +163,18 @@ class RowRewriter {
   #field(read: VarReader): void {
     const { row } = this.draft
     const code = read.uint()
+    this.#place += 1
     if (code > 0) {
       row.uint((this.#codes[code - 1] as number) + 1)
       return
     }
     const start = read.at
     read.pass(read.uint())
+    const late = this.late.numberOf(this.#row, this.#place - 1)
+    if (late >= 0) {
+      row.uint((this.draft.codes[late] as number) + 1)
+      return
+    }
     row.u8(0)
     row.range(read.bytes, start, read.at)
   }
@@ -164,6 +183,7 @@ class RowRewriter {
     const { segment, draft } = this
     const { row, formNumbers } = draft
     const code = read.uint()
+    this.#place += 1
     const { forms } = segment
     if (code > forms.length) {
       row.uint((this.#codes[code - 1 - forms.length] as number) + 1 + formNumbers.count)
@@ -172,6 +192,12 @@ class RowRewriter {
     const known = forms[code - 1]
     const name = known === undefined ? read.block() : known.name
     const shape = known === undefined ? (read.u8() as ValueShape) : known.shape
+    const late = this.late.numberOf(this.#row, this.#place - 1)
+    if (late >= 0) {
+      row.uint((draft.codes[late] as number) + 1 + formNumbers.count)
+      skipShaped(read, shape)
+      return
+    }
     const form = known === undefined ? formNumbers.of(name, shape) : (this.#forms[code - 1] as number)
     row.u8(form)
     if (form === 0) {

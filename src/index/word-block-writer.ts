@@ -4,7 +4,7 @@ import { areHex, areLetters, writeHex, writeLetters } from './shapes.js'
 import { sharedBytes, valueStart, withoutDashes } from './word-key.js'
 
 /** Words of a block. */
-export const blockWords = 32
+export const blockWords = 16
 
 /** How the texts of a block stand behind what all share: as they are, as hexadecimal digits, as UUIDs, as letters. */
 export const wordForm = { plain: 0, hex: 1, uuid: 2, letters: 3 } as const

@@ -110,12 +110,12 @@ export class WordTable {
       if (this.#codedBefore(middle) <= number) low = middle
       else high = middle - 1
     }
-    let left = number - this.#codedBefore(low)
-    const words = this.#at(low)
-    for (let word = 0; word < words.count; word += 1) {
-      if (!words.isCoded(word)) continue
-      if (left === 0) return Buffer.from(words.texts.subarray(words.starts[word], words.starts[word + 1]))
-      left -= 1
+    const wanted = number - this.#codedBefore(low) + 1
+    const words = this.#heads
+    words.load(this.file, this.#positionOf(low), this.footer.wordBlocks, blockWords, wanted)
+    if (words.coded === wanted) {
+      const [from, to] = [words.starts[words.count - 1], words.starts[words.count]]
+      return Buffer.from(words.texts.subarray(from, to))
     }
     throw new DamagedSegment(
       this.file.path,

@@ -1,11 +1,14 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import t from 'tap'
 import { openFallback } from '../../native/mapped/mapped-fallback.js'
+import { tagOf } from '../../src/format/tag.js'
 import { writeBatch } from '../../src/index/batch-writer.js'
 import { RowBatch } from '../../src/index/row-batch.js'
+import type { Segment } from '../../src/index/segment.js'
 import { mergeSegments } from '../../src/index/segment-merge.js'
 import type { RowsWanted } from '../../src/index/segment-pages.js'
 import type { SegmentRow } from '../../src/index/segment-row.js'
+import { tagKey } from '../../src/index/word-key.js'
 import { fc } from '../property.js'
 import { scratch } from '../scratch.js'
 import { compare, comparePages, compareSome, merged, newPath, opened, segmentOf } from './model.js'
@@ -101,6 +104,30 @@ t.test('pages of several segments are one list in the order of the chain', async
     { numRuns: 25 },
   )
 })
+
+t.test('a word that each of several segments has in one row gets a number by their merge', async (t) => {
+  const folder = scratch('index')
+  const tag = { name: Buffer.from('Folder'), value: Buffer.from('0b9a5c6e-0d2f-4b52-8f0e-0c8f6d2c9a11') }
+  const parts = [1, 2, 3].map((number) =>
+    plainRow(number, { tags: [tag, tag, tagOf('Number', String(number))] }),
+  )
+  const segments = parts.map((one) => segmentOf(folder, [one]))
+  const key = tagKey(tag.name, tag.value)
+  t.equal(segments[0]?.rows.keyStarting(0, key)?.equals(key), true)
+  const sources = segments.map((segment) => ({ segment }))
+  const whole = merged(folder, sources)
+  compare(whole, parts)
+  const { segment } = sources[0] as { segment: Segment }
+  // It has the tag twice: the merge found the first one.
+  t.ok(bytesOf(whole, 0) < bytesOf(segment, 0))
+  t.equal(whole.words.find(key)?.mayBe, false)
+})
+
+/** Bytes of a row. */
+function bytesOf({ rows }: Segment, row: number): number {
+  rows.load(row)
+  return rows.end - rows.idAt
+}
 
 t.test('rows that were removed leave with a merge', async () => {
   const folder = scratch('index')
