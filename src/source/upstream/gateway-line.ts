@@ -29,6 +29,12 @@ export interface LineQuestion {
   readonly headMs?: number
 }
 
+/**
+ * A socket without a request is kept for so long, where the gateway names no shorter time: a handshake of TLS costs as much as
+ * ten small contents. Less than the minute or more after which servers usually close it.
+ */
+const idleMs = 50_000
+
 /** A kept socket was closed while the request was on its way. */
 function isClosedUnderUs({ code }: NodeJS.ErrnoException): boolean {
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET'
@@ -101,6 +107,7 @@ export class GatewayLine {
     this.#agent ??= openAgent({
       connections: connectionsMax,
       connect: { timeout: headMs },
+      keepAliveTimeout: idleMs,
       headersTimeout: 0,
       bodyTimeout: 0,
     })

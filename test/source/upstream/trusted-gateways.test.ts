@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import t from 'tap'
 import { pause, systemClock } from '../../../src/actor/clock.js'
 import { encodeBase64url } from '../../../src/format/base64url.js'
@@ -269,6 +270,24 @@ t.test('a body that is taken at once is whole, or refused as when it is read pie
     await source.close()
     await server.close()
   }
+})
+
+t.test('a socket is kept over a pause of seconds, where the gateway names no time', async (t) => {
+  let sockets = 0
+  const server = createServer((socket) => {
+    sockets += 1
+    socket.on('error', () => undefined)
+    socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine'))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const source = gateways([`http://127.0.0.1:${(server.address() as AddressInfo).port}`])
+  for (let turn = 0; turn < 2; turn += 1) {
+    t.equal(String(await bytesOf(await source.open(wanted(), never))), 'fine')
+    await pause(turn === 0 ? 5500 : 0)
+  }
+  t.equal(sockets, 1)
+  await source.close()
+  server.close()
 })
 
 t.test('an idle socket that the gateway closed is no failure', async (t) => {
