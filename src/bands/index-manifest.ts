@@ -3,8 +3,10 @@ import type * as z from 'zod'
 import { parseId } from '../format/id.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 
-/** Larger manifests are not read. */
-export const manifestMaxBytes = 10 * 1024 * 1024
+/** Larger manifests are not read: 256 partitions with the longest addresses take 600 KB. */
+export const manifestMaxBytes = 1024 * 1024
+/** The same of bands, whose partitions are files beside them: 256 of them take 60 KB. */
+export const bandManifestMaxBytes = 256 * 1024
 export const manifestName = 'manifest.json'
 
 function makeShape({ z }: typeof import('zod')) {
@@ -63,7 +65,7 @@ export type IndexPartition = IndexManifest['partitions'][number]
 
 /** Reads a manifest; unknown fields are ignored. */
 export function readIndexManifest(bytes: Uint8Array): IndexManifest | Refusal {
-  if (bytes.length > manifestMaxBytes) return refuse('too-large', 'upstream', 'index manifest: over 10 MiB')
+  if (bytes.length > manifestMaxBytes) return refuse('too-large', 'upstream', 'index manifest: over 1 MiB')
   let parsed: unknown
   try {
     parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))

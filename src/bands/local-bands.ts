@@ -4,8 +4,11 @@ import type { Clock } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
 import { isMissing } from '../store/blobs.js'
 import { type CdbFile, CdbSearch, closeCdb, openCdb } from '../store/cdb-reader.js'
-import { manifestName, readIndexManifest } from './index-manifest.js'
+import { bandManifestMaxBytes, manifestName, readIndexManifest } from './index-manifest.js'
 import { type RootRecord, readPlace } from './root-record.js'
+
+/** Next look where some folders were left out. */
+const lookSoonMs = 100
 
 /** Partitions that one thread keeps open: a descriptor and 4 KiB each. Eight whole bands. */
 const openMax = 2048
@@ -20,8 +23,49 @@ export interface LocalIndex {
   readonly range: readonly [number, number]
 }
 
-/** The index in a folder with a manifest, or undefined where it is none that can be read. */
-export function partitionedIndex(folder: string): LocalIndex | undefined {
+/** Folders of indexes that are looked at below one path. */
+const foldersMax = 4096
+/** Manifests that one look reads: each takes up to some milliseconds of a thread that serves requests. */
+const readEachLook = 16
+
+/** Indexes in folders, each read once: until its manifest is another file. */
+export class IndexFolders {
+  /** Of the last look; what was not there then is forgotten. */
+  #known = new Map<string, { readonly file: string; readonly index: LocalIndex | undefined }>()
+  #seen = new Map<string, { readonly file: string; readonly index: LocalIndex | undefined }>()
+  #reads = 0
+  /** Some manifests were left for the next look. */
+  isBehind = false
+
+  /** A new look at all folders begins. */
+  begin(): void {
+    this.#known = new Map([...(this.isBehind ? this.#known : []), ...this.#seen])
+    this.#seen = new Map()
+    this.#reads = 0
+    this.isBehind = false
+  }
+
+  /** The index in a folder with a manifest, or undefined where it is none that can be read. */
+  at(folder: string): LocalIndex | undefined {
+    const path = join(folder, manifestName)
+    const found = statSync(path, { throwIfNoEntry: false, bigint: true })
+    if (found === undefined || found.size > BigInt(bandManifestMaxBytes)) return undefined
+    const file = `${found.ino} ${found.mtimeNs} ${found.size}`
+    let known = this.#known.get(folder)
+    if (known?.file !== file) {
+      if (this.#reads >= readEachLook) {
+        this.isBehind = true
+        return undefined
+      }
+      this.#reads += 1
+      known = { file, index: partitionedIndex(folder) }
+    }
+    this.#seen.set(folder, known)
+    return known.index
+  }
+}
+
+function partitionedIndex(folder: string): LocalIndex | undefined {
   let bytes: Buffer
   try {
     bytes = readFileSync(join(folder, manifestName))
@@ -54,17 +98,17 @@ export function singleIndex(path: string): LocalIndex {
  * The indexes at a path: a file, a folder with a manifest, or a folder whose files and folders are such. What is half written
  * has a name that ends in `.tmp` or begins with a dot, and is not looked at.
  */
-export function indexesAt(path: string): LocalIndex[] {
+export function indexesAt(path: string, folders: IndexFolders): LocalIndex[] {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined) return []
   if (found.isFile()) return [singleIndex(path)]
-  const whole = partitionedIndex(path)
+  const whole = folders.at(path)
   if (whole !== undefined) return [whole]
-  const names = readdirSync(path, { withFileTypes: true })
+  const names = readdirSync(path, { withFileTypes: true }).slice(0, foldersMax)
   return names.flatMap((entry) => {
     const inner = join(path, entry.name)
     if (entry.name.startsWith('.') || /\.tmp(\.\d+)?$/.test(entry.name)) return []
-    if (entry.isDirectory()) return partitionedIndex(inner) ?? []
+    if (entry.isDirectory()) return folders.at(inner) ?? []
     return entry.isFile() && entry.name.endsWith('.cdb') ? [singleIndex(inner)] : []
   })
 }
@@ -94,6 +138,7 @@ export class LocalBands {
   /** In order of last use. */
   readonly #open = new Map<string, OpenBand>()
   #looks = 0
+  readonly #folders = new IndexFolders()
   #indexes: readonly LocalIndex[] = []
   #lookAgain = Number.NEGATIVE_INFINITY
 
@@ -130,8 +175,10 @@ export class LocalBands {
     const now = this.clock.monotonic()
     if (now < this.#lookAgain) return
     this.#lookAgain = this.watchMs === undefined ? Number.POSITIVE_INFINITY : now + this.watchMs
+    this.#folders.begin()
     try {
-      this.#indexes = this.paths.flatMap(indexesAt).sort(newestFirst)
+      this.#indexes = this.paths.flatMap((path) => indexesAt(path, this.#folders)).sort(newestFirst)
+      if (this.#folders.isBehind) this.#lookAgain = now + lookSoonMs
     } catch {
       // A folder that went away while it was read: the next look sees what is there then.
       this.#lookAgain = now + 1000

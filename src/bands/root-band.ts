@@ -3,7 +3,12 @@ import { join } from 'node:path'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { isMissing } from '../store/blobs.js'
 import { checkCdb } from '../store/cdb-check.js'
-import { type IndexManifest, manifestName, readIndexManifest } from './index-manifest.js'
+import {
+  bandManifestMaxBytes,
+  type IndexManifest,
+  manifestName,
+  readIndexManifest,
+} from './index-manifest.js'
 import { supersededBy } from './index-names.js'
 import { type BandAccount, type BandKind, type HeightRange, rootTxKind } from './publication.js'
 import { readPlace } from './root-record.js'
@@ -50,8 +55,10 @@ async function manifestOf(folder: string): Promise<IndexManifest | Refusal> {
     if (isMissing(error)) return wrong('no manifest')
     throw error
   }
+  if (bytes.length > bandManifestMaxBytes) return wrong('its manifest is over 256 KiB')
   const manifest = readIndexManifest(bytes)
   if (isRefusal(manifest)) return manifest
+  if (manifest.partitions.length === 0) return wrong('it has no partitions')
   // A published band may name only its own files. With addresses in it a publisher could make us send requests to any
   // server.
   const names = manifest.partitions.flatMap(({ prefix, location }) =>

@@ -1,10 +1,10 @@
-import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { mappedNow } from '../../native/mapped/mapped.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
-import { LocalBands } from '../../src/bands/local-bands.js'
+import { IndexFolders, indexesAt, LocalBands } from '../../src/bands/local-bands.js'
 import { rootTxBands } from '../../src/bands/root-band.js'
 import { RootBuilder } from '../../src/bands/root-builder.js'
 import { parseRootBandId } from '../../src/bands/root-plan.js'
@@ -183,6 +183,44 @@ t.test(
     t.strictSame(await builder.build(true), [], 'the same records are no new band, whoever asks')
   },
 )
+
+t.test('a look at many bands reads some of them, and none twice', async (t) => {
+  const { root, bandStore } = await house(t)
+  const one = await shelveBand(bandStore, 'one', [1])
+  const place = join(root, 'many')
+  for (let at = 0; at < 40; at += 1) cpSync(one, join(place, `band-${at}`), { recursive: true })
+  const folders = new IndexFolders()
+  const look = (): number => {
+    folders.begin()
+    return indexesAt(place, folders).length
+  }
+  const found = [look(), look(), look(), look()]
+  t.strictSame(found, [16, 32, 40, 40])
+  t.equal(folders.isBehind, false)
+  const path = join(place, 'band-7', 'manifest.json')
+  writeFileSync(path, '{}')
+  t.equal(look(), 39)
+  writeFileSync(join(place, 'band-8', 'manifest.json'), `{"x":"${'a'.repeat(300_000)}"}`)
+  t.equal(look(), 38, 'one that is too large is not read')
+  rmSync(join(place, 'band-9'), { recursive: true })
+  t.equal(look(), 37)
+})
+
+t.test('a band is refused that has no partitions, or a manifest of many things', async (t) => {
+  const { root, bandStore } = await house(t)
+  const one = await shelveBand(bandStore, 'one', [1])
+  const manifest = JSON.parse(readFileSync(join(one, 'manifest.json'), 'utf8')) as object
+  const empty = join(root, 'empty')
+  mkdirSync(empty)
+  writeFileSync(
+    join(empty, 'manifest.json'),
+    JSON.stringify({ ...manifest, totalRecords: 0, partitions: [] }),
+  )
+  t.match(await rootTxBands.check(empty), { refused: 'malformed', message: /no partitions/ })
+  const x = Array.from({ length: 100_000 }, () => [])
+  writeFileSync(join(one, 'manifest.json'), JSON.stringify({ ...manifest, metadata: { x } }))
+  t.match(await rootTxBands.check(one), { refused: 'malformed', message: /256 KiB/ })
+})
 
 t.test('the newest band that has an item is used', async (t) => {
   const { bandStore } = await house(t)
