@@ -11,6 +11,7 @@ import { inSlot } from '../../src/serving/in-slot.js'
 import { RequestSlots } from '../../src/serving/request-slots.js'
 import { eventually } from '../eventually.js'
 import { fc } from '../property.js'
+import { HandClock } from './hand-clock.js'
 import { ways } from './ways.js'
 
 const max = 64
@@ -20,11 +21,16 @@ const floor = 131_072
 /** A request of which the test says how fast its client is. */
 class Fake {
   isGivenUp = false
+  readonly aborted = false
 
   constructor(readonly at: Pace | undefined) {}
 
   get isSlow(): boolean {
-    return this.at !== undefined && this.at.ms >= 1000 && this.at.bytesPerSecond < floor
+    return this.at !== undefined && this.at.bytesPerSecond < floor
+  }
+
+  get hasShown(): boolean {
+    return this.isSlow && (this.at?.ms ?? 0) >= 1000
   }
 
   pace(): Pace | undefined {
@@ -52,7 +58,7 @@ t.test('only those who make others wait have to make room, and never are there m
       let held: { fake: Fake; client: string; leave: () => void }[] = []
       for (const { client, pace, leaves } of steps) {
         if (leaves !== undefined) for (const gone of held.splice(leaves, 1)) gone.leave()
-        const before = held.some(({ fake }) => fake.isSlow)
+        const before = held.some(({ fake }) => fake.hasShown)
         const fake = new Fake(pace)
         const leave = slots.take(client, fake)
         const given = held.filter(({ fake }) => fake.isGivenUp)
@@ -85,6 +91,43 @@ t.test('the slowest makes room, of those whose share is used up', async (t) => {
   t.notOk(slower.isGivenUp)
   t.type(slots.take('10.200.0.1', new Fake(slow)), 'function')
   t.ok(slower.isGivenUp, 'all are taken')
+})
+
+/** A client that sends nothing. */
+class Silent extends Fake {
+  readonly #sinceMs: number
+
+  constructor(private readonly clock: HandClock) {
+    super(undefined)
+    this.#sinceMs = clock.monotonic()
+  }
+
+  override pace(): Pace {
+    return { bytesPerSecond: 0, ms: this.clock.monotonic() - this.#sinceMs }
+  }
+}
+
+t.test('those who come again at once when they had to make room leave slots for others', async (t) => {
+  const clock = new HandClock()
+  const slots = new RequestSlots(max, max >> 2, clock)
+  const crowd: (Silent | undefined)[] = Array.from({ length: 200 }, () => undefined)
+  const press = (): void => {
+    clock.jump(50)
+    for (const [at, one] of crowd.entries()) {
+      if (one !== undefined && !one.isGivenUp) continue
+      const fake = new Silent(clock)
+      crowd[at] = typeof slots.take(`10.${at}.0.1`, fake) === 'string' ? undefined : fake
+    }
+  }
+  for (let step = 0; step < 100; step += 1) press()
+  for (let newcomer = 0; newcomer < 20; newcomer += 1) {
+    const honest = new Silent(clock)
+    const leave = slots.take(`198.${newcomer}.100.1`, honest)
+    // Its body comes within half a second.
+    for (let step = 0; step < 10; step += 1) press()
+    t.notOk(typeof leave === 'string' || honest.isGivenUp, `newcomer ${newcomer}`)
+    if (typeof leave !== 'string') leave()
+  }
 })
 
 /** A body that does not fit into the buffers of a connection. */
