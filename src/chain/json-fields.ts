@@ -25,6 +25,15 @@ export function wholeOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 }
 
+/** Heights above this are no answer: 8,000 years of blocks. Keys of the index have four bytes for a height. */
+export const heightMax = 0x7fff_ffff
+
+/** Height of a block, as number or decimal text. */
+export function blockHeightOf(value: unknown): number | undefined {
+  const height = wholeOf(value)
+  return height === undefined || height > heightMax ? undefined : height
+}
+
 /** An amount of winston as decimal text: at most 30 digits, far more than the supply. */
 export function winstonOf(text: string): bigint | undefined {
   return text.length <= 30 && decimal.test(text) ? BigInt(text) : undefined

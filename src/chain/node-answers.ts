@@ -8,7 +8,7 @@ import {
   type TransactionOffset,
   type TransactionStatus,
 } from './chain.js'
-import { bytesOf, decimalIn, type Fields, fieldsOf, wholeOf } from './json-fields.js'
+import { blockHeightOf, bytesOf, decimalIn, type Fields, fieldsOf, wholeOf } from './json-fields.js'
 
 /** Parsers for the JSON answers of nodes; undefined where an answer does not have the expected shape. */
 
@@ -22,7 +22,7 @@ const blockTransactionsMax = 10_000
 export function readInfo(text: string): NodeInfo | undefined {
   const fields = fieldsOf(text)
   if (fields === undefined) return undefined
-  const height = wholeOf(fields.height)
+  const height = blockHeightOf(fields.height)
   const current = hashOf(fields.current)
   const { network } = fields
   if (typeof network !== 'string' || height === undefined || current === undefined) return undefined
@@ -40,7 +40,7 @@ export function readBlock(text: string): Block | undefined {
   const fields = fieldsOf(text)
   if (fields === undefined) return undefined
   const hash = hashOf(fields.indep_hash)
-  const height = wholeOf(fields.height)
+  const height = blockHeightOf(fields.height)
   const timestamp = wholeOf(fields.timestamp)
   const weaveSize = wholeOf(fields.weave_size)
   const blockSize = wholeOf(fields.block_size)
@@ -114,7 +114,7 @@ export function readPending(text: string): readonly Id[] | undefined {
 export function readStatus(text: string): TransactionStatus | undefined {
   const fields = fieldsOf(text)
   if (fields === undefined) return undefined
-  const height = wholeOf(fields.block_height)
+  const height = blockHeightOf(fields.block_height)
   const block = hashOf(fields.block_indep_hash)
   const confirmations = wholeOf(fields.number_of_confirmations)
   if (height === undefined || block === undefined || confirmations === undefined) return undefined

@@ -20,7 +20,7 @@ import type {
 import { ChunkHolders } from './chunk-holders.js'
 import { ChunkManner } from './chunk-question.js'
 import { dataFlow } from './data-flow.js'
-import { wholeOf, winstonOf } from './json-fields.js'
+import { blockHeightOf, winstonOf } from './json-fields.js'
 import { Node, type NodeAnswer, type NodeRequest } from './node.js'
 import { readAnchor, readBlock, readInfo, readOffset, readPending, readStatus } from './node-answers.js'
 import { NodeOrder } from './node-order.js'
@@ -101,7 +101,7 @@ export class RemoteChain implements Chain {
   }
 
   height(signal?: AbortSignal): Promise<number | Refusal> {
-    return this.#get('/height', limit.word, found(wholeOf), signal)
+    return this.#get('/height', limit.word, found(blockHeightOf), signal)
   }
 
   blockByHeight(height: number, signal?: AbortSignal): Promise<Block | Refusal> {

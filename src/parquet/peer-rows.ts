@@ -1,6 +1,8 @@
 /** Rows of another gateway's export as what enters the index. */
+
 import { packBlockHeader } from '../catalog/block-header.js'
 import type { BlockInput, ItemInput, TransactionInput } from '../catalog/index-protocol.js'
+import { heightMax } from '../chain/json-fields.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, idOfBytes } from '../format/id.js'
 import type { Tag } from '../format/tag.js'
@@ -33,7 +35,7 @@ export function peerBlock(row: readonly Value[]): PeerBlock {
     blockSize: String(sizeBytes),
   }
   return {
-    height: numberIn(height),
+    height: heightIn(height),
     id: encodeBase64url(bytesIn(id)),
     previous: encodeBase64url(bytesOr(previous)),
     timestamp: numberIn(timestamp),
@@ -41,6 +43,13 @@ export function peerBlock(row: readonly Value[]): PeerBlock {
     header: packBlockHeader(header),
     sizeBytes,
   }
+}
+
+/** Keys of the index have four bytes for a height. */
+function heightIn(value: Value | undefined): number {
+  const height = numberIn(value)
+  if (height > heightMax) throw new ParquetFault(`a block has the height ${height}`)
+  return height
 }
 
 /** Rows of one height, with their tags. */

@@ -263,6 +263,31 @@ t.test('what cannot be taken back is asked of several nodes', async (t) => {
   t.match(await stated(far, gone), { kind: 'mined', confirmations: 1000 }, 'who does not answer has no say')
 })
 
+t.test('a height that no chain has is no answer', async (t) => {
+  for (const height of [2 ** 31, 2 ** 40, 2 ** 53 - 1]) {
+    const node = await nodeWith(t, {
+      '/info': JSON.stringify({ network: 'n', height, current: hash, blocks: 8, peers: 2 }),
+      '/height': String(height),
+      [`/block/height/${height}`]: JSON.stringify({ ...block, height }),
+      '/block/current': JSON.stringify({ ...block, height }),
+      [`/tx/${id}/status`]: JSON.stringify({
+        block_height: height,
+        block_indep_hash: hash,
+        number_of_confirmations: 3,
+      }),
+    })
+    const chain = chainOf(t, [node.url])
+    for (const answer of [
+      await chain.info(),
+      await chain.height(),
+      await chain.blockByHeight(height),
+      await chain.currentBlock(),
+      await chain.transactionStatus(id),
+    ])
+      t.equal(refusal(answer), 'upstream', String(height))
+  }
+})
+
 t.test('a pending transaction is told from an unknown one', async (t) => {
   const node = await nodeWith(t, { [`/tx/${id}/status`]: { status: 202, body: 'Pending' } })
   const chain = chainOf(t, [node.url])
