@@ -65,7 +65,8 @@ export interface Pumped {
 export class Pump implements Watched {
   lastProgress = 0
   readonly #for: Pumped
-  readonly #startedMs: number
+  /** When the socket was full first, and what it had taken by then: the kernel takes that, whatever the client does. */
+  #full: { readonly at: number; readonly ms: number } | undefined
   #at = 0
   #index = 0
   #pieceStart = 0
@@ -78,12 +79,12 @@ export class Pump implements Watched {
 
   constructor(pumped: Pumped) {
     this.#for = pumped
-    this.#startedMs = pumped.stalls.now()
   }
 
   /** Undefined where its client is not waited for. */
   pace(nowMs: number): Pace | undefined {
-    return this.#waits === 'socket' ? clientPace(this.#at, nowMs - this.#startedMs) : undefined
+    if (this.#waits !== 'socket' || this.#full === undefined) return undefined
+    return clientPace(this.#at - this.#full.at, nowMs - this.#full.ms)
   }
 
   /**
@@ -190,6 +191,7 @@ export class Pump implements Watched {
   #wait(what: 'socket' | 'content'): void {
     if (this.#waits === undefined) this.#for.stalls.watch(this)
     this.#waits = what
+    if (what === 'socket') this.#full ??= { at: this.#at, ms: this.#for.stalls.now() }
   }
 
   #resume(): void {
