@@ -88,7 +88,9 @@ export class Follower {
       case 'import':
         return this.#import()
       case 'compare':
-        return this.#compare(step.at, step.from)
+        return this.#compare(step)
+      case 'behind':
+        return this.#behind()
       case 'unwind':
         return this.#unwind(step.fromHeight)
       case 'halt':
@@ -175,8 +177,8 @@ export class Follower {
     this.#publishState()
   }
 
-  async #compare(at: number, from: number): Promise<void> {
-    this.#move({ search: { at, from } })
+  async #compare({ at, from, isBehind = false }: Extract<FollowStep, { kind: 'compare' }>): Promise<void> {
+    this.#move({ search: { at, from, isBehind } })
     const block = await this.parts.chain.blockByHeight(at, this.#abort.signal)
     if (isRefusal(block)) return this.#failed('block', `block ${at} is not to be had`, block)
     this.#succeeded('block')
@@ -185,6 +187,11 @@ export class Follower {
     this.#theirs = undefined
     if (step.kind !== 'compare') return this.#take(step)
     this.#move({ search: { at: step.at, from: step.from } })
+  }
+
+  #behind(): void {
+    const { tip } = this.#state
+    this.#move({ search: undefined, tip: tip && { ...tip, isKnown: true } })
   }
 
   async #unwind(fromHeight: number): Promise<void> {

@@ -12,9 +12,12 @@ export interface FollowState {
   /** The highest block of the index. */
   readonly top: BlockName | undefined
   /** The tip that a node last gave, and when; undefined: it is requested at once. */
-  readonly tip: (BlockName & { readonly statedMs: number }) | undefined
-  /** A search for the last common block: `at` is compared next, `from` is where it began. */
-  readonly search: { readonly at: number; readonly from: number } | undefined
+  readonly tip: (BlockName & { readonly statedMs: number; readonly isKnown?: boolean }) | undefined
+  /**
+   * A search for the last common block: `at` is compared next, `from` is where it began. `isBehind`: `at` is the tip of a node
+   * that is far below the index; where it has the same block there, the node has only fewer.
+   */
+  readonly search: { readonly at: number; readonly from: number; readonly isBehind?: boolean } | undefined
   /** Since when the import is halted because of a fork that is too deep. */
   readonly haltedMs: number | undefined
   /** After a failure: nothing is requested before. */
@@ -52,12 +55,17 @@ export type FollowStep =
   /** Put the block that is at hand on the top. */
   | { readonly kind: 'import' }
   /** Ask which block the nodes have at this height, in a search that began at `from`. */
-  | { readonly kind: 'compare'; readonly at: number; readonly from: number }
+  | { readonly kind: 'compare'; readonly at: number; readonly from: number; readonly isBehind?: boolean }
+  /** The node has our blocks, and fewer: nothing of the index is in doubt. */
+  | { readonly kind: 'behind' }
   /** Drop every block from this height on (there may be none) and go on from what is left. */
   | { readonly kind: 'unwind'; readonly fromHeight: number }
   /** Import nothing: the fork replaces more than `depth` blocks. */
   | { readonly kind: 'halt'; readonly depth: number }
   | { readonly kind: 'wait'; readonly untilMs: number }
+
+/** Nodes may lag by so many blocks. */
+const behindMax = 5
 
 /** The next step. */
 export function nextStep(state: FollowState, sight: Sight, rules: FollowRules, nowMs: number): FollowStep {
@@ -75,6 +83,9 @@ export function nextStep(state: FollowState, sight: Sight, rules: FollowRules, n
   if (top !== undefined && tip.height === top.height && tip.id !== top.id) {
     return { kind: 'compare', at: top.height, from: top.height }
   }
+  // A tip that was too high once must not stop the index for ever: whose blocks lie above the node's is looked at.
+  if (top !== undefined && tip.height < top.height - behindMax && tip.isKnown !== true)
+    return { kind: 'compare', at: tip.height, from: top.height, isBehind: true }
   if (next > tip.height) return idle
   if (sight.next === undefined) {
     return { kind: 'bring', height: next, last: Math.min(tip.height, rules.stopHeight) }
@@ -91,11 +102,12 @@ export function nextHeight(top: BlockName | undefined, tipHeight: number, { star
 }
 
 function searching(
-  { at, from }: NonNullable<FollowState['search']>,
+  { at, from, isBehind = false }: NonNullable<FollowState['search']>,
   { ours, theirs, below }: Sight,
   { forkDepthMax }: FollowRules,
 ): FollowStep {
-  if (theirs === undefined) return { kind: 'compare', at, from }
+  if (theirs === undefined) return { kind: 'compare', at, from, ...(isBehind ? { isBehind } : {}) }
+  if (theirs === ours && isBehind) return { kind: 'behind' }
   if (theirs === ours) return { kind: 'unwind', fromHeight: at + 1 }
   const replaced = from - at + 1
   if (replaced > forkDepthMax) return { kind: 'halt', depth: forkDepthMax }

@@ -161,6 +161,46 @@ const rows: Row[] = [
     step: { kind: 'unwind', fromHeight: 6 },
   },
   {
+    name: 'a tip far below the top is compared with the block there',
+    state: { top: block(20), tip: tip(9) },
+    step: { kind: 'compare', at: 9, from: 20, isBehind: true },
+  },
+  {
+    name: 'a node that lags by some blocks is waited for',
+    state: { top: block(14), tip: tip(9) },
+    step: { kind: 'wait', untilMs: 110 },
+  },
+  {
+    name: 'a node with the same block there only has fewer',
+    state: { top: block(20), tip: tip(9), search: { at: 9, from: 20, isBehind: true } },
+    sight: { ours: 'b9', theirs: 'b9', below: true },
+    step: { kind: 'behind' },
+  },
+  {
+    name: 'it is waited for, too',
+    state: { top: block(20), tip: { ...tip(9), isKnown: true } },
+    step: { kind: 'wait', untilMs: 110 },
+  },
+  {
+    name: 'with another block there, the blocks above are in doubt: too many to be dropped',
+    state: { top: block(20), tip: tip(9), search: { at: 9, from: 20, isBehind: true } },
+    sight: { ours: 'x9', theirs: 'b9', below: true },
+    step: { kind: 'halt', depth: 3 },
+  },
+  {
+    name: 'or few enough',
+    state: { top: block(20), tip: tip(9), search: { at: 9, from: 20, isBehind: true } },
+    sight: { ours: 'x9', theirs: 'b9', below: true },
+    rules: { forkDepthMax: 18 },
+    step: { kind: 'compare', at: 8, from: 20 },
+  },
+  {
+    name: 'an index that begins above the tip is in doubt',
+    state: { top: block(2000), tip: tip(9), search: { at: 9, from: 2000, isBehind: true } },
+    sight: { ours: undefined, theirs: 'b9', below: false },
+    step: { kind: 'halt', depth: 3 },
+  },
+  {
     name: 'halted: waits, whatever is at hand',
     state: { top: block(7), tip: tip(9), haltedMs: 90 },
     sight: { next: { previous: 'x7' } },
