@@ -58,7 +58,6 @@ async function manifestOf(folder: string): Promise<IndexManifest | Refusal> {
   if (bytes.length > bandManifestMaxBytes) return wrong('its manifest is over 256 KiB')
   const manifest = readIndexManifest(bytes)
   if (isRefusal(manifest)) return manifest
-  if (manifest.partitions.length === 0) return wrong('it has no partitions')
   // A published band may name only its own files. With addresses in it a publisher could make us send requests to any
   // server.
   const names = manifest.partitions.flatMap(({ prefix, location }) =>
