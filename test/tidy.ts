@@ -352,6 +352,17 @@ t.test('files, functions and lines stay small', async (t) => {
   t.strictSame(wrong, [])
 })
 
+t.test('no key is exported as a JSON Web Key by who made it', async (t) => {
+  // Node deadlocks where its garbage collector removes the job that made the key meanwhile (src/proof/new-key.ts).
+  const both = everything.filter(
+    ({ text }) => /\bgenerateKeyPair(Sync)?\(/.test(text) && /export\(\{ format: 'jwk'/.test(text),
+  )
+  t.strictSame(
+    both.map(({ path }) => path),
+    ['src/proof/new-key.ts'],
+  )
+})
+
 t.test('members stand in the list that they belong to', async (t) => {
   // A literal spread into another one of its kind only packs members onto a line: it says nothing more than the members do.
   const packed = /\.\.\.(?:\{[^{}]*\}|\[[^[\]]*\])\s*[,)}\]]/

@@ -24,7 +24,7 @@ interface Case {
 
 /** The bytes of an Ed25519 key, as noble takes them. */
 function rawKey(key: KeyObject): Uint8Array {
-  return Buffer.from(key.export({ format: 'jwk' }).x ?? '', 'base64url')
+  return key.export({ type: 'spki', format: 'der' }).subarray(-32)
 }
 
 function cases(): Case[] {

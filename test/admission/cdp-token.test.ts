@@ -3,14 +3,16 @@ import t from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { systemClock } from '../../src/actor/clock.js'
 import { cdpAuthorizing } from '../../src/admission/cdp-token.js'
+import { newEd25519Key } from '../../src/proof/new-key.js'
 import { scriptedFacilitator } from './scripted-facilitator.js'
 import { get, openShop, payment } from './shop.js'
 
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-const ed = generateKeyPairSync('ed25519')
+const ed = newEd25519Key()
 const edSecret = Buffer.concat([
-  Buffer.from(ed.privateKey.export({ format: 'jwk' }).d ?? '', 'base64url'),
-  Buffer.from(ed.publicKey.export({ format: 'jwk' }).x ?? '', 'base64url'),
+  // The structure of a private key ends with its bytes (RFC 8410, section 7).
+  ed.privateKey.export({ type: 'pkcs8', format: 'der' }).subarray(-32),
+  ed.publicKey,
 ]).toString('base64')
 const pem = (type: 'sec1' | 'pkcs8'): string => ec.privateKey.export({ type, format: 'pem' }).toString()
 

@@ -1,4 +1,4 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { toBase58 } from '../../src/client/bytes.js'
 import type { ArweaveJwk } from '../../src/client/rsa.js'
 import {
@@ -7,6 +7,7 @@ import {
   signerOfEthereum,
   signerOfSolana,
 } from '../../src/client/signer.js'
+import { newRsaKey } from '../../src/proof/new-key.js'
 
 export const walletKinds = ['arweave', 'ethereum', 'solana'] as const
 export type WalletKind = (typeof walletKinds)[number]
@@ -20,8 +21,7 @@ export interface NewWallet {
 /** A key that nobody used before. */
 export async function newWallet(kind: WalletKind): Promise<NewWallet> {
   if (kind === 'arweave') {
-    const pair = generateKeyPairSync('rsa', { modulusLength: 4096 })
-    const jwk = pair.privateKey.export({ format: 'jwk' }) as ArweaveJwk
+    const jwk = (await newRsaKey(4096)) as ArweaveJwk
     return { signer: await signerOfArweave(jwk), privateKey: jwk }
   }
   const secret = randomBytes(32)

@@ -1,14 +1,15 @@
-import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import type { Devnet } from '../../src/devnet/devnet.js'
 import { transactionJson } from '../../src/format/transaction.js'
 import { dataTree } from '../../src/proof/data-root.js'
+import { newRsaKey } from '../../src/proof/new-key.js'
 import { signTransaction } from '../../src/proof/sign.js'
 import { fc } from '../property.js'
 import { checkChain } from './check-chain.js'
 import { devnetOf } from './posting.js'
 
-const wallet = generateKeyPairSync('rsa', { modulusLength: 4096 }).privateKey.export({ format: 'jwk' })
+const wallet = await newRsaKey(4096)
 const address = createHash('sha256')
   .update(Buffer.from(wallet.n ?? '', 'base64url'))
   .digest('base64url')

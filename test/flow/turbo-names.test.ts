@@ -1,7 +1,7 @@
 /** Names for credits, by the library of the network, unmodified: what was bought is what the gateway serves. */
-import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
 import { encodeBase58 } from '../../src/format/base58.js'
+import { newEd25519Key } from '../../src/proof/new-key.js'
 import { clientOf, knownWallet } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
 import { askAt } from '../gateway/rig.js'
@@ -74,7 +74,7 @@ t.test(
       t.ok(await eventually(async () => (await resolved(name)) === id), `${name} means ${id}`)
     }
     const solanaWallet = (): { owner: object; address: string } => {
-      const keys = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
+      const keys = newEd25519Key().privateKey.export({ format: 'jwk' })
       const [d, x] = [Buffer.from(keys.d ?? '', 'base64url'), Buffer.from(keys.x ?? '', 'base64url')]
       return { owner: solanaOwnerSigner(Buffer.concat([d, x])), address: encodeBase58(x) }
     }

@@ -1,9 +1,10 @@
-import { createPrivateKey, generateKeyPairSync, type JsonWebKey, sign } from 'node:crypto'
+import { createPrivateKey, type JsonWebKey, sign } from 'node:crypto'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { privateKeyToAccount } from 'viem/accounts'
 import { encodeBase58 } from '../../src/format/base58.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { ethereumMessage } from '../../src/proof/ethereum.js'
+import { newEd25519Key } from '../../src/proof/new-key.js'
 import { fixtureJson } from '../fixture-file.js'
 
 /** A wallet that signs requests as wallets of its kind do. */
@@ -44,8 +45,8 @@ export function testWallets(): TestWallet[] {
   const pss = (saltLength: number) => (message: Uint8Array) =>
     sign('sha256', message, { key: rsa, padding: 6, saltLength })
   const arweave = text(sha256(modulus))
-  const ed = generateKeyPairSync('ed25519')
-  const edOwner = Buffer.from(ed.publicKey.export({ format: 'jwk' }).x ?? '', 'base64url')
+  const ed = newEd25519Key()
+  const edOwner = ed.publicKey
   const edAddress = encodeBase58(edOwner)
   const raw = (message: Uint8Array): Uint8Array => sign(null, message, ed.privateKey)
   const hex = (message: Buffer): Uint8Array => raw(Buffer.from(message.toString('hex')))

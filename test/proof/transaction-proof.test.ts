@@ -1,5 +1,5 @@
 import { equal } from 'node:assert/strict'
-import { createECDH, createPublicKey, generateKeyPairSync, type JsonWebKey, verify } from 'node:crypto'
+import { createECDH, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
 import Arweave from 'arweave'
 import t from 'tap'
 import { idOfBytes } from '../../src/format/id.js'
@@ -7,6 +7,7 @@ import { tagOf } from '../../src/format/tag.js'
 import { parseTransaction, type Transaction, transactionJson } from '../../src/format/transaction.js'
 import { dataTree } from '../../src/proof/data-root.js'
 import { sha256 } from '../../src/proof/digest.js'
+import { newRsaKey } from '../../src/proof/new-key.js'
 import { signTransaction, signTransactionEcdsa } from '../../src/proof/sign.js'
 import { isBoundById, ownerOf, signatureData, verifyTransaction } from '../../src/proof/transaction-proof.js'
 import { fixtureJson, fixtureLines, fixtureNames, sound } from '../fixture-file.js'
@@ -142,8 +143,7 @@ t.test('a transaction without an owner is by the secp256k1 key that made its sig
 })
 
 t.test('redenominated amounts are signed with their denomination', async (t) => {
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  const small = privateKey.export({ format: 'jwk' })
+  const small = await newRsaKey(2048)
   const rsa = signTransaction({ ...unsigned, denomination: 2 }, small)
   const ecdsa = signTransactionEcdsa({ ...unsigned, denomination: 2 }, Buffer.alloc(32, 7))
   for (const tx of [rsa, ecdsa]) {

@@ -1,9 +1,10 @@
 /** Changes of names by whom they belong to: paid once, signed by the owner, refunded where they cannot be. */
-import { generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto'
+import { randomUUID, sign } from 'node:crypto'
 import t from 'tap'
 import { encodeBase58 } from '../../../src/format/base58.js'
 import { refuse } from '../../../src/format/refusal.js'
 import { parseName } from '../../../src/names/name.js'
+import { newEd25519Key } from '../../../src/proof/new-key.js'
 import { someId } from '../../source/rig.js'
 import type { PaymentRig } from '../rig.js'
 import { type TestWallet, testWallets } from '../wallet-keys.js'
@@ -23,9 +24,7 @@ interface Owner {
 }
 
 function solanaOwner(): Owner {
-  const { publicKey, privateKey }: { publicKey: KeyObject; privateKey: KeyObject } =
-    generateKeyPairSync('ed25519')
-  const key = Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url')
+  const { publicKey: key, privateKey } = newEd25519Key()
   return {
     address: encodeBase58(key),
     proof: (...fields) => {

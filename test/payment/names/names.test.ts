@@ -1,9 +1,10 @@
 /** Names for credits: paid once, refunded where the registry refuses, and gone on with where it was silent. */
-import { generateKeyPairSync, randomUUID, sign } from 'node:crypto'
+import { randomUUID, sign } from 'node:crypto'
 import t from 'tap'
 import { encodeBase58 } from '../../../src/format/base58.js'
 import { refuse } from '../../../src/format/refusal.js'
 import { parseName } from '../../../src/names/name.js'
+import { newEd25519Key } from '../../../src/proof/new-key.js'
 import { someId } from '../../source/rig.js'
 import { type TestWallet, testWallets } from '../wallet-keys.js'
 import { pay, shop, sound, wincOf } from './name-shop.js'
@@ -125,8 +126,8 @@ t.test('the owner alone says what a name points at, each change once', async (t)
   const market = await shop(t)
   const { rig, list, setDay } = market
   await pay(market, arweave.address)
-  const keys = generateKeyPairSync('ed25519')
-  const owner = Buffer.from(keys.publicKey.export({ format: 'jwk' }).x ?? '', 'base64url')
+  const keys = newEd25519Key()
+  const owner = keys.publicKey
   const proof = (message: string, nonce = randomUUID()): Record<string, string> => ({
     'x-owner-nonce': nonce,
     'x-owner-public-key': owner.toString('base64url'),
