@@ -166,17 +166,22 @@ export class HistoryStore {
     this.#environment.refresh()
     const walks = kinds.map((kind) => this.#backwards(kind, before))
     const heads = walks.map((walk) => walk.next())
-    for (;;) {
-      let newest = -1
-      heads.forEach((head, at) => {
-        const best = heads[newest]
-        if (head.done !== true && (best === undefined || best.done || isBehind(head.value, best.value)))
-          newest = at
-      })
-      const head = heads[newest]
-      if (head === undefined || head.done === true) return
-      yield head.value
-      heads[newest] = (walks[newest] as Iterator<LineEntry>).next()
+    try {
+      for (;;) {
+        let newest = -1
+        heads.forEach((head, at) => {
+          const best = heads[newest]
+          if (head.done !== true && (best === undefined || best.done || isBehind(head.value, best.value)))
+            newest = at
+        })
+        const head = heads[newest]
+        if (head === undefined || head.done === true) return
+        yield head.value
+        heads[newest] = (walks[newest] as Iterator<LineEntry>).next()
+      }
+    } finally {
+      // A cursor that stays open keeps every page that is replaced: the file would grow with each transaction.
+      for (const walk of walks) walk.return(undefined)
     }
   }
 

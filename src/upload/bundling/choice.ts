@@ -36,6 +36,8 @@ export function chooseItems(lines: Lines, rules: ChoiceRules, isFreeOwed: boolea
   load.take(paid, isFreeOwed ? 1 : paidShare)
   load.take(free, 1)
   load.take(paid, 1)
+  paid.close()
+  free.close()
   const isLeft = paid.head !== undefined || free.head !== undefined
   return {
     items: load.items.sort(inLog),
@@ -63,6 +65,11 @@ class Line {
     const { done, value } = this.#rest.next()
     this.head = done === true ? undefined : value
     this.taken += 1
+  }
+
+  /** A cursor of the tables that stays open keeps every page that is replaced: the file would grow with each transaction. */
+  close(): void {
+    this.#rest.return?.()
   }
 }
 

@@ -205,7 +205,7 @@ export class Uploads {
   }
 
   /** Ids of those that wait, the first come first. */
-  oldest(limit: number): Generator<Id> {
+  oldest(limit: number): readonly Id[] {
     return this.#waiting.oldest(limit)
   }
 

@@ -99,18 +99,9 @@ export class WaitingLines {
   }
 
   /** Ids of both lines by their age. */
-  *oldest(limit: number): Generator<Id> {
-    const lines = [this.#first, this.#free].map((table) => table.keys({ limit })[Symbol.iterator]())
-    const heads = lines.map((line) => line.next())
-    for (let left = limit; left > 0; left -= 1) {
-      const [one, other] = heads.map(({ done, value }) => (done === true ? undefined : (value as Uint8Array)))
-      const isFirst = one !== undefined && (other === undefined || Buffer.compare(one, other) <= 0)
-      const key = isFirst ? one : other
-      if (key === undefined) return
-      yield idIn(key)
-      const at = isFirst ? 0 : 1
-      heads[at] = (lines[at] as Iterator<Uint8Array>).next()
-    }
+  oldest(limit: number): Id[] {
+    const keys = [this.#first, this.#free].flatMap((table) => [...table.keys({ limit })])
+    return keys.sort(Buffer.compare).slice(0, limit).map(idIn)
   }
 
   /** Ids of the first line, the first come first. */

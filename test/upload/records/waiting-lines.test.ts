@@ -1,8 +1,11 @@
 /** In which order items wait for a bundle. */
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { idOfBytes } from '../../../src/format/id.js'
+import { type Id, idOfBytes } from '../../../src/format/id.js'
 import { sha256 } from '../../../src/proof/digest.js'
-import { openUploadTables } from '../../../src/upload/records/uploads.js'
+import { chooseItems } from '../../../src/upload/bundling/choice.js'
+import { type AcceptedItem, openUploadTables } from '../../../src/upload/records/uploads.js'
 import { turnOf, type WaitingItem, WaitingLines } from '../../../src/upload/records/waiting-lines.js'
 import { fc } from '../../property.js'
 
@@ -115,4 +118,34 @@ t.test('both lines by age; free bytes of nobody are no turn', async (t) => {
   t.equal(turnOf({ keys: [], bytes: 1 }), undefined, 'the operator has exempted this wallet')
   t.equal(turnOf({ keys: ['w:one', 'r:20.1.1.1'], bytes: 1 })?.length, 32)
   t.not(turnOf({ keys: ['w:one'], bytes: 1 }), turnOf({ keys: ['w:other'], bytes: 1 }))
+})
+
+t.test('what is looked at in part keeps no page of the file from being used again', async (t) => {
+  const { environment, lines, put } = linesOf(t)
+  const folder = t.testdirName
+  put(Array.from({ length: 300 }, (_, at) => paidItem(at)))
+  put(Array.from({ length: 300 }, (_, at) => freeItem(`20.1.1.${at % 9}`, `wallet ${at}`)))
+  const table = environment.table('words')
+  const rewrite = async (): Promise<number> => {
+    for (let at = 0; at < 300; at += 1) {
+      environment.write(() => table.put(Buffer.from('word'), Buffer.alloc(4000, at)))
+      // A snapshot of this thread ends with its turn.
+      if (at % 10 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    return statSync(join(folder, 'data.mdb')).size
+  }
+  const before = await rewrite()
+  const [oldest] = lines.oldest(1)
+  t.ok(oldest)
+  const rules = { itemsMax: 10, bytesMax: 1e9 }
+  const itemsIn = function* (ids: Iterable<Id>): Generator<AcceptedItem> {
+    for (const id of ids) yield { id, place: { file: 1, offset: 1, sizeBytes: 1 } } as AcceptedItem
+  }
+  const chosen = chooseItems(
+    { paid: itemsIn(lines.first(99)), free: itemsIn(lines.byTurns(99)) },
+    rules,
+    false,
+  )
+  t.equal(chosen.items.length, 10)
+  t.ok((await rewrite()) <= before + 400_000, 'three hundred changes of 4 kB need no room of their own')
 })
