@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto'
 import { pause } from '../../src/actor/clock.js'
-import { Devnet } from '../../src/devnet/devnet.js'
 import { idOfBytes } from '../../src/format/id.js'
-import { payerOf, postedBy } from '../../test/devnet/posting.js'
+import { postedBy } from '../../test/devnet/posting.js'
 import { type BundledItem, bundlesOf } from '../corpus/bundles.js'
 import { corpusOf, smallSizes } from '../corpus/corpus.js'
-import { emptyFolder } from '../kit/folders.js'
+import { payersNode } from '../kit/payers-node.js'
 import { Stopwatch } from '../kit/usage.js'
 import type { Target } from '../load/load.js'
 import type { CaseWords } from '../report/results.js'
@@ -118,9 +117,7 @@ async function fromBundles({ threads }: Order, count: number): Promise<Cold> {
 
 /** Items of bundles that only a node has, in chunks. */
 async function fromChunks({ threads }: Order, count: number): Promise<Cold> {
-  const dataPath = emptyFolder('devnet')
-  const devnet = await Devnet.start({ host: '127.0.0.1', port: 0, blockMs: 0, dataPath })
-  const payer = await payerOf(devnet)
+  const { devnet, payer } = await payersNode()
   const targets: Target[] = []
   const gateway = await startGateway({
     name: 'sluice',
@@ -160,13 +157,7 @@ async function isOpened({ port }: Candidate, items: readonly BundledItem[]): Pro
 
 /** Items of bundles that this gateway has found on the chain, brought into its store, opened and indexed. */
 async function fromOpened({ threads, note }: Order, count: number): Promise<Cold> {
-  const devnet = await Devnet.start({
-    host: '127.0.0.1',
-    port: 0,
-    blockMs: 0,
-    dataPath: emptyFolder('devnet'),
-  })
-  const payer = await payerOf(devnet)
+  const { devnet, payer } = await payersNode()
   const bundles = [...bundlesOf(count, itemsEach)]
   for (const { bytes } of bundles) {
     await postedBy(payer, bytes, { 'Bundle-Format': 'binary', 'Bundle-Version': '2.0.0' })

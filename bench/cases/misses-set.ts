@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pause } from '../../src/actor/clock.js'
-import { Devnet } from '../../src/devnet/devnet.js'
-import { payerOf, postedBy } from '../../test/devnet/posting.js'
+import { postedBy } from '../../test/devnet/posting.js'
 import { bundlesOf } from '../corpus/bundles.js'
 import { truthFrom } from '../corpus/truth.js'
 import { emptyFolder } from '../kit/folders.js'
+import { payersNode } from '../kit/payers-node.js'
 import { Stopwatch } from '../kit/usage.js'
 import type { Target } from '../load/load.js'
 import { type Candidate, stopAll } from '../rivals/candidate.js'
@@ -71,13 +71,7 @@ export interface Misses {
 
 /** Contents behind a gateway that speaks TLS; a node; and this program with and without verification. */
 export async function startMisses({ threads }: Order, provable: Provable, count: number): Promise<Misses> {
-  const devnet = await Devnet.start({
-    host: '127.0.0.1',
-    port: 0,
-    blockMs: 0,
-    dataPath: emptyFolder('devnet'),
-  })
-  const payer = await payerOf(devnet)
+  const { devnet, payer } = await payersNode()
   const files = join(emptyFolder('misses'), 'files')
   mkdirSync(files)
   const [targets, roots]: [Target[], string[]] = [[], []]

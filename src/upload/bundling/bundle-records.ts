@@ -48,7 +48,7 @@ const recentMax = 50
  * Bundles with an item in them that were given up, after which the item is. The bundler pauses for longer after each of them, so
  * this takes about half a day: what is wrong (anchor, price, nodes) is seldom about the items.
  */
-export const failuresMax = 30
+const failuresMax = 30
 
 /** Transactions of the upload service, on disk. */
 export class Bundles {

@@ -1,3 +1,4 @@
+import { Backoff } from '../../actor/backoff.js'
 import type { Clock, Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Meters } from '../../actor/meter.js'
@@ -81,14 +82,14 @@ export class Bundler {
   #isFailing = false
   readonly #orders: (() => void)[] = []
   readonly #next: NextBundle
-  /** Nothing is packed before. */
-  #packAfterMs = Number.NEGATIVE_INFINITY
-  /** Bundles in a row that were given up. */
-  #drops = 0
+  /** Nothing is packed while it is on. Bundles in a row that were given up make it longer. */
+  readonly #packing: Backoff
   /** The wallet had too little when the last transaction was refused. */
   #isPoor = false
 
   constructor(private readonly parts: BundlerParts) {
+    const restMs = 2 * againMs
+    this.#packing = new Backoff({ failuresMax: 1, restMs, restMaxMs: packAgainMaxMs }, parts.clock)
     this.#next = new NextBundle(parts.uploads, parts.rules, parts.clock)
   }
 
@@ -113,8 +114,8 @@ export class Bundler {
   /** Its items are packed again. */
   repack(bundle: BundleRecord, reason: string): void {
     this.#drop(bundle, reason)
-    this.#drops = 0
-    this.#packAfterMs = Number.NEGATIVE_INFINITY
+    this.#packing.well()
+    this.#packing.hold(0)
   }
 
   start(): void {
@@ -209,16 +210,14 @@ export class Bundler {
     this.parts.logger.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
     this.#trees.delete(bundle.id)
     this.#count('dropped')
-    this.#drops += 1
-    const waitMs = Math.min(againMs * 2 ** this.#drops, packAgainMaxMs)
-    this.#packAfterMs = this.parts.clock.monotonic() + waitMs
+    this.#packing.failed()
     const givenUp = this.parts.bundles.drop(bundle, reason, !this.#isPoor)
     this.parts.meters.of('upload_items_given_up_total').add(givenUp)
   }
 
   async #pack(): Promise<void> {
     const { bundles, chain, clock, height, logFolder, owner, logger, signing } = this.parts
-    if (clock.monotonic() < this.#packAfterMs) return
+    if (this.#packing.isOn) return
     const items = this.#next.items()
     const anchorHeight = height()
     if (items.length === 0 || anchorHeight === undefined) return
@@ -229,7 +228,7 @@ export class Bundler {
         { reason: (isRefusal(anchor) ? anchor : (reward as Refusal)).message },
         'no bundle can be packed',
       )
-      this.#packAfterMs = clock.monotonic() + againMs
+      this.#packing.hold(againMs)
       return
     }
     const tree = await data.tree()
@@ -278,7 +277,7 @@ export class Bundler {
     const { address, chain, logger } = this.parts
     const posted = await chain.postTransaction(bundle.transaction)
     if (!isRefusal(posted)) {
-      this.#drops = 0
+      this.#packing.well()
       this.#isPoor = false
       this.#goOn(bundle, 'posted')
       return undefined

@@ -112,8 +112,8 @@ export class ItemIntake {
     uploader: Uploader,
   ): Promise<UploadAnswer | undefined> {
     const { selling, charging } = this.parts
-    const isPaid = this.#receipted(header) !== undefined || selling.sales.openOf(header.id) !== undefined
-    if (isPaid) return undefined
+    const receipted = this.#kept(header.id) ?? this.#inBundle(header)
+    if (receipted !== undefined || selling.sales.openOf(header.id) !== undefined) return undefined
     return this.#onChain(header.id) ?? charging.foresee(header, sizeBytes, uploader)
   }
 
@@ -190,7 +190,7 @@ export class ItemIntake {
     if (sold !== undefined) return sold
     const known = this.#kept(id)
     if (known === undefined) {
-      const covered = this.#receipted(header)
+      const covered = this.#inBundle(header)
       return covered === undefined ? this.#onChain(id) : this.again(covered, 202)
     }
     // After a kill between acceptance and announcement, queries would not find it before its block.
@@ -220,13 +220,11 @@ export class ItemIntake {
   }
 
   /**
-   * What a receipt of the item is made of; undefined: there was none. An item in an uploaded bundle has the bundle's: it was
-   * paid for with the bundle, and anybody can post it by itself again.
+   * What the receipt of an item in an uploaded bundle is made of: that of the bundle. It was paid for with the bundle, and
+   * anybody can post it by itself again. Undefined: it lies in none.
    */
-  #receipted(header: ItemHeader): AcceptedItem | undefined {
+  #inBundle(header: ItemHeader): AcceptedItem | undefined {
     const { id } = header
-    const known = this.#kept(id)
-    if (known !== undefined) return known
     const around = this.parts.uploads.around(id)
     if (around === undefined || isGone(around) || isGivenUp(around)) return undefined
     return { ...around, id, owner: normalizedAddress(header.owner), winc: '0' }
