@@ -21,6 +21,8 @@ export class HeldAnswers {
   /** Counts an answer until the returned function is called. */
   add(client: string, bytes: number, drop: () => void): () => void {
     const held = { client, bytes, drop }
+    // Many queries may have been under way when there was room. A single answer is never too large.
+    this.#makeRoom(bytes)
     this.#held.add(held)
     this.#bytes += bytes
     return () => this.#remove(held)
@@ -28,7 +30,12 @@ export class HeldAnswers {
 
   /** Whether a query of this client may be answered: others make room for it where they hold more. */
   hasRoom(client: string): boolean {
-    while (this.#bytes > this.maxBytes) {
+    return this.#makeRoom(0, client)
+  }
+
+  /** For so many bytes, of this client or of anybody. */
+  #makeRoom(bytes: number, client?: string): boolean {
+    while (this.#bytes + bytes > this.maxBytes) {
       const greedy = this.#greediest(client)
       if (greedy === undefined) return false
       this.#remove(greedy)
@@ -41,8 +48,8 @@ export class HeldAnswers {
     if (this.#held.delete(held)) this.#bytes -= held.bytes
   }
 
-  /** The oldest answer of the provider, network or client that holds most, where this client's holds less. */
-  #greediest(client: string): Held | undefined {
+  /** The oldest answer of the provider, network or client that holds most, where this client's, if there is one, holds less. */
+  #greediest(client = ''): Held | undefined {
     let among: Iterable<Held> = this.#held
     for (const level of partiesOf(client).keys()) {
       const nameOf = (one: string): string => partiesOf(one)[level] ?? one

@@ -5,21 +5,22 @@ const pieceChars = 16 * 1024
 export interface JsonMark {
   readonly text: string
   readonly parts: number
-  readonly before: number
 }
 
-/** Builds a JSON text from its beginning to its end, with placeholders for parts that arrive later. */
+/**
+ * Builds a JSON text from its beginning to its end, with placeholders for parts that arrive later. All that is written is counted
+ * here and not by those who write, so that no part of an answer escapes the bound of its size.
+ */
 export class JsonText {
   /** The text since the last placeholder or piece; append to it. */
   text = ''
   readonly #parts: (string | Promise<string>)[] = []
-  #before = 0
+  /** Characters of `text` that are counted already. */
+  #counted = 0
   #waits = false
 
-  /** Characters so far, without what is waited for. */
-  get length(): number {
-    return this.#before + this.text.length
-  }
+  /** `written` is called with the characters of each piece; it may throw, where an answer becomes too large. */
+  constructor(private readonly written: (chars: number) => void) {}
 
   /** Adds a placeholder for JSON that comes later. The promise must not reject. */
   wait(json: Promise<string>): void {
@@ -29,8 +30,8 @@ export class JsonText {
   }
 
   /**
-   * Flattens a piece when enough was appended. V8 represents an appended text as a tree with a node for each part. The tree of a
-   * large answer would live so long that several garbage collections copy and mark it.
+   * Flattens a piece and counts it when enough was appended. V8 represents an appended text as a tree with a node for each part.
+   * The tree of a large answer would live so long that several garbage collections copy and mark it. Throws what `written` throws.
    */
   pause(): void {
     if (this.text.length >= pieceChars) this.#cut()
@@ -39,19 +40,28 @@ export class JsonText {
   #cut(): void {
     // Reading a character makes V8 replace the tree by one flat text.
     if (this.text.charCodeAt(0) > 0) this.#parts.push(this.text)
-    this.#before += this.text.length
+    this.count()
+    this.#counted = 0
     this.text = ''
   }
 
-  mark(): JsonMark {
-    return { text: this.text, parts: this.#parts.length, before: this.#before }
+  /** Counts what no piece has counted yet. Throws what `written` throws. */
+  count(): void {
+    const chars = this.text.length - this.#counted
+    this.#counted = this.text.length
+    this.written(chars)
   }
 
-  /** Drops what came after the mark. */
-  goBack({ text, parts, before }: JsonMark): void {
+  mark(): JsonMark {
+    return { text: this.text, parts: this.#parts.length }
+  }
+
+  /** Drops what came after the mark. It stays counted: it was written, too. */
+  goBack({ text, parts }: JsonMark): void {
+    const isCut = this.#parts.length > parts
     this.#parts.length = parts
-    this.#before = before
     this.text = text
+    this.#counted = isCut ? text.length : Math.min(this.#counted, text.length)
   }
 
   /** The whole text; synchronous where there is no placeholder. */

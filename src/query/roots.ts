@@ -43,7 +43,7 @@ export function writeRoots(
   roots: readonly SelectedRoot[],
   context: QueryContext,
 ): { data: string | Promise<string>; errors: GraphQLError[] } {
-  const out = new JsonText()
+  const out = new JsonText((chars) => context.effort.written(chars))
   const errors: GraphQLError[] = []
   for (const [at, root] of roots.entries()) {
     out.text += `${at === 0 ? '{' : ','}${JSON.stringify(root.key)}:`
@@ -51,6 +51,7 @@ export function writeRoots(
     try {
       context.effort.begin()
       writeRoot(out, query, root, context)
+      out.count()
     } catch (error) {
       if (!(error instanceof GraphQLError)) throw error
       errors.push(locatedError(error, root.nodes, [root.key]))
@@ -73,7 +74,7 @@ function writeRoot(
   const name = node.name.value
   const field = queryFields[name]
   const resolve = resolvers[name]
-  if (field === undefined || resolve === undefined) out.text += introspected(query, nodes, context)
+  if (field === undefined || resolve === undefined) out.text += introspected(query, nodes)
   else {
     const found = resolve(getArgumentValues(field, node, query.variables) as never, context, below)
     if (found === null) out.text += 'null'
@@ -82,11 +83,7 @@ function writeRoot(
 }
 
 /** Introspection and `__typename` are done by the library. */
-function introspected(
-  { document, operation, given }: PreparedQuery,
-  nodes: readonly FieldNode[],
-  { effort }: QueryContext,
-): string {
+function introspected({ document, operation, given }: PreparedQuery, nodes: readonly FieldNode[]): string {
   const alone: OperationDefinitionNode = {
     ...operation,
     selectionSet: { kind: Kind.SELECTION_SET, selections: nodes },
@@ -100,7 +97,5 @@ function introspected(
   if (result instanceof Promise) throw new Error('nothing of the schema has to be waited for')
   const [error] = result.errors ?? []
   if (error !== undefined) throw error
-  const text = JSON.stringify(Object.values(result.data ?? {})[0])
-  effort.written(text.length)
-  return text
+  return JSON.stringify(Object.values(result.data ?? {})[0])
 }

@@ -66,6 +66,7 @@ export function writeObject<Source>(
     writeOne(out, source, context, below)
   }
   out.text += '}'
+  out.pause()
 }
 
 /**

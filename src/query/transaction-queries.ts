@@ -239,13 +239,10 @@ const connection: Writers<TransactionConnection> = {
     const { effort } = context
     let lead = '['
     for (const edge of edges) {
-      const before = out.length
       out.text += lead
       lead = ','
       writeObject(out, edge, context, below)
       effort.charge(1 + edge.row.tags.length / tagsPerStep)
-      effort.written(out.length - before)
-      out.pause()
     }
     out.text += edges.length === 0 ? '[]' : ']'
   },

@@ -34,23 +34,44 @@ function carryOut(out: JsonText, steps: readonly Step[]): string {
   return expected
 }
 
+/** Characters that were appended, without those that were dropped, and with them. */
+function lengthOf(steps: readonly Step[]): { kept: number; all: number } {
+  const sum = { kept: 0, all: 0 }
+  for (const one of steps) {
+    if ('append' in one) sum.kept += one.append.length
+    if ('append' in one) sum.all += one.append.length
+    if ('drop' in one) sum.all += lengthOf(one.drop).all
+  }
+  return sum
+}
+
 t.test('a text is what was appended and waited for, without what was dropped', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(step), async (steps) => {
-      const out = new JsonText()
+      let counted = 0
+      const out = new JsonText((chars) => {
+        counted += chars
+      })
       const expected = carryOut(out, steps)
+      out.count()
       if ((await out.whole()) !== expected) throw new Error('the text differs')
+      const appended = lengthOf(steps)
+      if (counted < appended.kept || counted > appended.all) throw new Error(`${counted} counted`)
     }),
   )
   t.pass('for every sequence of steps')
 })
 
 t.test('a text that nothing is waited for is there at once, and counts its characters', async (t) => {
-  const out = new JsonText()
+  let counted = 0
+  const out = new JsonText((chars) => {
+    counted += chars
+  })
   for (let at = 0; at < 10_000; at += 1) {
     out.text += '"0123456789",'
     out.pause()
   }
-  t.equal(out.length, 130_000)
+  out.count()
+  t.equal(counted, 130_000)
   t.equal(out.whole(), '"0123456789",'.repeat(10_000))
 })

@@ -165,6 +165,45 @@ t.test('an answer that becomes too large is an error', async (t) => {
   await rig.close()
 })
 
+t.test('no part of an answer escapes the bound of its size, whatever its fields are called', async (t) => {
+  const answerMaxBytes = 100_000
+  const rig = await openRig(chain, { limits: { answerMaxBytes } })
+  const found = await rig.ask('{ transactions(first: 2) { edges { node { id block { id } } } } }')
+  const { id, block } = found.data.transactions.edges[1].node
+  const long = 'A'.repeat(10_000)
+  const times = (count: number, field: string): string =>
+    Array.from({ length: count }, (_, at) => `a${at}: ${field}`).join(' ')
+  const queries: Record<string, string> = {
+    'rows of blocks': times(40, `blocks(first: 1000) { ...blocks }`),
+    'edges of blocks': times(40, `blocks(first: 1000) { ...edges }`),
+    'rows of transactions': `transactions(first: 1000) { edges { node { ${long}: id } } }`,
+    'edges of transactions': `transactions(first: 1000) { edges { ${long}: cursor } }`,
+    tags: `transactions(first: 1000) { edges { node { tags { ${long}: name } } } }`,
+    'pages of blocks': times(40, `blocks(first: 1) { ...page }`),
+    'single blocks': times(40, `block(id: "${block.id}") { ...block }`),
+    'single transactions': times(40, `transaction(id: "${id}") { ...row }`),
+    introspection: times(40, `__type(name: "Transaction") { ...type }`),
+  }
+  const fragments: Record<string, string> = {
+    blocks: `fragment blocks on BlockConnection { edges { node { ${long}: id } } }`,
+    edges: `fragment edges on BlockConnection { edges { ${long}: cursor } }`,
+    type: `fragment type on __Type { ${long}: name }`,
+    page: `fragment page on BlockConnection { pageInfo { ${long}: hasNextPage } }`,
+    block: `fragment block on Block { ${long}: id }`,
+    row: `fragment row on Transaction { ${long}: id }`,
+  }
+  for (const [name, fields] of Object.entries(queries)) {
+    const used = Object.entries(fragments).flatMap(([word, text]) =>
+      fields.includes(`...${word} `) ? [text] : [],
+    )
+    const response = await rig.post({ query: `{ ${fields} } ${used.join(' ')}` })
+    const text = await response.text()
+    t.match(JSON.parse(text).errors, [{ extensions: { code: 'ANSWER_TOO_LARGE' } }], name)
+    t.ok(text.length < 2 * answerMaxBytes, `${name}: ${text.length}`)
+  }
+  await rig.close()
+})
+
 t.test('what a request has used up is not given to the rest of its batch', async (t) => {
   let clock = 0
   const work = { monotonic: () => (clock += 1) }
