@@ -30,8 +30,9 @@ export class JsonText {
   }
 
   /**
-   * Flattens a piece and counts it when enough was appended. V8 represents an appended text as a tree with a node for each part.
-   * The tree of a large answer would live so long that several garbage collections copy and mark it. Throws what `written` throws.
+   * Flattens a piece and counts it when enough was appended. V8 represents an appended text as a tree with a node for each
+   * part. The tree of a large answer would live so long that several garbage collections copy and mark it. Throws what
+   * `written` throws.
    */
   pause(): void {
     if (this.text.length >= pieceChars) this.#cut()
