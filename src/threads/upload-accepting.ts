@@ -17,7 +17,7 @@ import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
 import { FreeOnly } from '../upload/selling/charging.js'
 import { CreditCharging } from '../upload/selling/credit-charging.js'
-import { EarlierPost, onlyHere } from '../upload/selling/earlier-post.js'
+import { EarlierPost, lookupsMax, onlyHere } from '../upload/selling/earlier-post.js'
 import { ItemSelling } from '../upload/selling/selling.js'
 import { Sharing } from '../upload/selling/sharing.js'
 import { chainOptions } from './chain-options.js'
@@ -143,7 +143,7 @@ function openChainItems({ settings, memory }: UploadGiven): {
 /** Sockets to the gateways of the network. */
 function networkLine({ settings }: UploadGiven): GatewayLine {
   const headMs = settings.retrieval.gatewayTimeoutMs
-  return new GatewayLine({ headMs, stallMs: headMs, connectionsMax: 64 }, systemClock)
+  return new GatewayLine({ headMs, stallMs: headMs, connectionsMax: lookupsMax }, systemClock)
 }
 
 function earlierPost({ settings, networkGateways }: UploadGiven, line: GatewayLine): typeof onlyHere {

@@ -15,6 +15,7 @@ const one = await upstream(t, (_, __, response) => response.writeHead(status).en
 const other = await upstream(t, (_, __, response) => response.writeHead(500).end())
 const program = await run(t, t.testdir(), {
   DEVNET_SEED: 'false',
+  TRUSTED_PROXIES: '127.0.0.0/8',
   SERVICES: 'upload,payment',
   TRUSTED_GATEWAYS_URLS: JSON.stringify({ [one.url]: 1, [other.url]: 2 }),
 })
@@ -42,7 +43,9 @@ function itemBy(signer: ItemSigner | undefined, tags: readonly Tag[]): Uint8Arra
 const approval = (winc: number): Uint8Array =>
   itemBy(giver, [tagOf('x-approve-payment', friend), tagOf('x-amount', String(winc))])
 
-const post = (item: Uint8Array): Promise<Response> => fetch(`${upload}/v1/tx`, { method: 'POST', body: item })
+/** From an address of its owner's, if no other is given. */
+const post = (item: Uint8Array, address = '192.0.2.1'): Promise<Response> =>
+  fetch(`${upload}/v1/tx`, { method: 'POST', body: item, headers: { 'x-forwarded-for': address } })
 
 async function approvals(): Promise<readonly { approvedWincAmount: string }[]> {
   const answer = await fetch(
@@ -111,9 +114,9 @@ const balance = async (): Promise<bigint> => {
 }
 
 /** More than is free. */
-const large = (byte: number): Uint8Array => {
-  if (giver === undefined) throw new Error('no signer')
-  return signItem(giver, {}, Buffer.alloc(300_000, byte))
+const large = (byte: number, signer = giver): Uint8Array => {
+  if (signer === undefined) throw new Error('no signer')
+  return signItem(signer, {}, Buffer.alloc(300_000, byte))
 }
 
 t.test('nobody pays for an item that the network has, whoever posts it', async (t) => {
@@ -124,8 +127,37 @@ t.test('nobody pays for an item that the network has, whoever posts it', async (
   status = 404
   t.equal((await post(large(2))).status, 200)
   t.ok((await balance()) < before)
-  status = 500
-  t.equal((await post(large(3))).status, 200, 'paid uploads do not depend on the gateways of others')
+})
+
+t.test('where no gateway states anything, nobody pays for what strangers post', async (t) => {
+  status = 404
+  t.equal((await post(large(6))).status, 200)
+  for (const silent of [429, 500]) {
+    status = silent
+    const before = await balance()
+    const [item, other] = [large(silent & 0xff), large((silent + 1) & 0xff)]
+    const refused = await post(item, '198.51.100.1')
+    t.equal(refused.status, 503)
+    t.equal(refused.headers.get('retry-after'), '5')
+    t.equal(await balance(), before)
+    t.equal((await post(item)).status, 200, 'paid uploads do not depend on the gateways of others')
+    t.equal((await post(other, '192.0.77.1')).status, 200, 'nor on one address')
+  }
+  status = 404
+  const moved = large(7)
+  t.equal((await post(moved, '198.51.100.1')).status, 200, 'from a new place, when a gateway answers')
+  status = 429
+  t.equal((await post(large(8), '198.51.100.2')).status, 200, 'which is known from then on')
+})
+
+t.test('no gateway is asked for who cannot pay, nor for what is not signed', async (t) => {
+  status = 404
+  const [poor, forged] = [large(9, stranger), large(10)]
+  // Another payload under the same signature.
+  forged[forged.length - 1] = 11
+  t.equal((await post(poor)).status, 402)
+  t.equal((await post(forged)).status, 400)
+  for (const item of [poor, forged]) t.notOk(one.asked.includes(headerOf(item).id))
 })
 
 t.test('an item of an uploaded bundle has the receipt of the bundle', async (t) => {

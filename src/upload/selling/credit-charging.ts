@@ -5,10 +5,17 @@ import type { ItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { GroupCommit } from '../../ledger/group.js'
 import type { CreditsPort, Payer } from '../../payment/credits-port.js'
+import { sha256 } from '../../proof/digest.js'
 import { kyveAddress, nativeAddress, normalizedAddress } from '../../proof/owner-address.js'
 import { tryWrite } from '../../store/disk-error.js'
 import type { Environment, Table } from '../../store/lmdb.js'
-import { answerOf, fixedAnswers, paymentAway, type UploadAnswer } from '../calls/upload-answers.js'
+import {
+  answerOf,
+  fixedAnswers,
+  paymentAway,
+  textAnswer,
+  type UploadAnswer,
+} from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
 import {
@@ -20,6 +27,7 @@ import {
   type ItemCharge,
 } from './charging.js'
 import type { EarlierPost } from './earlier-post.js'
+import { KnownPosters } from './known-posters.js'
 
 /** A client gets 503 within a second where the payment service does not answer. */
 const patienceMs = 900
@@ -56,6 +64,7 @@ export class CreditCharging implements Charging {
   readonly #over = new Set<Id>()
   /** Items with a refund in flight. A repeated upload is refused meanwhile, or the refund would take its new charge. */
   readonly #refunding = new Set<Id>()
+  readonly #posters: KnownPosters
 
   constructor(
     private readonly pools: FreePools,
@@ -66,6 +75,7 @@ export class CreditCharging implements Charging {
     private readonly closing: AbortSignal,
   ) {
     this.#unsettled = unsettledIn(environment)
+    this.#posters = new KnownPosters(environment)
     this.#words = new GroupCommit(async (words) => {
       // Entries that remain are settled or refunded again by the next process.
       if (closing.aborted) return words.map(({ id }) => paymentAway(id))
@@ -91,8 +101,6 @@ export class CreditCharging implements Charging {
     const free = freeCharge(this.pools, header, bytes, uploader)
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
-    const refused = await this.#refusedAsOld(header, uploader)
-    if (refused !== undefined) return refused
     const ticket = randomBytes(ticketBytes)
     const named = { itemId: header.id, ticket: ticket.toString('base64url') }
     const order = { ...payerOf(header, uploader), ...named, bytes }
@@ -110,22 +118,30 @@ export class CreditCharging implements Charging {
       await this.#forget(header.id)
       return reserved.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
     }
+    // The entry is on disk, so the client need not wait for the payment service.
+    const giveBack = (): Promise<void> =>
+      withinTime(this.clock, patienceMs, this.#refund(header.id, ticket), undefined)
+    // Only now: who cannot pay must not use up what the gateways of the network answer.
+    const refused = await this.#refusedAsOld(header, uploader)
+    if (refused !== undefined) {
+      await giveBack()
+      return refused
+    }
     return {
       winc: reserved.winc,
       isLogged: true,
       keep: (id) => {
         if (reserved.winc === '0') this.#unsettled.remove(idBytes(id))
         else keepUnsettled(this.environment, id)
+        if (uploader.range !== undefined)
+          this.#posters.keep(ownerKey(header), uploader.range, this.clock.now())
       },
-      // The entry is on disk, so the client need not wait for the payment service.
-      giveBack: () => withinTime(this.clock, patienceMs, this.#refund(header.id, ticket), undefined),
+      giveBack,
     }
   }
 
   async foresee(header: ItemHeader, bytes: number, uploader: Uploader): Promise<UploadAnswer | undefined> {
     if (this.pools.would(freeTakerOf(header, uploader), bytes) !== undefined) return undefined
-    const refused = await this.#refusedAsOld(header, uploader)
-    if (refused !== undefined) return refused
     const order = { ...payerOf(header, uploader), bytes, itemId: header.id }
     const checked = await this.#inTime(this.credits.check(order))
     if (isRefusal(checked)) return paymentAway(header.id)
@@ -134,13 +150,16 @@ export class CreditCharging implements Charging {
   }
 
   /**
-   * The answer to an item that the network has: anybody could post it here, so it is no order of its owner to pay. While no
-   * gateway answers all items are taken, so that paid uploads do not depend on the gateways of others.
+   * The answer to an item that the network has: anybody could post it here, so it is no order of its owner to pay. A stranger can
+   * bring it about that no gateway states anything. Items are taken then from where the wallet's items came before, so that paid
+   * uploads do not depend on the gateways of others, and a stranger cannot have others pay.
    */
-  async #refusedAsOld({ id }: ItemHeader, { range }: Uploader): Promise<UploadAnswer | undefined> {
-    const isKnown = await this.earlier.isKnown(id, range)
-    if (isRefusal(isKnown)) return isKnown.refused === 'busy' ? answerOf(isKnown) : undefined
-    return isKnown ? fixedAnswers.postedBefore : undefined
+  async #refusedAsOld(header: ItemHeader, { range }: Uploader): Promise<UploadAnswer | undefined> {
+    const isKnown = await this.earlier.isKnown(header.id, range)
+    if (isKnown === true) return fixedAnswers.postedBefore
+    if (isKnown === false || range === undefined || this.#posters.has(ownerKey(header), range))
+      return undefined
+    return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
   }
 
   settle(id: Id, { winc, heldAs }: Charged): void {
@@ -183,6 +202,10 @@ export class CreditCharging implements Charging {
   #inTime<T>(answer: Promise<T | Refusal>): Promise<T | Refusal> {
     return withinTime(this.clock, patienceMs, answer, late)
   }
+}
+
+function ownerKey({ owner }: ItemHeader): Uint8Array {
+  return sha256(owner)
 }
 
 /** Whose account pays for an item. */

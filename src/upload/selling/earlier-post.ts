@@ -6,9 +6,9 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { GatewayLine } from '../../source/upstream/gateway-line.js'
 
 /** Lookups at the same time, of which one client has a quarter. */
-const lookupsMax = 256
-/** Items that no gateway had are remembered for the time of an upload. */
-const [rememberedMax, rememberedMs] = [4096, 60_000]
+export const lookupsMax = 256
+/** Items that the network has, so that the same one is looked up once. */
+const rememberedMax = 4096
 
 /** On a chain of one's own nothing is posted elsewhere. */
 export const onlyHere: Pick<EarlierPost, 'isKnown'> = { isKnown: async () => false }
@@ -19,7 +19,7 @@ export const onlyHere: Pick<EarlierPost, 'isKnown'> = { isKnown: async () => fal
  */
 export class EarlierPost {
   readonly #shares = FreeShares.quarters(lookupsMax)
-  readonly #unknown = new BoundedMap<Id, number>(rememberedMax)
+  readonly #known = new BoundedMap<Id, true>(rememberedMax)
 
   /** `gateways`: base URLs, at least one. All are asked at once. */
   constructor(
@@ -32,16 +32,16 @@ export class EarlierPost {
   /**
    * Whether a gateway of the network has the item. One that has it decides. Otherwise at least one must state that it has not:
    * the refusal `upstream` where none does, `busy` where too many are looked up. `client`: address of the uploader; undefined:
-   * this machine's own.
+   * this machine's own. Only for items whose owner has signed them and can pay: each call is a request to all gateways, which
+   * limit those who ask too often.
    */
   async isKnown(id: Id, client: string | undefined): Promise<boolean | Refusal> {
-    if ((this.#unknown.get(id) ?? Number.NEGATIVE_INFINITY) > this.clock.monotonic() - rememberedMs)
-      return false
+    if (this.#known.get(id) === true) return true
     const leave = this.#shares.take(client ?? 'own')
     if (typeof leave === 'string') return refuse('busy', 'self', 'too many paid uploads begin at once')
     try {
       const isKnown = await this.#ask(id)
-      if (isKnown === false) this.#unknown.set(id, this.clock.monotonic())
+      if (isKnown === true) this.#known.set(id, true)
       return isKnown
     } finally {
       leave()

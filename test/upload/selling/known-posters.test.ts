@@ -1,0 +1,26 @@
+import t from 'tap'
+import { openEnvironment } from '../../../src/store/lmdb.js'
+import { KnownPosters } from '../../../src/upload/selling/known-posters.js'
+
+const dayMs = 86_400_000
+
+t.test('the last eight providers of a wallet are remembered', async (t) => {
+  const environment = openEnvironment(t.testdir())
+  t.teardown(() => environment.close())
+  const posters = new KnownPosters(environment)
+  const [wallet, other] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+  const keep = (of: Buffer, address: string, day: number): void =>
+    environment.write(() => posters.keep(of, address, day * dayMs))
+  keep(other, '20.0.0.1', 0)
+  for (let at = 0; at < 8; at += 1) keep(wallet, `10.${at}.0.1`, at)
+  t.ok(posters.has(wallet, '10.0.255.9'), 'any address of the provider')
+  t.notOk(posters.has(wallet, '20.0.0.1'), 'of this wallet')
+  // Used again, so that it is not the oldest.
+  keep(wallet, '10.0.0.2', 9)
+  keep(wallet, '2001:db8:1::1', 9)
+  t.ok(posters.has(wallet, '2001:db8:ffff::1'))
+  t.ok(posters.has(wallet, '10.0.0.1'))
+  t.notOk(posters.has(wallet, '10.1.0.1'))
+  t.ok(posters.has(other, '20.0.0.1'))
+  t.equal(environment.table('posters').count(), 9)
+})
