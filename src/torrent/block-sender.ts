@@ -33,6 +33,7 @@ export class BlockSender {
     private readonly parts: BlockSenderParts,
     private readonly connection: PeerConnection,
     private readonly seeded: { readonly torrent: Torrent; path(name: string): string },
+    private readonly onSent: (bytes: number) => void,
   ) {}
 
   /** Blocks in the queue that are not being read yet. */
@@ -61,8 +62,13 @@ export class BlockSender {
     this.#await(message.length, () => {
       this.#small -= 1
       this.connection.send(message)
-      this.parts.sent(message.length)
+      this.#sent(message.length)
     })
+  }
+
+  #sent(bytes: number): void {
+    this.onSent(bytes)
+    this.parts.sent(bytes)
   }
 
   /** The connection is over: nothing of it waits any more. */
@@ -117,7 +123,7 @@ export class BlockSender {
       return
     }
     this.connection.send(buffer.subarray(0, filled), done)
-    this.parts.sent(bytes)
+    this.#sent(bytes)
   }
 
   /**

@@ -63,8 +63,11 @@ export class SeederPeer implements PeerHandler {
   isUnchoked = false
   /** When it was unchoked last. */
   unchokedMs = 0
-  /** When it came, last requested a block, or was unchoked. */
-  activeMs: number
+  readonly cameMs: number
+  /** When it was unchoked for the first time; undefined: never. */
+  servedMs: number | undefined
+  /** That it was sent: blocks, and answers to other requests. */
+  takenBytes = 0
   listens: PeerAddress | undefined
   #fast = false
   #metadataId = 0
@@ -81,7 +84,12 @@ export class SeederPeer implements PeerHandler {
     /** The source that it is counted under for limits. */
     readonly source: string,
   ) {
-    this.activeMs = parts.clock.monotonic()
+    this.cameMs = parts.clock.monotonic()
+  }
+
+  /** Bytes that it took in each millisecond since it came. */
+  takenRate(nowMs: number): number {
+    return this.takenBytes / Math.max(1, nowMs - this.cameMs)
   }
 
   onHandshake({ infohash, peerId, fast, extensions, v2 }: Handshake): ConnectionEnd | undefined {
@@ -90,7 +98,10 @@ export class SeederPeer implements PeerHandler {
     // We have connected to ourselves, by our own announce.
     if (peerId.equals(this.parts.peerId)) return 'done'
     this.seeded = seeded
-    this.#sender = new BlockSender(this.parts, this.connection, seeded)
+    const onSent = (bytes: number): void => {
+      this.takenBytes += bytes
+    }
+    this.#sender = new BlockSender(this.parts, this.connection, seeded, onSent)
     this.#fast = fast
     const { torrent } = seeded
     // A peer that knows version 2 is answered with the infohash of version 2 (BEP 52). Hybrid peers found us under both hashes
@@ -124,7 +135,6 @@ export class SeederPeer implements PeerHandler {
         this.parts.release(this)
         return undefined
       case 'request':
-        this.activeMs = this.parts.clock.monotonic()
         return this.#onRequest(message, this.seeded)
       case 'cancel':
         this.#sender?.cancel(message)
@@ -151,7 +161,8 @@ export class SeederPeer implements PeerHandler {
 
   unchoke(): void {
     this.isUnchoked = true
-    this.unchokedMs = this.activeMs = this.parts.clock.monotonic()
+    this.unchokedMs = this.parts.clock.monotonic()
+    this.servedMs ??= this.unchokedMs
     this.connection.send(encode.plain('unchoke'))
   }
 

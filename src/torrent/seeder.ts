@@ -35,8 +35,8 @@ const openFilesMax = 300
 /** Buffers kept for the next run; 128 KiB each. */
 const buffersKept = 64
 const exchangeEveryTicks = 60
-/** Who can ask for blocks, and has asked for nothing for so long, makes room for a newcomer. */
-const idleTurnMs = 10_000
+/** Who could take blocks for so long may have to make room for a newcomer. */
+const turnMs = 10_000
 /** Secrets of encrypted connections, each network: at 0.25 ms each, a flood of them takes 2.5 % of a core. */
 const secretTurns = { windowMs: 10_000, each: 20, all: 1000 }
 
@@ -202,8 +202,8 @@ export class Seeder implements SeederParts {
   /**
    * Whether there is a place for one more at this address. Where all are taken, the provider with most places loses one, or else
    * the network with most: its youngest peer without an upload slot, or else its youngest. So many addresses cannot keep others
-   * out. Where nobody has more than others, who has asked for nothing for longest loses its place. One that waits for an upload
-   * slot cannot ask.
+   * out. Where nobody has more than others, who has taken the fewest bytes in its time loses its place: a message costs nothing,
+   * and bytes do. One that waits for its first upload slot could not take any.
    */
   #hasPlace(host: string): boolean {
     if (this.#peers.size < this.options.peersMax) return true
@@ -220,11 +220,14 @@ export class Seeder implements SeederParts {
       youngest?.connection.end('full')
       return true
     }
-    const able = [...this.#peers].filter((peer) => !this.#waiting.has(peer))
-    const [idlest] = able.sort((one, other) => one.activeMs - other.activeMs)
-    if (idlest === undefined || this.clock.monotonic() - idlest.activeMs < idleTurnMs) return false
-    idlest.connection.end('full')
-    return true
+    const now = this.clock.monotonic()
+    const sinceOf = (peer: SeederPeer): number =>
+      peer.servedMs ?? (this.#waiting.has(peer) ? Number.POSITIVE_INFINITY : peer.cameMs)
+    const [least] = [...this.#peers]
+      .filter((peer) => now - sinceOf(peer) >= turnMs)
+      .sort((one, other) => one.takenRate(now) - other.takenRate(now) || one.cameMs - other.cameMs)
+    least?.connection.end('full')
+    return least !== undefined
   }
 
   #tick(): void {

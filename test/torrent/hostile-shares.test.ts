@@ -85,6 +85,38 @@ t.test('where all places are taken, the network that has most of them makes room
   t.equal(more?.bytesRead ?? 0, 0, 'both have their half')
 })
 
+t.test('requests that are refused, and tiny ones, keep no place', async (t) => {
+  const clock = new HandClock()
+  const { open, meters } = await stage(t, { peersMax: 4, slotsMax: 2 }, clock)
+  const tiny = encode.request({ piece: 0, begin: 0, length: 1 })
+  const refused = await Promise.all([1, 2].map((from) => open(`127.${from}.0.1`)))
+  const taking = await Promise.all([3, 4].map((from) => open(`127.${from}.0.1`)))
+  for (const socket of [...refused, ...taking]) socket.resume()
+  const large = encode.request({ piece: 0, begin: 0, length: 16384 })
+  for (const socket of taking) socket.write(Buffer.concat([encode.plain('interested'), large]))
+  await eventually(() => meters.total('torrent_sent_bytes_total') === 2 * 16384)
+  clock.jump(5000)
+  // Nobody has unchoked these, and that costs them nothing.
+  for (const socket of refused) socket.write(tiny)
+  taking[0]?.write(tiny)
+  await eventually(() => meters.total('torrent_sent_bytes_total') === 2 * 16384 + 1)
+  clock.jump(5000)
+  for (const from of [5, 6]) t.ok((await open(`127.${from}.0.1`)).bytesRead > 0, 'a newcomer')
+  t.ok(await eventually(() => refused.every(({ destroyed }) => destroyed)))
+  for (const socket of taking) t.notOk(socket.destroyed)
+  // Who waits for the first slot has had no turn; of the others, who took least goes.
+  clock.jump(10_000)
+  const waiting = await Promise.all([7, 8].map((from) => open(`127.${from}.0.1`)))
+  for (const socket of waiting) socket.resume().write(encode.plain('interested'))
+  clock.jump(10_000)
+  await eventually(() => meters.total('torrent_peers') === 4)
+  taking[0]?.write(large)
+  await eventually(() => meters.total('torrent_sent_bytes_total') === 3 * 16384 + 1)
+  t.ok((await open('127.9.0.1')).bytesRead > 0)
+  t.ok(await eventually(() => taking[1]?.destroyed === true), 'it took the fewest bytes')
+  for (const socket of waiting) t.notOk(socket.destroyed)
+})
+
 t.test('where nobody has more places than others, who asks for nothing makes room', async (t) => {
   const clock = new HandClock()
   const { open, meters } = await stage(t, { peersMax: 4 }, clock)

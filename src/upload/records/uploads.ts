@@ -246,10 +246,14 @@ export class Uploads {
   }
 
   /**
-   * An item in an uploaded bundle. `isMortal`: its bundle is kept for some time only, and `within` finds the item afterwards.
-   * Others are never looked up in this way, so they take no room in that table.
+   * An item in an uploaded bundle. The first bundle with it counts: anybody may upload another one with the same items, which
+   * must not lift a block of the first. `isMortal`: its bundle is kept for some time only, and `within` finds the item
+   * afterwards; the last bundle counts, so that the item lasts as long. Others are never looked up in this way, so they take no
+   * room in that table.
    */
   putInner(id: Id, inner: InnerItem, isMortal: boolean): void {
+    const first = isMortal ? undefined : this.around(id)
+    if (first !== undefined && first.id !== inner.parent && !isGone(first) && !isGivenUp(first)) return
     this.#inner.put(idBytes(id), Buffer.from(JSON.stringify(inner)))
     if (isMortal) this.#within.put(Buffer.concat([idBytes(inner.parent), idBytes(id)]), none)
   }
