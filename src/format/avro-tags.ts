@@ -87,31 +87,37 @@ export function decodeTags(
   }
 }
 
-function writeInteger(into: number[], value: number): void {
+/** Writes one zigzag varint at `at`; returns where it ends. */
+function writeInteger(into: Uint8Array, at: number, value: number): number {
   let rest = value < 0 ? -2 * value - 1 : 2 * value
-  while (rest >= 128) {
-    into.push((rest % 128) + 128)
-    rest = Math.floor(rest / 128)
-  }
-  into.push(rest)
+  let end = at
+  for (; rest >= 128; rest = Math.floor(rest / 128)) into[end++] = (rest % 128) + 128
+  into[end++] = rest
+  return end
 }
+
+/** A zigzag varint of its own. */
+export function encodedInteger(value: number): Uint8Array {
+  const bytes = new Uint8Array(8)
+  return bytes.subarray(0, writeInteger(bytes, 0, value))
+}
+
+/** Bytes that the number of a count or length takes at most: it is below 2^31. */
+const integerBytesMax = 5
 
 /** The tags as one block, the way every known client writes them: no bytes at all for no tags. */
 export function encodeTags(tags: readonly Tag[]): Uint8Array {
   if (tags.length === 0) return new Uint8Array(0)
-  const parts: Uint8Array[] = []
-  const number = (value: number) => {
-    const bytes: number[] = []
-    writeInteger(bytes, value)
-    parts.push(Uint8Array.from(bytes))
+  let size = integerBytesMax + 1
+  for (const { name, value } of tags) size += name.length + value.length + 2 * integerBytesMax
+  const bytes = new Uint8Array(size)
+  let at = writeInteger(bytes, 0, tags.length)
+  for (const { name, value } of tags) {
+    at = writeInteger(bytes, at, name.length)
+    bytes.set(name, at)
+    at = writeInteger(bytes, at + name.length, value.length)
+    bytes.set(value, at)
+    at += value.length
   }
-  number(tags.length)
-  for (const tag of tags) {
-    number(tag.name.length)
-    parts.push(tag.name)
-    number(tag.value.length)
-    parts.push(tag.value)
-  }
-  number(0)
-  return Buffer.concat(parts)
+  return bytes.slice(0, at + 1)
 }

@@ -1,10 +1,11 @@
+import { bundleCountSize, bundleEntrySize, putBundleNumber, readBundleNumber } from './bundle-table.js'
+import { joined } from './bytes.js'
 import { type Id, idOfBytes } from './id.js'
 import { type Refusal, refuse } from './refusal.js'
 
-/**
- * A bundle (ANS-104): 32-byte little-endian count of items; for each item its 32-byte little-endian size and its id;
- * then the items in the same order, without gaps. No items: 32 zero bytes.
- */
+export { bundleCountSize, bundleEntrySize } from './bundle-table.js'
+
+/** An entry of a bundle's table (bundle-table.ts). */
 export interface BundleEntry {
   readonly id: Id
   /** Of the whole item, header and payload. */
@@ -32,26 +33,13 @@ export interface BundleLimits {
 
 export const standardBundleLimits: BundleLimits = { itemsMax: 1_000_000 }
 
-export const bundleCountSize = 32
-export const bundleEntrySize = 64
-
 function malformed(message: string): Refusal {
   return refuse('malformed', 'client', `bundle: ${message}`)
 }
 
-/** A 32-byte little-endian number: a safe integer, or undefined beyond 2^53. */
-function readNumber(bytes: Uint8Array, at: number): number | undefined {
-  let value = 0
-  for (let i = 31; i >= 0; i--) {
-    value = value * 256 + (bytes[at + i] ?? 0)
-    if (value > Number.MAX_SAFE_INTEGER) return undefined
-  }
-  return value
-}
-
 /** The number of items that the first 32 bytes say, if it can be true. */
 export function readBundleCount(bytes: Uint8Array, limits: BundleLimits): number | Refusal {
-  const count = readNumber(bytes, 0)
+  const count = readBundleNumber(bytes, 0)
   if (count === undefined || count > limits.itemsMax) return malformed(`more than ${limits.itemsMax} items`)
   if (limits.sizeBytes !== undefined && bundleCountSize + count * bundleEntrySize > limits.sizeBytes) {
     return malformed(`${count} items do not fit into ${limits.sizeBytes} bytes`)
@@ -76,7 +64,7 @@ export class BundleTable {
 
   /** Reads the 64 bytes at `at`. */
   read(bytes: Uint8Array, at: number): BundleEntry | Refusal {
-    const sizeBytes = readNumber(bytes, at)
+    const sizeBytes = readBundleNumber(bytes, at)
     if (sizeBytes === undefined || this.#at + sizeBytes > Number.MAX_SAFE_INTEGER) {
       return malformed(`the sizes go beyond 2^53 at item ${this.#seen.size}`)
     }
@@ -120,11 +108,10 @@ export function encodeBundleHeader(
 ): Uint8Array {
   // One buffer for all: two for each of ten thousand items take longer than to hash what they are about.
   const header = Buffer.alloc(bundleCountSize + items.length * bundleEntrySize)
-  const putNumber = (value: number, at: number): void => void header.writeBigUInt64LE(BigInt(value), at)
-  putNumber(items.length, 0)
+  putBundleNumber(header, items.length, 0)
   for (const [index, { id, sizeBytes }] of items.entries()) {
     const at = bundleCountSize + index * bundleEntrySize
-    putNumber(sizeBytes, at)
+    putBundleNumber(header, sizeBytes, at)
     header.write(id, at + 32, 'base64url')
   }
   return header
@@ -133,5 +120,5 @@ export function encodeBundleHeader(
 /** A bundle of whole items, each with its id. */
 export function encodeBundle(items: readonly { readonly id: Id; readonly bytes: Uint8Array }[]): Uint8Array {
   const header = encodeBundleHeader(items.map((item) => ({ id: item.id, sizeBytes: item.bytes.length })))
-  return Buffer.concat([header, ...items.map((item) => item.bytes)])
+  return joined(header, ...items.map((item) => item.bytes))
 }

@@ -1,3 +1,4 @@
+import { utf8 } from './bytes.js'
 import { parsedJson } from './json.js'
 import { type Refusal, refuse } from './refusal.js'
 
@@ -73,7 +74,7 @@ function readPaths(
     if (id === undefined || paths.has(path)) continue
     if (paths.size === pathsMax) return tooLarge(`more than ${pathsMax} paths`)
     // UTF-8 needs at most three bytes for each UTF-16 unit, so short paths need not be measured.
-    if (path.length * 3 > pathMaxBytes && Buffer.byteLength(path) > pathMaxBytes) {
+    if (path.length * 3 > pathMaxBytes && utf8(path).length > pathMaxBytes) {
       return tooLarge(`a path of more than ${pathMaxBytes} bytes`)
     }
     paths.set(path, id)

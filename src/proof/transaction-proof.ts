@@ -1,3 +1,4 @@
+import { joined, utf8 } from '../format/bytes.js'
 import { idOfBytes } from '../format/id.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
@@ -5,6 +6,7 @@ import { dataTree, inlineDataTree } from './data-root.js'
 import { deepHash } from './deep-hash.js'
 import { equalBytes, sha256 } from './digest.js'
 import { recoverOwner, verifyRsa } from './signature-verifiers.js'
+import { signedElements } from './signed-elements.js'
 
 /** All of a transaction that its signature covers. */
 export type UnsignedTransaction = Omit<Transaction, 'id' | 'signature'>
@@ -16,24 +18,20 @@ export type UnsignedTransaction = Omit<Transaction, 'id' | 'signature'>
  * that the whole data is needed.
  */
 export function signatureData(tx: UnsignedTransaction): Uint8Array {
-  const quantity = Buffer.from(tx.quantity.toString())
-  const reward = Buffer.from(tx.reward.toString())
+  const [quantity, reward] = [tx.quantity.toString(), tx.reward.toString()]
   if (tx.format === 1) {
     const tags = tx.tags.flatMap((tag) => [tag.name, tag.value])
-    return Buffer.concat([tx.owner, tx.target, tx.data, quantity, reward, tx.lastTx, ...tags])
+    return joined(tx.owner, tx.target, tx.data, utf8(quantity), utf8(reward), tx.lastTx, ...tags)
   }
-  return deepHash([
-    ...(tx.denomination === 0 ? [] : [Buffer.from(tx.denomination.toString())]),
-    Buffer.from('2'),
-    ...(tx.owner.length === 0 ? [] : [tx.owner]),
-    tx.target,
-    quantity,
-    reward,
-    tx.lastTx,
-    tx.tags.map((tag) => [tag.name, tag.value]),
-    Buffer.from(tx.dataSize.toString()),
-    tx.dataRoot,
-  ])
+  return deepHash(
+    signedElements({
+      ...tx,
+      quantity,
+      reward,
+      dataSize: tx.dataSize.toString(),
+      tags: tx.tags.map((tag) => [tag.name, tag.value]),
+    }),
+  )
 }
 
 /**
