@@ -100,19 +100,6 @@ t.test('services stand on serving/, and not on each other', async (t) => {
   t.strictSame(wrong, [])
 })
 
-t.test('the client is free of what only Node has', async (t) => {
-  const wrong: string[] = []
-  for (const source of program.filter(({ path }) => /^src\/client\/(?!node\/)/.test(path))) {
-    const code = source.text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
-    if (/from 'node:|\bBuffer\b|\bprocess\.(?!getBuiltinModule)/.test(code.replace(/process\?\./g, '')))
-      wrong.push(`${source.path} needs Node`)
-    for (const target of importsOf(source, 'node'))
-      if (!target.startsWith('src/client/') || target.startsWith('src/client/node/'))
-        wrong.push(`${source.path} -> ${target}`)
-  }
-  t.strictSame(wrong, [])
-})
-
 /** The files that can be reached from a file by imports. */
 function reachable(from: string, imports: ReadonlyMap<string, readonly string[]>): ReadonlySet<string> {
   const found = new Set<string>()
@@ -126,6 +113,26 @@ function reachable(from: string, imports: ReadonlyMap<string, readonly string[]>
   }
   return found
 }
+
+/** The rooms whose files the client may use, those of them that need no Node. */
+const shared = new Set(['format', 'proof'])
+
+t.test('the client, and what it imports of other rooms, is free of what only Node has', async (t) => {
+  const imports = new Map(program.map((source) => [source.path, importsOf(source, 'node')]))
+  const clients = program.filter(({ path }) => /^src\/client\/(?!node\/)/.test(path)).map(({ path }) => path)
+  const inBrowsers = new Set(clients.flatMap((path) => [path, ...reachable(path, imports)]))
+  t.ok(inBrowsers.has('src/format/item-fields.ts') && inBrowsers.has('src/proof/path-rules.ts'))
+  const wrong: string[] = []
+  for (const { path, text } of program.filter(({ path }) => inBrowsers.has(path))) {
+    const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+    if (/from 'node:|\bBuffer\b|\bprocess\.(?!getBuiltinModule)/.test(code.replace(/process\?\./g, '')))
+      wrong.push(`${path} needs Node`)
+    const room = roomOf(path)
+    if (path.startsWith('src/client/node/') || (room !== 'client' && !shared.has(room)))
+      wrong.push(`${path} is reached from browsers`)
+  }
+  t.strictSame(wrong, [])
+})
 
 t.test('no files import each other in a circle', async (t) => {
   const imports = new Map(everything.map((source) => [source.path, importsOf(source)]))
@@ -184,7 +191,7 @@ t.test('an exported name means one thing', async (t) => {
   const owners = new Map<string, string[]>()
   const declared =
     /^export (?:declare )?(?:abstract )?(?:async )?(?:class|function\*?|const|let|interface|type|enum) (\w+)/gm
-  // The client is a program of its own, which shares no file with the server: what goes over the wire is named alike in both.
+  // The client is a program of its own: what goes over the wire is named alike in both.
   for (const { path, text } of program.filter(({ path }) => !path.startsWith('src/client/'))) {
     for (const name of new Set([...text.matchAll(declared)].map(([, name = '']) => name)))
       owners.set(name, [...(owners.get(name) ?? []), path])

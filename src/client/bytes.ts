@@ -1,38 +1,10 @@
-/** Bytes and their texts with nothing but what browsers, workers, Node, Deno and Bun all have. */
+import type { Bytes } from '../format/bytes.js'
 
-export type Bytes = Uint8Array<ArrayBuffer>
-
-const encoder = new TextEncoder()
-
-/** UTF-8 of a text. */
-export function utf8(text: string): Bytes {
-  return encoder.encode(text) as Bytes
-}
-
-/** The text of UTF-8 bytes; malformed sequences become U+FFFD. */
-export function textOfBytes(bytes: Uint8Array): string {
-  return new TextDecoder().decode(bytes)
-}
-
-/** All parts behind each other, in memory of their own. */
-export function joined(...parts: readonly Uint8Array[]): Bytes {
-  const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
-}
+export { type Bytes, joined, sameBytes, textOfBytes, utf8 } from '../format/bytes.js'
 
 /** The same bytes as a type that WebCrypto and fetch take: copied only where the memory is shared. */
 export function plainBytes(bytes: Uint8Array): Bytes {
   return bytes.buffer instanceof ArrayBuffer ? (bytes as Bytes) : new Uint8Array(bytes)
-}
-
-/** Whether both hold the same bytes. For public values: it ends at the first difference. */
-export function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
-  return one.length === other.length && one.every((byte, at) => byte === other[at])
 }
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'

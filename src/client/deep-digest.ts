@@ -1,36 +1,12 @@
-import { joined, utf8 } from './bytes.js'
+import { type DeepHashElement, DeepHashRule } from '../proof/deep-hash-rule.js'
 import { digestOf, hash384, type RunningHash, runningHash } from './hash.js'
 
-/** Bytes, or a list of such. */
-export type DeepElement = Uint8Array | readonly DeepElement[]
+/** The deep hash over the platform's SHA-384. */
+export const deepHashing = new DeepHashRule((bytes) => hash384(bytes))
 
-/**
- * The deep hash over SHA-384 that data items, transactions and receipts sign, 48 bytes.
- *
- *     blob  H(H("blob" + length) || H(bytes))
- *     list  acc = H("list" + count); for each element acc = H(acc || deepDigest(element))
- */
-export function deepDigest(element: DeepElement): Uint8Array {
-  if (element instanceof Uint8Array) return blobDigest(element.length, hash384(element))
-  return begunDigest(element.length, element)
-}
-
-function blobDigest(length: number, hashed: Uint8Array): Uint8Array {
-  return hash384(joined(hash384(utf8(`blob${length}`)), hashed))
-}
-
-/** What a list of `count` elements hashes to after the first of them: `endedDigest` goes on from there. */
-export function begunDigest(count: number, first: readonly DeepElement[]): Uint8Array {
-  return continued(hash384(utf8(`list${count}`)), first)
-}
-
-function continued(begun: Uint8Array, elements: readonly DeepElement[]): Uint8Array {
-  return elements.reduce<Uint8Array>((acc, each) => hash384(joined(acc, deepDigest(each))), begun)
-}
-
-/** The hash of a begun list with one more element, and a last blob of which only length and SHA-384 are known. */
-export function endedDigest(begun: Uint8Array, element: DeepElement, last: PayloadDigest): Uint8Array {
-  return hash384(joined(continued(begun, [element]), blobDigest(last.length, last.hashed)))
+/** The deep hash that data items, transactions and receipts sign, 48 bytes. */
+export function deepDigest(element: DeepHashElement): Uint8Array {
+  return deepHashing.of(element)
 }
 
 /** SHA-384 of a payload and its length: all that a deep hash needs of it. */

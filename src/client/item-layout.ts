@@ -1,16 +1,14 @@
-import { joined, sameBytes, toBase64url, utf8 } from './bytes.js'
-import { begunDigest, endedDigest, type PayloadDigest } from './deep-digest.js'
+import { sameBytes, utf8 } from '../format/bytes.js'
+import { encodeItemFields, parseItemFields, signatureTypes } from '../format/item-fields.js'
+import { isRefusal } from '../format/refusal.js'
+import { tagText } from '../format/tag.js'
+import { toBase64url } from './bytes.js'
+import { deepHashing, type PayloadDigest } from './deep-digest.js'
 import { ClientError } from './errors.js'
 import { hash256 } from './hash.js'
-import { packTags, type TextTag, unpackTags } from './tags.js'
+import { packTags, type TextTag } from './tags.js'
 
-/**
- * A data item (ANS-104), little-endian:
- *
- *     type u16 | signature | owner | flag u8 [target 32] | flag u8 [anchor 32] | tag count u64 | tag bytes u64 | tags | payload
- *
- * A flag is 1 where its field follows, any other value means that there is none. Its id is SHA-256 of the signature.
- */
+/** The fields of a data item (format/item-fields.ts) with their tags as texts. */
 export interface ItemFields {
   readonly signatureType: number
   readonly owner: Uint8Array
@@ -29,17 +27,6 @@ export interface SignedHead extends ItemFields {
   readonly bytes: Uint8Array
 }
 
-/** Sizes of signature and owner by type. */
-const sizes: Readonly<Record<number, readonly [signature: number, owner: number]>> = {
-  1: [512, 512],
-  2: [64, 32],
-  3: [65, 65],
-  4: [64, 32],
-  5: [64, 32],
-  6: [2052, 1025],
-  7: [65, 42],
-}
-
 /** The digest of what items by one key begin with, kept for the next: it is most of what is hashed for a short item. */
 let begun: { readonly key: readonly Uint8Array[]; readonly digest: Uint8Array } | undefined
 
@@ -50,9 +37,10 @@ export function messageOf(fields: Omit<ItemFields, 'tags'>, payload: PayloadDige
   if (!begun?.key.every((part, at) => sameBytes(part, key[at] as Uint8Array)))
     begun = {
       key: key.map((part) => part.slice()),
-      digest: begunDigest(8, [utf8('dataitem'), utf8('1'), ...key]),
+      digest: deepHashing.begun(8, [utf8('dataitem'), utf8('1'), ...key]),
     }
-  return endedDigest(begun.digest, rawTags, payload)
+  const last = deepHashing.continued(begun.digest, [rawTags])
+  return deepHashing.continuedBy(last, payload.length, payload.hashed)
 }
 
 const none = new Uint8Array(0)
@@ -74,35 +62,20 @@ export function itemFields(
 
 /** Bytes of the header that these fields make. */
 export function headerSizeOf(fields: ItemFields): number {
-  const [signature = 0] = sizes[fields.signatureType] ?? []
+  const { signatureSize = 0 } = signatureTypes.get(fields.signatureType) ?? {}
   const { owner, target, anchor, rawTags } = fields
-  return 2 + signature + owner.length + 2 + target.length + anchor.length + 16 + rawTags.length
-}
-
-function optional(field: Uint8Array): Uint8Array {
-  return field.length === 0 ? Uint8Array.of(0) : joined(Uint8Array.of(1), field)
+  return 2 + signatureSize + owner.length + 2 + target.length + anchor.length + 16 + rawTags.length
 }
 
 /** The header with its signature. Throws `invalid-input` where a length is not that of the type. */
 export function signedHeader(fields: ItemFields, signature: Uint8Array): SignedHead {
-  const { signatureType, owner, target, anchor, tags, rawTags } = fields
-  const [signatureSize, ownerSize] = sizes[signatureType] ?? []
+  const { signatureType, owner, tags, rawTags } = fields
+  const { signatureSize, ownerSize } = signatureTypes.get(signatureType) ?? {}
   if (signature.length !== signatureSize || owner.length !== ownerSize) {
     const found = `${signature.length} bytes of signature and ${owner.length} of owner for type ${signatureType}`
     throw new ClientError('invalid-input', found, `the signer must give ${signatureSize} and ${ownerSize}`)
   }
-  const counts = new DataView(new ArrayBuffer(16))
-  counts.setBigUint64(0, BigInt(tags.length), true)
-  counts.setBigUint64(8, BigInt(rawTags.length), true)
-  const bytes = joined(
-    Uint8Array.of(signatureType & 0xff, signatureType >> 8),
-    signature,
-    owner,
-    optional(target),
-    optional(anchor),
-    new Uint8Array(counts.buffer),
-    rawTags,
-  )
+  const bytes = encodeItemFields({ ...fields, signature }, tags.length, rawTags)
   return { ...fields, signature, bytes, id: idOfSignature(signature) }
 }
 
@@ -113,34 +86,10 @@ export function idOfSignature(signature: Uint8Array): string {
 
 /** Reads the header at the beginning of an item. `more`: it is longer than the bytes at hand; undefined: it is malformed. */
 export function readItemHead(bytes: Uint8Array): SignedHead | 'more' | undefined {
-  if (bytes.length < 2) return 'more'
-  const signatureType = (bytes[0] ?? 0) + 256 * (bytes[1] ?? 0)
-  const [signatureSize, ownerSize] = sizes[signatureType] ?? []
-  if (signatureSize === undefined || ownerSize === undefined) return undefined
-  let at = 2 + signatureSize + ownerSize
-  const field = (): Uint8Array | 'more' => {
-    const flag = bytes[at]
-    if (flag === undefined) return 'more'
-    const length = flag === 1 ? 32 : 0
-    at += 1 + length
-    return bytes.length < at ? 'more' : bytes.slice(at - length, at)
-  }
-  const target = field()
-  if (target === 'more') return target
-  const anchor = field()
-  if (anchor === 'more') return anchor
-  if (bytes.length < at + 16) return 'more'
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const [count, size] = [view.getBigUint64(at, true), view.getBigUint64(at + 8, true)]
-  if (count > 128n || size > 600_000n) return undefined
-  const end = at + 16 + Number(size)
-  if (bytes.length < end) return 'more'
-  const rawTags = bytes.slice(at + 16, end)
-  // The signature does not cover the count: see src/format/item.ts.
-  const tags = unpackTags(rawTags) ?? (count === 0n ? [] : undefined)
-  if (tags === undefined || BigInt(tags.length) !== count) return undefined
-  const signature = bytes.slice(2, 2 + signatureSize)
-  const owner = bytes.slice(2 + signatureSize, 2 + signatureSize + ownerSize)
-  const fields = { signatureType, owner, target, anchor, tags, rawTags }
-  return { ...fields, signature, bytes: bytes.slice(0, end), id: idOfSignature(signature) }
+  const fields = parseItemFields(bytes)
+  if (fields === 'more') return fields
+  if (isRefusal(fields)) return undefined
+  const { signature, headerSize } = fields
+  const whole = bytes.slice(0, headerSize)
+  return { ...fields, tags: fields.tags.map(tagText), bytes: whole, id: idOfSignature(signature) }
 }

@@ -175,14 +175,16 @@ t.test('a manifest may be any JSON', (t) => {
   const members = ['{"paths":{"a":null}}', `{"paths":{"a":{"id":["${id}"]}}}`, '{"fallback":7}', '{', '']
   for (const text of [...odd, ...members])
     for (const path of ['', 'a', 'a/b', '__proto__', 'constructor', '%'])
-      t.equal(manifestTarget(text, path), undefined, `${text} ${path}`)
+      t.equal(manifestTarget(Buffer.from(text), path), undefined, `${text} ${path}`)
   t.end()
 })
 
 t.test('a manifest of the first version has neither a fallback nor an index by id', (t) => {
   const paths = { 'index.html': { id } }
-  const text = (version: string, index: object): string =>
-    JSON.stringify({ manifest: 'arweave/paths', version, index, fallback: { id: another }, paths })
+  const text = (version: string, index: object): Buffer =>
+    Buffer.from(
+      JSON.stringify({ manifest: 'arweave/paths', version, index, fallback: { id: another }, paths }),
+    )
   t.equal(manifestTarget(text('0.2.0', { id: another }), ''), another)
   t.equal(manifestTarget(text('0.2.0', { path: 'index.html' }), 'absent'), another)
   t.equal(manifestTarget(text('0.1.0', { path: 'index.html' }), ''), id)

@@ -1,3 +1,4 @@
+import { bundleCountSize, bundleEntrySize, readBundleNumber } from '../../format/bundle-table.js'
 import { toBase64url } from '../bytes.js'
 import { readItemHead, type SignedHead } from '../item-layout.js'
 import { untrue } from './gateways.js'
@@ -20,9 +21,7 @@ const headBytesUsual = 4096
 const nestingMax = 16
 
 function numberAt(bytes: Uint8Array, at: number): number {
-  const view = new DataView(bytes.buffer, bytes.byteOffset + at, 32)
-  const isLarge = [8, 16, 24].some((from) => view.getBigUint64(from, true) !== 0n)
-  return isLarge ? Number.POSITIVE_INFINITY : Number(view.getBigUint64(0, true))
+  return readBundleNumber(bytes, at) ?? Number.POSITIVE_INFINITY
 }
 
 /** Finds an item: `path` are the ids from the root's first bundle inside down to the item itself. */
@@ -47,16 +46,17 @@ async function findInBundle(
   signal: AbortSignal | undefined,
 ): Promise<ItemPayload> {
   const missing = untrue(`the bundle in ${data.transaction.id} does not list ${id}`)
-  if (within.end - within.start < 32) throw missing
-  const count = numberAt(await data.bytes(within.start, within.start + 32, signal), 0)
-  if (count > entriesMax || within.start + 32 + 64 * count > within.end) throw missing
-  const index = await data.bytes(within.start + 32, within.start + 32 + 64 * count, signal)
-  let start = within.start + 32 + 64 * count
-  for (let entry = 0; entry < count; entry++) {
-    const size = numberAt(index, 64 * entry)
+  const tableStart = within.start + bundleCountSize
+  if (tableStart > within.end) throw missing
+  const count = numberAt(await data.bytes(within.start, tableStart, signal), 0)
+  let start = tableStart + bundleEntrySize * count
+  if (count > entriesMax || start > within.end) throw missing
+  const index = await data.bytes(tableStart, start, signal)
+  for (let at = 0; at < index.length; at += bundleEntrySize) {
+    const size = numberAt(index, at)
     const end = start + size
     if (end > within.end) throw missing
-    if (toBase64url(index.subarray(64 * entry + 32, 64 * entry + 64)) === id)
+    if (toBase64url(index.subarray(at + 32, at + bundleEntrySize)) === id)
       return payloadOf({ data, start, end, id, signal })
     start = end
   }

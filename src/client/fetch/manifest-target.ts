@@ -1,3 +1,6 @@
+import { parseManifest, trimSlashes } from '../../format/manifest.js'
+import { isRefusal } from '../../format/refusal.js'
+
 function decoded(path: string): string {
   try {
     return decodeURIComponent(path)
@@ -7,37 +10,20 @@ function decoded(path: string): string {
   }
 }
 
-type Fields = Readonly<Record<string, unknown>>
-
-/** The own member of an object; anybody can sign a manifest, with any JSON in it. */
-function member(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Fields)[name]
-    : undefined
-}
-
-function textIn(value: unknown, name: string): string | undefined {
-  const found = member(value, name)
-  return typeof found === 'string' ? found : undefined
+/** A manifest is whole in memory already, so only its reader's own bounds are left out. */
+const limits = {
+  sizeBytes: Number.POSITIVE_INFINITY,
+  pathsMax: Number.POSITIVE_INFINITY,
+  pathMaxBytes: Number.POSITIVE_INFINITY,
 }
 
 /**
- * The id that a path of a manifest means, as it stands in an address: itself, the index of its folder, or the fallback. Manifests
- * of version 0.1.0 have no fallback, and an index by its path only.
+ * The id that a path of a manifest (JSON in UTF-8) means, as it stands in an address: itself, the index of its folder, or the
+ * fallback. Undefined where it means none, or where the bytes are no manifest.
  */
-export function manifestTarget(text: string, path: string): string | undefined {
-  let manifest: unknown
-  try {
-    manifest = JSON.parse(text)
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
-  const [paths, index] = [member(manifest, 'paths'), member(manifest, 'index')]
-  const at = (key: string): string | undefined => textIn(member(paths, key), 'id')
-  const isNew = textIn(manifest, 'version') === '0.2.0'
-  const ofNew = (value: unknown): string | undefined => (isNew ? textIn(value, 'id') : undefined)
-  const wanted = decoded(path).replace(/\/+$/, '')
-  if (wanted === '') return ofNew(index) ?? at(textIn(index, 'path') ?? '')
-  return at(wanted) ?? at(`${wanted}/`) ?? ofNew(member(manifest, 'fallback'))
+export function manifestTarget(bytes: Uint8Array, path: string): string | undefined {
+  const manifest = parseManifest(bytes, limits)
+  if (isRefusal(manifest)) return undefined
+  const wanted = trimSlashes(decoded(path))
+  return wanted === '' ? manifest.index : (manifest.paths.get(wanted) ?? manifest.fallback)
 }

@@ -1,5 +1,6 @@
+import { signedElements } from '../../proof/signed-elements.js'
 import { fromBase64url, toBase64url, utf8 } from '../bytes.js'
-import { type DeepElement, deepDigest } from '../deep-digest.js'
+import { deepDigest } from '../deep-digest.js'
 import { ClientError } from '../errors.js'
 import { hash256 } from '../hash.js'
 import { isRsaSigned } from '../rsa.js'
@@ -47,15 +48,18 @@ export async function transactionProven(
   const tags = (list as ({ name?: unknown; value?: unknown } | null)[]).map(
     (tag) => [field(tag?.name), field(tag?.value)] as const,
   )
-  const decimal = (name: string): Uint8Array => utf8(String(tx[name]))
-  const signed: DeepElement[] = [
-    utf8('2'),
-    bytes('owner'),
-    bytes('target'),
-    decimal('quantity'),
-    decimal('reward'),
-  ]
-  signed.push(bytes('last_tx'), tags, decimal('data_size'), bytes('data_root'))
+  const decimal = (name: string): string => String(tx[name])
+  const signed = signedElements({
+    denomination: Number(tx.denomination ?? 0),
+    owner: bytes('owner'),
+    target: bytes('target'),
+    quantity: decimal('quantity'),
+    reward: decimal('reward'),
+    lastTx: bytes('last_tx'),
+    tags,
+    dataSize: decimal('data_size'),
+    dataRoot: bytes('data_root'),
+  })
   if (!(await isRsaSigned(bytes('owner'), deepDigest(signed), signature)))
     throw untrue(`${gateway}: nobody signed the transaction ${id} like this`)
   const type = tags.find(([name]) => new TextDecoder().decode(name).toLowerCase() === 'content-type')

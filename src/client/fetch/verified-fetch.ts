@@ -1,4 +1,4 @@
-import { isContentId, textOfBytes } from '../bytes.js'
+import { isContentId } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import { answerType, bareType } from '../media-type.js'
 import { pathManifestType } from '../path-manifest.js'
@@ -205,7 +205,7 @@ export class ProvingFetcher {
       if (path === '') return id
       throw new ClientError('not-found', `${id} is no manifest, so it has no ${path}`, 'ask for the id alone')
     }
-    const target = manifestTarget(textOfBytes(whole.bytes), path)
+    const target = manifestTarget(whole.bytes, path)
     if (target !== undefined && isContentId(target)) return target
     throw new ClientError('not-found', `the manifest ${id} has no ${path}`, 'look at its paths')
   }
