@@ -8,8 +8,7 @@ import type { BelievedBlock } from './agreed-block.js'
 import type { Agreed } from './agreement.js'
 import { type Finding, Gateways } from './gateways.js'
 import { HeldResponse } from './held-body.js'
-import { manifestTarget } from './manifest-target.js'
-import { type Proof, Provables } from './provable.js'
+import type { Proof, Provable, Provables } from './provable.js'
 import type { ProvenData } from './proven-data.js'
 import { type OwnedContent, ownedContent, tooLong } from './whole.js'
 
@@ -50,7 +49,7 @@ const blockWaitMs = 3000
 export class ProvingFetcher {
   readonly #gateways: Gateways
   readonly #options: ProvingFetchOptions
-  readonly #provables: Provables
+  #provables: Provables | undefined
   /** Roots of which no block could be proven: the next range does not wait for it once more. */
   readonly #unplaced = new WeakSet<ProvenData>()
 
@@ -62,7 +61,6 @@ export class ProvingFetcher {
       onFinding: options.onFinding,
       patienceMs: options.patienceMs,
     })
-    this.#provables = new Provables(this.#gateways, options.block === 'require')
   }
 
   /**
@@ -96,7 +94,7 @@ export class ProvingFetcher {
       const whole = await this.#whole(id, holdBytesMax, signal)
       if (whole !== undefined) return responseOf(whole, 'owner', whole.gateway)
     }
-    const { start, end, contentType, pieces: read, proof, data } = await this.#provables.of(id, signal)
+    const { start, end, contentType, pieces: read, proof, data } = await this.#provable(id, signal)
     const from = start + (range?.start ?? 0)
     const to = Math.min(end, range?.end === undefined ? end : start + range.end + 1)
     if (from >= to && !(range === undefined && start === end)) {
@@ -157,6 +155,13 @@ export class ProvingFetcher {
     }
   }
 
+  /** Content that is proven in pieces. Most content is read whole, so what this needs is loaded with the first such. */
+  async #provable(id: string, signal: AbortSignal | undefined): Promise<Provable> {
+    const { Provables } = await import('./provable.js')
+    this.#provables ??= new Provables(this.#gateways, this.#options.block === 'require')
+    return this.#provables.of(id, signal)
+  }
+
   async #whole(
     id: string,
     bytesMax: number,
@@ -205,6 +210,7 @@ export class ProvingFetcher {
       if (path === '') return id
       throw new ClientError('not-found', `${id} is no manifest, so it has no ${path}`, 'ask for the id alone')
     }
+    const { manifestTarget } = await import('./manifest-target.js')
     const target = manifestTarget(whole.bytes, path)
     if (target !== undefined && isContentId(target)) return target
     throw new ClientError('not-found', `the manifest ${id} has no ${path}`, 'look at its paths')

@@ -9,7 +9,7 @@ import { gatewayHeader, untrue } from './gateways.js'
 import { plainLength, type WholeAnswer } from './held-body.js'
 import { responseSignature } from './http-signature.js'
 import { checkOwner, type HeadQuestion, headOf } from './item-head.js'
-import { RunningDataRoot } from './merkle-proof.js'
+import { RunningDataRoot } from './running-data-root.js'
 import { type ProvenTransaction, transactionProven } from './transaction-proof.js'
 
 /** Content that its owner's signature covers, to the last byte. */
