@@ -1,5 +1,5 @@
 import { foreignSources } from './foreign.js'
-import { custom, flag, maybeUrls, maybeWhole, sharedList, whole } from './setting.js'
+import { custom, flag, maybeText, maybeUrls, maybeWhole, sharedList, whole } from './setting.js'
 import { readTrustedGateways, type TrustedGatewayEntry } from './trusted-gateways.js'
 
 const sources = 'trusted-gateways, ar-io-network, chunks, chunks-offset-aware or tx-data'
@@ -43,6 +43,11 @@ export const retrieval = {
     min: 100,
     max: 600_000,
     why: "Until the head of a gateway's answer. Bodies have a stall timer only: a slow download is healthy.",
+  }),
+  extraAuthorities: maybeText({
+    env: 'NODE_EXTRA_CA_CERTS',
+    allowed: 'a file',
+    why: 'Certificates (PEM) of authorities beside those of Node, for gateways and nodes with certificates of a private one.',
   }),
   streamStallMs: whole({
     env: 'STREAM_STALL_TIMEOUT_MS',

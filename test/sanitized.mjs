@@ -18,6 +18,8 @@ const usual = [
     'native/digest',
     'native/ed25519',
     'native/secp256k1',
+    'native/client',
+    'native/client-tls',
     'store/mapped',
     'fuzz/parsers',
   ],

@@ -74,6 +74,7 @@ export function rawOptions(
     ownHosts: ownHosts(config),
     release: server.release,
     connectionsMax: descriptors?.upstreamMax ?? 256,
+    ...(retrieval.extraAuthorities === undefined ? {} : { authoritiesFile: retrieval.extraAuthorities }),
   }
 }
 

@@ -13,6 +13,7 @@ const rounds = process.env.FUZZ_SECONDS === undefined ? '40000' : '2000000'
 
 /** The fuzzing programs of this folder, and what each is given to. */
 const fuzzers = {
+  'answers-fuzz': 'the native reader of answers’ heads touches no byte too far',
   'heads-fuzz': 'the native readers of requests’ heads and chunks touch no byte too far',
   'packed-fuzz': 'heads that were packed come out as they were',
   'chains-fuzz': 'entries are found while their chains are split',

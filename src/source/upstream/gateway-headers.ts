@@ -38,6 +38,15 @@ const spelledWords = Object.fromEntries(
   words.map((word) => [word, spellings.map((spelling) => spelling + word)]),
 ) as unknown as Readonly<Record<Word, readonly string[]>>
 
+/** Names of all header lines of an answer that are read. */
+export const wantedLines: readonly string[] = [
+  'content-type',
+  'content-encoding',
+  'content-length',
+  'content-range',
+  ...Object.values(spelledWords).flat(),
+]
+
 /** The value of header `x-ar-io-<name>` or `x-gateway-<name>`. */
 function word(lines: HeaderLines, name: Word): string | undefined {
   for (const spelled of spelledWords[name]) {

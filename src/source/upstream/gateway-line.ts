@@ -1,11 +1,14 @@
 import type { Readable } from 'node:stream'
 import type { Agent } from 'undici'
+import { ExchangeError, type TlsTrust, tlsFailed } from '../../../native/client/client.js'
 import type { Clock } from '../../actor/clock.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { openAgent } from '../../http/agent.js'
 import { bytesPerSecondMin } from '../../http/sender-pace.js'
+import { nodesTrust } from './authorities.js'
 import { HeadWatch } from './head-watch.js'
 import { LineAnswer } from './line-answer.js'
+import { NativeLine } from './native-line.js'
 import { handlerOf } from './undici-answer.js'
 
 export interface LineOptions {
@@ -15,6 +18,10 @@ export interface LineOptions {
   readonly stallMs: number
   /** Sockets kept to one gateway. */
   readonly connectionsMax: number
+  /** Names of the header lines of answers that are read, in small letters. Absent: all; then undici sends all requests. */
+  readonly reads?: readonly string[]
+  /** A file of certificates that servers are checked against, beside those of Node (NODE_EXTRA_CA_CERTS). */
+  readonly authoritiesFile?: string
 }
 
 export interface LineQuestion {
@@ -35,9 +42,10 @@ export interface LineQuestion {
  */
 const idleMs = 50_000
 
-/** A kept socket was closed while the request was on its way. */
-function isClosedUnderUs({ code }: NodeJS.ErrnoException): boolean {
-  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET'
+/** A kept socket of undici was closed while the request was on its way. The other client sends such a request again by itself. */
+function isClosedUnderUs(error: NodeJS.ErrnoException): boolean {
+  const { code } = error
+  return !(error instanceof ExchangeError) && (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET')
 }
 
 /** Base URL of a gateway, as a dispatcher takes it. */
@@ -47,9 +55,13 @@ interface Target {
   readonly base: string
 }
 
-/** Requests to other gateways, and the sockets kept for them. */
+/**
+ * Requests to other gateways, and the sockets kept for them. GET goes by the client of this program where that is there; all
+ * else goes by undici, and so does what that client cannot reach over TLS.
+ */
 export class GatewayLine {
   #agent: Agent | undefined
+  #native: NativeLine | undefined
   readonly #heads: HeadWatch
   readonly #targets = new Map<string, Target>()
 
@@ -86,7 +98,7 @@ export class GatewayLine {
         return answer
       }
       refusal = refuse('upstream', 'upstream', `${url} cannot be reached: ${broken.message}`)
-      if (!isClosedUnderUs(broken)) break
+      if (!isClosedUnderUs(broken) && !this.#isElsewhere(url, broken)) break
     }
     inTime()
     forget()
@@ -100,7 +112,32 @@ export class GatewayLine {
     return () => timer.cancel()
   }
 
-  #send(url: string, { method, path, headers, body, isKept }: LineQuestion): LineAnswer {
+  /** TLS failed by one client: the other one is asked. */
+  #isElsewhere(url: string, { code }: NodeJS.ErrnoException): boolean {
+    if (code !== tlsFailed) return false
+    this.#native?.avoid(this.#target(url).origin)
+    return true
+  }
+
+  #send(url: string, question: LineQuestion): LineAnswer {
+    const { method, path, headers } = question
+    const native = method === 'GET' && question.body === undefined ? this.#nativeLine() : undefined
+    const { origin, base } = this.#target(url)
+    if (native?.serves(origin) !== true) return this.#sendByUndici(url, question)
+    const answer = new LineAnswer({ stallMs: this.options.stallMs, bytesPerSecondMin }, this.clock, true)
+    answer.begin(native.ask(origin, { method: 'GET', path: base + path, headers }, answer))
+    return answer
+  }
+
+  #nativeLine(): NativeLine | undefined {
+    const { reads, connectionsMax, authoritiesFile } = this.options
+    if (reads === undefined || !NativeLine.isThere) return undefined
+    const trust = (): TlsTrust => nodesTrust(authoritiesFile)
+    this.#native ??= new NativeLine({ connectionsMax, reads, trust }, this.clock)
+    return this.#native
+  }
+
+  #sendByUndici(url: string, { method, path, headers, body, isKept }: LineQuestion): LineAnswer {
     const { stallMs, connectionsMax, headMs } = this.options
     const answer = new LineAnswer({ stallMs, bytesPerSecondMin }, this.clock)
     // Heads and pauses are watched here, by the clock; the client's own timers would only say the same less exactly.
@@ -132,6 +169,7 @@ export class GatewayLine {
   }
 
   async close(): Promise<void> {
+    this.#native?.destroy()
     await this.#agent?.destroy()
   }
 }

@@ -1,3 +1,4 @@
+import type { Answering, OpenRequest } from '../../../native/client/client.js'
 import type { Clock, Timer } from '../../actor/clock.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { SenderPace, type SenderPaceOptions } from '../../http/sender-pace.js'
@@ -6,21 +7,18 @@ import type { HeaderLines } from './gateway-headers.js'
 /** Bytes of one body that may wait here for their reader, before the socket is left to fill. */
 const aheadMaxBytes = 128 * 1024
 
+/** The pieces of a body up to this size keep their memory. Those of a larger one share some, where the client writes into it. */
+const lastingMaxBytes = 1024 * 1024
+
+/** Memory for one piece of a larger body: as much as is read from a socket at once. */
+const slabBytes = 256 * 1024
+
 /** What is left of a refused answer is read away up to so many bytes, so that its socket can be used again. */
 const readAwayMaxBytes = 65_536
 
 type Piece = Uint8Array | Refusal
 type Step = IteratorResult<Piece, undefined>
 type All = readonly Uint8Array[] | Refusal
-
-/** An exchange under way, of whatever client. Its methods do nothing once it is over. */
-export interface OpenExchange {
-  /** No more of the body is delivered until `resume`, except what was read already. The socket is left to fill. */
-  pause(): void
-  resume(): void
-  /** Ends it: nothing more is delivered. */
-  drop(): void
-}
 
 const tooLong = refuse('upstream', 'upstream', 'the body is too long')
 
@@ -33,15 +31,23 @@ const ended: Step = { done: true, value: undefined }
  * The pieces are watched: when they come too slowly (`SenderPace`) the last word is a refusal (`late`), when the body fails it is
  * one too (`upstream`).
  */
-export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
+export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undefined> {
   statusCode = 0
   headers: HeaderLines = {}
   /** Resolves when the answer's head is there, or with what broke it. */
   readonly head: Promise<Error | undefined>
+  /** Pieces of the body stay as they are; else each is valid until the next one is asked for. */
+  isLasting = true
+  /** Memory of pieces that were read. */
+  readonly #spare: Uint8Array[] = []
+  /** The piece that is being read. */
+  #given: Uint8Array | undefined
   #tellHead: (broken?: Error) => void = () => undefined
-  #exchange: OpenExchange | undefined
+  #exchange: OpenRequest | undefined
   readonly #pieces: Uint8Array[] = []
   #waitingBytes = 0
+  /** By the answer's own length; 0 where it has none. */
+  #announcedBytes = 0
   #takePiece: ((step: Step) => void) | undefined
   #takeAll: { readonly maxBytes: number; readonly give: (all: All) => void } | undefined
   #over = false
@@ -52,9 +58,11 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
   readonly #overActs: ((isWell: boolean) => void)[] = []
   #isWell = true
 
+  /** `sharesMemory`: the client writes pieces into what `memoryFor` gives. */
   constructor(
     pace: SenderPaceOptions,
     private readonly clock: Clock,
+    private readonly sharesMemory = false,
   ) {
     this.#pace = new SenderPace(pace, clock)
     this.head = new Promise((resolve) => {
@@ -63,7 +71,7 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
   }
 
   /** The request is under way. */
-  begin(exchange: OpenExchange): void {
+  begin(exchange: OpenRequest): void {
     this.#exchange = exchange
     if (this.#over) exchange.drop()
   }
@@ -71,7 +79,21 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
   onHead(statusCode: number, headers: HeaderLines): void {
     this.statusCode = statusCode
     this.headers = headers
+    this.#announcedBytes = Number(headers['content-length'] ?? 0)
+    this.isLasting = !this.sharesMemory || this.#announcedBytes <= lastingMaxBytes
     this.#tellHead()
+  }
+
+  onCame(bytes: number): void {
+    this.#pace.came(bytes)
+    if (this.#takePiece !== undefined || this.#takeAll !== undefined) this.#pace.wait()
+  }
+
+  /** Large bodies use the same memory again and again: V8 would have to find out that it is garbage. */
+  memoryFor(length: number): Uint8Array {
+    if (this.isLasting || length > slabBytes) return Buffer.allocUnsafe(length)
+    const slab = this.#spare.pop() ?? Buffer.allocUnsafeSlow(slabBytes)
+    return slab.subarray(0, length)
   }
 
   onPiece(piece: Uint8Array): void {
@@ -119,7 +141,7 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
   /** Lets go of an answer whose body nobody reads. */
   drop(): void {
     if (this.#over) return
-    if (Number(this.headers['content-length'] ?? 0) > readAwayMaxBytes) {
+    if (this.#announcedBytes > readAwayMaxBytes) {
       this.end(undefined)
       return
     }
@@ -132,7 +154,9 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
   }
 
   next(): Promise<Step> {
+    if (this.#given?.buffer.byteLength === slabBytes) this.#spare.push(new Uint8Array(this.#given.buffer))
     const piece = this.#pieces.shift()
+    this.#given = piece
     if (piece !== undefined) {
       this.#waitingBytes -= piece.length
       if (this.#pieces.length === 0) this.#exchange?.resume()
@@ -169,7 +193,7 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
 
   #awaitMore(maxBytes: number): void {
     this.#pace.wait()
-    if (this.#waitingBytes > maxBytes) this.end(tooLong)
+    if (Math.max(this.#waitingBytes, this.#announcedBytes) > maxBytes) this.end(tooLong)
   }
 
   return(): Promise<Step> {
@@ -208,6 +232,7 @@ export class LineAnswer implements AsyncIterableIterator<Piece, undefined> {
   #give(step: Step): void {
     const take = this.#takePiece
     this.#takePiece = undefined
+    if (step.done !== true && step.value instanceof Uint8Array) this.#given = step.value
     take?.(step)
   }
 }

@@ -13,6 +13,7 @@ import {
   isUsual,
   type OwnName,
   trailHeaders,
+  wantedLines,
 } from './gateway-headers.js'
 import { GatewayLine } from './gateway-line.js'
 import type { LineAnswer } from './line-answer.js'
@@ -26,6 +27,8 @@ export interface RawOptions extends TrailRules {
   readonly release: string
   /** Sockets kept to one gateway. */
   readonly connectionsMax: number
+  /** A file of certificates that servers are checked against, beside those of Node (NODE_EXTRA_CA_CERTS). */
+  readonly authoritiesFile?: string
 }
 
 /** A payload on its way from a gateway. */
@@ -66,7 +69,7 @@ export class RawLine {
   ) {
     const { ownHosts, release } = options
     const [host] = ownHosts
-    this.#line = new GatewayLine(options, clock)
+    this.#line = new GatewayLine({ ...options, reads: wantedLines }, clock)
     this.#own = { release, ...(host === undefined ? {} : { host }) }
   }
 
@@ -143,7 +146,7 @@ export class RawLine {
     }
     if (declaredDigest !== undefined) found.declaredDigest = declaredDigest
     if (hops !== undefined) found.hops = hops
-    found.isLasting = true
+    if (answer.isLasting) found.isLasting = true
     if (!isWhole) found.collect = (maxBytes) => answer.collect(maxBytes)
     return found
   }

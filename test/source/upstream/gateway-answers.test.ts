@@ -1,10 +1,13 @@
 /** Answers of other gateways as bytes on a socket: which are read, which are refused, and when a connection is used again. */
 import { createServer, type Server, type Socket } from 'node:net'
+import * as tls from 'node:tls'
 import t, { type Test } from 'tap'
+import { HttpClient } from '../../../native/client/client.js'
 import { pause, systemClock } from '../../../src/actor/clock.js'
 import { isRefusal } from '../../../src/format/refusal.js'
-import { GatewayLine } from '../../../src/source/upstream/gateway-line.js'
+import { GatewayLine, type LineOptions } from '../../../src/source/upstream/gateway-line.js'
 import { eventually } from '../../eventually.js'
+import { localPair, raw as rawServer } from '../../native/asking.js'
 
 interface RawServer {
   readonly url: string
@@ -45,10 +48,24 @@ async function raw(
   return state
 }
 
-function lineTo(t: Test): GatewayLine {
-  const line = new GatewayLine({ headMs: 2000, stallMs: 2000, connectionsMax: 4 }, systemClock)
+const usual = { headMs: 2000, stallMs: 2000, connectionsMax: 4 } as const
+
+/** Lines by both clients: where the addon is not there, both are undici. */
+const clients: Readonly<Record<string, LineOptions>> = {
+  undici: usual,
+  'native/client': { ...usual, reads: ['content-length'] },
+}
+
+function lineTo(t: Test, options: LineOptions): GatewayLine {
+  const line = new GatewayLine(options, systemClock)
   t.teardown(() => line.close())
   return line
+}
+
+/** A test for each client; `line` makes one. */
+function byEach(name: string, act: (t: Test, line: (t: Test) => GatewayLine) => Promise<void>): void {
+  for (const [client, options] of Object.entries(clients))
+    t.test(`${name}, by ${client}`, (t) => act(t, (t) => lineTo(t, options)))
 }
 
 interface Got {
@@ -96,7 +113,7 @@ const sound: Readonly<Record<string, Sound>> = {
 }
 
 for (const [name, { answer, status, body }] of Object.entries(sound))
-  t.test(`an answer is read, and its connection used again: ${name}`, async (t) => {
+  byEach(`an answer is read, and its connection used again: ${name}`, async (t, lineOf) => {
     for (const cut of [answer.length, 1]) {
       const server = await raw(t, (socket, _, connection) => {
         void (async () => {
@@ -106,7 +123,7 @@ for (const [name, { answer, status, body }] of Object.entries(sound))
           }
         })()
       })
-      const line = lineTo(t)
+      const line = lineOf(t)
       for (let turn = 0; turn < 2; turn += 1) {
         t.strictSame(await got(line, server.url), { status, body })
         // Only now the client has the connection back.
@@ -116,9 +133,9 @@ for (const [name, { answer, status, body }] of Object.entries(sound))
     }
   })
 
-t.test('a head has no body, whatever length it states', async (t) => {
+byEach('a head has no body, whatever length it states', async (t, lineOf) => {
   const server = await raw(t, (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'))
-  t.strictSame(await got(lineTo(t), server.url, '/', 'HEAD'), { status: 200, body: '' })
+  t.strictSame(await got(lineOf(t), server.url, '/', 'HEAD'), { status: 200, body: '' })
 })
 
 const big = 'x'.repeat(40_000)
@@ -143,16 +160,16 @@ const unsound: Readonly<Record<string, string>> = {
 }
 
 for (const [name, answer] of Object.entries(unsound))
-  t.test(`an answer is refused: ${name}`, async (t) => {
+  byEach(`an answer is refused: ${name}`, async (t, lineOf) => {
     const server = await raw(t, (socket) => socket.write(answer, 'latin1'))
-    const line = lineTo(t)
+    const line = lineOf(t)
     t.type(await got(line, server.url), 'string')
     await eventually('its connection is closed', () => server.sockets.size === 0)
   })
 
-t.test(
+byEach(
   'a body without length ends with its connection, and a shorter one than its length breaks',
-  async (t) => {
+  async (t, lineOf) => {
     const server = await raw(t, (socket, head) => {
       if (head.includes('/open')) socket.end('HTTP/1.1 200 OK\r\n\r\nabc')
       else if (head.includes('/reset'))
@@ -162,20 +179,20 @@ t.test(
       else if (head.includes('/head')) socket.end('HTTP/1.1 200 OK\r\nContent-')
       else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc')
     })
-    const line = lineTo(t)
+    const line = lineOf(t)
     t.strictSame(await got(line, server.url, '/open'), { status: 200, body: 'abc' })
     for (const path of ['/short', '/reset', '/chunks', '/head'])
       t.type(await got(line, server.url, path), 'string', path)
   },
 )
 
-t.test('bytes behind an answer are nobody’s: the connection is not used again', async (t) => {
+byEach('bytes behind an answer are nobody’s: the connection is not used again', async (t, lineOf) => {
   const server = await raw(t, (socket, head) => {
     const length = head.includes('/long') ? 1 : 2
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\nab`)
     if (length === 2) void pause(10).then(() => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz'))
   })
-  const line = lineTo(t)
+  const line = lineOf(t)
   t.strictSame(await got(line, server.url, '/long'), { status: 200, body: 'a' })
   t.strictSame(await got(line, server.url), { status: 200, body: 'ab' })
   t.equal(server.connections, 2, 'after a body that is too long')
@@ -184,25 +201,28 @@ t.test('bytes behind an answer are nobody’s: the connection is not used again'
   t.equal(server.connections, 3, 'after an answer that nobody requested')
 })
 
-t.test('a request on a kept connection that was closed is sent once more, on a new one', async (t) => {
-  const server = await raw(t, (socket, head, connection) => {
-    if (head.includes('/first')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na')
-    else if (connection === 1) socket.resetAndDestroy()
-    else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb')
-  })
-  const line = lineTo(t)
-  await got(line, server.url, '/first')
-  t.strictSame(await got(line, server.url, '/second'), { status: 200, body: 'b' })
-  t.equal(server.connections, 2)
-})
+byEach(
+  'a request on a kept connection that was closed is sent once more, on a new one',
+  async (t, lineOf) => {
+    const server = await raw(t, (socket, head, connection) => {
+      if (head.includes('/first')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na')
+      else if (connection === 1) socket.resetAndDestroy()
+      else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb')
+    })
+    const line = lineOf(t)
+    await got(line, server.url, '/first')
+    t.strictSame(await got(line, server.url, '/second'), { status: 200, body: 'b' })
+    t.equal(server.connections, 2)
+  },
+)
 
-t.test('header lines that would begin another line are not sent', async (t) => {
+byEach('header lines that would begin another line are not sent', async (t, lineOf) => {
   let requests = 0
   const server = await raw(t, (socket) => {
     requests += 1
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na')
   })
-  const line = lineTo(t)
+  const line = lineOf(t)
   const never = new AbortController().signal
   for (const [path, headers] of [
     ['/', { 'x-word': 'a\r\nx-other: b' }],
@@ -213,4 +233,24 @@ t.test('header lines that would begin another line are not sent', async (t) => {
     t.ok(isRefusal(answer), path)
   }
   t.equal(requests, 0)
+})
+
+t.test('what is not reached over TLS by one client is asked by the other', async (t) => {
+  const pair = await localPair()
+  const server = await rawServer(
+    t,
+    (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na'),
+    pair,
+  )
+  const file = `${t.testdir({ 'extra.pem': pair.cert })}/extra.pem`
+  const url = `https://localhost:${server.port}`
+  const known = lineTo(t, { ...usual, reads: [], authoritiesFile: file })
+  const isNodes = 'getCACertificates' in tls
+  if (HttpClient.isThere && !isNodes) t.strictSame(await got(known, url), { status: 200, body: 'a' })
+  // Nobody knows this authority: both clients refuse the server, each by its own rules.
+  const line = lineTo(t, { ...usual, reads: [] })
+  const before = server.connections
+  t.match(await got(line, url), /self.signed certificate/)
+  t.match(await got(line, url), /self.signed certificate/)
+  t.equal(server.connections, before, 'none of them came into being')
 })

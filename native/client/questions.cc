@@ -1,0 +1,124 @@
+// Questions: asked, paused, dropped; and the end of all. See client.h.
+#include <cstdlib>
+#include <utility>
+
+#include "client.h"
+
+namespace client {
+
+uv_poll_t* Client::watch(int fd) {
+  uv_poll_t* poll = make<uv_poll_t>(UV_POLL);
+  if (uv_poll_init(loop_, poll, fd) == 0) return poll;
+  handles_ -= 1;
+  free(poll);
+  return nullptr;
+}
+
+void Client::endHandle(uv_handle_t* handle) {
+  handle->data = this;
+  uv_close(handle, [](uv_handle_t* closed) {
+    Client* client = static_cast<Client*>(closed->data);
+    free(closed);
+    client->handles_ -= 1;
+    if (client->handles_ > 0 || !client->over_) return;
+    // It deletes the client, and would end within itself if that still held it.
+    std::function<void()> over = std::move(client->over_);
+    over();
+  });
+}
+
+Client::Client(uv_loop_t* loop, Shared shared, Names names, std::function<void(size_t)> hear)
+    : loop_(loop), shared_(shared), names_(std::move(names)), hear_(std::move(hear)) {
+  check_ = make<uv_check_t>(UV_CHECK);
+  uv_check_init(loop, check_);
+  check_->data = this;
+  uv_check_start(check_, [](uv_check_t* handle) { static_cast<Client*>(handle->data)->deliver(); });
+  uv_unref(check_);
+  idle_ = make<uv_idle_t>(UV_IDLE);
+  uv_idle_init(loop, idle_);
+}
+
+size_t Client::addOrigin(size_t connectionsMax) {
+  origins_.emplace_back();
+  origins_.back().connectionsMax = connectionsMax;
+  return origins_.size() - 1;
+}
+
+Trust* Client::trust() {
+  const TlsCalls* calls = tlsCalls();
+  if (trust_ == nullptr && calls != nullptr) trust_ = std::make_unique<Trust>(calls);
+  return trust_.get();
+}
+
+bool Client::secure(size_t index, const std::string& host, bool isAddress) {
+  if (trust() == nullptr) return false;
+  Origin& origin = origins_[index];
+  origin.host = host;
+  origin.isAddress = isAddress;
+  origin.resumable = std::make_unique<Resumable>();
+  return true;
+}
+
+uint32_t Client::ask(size_t origin, std::string text, bool isHead, uint64_t wholeMax) {
+  do {
+    lastId_ = lastId_ % 0x3fffffff + 1;
+  } while (questions_.count(lastId_) > 0);
+  auto made = std::make_unique<Question>();
+  Question* question = made.get();
+  question->id = lastId_;
+  question->origin = origin;
+  question->text = std::move(text);
+  question->isHead = isHead;
+  question->wholeMax = wholeMax;
+  uint32_t id = question->id;
+  questions_.emplace(id, std::move(made));
+  start(question);
+  return id;
+}
+
+void Client::pause(uint32_t id) {
+  auto found = questions_.find(id);
+  if (found == questions_.end()) return;
+  Connection* c = found->second->connection;
+  if (c == nullptr || c->phase != Phase::kBody || c->collects) return;
+  found->second->isPaused = true;
+  arm(c, 0);
+}
+
+void Client::resume(uint32_t id) {
+  auto found = questions_.find(id);
+  if (found == questions_.end()) return;
+  Connection* c = found->second->connection;
+  found->second->isPaused = false;
+  bool waits = c != nullptr && c->tls != nullptr && !c->tls->out.empty();
+  if (c != nullptr && c->phase == Phase::kBody) arm(c, UV_READABLE | (waits ? UV_WRITABLE : 0));
+}
+
+void Client::drop(uint32_t id) {
+  auto found = questions_.find(id);
+  if (found == questions_.end()) return;
+  Question* question = found->second.get();
+  size_t origin = question->origin;
+  Connection* c = question->connection;
+  forget(question);
+  if (c != nullptr) {
+    c->question = nullptr;
+    close(c);
+  }
+  startNext(origin);
+}
+
+// One that waits for a connection is found to be gone when its turn comes.
+void Client::forget(Question* question) { questions_.erase(question->id); }
+
+void Client::destroy(std::function<void()> over) {
+  destroyed_ = true;
+  over_ = std::move(over);
+  while (!connections_.empty()) close(connections_.begin()->first);
+  questions_.clear();
+  uv_idle_stop(idle_);
+  endHandle(idle_);
+  endHandle(check_);
+}
+
+}  // namespace client

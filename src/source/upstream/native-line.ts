@@ -1,0 +1,209 @@
+import { lookup } from 'node:dns'
+import { isIP } from 'node:net'
+import { type Answering, HttpClient, type OpenRequest, type TlsTrust } from '../../../native/client/client.js'
+import type { Clock } from '../../actor/clock.js'
+
+/** A body up to this size comes as one piece. */
+const wholeMaxBytes = 128 * 1024
+
+/** After this time the addresses of a host are looked up again, beside the requests. */
+const locatedMs = 30_000
+
+/** After a failure of TLS, Node's own client asks this server for so long. */
+const elsewhereMs = 60_000
+
+/** Values of header lines that go out: no control characters, so that none can begin a line of its own. */
+const plainValue = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/** Of a request line. */
+const plainPath = /^[\x21-\x7e]+$/
+
+interface Place {
+  readonly origin: number
+  readonly host: string
+  readonly port: number
+  /** What stands in the Host line. */
+  readonly authority: string
+  /** The address is the name. */
+  readonly isFixed: boolean
+  /** Requests go another way until then, by the monotonic clock. */
+  elsewhereMs: number
+  locatedMs: number
+  isAsked: boolean
+  /** Called when the first addresses are there; with an error where there are none. */
+  waiting: ((error: Error | undefined) => void)[]
+}
+
+export interface NativeRequest {
+  readonly method: 'GET' | 'HEAD'
+  /** With its query. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export interface NativeLineOptions {
+  readonly connectionsMax: number
+  /** Names of the header lines of answers that are read, in small letters. */
+  readonly reads: readonly string[]
+  /** What servers are checked against; called once, before the first request over TLS. */
+  readonly trust: () => TlsTrust
+}
+
+/** Requests by the client of this program (native/client): host names, heads, and whether a server can be asked so. */
+export class NativeLine {
+  readonly #client: HttpClient
+  readonly #places = new Map<string, Place | undefined>()
+  /** Those of the last request, and their text. */
+  #headers: NativeRequest['headers'] | undefined
+  #lines: string | undefined
+  #hasTrust: boolean | undefined
+
+  /** Throws where the addon is not there. */
+  constructor(
+    private readonly options: NativeLineOptions,
+    private readonly clock: Clock,
+  ) {
+    const { reads: names, connectionsMax } = options
+    this.#client = new HttpClient({ names, connectionsMax, wholeMaxBytes })
+  }
+
+  /** Whether the addon is there. */
+  static get isThere(): boolean {
+    return HttpClient.isThere
+  }
+
+  /** Whether requests to `origin` (a URL's) can go this way now. */
+  serves(origin: string): boolean {
+    const place = this.#placeOf(origin)
+    return place !== undefined && place.elsewhereMs <= this.clock.monotonic()
+  }
+
+  /** TLS with `origin` failed: Node may know better, which has more settings. */
+  avoid(origin: string): void {
+    const place = this.#placeOf(origin)
+    if (place !== undefined) place.elsewhereMs = this.clock.monotonic() + elsewhereMs
+  }
+
+  /** Sends a request to an origin that is served. `answering` may hear of an error before this returns. */
+  ask(origin: string, { method, path, headers }: NativeRequest, answering: Answering): OpenRequest {
+    const place = this.#placeOf(origin)
+    const lines = this.#linesOf(headers)
+    if (place === undefined || lines === undefined || !plainPath.test(path)) {
+      answering.onError(new Error('a header line has characters that it must not have'))
+      return nothing
+    }
+    const head = `${method} ${path} HTTP/1.1\r\nhost: ${place.authority}\r\n${lines}\r\n`
+    if (this.#locate(place)) return this.#client.ask(place.origin, head, method === 'HEAD', answering)
+    return new Waiting(
+      place,
+      () => this.#client.ask(place.origin, head, method === 'HEAD', answering),
+      answering,
+    )
+  }
+
+  destroy(): void {
+    this.#client.destroy()
+  }
+
+  /** Undefined: a value has characters that it must not have. Most requests have the very lines of the one before. */
+  #linesOf(headers: NativeRequest['headers']): string | undefined {
+    if (headers !== this.#headers) {
+      this.#lines = linesOf(headers)
+      this.#headers = headers
+    }
+    return this.#lines
+  }
+
+  /** Undefined: this origin cannot be asked so. */
+  #placeOf(origin: string): Place | undefined {
+    if (this.#places.has(origin)) return this.#places.get(origin)
+    const place = this.#newPlace(new URL(origin))
+    this.#places.set(origin, place)
+    return place
+  }
+
+  #newPlace({ protocol, hostname, port, host: authority }: URL): Place | undefined {
+    const isSecure = protocol === 'https:'
+    if (isSecure) this.#hasTrust ??= this.#client.trust(this.options.trust())
+    if (isSecure ? this.#hasTrust !== true : protocol !== 'http:') return undefined
+    const host = hostname.replace(/^\[(.*)\]$/, '$1')
+    const isFixed = isIP(host) !== 0
+    const place: Place = {
+      origin: this.#client.origin(),
+      host,
+      port: port === '' ? (isSecure ? 443 : 80) : Number(port),
+      authority,
+      isFixed,
+      elsewhereMs: Number.NEGATIVE_INFINITY,
+      locatedMs: Number.NEGATIVE_INFINITY,
+      isAsked: false,
+      waiting: [],
+    }
+    if (isSecure) this.#client.secure(place.origin, host, isFixed)
+    if (isFixed) this.#client.locate(place.origin, [host], place.port)
+    return place
+  }
+
+  /** True: it has addresses. They are looked up anew where they are old. */
+  #locate(place: Place): boolean {
+    if (place.isFixed) return true
+    if (this.clock.monotonic() - place.locatedMs > locatedMs && !place.isAsked) this.#lookUp(place)
+    return place.locatedMs > Number.NEGATIVE_INFINITY
+  }
+
+  #lookUp(place: Place): void {
+    place.isAsked = true
+    lookup(place.host, { all: true }, (error, found) => {
+      place.isAsked = false
+      if (error === null && found.length > 0) {
+        // Some networks have addresses of version 6 that lead nowhere, and such an attempt is long.
+        const ips = found.toSorted((one, other) => one.family - other.family).map(({ address }) => address)
+        this.#client.locate(place.origin, ips, place.port)
+        place.locatedMs = this.clock.monotonic()
+      }
+      const { waiting } = place
+      place.waiting = []
+      const failed = place.locatedMs === Number.NEGATIVE_INFINITY
+      for (const go of waiting) go(failed ? (error ?? new Error('its host has no address')) : undefined)
+    })
+  }
+}
+
+const nothing: OpenRequest = { pause: () => undefined, resume: () => undefined, drop: () => undefined }
+
+/** A request that waits for addresses. */
+class Waiting implements OpenRequest {
+  #asked: OpenRequest | undefined
+  #isOver = false
+
+  constructor(place: Place, send: () => OpenRequest, answering: Answering) {
+    place.waiting.push((error) => {
+      if (this.#isOver) return
+      if (error === undefined) this.#asked = send()
+      else answering.onError(error)
+    })
+  }
+
+  pause(): void {
+    this.#asked?.pause()
+  }
+
+  resume(): void {
+    this.#asked?.resume()
+  }
+
+  drop(): void {
+    this.#isOver = true
+    this.#asked?.drop()
+  }
+}
+
+function linesOf(headers: NativeRequest['headers']): string | undefined {
+  let lines = ''
+  for (const name in headers) {
+    const value = headers[name] ?? ''
+    if (!plainValue.test(value)) return undefined
+    lines += `${name}: ${value}\r\n`
+  }
+  return lines
+}
