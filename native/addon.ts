@@ -25,7 +25,7 @@ export interface MissingAddon {
 /** Builds with sanitizers are loaded where Node was started so; then a missing addon is an error. */
 const sanitized = process.execArgv.includes('--conditions=sanitized')
 /** With this condition no addon is loaded: for tests of the whole program with the fallbacks. */
-const without = process.execArgv.includes('--conditions=twin')
+const without = process.execArgv.includes('--conditions=fallback')
 const place = `${process.platform}-${process.arch}`
 
 /**
@@ -76,7 +76,7 @@ export function missingAddons(): MissingAddon[] {
 }
 
 function reasonOf(name: AddonName): string {
-  if (without) return 'Node was started with --conditions=twin'
+  if (without) return 'Node was started with --conditions=fallback'
   try {
     const beside = new URL(`../../native/${name}/build/${place}.failed`, import.meta.url)
     return readFileSync(beside, 'utf8').trim()

@@ -5,7 +5,7 @@
 //
 //   --jobs=N             as many files at the same time
 //   --fail-skip          a test that is skipped has failed
-//   --conditions=NAME    for Node: `twin` runs them over the TypeScript fallbacks of the addons
+//   --conditions=NAME    for Node: `fallback` runs them over the TypeScript fallbacks of the addons
 //
 // The tests import `tap`, but its runner is not used: it loads a module loader into each process and each of their threads, which took
 // more than a second of processor time for each file.

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "door.h"
+#include "listener.h"
 
 namespace server {
 
@@ -113,17 +113,17 @@ bool readText(Numbers* numbers, size_t textBytes, const uint8_t* outbox, Propose
 }
 
 // Nothing is kept for a region any more, and its number may be another one's.
-void letGo(Door* door, size_t region) {
-  door->server->repeats()->ready.regions[region].kept = false;
+void letGo(Listener* listener, size_t region) {
+  listener->server->repeats()->ready.regions[region].kept = false;
   for (size_t at = 0; at < kRegionRefs; at += 1) {
-    napi_ref kept = std::exchange(door->regions[kRegionRefs * region + at], nullptr);
-    if (kept != nullptr) napi_delete_reference(door->env, kept);
+    napi_ref kept = std::exchange(listener->regions[kRegionRefs * region + at], nullptr);
+    if (kept != nullptr) napi_delete_reference(listener->env, kept);
   }
 }
 
 }  // namespace
 
-// repeatOpen(door, maxBytes, plain, every): answers are put and repeated from now on. `plain`: see plain-lines.h. `every`: header
+// repeatOpen(listener, maxBytes, plain, every): answers are put and repeated from now on. `plain`: see plain-lines.h. `every`: header
 // lines of every answer, each with CRLF in front.
 napi_value repeatOpen(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatOpen");
@@ -138,30 +138,30 @@ napi_value repeatOpen(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// repeatCells(door, cells) -> the number by which conditions name this Int32Array of shared memory
+// repeatCells(listener, cells) -> the number by which conditions name this Int32Array of shared memory
 napi_value repeatCells(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatCells");
-  Door* door = doorOf(arguments);
+  Listener* listener = listenerOf(arguments);
   auto found = arguments.shared<int32_t>(1, napi_int32_array, "is no Int32Array");
-  if (!arguments.good || door == nullptr) return nullptr;
-  std::vector<Cells>& cells = door->server->repeats()->cells;
+  if (!arguments.good || listener == nullptr) return nullptr;
+  std::vector<Cells>& cells = listener->server->repeats()->cells;
   if (found.count == 0 || cells.size() == kCellsMax) return arguments.wrong(1, "cannot be kept", true), nullptr;
-  if (keep(env, arguments, 1, &door->kept) == nullptr) return nullptr;
+  if (keep(env, arguments, 1, &listener->kept) == nullptr) return nullptr;
   cells.push_back({found.start, found.count});
   return numberOf(env, static_cast<double>(cells.size() - 1));
 }
 
-// repeatTally(door, meters, places, bounds, kind) -> the number of a tally. `meters`: Float64Array of shared memory; `places` in it: those of
+// repeatTally(listener, meters, places, bounds, kind) -> the number of a tally. `meters`: Float64Array of shared memory; `places` in it: those of
 // `Count`, then that of the first bucket; `bounds` of the buckets, in seconds.
 napi_value repeatTally(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatTally");
-  Door* door = doorOf(arguments);
+  Listener* listener = listenerOf(arguments);
   auto meters = arguments.shared<double>(1, napi_float64_array, "is no Float64Array");
   auto places = arguments.elements<double>(2, napi_float64_array, "is no Float64Array");
   auto bounds = arguments.elements<double>(3, napi_float64_array, "is no Float64Array");
   uint32_t kind = static_cast<uint32_t>(arguments.integer(4, 0, UINT32_MAX));
   if (arguments.good && places.count != kCounts + 1) arguments.wrong(2, "has another length", true);
-  if (!arguments.good || door == nullptr) return nullptr;
+  if (!arguments.good || listener == nullptr) return nullptr;
   Numbers numbers{places.start};
   Tally tally{};
   size_t buckets = bounds.count + 2;
@@ -173,24 +173,24 @@ napi_value repeatTally(napi_env env, napi_callback_info info) {
   tally.buckets = meters.start + numbers.whole(kCounts, meters.count - buckets);
   tally.kind = kind;
   tally.bounds.assign(bounds.start, bounds.start + bounds.count);
-  std::vector<Tally>& all = door->server->repeats()->ready.tallies;
+  std::vector<Tally>& all = listener->server->repeats()->ready.tallies;
   if (!numbers.good || all.size() == kCellsMax) return arguments.wrong(2, "names no places", true), nullptr;
-  if (keep(env, arguments, 1, &door->kept) == nullptr) return nullptr;
+  if (keep(env, arguments, 1, &listener->kept) == nullptr) return nullptr;
   all.push_back(tally);
   return numberOf(env, static_cast<double>(all.size() - 1));
 }
 
-// repeatRegion(door, memory, here, ticks, cellBytes, key) -> the number of a region: bodies may lie in `memory`, a Uint8Array, which must
+// repeatRegion(listener, memory, here, ticks, cellBytes, key) -> the number of a region: bodies may lie in `memory`, a Uint8Array, which must
 // stay where it is until `repeatClose`. `here`, `ticks`: shared memory as in region.h.
 napi_value repeatRegion(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatRegion");
-  Door* door = doorOf(arguments);
+  Listener* listener = listenerOf(arguments);
   Bytes memory = arguments.bytes(1);
   auto here = arguments.shared<int32_t>(2, napi_int32_array, "is no Int32Array");
   auto ticks = arguments.shared<int32_t>(3, napi_int32_array, "is no Int32Array");
   size_t cellBytes = static_cast<size_t>(arguments.integer(4, 1, kCellBytesMax));
   uint64_t key = arguments.integer(5, 0, static_cast<uint64_t>(kExact) - 1);
-  if (!arguments.good || door == nullptr) return nullptr;
+  if (!arguments.good || listener == nullptr) return nullptr;
   bool fits = memory.length > 0 && here.count >= (memory.length + cellBytes - 1) / cellBytes;
   if (!fits) return arguments.wrong(2, "has too few cells", true), nullptr;
   if (ticks.count < kTickNumbers) return arguments.wrong(3, "has too few numbers", true), nullptr;
@@ -199,44 +199,44 @@ napi_value repeatRegion(napi_env env, napi_callback_info info) {
     if (napi_create_reference(env, arguments.at(1 + at), 1, &kept[at]) != napi_ok) return nullptr;
   }
   Region region{memory.data, memory.length, here.start, cellBytes, ticks.start, 0, true, true, key};
-  size_t made = door->server->repeats()->ready.open(region);
-  if (door->regions.size() < kRegionRefs * (made + 1)) door->regions.resize(kRegionRefs * (made + 1), nullptr);
-  for (size_t at = 0; at < kRegionRefs; at += 1) door->regions[kRegionRefs * made + at] = kept[at];
+  size_t made = listener->server->repeats()->ready.open(region);
+  if (listener->regions.size() < kRegionRefs * (made + 1)) listener->regions.resize(kRegionRefs * (made + 1), nullptr);
+  for (size_t at = 0; at < kRegionRefs; at += 1) listener->regions[kRegionRefs * made + at] = kept[at];
   return numberOf(env, static_cast<double>(made));
 }
 
-// repeatClose(door, region) -> true where nothing is sent out of it any more. From now on no answer out of it is repeated; where some are on
+// repeatClose(listener, region) -> true where nothing is sent out of it any more. From now on no answer out of it is repeated; where some are on
 // their way, its memory must stay, and it is to be closed again.
 napi_value repeatClose(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatClose");
-  Door* door = doorOf(arguments);
+  Listener* listener = listenerOf(arguments);
   if (!arguments.good) return nullptr;
   bool isOver = true;
-  if (door != nullptr) {
-    ReadyAnswers& ready = door->server->repeats()->ready;
+  if (listener != nullptr) {
+    ReadyAnswers& ready = listener->server->repeats()->ready;
     if (ready.regions.empty()) return arguments.wrong(1, "is no region", true), nullptr;
     size_t region = static_cast<size_t>(arguments.integer(1, 0, ready.regions.size() - 1));
     if (!arguments.good) return nullptr;
     ready.close(region);
     isOver = ready.regions[region].sending == 0;
-    if (isOver) letGo(door, region);
+    if (isOver) letGo(listener, region);
   }
   napi_value result;
   napi_get_boolean(env, isOver, &result);
   return result;
 }
 
-// repeatPut(door, numbers, textBytes): an answer as `Number` has it, whose text lies at the start of the outbox.
+// repeatPut(listener, numbers, textBytes): an answer as `Number` has it, whose text lies at the start of the outbox.
 napi_value repeatPut(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatPut");
-  Door* door = doorOf(arguments);
+  Listener* listener = listenerOf(arguments);
   auto given = arguments.elements<double>(1, napi_float64_array, "is no Float64Array");
   size_t textBytes = static_cast<size_t>(arguments.integer(2, 1, kReadyTextMax));
   if (arguments.good && given.count != kFirstCondition + kConditionNumbers * kConditionsMax) arguments.wrong(1, "has another length", true);
-  if (!arguments.good || door == nullptr) return nullptr;
-  if (textBytes > door->server->outboxLength()) return arguments.wrong(2, "is more than the outbox has", true), nullptr;
-  ReadyAnswers& ready = door->server->repeats()->ready;
-  const std::vector<Cells>& cells = door->server->repeats()->cells;
+  if (!arguments.good || listener == nullptr) return nullptr;
+  if (textBytes > listener->server->outboxLength()) return arguments.wrong(2, "is more than the outbox has", true), nullptr;
+  ReadyAnswers& ready = listener->server->repeats()->ready;
+  const std::vector<Cells>& cells = listener->server->repeats()->cells;
   Numbers numbers{given.start};
   Proposed made{};
   made.variant = static_cast<Variant>(numbers.whole(kVariantOf, kVariants - 1));
@@ -247,19 +247,19 @@ napi_value repeatPut(napi_env env, napi_callback_info info) {
   made.resource[1] = numbers.bound(kResourceTwo);
   made.from = static_cast<int64_t>(numbers.whole(kFrom, static_cast<uint64_t>(kExact) - 1));
   made.until = static_cast<int64_t>(numbers.whole(kUntil, static_cast<uint64_t>(kExact) - 1));
-  bool good = readText(&numbers, textBytes, door->server->outbox(), &made) && readBody(ready, &numbers, &made) &&
+  bool good = readText(&numbers, textBytes, listener->server->outbox(), &made) && readBody(ready, &numbers, &made) &&
               readAsked(cells, &numbers, &made) && readConditions(cells, &numbers, &made);
   if (!good || !numbers.good) return arguments.wrong(1, "describes no answer", true), nullptr;
   ready.put(made);
   return nullptr;
 }
 
-// repeatLimits(door, ip, resource, rules, trusted, exempt, meters, places): from now on answers may have a price. `ip`, `resource`: the
+// repeatLimits(listener, ip, resource, rules, trusted, exempt, meters, places): from now on answers may have a price. `ip`, `resource`: the
 // memory of the two tables of buckets; `rules`: see `Rule`; `trusted`, `exempt`: ranges of addresses, four words and the number of bits
 // each; `places` in `meters`: answers judged, tokens of clients, tokens of resources. To be called once.
 napi_value repeatLimits(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatLimits");
-  Door* door = doorOf(arguments);
+  Listener* listener = listenerOf(arguments);
   auto ip = arguments.shared<int32_t>(1, napi_int32_array, "is no Int32Array");
   auto resource = arguments.shared<int32_t>(2, napi_int32_array, "is no Int32Array");
   auto rules = arguments.elements<double>(3, napi_float64_array, "is no Float64Array");
@@ -269,7 +269,7 @@ napi_value repeatLimits(napi_env env, napi_callback_info info) {
   auto places = arguments.elements<double>(7, napi_float64_array, "is no Float64Array");
   if (arguments.good && rules.count != kRules) arguments.wrong(3, "has another length", true);
   if (arguments.good && places.count != 3) arguments.wrong(7, "has another length", true);
-  if (!arguments.good || door == nullptr) return nullptr;
+  if (!arguments.good || listener == nullptr) return nullptr;
   Numbers given{rules.start}, counted{places.start};
   std::vector<IpRange> ranges[2];
   bool good = readRanges(trusted.start, trusted.count, &ranges[0]) && readRanges(exempt.start, exempt.count, &ranges[1]);
@@ -282,39 +282,39 @@ napi_value repeatLimits(napi_env env, napi_callback_info info) {
   double* at[3] = {nullptr, nullptr, nullptr};
   for (size_t each = 0; each < 3 && meters.count > 0; each += 1) at[each] = meters.start + counted.whole(each, meters.count - 1);
   if (!good || !given.good || !counted.good || meters.count == 0) return arguments.wrong(3, "describes no limits", true), nullptr;
-  if (door->server->repeats()->limits != nullptr) return fail(env, "repeatLimits", EALREADY);
+  if (listener->server->repeats()->limits != nullptr) return fail(env, "repeatLimits", EALREADY);
   for (size_t each : {1, 2, 6}) {
-    if (keep(env, arguments, each, &door->kept) == nullptr) return nullptr;
+    if (keep(env, arguments, each, &listener->kept) == nullptr) return nullptr;
   }
-  door->server->repeats()->limits.reset(
+  listener->server->repeats()->limits.reset(
       new Limited{buckets[0], buckets[1], ranges[0], ranges[1], sixBits, low, high, at[0], at[1], at[2]});
   return nullptr;
 }
 
-// repeatClients(door, trusted, exempt): other lists in place of those of `repeatLimits`, for open connections, too.
+// repeatClients(listener, trusted, exempt): other lists in place of those of `repeatLimits`, for open connections, too.
 napi_value repeatClients(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatClients");
-  Door* door = doorOf(arguments);
+  Listener* listener = listenerOf(arguments);
   auto trusted = arguments.elements<int32_t>(1, napi_int32_array, "is no Int32Array");
   auto exempt = arguments.elements<int32_t>(2, napi_int32_array, "is no Int32Array");
-  if (!arguments.good || door == nullptr) return nullptr;
+  if (!arguments.good || listener == nullptr) return nullptr;
   std::vector<IpRange> ranges[2];
   if (!readRanges(trusted.start, trusted.count, &ranges[0])) return arguments.wrong(1, "describes no ranges", true), nullptr;
   if (!readRanges(exempt.start, exempt.count, &ranges[1])) return arguments.wrong(2, "describes no ranges", true), nullptr;
-  if (door->server->repeats()->limits == nullptr) return fail(env, "repeatClients", ENOENT);
-  door->server->repeats()->limits->replace(std::move(ranges[0]), std::move(ranges[1]));
+  if (listener->server->repeats()->limits == nullptr) return fail(env, "repeatClients", ENOENT);
+  listener->server->repeats()->limits->replace(std::move(ranges[0]), std::move(ranges[1]));
   return nullptr;
 }
 
-// repeatSamples(door) -> [[ms, bytes, count, target], ...] since the last call
+// repeatSamples(listener) -> [[ms, bytes, count, target], ...] since the last call
 napi_value repeatSamples(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatSamples");
-  Door* door = doorOf(arguments);
+  Listener* listener = listenerOf(arguments);
   if (!arguments.good) return nullptr;
   napi_value result;
   napi_create_array(env, &result);
-  if (door == nullptr) return result;
-  std::vector<Sample> samples = std::exchange(door->server->repeats()->samples, {});
+  if (listener == nullptr) return result;
+  std::vector<Sample> samples = std::exchange(listener->server->repeats()->samples, {});
   for (size_t at = 0; at < samples.size(); at += 1) {
     const Sample& each = samples[at];
     napi_value made, target;
@@ -329,16 +329,16 @@ napi_value repeatSamples(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// repeatUsage(door) -> [answers, bytes of them, answers that clients have not taken whole]
+// repeatUsage(listener) -> [answers, bytes of them, answers that clients have not taken whole]
 napi_value repeatUsage(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "repeatUsage");
-  Door* door = doorOf(arguments);
+  Listener* listener = listenerOf(arguments);
   if (!arguments.good) return nullptr;
   double sizes[3] = {0, 0, 0};
-  if (door != nullptr) {
-    sizes[0] = static_cast<double>(door->server->repeats()->ready.count());
-    sizes[1] = static_cast<double>(door->server->repeats()->ready.bytes());
-    sizes[2] = static_cast<double>(door->server->repeats()->unfinished);
+  if (listener != nullptr) {
+    sizes[0] = static_cast<double>(listener->server->repeats()->ready.count());
+    sizes[1] = static_cast<double>(listener->server->repeats()->ready.bytes());
+    sizes[2] = static_cast<double>(listener->server->repeats()->unfinished);
   }
   napi_value result;
   napi_create_array_with_length(env, 3, &result);

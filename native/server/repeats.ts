@@ -1,7 +1,7 @@
 import type { BorrowedKey } from '../ed25519/ed25519.js'
 
 /**
- * The table of answers that the server repeats without JavaScript (ready.h). The twin has none: there every request is
+ * The table of answers that the server repeats without JavaScript (ready.h). The fallback has none: there every request is
  * JavaScript's.
  */
 export interface RepeatTable {

@@ -9,7 +9,7 @@
 
 #include "../bus.h"
 #include "../calls.h"
-#include "door.h"
+#include "listener.h"
 #include "places.h"
 #include "sockets.h"
 
@@ -17,12 +17,12 @@ namespace {
 
 using namespace server;
 
-void hear(Door* door, size_t count) {
-  napi_env env = door->env;
+void hear(Listener* listener, size_t count) {
+  napi_env env = listener->env;
   napi_handle_scope scope;
   napi_open_handle_scope(env, &scope);
   napi_value function, receiver, argument, result;
-  napi_get_reference_value(env, door->hear, &function);
+  napi_get_reference_value(env, listener->hear, &function);
   napi_get_global(env, &receiver);
   napi_create_uint32(env, static_cast<uint32_t>(count), &argument);
   if (napi_make_callback(env, nullptr, receiver, function, 1, &argument, &result) == napi_pending_exception) {
@@ -34,20 +34,20 @@ void hear(Door* door, size_t count) {
 }
 
 // Ends the server; its memory is freed when the loop has closed its handles.
-void destroy(Door* door) {
-  Server* ending = std::exchange(door->server, nullptr);
+void destroy(Listener* listener) {
+  Server* ending = std::exchange(listener->server, nullptr);
   if (ending == nullptr) return;
-  ending->destroy([door, ending] {
+  ending->destroy([listener, ending] {
     napi_handle_scope scope;
-    napi_open_handle_scope(door->env, &scope);
-    napi_delete_reference(door->env, door->hear);
-    for (napi_ref each : door->kept) napi_delete_reference(door->env, each);
-    for (napi_ref each : door->regions) {
-      if (each != nullptr) napi_delete_reference(door->env, each);
+    napi_open_handle_scope(listener->env, &scope);
+    napi_delete_reference(listener->env, listener->hear);
+    for (napi_ref each : listener->kept) napi_delete_reference(listener->env, each);
+    for (napi_ref each : listener->regions) {
+      if (each != nullptr) napi_delete_reference(listener->env, each);
     }
-    napi_close_handle_scope(door->env, scope);
-    napi_remove_async_cleanup_hook(door->hook);
-    delete door;
+    napi_close_handle_scope(listener->env, scope);
+    napi_remove_async_cleanup_hook(listener->hook);
+    delete listener;
     delete ending;
   });
 }
@@ -72,7 +72,7 @@ constexpr size_t kConnectionsMax = 1 << 20;
 constexpr size_t kPartMax = 1 << 28;
 
 // Starts a server. Null: an exception waits.
-Door* start(napi_env env, Arguments& arguments) {
+Listener* start(napi_env env, Arguments& arguments) {
   std::string host = arguments.text(0, 63);
   int port = static_cast<int>(arguments.integer(1, 0, 65535));
   Limits limits{arguments.amount(2), arguments.amount(3), arguments.amount(4), arguments.amount(5),
@@ -84,46 +84,46 @@ Door* start(napi_env env, Arguments& arguments) {
   napi_typeof(env, arguments.at(10), &type);
   if (arguments.good && type != napi_function) arguments.wrong(10, "is no function", false);
   if (!arguments.good) return nullptr;
-  Door* door = new Door{};
-  door->env = env;
-  door->memory = std::make_shared<Memory>();
-  door->memory->inbox.resize(inbox);
-  door->memory->bytes.resize(bytes);
-  door->memory->outbox.resize(outbox);
-  Shared shared{door->memory->inbox.data(), inbox, door->memory->bytes.data(), bytes, door->memory->outbox.data(), outbox};
+  Listener* listener = new Listener{};
+  listener->env = env;
+  listener->memory = std::make_shared<Memory>();
+  listener->memory->inbox.resize(inbox);
+  listener->memory->bytes.resize(bytes);
+  listener->memory->outbox.resize(outbox);
+  Shared shared{listener->memory->inbox.data(), inbox, listener->memory->bytes.data(), bytes, listener->memory->outbox.data(), outbox};
   uv_loop_t* loop = nullptr;
   napi_get_uv_event_loop(env, &loop);
-  napi_create_reference(env, arguments.at(10), 1, &door->hear);
-  door->server = new Server(loop, shared, limits, [door](size_t numbers) { hear(door, numbers); });
+  napi_create_reference(env, arguments.at(10), 1, &listener->hear);
+  listener->server = new Server(loop, shared, limits, [listener](size_t numbers) { hear(listener, numbers); });
   // A thread that ends while its server is open must close all handles, or Node aborts.
   napi_add_async_cleanup_hook(
-      env, [](napi_async_cleanup_hook_handle, void* data) { destroy(static_cast<Door*>(data)); }, door, &door->hook);
-  int code = door->server->listen(host, port);
-  if (code == 0) return door;
-  destroy(door);
+      env, [](napi_async_cleanup_hook_handle, void* data) { destroy(static_cast<Listener*>(data)); }, listener, &listener->hook);
+  int code = listener->server->listen(host, port);
+  if (code == 0) return listener;
+  destroy(listener);
   fail(env, "listen", code);
   return nullptr;
 }
 
 // open(host, port, headMs, idleMs, stallMs, lingerMs, connectionsMax, inboxNumbers, bytesBytes, outboxBytes, hear) ->
-// [door, port, inbox, bytes, outbox], the last three as ArrayBuffers
+// [listener, port, inbox, bytes, outbox], the last three as ArrayBuffers
 napi_value open(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "open");
-  Door* door = start(env, arguments);
-  if (door == nullptr) return nullptr;
-  Memory& memory = *door->memory;
+  Listener* listener = start(env, arguments);
+  if (listener == nullptr) return nullptr;
+  Memory& memory = *listener->memory;
   napi_value parts[5] = {
-      Externals<Key>::make(env, new Key{door}, forget),
-      numberOf(env, door->server->port),
-      viewOf(env, door->memory, memory.inbox.data(), memory.inbox.size() * sizeof(int32_t)),
-      viewOf(env, door->memory, memory.bytes.data(), memory.bytes.size()),
-      viewOf(env, door->memory, memory.outbox.data(), memory.outbox.size()),
+      Externals<Key>::make(env, new Key{listener}, forget),
+      numberOf(env, listener->server->port),
+      viewOf(env, listener->memory, memory.inbox.data(), memory.inbox.size() * sizeof(int32_t)),
+      viewOf(env, listener->memory, memory.bytes.data(), memory.bytes.size()),
+      viewOf(env, listener->memory, memory.outbox.data(), memory.outbox.size()),
   };
   napi_value result;
   napi_create_array_with_length(env, 5, &result);
   for (uint32_t at = 0; at < 5; at += 1) {
     if (parts[at] == nullptr) {
-      destroy(door);
+      destroy(listener);
       return fail(env, "external array buffers are not supported", ENOTSUP);
     }
     napi_set_element(env, result, at, parts[at]);
@@ -131,7 +131,7 @@ napi_value open(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// send(door, slot, headBytes, body, how) -> bytes of the body that were taken, or less than 0
+// send(listener, slot, headBytes, body, how) -> bytes of the body that were taken, or less than 0
 napi_value send(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "send");
   Server* server = serverOf(arguments);
@@ -144,7 +144,7 @@ napi_value send(napi_env env, napi_callback_info info) {
   return numberOf(env, static_cast<double>(server->send(slot, head, body.data, body.length, how)));
 }
 
-// NAME(door, slot): what the server does with one connection.
+// NAME(listener, slot): what the server does with one connection.
 template <void (Server::*act)(size_t)>
 napi_value onSlot(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "a call about a slot");
@@ -155,7 +155,7 @@ napi_value onSlot(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// address(door, slot) -> text
+// address(listener, slot) -> text
 napi_value address(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "address");
   const Server* server = serverOf(arguments);
@@ -170,7 +170,7 @@ napi_value address(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// sweep(door, nowMs)
+// sweep(listener, nowMs)
 napi_value sweep(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "sweep");
   Server* server = serverOf(arguments);
@@ -179,7 +179,7 @@ napi_value sweep(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// shut(door)
+// shut(listener)
 napi_value shut(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "shut");
   Server* server = serverOf(arguments);
@@ -187,12 +187,12 @@ napi_value shut(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// destroy(door): later calls with this door do nothing.
-napi_value destroyDoor(napi_env env, napi_callback_info info) {
+// destroy(listener): later calls with this listener do nothing.
+napi_value destroyListener(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "destroy");
   Key* key = arguments.external<Key>(0);
-  if (key == nullptr || key->door == nullptr) return nullptr;
-  destroy(std::exchange(key->door, nullptr));
+  if (key == nullptr || key->listener == nullptr) return nullptr;
+  destroy(std::exchange(key->listener, nullptr));
   return nullptr;
 }
 
@@ -244,7 +244,7 @@ NAPI_MODULE_INIT() {
                              {"places", places},
                              {"sockets", socketUsage},
                              {"shut", shut},
-                             {"destroy", destroyDoor},
+                             {"destroy", destroyListener},
                              {"tlsReady", tlsReady},
                              {"tlsOpen", tlsOpen},
                              {"tlsAdd", tlsAdd},

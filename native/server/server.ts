@@ -2,8 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { loadAddon } from '../addon.js'
 import type { BorrowedKey } from '../ed25519/ed25519.js'
 import { type FilePlaces, filePlaces } from '../mapped/mapped.js'
+import { openFallbackWire } from './fallback.js'
 import type { RepeatTable } from './repeats.js'
-import { openTwinWire } from './twin.js'
 import {
   type Hear,
   type Pair,
@@ -15,8 +15,8 @@ import {
   type WireTls,
 } from './wire.js'
 
-declare const doorBrand: unique symbol
-type Door = { readonly [doorBrand]: true }
+declare const listenerBrand: unique symbol
+type Listener = { readonly [listenerBrand]: true }
 
 interface Addon {
   open(
@@ -31,53 +31,53 @@ interface Addon {
     bytesBytes: number,
     outboxBytes: number,
     hear: Hear,
-  ): [door: Door, port: number, inbox: ArrayBuffer, bytes: ArrayBuffer, outbox: ArrayBuffer]
-  send(door: Door, slot: number, headBytes: number, body: Uint8Array, how: number): number
-  read(door: Door, slot: number): void
-  pause(door: Door, slot: number): void
-  hold(door: Door, slot: number): void
-  release(door: Door, slot: number): void
-  drop(door: Door, slot: number): void
-  address(door: Door, slot: number): string
-  sweep(door: Door, nowMs: number): void
-  shut(door: Door): void
-  destroy(door: Door): void
+  ): [listener: Listener, port: number, inbox: ArrayBuffer, bytes: ArrayBuffer, outbox: ArrayBuffer]
+  send(listener: Listener, slot: number, headBytes: number, body: Uint8Array, how: number): number
+  read(listener: Listener, slot: number): void
+  pause(listener: Listener, slot: number): void
+  hold(listener: Listener, slot: number): void
+  release(listener: Listener, slot: number): void
+  drop(listener: Listener, slot: number): void
+  address(listener: Listener, slot: number): string
+  sweep(listener: Listener, nowMs: number): void
+  shut(listener: Listener): void
+  destroy(listener: Listener): void
   bound(max: number): void
   places(places: FilePlaces): void
   sockets(): [open: number, max: number, pauses: number]
   tlsReady(): boolean
   tlsOpen(
-    door: Door,
+    listener: Listener,
     ticketKeys: Uint8Array,
     refusesUnknown: boolean,
     suites: string,
     ciphers: string,
     groups: string,
   ): void
-  tlsAdd(door: Door, names: string, cert: string, key: string): void
-  tlsUse(door: Door): void
-  repeatOpen(door: Door, maxBytes: number, plain: string, every: string): void
-  repeatCells(door: Door, memory: Int32Array): number
+  tlsAdd(listener: Listener, names: string, cert: string, key: string): void
+  tlsUse(listener: Listener): void
+  repeatOpen(listener: Listener, maxBytes: number, plain: string, every: string): void
+  repeatCells(listener: Listener, memory: Int32Array): number
   repeatTally(
-    door: Door,
+    listener: Listener,
     meters: Float64Array,
     places: Float64Array,
     bounds: Float64Array,
     kind: number,
   ): number
   repeatRegion(
-    door: Door,
+    listener: Listener,
     memory: Uint8Array,
     here: Int32Array,
     ticks: Int32Array,
     cellBytes: number,
     key: number,
   ): number
-  repeatClose(door: Door, region: number): boolean
-  repeatShare(door: Door, group: Int32Array): void
-  repeatSigns(door: Door, key: BorrowedKey, reuseSeconds: number): void
+  repeatClose(listener: Listener, region: number): boolean
+  repeatShare(listener: Listener, group: Int32Array): void
+  repeatSigns(listener: Listener, key: BorrowedKey, reuseSeconds: number): void
   repeatLimits(
-    door: Door,
+    listener: Listener,
     ip: Int32Array,
     resource: Int32Array,
     rules: Float64Array,
@@ -86,20 +86,20 @@ interface Addon {
     meters: Float64Array,
     places: Float64Array,
   ): void
-  repeatClients(door: Door, trusted: Int32Array, exempt: Int32Array): void
-  repeatPut(door: Door, numbers: Float64Array, textBytes: number): void
-  repeatSamples(door: Door): [ms: number, bytes: number, count: number, target: string][]
-  repeatUsage(door: Door): [answers: number, bytes: number, unfinished: number]
+  repeatClients(listener: Listener, trusted: Int32Array, exempt: Int32Array): void
+  repeatPut(listener: Listener, numbers: Float64Array, textBytes: number): void
+  repeatSamples(listener: Listener): [ms: number, bytes: number, count: number, target: string][]
+  repeatUsage(listener: Listener): [answers: number, bytes: number, unfinished: number]
 }
 
 const addon = loadAddon<Addon>('server')
 if (filePlaces !== undefined) addon?.places(filePlaces)
 
-/** Which way sockets are served here: through the addon, or through its slower twin where the addon was not built. */
-export const servedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'
+/** Which way sockets are served here: through the addon, or through its slower fallback where the addon was not built. */
+export const servedBy: 'addon' | 'fallback' = addon === undefined ? 'fallback' : 'addon'
 
 /** The same of TLS. */
-export const tlsBy: 'addon' | 'twin' = addon?.tlsReady() === true ? 'addon' : 'twin'
+export const tlsBy: 'addon' | 'fallback' = addon?.tlsReady() === true ? 'addon' : 'fallback'
 
 /** Accepted sockets of all servers of this process; `max` 0: as many as the system gives. */
 export interface SocketUsage {
@@ -111,13 +111,13 @@ export interface SocketUsage {
 
 /**
  * Bounds the sockets that all threads of this process accept together; further clients wait in the kernel's queue until there
- * is room. The twin's threads do not share a count: there only the bound of each server applies.
+ * is room. The fallback's threads do not share a count: there only the bound of each server applies.
  */
 export function boundSockets(max: number): void {
   addon?.bound(max)
 }
 
-/** Undefined with the twin. */
+/** Undefined with the fallback. */
 export function socketUsage(): SocketUsage | undefined {
   const [open, max, pauses] = addon?.sockets() ?? []
   return open === undefined || max === undefined || pauses === undefined ? undefined : { open, max, pauses }
@@ -130,7 +130,7 @@ class AddonWire implements Wire {
   readonly bytes: Buffer
   readonly outbox: Buffer
   readonly #addon: Addon
-  readonly #door: Door
+  readonly #listener: Listener
   readonly #isSecure: boolean
 
   constructor(native: Addon, options: WireOptions, hear: Hear) {
@@ -139,8 +139,8 @@ class AddonWire implements Wire {
     this.#addon = native
     const times = [headMs, idleMs, stallMs, lingerMs] as const
     const sizes = [inboxNumbers, bytesBytes, outboxBytes] as const
-    const [door, bound, ...memory] = native.open(host, port, ...times, connectionsMax, ...sizes, hear)
-    this.#door = door
+    const [listener, bound, ...memory] = native.open(host, port, ...times, connectionsMax, ...sizes, hear)
+    this.#listener = listener
     this.port = bound
     this.inbox = new Int32Array(memory[0])
     this.bytes = Buffer.from(memory[1])
@@ -155,7 +155,7 @@ class AddonWire implements Wire {
     const ciphers = all.filter((name) => !name.startsWith('TLS_')).join(':')
     const refuses = unknownName === 'refuse'
     try {
-      this.#addon.tlsOpen(this.#door, new Uint8Array(ticketKeys), refuses, suites, ciphers, tlsGroups)
+      this.#addon.tlsOpen(this.#listener, new Uint8Array(ticketKeys), refuses, suites, ciphers, tlsGroups)
       this.setCertificates(pairs)
     } catch (error) {
       this.destroy()
@@ -164,77 +164,77 @@ class AddonWire implements Wire {
   }
 
   send(slot: number, headBytes: number, body: Uint8Array, how: number): number {
-    return this.#addon.send(this.#door, slot, headBytes, body, how)
+    return this.#addon.send(this.#listener, slot, headBytes, body, how)
   }
 
   read(slot: number): void {
-    this.#addon.read(this.#door, slot)
+    this.#addon.read(this.#listener, slot)
   }
 
   pause(slot: number): void {
-    this.#addon.pause(this.#door, slot)
+    this.#addon.pause(this.#listener, slot)
   }
 
   hold(slot: number): void {
-    this.#addon.hold(this.#door, slot)
+    this.#addon.hold(this.#listener, slot)
   }
 
   release(slot: number): void {
-    this.#addon.release(this.#door, slot)
+    this.#addon.release(this.#listener, slot)
   }
 
   drop(slot: number): void {
-    this.#addon.drop(this.#door, slot)
+    this.#addon.drop(this.#listener, slot)
   }
 
   address(slot: number): string {
-    return this.#addon.address(this.#door, slot)
+    return this.#addon.address(this.#listener, slot)
   }
 
   sweep(nowMs: number): void {
-    this.#addon.sweep(this.#door, nowMs)
+    this.#addon.sweep(this.#listener, nowMs)
   }
 
   setCertificates(pairs: readonly Pair[]): void {
     if (!this.#isSecure) throw new Error('this server speaks plain HTTP')
-    for (const { names, cert, key } of pairs) this.#addon.tlsAdd(this.#door, names.join('\n'), cert, key)
-    this.#addon.tlsUse(this.#door)
+    for (const { names, cert, key } of pairs) this.#addon.tlsAdd(this.#listener, names.join('\n'), cert, key)
+    this.#addon.tlsUse(this.#listener)
   }
 
   shut(): Promise<void> {
-    this.#addon.shut(this.#door)
+    this.#addon.shut(this.#listener)
     return turn()
   }
 
   destroy(): void {
-    this.#addon.destroy(this.#door)
+    this.#addon.destroy(this.#listener)
   }
 
   repeats(maxBytes: number, plain: readonly string[], lines = ''): RepeatTable {
     const native = this.#addon
-    const door = this.#door
-    native.repeatOpen(door, maxBytes, plain.join('\n'), lines)
+    const listener = this.#listener
+    native.repeatOpen(listener, maxBytes, plain.join('\n'), lines)
     return {
-      cells: (memory) => native.repeatCells(door, memory),
-      tally: (meters, places, bounds, kind = 0) => native.repeatTally(door, meters, places, bounds, kind),
+      cells: (memory) => native.repeatCells(listener, memory),
+      tally: (meters, places, bounds, kind = 0) => native.repeatTally(listener, meters, places, bounds, kind),
       region: (memory, here, ticks, cellBytes, key = 0) =>
-        native.repeatRegion(door, memory, here, ticks, cellBytes, key),
-      close: (region) => native.repeatClose(door, region),
-      share: (group) => native.repeatShare(door, group),
-      signs: (key, reuseSeconds) => native.repeatSigns(door, key, reuseSeconds),
+        native.repeatRegion(listener, memory, here, ticks, cellBytes, key),
+      close: (region) => native.repeatClose(listener, region),
+      share: (group) => native.repeatShare(listener, group),
+      signs: (key, reuseSeconds) => native.repeatSigns(listener, key, reuseSeconds),
       limits: (ip, resource, rules, { trusted, exempt }, meters, places) =>
-        native.repeatLimits(door, ip, resource, rules, trusted, exempt, meters, places),
-      clients: ({ trusted, exempt }) => native.repeatClients(door, trusted, exempt),
-      put: (numbers, textBytes) => native.repeatPut(door, numbers, textBytes),
-      samples: () => native.repeatSamples(door),
-      usage: () => native.repeatUsage(door),
+        native.repeatLimits(listener, ip, resource, rules, trusted, exempt, meters, places),
+      clients: ({ trusted, exempt }) => native.repeatClients(listener, trusted, exempt),
+      put: (numbers, textBytes) => native.repeatPut(listener, numbers, textBytes),
+      samples: () => native.repeatSamples(listener),
+      usage: () => native.repeatUsage(listener),
     }
   }
 }
 
 /** Listens. Throws where the address cannot be had. `by`: for tests of both ways on one machine. */
 export function openWire(options: WireOptions, hear: Hear, by = servedBy): Wire {
-  if (by === 'twin' || addon === undefined || (options.tls !== undefined && tlsBy === 'twin'))
-    return openTwinWire(options, hear)
+  if (by === 'fallback' || addon === undefined || (options.tls !== undefined && tlsBy === 'fallback'))
+    return openFallbackWire(options, hear)
   return new AddonWire(addon, options, hear)
 }

@@ -1,5 +1,5 @@
 // TLS as JavaScript sees it. See tls.h.
-#include "door.h"
+#include "listener.h"
 #include "tls.h"
 
 namespace server {
@@ -15,7 +15,7 @@ napi_value tlsReady(napi_env env, napi_callback_info) {
   return result;
 }
 
-// tlsOpen(door, ticketKeys, refusesUnknown, suites, ciphers, groups)
+// tlsOpen(listener, ticketKeys, refusesUnknown, suites, ciphers, groups)
 napi_value tlsOpen(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "tlsOpen");
   Server* server = serverOf(arguments);
@@ -26,13 +26,13 @@ napi_value tlsOpen(napi_env env, napi_callback_info info) {
   if (!arguments.good || server == nullptr) return nullptr;
   if (openssl::calls() == nullptr) return fail(env, "tlsOpen", ENOSYS);
   if (server->slots() > 0 || server->tls() != nullptr) return fail(env, "tlsOpen", EBUSY);
-  if (keep(env, arguments, 1, &arguments.external<Key>(0)->door->kept) == nullptr) return nullptr;
+  if (keep(env, arguments, 1, &arguments.external<Key>(0)->listener->kept) == nullptr) return nullptr;
   TlsContext::Given given{tickets.start, refuses, suites, ciphers, groups};
   server->speakTls(std::make_unique<TlsContext>(openssl::calls(), std::move(given)));
   return nullptr;
 }
 
-// tlsAdd(door, names, cert, key): adds one to those that `tlsUse` puts in place. `names`: a line each.
+// tlsAdd(listener, names, cert, key): adds one to those that `tlsUse` puts in place. `names`: a line each.
 napi_value tlsAdd(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "tlsAdd");
   Server* server = serverOf(arguments);
@@ -43,7 +43,7 @@ napi_value tlsAdd(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// tlsUse(door): new connections get what was added since the last call.
+// tlsUse(listener): new connections get what was added since the last call.
 napi_value tlsUse(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "tlsUse");
   Server* server = serverOf(arguments);

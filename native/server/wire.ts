@@ -1,13 +1,13 @@
 import type { RepeatTable } from './repeats.js'
 
 /**
- * The interface that the server and its TypeScript twin share. All that happened on the connections of a thread since the
+ * The interface that the server and its TypeScript fallback share. All that happened on the connections of a thread since the
  * last turn is told in one call; answers go to their sockets at once, small ones at the end of the turn.
  */
 export interface Wire {
   /** 0 until `listening`. */
   readonly port: number
-  /** The addon listens at once; its twin resolves this a moment later, or rejects where the address cannot be had. */
+  /** The addon listens at once; its fallback resolves this a moment later, or rejects where the address cannot be had. */
   readonly listening: Promise<void>
   /** What happened: messages one behind another, see `message` and `field`. Valid during the call of `hear`. */
   readonly inbox: Int32Array

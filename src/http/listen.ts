@@ -47,8 +47,8 @@ export interface ServeOptions {
   readonly lines?: string
   /** TLS is spoken; absent: plain HTTP. */
   readonly tls?: TlsOptions
-  /** The native server where it was built, else its twin. For tests of both. */
-  readonly by?: 'addon' | 'twin'
+  /** The native server where it was built, else its fallback. For tests of both. */
+  readonly by?: 'addon' | 'fallback'
 }
 
 /** Where TLS is spoken, and with what. Plain: it is cloned into a thread. */
@@ -65,7 +65,7 @@ export function securely({
 }
 
 export interface Server {
-  /** With the twin 0 until `listening`. */
+  /** With the fallback 0 until `listening`. */
   readonly port: number
   /** Resolves when connections are taken; rejects where the address cannot be had. The native server throws at once instead. */
   readonly listening: Promise<void>

@@ -14,7 +14,7 @@ export class SocketWatch {
   #pauses = 0
   #isFull = false
 
-  /** `usage` returns undefined where the server does not count (the twin). */
+  /** `usage` returns undefined where the server does not count (the fallback). */
   constructor(
     private readonly usage: () => SocketUsage | undefined,
     private readonly meters: Meters,

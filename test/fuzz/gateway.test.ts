@@ -1,7 +1,7 @@
 /**
  * The whole program under valid requests of every kind, from 32 connections that pipeline, leave in the middle, read slowly and
  * send in pieces; each answer is compared with what its request must get. It ends after so many answers; FUZZ_SECONDS says how
- * long instead (a quarter of it for the twin).
+ * long instead (a quarter of it for the fallback).
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -548,8 +548,8 @@ async function fuzzed(t: Test, part: number, words?: readonly string[]): Promise
 
 t.test('every answer is that of its request', (t) => fuzzed(t, 1))
 
-/** A twin runs no native code, so that a sanitizer sees nothing of it. */
+/** A fallback runs no native code, so that a sanitizer sees nothing of it. */
 const skip =
-  process.execArgv.includes('--conditions=sanitized') && 'the twins have no code that a sanitizer watches'
+  process.execArgv.includes('--conditions=sanitized') && 'the fallbacks have no code that a sanitizer watches'
 
-t.test('with the twins of the addons, too', { skip }, (t) => fuzzed(t, 0.25, ['--conditions=twin']))
+t.test('with the fallbacks of the addons, too', { skip }, (t) => fuzzed(t, 0.25, ['--conditions=fallback']))

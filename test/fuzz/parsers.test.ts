@@ -44,7 +44,7 @@ function mutated(seed: string, changes: readonly [number, number, string | null]
   }, seed)
 }
 
-function telling(by: 'addon' | 'twin', seen: string[]): Promise<Server> {
+function telling(by: 'addon' | 'fallback', seen: string[]): Promise<Server> {
   return listening(by, (request, reply) => {
     void request.body(1000).then((body) => {
       const text = isRefusal(body) ? body.refused : Buffer.from(body).toString('latin1')
@@ -57,7 +57,7 @@ function telling(by: 'addon' | 'twin', seen: string[]): Promise<Server> {
 }
 
 t.test(
-  'whatever is sent, the native server and its twin see the same requests',
+  'whatever is sent, the native server and its fallback see the same requests',
   { skip: ways.length < 2 },
   async (t) => {
     const seen: string[][] = [[], []]

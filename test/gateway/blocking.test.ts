@@ -220,7 +220,7 @@ t.test('of a connection full of answers one goes out whole when its content is b
   for (let before = -1; before !== given(); await pause(300)) before = given()
   block('id', id)
   const statuses = statusesOn(socket)
-  if (servedBy === 'twin') {
+  if (servedBy === 'fallback') {
     await once(socket, 'close')
     t.same(
       new Set(statuses()),

@@ -7,7 +7,7 @@ import { listening, ways } from './ways.js'
 /** Requests that reached the handler, as `METHOD path body`. */
 const seen: string[] = []
 
-function telling(by: 'addon' | 'twin'): Promise<Server> {
+function telling(by: 'addon' | 'fallback'): Promise<Server> {
   return listening(by, (request, reply) => {
     const line = `${request.method} ${request.path}`
     if (request.method === 'GET') {
@@ -220,7 +220,7 @@ const badChunks: [name: string, body: string][] = [
 ]
 
 for (const by of ways) {
-  t.test(`the door of the ${by}`, async (t) => {
+  t.test(`the listener of the ${by}`, async (t) => {
     const server = await telling(by)
     for (const row of table) {
       const verdict = row.reached === undefined ? 'reaches no route' : 'is answered'

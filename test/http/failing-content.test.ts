@@ -92,7 +92,7 @@ async function isSound(port: number): Promise<boolean> {
 
 type Given = () => Omit<Content, 'close' | 'sizeBytes'> & { close?: () => void }
 
-/** A file as it is read beside the twin: where one of them was not built, none was. */
+/** A file as it is read beside the fallback: where one of them was not built, none was. */
 function plain(t: Test, path: string): Given {
   const file = openFallback(path)
   if (file === undefined) throw new Error('it was just written')
@@ -234,7 +234,7 @@ for (const by of ways) {
       async (t) => {
         const path = join(folder, `shrinks-${by}-${sizeBytes}`)
         writeFileSync(path, bytes.subarray(0, sizeBytes))
-        const content = by === 'twin' ? plain(t, path) : mapped(t, path)
+        const content = by === 'fallback' ? plain(t, path) : mapped(t, path)
         const { server, met } = await serving(t, by, sizeBytes, content)
         const whole = await (await fetch(`${origin(server.port)}/bad`)).arrayBuffer()
         t.equal(whole.byteLength, sizeBytes)

@@ -155,7 +155,7 @@ for (const by of ways) {
       await gone
       t.equal(reply.aborted, true)
     })
-    // Node tells nothing of a socket that it neither reads nor writes: with the twin the time above passes.
+    // Node tells nothing of a socket that it neither reads nor writes: with the fallback the time above passes.
     if (by === 'addon') {
       await t.test('and reset the connection are noticed at once', async () => {
         const { socket } = await asking(get('/later'))

@@ -25,7 +25,7 @@ async function collect(): Promise<void> {
   }
 }
 
-const skip = servedBy === 'twin' && 'the twin repeats nothing'
+const skip = servedBy === 'fallback' && 'the fallback repeats nothing'
 const asking = 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'
 let folders = 0
 

@@ -55,7 +55,7 @@ function bytesOf(length: number): Buffer {
 }
 
 /** The way under test. */
-let by: (typeof ways)[number] = 'twin'
+let by: (typeof ways)[number] = 'fallback'
 
 /** Serves until the end of the test; a handler that throws is expected only where `thrown` is given. */
 function served(t: Tap, handler: Handler, options: Partial<ServeOptions> = {}): Server {

@@ -19,7 +19,7 @@ const rows: readonly [target: string, path: string, query: string, host: string]
 ]
 
 for (const by of ways) {
-  t.test(`targets at the door of the ${by}`, async (t) => {
+  t.test(`targets at the listener of the ${by}`, async (t) => {
     const server = serve(
       (request, reply) => {
         const answer = (): void => {

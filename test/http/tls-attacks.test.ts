@@ -12,7 +12,7 @@ import { clientHello, madePair, tlsWith } from './transport.js'
 const pair = madePair('ec', 'first.test')
 const skip = tlsBy !== 'addon'
 
-async function listening(connectionsMax = 100, by: 'addon' | 'twin' = tlsBy): Promise<Server> {
+async function listening(connectionsMax = 100, by: 'addon' | 'fallback' = tlsBy): Promise<Server> {
   const server = serve((asked, reply) => reply.end({ status: 200, block: '' }, asked.path), {
     host: '127.0.0.1',
     port: 0,
@@ -95,7 +95,7 @@ for (const asks of [true, false])
     },
   )
 
-for (const by of tlsBy === 'addon' ? (['addon', 'twin'] as const) : (['twin'] as const)) {
+for (const by of tlsBy === 'addon' ? (['addon', 'fallback'] as const) : (['fallback'] as const)) {
   t.test(`a client of the ${by} that sends no more gets its refusal`, async (t) => {
     const server = await listening(100, by)
     for (const bytes of [20_000, 300_000]) {
@@ -115,8 +115,8 @@ for (const by of tlsBy === 'addon' ? (['addon', 'twin'] as const) : (['twin'] as
   })
 }
 
-t.test('handshakes of the twin are bounded, and the oldest make room', async (t) => {
-  const server = await listening(64, 'twin')
+t.test('handshakes of the fallback are bounded, and the oldest make room', async (t) => {
+  const server = await listening(64, 'fallback')
   // The first byte of a record: the server waits for the others.
   const unfinished = Array.from({ length: 40 }, () => open(server.port, '\x16'))
   await eventually('the oldest are closed', () => unfinished.filter((one) => one.closed).length >= 24)

@@ -11,7 +11,7 @@ import { eventually } from '../eventually.js'
 import { converse } from './raw.js'
 import { clientHello, madePair, tlsWith } from './transport.js'
 
-const ways = tlsBy === 'addon' ? (['addon', 'twin'] as const) : (['twin'] as const)
+const ways = tlsBy === 'addon' ? (['addon', 'fallback'] as const) : (['fallback'] as const)
 const ec = madePair('ec', 'first.test', '*.first.test')
 const rsa = madePair('rsa', 'second.test', 'one.first.test')
 const beside = madePair('ec', 'second.test', 'one.first.test')
@@ -224,7 +224,7 @@ t.test('keys of tickets are kept for two changes', async (t) => {
     t.ok((await talk(server.port, { session })).isResumed)
   }
   keys.rotate()
-  t.notOk((await talk(server.port, { session })).isResumed && made === 4 && ways[0] === 'twin')
+  t.notOk((await talk(server.port, { session })).isResumed && made === 4 && ways[0] === 'fallback')
   keys.rotate()
   t.notOk((await talk(server.port, { session })).isResumed)
 })

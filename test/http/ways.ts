@@ -5,10 +5,10 @@ import type { ServeOptions, Server } from '../../src/http/listen.js'
 import { isSecure, serve } from './transport.js'
 
 /** The ways in which sockets are served: each test of the server runs over all that this machine has. */
-const all: readonly ('addon' | 'twin')[] = servedBy === 'addon' ? ['addon', 'twin'] : ['twin']
-/** Over TLS the twin has tests of its own (tls.test.ts): what it adds is node:tls, and time. */
+const all: readonly ('addon' | 'fallback')[] = servedBy === 'addon' ? ['addon', 'fallback'] : ['fallback']
+/** Over TLS the fallback has tests of its own (tls.test.ts): what it adds is node:tls, and time. */
 export const ways = isSecure() ? all.filter((way) => way === 'addon') : all
-if (servedBy === 'twin') t.comment('the addon was not built: only its twin is tested')
+if (servedBy === 'fallback') t.comment('the addon was not built: only its fallback is tested')
 
 /** A server of this kind that listens, until the end of the tests. A handler that throws fails them. */
 export async function listening(

@@ -36,7 +36,7 @@ t.test('what the program needs comes first, and all of it stays below the limit'
 })
 
 t.test('more connections than descriptors end nothing, and each is served when there is room', async (t) => {
-  if (servedBy === 'twin') {
+  if (servedBy === 'fallback') {
     t.comment('the fallback closes what it has no room for')
     return
   }

@@ -5,10 +5,10 @@ import { FallbackPass, fallbackBlocks } from '../../native/digest/digest-fallbac
 import type { Cut, DigestPass, Digests } from '../../native/digest/digest-pass.js'
 import { fc } from '../property.js'
 
-const doors: [name: string, open: (cut: Cut) => DigestPass, blocks: typeof hashBlocks][] = [
+const ways: [name: string, open: (cut: Cut) => DigestPass, blocks: typeof hashBlocks][] = [
   ['the fallback', (cut) => new FallbackPass(cut), fallbackBlocks],
 ]
-if (digestedBy === 'addon') doors.push(['the addon', (cut) => openAddonPass(cut)!, hashBlocks])
+if (digestedBy === 'addon') ways.push(['the addon', (cut) => openAddonPass(cut)!, hashBlocks])
 else
   t.comment(
     'the addon was not built, or this processor has no instructions for it: only its fallback is tested',
@@ -56,7 +56,7 @@ const cuts = fc
   .tuple(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 }))
   .map(([chunks, blocks]) => ({ blockBytes: 64 * chunks, pieceBytes: 64 * chunks * blocks }))
 
-for (const [name, open, blocks] of doors) {
+for (const [name, open, blocks] of ways) {
   t.test(`${name} knows the digests of the standard`, async (t) => {
     // FIPS 180-4's examples (NIST, "SHA256.pdf" and "SHA1.pdf"): one chunk, and two.
     const one = open({ blockBytes: 64, pieceBytes: 64 })

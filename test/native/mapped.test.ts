@@ -10,10 +10,10 @@ import { scratch } from '../scratch.js'
 
 const folder = scratch('mapped')
 
-const doors: [name: string, open: (path: string) => MappedFile | undefined][] = [
+const ways: [name: string, open: (path: string) => MappedFile | undefined][] = [
   ['the fallback', openFallback],
 ]
-if (mappedBy === 'addon') doors.push(['the addon', openAddon])
+if (mappedBy === 'addon') ways.push(['the addon', openAddon])
 else t.comment('the addon was not built: only its fallback is tested')
 
 /** Memory goes when the loop has turned after the last view. */
@@ -33,7 +33,7 @@ async function readAll(file: MappedFile, start: number, end: number): Promise<Bu
   return Buffer.concat(pieces)
 }
 
-for (const [name, open] of doors) {
+for (const [name, open] of ways) {
   t.test(`${name} gives the bytes of every window`, async (t) => {
     let count = 0
     await fc.assert(

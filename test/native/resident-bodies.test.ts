@@ -14,7 +14,7 @@ import { scratch } from '../scratch.js'
 const bodyBytes = 50_000
 const fileBytes = 200_000
 const offset = 70_000
-const skip = (servedBy === 'twin' || mappedBy === 'fallback') && 'the fallback repeats nothing'
+const skip = (servedBy === 'fallback' || mappedBy === 'fallback') && 'the fallback repeats nothing'
 
 t.test('what is not in memory is no answer of the server', { skip }, async (t) => {
   const path = join(scratch('resident-bodies'), 'file')

@@ -357,7 +357,7 @@ t.test('server', { skip }, async (t) => {
 
   let rounds = 0
   const body = Buffer.alloc(100_000, 'x')
-  const [door, port, inboxMemory, , outboxMemory] = open(
+  const [listener, port, inboxMemory, , outboxMemory] = open(
     ...opening((count) => {
       const inbox = new Int32Array(inboxMemory as ArrayBuffer)
       for (let at = 0; at < Number(count); at += 1) {
@@ -367,7 +367,7 @@ t.test('server', { skip }, async (t) => {
       }
     }),
   ) as [unknown, number, ArrayBuffer, ArrayBuffer, ArrayBuffer]
-  t.teardown(() => callOf(server, 'destroy')(door))
+  t.teardown(() => callOf(server, 'destroy')(listener))
   const head = Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`)
 
   const answer = (slot: number): void => {
@@ -375,26 +375,26 @@ t.test('server', { skip }, async (t) => {
     refusesRubbish(t, 'send', {
       call: send,
       kinds: ['handle', 'whole', 'whole', 'bytes', 'whole'],
-      args: () => [door, slot, 0, Buffer.alloc(0), 0],
+      args: () => [listener, slot, 0, Buffer.alloc(0), 0],
       beyond: { 1: connectionsMax + 1, 2: outboxBytes + 1, 4: 8 },
     })
     for (const name of ['read', 'hold', 'release', 'drop', 'address'])
       refusesRubbish(t, name, {
         call: callOf(server, name),
         kinds: ['handle', 'whole'],
-        args: () => [door, slot],
+        args: () => [listener, slot],
         beyond: { 1: connectionsMax + 1 },
       })
     refusesRubbish(t, 'sweep', {
       call: callOf(server, 'sweep'),
       kinds: ['handle', 'amount'],
-      args: () => [door, 1],
+      args: () => [listener, 1],
     })
     for (const name of ['shut', 'destroy'])
-      refusesRubbish(t, name, { call: callOf(server, name), kinds: ['handle'], args: () => [door] })
+      refusesRubbish(t, name, { call: callOf(server, name), kinds: ['handle'], args: () => [listener] })
     new Uint8Array(outboxMemory).set(head)
-    t.equal(callOf(server, 'address')(door, slot), '127.0.0.1')
-    send(door, slot, head.length, body, 3)
+    t.equal(callOf(server, 'address')(listener, slot), '127.0.0.1')
+    send(listener, slot, head.length, body, 3)
   }
 
   const socket = connect({ port, host: '127.0.0.1' })
@@ -415,10 +415,10 @@ t.test('server', { skip }, async (t) => {
   last.end('GET / HTTP/1.1\r\nHost: a\r\n\r\nno request')
   last.resume()
   last.on('error', () => undefined)
-  t.equal(callOf(server, 'send')(door, 0, 10, Buffer.alloc(0), 0), 0)
-  callOf(server, 'sweep')(door, 10_000_000)
-  callOf(server, 'sweep')(door, 20_000_000)
-  callOf(server, 'destroy')(door)
+  t.equal(callOf(server, 'send')(listener, 0, 10, Buffer.alloc(0), 0), 0)
+  callOf(server, 'sweep')(listener, 10_000_000)
+  callOf(server, 'sweep')(listener, 20_000_000)
+  callOf(server, 'destroy')(listener)
   for (const name of ['send', 'read', 'hold', 'release', 'drop', 'address', 'sweep', 'shut', 'destroy'])
-    t.doesNotThrow(() => callOf(server, name)(door, 0, 0, Buffer.alloc(0), 0), `${name} after the end`)
+    t.doesNotThrow(() => callOf(server, name)(listener, 0, 0, Buffer.alloc(0), 0), `${name} after the end`)
 })

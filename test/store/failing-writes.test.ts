@@ -10,7 +10,7 @@ import { scratch } from '../scratch.js'
 
 const child = fileURLToPath(new URL('failing-writes-child.js', import.meta.url))
 // Without the addon LMDB's own message may damage memory.
-const isFallback = process.execArgv.includes('--conditions=twin')
+const isFallback = process.execArgv.includes('--conditions=fallback')
 const skip = isFallback && 'the addon is not loaded'
 
 /** In memory, where it can be had: what is tested is the refusal, and a real flush takes its time. */

@@ -1,8 +1,8 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { firstOf, hogOf } from './crowd.js'
-import { type ConnectionServer, TwinConnection } from './twin-connection.js'
-import { TwinTls } from './twin-tls.js'
+import { type ConnectionServer, FallbackConnection } from './fallback-connection.js'
+import { FallbackTls } from './fallback-tls.js'
 import {
   field,
   type Hear,
@@ -23,7 +23,7 @@ const crowdParts = 64
 const pieceMaxBytes = 64 * 1024
 
 /** The server over `node:net`. One copy more of every byte, and an object for every event. */
-export class TwinWire implements Wire, ConnectionServer {
+export class FallbackWire implements Wire, ConnectionServer {
   port = 0
   readonly inbox: Int32Array
   readonly bytes: Buffer
@@ -36,11 +36,11 @@ export class TwinWire implements Wire, ConnectionServer {
   readonly listening: Promise<void>
   readonly #hear: Hear
   readonly #server: Server
-  readonly #tls: TwinTls | undefined
-  readonly #slots: (TwinConnection | undefined)[] = []
+  readonly #tls: FallbackTls | undefined
+  readonly #slots: (FallbackConnection | undefined)[] = []
   readonly #free: number[] = []
   #freedNext: number[] = []
-  #again: TwinConnection[] = []
+  #again: FallbackConnection[] = []
   #at = 0
   #used = 0
   #delivering = false
@@ -56,7 +56,7 @@ export class TwinWire implements Wire, ConnectionServer {
     this.#hear = hear
     const { host, port, tls, connectionsMax } = options
     const add = (socket: Socket): void => this.#add(socket)
-    const secure = tls && new TwinTls(tls, Math.max(8, connectionsMax >> 2), add)
+    const secure = tls && new FallbackTls(tls, Math.max(8, connectionsMax >> 2), add)
     this.#tls = secure
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
       secure === undefined ? add(socket) : secure.take(socket),
@@ -81,14 +81,14 @@ export class TwinWire implements Wire, ConnectionServer {
     }
     const slot = this.#free.pop() ?? this.#slots.length
     this.#accepted += 1
-    this.#slots[slot] = new TwinConnection(this, socket, slot, this.#accepted)
+    this.#slots[slot] = new FallbackConnection(this, socket, slot, this.#accepted)
     this.#open += 1
   }
 
   /** Ends waiting connections, first of whoever has more than a share, as listen.cc does. */
   #crowdOut(): void {
     const { connectionsMax } = this.options
-    const open = (): TwinConnection[] => this.#slots.filter((one) => one !== undefined)
+    const open = (): FallbackConnection[] => this.#slots.filter((one) => one !== undefined)
     const wanted = 1 + Math.floor(connectionsMax / crowdParts)
     const { has, beyond } = hogOf(open(), connectionsMax)
     const hogs = firstOf(has, Math.min(wanted, beyond), this.now)
@@ -137,13 +137,13 @@ export class TwinWire implements Wire, ConnectionServer {
     if (this.#used + bytes > this.bytes.length || this.#at + reserved > this.inbox.length) this.#deliver()
   }
 
-  hasRoom(connection: TwinConnection): boolean {
+  hasRoom(connection: FallbackConnection): boolean {
     if (!this.#delivering && this.#used + 2 * readMaxBytes <= this.bytes.length) return true
     this.later(connection)
     return false
   }
 
-  later(connection: TwinConnection): void {
+  later(connection: FallbackConnection): void {
     this.#again.push(connection)
     this.wake()
   }
@@ -264,6 +264,6 @@ export class TwinWire implements Wire, ConnectionServer {
 }
 
 /** Listens, a moment later: `listening` tells. */
-export function openTwinWire(options: WireOptions, hear: Hear): TwinWire {
-  return new TwinWire(options, hear)
+export function openFallbackWire(options: WireOptions, hear: Hear): FallbackWire {
+  return new FallbackWire(options, hear)
 }

@@ -6,8 +6,8 @@ import { type Pair, plainOnTls, ticketLayout, tlsCiphers, tlsGroups, type WireTl
 /** For a handshake to be complete, from the connection's start. */
 const handshakeMs = 10_000
 
-/** TLS over `node:tls` in front of the twin: what `tls.cc` does for the addon. */
-export class TwinTls {
+/** TLS over `node:tls` in front of the fallback: what `tls.cc` does for the addon. */
+export class FallbackTls {
   #server: Server | undefined
   readonly #options: WireTls
   readonly #max: number

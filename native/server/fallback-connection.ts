@@ -32,15 +32,15 @@ export interface ConnectionServer {
   tellWritable(slot: number): void
   tellGone(slot: number): void
   /** True where a connection may use what it has read; where not, `takeUp` of it is called again. */
-  hasRoom(connection: TwinConnection): boolean
+  hasRoom(connection: FallbackConnection): boolean
   /** Has `takeUp` of the connection called again: its bytes are here already, no event will announce them. */
-  later(connection: TwinConnection): void
+  later(connection: FallbackConnection): void
   /** The connection is closed; its slot is used again when everything about it was told. */
   removed(slot: number): void
 }
 
-/** One connection of the twin; the same turns as in connection.cc. */
-export class TwinConnection {
+/** One connection of the fallback; the same turns as in connection.cc. */
+export class FallbackConnection {
   last = false
   /** The socket has more than it can send at once. */
   full = false

@@ -22,7 +22,7 @@ struct Memory {
 constexpr size_t kRegionRefs = 3;
 
 // One server and the JavaScript that it talks to.
-struct Door {
+struct Listener {
   napi_env env;
   Server* server = nullptr;
   napi_ref hear = nullptr;
@@ -32,15 +32,15 @@ struct Door {
   std::vector<napi_ref> kept, regions;
 };
 
-// What JavaScript holds. `door` is null once closed.
+// What JavaScript holds. `listener` is null once closed.
 struct Key {
-  Door* door;
+  Listener* listener;
 };
 
 // The server of the first argument; null once it is closed, or where that is none (`arguments` says which).
 inline Server* serverOf(Arguments& arguments) {
   Key* key = arguments.external<Key>(0);
-  return key == nullptr || key->door == nullptr ? nullptr : key->door->server;
+  return key == nullptr || key->listener == nullptr ? nullptr : key->listener->server;
 }
 
 // One of the slots of a server: any other number is an exception.
@@ -50,14 +50,14 @@ inline size_t slotOf(Arguments& arguments, const Server* server) {
   return 0;
 }
 
-// The door of the first argument, where answers are repeated there. Null: it is closed, or was never opened for them.
-inline Door* doorOf(Arguments& arguments) {
+// The listener of the first argument, where answers are repeated there. Null: it is closed, or was never opened for them.
+inline Listener* listenerOf(Arguments& arguments) {
   Server* server = serverOf(arguments);
   if (server == nullptr || server->repeats() == nullptr) return nullptr;
-  return arguments.external<Key>(0)->door;
+  return arguments.external<Key>(0)->listener;
 }
 
-// Keeps an argument for as long as the door; its number there.
+// Keeps an argument for as long as the listener; its number there.
 inline napi_value keep(napi_env env, Arguments& arguments, size_t index, std::vector<napi_ref>* kept) {
   napi_ref made = nullptr;
   if (napi_create_reference(env, arguments.at(index), 1, &made) != napi_ok) return nullptr;
