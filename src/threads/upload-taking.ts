@@ -86,7 +86,7 @@ export function uploadTaking(parts: UploadTakingParts): UploadTaking {
   const paid =
     usdc === undefined || credits === undefined
       ? undefined
-      : new PaidParts({ payments, usdc, credits, records, secret: parts.secret, itemMaxBytes, clock })
+      : new PaidParts({ ...parts, payments, usdc, credits, records })
   const room = new HeldRoom({ ...sharesOfParts, maxBytes: partsMaxBytes, disk })
   const open = new OpenUploads({
     ...taking,

@@ -100,7 +100,7 @@ t.test('what was uploaded anew is found again after a power cut, once', async (t
     if (isRefusal(place)) throw new Error(place.message)
     return place
   }
-  const [first, second] = [await put(metaOf(1, 1)), await put(metaOf(1, 2))]
+  const [first, second] = [await put(metaOf(1, 1)), await put({ ...metaOf(1, 2), heldAs: 'upload' })]
   const [old] = [await put(metaOf(2, 1)), await put(metaOf(2, 2))]
   await before.close()
   // Of the first item nothing is in the tables; of the other one what was there before it came anew.
@@ -117,6 +117,11 @@ t.test('what was uploaded anew is found again after a power cut, once', async (t
   )
   t.notSame(first, second)
   t.match(uploads.find(metaOf(1, 2).id), { place: second, receivedMs: 2 })
+  t.match(
+    uploads.ofHold('upload'),
+    { place: second, receivedMs: 2 },
+    'what has paid for it is not given back',
+  )
   t.notOk(uploads.find(metaOf(2, 2).id)?.released)
   t.strictSame([...uploads.oldest(10)], [metaOf(1, 2).id, metaOf(2, 2).id])
   await log.close()

@@ -10,8 +10,9 @@ import {
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
+import type { Live } from './live-uploads.js'
 import type { MultipartRecord } from './multipart-records.js'
-import type { Live, OpenUploads } from './open-uploads.js'
+import type { OpenUploads } from './open-uploads.js'
 import type { PaidParts, UploadBeginnings } from './paid-parts.js'
 import { PartArrival } from './part-arrival.js'
 

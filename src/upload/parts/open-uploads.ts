@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Clock, pause, type Timer } from '../../actor/clock.js'
 import { FairSlots } from '../../actor/fair-slots.js'
 import type { Log } from '../../actor/log.js'
+import type { Id } from '../../format/id.js'
 import {
   diskAnswer,
   fixedAnswers,
@@ -14,10 +15,12 @@ import { Assembly } from '../intake/assembly.js'
 import type { ItemIntake } from '../intake/item-intake.js'
 import type { SingleUploadParts } from '../intake/single-upload.js'
 import type { Uploads } from '../records/uploads.js'
-import type { HeldRoom, Holder } from '../room/held-room.js'
-import { type MultipartRecord, type MultipartRecords, uploadLivesMs } from './multipart-records.js'
+import type { HeldRoom } from '../room/held-room.js'
+import { type Live, largest, type Stage } from './live-uploads.js'
+import { isOver, type MultipartRecord, type MultipartRecords, uploadLivesMs } from './multipart-records.js'
 import { owing, type PaidParts } from './paid-parts.js'
 import type { PartFiles } from './part-files.js'
+import { outcomeOf, uploaderIn } from './upload-outcome.js'
 
 const againMs = 2000
 const sweepEveryMs = 10 * 60_000
@@ -41,19 +44,6 @@ export interface OpenUploadsParts extends SingleUploadParts {
   readonly logger: Log
 }
 
-type Stage = 'ASSEMBLING' | 'VALIDATING' | 'FINALIZING'
-
-/** An upload that is not over: its parts, and how far its end has come where it was ordered. */
-export interface Live {
-  /** Size of each part by the place where it begins. */
-  readonly chunks: Map<number, number>
-  readonly holder: Holder
-  stage: Stage
-  attempt?: Promise<UploadAnswer>
-  /** Somebody sees to it that it ends, however often that takes. */
-  isDriven: boolean
-}
-
 /**
  * Uploads in several requests, for all protocols: stores their parts, bounds their bytes and time, and makes the item of them at
  * the end.
@@ -68,7 +58,7 @@ export class OpenUploads {
   /** Goes on with what an earlier process left. Throws where the disk refuses. */
   constructor(private readonly parts: OpenUploadsParts) {
     const { clock, files, paid, records } = parts
-    const open = records.due('open', Infinity, Infinity)
+    const open = records.due('open', Infinity, Infinity).filter((record) => !this.#conclude(record))
     for (const record of open) this.#adopt(record)
     for (const name of files.uploads()) if (!this.#live.has(name)) this.#removeFiles(name)
     this.#sweeping = clock.every(sweepEveryMs, () => this.#sweepAgain())
@@ -107,16 +97,7 @@ export class OpenUploads {
     readonly bytes: number
     readonly uploads: readonly object[]
   } {
-    const all = max === 0 ? [] : [...this.#live]
-    all.sort(([, one], [, other]) => other.holder.bytes - one.holder.bytes)
-    const uploads = all.slice(0, max).map(([id, live]) => {
-      const record = this.parts.records.find(id)
-      const protocol = record?.appended === undefined ? 'parts' : 'resumable'
-      const length = record?.appended?.lengthBytes
-      const state = live.attempt === undefined ? record?.state : live.stage.toLowerCase()
-      const { bytes } = live.holder
-      return { id, protocol, state, bytes, length, parts: live.chunks.size, createdMs: record?.createdMs }
-    })
+    const uploads = max === 0 ? [] : largest(this.#live, this.parts.records, max)
     return { open: this.#live.size, bytes: this.parts.room.bytes, uploads }
   }
 
@@ -155,7 +136,12 @@ export class OpenUploads {
   find(id: string): MultipartRecord | undefined {
     if (id.length > 64) return undefined
     const record = this.parts.records.find(id)
-    return record === undefined || this.#isExpired(record) ? undefined : record
+    if (record === undefined || this.#isExpired(record)) return undefined
+    return this.#isTried(id) ? record : (this.#conclude(record) ?? record)
+  }
+
+  #isTried(id: string): boolean {
+    return this.#live.get(id)?.attempt !== undefined
   }
 
   /** Undefined: it is over. */
@@ -237,13 +223,17 @@ export class OpenUploads {
   async #assemble(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
     const closing = textAnswer(503, 'The service is ending', '\r\nRetry-After: 5')
     if (this.#closing.signal.aborted) return closing
+    const before = this.parts.records.find(id)
+    // Other parts may have come since: one payment pays for one item.
+    const concluded = before && this.#conclude(before)
+    if (concluded !== undefined) return this.receipt(concluded)
     live.stage = 'ASSEMBLING'
     const offsets = [...live.chunks.keys()].sort((a, b) => a - b)
     const paths = offsets.map((offset) => this.parts.files.path(id, offset))
     const moved = (stage: Stage) => (): void => {
       live.stage = stage
     }
-    const { records, paid, uploads } = this.parts
+    const { records, paid } = this.parts
     // Less than what is held, where a request still brings a part that comes too late.
     const sizeBytes = [...live.chunks.values()].reduce((sum, bytes) => sum + bytes, 0)
     let isUnused = false
@@ -261,24 +251,48 @@ export class OpenUploads {
     const outcome = outcomeOf(answer)
     const record = records.find(id)
     if (outcome === undefined || record === undefined) return answer
-    const { answer: _, uploader: __, ...clean } = record
     if (outcome === 'finalized') {
       const { id: itemId } = answer.json as { id: MultipartRecord['itemId'] & string }
-      const item = uploads.find(itemId)
-      const spent = item?.place.sizeBytes ?? 0
-      // It may have been accepted by an earlier attempt of this very upload, whose answer was lost.
-      const isBack = isUnused && item?.heldAs !== id
-      this.put(owing({ ...clean, state: outcome, itemId }, isBack ? 'refund' : { spent }))
-    } else this.put(owing({ ...clean, state: outcome, answer }, 'refund'))
-    paid?.end(record)
-    // More credits may come: it can be finalized again.
-    if (outcome !== 'underfunded') {
-      this.#forget(id)
-      // A power cut may not leave the order without the parts.
-      await this.parts.records.flushed()
-      this.#removeFiles(id)
+      this.#finalize(record, itemId, isUnused)
+    } else {
+      const { answer: _, uploader: __, ...clean } = record
+      this.put(owing({ ...clean, state: outcome, answer }, 'refund'))
+      paid?.end(record)
     }
+    // More credits may come: it can be finalized again.
+    if (outcome !== 'underfunded') await this.#clear(id)
     return outcome === 'finalized' ? { ...answer, status: 200 } : answer
+  }
+
+  /** `isUnused`: the item was paid for otherwise. */
+  #finalize(record: MultipartRecord, itemId: Id, isUnused: boolean): MultipartRecord {
+    const { answer: _, uploader: __, ...clean } = record
+    const spent = this.parts.uploads.find(itemId)?.place.sizeBytes ?? 0
+    const ended = owing({ ...clean, state: 'finalized', itemId }, isUnused ? 'refund' : { spent })
+    this.put(ended)
+    this.parts.paid?.end(record)
+    return ended
+  }
+
+  /**
+   * Ends an upload whose item was accepted, and whose own record does not state it: a stop came in between, or the answer was
+   * lost. The record of the item decides what becomes of the money. Undefined: no item was accepted for what was paid.
+   */
+  #conclude(record: MultipartRecord): MultipartRecord | undefined {
+    const isOpen = record.paid !== undefined && !isOver(record)
+    const item = isOpen ? this.parts.uploads.ofHold(record.id) : undefined
+    if (item === undefined) return undefined
+    const ended = this.#finalize(record, item.id, false)
+    void this.follow(this.#clear(record.id).catch(diskAnswer))
+    return ended
+  }
+
+  /** It takes no room any more. */
+  async #clear(id: string): Promise<void> {
+    this.#forget(id)
+    // A power cut may not leave the order without the parts.
+    await this.parts.records.flushed()
+    this.#removeFiles(id)
   }
 
   /** The same content each time: only the lists of hosts may have changed. */
@@ -290,7 +304,7 @@ export class OpenUploads {
 
   #isExpired({ id, createdMs }: MultipartRecord): boolean {
     const isOld = this.parts.clock.now() - createdMs > uploadLivesMs
-    return isOld && this.#live.get(id)?.attempt === undefined
+    return isOld && !this.#isTried(id)
   }
 
   /** Nobody wants it any more. */
@@ -323,6 +337,7 @@ export class OpenUploads {
   /** Whether something is still to be done about an open one that is due: then it is looked at again. */
   #keeps(record: MultipartRecord): boolean {
     const { clock, paid, records } = this.parts
+    if (!this.#isTried(record.id) && this.#conclude(record) !== undefined) return true
     const isExpired = this.#isExpired(record)
     const isOwed = record.paid !== undefined && record.paid.endedMs === undefined
     if (isExpired && !isOwed) return false
@@ -375,20 +390,4 @@ export class OpenUploads {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
     await this.parts.records.close()
   }
-}
-
-/** Who uploads, as a record has it: what is undefined was not written down. */
-export function uploaderIn({ uploader }: MultipartRecord): Uploader {
-  return { range: undefined, token: undefined, paidBy: [], ...uploader }
-}
-
-/** What an answer decides; undefined: nothing, it may be tried again. */
-export function outcomeOf({
-  status,
-  failed,
-}: UploadAnswer): Exclude<MultipartRecord['state'], 'open' | 'asked'> | undefined {
-  if (status === 200 || status === 202) return 'finalized'
-  if (status < 400 || status >= 500) return undefined
-  if (failed !== undefined) return `${failed}_failed`
-  return status === 402 ? 'underfunded' : 'invalid'
 }

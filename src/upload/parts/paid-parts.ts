@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { type Clock, pause } from '../../actor/clock.js'
-import { isRefusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import { type CreditsPort, type UsdcPort, usdcShare } from '../../payment/credits-port.js'
 import { isDiskError } from '../../store/disk-error.js'
@@ -17,6 +17,7 @@ export interface PaidPartsParts {
   readonly usdc: Pick<UsdcPort, 'finish'>
   readonly credits: Pick<CreditsPort, 'refund'>
   readonly records: MultipartRecords
+  readonly uploads: Pick<Uploads, 'ofHold'>
   /** Makes ids of uploads out of payments (`uploadSecret`). */
   readonly secret: Uint8Array
   readonly itemMaxBytes: number
@@ -130,7 +131,7 @@ export class PaidParts {
   }
 
   async #end(id: string): Promise<void> {
-    const { records, usdc, credits, clock } = this.parts
+    const { records, clock } = this.parts
     while (!this.#closing.signal.aborted) {
       if (!(await isWritten(records))) {
         await pause(againMs, this.#closing.signal)
@@ -138,8 +139,7 @@ export class PaidParts {
       }
       const owes = records.find(id)?.paid?.owes
       if (owes === undefined) return
-      const ended =
-        owes === 'refund' ? await credits.refund(id) : await usdc.finish({ itemId: id, bytes: owes.spent })
+      const ended = await this.#moved(id, owes)
       const record = records.find(id)
       if (record?.paid === undefined || this.#closing.signal.aborted) return
       // Unknown: nothing is held back for it.
@@ -151,6 +151,13 @@ export class PaidParts {
       }
       await pause(againMs, this.#closing.signal)
     }
+  }
+
+  /** The record of an accepted item has the last word: what has paid for it is never given back. */
+  #moved(id: string, owes: NonNullable<PaidUpload['owes']>): Promise<object | Refusal> {
+    const { uploads, usdc, credits } = this.parts
+    const spent = owes === 'refund' ? uploads.ofHold(id)?.place.sizeBytes : owes.spent
+    return spent === undefined ? credits.refund(id) : usdc.finish({ itemId: id, bytes: spent })
   }
 
   async close(): Promise<void> {

@@ -14,8 +14,10 @@ import {
   isTyped,
   partialType,
 } from './append-fields.js'
+import type { Live } from './live-uploads.js'
 import { type MultipartRecord, uploadLivesMs } from './multipart-records.js'
-import { type Live, type OpenUploads, outcomeOf, uploaderIn } from './open-uploads.js'
+import type { OpenUploads } from './open-uploads.js'
+import { outcomeOf, uploaderIn } from './upload-outcome.js'
 
 /** Requests that bring bytes, of one upload: each becomes a file. */
 const appendsMax = 10_000

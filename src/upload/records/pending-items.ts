@@ -9,6 +9,8 @@ interface Known {
   readonly owner: string
   /** SHA-256 of the payload, base64url. */
   readonly digest?: string
+  /** Name under which its price is held back, where that is not its id. */
+  readonly heldAs?: string
 }
 
 /**
@@ -25,6 +27,7 @@ export class PendingItems<Item extends Known> {
   readonly #byId = new Map<Id, Item>()
   /** By owner and digest of the payload: the last one. */
   readonly #byContent = new Map<string, Id>()
+  readonly #byHold = new Map<string, Id>()
   #write: WriteItems<Item> | undefined
   #isWriting = false
 
@@ -41,6 +44,7 @@ export class PendingItems<Item extends Known> {
     this.marks?.add(item.id)
     this.#byId.set(item.id, item)
     if (item.digest !== undefined) this.#byContent.set(item.owner + item.digest, item.id)
+    if (item.heldAs !== undefined) this.#byHold.set(item.heldAs, item.id)
   }
 
   find(id: Id): Item | undefined {
@@ -49,6 +53,11 @@ export class PendingItems<Item extends Known> {
 
   ofContent(owner: string, digest: Uint8Array): Id | undefined {
     return this.count === 0 ? undefined : this.#byContent.get(owner + encodeBase64url(digest))
+  }
+
+  /** The item whose price is held back under this name. */
+  ofHold(name: string): Id | undefined {
+    return this.#byHold.get(name)
   }
 
   writtenBy(write: WriteItems<Item>): void {
@@ -75,6 +84,7 @@ export class PendingItems<Item extends Known> {
       })
       this.#byId.clear()
       this.#byContent.clear()
+      this.#byHold.clear()
       this.marks?.allWritten()
       committed?.()
       return outcome

@@ -130,6 +130,8 @@ export class Uploads {
   readonly #inner: Table
   /** Keys alone: an uploaded bundle, and an item in it. */
   readonly #within: Table
+  /** Names under which prices are held back, where these are not the ids of the items (`heldAs`): the items. */
+  readonly #holds: Table
 
   /** `marks`: other threads read the tables, too. */
   constructor(environment: Environment, marks?: PendingMarks) {
@@ -142,6 +144,7 @@ export class Uploads {
     this.#unopened = environment.table('unopened')
     this.#inner = environment.table('inner')
     this.#within = environment.table('within')
+    this.#holds = environment.table('holds')
   }
 
   find(id: Id): AcceptedItem | undefined {
@@ -158,6 +161,20 @@ export class Uploads {
 
   #idOfContent(owner: string, digest: Uint8Array): Id | undefined {
     const found = this.#contents.get(contentKey(owner, digest))
+    return found === undefined ? undefined : idOfBytes(found)
+  }
+
+  /**
+   * The item that was accepted for what is held back under this name; undefined where there is none. It is written together with
+   * the item: whoever is about to give the money back has to ask here.
+   */
+  ofHold(name: string): AcceptedItem | undefined {
+    const id = this.pending.ofHold(name) ?? this.#idOfHold(name)
+    return id === undefined ? undefined : this.find(id)
+  }
+
+  #idOfHold(name: string): Id | undefined {
+    const found = this.#holds.get(Buffer.from(name))
     return found === undefined ? undefined : idOfBytes(found)
   }
 
@@ -229,12 +246,13 @@ export class Uploads {
 
   /** Only inside a `write` of the environment, as all below. One that was accepted, with all that follows from it. */
   enter(item: AcceptedItem): void {
-    const { digest, owner, id, isBundle, place } = item
+    const { digest, owner, id, isBundle, place, heldAs } = item
     this.enteredBytes += place.sizeBytes
     this.put(item)
     this.#waiting.put(item)
     if (digest !== undefined) this.putContent(owner, Buffer.from(digest, 'base64url'), id)
     if (isBundle === true) this.#unopened.put(idBytes(id), none)
+    if (heldAs !== undefined) this.#holds.put(Buffer.from(heldAs), idBytes(id))
   }
 
   put(item: AcceptedItem): void {

@@ -2,9 +2,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { systemClock } from '../../../src/actor/clock.js'
+import { type Clock, systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import type { Id } from '../../../src/format/id.js'
+import { parseItemHeader } from '../../../src/format/item.js'
+import { isRefusal } from '../../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import {
@@ -31,16 +33,33 @@ const logOptions = { fileBytes: 2 ** 20, sharedMaxBytes: 1024, growBytes: 2 ** 1
 interface Scene {
   /** Puts it together once. */
   attempt(): Promise<UploadAnswer>
+  /** The record as clients see it. */
+  find(): MultipartRecord | undefined
+  /** Replaces its only part. */
+  readonly partPath: string
+  /** Time goes on, and what is due is looked at. */
+  pass(ms: number): void
   readonly uploads: Uploads
   /** What was ordered for the money. */
   readonly ended: string[]
 }
 
-/** `accept`: what becomes of the item, in turn. */
+/** `accept`: what becomes of the item, in turn. `before`: what an earlier process has left. */
 async function scene(
   t: Test,
   accept: (scene: Scene, item: ReadItem, how: TakeTerms) => Promise<UploadAnswer>,
+  before: (scene: Pick<Scene, 'uploads'>) => void = () => undefined,
 ): Promise<Scene> {
+  let aheadMs = 0
+  let sweep = (): void => undefined
+  const clock: Clock = {
+    ...systemClock,
+    now: () => systemClock.now() + aheadMs,
+    every: (_, act) => {
+      sweep = act
+      return { cancel: () => undefined }
+    },
+  }
   const folder = t.testdir()
   const environment = openUploadTables(join(folder, 'tables'))
   const records = new MultipartRecords(environment, systemClock)
@@ -54,6 +73,8 @@ async function scene(
   mkdirSync(dirname(files.path(upload, 0)), { recursive: true })
   writeFileSync(files.path(upload, 0), item)
   const ended: string[] = []
+  const uploads = new Uploads(environment)
+  before({ uploads })
   const money = new PaidParts({
     payments: {} as PaidPartsParts['payments'],
     usdc: {
@@ -69,15 +90,19 @@ async function scene(
       },
     },
     records,
+    uploads,
     secret: Buffer.alloc(32),
     itemMaxBytes: 1e9,
-    clock: systemClock,
+    clock,
   })
-  const uploads = new Uploads(environment)
   const taking = (read: ReadItem, _: unknown, __: unknown, how: TakeTerms): Promise<UploadAnswer> =>
     accept(made, read, how)
   const open = new OpenUploads({
-    intake: { accept: taking, foresee: async () => undefined } as unknown as OpenUploadsParts['intake'],
+    intake: {
+      accept: taking,
+      foresee: async () => undefined,
+      receipt: async ({ id }: { readonly id: Id }) => ({ id }),
+    } as unknown as OpenUploadsParts['intake'],
     log,
     itemMaxBytes: 1e9,
     blockedOwners: new Set(),
@@ -88,12 +113,18 @@ async function scene(
     files,
     room: new HeldRoom({ ...sharesOfParts, placesMax: 10, maxBytes: 1e12, disk }),
     paid: money,
-    clock: systemClock,
+    clock,
     logger: silentLog,
   })
   const made: Scene = {
     uploads,
     ended,
+    find: () => open.find(upload),
+    partPath: files.path(upload, 0),
+    pass(ms) {
+      aheadMs += ms
+      sweep()
+    },
     async attempt() {
       const live = open.live(upload)
       if (live === undefined) throw new Error('it is over')
@@ -109,7 +140,7 @@ async function scene(
 }
 
 /** Writes down an accepted item. */
-function enter({ uploads }: Scene, id: Id, heldAs: string | undefined): void {
+function enter({ uploads }: Pick<Scene, 'uploads'>, id: Id, heldAs: string | undefined): void {
   const place = { file: 1, offset: 0, sizeBytes: item.length }
   const times = { receivedMs: 1, deadlineHeight: 1, headerSize: 1 }
   const paid = heldAs === undefined ? {} : { heldAs }
@@ -160,5 +191,63 @@ t.test('what was given back pays for nothing more', async (t) => {
   const foresee = await one.attempt()
   t.equal(foresee.status, 200)
   t.strictSame(paid, [true, false], 'credits pay')
+  t.strictSame(one.ended, ['given back'])
+})
+
+const never = async (): Promise<UploadAnswer> => {
+  throw new Error('nothing is put together in this test')
+}
+const header = parseItemHeader(item)
+if (header === 'more' || isRefusal(header)) throw new Error('no item')
+const spent = `spent for ${item.length} bytes`
+
+t.test('an item that was accepted before a stop is what the upload has paid for', async (t) => {
+  const one = await scene(t, never, (before) => enter(before, header.id, upload))
+  t.match(one.find(), { state: 'finalized', itemId: header.id })
+  await eventually(async () => one.ended.length > 0)
+  one.pass(25 * 3600_000)
+  t.equal(one.find(), undefined)
+  t.strictSame(one.ended, [spent])
+})
+
+t.test('an item that is accepted after its answer is what the upload has paid for', async (t) => {
+  const one = await scene(t, async () => lost)
+  t.equal((await one.attempt()).status, 503)
+  t.match(one.find(), { state: 'open' })
+  enter(one, header.id, upload)
+  one.pass(25 * 3600_000)
+  await eventually(async () => one.ended.length > 0)
+  t.strictSame(one.ended, [spent])
+})
+
+t.test('an upload whose item was accepted pays for no other one', async (t) => {
+  const accepted: Id[] = []
+  const one = await scene(t, async (scene, { header }, { charge }) => {
+    accepted.push(header.id)
+    enter(scene, header.id, charge?.heldAs)
+    return lost
+  })
+  t.equal((await one.attempt()).status, 503)
+  writeFileSync(one.partPath, signItem(ed25519Signer(Buffer.alloc(32, 8)), {}, Buffer.from('another')))
+  t.match(await one.attempt(), { status: 200, json: { id: header.id } })
+  await eventually(async () => one.ended.length > 0)
+  t.strictSame(accepted, [header.id])
+  t.strictSame(one.ended, [spent])
+})
+
+t.test('what was ordered to be given back is not, where an item was accepted for it', async (t) => {
+  const one = await scene(t, async (scene, { header }, { charge }) => {
+    enter(scene, header.id, charge?.heldAs)
+    return fixedAnswers.invalidItem
+  })
+  t.equal((await one.attempt()).status, 400)
+  await eventually(async () => one.ended.length > 0)
+  t.strictSame(one.ended, [spent])
+})
+
+t.test('an upload that nothing was accepted for is given back when it is over', async (t) => {
+  const one = await scene(t, never)
+  one.pass(25 * 3600_000)
+  await eventually(async () => one.ended.length > 0)
   t.strictSame(one.ended, ['given back'])
 })

@@ -1,0 +1,33 @@
+import type { UploadAnswer } from '../calls/upload-answers.js'
+import type { Holder } from '../room/held-room.js'
+import type { MultipartRecords } from './multipart-records.js'
+
+export type Stage = 'ASSEMBLING' | 'VALIDATING' | 'FINALIZING'
+
+/** An upload that is not over: its parts, and how far its end has come where it was ordered. */
+export interface Live {
+  /** Size of each part by the place where it begins. */
+  readonly chunks: Map<number, number>
+  readonly holder: Holder
+  stage: Stage
+  attempt?: Promise<UploadAnswer>
+  /** Somebody sees to it that it ends, however often that takes. */
+  isDriven: boolean
+}
+
+/** What operators see of uploads that are not over, the largest first; so many at most. */
+export function largest(
+  uploads: ReadonlyMap<string, Live>,
+  records: Pick<MultipartRecords, 'find'>,
+  max: number,
+): readonly object[] {
+  const all = [...uploads].sort(([, one], [, other]) => other.holder.bytes - one.holder.bytes)
+  return all.slice(0, max).map(([id, live]) => {
+    const record = records.find(id)
+    const protocol = record?.appended === undefined ? 'parts' : 'resumable'
+    const length = record?.appended?.lengthBytes
+    const state = live.attempt === undefined ? record?.state : live.stage.toLowerCase()
+    const { bytes } = live.holder
+    return { id, protocol, state, bytes, length, parts: live.chunks.size, createdMs: record?.createdMs }
+  })
+}

@@ -1,0 +1,19 @@
+import type { UploadAnswer } from '../calls/upload-answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import type { MultipartRecord } from './multipart-records.js'
+
+/** Who uploads, as a record has it: what is undefined was not written down. */
+export function uploaderIn({ uploader }: MultipartRecord): Uploader {
+  return { range: undefined, token: undefined, paidBy: [], ...uploader }
+}
+
+/** What an answer decides; undefined: nothing, it may be tried again. */
+export function outcomeOf({
+  status,
+  failed,
+}: UploadAnswer): Exclude<MultipartRecord['state'], 'open' | 'asked'> | undefined {
+  if (status === 200 || status === 202) return 'finalized'
+  if (status < 400 || status >= 500) return undefined
+  if (failed !== undefined) return `${failed}_failed`
+  return status === 402 ? 'underfunded' : 'invalid'
+}
