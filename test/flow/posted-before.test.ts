@@ -1,5 +1,6 @@
 /** An item that shares credits names no service: it counts where it is posted first, and nowhere after that. */
 import t from 'tap'
+import { pause } from '../../src/actor/clock.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
@@ -21,7 +22,7 @@ const program = await run(t, t.testdir(), {
 })
 const { upload = '', payment = '' } = program.urls
 
-const [giver, stranger] = [31, 32].map((byte) => ed25519Signer(Buffer.alloc(32, byte)))
+const [giver, stranger, newcomer] = [31, 32, 33].map((byte) => ed25519Signer(Buffer.alloc(32, byte)))
 const friend = 'A'.repeat(43)
 
 function headerOf(item: Uint8Array) {
@@ -47,20 +48,23 @@ const approval = (winc: number): Uint8Array =>
 const post = (item: Uint8Array, address = '192.0.2.1'): Promise<Response> =>
   fetch(`${upload}/v1/tx`, { method: 'POST', body: item, headers: { 'x-forwarded-for': address } })
 
-async function approvals(): Promise<readonly { approvedWincAmount: string }[]> {
+async function approvals(payer = giver): Promise<readonly { approvedWincAmount: string }[]> {
   const answer = await fetch(
-    `${payment}/v1/account/approvals?payingAddress=${addressOf(giver)}&approvedAddress=${friend}`,
+    `${payment}/v1/account/approvals?payingAddress=${addressOf(payer)}&approvedAddress=${friend}`,
   )
+  if ((await answer.clone().text()).startsWith('No valid approvals')) return []
   const { approvals = [] } = (await answer.json()) as { approvals?: { approvedWincAmount: string }[] }
   return approvals
 }
 
-t.before(async () => {
-  const session = await fetch(`${payment}/v1/top-up/checkout-session/${addressOf(giver)}/usd/1000`)
+async function topUp(signer: ItemSigner | undefined): Promise<void> {
+  const session = await fetch(`${payment}/v1/top-up/checkout-session/${addressOf(signer)}/usd/1000`)
   const { paymentSession } = (await session.json()) as { paymentSession: { url: string } }
   const body = new URLSearchParams({ card: '4242424242424242' })
   await fetch(paymentSession.url, { method: 'POST', body, redirect: 'manual' })
-})
+}
+
+t.before(() => topUp(giver))
 
 t.test('what no gateway has is carried out', async (t) => {
   status = 404
@@ -104,8 +108,25 @@ t.test('where no gateway states anything the order waits for its sender', async 
 t.test('no gateway is asked for a wallet without credits', async (t) => {
   status = 404
   const item = itemBy(stranger, [tagOf('x-approve-payment', friend), tagOf('x-amount', '5')])
-  t.equal((await post(item)).status, 400)
+  const answer = await post(item)
+  t.equal(answer.status, 400)
+  t.match(await answer.text(), /^Unable to create delegated payment approval : Insufficient balance/)
   t.notOk(one.asked.includes(headerOf(item).id))
+})
+
+t.test('an old order that is posted while the first credits come moves nothing', async (t) => {
+  status = 200
+  const item = itemBy(newcomer, [tagOf('x-approve-payment', friend), tagOf('x-amount', '1004')])
+  let isOver = false
+  const posting = Array.from({ length: 16 }, async () => {
+    while (!isOver) t.equal((await post(item, '198.51.100.9')).status, 400)
+  })
+  await pause(50)
+  await topUp(newcomer)
+  await pause(50)
+  isOver = true
+  await Promise.all(posting)
+  t.same(await approvals(newcomer), [])
 })
 
 const balance = async (): Promise<bigint> => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Clock, pause, withinTime } from '../../actor/clock.js'
+import { FreeShares } from '../../actor/free-shares.js'
 import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
@@ -37,6 +38,8 @@ const kyveType = 101
 
 /** Of one transaction. */
 const wordsMax = 1000
+/** Questions about the credits of items that are not here yet, at the same time; one client has a quarter of them. */
+const foreseenMax = 64
 
 const late = refuse('late', 'self', 'the payment service does not answer')
 const none = new Uint8Array(0)
@@ -65,6 +68,7 @@ export class CreditCharging implements Charging {
   /** Items with a refund in flight. A repeated upload is refused meanwhile, or the refund would take its new charge. */
   readonly #refunding = new Set<Id>()
   readonly #posters: KnownPosters
+  readonly #foreseen = FreeShares.quarters(foreseenMax)
 
   constructor(
     private readonly pools: FreePools,
@@ -142,8 +146,14 @@ export class CreditCharging implements Charging {
 
   async foresee(header: ItemHeader, bytes: number, uploader: Uploader): Promise<UploadAnswer | undefined> {
     if (this.pools.would(freeTakerOf(header, uploader), bytes) !== undefined) return undefined
+    // The signature is not checked yet, so anybody may have written this header. Where too many are asked about, the item is
+    // read first: questions for strangers must not take the payment service's time from those who pay.
+    const leave = this.#foreseen.take(uploader.range ?? 'own')
+    if (typeof leave === 'string') return undefined
     const order = { ...payerOf(header, uploader), bytes, itemId: header.id }
-    const checked = await this.#inTime(this.credits.check(order))
+    const checking = this.credits.check(order)
+    void checking.then(leave, leave)
+    const checked = await this.#inTime(checking)
     if (isRefusal(checked)) return paymentAway(header.id)
     if (checked.isEnough) return undefined
     return checked.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid

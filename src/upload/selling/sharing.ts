@@ -34,6 +34,12 @@ const unable = {
  */
 const deniedStatus = 400
 
+/** As the payment service denies orders of a wallet without credits. */
+const nothingToMove = {
+  approve: (address: string) => `Insufficient balance for '${address}'`,
+  revoke: (address: string) => `No valid approvals found for paying address '${address}'`,
+} as const
+
 const seenBefore = 'the item was posted to the network before. Sign a new one for this service'
 
 /**
@@ -53,7 +59,7 @@ export class Sharing {
     const revoked = tagValue(header.tags, tags.revoke)
     if (approved === undefined && revoked === undefined) return undefined
     const pair = { itemId: header.id, payingAddress: payerOf(header, uploader).address }
-    const refused = await this.#refusedAsOld(header, uploader, approved === undefined ? 'revoke' : 'approve')
+    const refused = await this.#refused(header, uploader, approved === undefined ? 'revoke' : 'approve')
     if (refused !== undefined) return refused
     if (approved === undefined) {
       const ended = await this.credits.revoke({ ...pair, approvedAddress: revoked ?? '' })
@@ -75,21 +81,25 @@ export class Sharing {
       : { done: { createdApproval: created } }
   }
 
-  /** The answer to an order that the network knew before; undefined: it is new. */
-  async #refusedAsOld(
+  /** The answer to an order that is not given: of who has no credits, or that the network knew before. Undefined: it is new. */
+  async #refused(
     header: ItemHeader,
     uploader: Uploader,
     order: 'approve' | 'revoke',
   ): Promise<UploadAnswer | undefined> {
-    // A wallet without credits has none to move, so no gateway is asked for it.
+    const failed = order === 'approve' ? 'approval' : 'revoke'
+    const denied = (reason: string): UploadAnswer => ({
+      ...textAnswer(deniedStatus, unable[order] + reason),
+      failed,
+    })
+    // A wallet without credits has none to move, so no gateway is asked for it. Nor is the order given: the first credits may
+    // come meanwhile.
     const checked = await this.credits.check({ ...payerOf(header, uploader), paidBy: [], bytes: 0 })
     if (isRefusal(checked)) return paymentAway(header.id)
-    if (checked.isUnknownWallet) return undefined
+    if (checked.isUnknownWallet) return denied(nothingToMove[order](payerOf(header, uploader).address))
     const isKnown = await this.earlier.isKnown(header.id, uploader.range)
     if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
-    if (!isKnown) return undefined
-    const failed = order === 'approve' ? 'approval' : 'revoke'
-    return { ...textAnswer(deniedStatus, unable[order] + seenBefore), failed }
+    return isKnown ? denied(seenBefore) : undefined
   }
 }
 
