@@ -424,6 +424,8 @@ bool Client::headCame(Connection* c) {
   if (c->collects) {
     c->headText = std::move(text);
     c->in = std::move(rest);
+    // As much as a usual piece of the socket, so that small bodies are not moved while they grow.
+    c->in.reserve(std::min<size_t>(head.length, kSealedMax));
     return true;
   }
   uint32_t id = c->question->id;

@@ -1,4 +1,4 @@
-import { partiesOf } from '../format/ip.js'
+import { type Parties, partiesOf } from '../format/ip.js'
 import type { Full } from './fair-line.js'
 
 /** Gives a place back; calling it again does nothing. */
@@ -33,18 +33,20 @@ export class FreeShares {
     return new FreeShares(max, Math.max(1, max >> 2))
   }
 
-  /** A place, to be given back; or why there is none: all are taken, or the client, its network or its provider has its share. */
-  take(client: string): Leave | Full {
-    const full = this.fullness(client)
-    if (full === undefined) return this.force(client)
+  /**
+   * A place, to be given back; or why there is none: all are taken, or the client, its network or its provider has its share.
+   * `parties`: those of the client, for whoever has them already.
+   */
+  take(client: string, parties: Parties = partiesOf(client)): Leave | Full {
+    const full = this.fullness(client, parties)
+    if (full === undefined) return this.force(client, parties)
     return full === 'all' ? 'all' : 'client'
   }
 
   /** Whose share is used up, so that there is no place for one more of this client; undefined: there is one. */
-  fullness(client: string): Fullness | undefined {
+  fullness(client: string, [provider, network]: Parties = partiesOf(client)): Fullness | undefined {
     const own = held(this.#clients, client)
     if (own >= this.eachMax) return 'client'
-    const [provider, network] = partiesOf(client)
     const modest = Math.max(1, Math.floor(this.max / modestPart))
     if (this.#taken * 2 >= this.max) {
       if (own >= modest) return 'client'
@@ -55,8 +57,7 @@ export class FreeShares {
   }
 
   /** A place, though there may be none: for one that takes over another's. */
-  force(client: string): Leave {
-    const [provider, network] = partiesOf(client)
+  force(client: string, [provider, network]: Parties = partiesOf(client)): Leave {
     const add = (change: 1 | -1): void => {
       this.#taken += change
       count(this.#clients, client, change)

@@ -111,7 +111,8 @@ export class Delivery {
     if (now.at === 'catalog' && this.#fromCatalog(exchange, now.entry)) return
     const entry = now.at === 'nowhere' ? undefined : now.entry
     const window = entry === undefined ? this.#rangeWindow(exchange) : this.#windowOf(exchange, entry)
-    let opened = await this.bring(exchange, id, window, entry)
+    const absentAt = now.at === 'nowhere' ? now.absentAt : undefined
+    let opened = await this.bring(exchange, id, window, entry, absentAt)
     if (opened === undefined || intercept?.(opened)) return
     if (this.#fromSource(exchange, opened, entry)) return
     // The size at the source differs from that in the catalog: open the whole content, and plan again.
@@ -125,12 +126,16 @@ export class Delivery {
     }
   }
 
-  /** Opens `id` at a source. Undefined: the exchange was answered, because it was refused or the client left. */
+  /**
+   * Opens `id` at a source. Undefined: the exchange was answered, because it was refused or the client left. `absentAt`: the
+   * generation at which the catalog knew nothing of the id.
+   */
   async bring(
     exchange: Exchange,
     id: Id,
     window: Window | undefined,
     entry?: Entry,
+    absentAt?: number,
   ): Promise<OpenedContent | undefined> {
     const { source, requestLog, options, guard, admission, finder, clientOf } = this.parts
     enter(exchange, 'bring')
@@ -144,7 +149,8 @@ export class Delivery {
       readHints(exchange.request),
       entry?.attributes.place === undefined ? finder : undefined,
       (hints) => {
-        const wanted = { id, hints, provenance, named, client }
+        const usual = { id, hints, provenance, named, client }
+        const wanted = absentAt === undefined ? usual : { ...usual, absentAt }
         return window === undefined ? source.open(wanted) : openWindow(source, wanted, window)
       },
       () => exchange.reply.aborted,

@@ -21,6 +21,8 @@ export class Entries {
   #hand: Iterator<[Id, Entry]> | undefined
   #idle = 0
   #bytes = 0
+  /** The generation of the id that the last `get` did not find. */
+  absentAt = 0
   readonly #onGrow = (entry: Entry, bytes: number): void => {
     if (this.#kept.get(entry.attributes.id) === entry) this.#bytes += bytes
   }
@@ -68,7 +70,10 @@ export class Entries {
     const generation = this.catalog.generation(id)
     const attributes = this.catalog.attributes(id)
     this.forget(id)
-    if (attributes === undefined) return undefined
+    if (attributes === undefined) {
+      this.absentAt = generation
+      return undefined
+    }
     const stable = isStable(attributes.height, this.tip, this.options.forkDepth)
     const entry = new Entry(attributes, generation, stable, this.#onGrow)
     this.#place(entry)

@@ -24,9 +24,8 @@ export type Located =
   | { readonly at: 'unchecked'; readonly entry: Entry }
   /** The catalog knows of it; the bytes are elsewhere. */
   | { readonly at: 'catalog'; readonly entry: Entry }
-  | { readonly at: 'nowhere' }
-
-const nowhere: Located = { at: 'nowhere' }
+  /** `absentAt`: the generation of the id at which the catalog knew nothing of it. */
+  | { readonly at: 'nowhere'; readonly absentAt: number }
 
 /** Finds ids among prepared entries, then in the catalog. It calls no source and never waits. */
 export class Locator {
@@ -67,7 +66,7 @@ export class Locator {
   /** `patient`: false where the caller has waited for a check already and takes the bytes unchecked. */
   locate(id: Id, patient = true): Located {
     const entry = this.entries.get(id)
-    if (entry === undefined) return nowhere
+    if (entry === undefined) return { at: 'nowhere', absentAt: this.entries.absentAt }
     if (entry.path === undefined) return this.#inBundle(entry, patient)
     const content = this.#open(entry, entry.path)
     // The fetcher tries to open it again, and fetches from the sources where it cannot either.

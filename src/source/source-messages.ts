@@ -45,6 +45,8 @@ export type SourceRequest =
       readonly window?: Window
       /** Asked for by a name: the first to be proven. */
       readonly named?: boolean
+      /** The catalog's generation of the id at which the asker found nothing there: the catalog is not read again. */
+      readonly absentAt?: number
       /** Whose share of transfers under way it uses, where one is begun. Absent: nobody's. */
       readonly client?: string
       /** The asker reads segments: what lies in one as a whole may be answered with `placed`. */

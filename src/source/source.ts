@@ -1,3 +1,4 @@
+import { type AnySignal, signalOf } from '../actor/late-signal.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
@@ -71,5 +72,16 @@ export interface Found {
  */
 export interface Source {
   readonly name: string
+  /** False: this source denies the id, which it knows without waiting. Absent: it is asked. */
+  mayHave?(wanted: Wanted): boolean
   open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal>
+  /** The same for a source that needs no signal of the platform. */
+  openUnder?(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal>
+}
+
+/** Opens at a source in the way that costs it least. */
+export function openAt(source: Source, wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
+  return source.openUnder === undefined
+    ? source.open(wanted, signalOf(ending))
+    : source.openUnder(wanted, ending)
 }

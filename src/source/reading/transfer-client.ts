@@ -112,10 +112,11 @@ export class TransferClient {
   }
 
   #question(wanted: Omit<Open, 'kind'>): Open {
-    const { id, hints, provenance, window, named, client } = wanted
+    const { id, hints, provenance, window, named, absentAt, client } = wanted
     const question: Writable<Open> = { kind: 'open', id, hints, provenance }
     if (window !== undefined) question.window = window
     if (named !== undefined) question.named = named
+    if (absentAt !== undefined) question.absentAt = absentAt
     if (client !== undefined) question.client = client
     if (this.segments !== undefined) question.readsSegments = true
     return question

@@ -22,6 +22,13 @@ interface Item {
   readonly place: ItemPlace
 }
 
+/** The root that an item is looked for in; undefined where there is none but the item itself. */
+function rootOf({ id, attributes, hints }: Wanted): Id | undefined {
+  const known = attributes?.place
+  const rootId = (known?.isSigned === true ? undefined : hints.rootId) ?? known?.rootId
+  return rootId === id ? undefined : rootId
+}
+
 /**
  * Data items out of the root that holds them: finds the item, sees that its signature hashes to the id, and gives its payload. A
  * whole payload is verified against the item's signature before its end is believed; before a window is given, all of the payload
@@ -37,11 +44,15 @@ export class Items implements Source {
     private readonly directories = new Directories(),
   ) {}
 
+  /** An item without a root that is known or named is nowhere to be looked for. */
+  mayHave(wanted: Wanted): boolean {
+    return rootOf(wanted) !== undefined
+  }
+
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
     if (wanted.avoid.has(this.name)) return unknownEverywhere()
-    const known = wanted.attributes?.place
-    const rootId = (known?.isSigned === true ? undefined : wanted.hints.rootId) ?? known?.rootId
-    if (rootId === undefined || rootId === wanted.id) return unknownEverywhere()
+    const rootId = rootOf(wanted)
+    if (rootId === undefined) return unknownEverywhere()
     const root = await this.openRoot(rootId, signal)
     if (isRefusal(root)) return root
     const item = await this.#find(root, wanted, signal)

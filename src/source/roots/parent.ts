@@ -13,6 +13,10 @@ export class Parent implements Source {
     this.#items = new Items(this.name, (id) => roots.open(id), limits)
   }
 
+  mayHave(wanted: Wanted): boolean {
+    return this.#items.mayHave(wanted)
+  }
+
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
     const found = await this.#items.open(wanted, signal)
     const { attributes } = wanted

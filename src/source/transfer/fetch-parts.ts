@@ -59,6 +59,8 @@ export interface FetchWish {
   readonly provenance: Provenance
   readonly window?: Window
   readonly named?: boolean
+  /** The catalog knows nothing of the id. */
+  readonly isUnknown?: boolean
   /** Address of the client who asked first; absent: this program itself. */
   readonly client?: string
 }

@@ -1,15 +1,15 @@
 import type { FileHandle } from 'node:fs/promises'
+import { LateSignal } from '../../actor/late-signal.js'
 import type { Attributes } from '../../catalog/attributes.js'
 import { isBug } from '../../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { SmallBlobs } from '../../store/segments/small-blobs.js'
 import type { Kept } from '../keeping/keeping.js'
 import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier } from '../refusals.js'
-import type { Found } from '../source.js'
+import { type Found, openAt } from '../source.js'
 import type { TransferStart } from '../transfer-start.js'
 import { windowIn } from '../window-in.js'
-import type { FileDelivery } from './delivery.js'
-import { openablePath } from './delivery.js'
+import { type FileDelivery, openablePath } from './delivery.js'
 import { TransferDraft } from './draft-room.js'
 import type { FetchParts, FetchWish } from './fetch-parts.js'
 import { FileWriter } from './file-writer.js'
@@ -40,7 +40,7 @@ export class Fetch {
   /** Size, type and place of the bytes, as readers get them; or the reason why there are none. */
   readonly opening: Promise<TransferStart | Refusal>
   #stopped = false
-  #attempt: AbortController | undefined
+  #attempt: LateSignal | undefined
   #resolve: (opening: TransferStart | Refusal) => void = () => undefined
   #announced: TransferStart | undefined
   /** Attributes from the catalog before the first source was tried, while they are up to date. */
@@ -122,7 +122,7 @@ export class Fetch {
       this.#announce(fresh)
       return true
     }
-    this.#known = this.parts.catalog.attributes(this.wish.id)
+    this.#known = this.wish.isUnknown === true ? undefined : this.parts.catalog.attributes(this.wish.id)
     this.#isKnownRead = true
     const local = this.#known?.digest && (await openLocal(this.#known, this.parts))
     if (local === undefined) return false
@@ -164,10 +164,10 @@ export class Fetch {
       const known = this.#isKnownRead ? this.#known : this.parts.catalog.attributes(this.wish.id)
       this.#isKnownRead = false
       const wanted = wantedOf(this.wish, avoid, known)
-      const attempt = new AbortController()
+      const attempt = new LateSignal()
       this.#attempt = attempt
       if (this.#stopped) attempt.abort()
-      const found = await this.parts.source.open(wanted, attempt.signal)
+      const found = await openAt(this.parts.source, wanted, attempt)
       if (isRefusal(found)) return weightier(refusal, found)
       if (this.#isInForbidden(found)) {
         attempt.abort()

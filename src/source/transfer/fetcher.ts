@@ -16,6 +16,7 @@ import { BackgroundFills, type FillOptions } from './background-fills.js'
 import { FileDelivery, Slots } from './delivery.js'
 import { Fetch } from './fetch.js'
 import type { FetchParts } from './fetch-parts.js'
+import { type Open, openedOf, placedOf, transferKey, wishOf } from './open-request.js'
 import { type TransferShare, TransferShares } from './transfer-shares.js'
 
 export interface FetcherOptions {
@@ -41,7 +42,6 @@ export interface FetcherOptions {
   readonly windows?: Pick<Windows, 'judge'>
 }
 
-type Open = Extract<SourceRequest, { kind: 'open' }>
 type Hearer = Caller<SourceProgress>
 
 /** Transfers that are waited for, one after the other, until the digest of a payload is given up. */
@@ -241,7 +241,7 @@ export class Fetcher {
     }
     const announced = fetch.announced ?? opening
     const placed = request.readsSegments === true ? placedOf(announced) : undefined
-    if (placed === undefined) return opened(reader, fetch, announced)
+    if (placed === undefined) return openedOf(reader, fetch, announced)
     this.#leave(reader)
     return placed
   }
@@ -266,8 +266,8 @@ export class Fetcher {
     const ofId = [...(this.#wholes.get(request.id) ?? [])]
     const found = [
       ...ofId.filter(({ announced }) => announced !== undefined),
-      this.#fetches.get(key(request, words, false)),
-      this.#isUnjudged(request) ? undefined : this.#fetches.get(key(request, words, true)),
+      this.#fetches.get(transferKey(request, words, false)),
+      this.#isUnjudged(request) ? undefined : this.#fetches.get(transferKey(request, words, true)),
     ].find((fetch) => fetch !== undefined && this.#reaches(fetch, request))
     return found === undefined ? undefined : { fetch: found, fresh: false }
   }
@@ -300,12 +300,11 @@ export class Fetcher {
       share.left()
       return { fetch: undefined, fresh: refuse('busy', 'self', 'too many readers are under way') }
     }
-    const { id, hints, provenance, window, client, named = false } = request
-    const separate = window !== undefined && !this.#wholeInstead(request)
-    const asked = client === undefined ? {} : { client }
-    const wish = { id, hints, provenance, named, ...asked, ...(separate ? { window } : {}) }
+    const separate = request.window !== undefined && !this.#wholeInstead(request)
+    const isUnknown = request.absentAt === this.parts.catalog.generation(request.id)
+    const wish = wishOf(request, separate, isUnknown)
     const fetch = new Fetch(wish, new FileDelivery(this.#slots.table, slot, share.over), parts)
-    const name = key(request, this.#words(request), separate)
+    const name = transferKey(request, this.#words(request), separate)
     this.#offer(name, fetch)
     this.#taken.set(fetch, share)
     const run = fetch.run().finally(() => {
@@ -380,21 +379,4 @@ export class Fetcher {
     this.#taken.delete(fetch)
     void fetch.close()
   }
-}
-
-function key({ id, window }: Open, words: string, separate: boolean): string {
-  const ends = window?.mayEndEarlier === true ? '?' : ''
-  const part = separate && window !== undefined ? `${window.start}-${window.end}${ends}` : ''
-  return `${id} ${part} ${words}`
-}
-
-function placedOf({ attributes, place, source, trusted, hops }: TransferStart): SourceReply | undefined {
-  const { digest } = attributes
-  if (place === undefined || digest === undefined) return undefined
-  const reply = { kind: 'placed', attributes, digest, place, source, trusted } as const
-  return hops === undefined ? reply : { ...reply, hops }
-}
-
-function opened(reader: number, fetch: Fetch, { place: _, ...opening }: TransferStart): SourceReply {
-  return { kind: 'opened', reader, slot: fetch.delivery.slot, ...opening }
 }

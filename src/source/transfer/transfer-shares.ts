@@ -1,4 +1,5 @@
 import { FreeShares, type Leave } from '../../actor/free-shares.js'
+import { partiesOf } from '../../format/ip.js'
 
 /** What a transfer uses of its client's shares. */
 export interface TransferShare {
@@ -23,9 +24,10 @@ export class TransferShares {
   /** Undefined: the client has its share. What no client asked for uses nobody's. */
   take(client: string | undefined): TransferShare | undefined {
     if (client === undefined) return nobodys
-    const over = this.#underWay.take(client)
+    const parties = partiesOf(client)
+    const over = this.#underWay.take(client, parties)
     if (typeof over === 'string') return undefined
-    const left = this.#read.take(client)
+    const left = this.#read.take(client, parties)
     if (typeof left !== 'string') return { over, left }
     over()
     return undefined

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import type { Agent } from 'undici'
 import { ExchangeError, type TlsTrust, tlsFailed } from '../../../native/client/client.js'
 import type { Clock } from '../../actor/clock.js'
+import type { AnySignal } from '../../actor/late-signal.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { openAgent } from '../../http/agent.js'
 import { bytesPerSecondMin } from '../../http/sender-pace.js'
@@ -77,7 +78,7 @@ export class GatewayLine {
    * `signal` ends it at any time. A kept socket that was closed under us is no answer: asked once more. Redirects are not
    * followed. Refusals: `late`, `upstream`.
    */
-  async ask(url: string, question: LineQuestion, signal: AbortSignal): Promise<LineAnswer | Refusal> {
+  async ask(url: string, question: LineQuestion, signal: AnySignal): Promise<LineAnswer | Refusal> {
     let answer: LineAnswer | undefined
     let isOver = signal.aborted
     const late = refuse('late', 'upstream', `${url} did not answer in time`)

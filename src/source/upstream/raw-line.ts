@@ -1,4 +1,5 @@
 import type { Clock } from '../../actor/clock.js'
+import type { AnySignal } from '../../actor/late-signal.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Writable } from '../../format/writable.js'
 import { unknownEverywhere } from '../refusals.js'
@@ -74,7 +75,7 @@ export class RawLine {
   }
 
   /** Asks the gateway at `url`. `trusted` is what its bytes will be called. */
-  async ask(url: string, trusted: boolean, wanted: Wanted, signal: AbortSignal): Promise<RawFound | Refusal> {
+  async ask(url: string, trusted: boolean, wanted: Wanted, signal: AnySignal): Promise<RawFound | Refusal> {
     const headers = this.#headersFor(wanted)
     const answer = await this.#line.ask(url, { method: 'GET', path: `/raw/${wanted.id}`, headers }, signal)
     if (isRefusal(answer)) return answer
@@ -109,7 +110,7 @@ export class RawLine {
     trusted: boolean,
     wanted: Wanted,
     answer: LineAnswer,
-    signal: AbortSignal,
+    signal: AnySignal,
   ): RawFound | Refusal {
     const { window: wish } = wanted
     const { statusCode, headers } = answer

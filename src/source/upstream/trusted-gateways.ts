@@ -1,4 +1,5 @@
 import type { Clock } from '../../actor/clock.js'
+import type { AnySignal } from '../../actor/late-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
@@ -36,7 +37,11 @@ export class TrustedGateways implements Source {
     this.#tiers = priorities.map((priority) => options.gateways.filter((one) => one.priority === priority))
   }
 
-  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+  open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    return this.openUnder(wanted, signal)
+  }
+
+  async openUnder(wanted: Wanted, signal: AnySignal): Promise<Found | Refusal> {
     let refusal: Refusal | undefined
     for (const { url, trusted } of this.#candidates(wanted)) {
       if (signal.aborted) break

@@ -1,0 +1,52 @@
+/** What ends work: an AbortSignal, or what becomes one where it is needed. */
+export type AnySignal = AbortSignal | LateSignal
+
+type Act = () => void
+
+/**
+ * Stands for an AbortController and its signal, which are made only where something needs them. With a listener these two cost V8
+ * as much as dozens of promises (3.4 us), and nearly all work ends by itself.
+ */
+export class LateSignal {
+  #aborted = false
+  #acts: Act[] | undefined
+  #controller: AbortController | undefined
+
+  get aborted(): boolean {
+    return this.#aborted
+  }
+
+  /** As of an AbortSignal: `act` is called once, at the abort. */
+  addEventListener(_: 'abort', act: Act): void {
+    if (this.#acts === undefined) this.#acts = [act]
+    else this.#acts.push(act)
+  }
+
+  removeEventListener(_: 'abort', act: Act): void {
+    const at = this.#acts?.indexOf(act) ?? -1
+    if (at >= 0) this.#acts?.splice(at, 1)
+  }
+
+  abort(): void {
+    if (this.#aborted) return
+    this.#aborted = true
+    const acts = this.#acts ?? []
+    this.#acts = undefined
+    this.#controller?.abort()
+    for (const act of acts) act()
+  }
+
+  /** The same as a signal of the platform. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#aborted) this.#controller.abort()
+    }
+    return this.#controller.signal
+  }
+}
+
+/** A signal for those who need one of the platform. */
+export function signalOf(ending: AnySignal): AbortSignal {
+  return ending instanceof LateSignal ? ending.signal : ending
+}
