@@ -35,6 +35,10 @@ constexpr size_t kReadMax = 256 * 1024;
 constexpr size_t kSealedMax = 64 * 1024;
 constexpr size_t kRecordMax = 16 * 1024;
 constexpr size_t kReasonMax = 512;
+// Handshakes of TLS that are begun with one origin within a millisecond. Where more requests wait, a connection that becomes free
+// may serve them first: a handshake costs as much as ten small contents, and delays those that are under way.
+constexpr size_t kShakesMax = 2;
+constexpr double kShakesMs = 1;
 constexpr size_t kWholeMax = 1024 * 1024;
 constexpr size_t kBytesMin = 2 * (kWholeMax + kHeadMax);
 
@@ -109,6 +113,8 @@ struct Origin {
   std::unique_ptr<Resumable> resumable;
   size_t open = 0;
   bool isStarting = false;
+  size_t shakes = 0;  // handshakes begun since `shakesSince`
+  double shakesSince = 0;
   size_t first = 0;  // the address that led somewhere last
   std::vector<Connection*> idle;  // the last one was used last
   std::deque<uint32_t> waiting;
@@ -148,6 +154,8 @@ class Client {
   std::function<void()> over_;
   uv_check_t* check_;
   uv_idle_t* idle_;
+  uv_timer_t* later_;  // for requests that wait for the next turn
+  bool isLater_ = false;
   size_t handles_ = 0;
   size_t inboxAt_ = 0, bytesAt_ = 0;
   bool delivering_ = false, destroyed_ = false;
@@ -183,6 +191,8 @@ class Client {
 
   void start(Question* question);
   void startNext(size_t origin);
+  bool mayConnect(const Origin& origin) const;
+  void startLater();
   Connection* idleOf(Origin& origin);
   void connect(Connection* c);
   void connected(Connection* c);
@@ -214,5 +224,7 @@ class Client {
 };
 
 double nowMs();
+// To the microsecond, for what is shorter than the coarse clock's step.
+double exactMs();
 
 }  // namespace client

@@ -43,6 +43,12 @@ double nowMs() {
   return static_cast<double>(now.tv_sec) * 1000 + static_cast<double>(now.tv_nsec) / 1e6;
 }
 
+double exactMs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) * 1000 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
 bool Client::addAddress(size_t origin, const std::string& ip, int port) {
   Address address{};
   sockaddr_in* four = reinterpret_cast<sockaddr_in*>(&address.at);
@@ -64,6 +70,11 @@ bool Client::addAddress(size_t origin, const std::string& ip, int port) {
 
 void Client::start(Question* question) {
   Origin& origin = origins_[question->origin];
+  // Others wait already, for a connection or for the next turn.
+  if (!question->isAgain && !origin.isStarting && !origin.waiting.empty()) {
+    origin.waiting.push_back(question->id);
+    return startNext(question->origin);
+  }
   Connection* kept = question->isAgain ? nullptr : idleOf(origin);
   if (kept != nullptr) {
     kept->question = question;
@@ -73,10 +84,17 @@ void Client::start(Question* question) {
     return send(kept);
   }
   if (origin.open >= origin.connectionsMax && !origin.idle.empty()) close(origin.idle.front());
-  if (origin.open >= origin.connectionsMax) {
+  if (origin.open >= origin.connectionsMax || !(question->isAgain || mayConnect(origin))) {
     origin.waiting.push_back(question->id);
+    if (origin.open < origin.connectionsMax) startLater();
     return;
   }
+  double now = exactMs();
+  if (now - origin.shakesSince >= kShakesMs) {
+    origin.shakes = 0;
+    origin.shakesSince = now;
+  }
+  origin.shakes += 1;
   auto made = std::make_unique<Connection>();
   Connection* c = made.get();
   c->client = this;
@@ -99,12 +117,33 @@ void Client::startNext(size_t index) {
   while (!destroyed_ && !origins_[index].waiting.empty()) {
     Origin& origin = origins_[index];
     if (origin.idle.empty() && origin.open >= origin.connectionsMax) break;
+    if (origin.idle.empty() && !mayConnect(origin)) {
+      startLater();
+      break;
+    }
     uint32_t id = origin.waiting.front();
     origin.waiting.pop_front();
     auto found = questions_.find(id);
     if (found != questions_.end()) start(found->second.get());
   }
   origins_[index].isStarting = false;
+}
+
+// Whether one more connection may begin now; one that has no other always may.
+bool Client::mayConnect(const Origin& origin) const {
+  if (origin.resumable == nullptr || origin.open == 0 || origin.shakes < kShakesMax) return true;
+  return exactMs() - origin.shakesSince >= kShakesMs;
+}
+
+void Client::startLater() {
+  if (isLater_ || destroyed_) return;
+  isLater_ = true;
+  auto act = [](uv_timer_t* handle) {
+    Client* client = static_cast<Client*>(handle->data);
+    client->isLater_ = false;
+    for (size_t at = 0; at < client->origins_.size(); at += 1) client->startNext(at);
+  };
+  uv_timer_start(later_, act, 1, 0);
 }
 
 // The kept connection that was used last; those that are too old are closed, and those on which something came since: the loop

@@ -36,6 +36,9 @@ Client::Client(uv_loop_t* loop, Shared shared, Names names, std::function<void(s
   uv_unref(check_);
   idle_ = make<uv_idle_t>(UV_IDLE);
   uv_idle_init(loop, idle_);
+  later_ = make<uv_timer_t>(UV_TIMER);
+  uv_timer_init(loop, later_);
+  later_->data = this;
 }
 
 size_t Client::addOrigin(size_t connectionsMax) {
@@ -117,6 +120,8 @@ void Client::destroy(std::function<void()> over) {
   while (!connections_.empty()) close(connections_.begin()->first);
   questions_.clear();
   uv_idle_stop(idle_);
+  uv_timer_stop(later_);
+  endHandle(later_);
   endHandle(idle_);
   endHandle(check_);
 }

@@ -173,3 +173,21 @@ t.test('a server that names a time is not asked on a connection that is older', 
   await ask().heard.over
   t.equal(server.connections, 2)
 })
+
+t.test(
+  'many at once share connections as they become free, and none waits for one that is silent',
+  { skip },
+  async (t) => {
+    const server = await raw(t, (socket, head) => void (head.includes('/silent') || reply(socket)), pair)
+    const tls = { authorities: pair.cert, host: 'localhost' }
+    const { ask } = asking(t, server.port, { connectionsMax: 128, tls })
+    const silent = Array.from({ length: 6 }, () => ask('/silent'))
+    const all = await Promise.all(Array.from({ length: 64 }, () => ask().heard.over))
+    t.ok(all.every(({ body, error }) => error === undefined && body.toString() === 'a'))
+    t.ok(server.connections <= 6 + 40, `${server.connections} connections`)
+    for (const { heard, asked } of silent) {
+      asked.drop()
+      t.match(heard, { heads: 0, error: undefined })
+    }
+  },
+)
