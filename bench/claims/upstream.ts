@@ -7,7 +7,7 @@ import { wantedLines } from '../../src/source/upstream/gateway-headers.js'
 import { LineAnswer } from '../../src/source/upstream/line-answer.js'
 import { NativeLine } from '../../src/source/upstream/native-line.js'
 import { handlerOf } from '../../src/source/upstream/undici-answer.js'
-import { corpusOf, smallSizes } from '../corpus/corpus.js'
+import { type Corpus, corpusOf, smallSizes } from '../corpus/corpus.js'
 import { takeWorkFolder } from '../kit/folders.js'
 import { say } from '../kit/say.js'
 import { gatewayLike, upstreamServer } from '../rivals/nginx.js'
@@ -21,7 +21,10 @@ const help = `upstream: processor time of one answer of another server (nginx), 
   --plain           without TLS
 `
 
-const connections = 16
+/** Requests under way at once, where contents are asked for one after the other. */
+const usualConnections = 16
+/** The same where all come at once, from a client without connections. */
+const burstConnections = 256
 const headers = { 'accept-encoding': 'identity', 'user-agent': 'claim', 'x-ar-io-hops': '1' }
 
 type Send = (path: string, answer: LineAnswer) => void
@@ -32,7 +35,7 @@ interface Way {
 }
 
 /** Asks for everything, so many at once. Resolves with the bytes that came. */
-async function load(ids: readonly string[], { sharesMemory, send }: Way): Promise<number> {
+async function load(ids: readonly string[], { sharesMemory, send }: Way, atOnce: number): Promise<number> {
   let next = 0
   let bytes = 0
   const one = async (): Promise<void> => {
@@ -47,7 +50,7 @@ async function load(ids: readonly string[], { sharesMemory, send }: Way): Promis
       }
     }
   }
-  await Promise.all(Array.from({ length: Math.min(connections, ids.length) }, one))
+  await Promise.all(Array.from({ length: Math.min(atOnce, ids.length) }, one))
   return bytes
 }
 
@@ -78,14 +81,13 @@ const large = corpusOf({
   sizes: listed,
   unpacked: true,
 })
-for (const [what, corpus] of [
-  ['small', small],
-  ['large', large],
-] as const) {
-  const server = values.plain
-    ? await upstreamServer(corpus.filesFolder)
-    : await gatewayLike(corpus.filesFolder, [], pair)
-  const origin = values.plain ? `http://127.0.0.1:${server.port}` : `https://localhost:${server.port}`
+interface Clients {
+  readonly ways: Readonly<Record<string, Way>>
+  close(): Promise<void>
+}
+
+/** Both clients, without connections yet. */
+function clientsOf(origin: string, connections: number): Clients {
   const trust = () => ({ authorities: cert, suites: '', ciphers: '' })
   const native = new NativeLine({ connectionsMax: connections, reads: wantedLines, trust }, systemClock)
   if (!native.serves(origin)) throw new Error('native/client was not built')
@@ -101,19 +103,48 @@ for (const [what, corpus] of [
         void agent.dispatch({ origin, path, method: 'GET', headers }, handlerOf(answer)),
     },
   }
-  const ids = corpus.contents.map(({ id }) => id)
-  for (let round = 0; round < Number(values.rounds); round += 1) {
-    for (const [name, way] of Object.entries(ways)) {
-      const before = process.cpuUsage()
-      const bytes = await load(ids, way)
-      const { user, system } = process.cpuUsage(before)
-      const spent = user + system
-      say(
-        `${what} ${name}: ${(spent / ids.length).toFixed(1)} us an answer, ${((spent * 1e6) / bytes).toFixed(0)} us/MB`,
-      )
-    }
+  const close = async (): Promise<void> => {
+    native.destroy()
+    await agent.destroy()
   }
-  native.destroy()
-  await agent.destroy()
+  return { ways, close }
+}
+
+async function measure(
+  what: string,
+  ids: readonly string[],
+  { ways }: Clients,
+  atOnce: number,
+): Promise<void> {
+  for (const [name, way] of Object.entries(ways)) {
+    const before = process.cpuUsage()
+    const begun = performance.now()
+    const bytes = await load(ids, way, atOnce)
+    const ms = performance.now() - begun
+    const { user, system } = process.cpuUsage(before)
+    const spent = user + system
+    say(
+      `${what} ${name}: ${(spent / ids.length).toFixed(1)} us an answer, ` +
+        `${((spent * 1e6) / bytes).toFixed(0)} us/MB, all of them in ${ms.toFixed(0)} ms`,
+    )
+  }
+}
+
+async function run(what: string, { contents, filesFolder }: Corpus, burst: number): Promise<void> {
+  const server = values.plain ? await upstreamServer(filesFolder) : await gatewayLike(filesFolder, [], pair)
+  const origin = values.plain ? `http://127.0.0.1:${server.port}` : `https://localhost:${server.port}`
+  const ids = contents.map(({ id }) => id)
+  const clients = clientsOf(origin, usualConnections)
+  for (let round = 0; round < Number(values.rounds); round += 1)
+    await measure(what, ids, clients, usualConnections)
+  await clients.close()
+  for (let round = 0; burst > 0 && round < Number(values.rounds); round += 1) {
+    const fresh = clientsOf(origin, burstConnections)
+    await measure(`${what}, ${burst} at once`, ids.slice(0, burst), fresh, burst)
+    await fresh.close()
+  }
   await server.stop()
 }
+
+await run('small', small, 200)
+await run('large', large, 0)
