@@ -78,7 +78,7 @@ void Server::readable(Connection* c) {
   }
   // Bytes that are here already are used first, because the buffer has to hold both.
   if (!ahead && c->in.size() > kHeadMax) return takeUp(c->slot);
-  if (!mayShake(c)) return;
+  if (!mayShake(c)) return queueShake(c);
   // What it sent stays in the socket, and is looked at again at the next sweep.
   if (!mayBegin(c)) {
     c->tls->delayed = true;

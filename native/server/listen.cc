@@ -385,9 +385,9 @@ void Server::sweep(double now) {
     if (!isLate(c, isCrowded)) continue;
     bool isOver = c->phase == Phase::kLingering && hasLingered(c, isCrowded);
     bool isRead = c->phase == Phase::kAnswering ? c->isFull() : !c->held && !isOver;
-    // Without room what waits is used, and judged, at the next sweep.
-    if (isRead && (!hasRoom() || !mayShake(c))) continue;
-    if (isRead && heed(c) && (slots_[slot] != c || !isLate(c, isCrowded))) continue;
+    // Without room what waits is used, and judged, at the next sweep. One whose handshake has waited for so long is given up.
+    if (isRead && !hasRoom()) continue;
+    if (isRead && mayShake(c) && heed(c) && (slots_[slot] != c || !isLate(c, isCrowded))) continue;
     expire(c, isCrowded);
   }
   if (!closing_) resume();

@@ -155,6 +155,8 @@ class Server {
   size_t waiting_ = 0, shaking_ = 0, shakes_ = 0, shakesMax_ = 8;
   // When there were more than a turn may have.
   double pressed_ = -1e9;
+  // Slots of connections whose handshakes wait for a turn, the newest last; some may be over.
+  std::vector<size_t> shakers_;
   struct ShakeRate {
     uint64_t who;
     double tokens, since;
@@ -205,6 +207,7 @@ class Server {
 
   bool mayShake(const Connection* c) const;
   bool mayBegin(const Connection* c);
+  void queueShake(Connection* c);
   void renewShakes(bool wasBusy);
   void secure(Connection* c);
   void crowdOutShaking();

@@ -39,7 +39,7 @@ void Server::speakTls(std::unique_ptr<TlsContext> tls) {
   shakeRates_.assign(kRatesMax, {0, kShakesBurst, now_});
 }
 
-// Whether a connection may go on with its handshake now. Not: what it sent stays in the socket until a later turn.
+// Whether a connection may go on with its handshake now. Not: what it sent stays in the socket until its turn (`queueShake`).
 bool Server::mayShake(const Connection* c) const { return c->tls == nullptr || c->tls->isUp || shakes_ < shakesMax_; }
 
 // Takes a token of an address, where handshakes wait for their turn. False: it has begun too many, and this one has to wait. It is not
@@ -55,11 +55,30 @@ bool Server::mayBegin(const Connection* c) {
   return true;
 }
 
-// At the beginning of a turn.
+// Stops the polling of a socket until there is a turn for its handshake. Polling is level-triggered: each turn would report all that
+// wait, so with thousands of them the polling would take more time than the handshakes.
+void Server::queueShake(Connection* c) {
+  arm(c, kBreaks);
+  if (std::exchange(c->tls->queued, true)) return;
+  if (shakers_.size() >= 2 * slots_.size()) {
+    auto isOver = [this](size_t slot) { return slots_[slot] == nullptr || slots_[slot]->tls == nullptr || !slots_[slot]->tls->queued; };
+    shakers_.erase(std::remove_if(shakers_.begin(), shakers_.end(), isOver), shakers_.end());
+  }
+  shakers_.push_back(c->slot);
+}
+
+// At the beginning of a turn. The newest that wait have it: where there are more than can be served, the oldest have given up.
 void Server::renewShakes(bool wasBusy) {
   if (shakes_ >= shakesMax_) pressed_ = now_;
   shakes_ = 0;
   shakesMax_ = wasBusy ? kShakesBesideMax : kShakesMax;
+  for (size_t called = 0; called < shakesMax_ && !shakers_.empty();) {
+    Connection* c = slots_[shakers_.back()];
+    shakers_.pop_back();
+    if (c == nullptr || c->tls == nullptr || !std::exchange(c->tls->queued, false)) continue;
+    arm(c, (c->events & UV_WRITABLE) | UV_READABLE);
+    called += 1;
+  }
 }
 
 // A new connection of a server that speaks TLS.

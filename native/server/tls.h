@@ -91,6 +91,8 @@ class TlsSession {
   bool isUp = false, failed = false, ends = false;
   // A byte was received.
   bool begun = false;
+  // Its handshake waits for a turn, and its socket is not polled meanwhile.
+  bool queued = false;
   // It waits for the next sweep, because its address has begun too many handshakes.
   bool delayed = false;
   // Bytes of a body that are sealed at once: fewer where the client is slow.

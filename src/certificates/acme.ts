@@ -23,6 +23,8 @@ export interface AcmeOptions {
 
 /** One request to the server. */
 const requestMs = 30_000
+/** Of an answer: a chain of certificates takes some kilobytes. */
+const answerMaxBytes = 2 ** 20
 /** Of a request that failed: after 5 s, and 10 s later. A server that is down for longer is told of, and tried minutes later. */
 const retriesMax = 2
 /** The whole of an order. */
@@ -45,7 +47,11 @@ export async function issueCertificate(names: readonly string[], options: AcmeOp
   await clearLeft(options)
   // Loaded here, because most programs never need it.
   const { default: acme } = await import('acme-client')
-  acme.axios.defaults.timeout = requestMs
+  Object.assign(acme.axios.defaults, {
+    timeout: requestMs,
+    maxContentLength: answerMaxBytes,
+    maxRedirects: 0,
+  })
   // Its types do not have these settings.
   const { acmeSettings } = acme.axios.defaults as unknown as { acmeSettings: { retryMaxAttempts: number } }
   acmeSettings.retryMaxAttempts = retriesMax

@@ -127,7 +127,8 @@ class Edge implements ReplyOwner, Front, Server {
   #flows = 0
   readonly #shares: FlowShares
   #drained: (() => void) | undefined
-  #placeMadeMs = Number.NEGATIVE_INFINITY
+  /** When a place was looked for last: for clients that have requests under way, and for those that have none. */
+  readonly #lookedMs = { more: Number.NEGATIVE_INFINITY, first: Number.NEGATIVE_INFINITY }
   closing = false
   #second = -1
   #date = ''
@@ -297,13 +298,16 @@ class Edge implements ReplyOwner, Front, Server {
 
   /**
    * Where as many requests are under way as may be, one of who has most makes room for one of who has fewer: the one whose client
-   * sends or takes its body most slowly. False: there is none, or one was given up just now.
+   * sends or takes its body most slowly. False: there is none, or one was looked for just now. Looks for a client's first request
+   * have turns of their own, so that those of who has many, and gets none, do not use them up.
    */
   #hasPlace(request: SocketRequest): boolean {
     const now = this.#running.monotonic()
-    if (now - this.#placeMadeMs < placeEveryMs) return false
-    this.#placeMadeMs = now
-    let most = this.#shares.countOf(this.#clientOf(request)) + 1
+    const own = this.#shares.countOf(this.#clientOf(request))
+    const turn = own === 0 ? 'first' : 'more'
+    if (now - this.#lookedMs[turn] < placeEveryMs) return false
+    this.#lookedMs[turn] = now
+    let most = own + 1
     let slowest: SocketReply | undefined
     let least = Number.POSITIVE_INFINITY
     for (const [slot, reply] of this.#open.entries()) {

@@ -130,6 +130,34 @@ t.test('those who come again at once when they had to make room leave slots for 
   }
 })
 
+t.test('who gets no place does not use up the turn of a newcomer', async (t) => {
+  const server = serve(
+    (request, reply) => void request.body(1000).then(() => reply.end({ status: 200, block: '' }, '')),
+    {
+      host: '127.0.0.1',
+      port: 0,
+      stallMs: 600_000,
+      flowsMax: 16,
+      // The same moment for all that comes.
+      clock: new HandClock(),
+      clientOf: (request) => request.header('x-client') ?? 'nobody',
+      onThrow: (error) => t.fail(String(error)),
+    },
+  )
+  t.teardown(() => server.close(0))
+  await server.listening
+  const post = async (client: number, body: string): Promise<Socket> => {
+    const head = `POST / HTTP/1.1\r\nHost: x\r\nX-Client: 10.${client}.0.1\r\nContent-Length: 2\r\n\r\n${body}`
+    const socket = await open(t, server.port, '127.0.0.1', head)
+    return socket
+  }
+  for (let client = 0; client < 16; client += 1) await post(client, 'x')
+  t.ok(await eventually(() => server.flows === 16))
+  const statusOf = async (socket: Socket): Promise<string> => String(await once(socket, 'data')).slice(9, 12)
+  for (let times = 0; times < 5; times += 1) t.equal(await statusOf(await post(3, 'xx')), '503')
+  t.equal(await statusOf(await post(99, 'xx')), '200')
+})
+
 /** A body that does not fit into the buffers of a connection. */
 const answer = Buffer.alloc(24 << 20, 'x')
 

@@ -210,6 +210,24 @@ t.test(
   },
 )
 
+t.test('all handshakes that wait have their turn', { skip: tlsBy !== 'addon' }, async (t) => {
+  const server = await listening('addon', tlsWith(ec), 16_384)
+  const hello = await clientHello()
+  const all = Array.from({ length: 1000 }, () => connectPlain({ port: server.port, host: '127.0.0.1' }))
+  for (const one of all) one.on('error', (error) => t.fail(error.message))
+  await Promise.all(all.map((one) => once(one, 'connect')))
+  // Some leave while they wait, and their slots are taken by others.
+  for (const one of all) one.write(hello)
+  for (const one of all.slice(0, 300)) one.resetAndDestroy()
+  const [answered, text] = await Promise.all([
+    Promise.all(all.slice(300).map((one) => once(one, 'data'))),
+    talk(server.port),
+  ])
+  t.equal(answered.length, 700)
+  t.match(text.text, /\/a true$/)
+  for (const one of all) one.destroy()
+})
+
 t.test('keys of tickets are kept for two changes', async (t) => {
   let made = 0
   const keys = new TicketKeys(TicketKeys.memory(), (bytes) => {
