@@ -32,19 +32,18 @@ const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64u
 
 /** Resolvers as a program around the library would have them: each row as a plain value. */
 function rootOf(index: ChainIndex) {
-  const { dictionary } = index
   const node = (row: Row) => {
     const tags = row.tags.map((tag) => ({
-      name: dictionary.name(tag).toString(),
-      value: dictionary.value(tag).toString(),
+      name: tag.name.toString(),
+      value: tag.value.toString(),
     }))
     return {
       id: text(row.id),
-      owner: () => ({ address: text(dictionary.bytes(row.owner)) }),
+      owner: () => ({ address: text(row.owner) }),
       data: { size: String(row.size), type: tags.find(({ name }) => name === 'Content-Type')?.value },
       tags,
       block: () => (row.height === undefined ? null : index.block(row.height)),
-      bundledIn: () => (row.place === undefined ? null : { id: text(dictionary.bytes(row.place.parent)) }),
+      bundledIn: () => (row.place === undefined ? null : { id: text(row.place.parent) }),
     }
   }
   return {

@@ -39,7 +39,7 @@ const pathsMax = 10_000
 /** Builds bands of root transactions from the index of the chain. */
 export class RootBuilder {
   readonly #tag: string
-  #paths = new Map<number, readonly Uint8Array[] | undefined>()
+  #paths = new Map<string, readonly Uint8Array[] | undefined>()
   /** When a delta or a recent band was last tried: one that came out as before is not tried again at once. */
   readonly #tried = new Map<string, number>()
 
@@ -161,7 +161,8 @@ export class RootBuilder {
   }
 
   /** Neighbours have their bundles in common. */
-  #pathTo(row: Row, parent: number): readonly Uint8Array[] | undefined {
+  #pathTo(row: Row, parentId: Buffer): readonly Uint8Array[] | undefined {
+    const parent = parentId.toString('latin1')
     if (this.#paths.has(parent)) return this.#paths.get(parent)
     const path = this.index.pathOf(row)?.map(({ id }) => id)
     if (this.#paths.size >= pathsMax) this.#paths = new Map()

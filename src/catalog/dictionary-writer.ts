@@ -19,16 +19,20 @@ import { TermHash } from './term-hash.js'
 const givenMax = 50_000
 const lastKey = Buffer.from('last word')
 
-/**
- * Gives numbers out: only the keeper, inside its transaction. Words come as texts of one character per byte.
- */
-export class DictionaryWriter {
-  readonly #recent = {
+function recentWords(): Readonly<Record<WordKind, Recent<string, number>>> {
+  return {
     [wordKind.name]: new Recent<string, number>(givenMax),
     [wordKind.tag]: new Recent<string, number>(givenMax),
     [wordKind.address]: new Recent<string, number>(givenMax),
     [wordKind.bundle]: new Recent<string, number>(givenMax),
   }
+}
+
+/**
+ * Gives numbers out: only the keeper, inside its transaction. Words come as texts of one character per byte.
+ */
+export class DictionaryWriter {
+  #recent = recentWords()
   /** Whether the last number was given out only now. */
   isNew = false
   #last: number
@@ -97,6 +101,13 @@ export class DictionaryWriter {
     if (this.#settled === this.#last) return
     this.tables.indexMeta.put(lastKey, numberBytes(this.#last))
     this.#settled = this.#last
+  }
+
+  /** Drops all words. Numbers are not given out a second time. */
+  clear(): void {
+    this.#recent = recentWords()
+    this.#spill.clear()
+    this.tables.numbers.clear()
   }
 
   /** Only words that come a second time are remembered: most values of tags never do. */

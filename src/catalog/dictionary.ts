@@ -2,11 +2,13 @@ import { createHash } from 'node:crypto'
 import { Recent } from '../store/recent.js'
 import type { Look } from '../store/runs.js'
 import type { IndexTables } from './index-tables.js'
+import type { Row, RowTag, StoredRow } from './row.js'
 import { TermHash } from './term-hash.js'
 
 /**
  * Every tag name, tag, address and bundle id is stored once and has a number. Numbers are assigned in order and never reused. A
- * word stays when its last row is unwound, because it usually returns in the next block.
+ * word stays when its last row is unwound, because it usually returns in the next block. A flush drops those that are not needed
+ * by what is left in the tables (index-flush.ts).
  */
 export const wordKind = { name: 1, tag: 2, address: 3, bundle: 4 } as const
 export type WordKind = (typeof wordKind)[keyof typeof wordKind]
@@ -23,6 +25,7 @@ export const inKey = plainBytesMax - 5
 const readMax = 20_000
 const foundMax = 10_000
 const shortMax = 256
+const none = Buffer.alloc(0)
 
 /** The 5 bytes of a number. */
 export function numberBytes(number: number): Buffer {
@@ -117,8 +120,9 @@ export function tagStart(
 /** Looks words up: any thread. */
 export class Dictionary {
   readonly #bytes = new Recent<number, Buffer>(readMax)
-  /** Kind and bytes of words that were asked for: a word keeps its number for ever. */
-  readonly #found = new Recent<string, number>(foundMax)
+  readonly #tags = new Recent<number, RowTag>(readMax)
+  /** Kind and bytes of words that were asked for: a word keeps its number until `forget`. */
+  #found = new Recent<string, number>(foundMax)
   readonly #hash: TermHash
 
   constructor(private readonly tables: IndexTables) {
@@ -157,6 +161,31 @@ export class Dictionary {
     const bytes = Buffer.from(found.buffer, found.byteOffset + 1, found.byteLength - 1)
     if (bytes.length <= shortMax) this.#bytes.set(number, bytes)
     return bytes
+  }
+
+  /** The words of the tables may have been dropped: they have other numbers now. No number is given out twice. */
+  forget(): void {
+    this.#found = new Recent<string, number>(foundMax)
+  }
+
+  /** A row with its words. */
+  whole(row: StoredRow): Row {
+    const { place } = row
+    return {
+      ...row,
+      owner: this.bytes(row.owner),
+      recipient: row.recipient === 0 ? none : this.bytes(row.recipient),
+      tags: row.tags.map((tag) => this.#tag(tag)),
+      place: place === undefined ? undefined : { ...place, parent: this.bytes(place.parent) },
+    }
+  }
+
+  #tag(number: number): RowTag {
+    const known = this.#tags.get(number)
+    if (known !== undefined) return known
+    const tag = { name: this.name(number), value: this.value(number) }
+    if (tag.value.length <= shortMax) this.#tags.set(number, tag)
+    return tag
   }
 
   /** The name of a tag. */

@@ -109,6 +109,11 @@ export class IdWriter {
     this.#spill.settle()
   }
 
+  /** Forgets all rows: they are gone. */
+  clear(): void {
+    this.#spill.clear()
+  }
+
   #put(id: Uint8Array, place: Uint8Array): void {
     const record = this.#record
     record[0] = wordAt(id, 0)

@@ -12,7 +12,7 @@ import {
 import { findRow } from './ids.js'
 import { type IndexTables, refreshRuns, weaveKey } from './index-tables.js'
 import { blockRows, prefixOf } from './postings.js'
-import { decodeRow, type Row } from './row.js'
+import { decodeRow, type StoredRow } from './row.js'
 import { compareRowKeys, heightStart, rowKey, rowKeyBytes } from './row-key.js'
 import { pendingKey, rowPrefixes } from './row-writer.js'
 
@@ -107,7 +107,7 @@ class Check {
     return rows
   }
 
-  #decode(key: Uint8Array, record: Uint8Array): (Row & { readonly id: Buffer }) | undefined {
+  #decode(key: Uint8Array, record: Uint8Array): (StoredRow & { readonly id: Buffer }) | undefined {
     try {
       const row = decodeRow(key, record)
       return { ...row, id: Buffer.from(row.id) }
@@ -117,7 +117,7 @@ class Check {
     }
   }
 
-  #wordsOf(row: Row, name: string): void {
+  #wordsOf(row: StoredRow, name: string): void {
     const { owner, recipient, place } = row
     const used: [number, WordKind][] = row.tags.map((tag) => [tag, wordKind.tag])
     used.push([owner, wordKind.address])

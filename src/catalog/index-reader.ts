@@ -1,15 +1,18 @@
+import { DamagedSegment } from '../index/checked-file.js'
 import { type Environment, isDamage } from '../store/lmdb.js'
 import { type BlockRecord, decodeBlock, heightKey } from './block-record.js'
 import { Dictionary, numberBytes, wordKind } from './dictionary.js'
-import type { Effort } from './effort.js'
+import { Effort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRow } from './ids.js'
 import { forksIn, type IndexTables, openIndexTables, refreshRuns, weaveKey } from './index-tables.js'
-import { LeapScan, type ReadRow } from './leap.js'
 import { decodeRow, type Row } from './row.js'
-import { compareRowKeys, heightEnd, heightOf, heightStart, pendingHeight, rowKey } from './row-key.js'
-import { BlockScan, beside } from './scan.js'
-import { boundsOf, type Selection, Selector } from './selection.js'
+import { compareRowKeys, heightOf, pendingHeight, rowKey } from './row-key.js'
+import { MergedScan, type RowScan, SegmentScan, segmentParts, type Wish } from './row-scan.js'
+import { beside } from './scan.js'
+import { type LiveSegment, rowOf } from './segment-rows.js'
+import { boundsOf, type Selection } from './selection.js'
+import { TableScan } from './table-scan.js'
 
 /** Bundles in bundles that are followed; nothing real comes near. */
 const nestingMax = 64
@@ -40,8 +43,8 @@ export interface PageRequest {
 export class ChainIndex {
   readonly dictionary: Dictionary
   readonly #tables: IndexTables
-  readonly #selector: Selector
   #seen = Number.NaN
+  #known: readonly LiveSegment[] = []
 
   /** `environment` is the catalog's, `generations` the table that the keeper writes. */
   constructor(
@@ -50,7 +53,6 @@ export class ChainIndex {
   ) {
     this.#tables = openIndexTables(environment)
     this.dictionary = new Dictionary(this.#tables)
-    this.#selector = new Selector(this.#tables, this.dictionary)
   }
 
   /** Sees the latest commit from here on: once per question, so that one answer comes from one state. */
@@ -78,16 +80,18 @@ export class ChainIndex {
 
   /** Reports an error of a damaged page, so that reading can go on; false where it is another error. */
   reportDamage(error: unknown): boolean {
-    if (!isDamage(error)) return false
+    if (!isDamage(error) && !(error instanceof DamagedSegment)) return false
     this.generations.reportDamage()
     this.environment.refresh()
     return true
   }
 
-  /** The row with this id (32 bytes). */
+  /** The row with this id (32 bytes): what is in the tables can still change, and is asked first. */
   row(id: Uint8Array): Row | undefined {
     const found = findRow(this.#tables, this.#tables.runs.ids, id)
-    return found === undefined ? undefined : decodeRow(found.key, found.record)
+    if (found !== undefined) return this.dictionary.whole(decodeRow(found.key, found.record))
+    const place = this.#tables.segments.find(id)
+    return place === undefined ? undefined : rowOf(place.live, place.row)
   }
 
   /**
@@ -97,77 +101,62 @@ export class ChainIndex {
   rows(wanted: Selection, { backwards, after, given, limit }: PageRequest, effort: Effort): Page<Row> {
     const { start, end } = span(wanted, backwards, after)
     if (start === undefined) return { entries: [], more: false }
-    const read = this.#reader(effort)
-    const scan = this.#selector.scan(wanted, { backwards, effort, end, ahead: limit + 1, read })
+    const scan = this.#scan(wanted, { backwards, effort, start, end, ahead: limit + 1 })
     const entries: Row[] = []
     scan.seek(start)
-    for (let row = scan.row; row !== undefined && !passes(row, end, backwards); row = scan.row) {
-      if (given !== undefined && heightOf(row) === undefined && !isBefore(given, row, false)) {
+    for (let { key } = scan; key !== undefined && !passes(key, end, backwards); key = scan.key) {
+      if (given !== undefined && heightOf(key) === undefined && !isBefore(given, key, false)) {
         const behind = beside(given, false)
         if (behind === undefined) break
         scan.seek(behind)
         continue
       }
       if (entries.length === limit) return { entries, more: true }
-      if (entries.length > 0 && effort.spent) return cutBefore(row, entries, backwards)
-      entries.push(read(row))
+      if (entries.length > 0 && effort.spent) return cutBefore(key, entries, backwards)
+      entries.push(scan.read())
       scan.next()
     }
-    const cutAt = scan instanceof LeapScan ? scan.cutAt : undefined
+    const { cutAt } = scan
     return cutAt === undefined ? { entries, more: false } : cutBefore(cutAt, entries, backwards)
   }
 
-  /** Reads rows by their keys. The one that was looked at last is most often the one that is wanted next. */
-  #reader(effort: Effort): ReadRow {
-    let last: Row | undefined
-    return (key) => {
-      if (last?.key === key) return last
-      effort.charge()
-      last = this.#rowAt(key)
-      return last
-    }
+  /** The rows of the tables and of the segments, as one. */
+  #scan(wanted: Selection, wish: Wish): RowScan {
+    const parts = segmentParts(this.#live(), wanted, wish)
+    const tables = new TableScan(this.#tables, this.dictionary, wanted, wish)
+    if (parts.length === 0) return tables
+    return new MergedScan([{ bound: undefined, open: () => tables }, ...parts], wish.backwards)
   }
 
-  #rowAt(key: Buffer): Row {
-    const record = this.#tables.rows.get(key)
-    if (record === undefined) throw new Error('a posting of the index has no row')
-    return decodeRow(key, record)
+  /** The segments. Where they are others than before, words of the tables may have other numbers. */
+  #live(): readonly LiveSegment[] {
+    const live = this.#tables.segments.all()
+    if (live !== this.#known) this.dictionary.forget()
+    this.#known = live
+    return live
   }
 
   /** Rows between two heights (inclusive) in chain order, at most `limit`, those behind the row with key `after`. */
   stretch(from: number, to: number, after: Uint8Array | undefined, limit: number): Row[] {
-    const start = after === undefined ? heightStart(from) : beside(after, false)
-    if (start === undefined) return []
-    const end = beside(heightEnd(to), false)
-    const rows: Row[] = []
-    for (const { key, value } of this.#tables.rows.span({
-      start,
-      limit,
-      ...(end === undefined ? {} : { end }),
-    })) {
-      rows.push(decodeRow(Buffer.from(key), Buffer.from(value)))
-    }
-    return rows
+    const page = { backwards: false, limit, ...(after === undefined ? {} : { after }) }
+    const endless = new Effort(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, { monotonic: () => 0 })
+    return [...this.rows({ minHeight: from, maxHeight: to }, page, endless).entries]
   }
 
   /** Number of rows of a selection, or undefined where counting them took more than the effort. */
   count(wanted: Selection, effort: Effort): number | undefined {
-    if (Object.keys(wanted).length === 0) return this.#tables.rows.count()
+    if (Object.keys(wanted).length === 0) return this.counts().rows
     const { start, end } = span(wanted, false, undefined)
     if (start === undefined) return 0
-    const read = this.#reader(effort)
-    const scan = this.#selector.scan(wanted, { backwards: false, effort, end, read, listsOnly: true })
-    scan.seek(start)
-    let count = 0
-    for (let row = scan.row; row !== undefined && !passes(row, end, false); row = scan.row) {
-      if (effort.spent) return undefined
-      if (scan instanceof BlockScan) count += scan.countBlock(end)
-      else {
-        count += 1
-        scan.next()
-      }
+    const wish = { backwards: false, effort, start, end, listsOnly: true }
+    const segments = this.#live()
+    let sum = new TableScan(this.#tables, this.dictionary, wanted, wish).count()
+    for (const live of segments) {
+      const rows = sum === undefined ? undefined : new SegmentScan(live, wanted, wish).count()
+      if (sum === undefined || rows === undefined) return undefined
+      sum += rows
     }
-    return scan instanceof LeapScan && scan.cutAt !== undefined ? undefined : count
+    return sum
   }
 
   /** The transaction at the top of a row: itself, or the one that holds the item. */
@@ -182,16 +171,21 @@ export class ChainIndex {
     const start = rowKey(height, index, false, noId)
     for (const { key, value } of this.#tables.rows.span({ start, limit: 1 })) {
       const found = decodeRow(key, value)
-      return found.height === height && found.index === index && !found.isItem ? found : undefined
+      const isIt = found.height === height && found.index === index && !found.isItem
+      if (isIt) return this.dictionary.whole(found)
     }
-    return undefined
+    return this.#tables.segments.transactionIn(height, index)
+  }
+
+  #whole(key: Uint8Array, record: Uint8Array): Row {
+    return this.dictionary.whole(decodeRow(key, record))
   }
 
   /** Bundles from the root down to the direct parent; undefined where one of them is not in the index. */
   pathOf(row: Row): Row[] | undefined {
     const path: Row[] = []
     for (let at: Row = row; at.place !== undefined; ) {
-      const parent = this.row(this.dictionary.bytes(at.place.parent))
+      const parent = this.row(at.place.parent)
       if (parent === undefined || path.length === nestingMax) return undefined
       path.unshift(parent)
       at = parent
@@ -203,15 +197,12 @@ export class ChainIndex {
     return this.pathOf(row)?.[0]
   }
 
-  /** The public key of an address (its number), if any row brought it. */
-  ownerKey(address: number): Uint8Array | undefined {
-    return this.#tables.owners.get(numberBytes(address))
-  }
-
-  /** The public key of an address (32 bytes), if it is known. */
-  keyOf(address: Uint8Array): Uint8Array | undefined {
+  /** The public key of an address (32 bytes), if any row brought it. */
+  ownerKey(address: Uint8Array): Uint8Array | undefined {
+    this.#live()
     const number = this.dictionary.number(wordKind.address, address)
-    return number === undefined ? undefined : this.ownerKey(number)
+    const key = number === undefined ? undefined : this.#tables.owners.get(numberBytes(number))
+    return key ?? this.#tables.segments.ownerKey(address)
   }
 
   /**
@@ -219,11 +210,17 @@ export class ChainIndex {
    */
   transactionAt(offset: number): Row | undefined {
     const entry = this.#tables.weave.ceiling(weaveKey(offset))
-    const record = entry === undefined ? undefined : this.#tables.rows.get(entry.value)
-    if (entry === undefined || record === undefined) return undefined
-    const row = decodeRow(entry.value, record)
-    const end = row.transfer?.weaveEnd ?? 0
-    return offset > end - row.size && offset <= end ? row : undefined
+    const row = entry === undefined ? undefined : this.#rowAt(entry.value)
+    const end = row?.transfer?.weaveEnd ?? 0
+    return row !== undefined && offset > end - row.size && offset <= end ? row : undefined
+  }
+
+  /** The row with this key. */
+  #rowAt(key: Uint8Array): Row | undefined {
+    const record = this.#tables.rows.get(key)
+    if (record !== undefined) return this.#whole(key, record)
+    const place = this.#tables.segments.at(key)
+    return place === undefined ? undefined : rowOf(place.live, place.row)
   }
 
   /** The block at this height. */
@@ -277,8 +274,8 @@ export class ChainIndex {
 
   /** Number of rows, of blocks, and of rows that are in no block yet. */
   counts(): { rows: number; blocks: number; pending: number } {
-    const { rows, blocks, pending } = this.#tables
-    return { rows: rows.count(), blocks: blocks.count(), pending: pending.count() }
+    const { rows, blocks, pending, segments } = this.#tables
+    return { rows: rows.count() + segments.count(), blocks: blocks.count(), pending: pending.count() }
   }
 }
 

@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import type { SegmentLedger } from '../index/segment-keeper.js'
+import { Segments } from '../index/segment-list.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import type { RunLedger } from '../store/run-writer.js'
 import { type RunShape, Runs } from '../store/runs.js'
+import { IndexSegments } from './index-segments.js'
 
 /**
  * The tables of the index: what the chain holds and where it is said. They live beside the catalog's other
@@ -40,6 +43,10 @@ export interface IndexTables {
   readonly indexMeta: Table
   /** Sorted files beside the environment. */
   readonly runs: { readonly ids: Runs; readonly words: Runs; readonly tags: Runs }
+  /** Rows that do not change any more, out of the tables (docs/decisions/index-segments.md). */
+  readonly segments: IndexSegments
+  /** Number of a segment and of a page of its rows -> which of them are removed (removed-rows.ts). */
+  readonly removed: Table
   /** Key of the hash by which words are found: 8 bytes. */
   readonly wordKey: Uint8Array
 }
@@ -72,18 +79,42 @@ export function openIndexTables(environment: Environment): IndexTables {
     weave: environment.table('weave'),
     pending: environment.table('pending'),
     indexMeta: environment.table('index meta'),
+    removed: environment.table('removed rows'),
   }
   prepare(environment, tables.indexMeta)
   const folder = join(environment.path, 'runs')
   const runsOf = (shape: RunShape): Runs =>
     new Runs(folder, shape, () => tables.indexMeta.view(listKey(shape)))
   const runs = { ids: runsOf(idRuns), words: runsOf(wordRuns), tags: runsOf(tagRuns) }
+  const files = openSegments(environment, tables.indexMeta)
+  const segments = new IndexSegments(files, tables.removed, tables.indexMeta)
   environment.onClose(() => {
+    files.close()
     for (const kind of Object.values(runs)) kind.close()
   })
   const wordKey = tables.indexMeta.get(secretKey)
   if (wordKey === undefined) throw new Error('the index has lost the key of its words')
-  return { ...tables, runs, wordKey }
+  return { ...tables, runs, segments, wordKey }
+}
+
+const segmentsKey = Buffer.from('segments')
+
+/** The segments of the index, as one more reader has them. */
+export function openSegments(environment: Environment, indexMeta: Table): Segments {
+  return new Segments(join(environment.path, 'segments'), () => indexMeta.view(segmentsKey))
+}
+
+/** Where the list of segments stands. */
+export function segmentLedger({ environment, indexMeta }: IndexTables): SegmentLedger {
+  return {
+    read: () => indexMeta.get(segmentsKey),
+    write: (list, also) => {
+      environment.write(() => {
+        indexMeta.put(segmentsKey, list)
+        also?.()
+      })
+    },
+  }
 }
 
 function prepare(environment: Environment, meta: Table): void {
@@ -133,10 +164,10 @@ export function refreshRuns({ runs }: IndexTables): void {
   runs.tags.refresh()
 }
 
-/** Bytes of all tables that are open, and of the runs. */
-export function indexBytes({ environment, runs }: IndexTables): number {
+/** Bytes of all tables that are open, of the runs and of the segments. */
+export function indexBytes({ environment, runs, segments }: IndexTables): number {
   const tables = environment.usage().reduce((sum, table) => sum + table.bytes, 0)
-  return tables + runs.ids.bytes() + runs.words.bytes() + runs.tags.bytes()
+  return tables + runs.ids.bytes() + runs.words.bytes() + runs.tags.bytes() + segments.bytes()
 }
 
 /** Bytes of the id that are the key of `ids`: enough that nobody finds two ids alike. */

@@ -64,15 +64,14 @@ function together(known: Attributes | undefined, said: Attributes): Attributes {
 }
 
 function headerOf(index: ChainIndex, row: Row): Header {
-  const { dictionary } = index
   return {
     signatureType: row.signatureType ?? transactionScheme,
     signature: row.signature ?? none,
     owner: index.ownerKey(row.owner) ?? none,
-    ownerAddress: encodeBase64url(dictionary.bytes(row.owner)),
-    target: row.recipient === 0 ? none : dictionary.bytes(row.recipient),
+    ownerAddress: encodeBase64url(row.owner),
+    target: row.recipient,
     anchor: row.anchor,
-    tags: row.tags.map((tag) => ({ name: dictionary.name(tag), value: dictionary.value(tag) })),
+    tags: row.tags,
   }
 }
 

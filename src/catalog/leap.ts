@@ -1,24 +1,23 @@
 import type { Effort } from './effort.js'
-import type { Row } from './row.js'
 import { compareRowKeys } from './row-key.js'
 import type { Scan } from './scan.js'
 
 /** One condition of a selection. */
-export interface Condition {
+export interface Condition<R> {
   /** The rows that fulfil it. */
   readonly scan: Scan
   /** Whether a row does, by what the row itself says; undefined where only the list can tell. */
-  readonly holds?: (row: Row) => boolean
+  readonly holds?: (row: R) => boolean
 }
 
 /** Reads the row with a key. */
-export type ReadRow = (key: Buffer) => Row
+export type ReadRow<R> = (key: Buffer) => R
 
 /** What a scan looks for. */
-export interface Leaping {
+export interface Leaping<R> {
   /** At least one. */
-  readonly conditions: readonly Condition[]
-  readonly without: readonly Condition[]
+  readonly conditions: readonly Condition<R>[]
+  readonly without: readonly Condition<R>[]
   /** What no list tells: asked of rows that fulfil all else. */
   readonly filters: readonly ((key: Buffer) => boolean)[]
   readonly backwards: boolean
@@ -26,7 +25,7 @@ export interface Leaping {
   readonly end: Uint8Array
   readonly effort: Effort
   /** Absent: only the lists are asked: where rows are counted, nobody wants them. */
-  readonly read?: ReadRow
+  readonly read?: ReadRow<R>
 }
 
 /** Rows one by one that are looked at before a list leaps: looking at two costs as much as one block of a list. */
@@ -40,7 +39,7 @@ const missesMax = 2
  * It stops where the effort is spent, but always advances first. So repeated calls from `cutAt` reach the end, however small the
  * efforts are.
  */
-export class LeapScan implements Scan {
+export class LeapScan<R> implements Scan {
   row: Buffer | undefined
   /** Where it stopped for want of effort: no row before this key was left out. Undefined: it did not stop so. */
   cutAt: Buffer | undefined
@@ -50,7 +49,7 @@ export class LeapScan implements Scan {
   /** The scan stands behind the key that it began with. */
   #hasMoved = false
 
-  constructor(private readonly asked: Leaping) {
+  constructor(private readonly asked: Leaping<R>) {
     this.#sign = asked.backwards ? -1 : 1
   }
 
@@ -108,7 +107,7 @@ export class LeapScan implements Scan {
     if (target === undefined || this.#stops(target)) return undefined
     for (let agreed = 1, at = this.#lead; agreed < conditions.length; ) {
       at = (at + 1) % conditions.length
-      const { scan, holds } = conditions[at] as Condition
+      const { scan, holds } = conditions[at] as Condition<R>
       if (misses < missesMax && read !== undefined && holds !== undefined && !scan.isNear(target)) {
         if (holds(read(target))) agreed += 1
         else {
@@ -134,7 +133,7 @@ export class LeapScan implements Scan {
     return target
   }
 
-  #fulfils({ scan, holds }: Condition, key: Buffer): boolean {
+  #fulfils({ scan, holds }: Condition<R>, key: Buffer): boolean {
     const isFar = scan.row === undefined || !scan.isNear(key)
     const { read } = this.asked
     if (isFar && holds !== undefined && read !== undefined) return holds(read(key))

@@ -28,6 +28,11 @@ export class PostingTails {
     this.#young.set(prefix, rows, at)
   }
 
+  clear(): void {
+    this.#young.clear()
+    this.#old.clear()
+  }
+
   /** It is somewhere else now. */
   forget(prefix: number): void {
     this.#young.forget(prefix)

@@ -63,6 +63,14 @@ export class PostingWriter {
     this.#removed.clear()
   }
 
+  /** Drops all lists. */
+  clear(): void {
+    this.#added.clear()
+    this.#removed.clear()
+    this.#tails.clear()
+    this.table.clear()
+  }
+
   #insert(list: PostingList): void {
     const { prefix } = list
     const room = (blockMax + list.rows.length) * rowKeyBytes

@@ -2,22 +2,31 @@ import { VarWriter } from '../format/varbytes.js'
 import { present } from '../store/lmdb.js'
 import { Recent } from '../store/recent.js'
 import type { RunWriter } from '../store/run-writer.js'
-import { numberBytes, wordKind } from './dictionary.js'
+import { Dictionary, numberBytes, wordKind } from './dictionary.js'
 import { DictionaryWriter } from './dictionary-writer.js'
 import { IdWriter } from './ids.js'
+import type { LeftInTables } from './index-flush.js'
 import { type IndexTables, weaveKey } from './index-tables.js'
 import { wordRole } from './pack.js'
+import { packRows } from './pack-rows.js'
 import type { PackedRows, PackedWord } from './packed-rows.js'
 import { PostingWriter } from './posting-writer.js'
 import { postingKind, postingPrefix, transactionsPrefix } from './postings.js'
-import { decodeRow, encodeRow, type Row, type RowBody } from './row.js'
+import { decodeRow, encodeRow, type Row, type RowBody, type StoredRow } from './row.js'
 import { compareRowKeys, heightOf, isItemKey, rowKeyBytes } from './row-key.js'
+import { SegmentIds } from './segment-ids.js'
+import { rowOf, type SegmentPlace } from './segment-rows.js'
 import type { SpillLimits } from './spill.js'
 
-/** A row and where it stands. */
-export interface KeyedRow {
-  readonly key: Buffer
-  readonly row: Row
+/** A row and where it stands: in the tables, or in a segment. */
+export type KeyedRow =
+  | { readonly key: Buffer; readonly row: StoredRow; readonly place?: undefined }
+  | { readonly key: Buffer; readonly row: Row; readonly place: SegmentPlace }
+
+/** Is told what happens to the tables while a flush reads them (index-flush.ts). */
+export interface RowWatch {
+  put(key: Uint8Array): void
+  removed(key: Uint8Array, id: Uint8Array): void
 }
 
 /** What became of a row that was put: new, at another place than before, there already, or refused. */
@@ -42,7 +51,7 @@ const roleWords = {
 /** Every prefix under which a row is posted, each once. */
 export function rowPrefixes(
   key: Uint8Array,
-  row: Pick<Row, 'tags' | 'owner' | 'recipient' | 'place'>,
+  row: Pick<StoredRow, 'tags' | 'owner' | 'recipient' | 'place'>,
 ): number[] {
   const prefixes: number[] = []
   for (const tag of row.tags) {
@@ -70,7 +79,12 @@ export class RowWriter {
   readonly #dictionary: DictionaryWriter
   readonly #postings: PostingWriter
   readonly #record = new VarWriter()
-  readonly #owners = new Recent<number, true>(ownersMax)
+  #owners = new Recent<number, true>(ownersMax)
+  readonly #segmentIds: SegmentIds
+  /** Words of rows that are read back. */
+  readonly #words: Dictionary
+  /** The flush that reads the tables, if there is one. */
+  watch: RowWatch | undefined
 
   /** The last row key, as far as it was looked up in this transaction. */
   readonly #last = Buffer.alloc(rowKeyBytes)
@@ -83,12 +97,25 @@ export class RowWriter {
     this.#ids = new IdWriter(tables, limits)
     this.#dictionary = new DictionaryWriter(tables, limits)
     this.#postings = new PostingWriter(tables.postings)
+    this.#segmentIds = new SegmentIds(tables.segments)
+    this.#words = new Dictionary(tables)
   }
 
   /** The row with this id (32 bytes). */
   find(id: Uint8Array): KeyedRow | undefined {
     const found = this.#ids.find(id)
-    return found === undefined ? undefined : { key: found.key, row: decodeRow(found.key, found.record) }
+    if (found !== undefined) return { key: found.key, row: decodeRow(found.key, found.record) }
+    const place = this.#segmentIds.find(id)
+    if (place === undefined) return undefined
+    const row = rowOf(place.live, place.row)
+    return { key: Buffer.from(row.key), row, place }
+  }
+
+  /** The row of a segment with this key. */
+  findInSegments(key: Uint8Array): KeyedRow | undefined {
+    const place = this.tables.segments.at(key)
+    if (place === undefined) return undefined
+    return { key: Buffer.from(key), row: rowOf(place.live, place.row), place }
   }
 
   /** Puts a row at `key`, unless it is known at the same or an earlier place. `isUnjudged`: see `Row`. */
@@ -108,8 +135,16 @@ export class RowWriter {
     return standing === undefined ? 'added' : 'moved'
   }
 
-  /** Takes a row out of every table. */
-  remove({ key, row }: KeyedRow): void {
+  /** Takes a row out of every table, or removes it from its segment. */
+  remove(found: KeyedRow): void {
+    const { key } = found
+    if (found.place !== undefined) {
+      this.tables.segments.remove(found.place)
+      this.#unplace(key, found.row.transfer?.weaveEnd)
+      return
+    }
+    const { row } = found
+    this.watch?.removed(key, row.id)
     for (const prefix of rowPrefixes(key, row)) this.#postings.remove(prefix, key)
     this.tables.rows.remove(key)
     this.#isLastKnown = false
@@ -119,12 +154,48 @@ export class RowWriter {
   }
 
   /** Says where a transaction's data ends in the weave; false where the row is no transaction in a block. */
-  place({ key, row }: KeyedRow, weaveEnd: number): boolean {
+  place(found: KeyedRow, weaveEnd: number): boolean {
+    const { key, row } = found
     if (row.transfer === undefined || row.height === undefined || !this.#free(weaveEnd, key)) return false
-    this.#unplace(key, row.transfer.weaveEnd)
-    this.tables.rows.put(key, encodeRow(this.#record, { ...row, transfer: { ...row.transfer, weaveEnd } }))
-    this.tables.weave.put(weaveKey(weaveEnd), key)
+    const transfer = { ...row.transfer, weaveEnd }
+    // A segment does not change, and what a flush has read is not read again: the row is put anew.
+    const whole = found.place === undefined ? this.#words.whole(found.row) : found.row
+    const packed = packRows([{ ...whole, transfer }], false)
+    this.remove(found)
+    packed.next()
+    this.restore(packed, key, row.seenSeconds, row.isUnjudged === true)
     return true
+  }
+
+  /** Puts a row that is nowhere, as it was. Throws where its key is taken. */
+  restore(packed: PackedRows, key: Buffer, seenSeconds: number, isUnjudged: boolean): void {
+    const row = this.#row(packed, key, seenSeconds)
+    if (!this.#insert(key, isUnjudged ? { ...row, isUnjudged } : row, packed)) {
+      throw new Error('the place of a row of the index is taken')
+    }
+    this.#ids.add(packed.id, key)
+  }
+
+  /** Drops all rows, words and lists of the tables, and puts what is left. Inside a transaction. */
+  rebuild({ rows, owners }: LeftInTables): void {
+    const { tables } = this
+    this.settle()
+    this.#postings.clear()
+    this.#ids.clear()
+    this.#dictionary.clear()
+    tables.rows.clear()
+    tables.owners.clear()
+    tables.pending.clear()
+    this.#owners = new Recent<number, true>(ownersMax)
+    for (const { packed, told } of rows) {
+      for (const { key, seenSeconds, isUnjudged } of told) {
+        packed.next()
+        this.restore(packed, key, seenSeconds, isUnjudged)
+      }
+      this.relieve()
+    }
+    for (const { address, key } of owners) this.keepOwner(address.toString('latin1'), key)
+    this.settle()
   }
 
   /** Keeps the public key of an address (one character per byte), whether or not a row of it is there yet. */
@@ -181,7 +252,9 @@ export class RowWriter {
 
   /** False where the key is taken. */
   #insert(key: Buffer, row: RowBody, packed: PackedRows): boolean {
+    if (this.tables.segments.at(key) !== undefined) return false
     if (!this.#putRow(key, encodeRow(this.#record, row))) return false
+    this.watch?.put(key)
     const at = this.#postings.key(key)
     for (let tag = 0; tag < packed.tagCount; tag += 1) this.#post(packed.tags[tag] as PackedWord, at)
     this.#post(packed.owner, at)

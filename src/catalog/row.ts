@@ -2,15 +2,52 @@ import { amountBytes, amountOf } from '../format/amount.js'
 import { VarReader, type VarWriter } from '../format/varbytes.js'
 import { heightOf, indexOf, isItemKey, rowKeyIdBytes } from './row-key.js'
 
+/** A tag as the index has it. */
+export interface RowTag {
+  readonly name: Buffer
+  readonly value: Buffer
+}
+
+/** What the index says of a transaction or data item. Its bytes stay as they are, whatever happens to the index. */
+export interface Row {
+  /** Its key: where it stands in chain order. */
+  readonly key: Uint8Array
+  /** 32 bytes. */
+  readonly id: Uint8Array
+  /** Undefined while in no block. */
+  readonly height: number | undefined
+  /** Position of the root transaction in its block; means nothing in no block. */
+  readonly index: number
+  readonly isItem: boolean
+  /** Seconds since 1970. */
+  readonly seenSeconds: number
+  readonly size: number
+  /** Address of its owner: 32 bytes. */
+  readonly owner: Buffer
+  /** Empty: none. */
+  readonly recipient: Buffer
+  readonly anchor: Uint8Array
+  /** In the order of the header. */
+  readonly tags: readonly RowTag[]
+  readonly signatureType: number | undefined
+  /** Of items. */
+  readonly place: (Omit<StoredPlace, 'parent'> & { readonly parent: Buffer }) | undefined
+  /** Of transactions. */
+  readonly transfer: RowTransfer | undefined
+  /** Undefined where it was not kept. */
+  readonly signature: Uint8Array | undefined
+  /** Nobody checked that the owner of the item signed it: what lies at its place may be other bytes. */
+  readonly isUnjudged?: true
+}
+
 /**
- * What the index keeps of a transaction or data item. Owner, recipient, tags and bundle are numbers of words
- * (dictionary.ts).
+ * A row as the tables have it. Owner, recipient, tags and bundle are numbers of words (dictionary.ts).
  *
  * Record: `version u8, flags u8, first seen u32, id from byte 9 on (23 bytes), size, owner, recipient,
  * anchor, tags`, then what the flags announce, in the order below. Integers are LEB128, but for `first seen`,
  * which stands at a fixed place.
  */
-export interface Row {
+export interface StoredRow {
   /** Its key: where it stands in chain order. */
   readonly key: Uint8Array
   /** 32 bytes. */
@@ -31,20 +68,19 @@ export interface Row {
   readonly tags: readonly number[]
   readonly signatureType: number | undefined
   /** Of items. */
-  readonly place: RowPlace | undefined
+  readonly place: StoredPlace | undefined
   /** Of transactions. */
   readonly transfer: RowTransfer | undefined
   /** Undefined where it was not kept. */
   readonly signature: Uint8Array | undefined
-  /** Nobody checked that the owner of the item signed it: what lies at its place may be other bytes. */
   readonly isUnjudged?: true
 }
 
 /** A row without what its key says. */
-export type RowBody = Omit<Row, 'key' | 'height' | 'index' | 'isItem'>
+export type RowBody = Omit<StoredRow, 'key' | 'height' | 'index' | 'isItem'>
 
 /** Where an item lies. Offsets count from the start of the payload that holds it. */
-export interface RowPlace {
+export interface StoredPlace {
   /** The word of the bundle that directly holds the item. */
   readonly parent: number
   readonly rootItemOffset: number
@@ -144,11 +180,11 @@ export function rowSeenSeconds(record: Uint8Array): number {
  * The row with this key and record; byte fields are views of the record. Throws a RangeError on bytes that no
  * version of this program wrote.
  */
-export function decodeRow(key: Uint8Array, record: Uint8Array): Row {
+export function decodeRow(key: Uint8Array, record: Uint8Array): StoredRow {
   if (record[0] !== recordVersion) throw new RangeError(`an index record of version ${record[0]}`)
   const flags = record[1] ?? 0
   const read = new VarReader(record, fieldsAt)
-  const row: Row = {
+  const row: StoredRow = {
     key,
     id: rowId(key, record),
     height: heightOf(key),
@@ -174,7 +210,7 @@ function readTags(read: VarReader): number[] {
   return tags
 }
 
-function readPlace(read: VarReader): RowPlace {
+function readPlace(read: VarReader): StoredPlace {
   return {
     parent: read.uint(),
     rootItemOffset: read.uint(),

@@ -1,27 +1,8 @@
-import { type Dictionary, type WordKind, wordKind } from './dictionary.js'
 import type { Effort } from './effort.js'
-import { findRow } from './ids.js'
-import type { IndexTables } from './index-tables.js'
 import { type Condition, LeapScan, type ReadRow } from './leap.js'
-import {
-  blockAtOrBefore,
-  blockAtOrBehind,
-  type PostingKind,
-  postingKind,
-  postingPrefix,
-  transactionsPrefix,
-} from './postings.js'
-import type { Row } from './row.js'
-import {
-  compareRowKeys,
-  heightEnd,
-  heightStart,
-  pendingHeight,
-  pendingStart,
-  rowKeyBytes,
-} from './row-key.js'
+import { heightEnd, heightStart, pendingHeight, pendingStart } from './row-key.js'
+import type { AnyRow, Looks, RowSource, WordRows } from './row-source.js'
 import { BlockScan, type Blocks, listed, type Scan, UnionScan } from './scan.js'
-import { type Looks, TagStarts } from './tag-starts.js'
 
 /** Which rows are wanted: all conditions hold at once, any of the values of one condition will do. */
 export interface Selection {
@@ -52,7 +33,7 @@ export interface TagSelection {
 }
 
 /** How rows of a selection are looked for. */
-export interface Scanning {
+export interface Scanning<R> {
   readonly backwards: boolean
   /** Charged with every look-up. */
   readonly effort: Effort
@@ -61,17 +42,11 @@ export interface Scanning {
   /** So many rows are needed at least, where every row is wanted. */
   readonly ahead?: number
   /** Reads the row with a key, and charges for it. */
-  readonly read: ReadRow
+  readonly read: ReadRow<R>
   /** The rows that are found are not read: the lists are asked and not the rows, where both can tell. */
   readonly listsOnly?: boolean
 }
 
-/** What a look-up of a word or id costs: LMDB, and the runs. */
-const lookUpSteps = 3
-/** Row keys that are read in one step where they stand beside each other. */
-const keysPerStep = 16
-/** Tags of rows that are looked at in one step: most are at hand. */
-const tagsPerStep = 4
 /**
  * Tags that all prefixes of a selection together may stand for. Where there are more, the tags of each row are looked at
  * instead of the tags' lists: that finds the same rows.
@@ -81,31 +56,27 @@ const startsMax = 2000
 const rowsAheadMax = 128
 
 /** What is gathered of a selection before it becomes a scan. */
-interface Gathered {
+interface Gathered<R> {
   /** Tags that prefixes may still stand for. */
   readonly looks: Looks
-  readonly conditions: Condition[]
+  readonly conditions: Condition<R>[]
   readonly filters: ((key: Buffer) => boolean)[]
 }
 
-/**
- * Builds the scans for selections. Any thread; everything happens on the calling thread, straight from the
- * memory map.
- */
-export class Selector {
-  constructor(
-    private readonly tables: IndexTables,
-    private readonly dictionary: Dictionary,
-  ) {}
+/** Builds the scans for selections of the rows of one source. Any thread; everything happens on the calling thread. */
+export class Selector<R extends AnyRow> {
+  constructor(private readonly source: RowSource<R>) {}
 
   /** The scan of all rows of `wanted`, not yet at its first row. */
-  scan(wanted: Selection, scanning: Scanning): Scan {
+  scan(wanted: Selection, scanning: Scanning<R>): Scan {
     const { backwards, effort, end, ahead = rowsAheadMax, read, listsOnly = false } = scanning
     const { conditions, filters } = this.#gather(wanted, scanning)
     const isNot = (wanted.tags ?? []).filter(({ match }) => match === 'isNot')
-    const without = isNot.map((tag) => this.#tagged(tag, scanning))
+    const without = isNot.map(({ name, values }) =>
+      conditionOf(this.source.tagged(name, values, effort), scanning),
+    )
     if (conditions.length === 0) {
-      const all = this.#allRows(effort, Math.min(ahead, rowsAheadMax))
+      const all = this.source.all(effort, Math.min(ahead, rowsAheadMax))
       conditions.push({ scan: new BlockScan(all, backwards) })
     }
     const [only] = conditions
@@ -115,133 +86,51 @@ export class Selector {
     return new LeapScan(listsOnly ? asked : { ...asked, read })
   }
 
-  #gather(wanted: Selection, scanning: Scanning): Gathered {
+  #gather(wanted: Selection, scanning: Scanning<R>): Gathered<R> {
     const { tags = [], recipients, owners, bundledIn, ids } = wanted
     const { effort, read } = scanning
-    const gathered: Gathered = { looks: { left: startsMax }, conditions: [], filters: [] }
-    const { conditions } = gathered
-    if (ids !== undefined) conditions.push({ scan: this.#any([listed(this.#keysOf(ids, effort))], scanning) })
-    for (const tag of tags) {
-      if (tag.match === 'is') conditions.push(this.#tagged(tag, scanning))
-      else if (tag.match === 'starts') this.#starting(tag, scanning, gathered)
+    const { source } = this
+    const gathered: Gathered<R> = { looks: { left: startsMax }, conditions: [], filters: [] }
+    const { conditions, filters } = gathered
+    if (ids !== undefined) conditions.push({ scan: any([listed(source.keysOf(ids, effort))], scanning) })
+    for (const { name, values, match } of tags) {
+      if (match === 'is') conditions.push(conditionOf(source.tagged(name, values, effort), scanning))
+      if (match !== 'starts') continue
+      const found = source.starting(name, values, gathered.looks, effort)
+      if (typeof found === 'function') filters.push((key) => found(read(key)))
+      else conditions.push(conditionOf(found, scanning))
     }
     if (recipients !== undefined) {
-      const found = this.#numbers(wordKind.address, recipients, effort)
-      const holds = (row: Row, set: ReadonlySet<number>): boolean => set.has(row.recipient)
-      conditions.push(this.#listed(postingKind.recipient, found, scanning, holds))
+      conditions.push(conditionOf(source.listed('recipient', recipients, effort), scanning))
     }
-    if (owners !== undefined) {
-      const found = this.#numbers(wordKind.address, owners, effort)
-      conditions.push(this.#listed(postingKind.owner, found, scanning, (row, set) => set.has(row.owner)))
-    }
+    if (owners !== undefined) conditions.push(conditionOf(source.listed('owner', owners, effort), scanning))
     if (bundledIn === null) {
-      const scan = this.#any([this.#postings(transactionsPrefix, effort)], scanning)
-      conditions.push({ scan, holds: (row) => !row.isItem })
+      conditions.push({ scan: any([source.transactions(effort)], scanning), holds: (row) => !row.isItem })
     } else if (bundledIn !== undefined) {
-      const found = this.#numbers(wordKind.bundle, bundledIn, effort)
-      const holds = ({ place }: Row, set: ReadonlySet<number>): boolean =>
-        place !== undefined && set.has(place.parent)
-      conditions.push(this.#listed(postingKind.bundle, found, scanning, holds))
+      conditions.push(conditionOf(source.listed('bundle', bundledIn, effort), scanning))
     }
     const { minSeen = 0, maxSeen = Number.POSITIVE_INFINITY } = wanted
     if (wanted.minSeen !== undefined || wanted.maxSeen !== undefined) {
-      gathered.filters.push((key) => {
+      filters.push((key) => {
         const { seenSeconds } = read(key)
         return seenSeconds >= minSeen && seenSeconds <= maxSeen
       })
     }
+    const { isGone } = source
+    if (isGone !== undefined) filters.unshift((key) => !isGone(key))
     return gathered
   }
+}
 
-  #any(lists: readonly Blocks[], { backwards }: Scanning): Scan {
-    const scans = lists.map((list) => new BlockScan(list, backwards))
-    const [only] = scans
-    return only !== undefined && scans.length === 1 ? only : new UnionScan(scans, backwards)
-  }
+function any<R>(lists: readonly Blocks[], { backwards }: Scanning<R>): Scan {
+  const scans = lists.map((list) => new BlockScan(list, backwards))
+  const [only] = scans
+  return only !== undefined && scans.length === 1 ? only : new UnionScan(scans, backwards)
+}
 
-  /** The condition that a row is in one of the lists of `found`. */
-  #listed(
-    kind: PostingKind,
-    found: readonly (number | undefined)[],
-    scanning: Scanning,
-    holds: (row: Row, numbers: ReadonlySet<number>) => boolean,
-  ): Condition {
-    const numbers = new Set(found.flatMap((number) => (number === undefined ? [] : [number])))
-    const lists = [...numbers].map((number) => this.#postings(postingPrefix(kind, number), scanning.effort))
-    return { scan: this.#any(lists, scanning), holds: (row) => holds(row, numbers) }
-  }
-
-  #numbers(kind: WordKind, words: readonly Uint8Array[], effort: Effort): (number | undefined)[] {
-    effort.charge(words.length * lookUpSteps)
-    return words.map((word) => this.dictionary.number(kind, word))
-  }
-
-  /** The condition that a row has one of these tags. */
-  #tagged(tag: TagSelection, scanning: Scanning): Condition {
-    scanning.effort.charge(tag.values.length * lookUpSteps)
-    const found = tag.values.map((value) => this.dictionary.tag(tag.name, value))
-    return this.#tagList(found, scanning)
-  }
-
-  #tagList(found: readonly (number | undefined)[], scanning: Scanning): Condition {
-    return this.#listed(postingKind.tag, found, scanning, ({ tags }, set) => tags.some((tag) => set.has(tag)))
-  }
-
-  /** Tags with these starts: by their lists where they are few, else by a look at the tags of each row. */
-  #starting({ name, values }: TagSelection, scanning: Scanning, gathered: Gathered): void {
-    const { effort, read } = scanning
-    const { looks } = gathered
-    const starts = new TagStarts(this.tables, this.dictionary, name, values)
-    const before = looks.left
-    const found = effort.spent ? undefined : starts.numbers(looks)
-    effort.charge(lookUpSteps + (before - looks.left) / keysPerStep)
-    if (found !== undefined) {
-      gathered.conditions.push(this.#tagList(found, scanning))
-      return
-    }
-    gathered.filters.push((key) => {
-      const { tags } = read(key)
-      effort.charge(tags.length / tagsPerStep)
-      return tags.some((tag) => starts.has(tag))
-    })
-  }
-
-  /** The rows with these ids, in chain order. */
-  #keysOf(ids: readonly Uint8Array[], effort: Effort): Buffer {
-    effort.charge(ids.length * lookUpSteps)
-    const keys = ids.flatMap((id) => {
-      const found = findRow(this.tables, this.tables.runs.ids, id)
-      return found === undefined ? [] : [found.key]
-    })
-    keys.sort((one, other) => compareRowKeys(one, 0, other, 0))
-    return Buffer.concat(keys.filter((key, at) => at === 0 || !key.equals(keys[at - 1] as Buffer)))
-  }
-
-  #postings(prefix: number, effort: Effort): Blocks {
-    const table = this.tables.postings
-    return {
-      from(row, backwards) {
-        effort.charge()
-        const before = blockAtOrBefore(table, prefix, row)
-        if (backwards) return before?.rows
-        const reaches =
-          before !== undefined && compareRowKeys(before.rows, before.rows.length - rowKeyBytes, row, 0) >= 0
-        return reaches ? before.rows : blockAtOrBehind(table, prefix, row)?.rows
-      },
-    }
-  }
-
-  #allRows(effort: Effort, limit: number): Blocks {
-    const table = this.tables.rows
-    return {
-      from(row, backwards) {
-        const keys = [...table.keys({ start: row, backwards, limit })]
-        effort.charge(1 + keys.length / keysPerStep)
-        if (backwards) keys.reverse()
-        return keys.length === 0 ? undefined : Buffer.concat(keys)
-      },
-    }
-  }
+/** The condition that a row has one of some words. */
+function conditionOf<R>({ lists, holds }: WordRows<R>, scanning: Scanning<R>): Condition<R> {
+  return { scan: any(lists, scanning), holds }
 }
 
 /** First and last key that the heights of a selection allow, in chain order. */

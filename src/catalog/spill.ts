@@ -76,6 +76,15 @@ export class Spill<Entry> {
     for (const run of this.runs) run.settle()
   }
 
+  /** Drops all entries, also those of the runs. Inside a transaction. */
+  clear(): void {
+    this.#entries = []
+    this.#added = 0
+    for (const run of this.runs) run.clear()
+    this.table.clear()
+    this.isTableEmpty = true
+  }
+
   #drain(limit: number): void {
     const entries = [...this.table.span({ limit })]
     for (const { key, value } of entries) {

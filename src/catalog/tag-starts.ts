@@ -1,10 +1,6 @@
 import { type Dictionary, inKey, inRecord, numberOf, tagStart, tagWord, wordKind } from './dictionary.js'
 import type { IndexTables } from './index-tables.js'
-
-/** How many tags may still be looked at. */
-export interface Looks {
-  left: number
-}
+import type { Looks } from './row-source.js'
 
 /** Tags of one name whose value begins with one of some texts. */
 export class TagStarts {
@@ -78,7 +74,7 @@ export class TagStarts {
 }
 
 /** The texts in order, without those that begin with another one of them. */
-function withoutLonger(texts: readonly Uint8Array[]): Buffer[] {
+export function withoutLonger(texts: readonly Uint8Array[]): Buffer[] {
   const kept: Buffer[] = []
   for (const text of texts.map((bytes) => Buffer.from(bytes)).sort(Buffer.compare)) {
     const last = kept.at(-1)

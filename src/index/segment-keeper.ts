@@ -34,6 +34,19 @@ export interface SegmentLedger {
 /** What became of a step of merging: there is more to do, nothing to do, or the disk has no room for it. */
 export type Tended = 'more' | 'idle' | 'no room'
 
+/** Rows that were removed since their segments were written. */
+export interface Removals {
+  /** As they are now: whether a row of a segment is removed; undefined where none is. */
+  snapshot(segment: number): ((row: number) => boolean) | undefined
+  /**
+   * These segments give way to a merged one: rows that were removed since the snapshots were taken are removed from it.
+   * In the transaction that lists it.
+   */
+  moved(from: readonly number[], to: { readonly number: number; readonly path: string }): void
+}
+
+const noRemovals: Removals = { snapshot: () => undefined, moved: () => undefined }
+
 interface Merging {
   readonly from: readonly ListedSegment[]
   readonly number: number
@@ -54,6 +67,7 @@ export class SegmentKeeper {
     private readonly segments: Segments,
     private readonly ledger: SegmentLedger,
     private readonly limits: MergeLimits = usualMerges,
+    private readonly removals: Removals = noRemovals,
   ) {
     mkdirSync(segments.folder, { recursive: true, mode: 0o700 })
     this.#clean()
@@ -78,17 +92,31 @@ export class SegmentKeeper {
    * where they were). Throws errors of the disk; then nothing has changed.
    */
   add(batch: RowBatch, also?: () => void): ListedSegment {
+    const added = this.write(batch)
+    this.list([added], also)
+    return added
+  }
+
+  /** Writes the rows of a batch as a segment that nobody reads before it is listed. Throws errors of the disk. */
+  write(batch: RowBatch): ListedSegment {
     const number = this.#take()
-    const path = segmentPath(this.segments.folder, number)
-    const { rows, bytes } = writeBatch(batch, path)
-    const added = { number, level: 0, rows, bytes }
+    const { rows, bytes } = writeBatch(batch, segmentPath(this.segments.folder, number))
+    return { number, level: 0, rows, bytes }
+  }
+
+  /** Lists written segments in one transaction with what `also` does. Where that throws, they are dropped. */
+  list(added: readonly ListedSegment[], also?: () => void): void {
     try {
-      this.#change(({ segments }) => [...segments, added], also)
+      this.#change(({ segments }) => [...segments, ...added], also)
     } catch (error) {
-      rmSync(path, { force: true })
+      this.drop(added)
       throw error
     }
-    return added
+  }
+
+  /** Removes the files of segments that were not listed. */
+  drop(written: readonly ListedSegment[]): void {
+    for (const { number } of written) rmSync(segmentPath(this.segments.folder, number), { force: true })
   }
 
   /** A number that no file has, also if the merge or batch that takes it comes to nothing. */
@@ -143,7 +171,8 @@ export class SegmentKeeper {
     const open = this.segments.all()
     const sources = from.flatMap(({ number }) => {
       const segment = open[segments.findIndex((one) => one.number === number)]
-      return segment === undefined ? [] : [{ segment }]
+      const isRemoved = this.removals.snapshot(number)
+      return segment === undefined ? [] : [{ segment, ...(isRemoved === undefined ? {} : { isRemoved }) }]
     })
     const number = this.#take()
     return { from, number, steps: mergeSegments(sources, segmentPath(this.segments.folder, number)) }
@@ -154,10 +183,13 @@ export class SegmentKeeper {
     const gone = new Set(from.map((segment) => segment.number))
     const path = segmentPath(this.segments.folder, number)
     try {
-      this.#change(({ segments }) => [
-        ...segments.filter((segment) => !gone.has(segment.number)),
-        { number, level, rows, bytes },
-      ])
+      this.#change(
+        ({ segments }) => [
+          ...segments.filter((segment) => !gone.has(segment.number)),
+          { number, level, rows, bytes },
+        ],
+        () => this.removals.moved([...gone], { number, path }),
+      )
     } catch (error) {
       rmSync(path, { force: true })
       throw error

@@ -80,15 +80,25 @@ export class Segments {
    * (DamagedSegment), or has another size.
    */
   all(): readonly Segment[] {
-    if (!this.#isKnown) this.#follow()
+    this.follow()
     return [...this.#open.values()]
   }
 
-  #follow(): void {
+  /** The same, each with its number. */
+  listed(): readonly { readonly number: number; readonly segment: Segment }[] {
+    this.follow()
+    return [...this.#open].map(([number, segment]) => ({ number, segment }))
+  }
+
+  /** Opens what the list has now. True where it changed since the last look. Throws as `all` does. */
+  follow(): boolean {
+    if (this.#isKnown) return false
     const found = this.list()
-    if (this.#list !== undefined && found !== undefined && this.#list.equals(found)) {
+    const isSame =
+      this.#list === undefined ? found === undefined : found !== undefined && this.#list.equals(found)
+    if (isSame) {
       this.#isKnown = true
-      return
+      return false
     }
     const list = found === undefined ? undefined : Buffer.from(found)
     const open = new Map<number, Segment>()
@@ -105,6 +115,7 @@ export class Segments {
     this.#open = open
     this.#list = list
     this.#isKnown = true
+    return true
   }
 
   #opened({ number, rows, bytes }: ListedSegment): Segment {

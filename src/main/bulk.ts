@@ -98,7 +98,7 @@ export async function openBulk(
 function subjectOf(index: ChainIndex, one: TransactionInput): Parameters<typeof matches>[1] {
   const { id, target, anchor, tags, size: sizeBytes, format, quantity, reward, dataRoot } = one
   const signature = one.signature ?? new Uint8Array(0)
-  const owner = one.owner.length > 0 ? one.owner : (index.keyOf(one.ownerAddress) ?? one.owner)
+  const owner = one.owner.length > 0 ? one.owner : (index.ownerKey(one.ownerAddress) ?? one.owner)
   const transfer = { format, quantity, reward, dataRoot }
   return { id, owner, target, anchor, signature, tags, sizeBytes, transfer }
 }

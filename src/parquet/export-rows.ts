@@ -34,7 +34,6 @@ export class ExportRows {
 
   /** Rows come in chain order, each with its height. */
   transaction(row: IndexRow, height: number): ParquetRow {
-    const { dictionary } = this.index
     const { transfer } = row
     if (!row.isItem) this.#root = row
     // In format 1 it is computed and in no header, and tables of other gateways leave it out.
@@ -45,7 +44,7 @@ export class ExportRows {
       BigInt(row.seenSeconds),
       row.index,
       row.isItem,
-      row.recipient === 0 ? null : dictionary.bytes(row.recipient),
+      row.recipient.length === 0 ? null : row.recipient,
       transfer?.quantity ?? 0n,
       transfer?.reward ?? 0n,
       row.anchor,
@@ -53,18 +52,17 @@ export class ExportRows {
       this.#contentType(row),
       transfer?.format ?? null,
       BigInt(height),
-      dictionary.bytes(row.owner),
+      row.owner,
       dataRoot,
       ...this.#place(row),
     ]
   }
 
   *tags(row: IndexRow, height: number): Generator<ParquetRow> {
-    const { dictionary } = this.index
     const id = Buffer.from(row.id)
     const [at, seen] = [BigInt(height), BigInt(row.seenSeconds)]
     for (const [index, tag] of row.tags.entries()) {
-      yield [at, id, index, seen, dictionary.name(tag), dictionary.value(tag), row.isItem]
+      yield [at, id, index, seen, tag.name, tag.value, row.isItem]
     }
   }
 
@@ -80,7 +78,7 @@ export class ExportRows {
     const signatureAt = kind === undefined ? null : BigInt(start + typeBytes)
     const ownerAt = kind === undefined ? null : BigInt(start + typeBytes + kind.signatureSize)
     return [
-      this.index.dictionary.bytes(place.parent),
+      place.parent,
       BigInt(start),
       BigInt(headerSize + row.size),
       BigInt(start + headerSize),
@@ -108,8 +106,7 @@ export class ExportRows {
 
   /** Value of the first tag of this name, in whatever letters it is written. */
   #contentType(row: IndexRow): string | null {
-    const { dictionary } = this.index
-    const tag = row.tags.find((one) => isNamed(dictionary.name(one), 'content-type'))
-    return tag === undefined ? null : dictionary.value(tag).toString('utf8')
+    const tag = row.tags.find((one) => isNamed(one.name, 'content-type'))
+    return tag === undefined ? null : tag.value.toString('utf8')
   }
 }

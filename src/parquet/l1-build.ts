@@ -168,11 +168,8 @@ class L1Tables {
   }
 
   #addTransaction(row: IndexRow, height: number): void {
-    const { dictionary } = this.index
-    const { transfer } = row
+    const { transfer, owner, recipient: target } = row
     if (transfer === undefined) throw new Error('a transaction of the index has no transfer')
-    const owner = dictionary.bytes(row.owner)
-    const target = row.recipient === 0 ? empty : dictionary.bytes(row.recipient)
     const id = Buffer.from(row.id)
     this.#files.block_transactions.push([BigInt(height), row.index, id])
     this.#files.transactions.push([
@@ -199,23 +196,19 @@ class L1Tables {
 
   /** Value of the first tag with this name, in whatever letters it is written. */
   #tagText(row: IndexRow, name: string): string | null {
-    const { dictionary } = this.index
-    const tag = row.tags.find((one) => isNamed(dictionary.name(one), name))
-    return tag === undefined ? null : dictionary.value(tag).toString('utf8')
+    const tag = row.tags.find((one) => isNamed(one.name, name))
+    return tag === undefined ? null : tag.value.toString('utf8')
   }
 
   #addTags(rows: readonly IndexRow[], height: number): void {
-    const { dictionary } = this.index
     const tagged = rows.filter(({ tags }) => tags.length > 0)
     for (const { id, tags } of tagged.sort((one, other) => Buffer.compare(one.id, other.id))) {
       for (const [at, tag] of tags.entries()) {
-        this.#files.tags.push([BigInt(height), id, at, dictionary.name(tag), dictionary.value(tag), false])
+        this.#files.tags.push([BigInt(height), id, at, tag.name, tag.value, false])
       }
     }
   }
 }
-
-const empty = new Uint8Array(0)
 
 function incomplete(message: string): Refusal {
   return refuse('unknown', 'self', message)

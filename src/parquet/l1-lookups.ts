@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { ChainIndex } from '../catalog/index-reader.js'
-import type { Row as IndexRow } from '../catalog/row.js'
+import type { Row as IndexRow, RowTag } from '../catalog/row.js'
 import { ExternalSort } from '../store/external-sort.js'
 import {
   lookupColumns,
@@ -13,6 +14,7 @@ import {
   walletRole,
 } from './l1-layout.js'
 import { ParquetFile, type WrittenTable } from './parquet-writer.js'
+import { TagSpool } from './tag-spool.js'
 
 /** Rows of a row group of a lookup: one query has to decompress a whole group. */
 const lookupGroupRows = 16_384
@@ -27,9 +29,10 @@ export class Lookups {
   readonly #ids: RecordSort
   /** addr8 u64, height u32, role u8, data size u64 */
   readonly #roles: RecordSort
-  /** number of the tag u40, height u32: once a transaction */
+  /** name8 u64, val8 u64, hash of both (16 bytes), height u32, place in the file of texts u48: once a transaction */
   readonly #tags: RecordSort
-  /** address (32 bytes), its number u40 */
+  readonly #texts: TagSpool
+  /** address (32 bytes) */
   readonly #owners: RecordSort
 
   constructor(
@@ -38,8 +41,9 @@ export class Lookups {
   ) {
     this.#ids = new RecordSort(folder, 'ids', 12)
     this.#roles = new RecordSort(folder, 'roles', 21)
-    this.#tags = new RecordSort(folder, 'tags', 9)
-    this.#owners = new RecordSort(folder, 'owners', 37)
+    this.#tags = new RecordSort(folder, 'tags', tagRecordBytes)
+    this.#owners = new RecordSort(folder, 'owners', 32)
+    this.#texts = new TagSpool(join(folder, 'tag-texts'))
   }
 
   add(row: IndexRow, height: number, of: { id: Uint8Array; owner: Uint8Array; target: Uint8Array }): void {
@@ -49,16 +53,26 @@ export class Lookups {
     this.#ids.add()
     this.#addRole(of.owner, height, walletRole.sent, row.size)
     if (of.target.length > 0) this.#addRole(of.target, height, walletRole.received, row.size)
-    for (const tag of new Set(row.tags)) {
+    this.#addTags(row, height)
+    this.#owners.record.fill(0).set(of.owner.subarray(0, 32))
+    this.#owners.add()
+  }
+
+  #addTags({ tags }: IndexRow, height: number): void {
+    const seen = new Set<string>()
+    for (const tag of tags) {
+      const hash = tagHash(tag)
+      const text = hash.toString('latin1')
+      if (seen.has(text)) continue
+      seen.add(text)
       const posting = this.#tags.record
-      posting.writeUIntBE(tag, 0, 5)
-      posting.writeUInt32BE(height, 5)
+      posting.writeBigUInt64BE(sha256of64(tag.name))
+      posting.writeBigUInt64BE(sha256of64(tag.value), 8)
+      posting.set(hash, 16)
+      posting.writeUInt32BE(height, heightAt)
+      posting.writeUIntBE(this.#texts.put(text, tag), placeAt, 6)
       this.#tags.add()
     }
-    const owner = this.#owners.record
-    owner.fill(0, 0, 32).set(of.owner.subarray(0, 32))
-    owner.writeUIntBE(row.owner, 32, 5)
-    this.#owners.add()
   }
 
   finish(): { tx_id: WrittenTable; wallet: WrittenTable; tag: WrittenTable; wallets: WrittenTable } {
@@ -73,6 +87,7 @@ export class Lookups {
   /** Removes what is left on disk of the sorting. */
   drop(): void {
     for (const { sort } of [this.#ids, this.#roles, this.#tags, this.#owners]) sort.close()
+    this.#texts.close()
   }
 
   #addRole(address: Uint8Array, height: number, role: number, sizeBytes: number): void {
@@ -102,49 +117,25 @@ export class Lookups {
     }
   }
 
-  /** Postings by tag become one record a tag, which are sorted by the hashes of name and value. */
+  /** Tags by the hashes of name and value, one row for each. */
   *#tagRows(): Generator<ParquetRow> {
-    const { dictionary } = this.index
-    const byHash = new RecordSort(this.folder, 'hashes', hashedBytes)
-    try {
-      for (const { tag, txs, first, last } of groups(this.#tags.sort.sorted())) {
-        const entry = byHash.record
-        entry.writeBigUInt64BE(sha256of64(dictionary.name(tag)))
-        entry.writeBigUInt64BE(sha256of64(dictionary.value(tag)), 8)
-        entry.writeUIntBE(tag, 16, 5)
-        entry.writeUIntBE(txs, 21, 6)
-        entry.writeUInt32BE(first, 27)
-        entry.writeUInt32BE(last, 31)
-        byHash.add()
+    let same: TagGroup[] = []
+    for (const group of groups(this.#tags.sort.sorted())) {
+      if (same[0] !== undefined && same[0].entry.compare(group.entry, 0, 16, 0, 16) !== 0) {
+        yield* this.#tagRowsOf(same)
+        same = []
       }
-      let same: Buffer[] = []
-      for (const entry of byHash.sort.sorted()) {
-        if (same[0] !== undefined && same[0].compare(entry, 0, 16, 0, 16) !== 0) {
-          yield* this.#tagRowsOf(same)
-          same = []
-        }
-        same.push(Buffer.from(entry))
-      }
-      yield* this.#tagRowsOf(same)
-    } finally {
-      byHash.sort.close()
+      same.push(group)
     }
+    yield* this.#tagRowsOf(same)
   }
 
-  /** Rows of tags with the same hashes, by their names and values. */
-  #tagRowsOf(entries: readonly Buffer[]): ParquetRow[] {
-    const { dictionary } = this.index
-    const rows = entries.map((entry) => {
-      const tag = entry.readUIntBE(16, 5)
-      const counts = [
-        BigInt(entry.readUIntBE(21, 6)),
-        BigInt(entry.readUInt32BE(27)),
-        BigInt(entry.readUInt32BE(31)),
-      ]
-      return { entry, name: dictionary.name(tag), value: dictionary.value(tag), counts }
-    })
+  /** Rows of tags with the same hashes in the table, by their names and values. */
+  #tagRowsOf(same: readonly TagGroup[]): ParquetRow[] {
+    const rows = same.map((group) => ({ ...group, ...this.#texts.at(group.entry.readUIntBE(placeAt, 6)) }))
     rows.sort((one, other) => one.name.compare(other.name) || one.value.compare(other.value))
-    return rows.map(({ entry, name, value, counts }) => {
+    return rows.map(({ entry, name, value, txs, first, last }) => {
+      const counts = [BigInt(txs), BigInt(first), BigInt(last)]
       return [entry.readBigUInt64BE(), entry.readBigUInt64BE(8), name, value, ...counts]
     })
   }
@@ -155,13 +146,12 @@ export class Lookups {
       tableColumns.wallets,
       walletGroupRows,
     )
-    let before = 0
+    let before: Buffer | undefined
     for (const entry of this.#owners.sort.sorted()) {
-      const number = entry.readUIntBE(32, 5)
-      if (number === before) continue
-      before = number
-      const key = this.index.ownerKey(number)
-      if (key !== undefined) file.push([Buffer.from(entry.subarray(0, 32)), key])
+      if (before?.equals(entry) === true) continue
+      before = Buffer.from(entry)
+      const key = this.index.ownerKey(before)
+      if (key !== undefined) file.push([before, key])
     }
     return file.finish()
   }
@@ -185,23 +175,37 @@ class RecordSort {
   }
 }
 
-/** name8 u64, val8 u64, number of the tag u40, transactions u48, first and last height u32 */
-const hashedBytes = 35
+/** Where the height and the place in the file of texts stand in a record of a tag. */
+const heightAt = 32
+const placeAt = 36
+const tagRecordBytes = 42
 
-function* groups(
-  postings: Iterable<Buffer>,
-): Generator<{ tag: number; txs: number; first: number; last: number }> {
-  let group: { tag: number; txs: number; first: number; last: number } | undefined
+/** A tag of the band: its first record, and what its records say. */
+interface TagGroup {
+  readonly entry: Buffer
+  txs: number
+  readonly first: number
+  last: number
+}
+
+function* groups(postings: Iterable<Buffer>): Generator<TagGroup> {
+  let group: TagGroup | undefined
   for (const posting of postings) {
-    const tag = posting.readUIntBE(0, 5)
-    const height = posting.readUInt32BE(5)
-    if (group?.tag === tag) {
+    const height = posting.readUInt32BE(heightAt)
+    if (group !== undefined && group.entry.compare(posting, 0, heightAt, 0, heightAt) === 0) {
       group.txs += 1
       group.last = height
     } else {
       if (group !== undefined) yield group
-      group = { tag, txs: 1, first: height, last: height }
+      group = { entry: Buffer.from(posting), txs: 1, first: height, last: height }
     }
   }
   if (group !== undefined) yield group
+}
+
+/** Tells a tag from all others: what the table has of the hashes of name and value is too short for that. */
+function tagHash({ name, value }: RowTag): Buffer {
+  const length = Buffer.allocUnsafe(4)
+  length.writeUInt32BE(name.length)
+  return createHash('sha256').update(length).update(name).update(value).digest().subarray(0, 16)
 }

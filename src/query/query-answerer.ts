@@ -67,7 +67,7 @@ export class Answerer {
   readonly #texts: Texts
 
   constructor(private readonly parts: AnswererParts) {
-    this.#texts = new Texts(parts.index.dictionary)
+    this.#texts = new Texts()
   }
 
   /** The effort of one HTTP request, shared by all queries of a batch. */

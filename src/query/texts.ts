@@ -1,4 +1,4 @@
-import type { Dictionary } from '../catalog/dictionary.js'
+import type { RowTag } from '../catalog/row.js'
 import { Recent } from '../store/recent.js'
 import { quoted } from './json-text.js'
 
@@ -8,39 +8,47 @@ export interface TagText {
   readonly value: string
   /** `{"name":...,"value":...}` */
   readonly both: string
-  /** Its name is Content-Type, in any letter case. */
+}
+
+interface NameText {
+  readonly name: string
+  /** Content-Type, in any letter case. */
   readonly isContentType: boolean
 }
 
-/** Cached words: the same few are in most rows (at most 1 KiB each; up to twice as many are kept). */
-const knownMax = 10_000
-/** Longer tags are read each time. */
-const knownCharsMax = 200
+/** Names of tags at hand: the same few are in most rows (up to twice as many are kept). */
+const namesMax = 10_000
+/** Longer names are read each time. */
+const nameBytesMax = 100
 
-/** Words of the index as JSON. They never change, so cached ones stay valid. */
+/** Words of the index as JSON. */
 export class Texts {
-  readonly #tags = new Recent<number, TagText>(knownMax)
-  readonly #ids = new Recent<number, string>(knownMax)
+  /** By its bytes, one character for each. */
+  readonly #names = new Recent<string, NameText>(namesMax)
 
-  constructor(private readonly dictionary: Dictionary) {}
+  tag(tag: RowTag): TagText {
+    const { name } = this.#name(tag.name)
+    const value = JSON.stringify(tag.value.toString('utf8'))
+    return { name, value, both: `{"name":${name},"value":${value}}` }
+  }
 
-  tag(number: number): TagText {
-    const known = this.#tags.get(number)
+  /** Whether the name of a tag is Content-Type, in any letter case. */
+  isContentType({ name }: RowTag): boolean {
+    return this.#name(name).isContentType
+  }
+
+  #name(bytes: Buffer): NameText {
+    const key = bytes.toString('latin1')
+    const known = this.#names.get(key)
     if (known !== undefined) return known
-    const name = JSON.stringify(this.dictionary.name(number).toString('utf8'))
-    const value = JSON.stringify(this.dictionary.value(number).toString('utf8'))
-    const both = `{"name":${name},"value":${value}}`
-    const tag = { name, value, both, isContentType: name.toLowerCase() === '"content-type"' }
-    if (both.length <= knownCharsMax) this.#tags.set(number, tag)
-    return tag
+    const name = JSON.stringify(bytes.toString('utf8'))
+    const text = { name, isContentType: name.toLowerCase() === '"content-type"' }
+    if (bytes.length <= nameBytesMax) this.#names.set(key, text)
+    return text
   }
 
   /** An address or id in base64url. */
-  id(number: number): string {
-    const known = this.#ids.get(number)
-    if (known !== undefined) return known
-    const text = quoted(this.dictionary.bytes(number).toString('base64url'))
-    if (text.length <= knownCharsMax) this.#ids.set(number, text)
-    return text
+  id(bytes: Buffer): string {
+    return quoted(bytes.toString('base64url'))
   }
 }

@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql'
 import type { Page, PageRequest } from '../catalog/index-reader.js'
-import type { Row } from '../catalog/row.js'
+import type { Row, RowTag } from '../catalog/row.js'
 import { heightOf } from '../catalog/row-key.js'
 import type { Selection } from '../catalog/selection.js'
 import { encodeBase64url } from '../format/base64url.js'
@@ -55,12 +55,12 @@ function writeTags(out: JsonText, { tags }: Row, context: QueryContext, below: r
   let text = '['
   for (let at = 0; at < tags.length; at += 1) {
     if (at > 0) text += ','
-    const number = tags[at] as number
-    if (plain) text += context.texts.tag(number).both
+    const one = tags[at] as RowTag
+    if (plain) text += context.texts.tag(one).both
     else {
       out.text += text
       text = ''
-      writeObject(out, number, context, below)
+      writeObject(out, one, context, below)
     }
   }
   out.text += `${text}]`
@@ -78,7 +78,7 @@ const transactionFields: Writers<Row> = {
     out.text += row.signatureType ?? 'null'
   },
   recipient: (out, row, { texts }) => {
-    out.text += row.recipient === 0 ? '""' : texts.id(row.recipient)
+    out.text += row.recipient.length === 0 ? '""' : texts.id(row.recipient)
   },
   owner: writeObject,
   fee: (out, row, context, below) => writeObject(out, row.transfer?.reward ?? 0n, context, below),
@@ -109,7 +109,7 @@ const data: Writers<Row> = {
     out.text += `"${row.size}"`
   },
   type: (out, { tags }, { texts }) => {
-    const type = tags.find((number) => texts.tag(number).isContentType)
+    const type = tags.find((one) => texts.isContentType(one))
     out.text += type === undefined ? 'null' : texts.tag(type).value
   },
 }
@@ -126,15 +126,14 @@ const amount: Writers<bigint> = {
   },
 }
 
-/** By its number. */
 const tag = {
-  name: (out, number, { texts }) => {
-    out.text += texts.tag(number).name
+  name: (out, one, { texts }) => {
+    out.text += texts.tag(one).name
   },
-  value: (out, number, { texts }) => {
-    out.text += texts.tag(number).value
+  value: (out, one, { texts }) => {
+    out.text += texts.tag(one).value
   },
-} as const satisfies Writers<number>
+} as const satisfies Writers<RowTag>
 
 /** By its id in JSON. */
 const holder: Writers<string> = {

@@ -34,6 +34,8 @@ export interface Table {
   append(key: Uint8Array, value: Uint8Array): void
   /** Only inside `write`. */
   remove(key: Uint8Array): void
+  /** Removes all entries. Only inside `write`. */
+  clear(): void
 }
 
 export interface TableEntry {
@@ -153,6 +155,7 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
     remove: (wanted) => {
       database.removeSync(key(wanted))
     },
+    clear: () => database.clearSync(),
   }
 }
 

@@ -166,6 +166,18 @@ export class RunWriter {
     return this.#retired.splice(0).map((number) => runPath(this.runs.folder, this.runs.shape, number))
   }
 
+  /** Drops all files, and what was added. Inside a transaction. */
+  clear(): void {
+    this.forget()
+    this.close()
+    this.#seen = undefined
+    this.#misses = 0
+    const { next, files } = decodeRunList(this.ledger.read())
+    this.ledger.put(encodeRunList({ next, files: [] }))
+    this.#retired.push(...files.map(([number]) => number))
+    this.runs.refresh()
+  }
+
   close(): void {
     this.#merge?.draft.drop()
     this.#merge = undefined

@@ -20,27 +20,26 @@ const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64u
 
 /** Resolvers for the library's own execution of a query: each row as a plain value. */
 function rootOf(index: ChainIndex) {
-  const { dictionary } = index
   const marks = new ChainMarks(index)
   const transaction = (row: Row) => ({
     id: text(row.id),
     anchor: text(row.anchor),
     signatureType: row.signatureType ?? null,
-    recipient: row.recipient === 0 ? '' : text(dictionary.bytes(row.recipient)),
-    owner: { address: text(dictionary.bytes(row.owner)) },
+    recipient: text(row.recipient),
+    owner: { address: text(row.owner) },
     fee: { winston: String(row.transfer?.reward ?? 0) },
     data: {
       size: String(row.size),
       type: row.tags
-        .filter((tag) => dictionary.name(tag).toString() === 'Content-Type')
-        .map((tag) => dictionary.value(tag).toString())[0],
+        .filter((tag) => tag.name.toString() === 'Content-Type')
+        .map((tag) => tag.value.toString())[0],
     },
     tags: row.tags.map((tag) => ({
-      name: dictionary.name(tag).toString(),
-      value: dictionary.value(tag).toString(),
+      name: tag.name.toString(),
+      value: tag.value.toString(),
     })),
     block: () => index.block(row.height ?? 0),
-    bundledIn: row.place === undefined ? null : { id: text(dictionary.bytes(row.place.parent)) },
+    bundledIn: row.place === undefined ? null : { id: text(row.place.parent) },
     ingested_at: row.seenSeconds,
   })
   return {

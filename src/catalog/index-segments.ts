@@ -1,0 +1,134 @@
+import type { Segments } from '../index/segment-list.js'
+import type { Table } from '../store/lmdb.js'
+import { RemovedRows } from './removed-rows.js'
+import type { Row } from './row.js'
+import { rowKey } from './row-key.js'
+import { findIn, type LiveSegment, rowAtKey, rowOf, type SegmentPlace } from './segment-rows.js'
+
+const removalsKey = Buffer.from('removed rows')
+const noId = Buffer.alloc(32)
+
+/** How often rows of segments were removed (modulo 2^32), and how many are. */
+export interface Removals {
+  readonly changes: number
+  readonly rows: number
+}
+
+function removalsIn(meta: Table): Removals {
+  const record = meta.get(removalsKey)
+  if (record === undefined) return { changes: 0, rows: 0 }
+  const bytes = Buffer.from(record)
+  return { changes: bytes.readUInt32LE(0), rows: bytes.readDoubleLE(4) }
+}
+
+/**
+ * The segments of the index, as one thread reads them. Asks LMDB with each look what there is: so what it says and what the
+ * tables say are of one state.
+ */
+export class IndexSegments {
+  readonly removed: RemovedRows
+  #live: readonly LiveSegment[] = []
+  #changes = -1
+  #isFresh = false
+
+  constructor(
+    readonly files: Segments,
+    removed: Table,
+    private readonly meta: Table,
+  ) {
+    this.removed = new RemovedRows(removed)
+  }
+
+  /** All of them, in the order of the list. */
+  all(): readonly LiveSegment[] {
+    this.files.refresh()
+    const isSame = !this.files.follow()
+    if (isSame && this.#isFresh && this.#live.length === 0) return this.#live
+    const { changes } = removalsIn(this.meta)
+    if (isSame && this.#isFresh && changes === this.#changes) return this.#live
+    this.#isFresh = false
+    this.removed.refresh()
+    this.#live = this.files.listed().map(({ number, segment }) => {
+      const isRemoved = this.removed.hasAny(number)
+        ? (row: number): boolean => this.removed.has(number, row)
+        : undefined
+      const { count } = segment
+      const span = count === 0 ? undefined : { first: segment.keyOf(0), last: segment.keyOf(count - 1) }
+      return { number, segment, isRemoved, span }
+    })
+    this.#changes = changes
+    this.#isFresh = true
+    return this.#live
+  }
+
+  /** Number of rows, without those that were removed. */
+  count(): number {
+    const rows = this.all().reduce((sum, { segment }) => sum + segment.count, 0)
+    return rows === 0 ? 0 : rows - removalsIn(this.meta).rows
+  }
+
+  /** Bytes of all files. */
+  bytes(): number {
+    return this.all().reduce((sum, { segment }) => sum + segment.file.sizeBytes, 0)
+  }
+
+  /** The row with this id (32 bytes): the newest segments first. */
+  find(id: Uint8Array): SegmentPlace | undefined {
+    const live = this.all()
+    for (let at = live.length - 1; at >= 0; at -= 1) {
+      const one = live[at] as LiveSegment
+      const row = findIn(one, id)
+      if (row >= 0) return { live: one, row }
+    }
+    return undefined
+  }
+
+  /** The row with this key. */
+  at(key: Uint8Array): SegmentPlace | undefined {
+    for (const one of this.all()) {
+      const row = rowAtKey(one, key)
+      if (row >= 0) return { live: one, row }
+    }
+    return undefined
+  }
+
+  /** The transaction at this position of a block. */
+  transactionIn(height: number, index: number): Row | undefined {
+    const start = rowKey(height, index, false, noId)
+    for (const live of this.all()) {
+      const { segment, isRemoved } = live
+      for (let row = segment.lowerBound(start); row < segment.count; row += 1) {
+        const key = segment.keyOf(row)
+        if (key.compare(start, 0, 7, 0, 7) !== 0) break
+        if (isRemoved?.(row) !== true) return rowOf(live, row)
+      }
+    }
+    return undefined
+  }
+
+  /** The public key of an address (32 bytes), if a segment has it: a copy. */
+  ownerKey(address: Uint8Array): Buffer | undefined {
+    const live = this.all()
+    for (let at = live.length - 1; at >= 0; at -= 1) {
+      const key = (live[at] as LiveSegment).segment.ownerKey(address)
+      if (key !== undefined) return key
+    }
+    return undefined
+  }
+
+  /** Removes a row of a segment; false where it was removed already. Only the keeper, inside its transaction. */
+  remove({ live, row }: SegmentPlace): boolean {
+    if (!this.removed.add(live.number, row)) return false
+    this.countRemoved(1)
+    return true
+  }
+
+  /** Counts removed rows. Only the keeper, inside its transaction. */
+  countRemoved(more: number): void {
+    const { changes, rows } = removalsIn(this.meta)
+    const record = Buffer.allocUnsafe(12)
+    record.writeUInt32LE((changes + 1) % 2 ** 32, 0)
+    record.writeDoubleLE(rows + more, 4)
+    this.meta.put(removalsKey, record)
+  }
+}

@@ -1,0 +1,83 @@
+import type { Table } from '../store/lmdb.js'
+
+/** Rows of which one entry of the table says whether they are removed. */
+const pageRows = 4096
+const pageBytes = pageRows / 8
+const keyBytes = 8
+
+function pageKey(segment: number, page: number): Buffer {
+  const key = Buffer.allocUnsafe(keyBytes)
+  key.writeUInt32BE(segment, 0)
+  key.writeUInt32BE(page, 4)
+  return key
+}
+
+/**
+ * Which rows of segments were removed: a bit for each row. Table: number of the segment and of a page of 4096 rows (each u32,
+ * big-endian) -> 512 bytes, the lowest bit of the first byte for the first row. Pages without removed rows are not there.
+ */
+export class RemovedRows {
+  #pages = new Map<number, Map<number, Uint8Array | undefined>>()
+
+  constructor(private readonly table: Table) {}
+
+  /** Forgets what was read: the table may have changed. */
+  refresh(): void {
+    this.#pages = new Map()
+  }
+
+  /** Whether any row of a segment is removed. */
+  hasAny(segment: number): boolean {
+    const first = this.table.ceiling(pageKey(segment, 0))
+    return first !== undefined && Buffer.from(first.key).readUInt32BE(0) === segment
+  }
+
+  has(segment: number, row: number): boolean {
+    const pages = this.#pages.get(segment) ?? new Map<number, Uint8Array | undefined>()
+    this.#pages.set(segment, pages)
+    const page = Math.floor(row / pageRows)
+    let bits = pages.get(page)
+    if (bits === undefined && !pages.has(page)) {
+      bits = this.table.get(pageKey(segment, page))
+      pages.set(page, bits)
+    }
+    const at = row % pageRows
+    return bits !== undefined && (((bits[at >> 3] as number) >> (at & 7)) & 1) === 1
+  }
+
+  /** Removes a row; false where it was removed already. Only the keeper, inside its transaction. */
+  add(segment: number, row: number): boolean {
+    const page = Math.floor(row / pageRows)
+    const key = pageKey(segment, page)
+    const before = this.table.get(key)
+    const bits = before === undefined ? new Uint8Array(pageBytes) : Uint8Array.from(before)
+    const at = row % pageRows
+    const byte = bits[at >> 3] as number
+    if (((byte >> (at & 7)) & 1) === 1) return false
+    bits[at >> 3] = byte | (1 << (at & 7))
+    this.table.put(key, bits)
+    const pages = this.#pages.get(segment) ?? new Map<number, Uint8Array | undefined>()
+    this.#pages.set(segment, pages.set(page, bits))
+    return true
+  }
+
+  /** The removed rows of a segment, ascending. */
+  rows(segment: number): number[] {
+    const rows: number[] = []
+    const span = { start: pageKey(segment, 0), end: pageKey(segment + 1, 0) }
+    for (const { key, value } of this.table.span(span)) {
+      const first = Buffer.from(key).readUInt32BE(4) * pageRows
+      for (let at = 0; at < pageRows; at += 1) {
+        if ((((value[at >> 3] as number) >> (at & 7)) & 1) === 1) rows.push(first + at)
+      }
+    }
+    return rows
+  }
+
+  /** Forgets a segment that is not listed any more. Only the keeper, inside its transaction. */
+  drop(segment: number): void {
+    const span = { start: pageKey(segment, 0), end: pageKey(segment + 1, 0) }
+    for (const key of [...this.table.keys(span)].map((one) => Buffer.from(one))) this.table.remove(key)
+    this.#pages.delete(segment)
+  }
+}

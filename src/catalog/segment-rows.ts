@@ -1,0 +1,61 @@
+import type { Segment } from '../index/segment.js'
+import type { SegmentRow } from '../index/segment-row.js'
+import type { Row, RowTag } from './row.js'
+import { compareRowKeys } from './row-key.js'
+
+/** A segment as the index uses it: without the rows that were removed since. */
+export interface LiveSegment {
+  /** Its number in the list. */
+  readonly number: number
+  readonly segment: Segment
+  /** Rows that were removed; undefined where there are none. */
+  readonly isRemoved: ((row: number) => boolean) | undefined
+  /** Keys of its first and last row; undefined where it has none. */
+  readonly span: { readonly first: Buffer; readonly last: Buffer } | undefined
+}
+
+/** Whether a key lies between the first and the last row of a segment. */
+export function spans({ span }: LiveSegment, key: Uint8Array): boolean {
+  return (
+    span !== undefined && compareRowKeys(span.first, 0, key, 0) <= 0 && compareRowKeys(key, 0, span.last, 0) <= 0
+  )
+}
+
+/** A row of a segment. */
+export interface SegmentPlace {
+  readonly live: LiveSegment
+  readonly row: number
+}
+
+/** What the index says of a row of a segment. */
+export function rowOf({ segment }: LiveSegment, number: number): Row {
+  const { isUnjudged, ...row } = segment.row(number)
+  const { owner, recipient, tags, place } = row as BufferRow
+  const said = { ...row, key: segment.keyOf(number), owner, recipient, tags, place }
+  return isUnjudged ? { ...said, isUnjudged } : said
+}
+
+/** What segments give back are buffers. */
+type BufferRow = Omit<SegmentRow, 'owner' | 'recipient' | 'tags' | 'place'> & {
+  readonly owner: Buffer
+  readonly recipient: Buffer
+  readonly tags: readonly RowTag[]
+  readonly place: Row['place']
+}
+
+/** The number of the row with this id (32 bytes); -1 where there is none. */
+export function findIn({ segment, isRemoved }: LiveSegment, id: Uint8Array): number {
+  const row = segment.find(id)
+  return row >= 0 && isRemoved?.(row) === true ? -1 : row
+}
+
+/** The number of the row with this key; -1 where there is none. */
+export function rowAtKey(live: LiveSegment, key: Uint8Array): number {
+  if (!spans(live, key)) return -1
+  const { segment, isRemoved } = live
+  for (let row = segment.lowerBound(key); row < segment.count; row += 1) {
+    if (!segment.keyOf(row).equals(key)) return -1
+    if (isRemoved?.(row) !== true) return row
+  }
+  return -1
+}

@@ -1,0 +1,125 @@
+import { type Dictionary, type WordKind, wordKind } from './dictionary.js'
+import type { Effort } from './effort.js'
+import { findRow } from './ids.js'
+import type { IndexTables } from './index-tables.js'
+import {
+  blockAtOrBefore,
+  blockAtOrBehind,
+  type PostingKind,
+  postingKind,
+  postingPrefix,
+  transactionsPrefix,
+} from './postings.js'
+import type { StoredRow } from './row.js'
+import { compareRowKeys, rowKeyBytes } from './row-key.js'
+import type { Looks, Role, RowSource, WordRows } from './row-source.js'
+import type { Blocks } from './scan.js'
+import { TagStarts } from './tag-starts.js'
+
+/** What a look-up of a word or id costs: LMDB, and the runs. */
+const lookUpSteps = 3
+/** Row keys that are read in one step where they stand beside each other. */
+const keysPerStep = 16
+/** Tags of rows that are looked at in one step: most are at hand. */
+const tagsPerStep = 4
+
+const kinds: Readonly<Record<Role, { readonly word: WordKind; readonly posting: PostingKind }>> = {
+  owner: { word: wordKind.address, posting: postingKind.owner },
+  recipient: { word: wordKind.address, posting: postingKind.recipient },
+  bundle: { word: wordKind.bundle, posting: postingKind.bundle },
+}
+/** Number of the word that a row has in a role; no word has the number 0. */
+const wordOf: Readonly<Record<Role, (row: StoredRow) => number>> = {
+  owner: (row) => row.owner,
+  recipient: (row) => row.recipient,
+  bundle: (row) => row.place?.parent ?? 0,
+}
+
+/** The rows of the tables, straight from the memory map. Any thread. */
+export class TableSource implements RowSource<StoredRow> {
+  constructor(
+    private readonly tables: IndexTables,
+    private readonly dictionary: Dictionary,
+  ) {}
+
+  listed(role: Role, words: readonly Uint8Array[], effort: Effort): WordRows<StoredRow> {
+    const { word, posting } = kinds[role]
+    effort.charge(words.length * lookUpSteps)
+    const numbers = known(words.map((bytes) => this.dictionary.number(word, bytes)))
+    const lists = [...numbers].map((number) => this.#postings(postingPrefix(posting, number), effort))
+    return { lists, holds: (row) => numbers.has(wordOf[role](row)) }
+  }
+
+  tagged(name: Uint8Array, values: readonly Uint8Array[], effort: Effort): WordRows<StoredRow> {
+    effort.charge(values.length * lookUpSteps)
+    return this.#tagged(known(values.map((value) => this.dictionary.tag(name, value))), effort)
+  }
+
+  #tagged(numbers: ReadonlySet<number>, effort: Effort): WordRows<StoredRow> {
+    const lists = [...numbers].map((tag) => this.#postings(postingPrefix(postingKind.tag, tag), effort))
+    return { lists, holds: ({ tags }) => tags.some((tag) => numbers.has(tag)) }
+  }
+
+  /** By the tags' lists where they are few, else by a look at the tags of each row. */
+  starting(
+    name: Uint8Array,
+    values: readonly Uint8Array[],
+    looks: Looks,
+    effort: Effort,
+  ): WordRows<StoredRow> | ((row: StoredRow) => boolean) {
+    const starts = new TagStarts(this.tables, this.dictionary, name, values)
+    const before = looks.left
+    const found = effort.spent ? undefined : starts.numbers(looks)
+    effort.charge(lookUpSteps + (before - looks.left) / keysPerStep)
+    if (found !== undefined) return this.#tagged(new Set(found), effort)
+    return ({ tags }) => {
+      effort.charge(tags.length / tagsPerStep)
+      return tags.some((tag) => starts.has(tag))
+    }
+  }
+
+  /** The rows with these ids, in chain order. */
+  keysOf(ids: readonly Uint8Array[], effort: Effort): Buffer {
+    effort.charge(ids.length * lookUpSteps)
+    const keys = ids.flatMap((id) => {
+      const found = findRow(this.tables, this.tables.runs.ids, id)
+      return found === undefined ? [] : [found.key]
+    })
+    keys.sort((one, other) => compareRowKeys(one, 0, other, 0))
+    return Buffer.concat(keys.filter((key, at) => at === 0 || !key.equals(keys[at - 1] as Buffer)))
+  }
+
+  transactions(effort: Effort): Blocks {
+    return this.#postings(transactionsPrefix, effort)
+  }
+
+  #postings(prefix: number, effort: Effort): Blocks {
+    const table = this.tables.postings
+    return {
+      from(row, backwards) {
+        effort.charge()
+        const before = blockAtOrBefore(table, prefix, row)
+        if (backwards) return before?.rows
+        const reaches =
+          before !== undefined && compareRowKeys(before.rows, before.rows.length - rowKeyBytes, row, 0) >= 0
+        return reaches ? before.rows : blockAtOrBehind(table, prefix, row)?.rows
+      },
+    }
+  }
+
+  all(effort: Effort, limit: number): Blocks {
+    const table = this.tables.rows
+    return {
+      from(row, backwards) {
+        const keys = [...table.keys({ start: row, backwards, limit })]
+        effort.charge(1 + keys.length / keysPerStep)
+        if (backwards) keys.reverse()
+        return keys.length === 0 ? undefined : Buffer.concat(keys)
+      },
+    }
+  }
+}
+
+function known(numbers: readonly (number | undefined)[]): Set<number> {
+  return new Set(numbers.flatMap((number) => (number === undefined ? [] : [number])))
+}
