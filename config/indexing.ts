@@ -39,6 +39,13 @@ export const indexing = {
     max: 10_000,
     why: 'A fork that replaces more blocks stops the import, not the gateway: look at the nodes, then raise this once.',
   }),
+  segmentRows: whole({
+    env: 'INDEX_SEGMENT_ROWS',
+    default: 250_000,
+    min: 0,
+    max: 1_000_000,
+    why: 'So many rows that no fork can replace leave the tables of the index for a file of a sixth of their size; 0: none do.',
+  }),
   unbundleFilter: filter({
     env: 'ANS104_UNBUNDLE_FILTER',
     why: 'Bundles that are opened: {"always":true} on devnet, {"never":true} on mainnet.',

@@ -3,9 +3,11 @@ import { type Clock, notBefore } from '../actor/clock.js'
 import { type Log, silentLog } from '../actor/log.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { DamagedSegment } from '../index/checked-file.js'
 import { isDiskError } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
 import { isDamage, present } from '../store/lmdb.js'
+import { CommitChanges, sumOfOutcomes } from './catalog-changes.js'
 import type { CatalogReply, CatalogRequest } from './catalog-messages.js'
 import {
   attributesIn,
@@ -15,12 +17,12 @@ import {
   isInSegment,
   touchKey,
 } from './catalog-record.js'
-import { type Generations, shardOf } from './generations.js'
-import type { IndexOutcome } from './index-protocol.js'
+import type { Generations } from './generations.js'
 import { openIndexTables } from './index-tables.js'
 import { IndexWriter } from './index-writer.js'
 import { addJudged, dropJudged } from './judged-items.js'
 import { distrusted, merge, settled } from './merge.js'
+import type { FlushLimits, Upkeep } from './segment-upkeep.js'
 import type { SpillLimits } from './spill.js'
 import { addBlobBytes, type CatalogTables, lastTouchMs, openCatalogTables } from './tables.js'
 
@@ -31,7 +33,12 @@ export interface CatalogKeeperOptions {
   readonly touchEveryMs: number
   /** When ids and words of the index leave their tables for files; small in tests. */
   readonly spill?: SpillLimits
+  /** When stable rows of the index leave the tables for segments. Absent: never. */
+  readonly flush?: FlushLimits
 }
+
+/** Between two steps about segments where no changes come: other threads go on meanwhile. */
+const pauseMs = 10
 
 /** Readers of other processes that have just read which files there are get so long to open them. */
 const openMs = 5000
@@ -39,31 +46,6 @@ const openMs = 5000
 const committed: CatalogReply = { kind: 'committed' }
 const unwritten = refuse('busy', 'self', 'the disk of the catalog is full or fails')
 const unreadable = refuse('busy', 'self', 'a page of the catalog is damaged')
-
-function sumOf(outcomes: readonly (IndexOutcome | undefined)[]): IndexOutcome {
-  const sum = { added: 0, known: 0, skipped: 0, removed: 0 }
-  for (const one of outcomes) {
-    sum.added += one?.added ?? 0
-    sum.known += one?.known ?? 0
-    sum.skipped += one?.skipped ?? 0
-    sum.removed += one?.removed ?? 0
-  }
-  return sum
-}
-
-/** What a commit touched: ids that were named, and shards of ids that came by the thousand. */
-class Changes {
-  readonly ids = new Set<Id>()
-  readonly shards: number[] = []
-  readonly #marks = new Uint8Array(2 ** 16)
-  /** Takes the 32 bytes of an id. */
-  readonly row = (id: Uint8Array): void => {
-    const shard = shardOf(id)
-    if (this.#marks[shard] !== 0) return
-    this.#marks[shard] = 1
-    this.shards.push(shard)
-  }
-}
 
 /** `refused`: by the disk. `damaged`: a page that is needed was overwritten. */
 type Outcome = 'written' | 'refused' | 'damaged'
@@ -83,6 +65,9 @@ export class CatalogKeeper {
   #waiting: Waiting[] = []
   #scheduled = false
   #isTroubled = false
+  #isClosed = false
+  /** Segments are tended again soon. */
+  #tending = false
   #isDamaged = false
 
   constructor(
@@ -98,7 +83,11 @@ export class CatalogKeeper {
 
   /** The writer of the index, made anew where it is not there: that reads the disk, and may fail like any change. */
   #indexWriter(): IndexWriter {
-    this.#index ??= new IndexWriter(openIndexTables(this.#tables.environment), this.options.spill)
+    this.#index ??= new IndexWriter(
+      openIndexTables(this.#tables.environment),
+      this.options.spill,
+      this.options.flush,
+    )
     return this.#index
   }
 
@@ -118,6 +107,7 @@ export class CatalogKeeper {
   /** Commits what waits, where the disk takes it, and closes the environment. */
   async close(): Promise<void> {
     this.#commit()
+    this.#isClosed = true
     this.#dropIndex()
     await this.#tables.environment.close()
   }
@@ -132,9 +122,33 @@ export class CatalogKeeper {
     if (outcome === 'damaged' && batch.length > 1)
       for (const one of batch) this.#refuse([one], this.#commitAll([one]))
     else this.#refuse(batch, outcome)
-    const tended = this.#onDisk(() => this.#dropFiles(this.#indexWriter().tend()))
+    const tended = this.#onDisk(() => {
+      this.#indexWriter().tend()
+      this.#dropFiles(this.#indexWriter().takeRetired())
+    })
+    this.#tendSegments()
     // Files may have nothing to write while the tables cannot.
     if (outcome !== 'refused' && tended === 'written') this.#isTroubled = false
+  }
+
+  /** Some of what is to be done about segments; the rest follows, between commits and with pauses. */
+  #tendSegments(): void {
+    // A damaged page would be met again and again.
+    if (this.#tending || this.#isDamaged) return
+    let upkeep: Upkeep = 'idle'
+    const outcome = this.#onDisk(() => {
+      const writer = this.#indexWriter()
+      upkeep = writer.tendSegments()
+      this.#dropFiles(writer.takeRetired())
+    })
+    if (outcome !== 'written' || upkeep === 'idle' || this.#isClosed) return
+    // A list that changed is seen like any commit.
+    this.generations.commit([])
+    this.#tending = true
+    this.clock.after(pauseMs, () => {
+      this.#tending = false
+      if (!this.#isClosed) this.#tendSegments()
+    })
   }
 
   #refuse(batch: readonly Waiting[], outcome: Outcome): void {
@@ -144,7 +158,7 @@ export class CatalogKeeper {
 
   /** Applies all of them in one transaction, and answers them where it was written. */
   #commitAll(batch: readonly Waiting[]): Outcome {
-    const changed = new Changes()
+    const changed = new CommitChanges()
     const replies: CatalogReply[] = []
     const outcome = this.#onDisk(() =>
       this.#tables.environment.write(() => {
@@ -164,7 +178,7 @@ export class CatalogKeeper {
       act()
       return 'written'
     } catch (error) {
-      const damaged = isDamage(error)
+      const damaged = isDamage(error) || error instanceof DamagedSegment
       if (!damaged && !isDiskError(error)) throw error
       if (damaged) this.#tellDamage(error)
       else {
@@ -209,7 +223,7 @@ export class CatalogKeeper {
     void this.#tables.environment.flushed().then(() => this.clock.after(openMs, drop))
   }
 
-  #apply(message: CatalogRequest, changed: Changes): CatalogReply {
+  #apply(message: CatalogRequest, changed: CommitChanges): CatalogReply {
     const [writer, now] = [this.#indexWriter(), this.#nowSeconds()]
     switch (message.kind) {
       case 'learn':
@@ -254,7 +268,7 @@ export class CatalogKeeper {
       }
       case 'all': {
         const done = message.requests.map((request) => this.#apply(request, changed).index)
-        return { kind: 'committed', index: sumOf(done) }
+        return { kind: 'committed', index: sumOfOutcomes(done) }
       }
       case 'unwind': {
         const removed = new Set<Id>()

@@ -9,7 +9,9 @@ import { decodeRow, type Row, type StoredRow } from './row.js'
 import { compareRowKeys, rowKeyBytes } from './row-key.js'
 import { beside } from './scan.js'
 
-/** Rows of a segment, and the rows that are read at once where the tables are read from one end to the other. */
+/** Bytes of a batch of rows; the memory that it holds is at most three times as much. */
+const batchBytes = 64 * 2 ** 20
+/** Rows, or public keys, that are read at once. */
 const readAtOnce = 2048
 
 /** A row that was written into a segment and has left the tables since. */
@@ -28,9 +30,9 @@ export interface FlushParts {
 }
 
 /**
- * Takes rows that do not change any more out of the tables: writes all of them up to a key into segments, some with each step,
- * and names what is left. Until the segments are listed nothing has changed, so nothing is lost where it ends early. Rows that are
- * put or removed meanwhile are told (`put`, `removed`).
+ * Takes rows that do not change any more out of the tables: writes all of them up to a key into segments, some with each
+ * step, and names what is left. Until the segments are listed nothing has changed, so nothing is lost where it ends early. It
+ * hears of rows that are put or removed meanwhile (`put`, `removed`).
  */
 export class IndexFlush {
   #batch: RowBatch
@@ -56,7 +58,7 @@ export class IndexFlush {
   }
 
   #newBatch(): RowBatch {
-    return new RowBatch({ rows: this.parts.segmentRows, bytes: 96 * 2 ** 20 })
+    return new RowBatch({ rows: this.parts.segmentRows, bytes: batchBytes })
   }
 
   /** A row was put into the tables. */
@@ -71,13 +73,14 @@ export class IndexFlush {
     this.#goneIds.add(textOf(id))
   }
 
-  /** Goes on by about so many rows. */
+  /** Goes on: reads or writes about so many rows, a whole segment at the least where one is full. */
   step(rows: number): void {
     let left = rows
     while (left > 0 && !this.isDone) {
       if (this.#batch.isFull) {
+        left -= this.#batch.count
         this.#write()
-        return
+        continue
       }
       left -= this.#ownersAfter === undefined ? this.#readRows(left) : this.#readOwners()
     }
@@ -143,6 +146,7 @@ export class IndexFlush {
       const left = { rows: this.#leftRows(), owners: this.#leftOwners() }
       also(left)
       const { segments } = tables
+      segments.changed()
       const numbers = new Set(this.#written.map(({ number }) => number))
       const added = segments.all().filter(({ number }) => numbers.has(number))
       for (const { key, id } of this.#gone) {
@@ -206,7 +210,11 @@ export class IndexFlush {
 /** Rows that stay in the tables, and what their message does not say of each. */
 export interface LeftRows {
   readonly packed: PackedRows
-  readonly told: readonly { readonly key: Buffer; readonly seenSeconds: number; readonly isUnjudged: boolean }[]
+  readonly told: readonly {
+    readonly key: Buffer
+    readonly seenSeconds: number
+    readonly isUnjudged: boolean
+  }[]
 }
 
 /** What stays in the tables after a flush. */

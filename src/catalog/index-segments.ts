@@ -3,13 +3,21 @@ import type { Table } from '../store/lmdb.js'
 import { RemovedRows } from './removed-rows.js'
 import type { Row } from './row.js'
 import { rowKey } from './row-key.js'
-import { findIn, type LiveSegment, rowAtKey, rowOf, type SegmentPlace } from './segment-rows.js'
+import {
+  type FoundInSegment,
+  findIn,
+  type LiveSegment,
+  rowAtKey,
+  rowOf,
+  spanOf,
+  spans,
+} from './segment-rows.js'
 
 const removalsKey = Buffer.from('removed rows')
 const noId = Buffer.alloc(32)
 
 /** How often rows of segments were removed (modulo 2^32), and how many are. */
-export interface Removals {
+interface Removals {
   readonly changes: number
   readonly rows: number
 }
@@ -30,6 +38,8 @@ export class IndexSegments {
   #live: readonly LiveSegment[] = []
   #changes = -1
   #isFresh = false
+  /** Only this thread changes them, and says so with `changed`: it need not ask. */
+  isOwn = false
 
   constructor(
     readonly files: Segments,
@@ -41,24 +51,28 @@ export class IndexSegments {
 
   /** All of them, in the order of the list. */
   all(): readonly LiveSegment[] {
+    if (this.isOwn && this.#isFresh) return this.#live
     this.files.refresh()
-    const isSame = !this.files.follow()
-    if (isSame && this.#isFresh && this.#live.length === 0) return this.#live
+    if (this.files.follow()) this.#isFresh = false
+    if (this.#isFresh && this.#live.length === 0) return this.#live
     const { changes } = removalsIn(this.meta)
-    if (isSame && this.#isFresh && changes === this.#changes) return this.#live
+    if (this.#isFresh && changes === this.#changes) return this.#live
     this.#isFresh = false
     this.removed.refresh()
     this.#live = this.files.listed().map(({ number, segment }) => {
       const isRemoved = this.removed.hasAny(number)
         ? (row: number): boolean => this.removed.has(number, row)
         : undefined
-      const { count } = segment
-      const span = count === 0 ? undefined : { first: segment.keyOf(0), last: segment.keyOf(count - 1) }
-      return { number, segment, isRemoved, span }
+      return { number, segment, isRemoved, span: spanOf(segment) }
     })
     this.#changes = changes
     this.#isFresh = true
     return this.#live
+  }
+
+  /** They were changed by this thread. */
+  changed(): void {
+    this.#isFresh = false
   }
 
   /** Number of rows, without those that were removed. */
@@ -73,7 +87,7 @@ export class IndexSegments {
   }
 
   /** The row with this id (32 bytes): the newest segments first. */
-  find(id: Uint8Array): SegmentPlace | undefined {
+  find(id: Uint8Array): FoundInSegment | undefined {
     const live = this.all()
     for (let at = live.length - 1; at >= 0; at -= 1) {
       const one = live[at] as LiveSegment
@@ -84,7 +98,7 @@ export class IndexSegments {
   }
 
   /** The row with this key. */
-  at(key: Uint8Array): SegmentPlace | undefined {
+  at(key: Uint8Array): FoundInSegment | undefined {
     for (const one of this.all()) {
       const row = rowAtKey(one, key)
       if (row >= 0) return { live: one, row }
@@ -96,6 +110,7 @@ export class IndexSegments {
   transactionIn(height: number, index: number): Row | undefined {
     const start = rowKey(height, index, false, noId)
     for (const live of this.all()) {
+      if (!spans(live, start)) continue
       const { segment, isRemoved } = live
       for (let row = segment.lowerBound(start); row < segment.count; row += 1) {
         const key = segment.keyOf(row)
@@ -117,8 +132,9 @@ export class IndexSegments {
   }
 
   /** Removes a row of a segment; false where it was removed already. Only the keeper, inside its transaction. */
-  remove({ live, row }: SegmentPlace): boolean {
+  remove({ live, row }: FoundInSegment): boolean {
     if (!this.removed.add(live.number, row)) return false
+    if (live.isRemoved === undefined) this.changed()
     this.countRemoved(1)
     return true
   }

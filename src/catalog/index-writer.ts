@@ -15,13 +15,18 @@ import {
   writePendingKey,
   writeRowKey,
 } from './row-key.js'
-import { RowWriter } from './row-writer.js'
+import { type KeyedRow, RowWriter } from './row-writer.js'
+import { rowOf } from './segment-rows.js'
+import { type FlushLimits, SegmentUpkeep, type Upkeep } from './segment-upkeep.js'
 import { type SpillLimits, spillLimits } from './spill.js'
 
 type ExpireRequest = Extract<IndexRequest, { kind: 'expire-pending' }>
 type ItemsRequest = Extract<IndexRequest, { kind: 'index-items' }>
 
 const idBytesEach = 32
+
+/** Nothing leaves the tables. */
+export const noFlush: FlushLimits = { rows: 0, forkDepth: 0 }
 
 /** Rows are removed in portions of so many: nothing may be written to a table while it is read. */
 const portion = 1000
@@ -39,8 +44,10 @@ export class IndexWriter {
   readonly #rows: RowWriter
   #changed: (id: Uint8Array) => void = () => undefined
   #outcome = { added: 0, known: 0, skipped: 0, removed: 0 }
-  /** Rows since the files were tended. */
+  /** Rows since the files were tended, and since the segments were. */
   #added = 0
+  #addedSince = 0
+  readonly #segments: SegmentUpkeep
   /** Of the row that is put. */
   readonly #key = Buffer.allocUnsafeSlow(rowKeyBytes)
   /** Number of the last row that arrived and is in no block. */
@@ -49,8 +56,10 @@ export class IndexWriter {
   constructor(
     private readonly tables: IndexTables,
     limits: SpillLimits = spillLimits,
+    flush: FlushLimits = noFlush,
   ) {
     this.#rows = new RowWriter(tables, limits)
+    this.#segments = new SegmentUpkeep(tables, this.#rows, flush)
   }
 
   /**
@@ -101,19 +110,29 @@ export class IndexWriter {
     this.#rows.settle()
   }
 
-  /**
-   * Goes on with merging files, in proportion to what came in: after a commit. Returns the paths of files that were merged
-   * and are not needed any more once that commit is on the disk.
-   */
-  tend(): string[] {
+  /** Goes on with merging files, in proportion to what came in: after a commit. */
+  tend(): void {
     const records = mergedLeast + this.#added * mergedEach
+    this.#addedSince += this.#added
     this.#added = 0
     for (const run of this.#rows.runs) run.tend(records)
-    return this.#rows.runs.flatMap((run) => run.takeRetired())
   }
 
-  /** Drops what is half merged. */
+  /** Paths of files that are not needed any more once the last commit is on the disk, each given once. */
+  takeRetired(): string[] {
+    return [...this.#rows.runs.flatMap((run) => run.takeRetired()), ...this.#segments.takeRetired()]
+  }
+
+  /** Goes on with taking stable rows out of the tables, and with merging segments: between two transactions. */
+  tendSegments(): Upkeep {
+    const added = this.#addedSince
+    this.#addedSince = 0
+    return this.#segments.tend(added)
+  }
+
+  /** Drops what is half done. */
   close(): void {
+    this.#segments.close()
     for (const run of this.#rows.runs) run.close()
   }
 
@@ -211,9 +230,9 @@ export class IndexWriter {
   #removeItems(keys: Uint8Array): void {
     for (let at = 0; at < keys.length; at += rowKeyBytes) {
       const key = keys.subarray(at, at + rowKeyBytes)
-      const isThere = isItemKey(key) && this.tables.rows.view(key) !== undefined
-      if (isThere) this.#remove(key)
-      else this.#outcome.skipped += 1
+      if (!isItemKey(key)) this.#outcome.skipped += 1
+      else if (this.tables.rows.view(key) !== undefined) this.#remove(key)
+      else this.#removeFromSegment(key)
     }
   }
 
@@ -233,6 +252,7 @@ export class IndexWriter {
       for (const key of keys) this.#remove(key)
       if (keys.length < portion) break
     }
+    this.#unwindSegments(heightStart(fromHeight))
     for (;;) {
       const blocks = [...this.tables.blocks.span({ start: heightKey(fromHeight), limit: portion })]
       for (const { key, value } of blocks) {
@@ -247,8 +267,29 @@ export class IndexWriter {
     const record = this.tables.rows.get(key)
     if (record === undefined) throw new Error('a row that is to be removed is not there')
     const row = decodeRow(key, record)
-    this.#rows.remove({ key: Buffer.from(key), row })
+    this.#drop({ key: Buffer.from(key), row })
+  }
+
+  #drop(found: KeyedRow): void {
+    this.#rows.remove(found)
     this.#outcome.removed += 1
-    this.#changed(row.id)
+    this.#changed(found.row.id)
+  }
+
+  #removeFromSegment(key: Uint8Array): void {
+    const found = this.#rows.findInSegments(key)
+    if (found === undefined) this.#outcome.skipped += 1
+    else this.#drop(found)
+  }
+
+  /** A fork that is deeper than the blocks that stay in the tables, or an order of the operator. */
+  #unwindSegments(from: Buffer): void {
+    for (const live of this.tables.segments.all()) {
+      const { segment } = live
+      for (let row = segment.lowerBound(from); row < segment.count; row += 1) {
+        if (live.isRemoved?.(row) === true) continue
+        this.#drop({ key: segment.keyOf(row), row: rowOf(live, row), place: { live, row } })
+      }
+    }
   }
 }

@@ -150,14 +150,14 @@ export class SegmentScan implements RowScan {
 }
 
 /** A part of the index that is not looked at before its turn. */
-export interface Part {
+export interface ScanPart {
   /** No row of it comes before this key, in the direction; undefined: it is looked at at once. */
   readonly bound: Buffer | undefined
   open(): RowScan
 }
 
 /** The segments that have rows between the two keys of a wish. */
-export function segmentParts(live: readonly LiveSegment[], wanted: Selection, wish: Wish): Part[] {
+export function segmentParts(live: readonly LiveSegment[], wanted: Selection, wish: Wish): ScanPart[] {
   const { backwards, start, end } = wish
   return live.flatMap((one) => {
     const { span } = one
@@ -178,15 +178,15 @@ export class MergedScan implements RowScan {
   key: Buffer | undefined
   cutAt: Buffer | undefined
   readonly #open: RowScan[] = []
-  readonly #waiting: Part[]
+  readonly #waiting: ScanPart[]
   #nearest: RowScan | undefined
   #target: Uint8Array | undefined
 
   constructor(
-    parts: readonly Part[],
+    parts: readonly ScanPart[],
     private readonly backwards: boolean,
   ) {
-    const rank = (part: Part): number => (part.bound === undefined ? 0 : 1)
+    const rank = (part: ScanPart): number => (part.bound === undefined ? 0 : 1)
     this.#waiting = [...parts].sort((one, other) => {
       if (one.bound === undefined || other.bound === undefined) return rank(one) - rank(other)
       return compareRowKeys(one.bound, 0, other.bound, 0) * (backwards ? -1 : 1)
@@ -218,7 +218,10 @@ export class MergedScan implements RowScan {
       let place: Buffer | undefined
       for (const scan of this.#open) {
         const at = scan.key ?? scan.cutAt
-        if (at === undefined || (place !== undefined && !isBefore(at, place, this.backwards))) continue
+        if (at === undefined) continue
+        const order = place === undefined ? -1 : compareRowKeys(at, 0, place, 0) * (this.backwards ? -1 : 1)
+        // A row that was removed from a segment may be in the tables again: the next page begins with it, and not behind it.
+        if (order > 0 || (order === 0 && scan.key !== undefined)) continue
         place = at
         nearest = scan
       }

@@ -20,7 +20,7 @@ export interface AnyRow {
 }
 
 /** Fields of a row by which rows are found, but for tags. */
-export type Role = 'owner' | 'recipient' | 'bundle'
+export type RowRole = 'owner' | 'recipient' | 'bundle'
 
 /**
  * Where rows of the index are: the tables, or one segment. Its lists have keys of 16 bytes in an order of its own: row keys in
@@ -28,7 +28,7 @@ export type Role = 'owner' | 'recipient' | 'bundle'
  */
 export interface RowSource<R extends AnyRow> {
   /** Rows that have one of these addresses or bundles (32 bytes). */
-  listed(role: Role, words: readonly Uint8Array[], effort: Effort): WordRows<R>
+  listed(role: RowRole, words: readonly Uint8Array[], effort: Effort): WordRows<R>
   /** Rows that have a tag of this name with one of these values. */
   tagged(name: Uint8Array, values: readonly Uint8Array[], effort: Effort): WordRows<R>
   /**

@@ -15,13 +15,13 @@ import { postingKind, postingPrefix, transactionsPrefix } from './postings.js'
 import { decodeRow, encodeRow, type Row, type RowBody, type StoredRow } from './row.js'
 import { compareRowKeys, heightOf, isItemKey, rowKeyBytes } from './row-key.js'
 import { SegmentIds } from './segment-ids.js'
-import { rowOf, type SegmentPlace } from './segment-rows.js'
+import { type FoundInSegment, rowOf } from './segment-rows.js'
 import type { SpillLimits } from './spill.js'
 
 /** A row and where it stands: in the tables, or in a segment. */
 export type KeyedRow =
   | { readonly key: Buffer; readonly row: StoredRow; readonly place?: undefined }
-  | { readonly key: Buffer; readonly row: Row; readonly place: SegmentPlace }
+  | { readonly key: Buffer; readonly row: Row; readonly place: FoundInSegment }
 
 /** Is told what happens to the tables while a flush reads them (index-flush.ts). */
 export interface RowWatch {
@@ -80,7 +80,7 @@ export class RowWriter {
   readonly #postings: PostingWriter
   readonly #record = new VarWriter()
   #owners = new Recent<number, true>(ownersMax)
-  readonly #segmentIds: SegmentIds
+  readonly segmentIds: SegmentIds
   /** Words of rows that are read back. */
   readonly #words: Dictionary
   /** The flush that reads the tables, if there is one. */
@@ -97,7 +97,7 @@ export class RowWriter {
     this.#ids = new IdWriter(tables, limits)
     this.#dictionary = new DictionaryWriter(tables, limits)
     this.#postings = new PostingWriter(tables.postings)
-    this.#segmentIds = new SegmentIds(tables.segments)
+    this.segmentIds = new SegmentIds(tables.segments)
     this.#words = new Dictionary(tables)
   }
 
@@ -105,7 +105,7 @@ export class RowWriter {
   find(id: Uint8Array): KeyedRow | undefined {
     const found = this.#ids.find(id)
     if (found !== undefined) return { key: found.key, row: decodeRow(found.key, found.record) }
-    const place = this.#segmentIds.find(id)
+    const place = this.segmentIds.find(id)
     if (place === undefined) return undefined
     const row = rowOf(place.live, place.row)
     return { key: Buffer.from(row.key), row, place }

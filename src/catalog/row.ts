@@ -31,7 +31,7 @@ export interface Row {
   readonly tags: readonly RowTag[]
   readonly signatureType: number | undefined
   /** Of items. */
-  readonly place: (Omit<StoredPlace, 'parent'> & { readonly parent: Buffer }) | undefined
+  readonly place: (Omit<RowPlace, 'parent'> & { readonly parent: Buffer }) | undefined
   /** Of transactions. */
   readonly transfer: RowTransfer | undefined
   /** Undefined where it was not kept. */
@@ -68,7 +68,7 @@ export interface StoredRow {
   readonly tags: readonly number[]
   readonly signatureType: number | undefined
   /** Of items. */
-  readonly place: StoredPlace | undefined
+  readonly place: RowPlace | undefined
   /** Of transactions. */
   readonly transfer: RowTransfer | undefined
   /** Undefined where it was not kept. */
@@ -80,7 +80,7 @@ export interface StoredRow {
 export type RowBody = Omit<StoredRow, 'key' | 'height' | 'index' | 'isItem'>
 
 /** Where an item lies. Offsets count from the start of the payload that holds it. */
-export interface StoredPlace {
+export interface RowPlace {
   /** The word of the bundle that directly holds the item. */
   readonly parent: number
   readonly rootItemOffset: number
@@ -210,7 +210,7 @@ function readTags(read: VarReader): number[] {
   return tags
 }
 
-function readPlace(read: VarReader): StoredPlace {
+function readPlace(read: VarReader): RowPlace {
   return {
     parent: read.uint(),
     rootItemOffset: read.uint(),

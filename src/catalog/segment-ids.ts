@@ -1,6 +1,6 @@
 import { BloomFilter, seenMax } from '../store/bloom-filter.js'
 import type { IndexSegments } from './index-segments.js'
-import type { SegmentPlace } from './segment-rows.js'
+import type { FoundInSegment } from './segment-rows.js'
 
 /** So many ids are looked for in vain before it is worth remembering what there is. */
 const missesMax = 20_000
@@ -14,7 +14,7 @@ export class SegmentIds {
 
   constructor(private readonly segments: IndexSegments) {}
 
-  find(id: Uint8Array): SegmentPlace | undefined {
+  find(id: Uint8Array): FoundInSegment | undefined {
     const live = this.segments.all()
     if (live.length === 0) return undefined
     // Another segment may have other ids, unless it was merged of those that are known: then they are added a second time.
@@ -25,6 +25,11 @@ export class SegmentIds {
     this.#misses += 1
     if (this.#misses > missesMax && this.#seen === undefined) this.#survey()
     return undefined
+  }
+
+  /** Segments gave way to a merged one. */
+  moved(from: readonly number[], to: number): void {
+    if (from.every((number) => this.#known.has(number))) this.#known.add(to)
   }
 
   /** Remembers the ids of segments that are new. */
@@ -52,9 +57,7 @@ export class SegmentIds {
 }
 
 function firstOf(id: Uint8Array): number {
-  return (
-    ((id[0] as number) << 24) | ((id[1] as number) << 16) | ((id[2] as number) << 8) | (id[3] as number)
-  )
+  return ((id[0] as number) << 24) | ((id[1] as number) << 16) | ((id[2] as number) << 8) | (id[3] as number)
 }
 
 /** The next twelve bits. */

@@ -1,7 +1,9 @@
+import { DamagedSegment } from '../index/checked-file.js'
+import type { Group } from '../index/groups.js'
 import type { Segment } from '../index/segment.js'
 import type { SegmentRow } from '../index/segment-row.js'
 import type { Row, RowTag } from './row.js'
-import { compareRowKeys } from './row-key.js'
+import { compareRowKeys, rowKeyBytes } from './row-key.js'
 
 /** A segment as the index uses it: without the rows that were removed since. */
 export interface LiveSegment {
@@ -10,19 +12,42 @@ export interface LiveSegment {
   readonly segment: Segment
   /** Rows that were removed; undefined where there are none. */
   readonly isRemoved: ((row: number) => boolean) | undefined
-  /** Keys of its first and last row; undefined where it has none. */
+  /** All of its rows are between these keys; undefined where it has none. */
   readonly span: { readonly first: Buffer; readonly last: Buffer } | undefined
 }
 
-/** Whether a key lies between the first and the last row of a segment. */
+/** Whether a segment may have a row with this key. */
 export function spans({ span }: LiveSegment, key: Uint8Array): boolean {
   return (
-    span !== undefined && compareRowKeys(span.first, 0, key, 0) <= 0 && compareRowKeys(key, 0, span.last, 0) <= 0
+    span !== undefined &&
+    compareRowKeys(span.first, 0, key, 0) <= 0 &&
+    compareRowKeys(key, 0, span.last, 0) <= 0
   )
 }
 
+/** The keys between which all rows of a segment are: by their places in the chain, and without reading a row. */
+export function spanOf({ count, groups }: Segment): LiveSegment['span'] {
+  if (count === 0) return undefined
+  try {
+    const [low, high] = [groups.group(0), groups.group(groups.count - 1)]
+    return { first: placeKey(low, 0), last: placeKey(high, 0xff) }
+  } catch (error) {
+    // Only what needs a damaged page is not answered: any row may be here.
+    if (!(error instanceof DamagedSegment)) throw error
+    return { first: Buffer.alloc(rowKeyBytes), last: Buffer.alloc(rowKeyBytes, 0xff) }
+  }
+}
+
+/** A key at a place of the chain, filled up with one byte. */
+function placeKey({ height, place }: Group, filling: number): Buffer {
+  const key = Buffer.alloc(rowKeyBytes, filling)
+  key.writeUInt32BE(height, 0)
+  key.writeUIntBE(place, 4, 3)
+  return key
+}
+
 /** A row of a segment. */
-export interface SegmentPlace {
+export interface FoundInSegment {
   readonly live: LiveSegment
   readonly row: number
 }

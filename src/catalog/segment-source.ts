@@ -4,7 +4,7 @@ import { type Field, fieldKey, tagKey, wordField } from '../index/word-key.js'
 import type { Effort } from './effort.js'
 import type { Row } from './row.js'
 import { rowKeyBytes } from './row-key.js'
-import type { Looks, Role, RowSource, WordRows } from './row-source.js'
+import type { Looks, RowRole, RowSource, WordRows } from './row-source.js'
 import type { Blocks } from './scan.js'
 import { findIn, type LiveSegment } from './segment-rows.js'
 import { withoutLonger } from './tag-starts.js'
@@ -16,12 +16,12 @@ const keysPerStep = 16
 /** Tags of rows that are looked at in one step. */
 const tagsPerStep = 4
 
-const fields: Readonly<Record<Role, Field>> = {
+const fields: Readonly<Record<RowRole, Field>> = {
   owner: wordField.owner,
   recipient: wordField.recipient,
   bundle: wordField.parent,
 }
-const wordOf: Readonly<Record<Role, (row: Row) => Uint8Array | undefined>> = {
+const wordOf: Readonly<Record<RowRole, (row: Row) => Uint8Array | undefined>> = {
   owner: (row) => row.owner,
   recipient: (row) => (row.recipient.length === 0 ? undefined : row.recipient),
   bundle: (row) => row.place?.parent,
@@ -67,7 +67,7 @@ export class SegmentSource implements RowSource<Row> {
     if (isRemoved !== undefined) this.isGone = (key) => isRemoved(localRow(key))
   }
 
-  listed(role: Role, words: readonly Uint8Array[], effort: Effort): WordRows<Row> {
+  listed(role: RowRole, words: readonly Uint8Array[], effort: Effort): WordRows<Row> {
     effort.charge(words.length)
     const lists = words.map((word) => this.live.segment.list(fieldKey(fields[role], word)))
     const wanted = new Set(words.map(textOf))

@@ -12,7 +12,7 @@ import {
 } from './postings.js'
 import type { StoredRow } from './row.js'
 import { compareRowKeys, rowKeyBytes } from './row-key.js'
-import type { Looks, Role, RowSource, WordRows } from './row-source.js'
+import type { Looks, RowRole, RowSource, WordRows } from './row-source.js'
 import type { Blocks } from './scan.js'
 import { TagStarts } from './tag-starts.js'
 
@@ -23,13 +23,13 @@ const keysPerStep = 16
 /** Tags of rows that are looked at in one step: most are at hand. */
 const tagsPerStep = 4
 
-const kinds: Readonly<Record<Role, { readonly word: WordKind; readonly posting: PostingKind }>> = {
+const kinds: Readonly<Record<RowRole, { readonly word: WordKind; readonly posting: PostingKind }>> = {
   owner: { word: wordKind.address, posting: postingKind.owner },
   recipient: { word: wordKind.address, posting: postingKind.recipient },
   bundle: { word: wordKind.bundle, posting: postingKind.bundle },
 }
 /** Number of the word that a row has in a role; no word has the number 0. */
-const wordOf: Readonly<Record<Role, (row: StoredRow) => number>> = {
+const wordOf: Readonly<Record<RowRole, (row: StoredRow) => number>> = {
   owner: (row) => row.owner,
   recipient: (row) => row.recipient,
   bundle: (row) => row.place?.parent ?? 0,
@@ -42,7 +42,7 @@ export class TableSource implements RowSource<StoredRow> {
     private readonly dictionary: Dictionary,
   ) {}
 
-  listed(role: Role, words: readonly Uint8Array[], effort: Effort): WordRows<StoredRow> {
+  listed(role: RowRole, words: readonly Uint8Array[], effort: Effort): WordRows<StoredRow> {
     const { word, posting } = kinds[role]
     effort.charge(words.length * lookUpSteps)
     const numbers = known(words.map((bytes) => this.dictionary.number(word, bytes)))

@@ -136,7 +136,8 @@ export class SegmentKeeper {
     if (this.#merging === undefined) {
       const from = this.#next()
       if (from === undefined) return 'idle'
-      if (!hasRoom(this.segments.folder, from)) return 'no room'
+      // A merged segment is not larger than what it is made of.
+      if (!this.hasRoom(from.reduce((sum, { bytes }) => sum + bytes, 0))) return 'no room'
       this.#merging = this.#begin(from)
     }
     const merging = this.#merging
@@ -197,6 +198,13 @@ export class SegmentKeeper {
     this.#retired.push(...[...gone].map((one) => segmentPath(this.segments.folder, one)))
   }
 
+  /** Whether the disk has room for so many bytes, and some more. */
+  hasRoom(bytes: number): boolean {
+    const { bavail, bsize, blocks } = statfsSync(this.segments.folder)
+    // Some file systems do not say it.
+    return blocks === 0 || bavail * bsize >= bytes + roomMinBytes
+  }
+
   /**
    * Paths of files that no list names any more, each given once: to be removed when the commit that dropped them would survive a
    * power cut, and readers had time to see it.
@@ -210,12 +218,4 @@ export class SegmentKeeper {
     this.#merging?.steps.return({ rows: 0, bytes: 0 })
     this.#merging = undefined
   }
-}
-
-/** A merged segment is not larger than what it was made of. */
-function hasRoom(folder: string, from: readonly ListedSegment[]): boolean {
-  const needed = from.reduce((sum, { bytes }) => sum + bytes, roomMinBytes)
-  const { bavail, bsize, blocks } = statfsSync(folder)
-  // Some file systems do not say it.
-  return blocks === 0 || bavail * bsize >= needed
 }

@@ -114,8 +114,11 @@ function nameBelow(root: string, path: string): string {
 /** The cache is fetched anew; an index that has grown into files may have been imported, and an operator may have a copy. */
 function isRenewable(root: string, name: string): boolean {
   if (name === segmentIndex || name === history || name === proofs || name === tier) return true
-  const runs = join(root, name, 'runs')
-  return name === 'catalog' && (!existsSync(runs) || readdirSync(runs).length === 0)
+  const hasFiles = ['runs', 'segments'].some((folder) => {
+    const path = join(root, name, folder)
+    return existsSync(path) && readdirSync(path).length > 0
+  })
+  return name === 'catalog' && !hasFiles
 }
 
 /** Sets a broken database aside where it is made anew by itself; throws where it is not. */

@@ -16,10 +16,11 @@ export function devnetThread(config: Config): { options: DevnetOptions } {
 }
 
 export function catalogThread(config: Config, shared: SharedMemory): CatalogThread {
+  const { segmentRows: rows, forkDepthMax: forkDepth } = config.indexing
   return {
     // A popular blob causes one small write each ten seconds; eviction does not remove what was used in the last
     // minute.
-    keeper: { path: folders(config).catalog, touchEveryMs: 10_000 },
+    keeper: { path: folders(config).catalog, touchEveryMs: 10_000, flush: { rows, forkDepth } },
     generations: shared.generations,
     logLevel: config.server.logLevel,
     isBeside: true,

@@ -152,9 +152,7 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
       const isLast = database.putSync(key(wanted), key(value), { append: true }) as unknown as boolean
       if (!isLast) throw new Error('LMDB: an entry was to be appended that is not the last one')
     },
-    remove: (wanted) => {
-      database.removeSync(key(wanted))
-    },
+    remove: (wanted) => void database.removeSync(key(wanted)),
     clear: () => database.clearSync(),
   }
 }

@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/actor/clock.js'
+import { systemClock, type Timer } from '../../src/actor/clock.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import { Dictionary } from '../../src/catalog/dictionary.js'
 import { Effort } from '../../src/catalog/effort.js'
@@ -16,6 +16,7 @@ import { packItems, packTransactions } from '../../src/catalog/pack.js'
 import { blockRows, prefixOf } from '../../src/catalog/postings.js'
 import { decodeRow } from '../../src/catalog/row.js'
 import { heightOf, isItemKey } from '../../src/catalog/row-key.js'
+import type { FlushLimits } from '../../src/catalog/segment-upkeep.js'
 import type { Selection } from '../../src/catalog/selection.js'
 import type { SpillLimits } from '../../src/catalog/spill.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
@@ -115,20 +116,41 @@ export const filesOnly: SpillLimits = {
   smallRecords: 4,
 }
 
+/** Rows leave the tables after a few blocks, and segments are merged all the time. */
+export const earlyFlush: FlushLimits = {
+  rows: 5,
+  forkDepth: 2,
+  rowsEach: 4,
+  merges: { segmentsAlike: 3, levelMax: 2 },
+}
+
+function soon(act: () => void): Timer {
+  const timer = setImmediate(act)
+  return { cancel: () => clearImmediate(timer) }
+}
+
 /** A keeper and a reader of an empty catalog. */
 /** `read`: gives the environment that readers use. */
 export function openHouse(
   spill?: SpillLimits,
   read = (environment: Environment): Environment => environment,
+  flush?: FlushLimits,
 ) {
   const path = scratch('index')
   const generations = new Generations()
   const keeper = new CatalogKeeper(
-    { path, touchEveryMs: 0, ...(spill === undefined ? {} : { spill }) },
+    {
+      path,
+      touchEveryMs: 0,
+      ...(spill === undefined ? {} : { spill }),
+      ...(flush === undefined ? {} : { flush }),
+    },
     generations,
     {
       ...systemClock,
       now: () => 5_000_000,
+      // What is done about segments follows at once. Files are removed as late as they are.
+      after: (ms, act) => (ms < 100 ? soon(act) : systemClock.after(ms, act)),
     },
   )
   const environment = read(openCatalogTables(path).environment)

@@ -11,8 +11,10 @@ import { openCatalogTables } from '../../src/catalog/tables.js'
 import { blockMessage, filesOnly, itemsMessage } from './index-model.js'
 import { killedChain } from './killed-chain.js'
 
-const [, , path = ''] = process.argv
-const keeper = new CatalogKeeper({ path, touchEveryMs: 0, spill: filesOnly }, new Generations(), {
+const [, , path = '', how = ''] = process.argv
+const flush = { rows: 300, forkDepth: 2, rowsEach: 20, merges: { segmentsAlike: 2, levelMax: 3 } }
+const options = { path, touchEveryMs: 0, spill: filesOnly, ...(how === 'flush' ? { flush } : {}) }
+const keeper = new CatalogKeeper(options, new Generations(), {
   ...systemClock,
   now: () => 5_000_000,
 })

@@ -6,7 +6,7 @@ import type { ChainIndex } from '../../src/catalog/index-reader.js'
 import type { Selection } from '../../src/catalog/selection.js'
 import { fc } from '../property.js'
 import { anySelection, anyStep, History } from './history.js'
-import { filesOnly, type ModelRow, openHouse, tireless } from './index-model.js'
+import { earlyFlush, filesOnly, type ModelRow, openHouse, tireless } from './index-model.js'
 
 /** An effort that is spent after so many steps, and never by time. */
 const tired = (steps: number): Effort => new Effort(steps, 600_000, systemClock)
@@ -88,8 +88,9 @@ t.test('pages that end early, put together, are the whole list in order, each ro
       fc.array(anyStep, { maxLength: 40 }),
       fc.array(anyWalk, { minLength: 5, maxLength: 12 }),
       fc.constantFrom(undefined, filesOnly),
-      async (steps, walks, spill) => {
-        const house = openHouse(spill)
+      fc.constantFrom(undefined, earlyFlush),
+      async (steps, walks, spill, flush) => {
+        const house = openHouse(spill, undefined, flush)
         const history = new History()
         for (const step of steps) await house.apply(history.play(step))
         for (const asked of walks) {
@@ -115,8 +116,9 @@ t.test('while the chain grows and forks, rows that stay where they are come exac
       fc.array(anyStep, { minLength: 10, maxLength: 40 }),
       fc.array(anyStep, { maxLength: 15 }),
       anyWalk,
-      async (before, between, asked) => {
-        const house = openHouse()
+      fc.constantFrom(undefined, earlyFlush),
+      async (before, between, asked, flush) => {
+        const house = openHouse(undefined, undefined, flush)
         const history = new History()
         for (const step of before) await house.apply(history.play(step))
         const select = (): Map<string, string> => {

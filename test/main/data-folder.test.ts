@@ -118,6 +118,11 @@ t.test('after a run that ended by a signal every page is looked at', async (t) =
   writeFileSync(join(root, 'catalog', 'runs', 'ids-1'), '')
   note.add('catalog: ended with code 1')
   await t.rejects(started(), /catalog\/data.mdb is broken/, 'an index may have been imported')
+  rmSync(join(root, 'catalog', 'runs', 'ids-1'))
+  mkdirSync(join(root, 'catalog', 'segments'))
+  writeFileSync(join(root, 'catalog', 'segments', 'segment-1'), '')
+  note.add('catalog: ended with code 1')
+  await t.rejects(started(), /catalog\/data.mdb is broken/, 'its rows may be in segments')
 })
 
 t.test(
