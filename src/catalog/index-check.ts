@@ -15,6 +15,7 @@ import { blockRows, prefixOf } from './postings.js'
 import { decodeRow, type StoredRow } from './row.js'
 import { compareRowKeys, heightStart, rowKey, rowKeyBytes } from './row-key.js'
 import { pendingKey, rowPrefixes } from './row-writer.js'
+import { SegmentCheck } from './segment-check.js'
 
 /** What a check found. No problems: every entry of every table has its counterpart in the others. */
 export interface CheckReport {
@@ -54,7 +55,10 @@ class Check {
     refreshRuns(this.tables)
     // All files are opened at once: what is merged meanwhile is removed some seconds later.
     for (const runs of Object.values(this.tables.runs)) runs.files()
-    const rows = this.#rows()
+    const live = this.tables.segments.all()
+    const inSegments = new SegmentCheck(this.tables, live, (right, problem) => this.#expect(right, problem))
+    const rows = this.#rows() + inSegments.run()
+    this.#placed += inSegments.placed
     this.#postings()
     const words = this.#words()
     const blocks = this.#blocks()
@@ -99,7 +103,8 @@ class Check {
       }
       if (!row.isItem) root = key as Buffer
       const start = rowKey(row.height, row.index, false, noId)
-      const inRoot = root !== undefined && Buffer.compare(root.subarray(0, 7), start.subarray(0, 7)) === 0
+      let inRoot = root !== undefined && Buffer.compare(root.subarray(0, 7), start.subarray(0, 7)) === 0
+      inRoot ||= this.tables.segments.transactionIn(row.height, row.index) !== undefined
       this.#expect(inRoot, `${name} is an item of no transaction`)
       const block = this.tables.blocks.view(heightStart(row.height).subarray(0, 4))
       this.#expect(block !== undefined, `${name} is in block ${row.height}, which is not there`)

@@ -1,11 +1,14 @@
+import { rmSync } from 'node:fs'
 import type { Table } from '../store/lmdb.js'
 import { RunWriter } from '../store/run-writer.js'
 import { numberBytes, numberOf, type WordKind, wordKey, wordKind } from './dictionary.js'
 import { placeOf } from './ids.js'
 import { type IndexTables, idRuns, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
+import { IndexWriter, noFlush } from './index-writer.js'
 import { blockKey, blockRows, prefixOf } from './postings.js'
 import { decodeRow } from './row.js'
 import { rowKeyBytes } from './row-key.js'
+import type { FlushLimits } from './segment-upkeep.js'
 import { spillLimits } from './spill.js'
 
 /** What compacting did. */
@@ -20,11 +23,16 @@ const portion = 20_000
 const blockMax = 126
 
 /**
- * Rewrites postings in full blocks and drops the words that no row uses. Only while no keeper has the index
+ * Takes stable rows out of the tables and merges segments, as far as `flush` says. Then rewrites postings in full blocks and
+ * drops the words that no row uses. Only while no keeper has the index
  * open: a keeper remembers words. The room is freed inside the file; `Environment.copyTo` writes a smaller
  * one.
  */
-export function compactIndex(tables: IndexTables): CompactReport {
+export function compactIndex(tables: IndexTables, flush: FlushLimits = noFlush): CompactReport {
+  const writer = new IndexWriter(tables, spillLimits, flush)
+  while (writer.tendSegments() === 'more');
+  const retired = writer.takeRetired()
+  writer.close()
   const blocksBefore = tables.postings.count()
   for (let from: Buffer | undefined = Buffer.alloc(0); from !== undefined; ) {
     const start: Buffer = from
@@ -32,6 +40,7 @@ export function compactIndex(tables: IndexTables): CompactReport {
   }
   const report = { blocksBefore, blocksAfter: tables.postings.count(), wordsDropped: dropWords(tables) }
   rewriteRuns(tables)
+  for (const path of retired) rmSync(path, { force: true })
   return report
 }
 

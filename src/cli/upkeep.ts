@@ -4,22 +4,27 @@ import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { checkIndex } from '../catalog/index-check.js'
 import { compactIndex } from '../catalog/index-compact.js'
+import { indexStats } from '../catalog/index-stats.js'
 import { openIndexTables } from '../catalog/index-tables.js'
+import type { FlushLimits } from '../catalog/segment-upkeep.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { checkWhileIdle, claimDataFolder } from '../main/data-folder.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
 
-const help = `sluice index: checks or compacts the index of the chain
+const help = `sluice index: checks, compacts or measures the index of the chain
 
 Usage: sluice index check
        sluice index compact
+       sluice index stats
 
-  check    reads every entry of every table and prints contradictions; may run while the gateway runs. Ends with code 4
-           where something is wrong
-  compact  rewrites the tables without unused space, into a new file that replaces the old one; the gateway must not run
+  check    reads every entry of every table and every segment, and prints contradictions; may run while the gateway runs.
+           Ends with code 4 where something is wrong
+  compact  moves stable rows into segments, merges these, and rewrites the tables without unused space, into a new file that
+           replaces the old one; the gateway must not run
+  stats    prints what each part of the index takes on disk; may run while the gateway runs
 
-Both work on DATA_PATH/catalog.
+All work on DATA_PATH/catalog.
 
 Examples:
   DATA_PATH=/srv/sluice sluice index check
@@ -40,10 +45,14 @@ export async function index(words: readonly string[]): Promise<number> {
   const config = readConfig()
   if (Array.isArray(config)) return wrong(config.join('\n  '))
   const path = join(resolve(config.server.dataPath), 'catalog')
-  if (what !== 'check' && what !== 'compact') return wrong('give check or compact; see sluice index --help')
+  if (what !== 'check' && what !== 'compact' && what !== 'stats') {
+    return wrong('give check, compact or stats; see sluice index --help')
+  }
   if (!existsSync(path)) return wrong(`there is no index at ${path}: set DATA_PATH`)
   const root = resolve(config.server.dataPath)
-  if (what === 'compact') return compact(root, path)
+  const { segmentRows: rows, forkDepthMax: forkDepth } = config.indexing
+  if (what === 'compact') return compact(root, path, { rows, forkDepth })
+  if (what === 'stats') return stats(path)
   await checkWhileIdle(root)
   return check(path)
 }
@@ -63,14 +72,36 @@ async function check(path: string): Promise<number> {
   return problems.length === 0 ? exitCode.done : exitCode.untrue
 }
 
-async function compact(root: string, path: string): Promise<number> {
+async function stats(path: string): Promise<number> {
+  const { environment } = openCatalogTables(path)
+  const { rows, tables, runs, sections, segments } = indexStats(openIndexTables(environment))
+  await environment.close()
+  const line = (name: string, entries: number, bytes: number): void => {
+    const each = rows === 0 ? '' : `${(bytes / rows).toFixed(1).padStart(8)} a row`
+    process.stdout.write(
+      `${name.padEnd(24)}${String(entries).padStart(14)}${String(bytes).padStart(16)} bytes${each}\n`,
+    )
+  }
+  const parts = [...tables, ...runs, ...sections]
+  for (const { part, entries, bytes } of parts) if (bytes > 0) line(part, entries, bytes)
+  for (const { number, level, rows: count, bytes } of segments)
+    line(`file ${number}, level ${level}`, count, bytes)
+  line(
+    'all',
+    rows,
+    parts.reduce((sum, { bytes }) => sum + bytes, 0),
+  )
+  return exitCode.done
+}
+
+async function compact(root: string, path: string, flush: FlushLimits): Promise<number> {
   const claim = await claimDataFolder(root)
   const fresh = `${path}.new`
   try {
     rmSync(fresh, { recursive: true, force: true })
     mkdirSync(fresh)
     const { environment } = openCatalogTables(path)
-    const done = compactIndex(openIndexTables(environment))
+    const done = compactIndex(openIndexTables(environment), flush)
     await environment.copyTo(fresh)
     await environment.close()
     // Two renames: a process killed between them leaves both copies, the old one complete.
