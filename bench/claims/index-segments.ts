@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { systemClock } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import { Effort } from '../../src/catalog/effort.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { ChainIndex } from '../../src/catalog/index-reader.js'
-import { indexBytes, openIndexTables } from '../../src/catalog/index-tables.js'
+import { type IndexTables, indexBytes, openIndexTables } from '../../src/catalog/index-tables.js'
 import type { Selection } from '../../src/catalog/selection.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { idBytes } from '../../src/format/id.js'
@@ -28,12 +28,18 @@ const help = `index-segments: rows in segments beside rows in the catalog's inde
   --merged N       segments that become one (8); each row is merged twice
   --asks N         questions of a kind (2000)
   --no-catalog     the segments alone
+  --flush N        rows of the catalog that become a segment (250000); 0: all stay in its tables
   --folder PATH    where both go and stay (a temporary folder, removed at the end)
 
 Processor time of the whole process, user and system: helper threads count too.
 `
 
 const noId: Uint8Array = Buffer.alloc(32)
+/** As the program has it. */
+const forkDepth = 18
+/** Looks at the index without a change after which nothing more is to come. */
+const quietLooks = 60
+const lookMs = 250
 
 /** Adds up processor time, microseconds. */
 class Spent {
@@ -66,6 +72,8 @@ interface Settings {
   readonly items: number
   readonly merged: number
   readonly folder: string
+  /** Rows of the catalog that leave its tables at once; 0: none do. */
+  readonly flushRows: number
 }
 
 /** Builds one segment of the whole chain: written in parts, each row merged twice. */
@@ -152,11 +160,25 @@ function memoryMiB(): number {
   return Math.round(process.resourceUsage().maxRSS / 1024)
 }
 
+/** Resolves when nothing has changed for a while: flushes and merges are done. */
+async function settled(tables: IndexTables): Promise<void> {
+  let [before, same] = ['', 0]
+  while (same < quietLooks) {
+    await pause(lookMs)
+    tables.environment.refresh()
+    const now = `${tables.rows.count()} ${tables.segments.all().map(({ number }) => number)}`
+    same = now === before ? same + 1 : 0
+    before = now
+  }
+}
+
 /** The same chain in the catalog's index. */
-async function buildCatalog({ items, folder }: Settings): Promise<ChainIndex> {
+async function buildCatalog({ items, folder, flushRows }: Settings): Promise<ChainIndex> {
   const path = join(folder, 'catalog')
   const generations = new Generations()
-  const keeper = new CatalogKeeper({ path, touchEveryMs: 1000 }, generations, systemClock)
+  const flushLimits = { rows: flushRows, forkDepth }
+  const options = { path, touchEveryMs: 1000, flush: flushLimits }
+  const keeper = new CatalogKeeper(options, generations, systemClock)
   const { environment } = openCatalogTables(path)
   const tables = openIndexTables(environment)
   const spent = new Spent()
@@ -168,10 +190,14 @@ async function buildCatalog({ items, folder }: Settings): Promise<ChainIndex> {
   }
   for (const block of chainOf(items).blocks()) if (waiting.push(block) === 20) await flush()
   await flush()
+  await spent.during(() => settled(tables))
   environment.refresh()
   const index = new ChainIndex(environment, generations)
   const { rows } = index.counts()
   const [bytes, rate] = [indexBytes(tables) / rows, (rows * 1e6) / spent.us]
+  const left = tables.rows.count()
+  const files = tables.segments.all().map(({ segment }) => segment.count)
+  say(`catalog: ${left} rows in tables, ${files.length} segments: ${files.join(', ')}`)
   say(
     `catalog: ${rows} rows, ${bytes.toFixed(1)} bytes a row, ${Math.round(rate)} rows a second of processor time\n`,
   )
@@ -226,6 +252,7 @@ async function main(): Promise<void> {
       items: { type: 'string', default: '1000000' },
       merged: { type: 'string', default: '8' },
       asks: { type: 'string', default: '2000' },
+      flush: { type: 'string', default: '250000' },
       'no-catalog': { type: 'boolean', default: false },
       folder: { type: 'string' },
       help: { type: 'boolean', default: false },
@@ -237,6 +264,7 @@ async function main(): Promise<void> {
     items: Number(values.items),
     merged: Number(values.merged),
     folder: join(folder, 'segments'),
+    flushRows: Number(values.flush),
   }
   const asks = Number(values.asks)
   const { segment, ids, bundles } = buildSegments(settings)
