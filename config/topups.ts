@@ -125,6 +125,13 @@ export const topUps = {
     max: 3600,
     why: 'Payments that are not deep enough are looked at so often.',
   }),
+  questionsPerSecond: whole({
+    env: 'PAYMENT_CHAIN_QUESTIONS_PER_SECOND',
+    default: 10,
+    min: 1,
+    max: 1000,
+    why: 'Reported payments that no payment here is known by: so many are looked for on each chain. Others wait, or get 503.',
+  }),
   lostSeconds: whole({
     env: 'PAYMENT_LOST_SECONDS',
     default: 600,

@@ -38,6 +38,15 @@ export class LeakingCounts {
     return known.value
   }
 
+  /** One less: it was counted in vain. */
+  less(name: string): void {
+    const known = this.#counts.get(name)
+    if (known === undefined) return
+    const now = this.clock.monotonic()
+    known.value = Math.max(0, this.#left(known, now) - 1)
+    known.atMs = now
+  }
+
   /** What the count is now. */
   of(name: string): number {
     const known = this.#counts.get(name)

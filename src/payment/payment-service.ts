@@ -55,6 +55,8 @@ export interface PaymentServiceOptions {
   /** Payments on chains are looked at so often. */
   readonly recheckMs: number
   readonly lostMs: number
+  /** Reported payments that are not known here: so many are looked for on each chain. */
+  readonly chainQuestionsPerSecond: number
   /** Page where gifts are redeemed. */
   readonly giftUrl: string
 }
@@ -158,9 +160,9 @@ export class PaymentService {
     const booked = { ledger, wallets, approvals: this.#approvals }
     const reservations = new Reservations({ ...booked, onMissing: missing(log, meters) })
     this.credits = new LedgerCredits({ ...booked, reservations, price })
-    const { lostMs, recheckMs } = options
+    const { lostMs, recheckMs, chainQuestionsPerSecond: questionsPerSecond } = options
     this.#excluded = new ExcludedSenders(options.excluded)
-    const common = { ledger, wallets, quotes, now, log }
+    const common = { ledger, wallets, quotes, now, clock, log }
     this.#readers = readers
     this.#topUps = new TopUps({
       ...common,
@@ -168,6 +170,7 @@ export class PaymentService {
       addresses: options.addresses,
       excluded: this.#excluded,
       lostMs,
+      questionsPerSecond,
     })
     this.#names = names && new NamePurchases({ ...common, credits: this.credits, registry: names })
     this.#mailer = mailer

@@ -81,6 +81,7 @@ export function serviceOptions(
     gateway,
     excluded: payments.excludedSenders,
     recheckMs: topUps.recheckSeconds * 1000,
+    chainQuestionsPerSecond: topUps.questionsPerSecond,
     lostMs: topUps.lostSeconds * 1000,
     giftUrl: topUps.giftUrl ?? `http://${serve.host}:${serve.port}/gift`,
   }

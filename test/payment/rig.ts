@@ -97,6 +97,7 @@ export async function paymentRig(
       excluded: given.excluded ?? [],
       recheckMs: 3600_000,
       lostMs: given.lostMs ?? 0,
+      chainQuestionsPerSecond: 10,
     },
   })
   const host = serviceHost({

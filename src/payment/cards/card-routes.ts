@@ -76,11 +76,12 @@ export function cardRoutes(
   ]
 }
 
-async function sessionAnswer(cards: Cards, { path, query }: Call): Promise<ServiceAnswer> {
+async function sessionAnswer(cards: Cards, { path, query, client }: Call): Promise<ServiceAnswer> {
   const wish = wishOf(path, query)
   if ('status' in wish) return wish
-  const opened = await cards.open(wish)
+  const opened = await cards.open({ ...wish, client })
   if (isRefusal(opened)) {
+    if (opened.refused === 'busy') return { status: 503, text: opened.message, lines: '\r\nRetry-After: 5' }
     const isOracle = opened.fault === 'self' || !opened.message.startsWith('Stripe')
     return words(
       503,
@@ -101,7 +102,7 @@ async function sessionAnswer(cards: Cards, { path, query }: Call): Promise<Servi
 function wishOf(
   [method = '', address = '', word = '', text = '']: readonly string[],
   query: URLSearchParams,
-): CardWish | ServiceAnswer {
+): Omit<CardWish, 'client'> | ServiceAnswer {
   const found = methods.find((one) => one === method)
   if (found === undefined) return words(400, `Payment method must include one of: ${methods.join(',')}!`)
   const isMail = query.get('destinationAddressType') === 'email'

@@ -1,4 +1,6 @@
+import type { Clock } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
+import { OutwardTurns } from '../../admission/outward-turns.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import {
   isRejected,
@@ -62,7 +64,12 @@ const quoteLifeMs = 30 * 60_000
 /** The card may be charged this long before the provider reports it. */
 const graceMs = 5 * 60_000
 
+/** Sessions that are begun at the provider. It has a limit for all that it is asked: Stripe a hundred requests a second. */
+const sessionTurns = { perSecond: 20, burst: 60, eachPerMinute: 60 }
+
 export interface CardWish extends Omit<SessionWish, 'quoteId' | 'amount' | 'expiresMs'> {
+  /** IP address of who begins the payment. */
+  readonly client: string
   readonly destination: string
   readonly destinationType: string
   readonly amount: bigint
@@ -80,6 +87,7 @@ export interface CardParts {
   readonly promotions: Promotions
   readonly provider: CardProvider
   readonly now: () => number
+  readonly clock: Clock
   readonly log: Log
   /** Called with a purchase whose payment was credited. May reject: the record of due purchases repeats the call. */
   readonly bought?: (nonce: string) => Promise<unknown>
@@ -88,9 +96,11 @@ export interface CardParts {
 /** Card payments: `open` promises a quote, the provider charges the card and reports it to `handle`, which credits it once. */
 export class Cards {
   readonly #ids: QuoteIds
+  readonly #turns: OutwardTurns
 
   constructor(private readonly parts: CardParts) {
     this.#ids = new QuoteIds(parts.ledger)
+    this.#turns = new OutwardTurns(sessionTurns, parts.clock)
   }
 
   get provider(): CardProvider {
@@ -101,12 +111,14 @@ export class Cards {
     wish: CardWish,
   ): Promise<{ readonly quote: CardQuote; readonly session: PaymentSession } | Denied | Refusal> {
     const { quotes, wallets, provider, ledger, now } = this.parts
-    const { kept = [], purchase, ...given } = wish
+    const { kept = [], purchase, client, ...given } = wish
     const { currency, codes, giftMessage } = given
     const isMail = wish.destinationType === 'email'
     const destination = isMail ? wish.destination : await wallets.find(wish.destination)
     const priced = await quotes.ofFiat(currency, wish.amount, codes, isMail ? undefined : destination)
     if (isRefusal(priced) || isDenied(priced)) return priced
+    const crowded = await this.#turns.wait(client)
+    if (crowded !== undefined) return crowded
     const { winc, adjustments, fees, actualPaymentAmount: amount, quotedPaymentAmount: quotedAmount } = priced
     const quote: CardQuote = {
       id: await this.#ids.make(),

@@ -1,7 +1,7 @@
 import { isRefusal } from '../../format/refusal.js'
 import { inHtml } from '../../http/page.js'
 import { addressKind } from '../books/wallets.js'
-import type { CallRoute, ServiceAnswer } from '../calls/call.js'
+import type { Call, CallRoute, ServiceAnswer } from '../calls/call.js'
 import { isDenied } from '../credits-port.js'
 import { currencies, isCurrency, minorDigits } from '../prices/rates.js'
 import { amountFault } from '../prices/tariff.js'
@@ -20,7 +20,7 @@ export function creditsPageRoute(cards: Cards): CallRoute {
     statuses: [200, 400],
     query: ['address', 'currency', 'amount'],
     type: 'text/html',
-    answer: ({ query }) => creditsAnswer(cards, query),
+    answer: (call) => creditsAnswer(cards, call),
   }
 }
 
@@ -31,7 +31,7 @@ interface Chosen {
   readonly amount: string
 }
 
-async function creditsAnswer(cards: Cards, query: URLSearchParams): Promise<ServiceAnswer> {
+async function creditsAnswer(cards: Cards, { query, client }: Call): Promise<ServiceAnswer> {
   const amount = query.get('amount')?.trim()
   const chosen: Chosen = {
     address: query.get('address')?.trim() ?? '',
@@ -47,6 +47,7 @@ async function creditsAnswer(cards: Cards, query: URLSearchParams): Promise<Serv
   const fault = minor === undefined ? 'This is no amount.' : amountFault(currency, minor)
   if (minor === undefined || fault !== undefined) return refused(chosen, fault ?? '')
   const opened = await cards.open({
+    client,
     method: 'checkout-session',
     destination: address,
     destinationType: kind,

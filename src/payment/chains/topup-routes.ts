@@ -1,4 +1,4 @@
-import { isRefusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { addressKind } from '../books/wallets.js'
 import { type Call, type CallRoute, type ServiceAnswer, words } from '../calls/call.js'
 import type { TopUp, TopUps } from './topups.js'
@@ -17,7 +17,10 @@ export function topUpRoutes(topUps: TopUps): CallRoute[] {
   }))
 }
 
-async function submitAnswer(topUps: TopUps, { path: [token = ''], body }: Call): Promise<ServiceAnswer> {
+async function submitAnswer(
+  topUps: TopUps,
+  { path: [token = ''], body, client }: Call,
+): Promise<ServiceAnswer> {
   const word = token.toLowerCase()
   if (!topUps.supports(word)) return words(400, 'Token not supported')
   const given = readBody(body)
@@ -25,8 +28,8 @@ async function submitAnswer(topUps: TopUps, { path: [token = ''], body }: Call):
   const { tx_id: id } = given
   if (typeof id !== 'string' || id === '' || id.length > 128)
     return words(400, 'Missing tx_id in request body')
-  const outcome = await topUps.submit(word, id)
-  if (isRefusal(outcome)) return words(503, 'The chain could not be asked: try again')
+  const outcome = await topUps.submit(word, id, client)
+  if (isRefusal(outcome)) return unanswered(outcome)
   if ('status' in outcome) return words(outcome.status, outcome.text)
   const { topUp, isNew } = outcome
   const shown = transactionView(topUp)
@@ -39,6 +42,12 @@ async function submitAnswer(topUps: TopUps, { path: [token = ''], body }: Call):
     return { status: 202, json: { pendingTransaction: shown, message } }
   }
   return { status: 400, json: { failedTransaction: shown, message: 'Transaction has already failed!' } }
+}
+
+function unanswered({ refused, fault }: Refusal): ServiceAnswer {
+  if (refused === 'busy' && fault === 'client')
+    return { status: 429, text: 'Too Many Requests', lines: '\r\nRetry-After: 60' }
+  return { status: 503, text: 'The chain could not be asked: try again', lines: '\r\nRetry-After: 5' }
 }
 
 function readBody(body: Uint8Array): { readonly tx_id?: unknown } | undefined {

@@ -1,4 +1,6 @@
+import type { Clock } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
+import { StrangersQuestions } from '../../admission/strangers-questions.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import {
   isRejected,
@@ -52,9 +54,12 @@ export interface TopUpParts {
   /** Senders whose payments are not taken. */
   readonly excluded: Pick<ExcludedSenders, 'has'>
   readonly now: () => number
+  readonly clock: Clock
   readonly log: Log
   /** A credited payment that no node knows for so long was lost by its chain: a node that lags behind must not look like that. */
   readonly lostMs: number
+  /** About ids that no payment here has, to the nodes of each chain. */
+  readonly questionsPerSecond: number
 }
 
 const kind = 'topup'
@@ -63,28 +68,60 @@ const watchedKind = 'topup-watched'
 /** So long a payment that no node knows is waited for. */
 const awaitedMs = 24 * 3600_000
 const watchedMax = 500
+/** Ids that strangers name: each of a network (IPv4 /24, IPv6 /48) in a minute. */
+const eachPerMinute = 60
+/** Payments that are known, at each chain. */
+const knownTurns = { perSecond: 20, burst: 40, eachPerMinute: 240 }
+
+/** What came of the first report of a payment. Answers for the client are about ids that are no payments to this service. */
+type FirstReport = Extract<TopUpOutcome, { readonly topUp: TopUp } | { readonly status: number }>
 
 /** Payments on chains: reported by clients, credited once when deep enough, taken back where the chain loses them. */
 export class TopUps {
   readonly #readers = new Map<TokenWord, ChainReader>()
+  /** By chain: ids that no payment here has. */
+  readonly #strange = new Map<string, StrangersQuestions<FirstReport>>()
+  /** By chain: payments that were seen, so that no flood of ids keeps them from being looked at. */
+  readonly #known = new Map<string, StrangersQuestions<TopUp>>()
 
   constructor(private readonly parts: TopUpParts) {
-    for (const reader of parts.readers) for (const token of reader.tokens) this.#readers.set(token, reader)
+    const { readers, clock, questionsPerSecond: perSecond } = parts
+    const strangersTurns = { perSecond, burst: 2 * perSecond, eachPerMinute }
+    for (const reader of readers) {
+      for (const token of reader.tokens) this.#readers.set(token, reader)
+      this.#strange.set(
+        reader.chain,
+        new StrangersQuestions(strangersTurns, (report) => 'status' in report, clock),
+      )
+      this.#known.set(reader.chain, new StrangersQuestions(knownTurns, () => false, clock))
+    }
   }
 
   supports(token: string): token is TokenWord {
     return this.#readers.has(token as TokenWord) && this.parts.addresses[token] !== undefined
   }
 
-  /** Records a payment that a client reports. It may be reported any number of times, also concurrently. */
-  async submit(token: TokenWord, id: string): Promise<TopUpOutcome> {
+  /**
+   * Records a payment that a client reports. It may be reported any number of times, also concurrently. `client`: its IP
+   * address, whose turn it is. Refusals: no node answered, or `busy` where too many ask.
+   */
+  async submit(token: TokenWord, id: string, client: string): Promise<TopUpOutcome> {
     const reader = this.#reader(token)
     const key = keyOf(reader.chain, id)
     const before = await this.parts.ledger.record(kind, key)
     if (before !== undefined) {
-      const topUp = await this.#look(before)
-      return { topUp, isNew: read(before).state !== topUp.state }
+      const { state } = read(before)
+      const topUp = state === 'failed' ? await this.#again(before, client) : await this.#turn(before, client)
+      return { topUp, isNew: state !== topUp.state }
     }
+    const questions = this.#strange.get(reader.chain)
+    if (questions === undefined) throw new Error(`nobody reads ${reader.chain}`)
+    // Not by the key alone: one transaction may be another payment in another token.
+    return questions.ask(client, `${token} ${key}`, () => this.#report(reader, token, id))
+  }
+
+  async #report(reader: ChainReader, token: TokenWord, id: string): Promise<FirstReport | Refusal> {
+    const key = keyOf(reader.chain, id)
     const seen = await reader.find(token, id)
     if (seen === 'unknown') return { status: 404, text: 'Transaction not found' }
     if (isRefusal(seen)) return seen
@@ -92,13 +129,44 @@ export class TopUps {
     const made = await this.#first(token, reader.chain, id, seen)
     if (!('state' in made)) return made
     const change = { kind, key, value: JSON.stringify(made), expected: 0 }
-    const watched = { kind: watchedKind, key, value: '1' }
-    const outcome = await this.parts.ledger.commit({ transfers: [], records: [change, watched] })
+    const outcome = await this.parts.ledger.commit({ transfers: [], records: [change, watched(key)] })
     // Another request reported it at the same time.
     const isFirst = !isRejected(outcome)
     const stored = await this.parts.ledger.record(kind, key)
     if (stored === undefined) throw new Error(`the payment ${key} is not kept`)
     return { topUp: await this.#settle(stored, seen), isNew: isFirst }
+  }
+
+  /** A known payment as it is now, or as it was known where nobody can be asked now. */
+  async #turn(stored: LedgerRecord, client: string): Promise<TopUp> {
+    const topUp = read(stored)
+    if ((await this.parts.ledger.record(watchedKind, stored.key)) === undefined) return this.#look(stored)
+    const looked = await this.#known.get(topUp.chain)?.ask(client, stored.key, () => this.#look(stored))
+    return looked === undefined || isRefusal(looked) ? topUp : looked
+  }
+
+  /**
+   * A payment that failed: its chain decides, and not the time for which it was waited for. It may have it now, a day after it
+   * was last seen, and then it counts at the present price.
+   */
+  async #again(stored: LedgerRecord, client: string): Promise<TopUp> {
+    const before = read(stored)
+    const { token, chain, id, credits } = before
+    const reader = this.#readers.get(token)
+    const questions = this.#strange.get(chain)
+    if (reader === undefined || questions === undefined) return before
+    const report = await questions.ask(client, `${token} ${stored.key}`, async () => {
+      const seen = await reader.find(token, id)
+      if (seen === 'unknown') return { status: 404, text: '' }
+      if (isRefusal(seen)) return seen
+      if ('wrong' in seen) return { status: 400, text: seen.wrong }
+      const made = await this.#first(token, chain, id, seen)
+      if (!('state' in made)) return made
+      const topUp = await this.#replace(stored, { ...made, credits }, [], [watched(stored.key)])
+      const now = await this.parts.ledger.record(kind, stored.key)
+      return { topUp: now === undefined ? topUp : await this.#settle(now, seen), isNew: true }
+    })
+    return 'topUp' in report ? report.topUp : before
   }
 
   /** Looks at every payment that may still change. Resolves with how many did. */
@@ -299,6 +367,10 @@ function keyOf(chain: string, id: string): string {
 
 function found({ missingMs, ...topUp }: TopUp): TopUp {
   return topUp
+}
+
+function watched(key: string): RecordChange {
+  return { kind: watchedKind, key, value: '1' }
 }
 
 function unwatched(key: string): RecordChange {

@@ -108,7 +108,7 @@ async function fiatFor(quotes: Quotes, currency: Currency, winc: bigint): Promis
 
 async function quoteAnswerOf(
   { purchases, cards, quotes }: NameShop,
-  { path: [method = '', address = '', word = '', intent = '', name = ''], query }: Call,
+  { path: [method = '', address = '', word = '', intent = '', name = ''], query, client }: Call,
 ): Promise<ServiceAnswer> {
   if (method !== 'payment-intent' && method !== 'checkout-session')
     return words(400, 'Payment method must include one of: payment-intent,checkout-session!')
@@ -129,6 +129,7 @@ async function quoteAnswerOf(
   const payer: Payer = { address: owner, signatureType: 0, paidBy: [] }
   const nonce = randomUUID()
   const opened = await cards.open({
+    client,
     method,
     destination: owner,
     destinationType: kind,

@@ -52,7 +52,7 @@ const winc = async (rig: PaymentRig, address: string) => (await rig.service.bala
 t.test('SOL: pending while confirmed, credited when final, once', async (t) => {
   const { rig, node, calls } = await solana(t)
   const id = signature()
-  t.match(await tell(rig, 'solana', id), { status: 404, text: 'Transaction not found' })
+  t.match(await tell(rig, 'solana', signature()), { status: 404, text: 'Transaction not found' })
   // One SOL of 150 USD, at 6.25 USD an AR: 24 AR, less the fee.
   const transaction = recorded({ keys: [payer, own], before: [3e9, 1e9], after: [2e9 - 5000, 2e9] })
   node.has.set(id, { level: 'confirmed', transaction })
@@ -177,7 +177,7 @@ t.test('KYVE: credited at once, since its blocks are final', async (t) => {
   const reader = new KyveReader({ url, limitMs: 60_000 }, systemClock)
   const rig = await paymentRig(t, { readers: [reader], addresses: { kyve: kyveOwn } })
   const hash = (digit: string): string => digit.repeat(64)
-  t.match(await tell(rig, 'kyve', hash('A')), { status: 404 })
+  t.match(await tell(rig, 'kyve', hash('0')), { status: 404 })
   status = 500
   t.equal((await tell(rig, 'kyve', hash('A'))).status, 503)
   status = 200

@@ -3,9 +3,11 @@ import t from 'tap'
 import { encodeFunctionData, type Hex, parseAbi, stringToHex } from 'viem'
 import { systemClock } from '../../../src/actor/clock.js'
 import { refuse } from '../../../src/format/refusal.js'
+import type { Request } from '../../../src/http/exchange.js'
 import { EvmReader } from '../../../src/payment/chains/evm-reader.js'
 import type { ChainReader, SeenPayment } from '../../../src/payment/chains/seen-payment.js'
 import { anvilPath, startChain } from '../../admission/anvil.js'
+import { eventually } from '../../eventually.js'
 import { paymentRig } from '../rig.js'
 
 const own = Buffer.alloc(32, 9).toString('base64url')
@@ -19,7 +21,13 @@ class ShownChain implements ChainReader {
   readonly chain = 'arweave'
   readonly tokens = ['arweave'] as const
   shown: Shown = 'unknown'
-  find = async (): Promise<Shown> => this.shown
+  asked = 0
+  /** Ids that it has, where not all look the same. */
+  readonly only = new Set<string>()
+  find = async (_: string, id: string): Promise<Shown> => {
+    this.asked += 1
+    return this.only.size === 0 || this.only.has(id) ? this.shown : 'unknown'
+  }
   close = (): Promise<void> => Promise.resolve()
   show(change: Partial<SeenPayment>): void {
     const facts = {
@@ -45,23 +53,26 @@ t.test('pending, credited once, lost by its chain, and back again', async (t) =>
     lostMs: 60_000,
   })
   const tell = (body = '{"tx_id":"tx"}') => rig.post('/v1/account/balance/arweave', body)
+  // What is no payment is remembered for some seconds.
+  let others = 0
+  const other = () => tell(`{"tx_id":"tx${others++}"}`)
   const has = async (): Promise<string | undefined> => (await rig.service.balanceOf(alice))?.winc
   t.match(await tell('x'), { status: 400, text: 'Invalid JSON in request body' })
   t.match(await tell('[]'), { status: 400, text: 'Invalid JSON in request body' })
   t.match(await tell('{}'), { status: 400, text: 'Missing tx_id in request body' })
-  t.match(await tell(), { status: 404, text: 'Transaction not found' })
+  t.match(await other(), { status: 404, text: 'Transaction not found' })
   chain.shown = refuse('late', 'upstream', 'no node answers')
-  t.equal((await tell()).status, 503)
+  t.equal((await other()).status, 503)
   chain.show({ quantity: 0n })
-  t.match(await tell(), { status: 400, text: 'Transaction quantity must be greater than 0' })
+  t.match(await other(), { status: 400, text: 'Transaction quantity must be greater than 0' })
   chain.show({ quantity: 1n })
-  t.match(await tell(), { status: 400, text: /at least one winc/ })
+  t.match(await other(), { status: 400, text: /at least one winc/ })
   chain.show({ recipient: bob })
-  t.equal((await tell()).status, 400)
+  t.equal((await other()).status, 400)
   chain.show({ sender: bob })
-  t.match(await tell(), {
+  t.match(await other(), {
     status: 403,
-    text: `Payment transaction 'tx' has sender that is on the excluded address list: '${bob}'`,
+    text: `Payment transaction 'tx5' has sender that is on the excluded address list: '${bob}'`,
   })
 
   chain.show({})
@@ -125,6 +136,48 @@ t.test('what was spent before a chain lost the payment is owed', async (t) => {
     await rig.service.credits.reserve({ itemId: 'j', bytes: 0, address: bob, signatureType: 1, paidBy: [] }),
     { paid: false },
   )
+  t.strictSame((await rig.ledger.check()).faults, [])
+})
+
+t.test('strangers ask no node as often as they like, and keep nobody from it', async (t) => {
+  const chain = new ShownChain()
+  chain.only.add('paid').add('known')
+  chain.show({})
+  const clientOf = (request: Request): string => request.header('x-forwarded-for') ?? '127.0.0.1'
+  const rig = await paymentRig(t, { readers: [chain], addresses: { arweave: own }, clientOf })
+  const tell = (id: string, client: string) =>
+    rig.post('/v1/account/balance/arweave', JSON.stringify({ tx_id: id }), { 'x-forwarded-for': client })
+  t.equal((await tell('known', '20.1.1.1')).status, 202)
+  const [askedBefore, startMs] = [chain.asked, systemClock.monotonic()]
+  // Each from a provider with two of them.
+  const flood = Array.from({ length: 120 }, (_, at) => tell(`none${at}`, `${30 + (at >> 1)}.1.1.1`))
+  await eventually(async () => chain.asked >= askedBefore + 20)
+  t.equal((await tell('paid', '200.1.1.1')).status, 202, 'a newcomer has the next turn')
+  chain.show({ isFinal: true })
+  t.equal((await tell('known', '20.1.1.1')).status, 200, 'what is known waits for no stranger')
+  const seconds = (systemClock.monotonic() - startMs) / 1000
+  t.ok(chain.asked - askedBefore <= 2 + 20 + Math.ceil(seconds * 10), `${chain.asked} questions`)
+  const answers = await Promise.all(flood)
+  t.strictSame([...new Set(answers.map(({ status }) => status))].sort(), [404, 503])
+})
+
+t.test('a payment that was given up counts when its chain has it after all', async (t) => {
+  const chain = new ShownChain()
+  const rig = await paymentRig(t, { readers: [chain], addresses: { arweave: own } })
+  const tell = () => rig.post('/v1/account/balance/arweave', '{"tx_id":"tx"}')
+  chain.show({})
+  t.equal((await tell()).status, 202)
+  chain.shown = 'unknown'
+  rig.setTime(start + 24 * 3600_000)
+  await rig.service.recheck()
+  t.match(await tell(), { status: 400, json: { failedTransaction: { failedReason: 'not_found' } } })
+  chain.show({ isFinal: true })
+  await eventually(async () => (await tell()).status === 200)
+  t.match(await tell(), { status: 200, json: { message: 'Transaction already credited' } })
+  t.equal((await rig.service.balanceOf(alice))?.winc, '766000', 'once')
+  chain.shown = 'unknown'
+  await rig.service.recheck()
+  t.equal((await rig.service.balanceOf(alice))?.winc, '0', 'and is looked at again')
   t.strictSame((await rig.ledger.check()).faults, [])
 })
 
