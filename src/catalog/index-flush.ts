@@ -11,6 +11,8 @@ import { beside } from './scan.js'
 
 /** Bytes of a batch of rows; the memory that it holds is at most three times as much. */
 const batchBytes = 64 * 2 ** 20
+/** A step of writing takes about as long as reading so many rows: it writes rows, or the words of some. */
+const rowsPerStep = 1024
 /** Rows, or public keys, that are read at once. */
 const readAtOnce = 2048
 
@@ -18,6 +20,12 @@ const readAtOnce = 2048
 interface GoneRow {
   readonly key: Buffer
   readonly id: Buffer
+}
+
+/** The batch that is written, and whether it is the last one. */
+interface Writing {
+  readonly steps: Generator<void, ListedSegment>
+  readonly isLast: boolean
 }
 
 /** What a flush needs. */
@@ -47,6 +55,7 @@ export class IndexFlush {
   readonly #gone: GoneRow[] = []
   /** Their ids: a segment has an id only once. */
   readonly #goneIds = new Set<string>()
+  #writing: Writing | undefined
   isDone = false
 
   constructor(
@@ -73,24 +82,37 @@ export class IndexFlush {
     this.#goneIds.add(textOf(id))
   }
 
-  /** Goes on: reads or writes about so many rows, a whole segment at the least where one is full. */
+  /** Goes on: reads or writes about so many rows. */
   step(rows: number): void {
     let left = rows
     while (left > 0 && !this.isDone) {
+      if (this.#writing !== undefined) {
+        this.#goOn(this.#writing)
+        left -= rowsPerStep
+        continue
+      }
       if (this.#batch.isFull) {
-        left -= this.#batch.count
-        this.#write()
+        this.#write(false)
         continue
       }
       left -= this.#ownersAfter === undefined ? this.#readRows(left) : this.#readOwners()
     }
   }
 
-  #write(): void {
-    if (this.#batch.count > 0 || this.#batch.ownerKeys.size > 0) {
-      this.#written.push(this.parts.keeper.write(this.#batch))
-    }
+  /** Begins to write what was read. */
+  #write(isLast: boolean): void {
+    const isEmpty = this.#batch.count === 0 && this.#batch.ownerKeys.size === 0
+    if (isEmpty) this.isDone = isLast
+    else this.#writing = { steps: this.parts.keeper.writeInSteps(this.#batch), isLast }
     this.#batch = this.#newBatch()
+  }
+
+  #goOn({ steps, isLast }: Writing): void {
+    const step = steps.next()
+    if (step.done !== true) return
+    this.#written.push(step.value)
+    this.#writing = undefined
+    this.isDone = isLast
   }
 
   /** Public keys that no segment has. */
@@ -130,8 +152,7 @@ export class IndexFlush {
     }
     if (found.length < most) {
       this.#done = this.last
-      this.#write()
-      this.isDone = true
+      this.#write(true)
     }
     return Math.max(found.length, 1)
   }
@@ -143,8 +164,6 @@ export class IndexFlush {
   finish(also: (left: LeftInTables) => void): void {
     const { keeper, tables } = this.parts
     keeper.list(this.#written, () => {
-      const left = { rows: this.#leftRows(), owners: this.#leftOwners() }
-      also(left)
       const { segments } = tables
       segments.changed()
       const numbers = new Set(this.#written.map(({ number }) => number))
@@ -155,6 +174,8 @@ export class IndexFlush {
           if (row >= 0 && live.segment.keyOf(row).equals(key)) segments.remove({ live, row })
         }
       }
+      // Only now the places of those are free, where another row stands by now.
+      also({ rows: this.#leftRows(), owners: this.#leftOwners() })
     })
   }
 
@@ -203,6 +224,7 @@ export class IndexFlush {
 
   /** Ends it early: nothing has changed. */
   drop(): void {
+    this.#writing?.steps.return({ number: 0, level: 0, rows: 0, bytes: 0 })
     this.parts.keeper.drop(this.#written)
   }
 }

@@ -19,7 +19,7 @@ export interface FlushLimits {
 }
 
 /** Rows of blocks that stay in the tables, about: they are put a second time with each flush. */
-const leftMax = 32_768
+const leftMax = 16_384
 /** Blocks that always stay, however many rows they have: nearly all forks are shorter. */
 const depthMin = 3
 const rowsEach = 2048

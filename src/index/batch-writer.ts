@@ -112,15 +112,34 @@ function rowsOfWords(batch: RowBatch, byChain: Uint32Array): { starts: Uint32Arr
   return { starts, rows }
 }
 
-/** Writes the rows of a batch as a segment. On an error of the disk, which it throws, nothing is left. */
+/** Words or rows that are written in one step. */
+const stepSize = 4096
+
+/** Writes the rows of a batch as a segment, in one go. On an error of the disk, which it throws, nothing is left. */
 export function writeBatch(batch: RowBatch, path: string): WrittenSegment {
+  const steps = writeBatchInSteps(batch, path)
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
+}
+
+/** The same, some of it with each step; rows and words are sorted in one. Where it is ended early (`return`) nothing is left. */
+export function* writeBatchInSteps(batch: RowBatch, path: string): Generator<void, WrittenSegment> {
   const order = orderRows(batch)
+  yield
   const draft = new SegmentDraft(path, order.byChain.length)
   try {
     const written = new BatchWords(batch, draft)
-    written.write(order.byChain)
-    for (const row of order.byChain) written.row(row)
+    yield* written.write(order.byChain)
+    let rows = 0
+    for (const row of order.byChain) {
+      written.row(row)
+      rows += 1
+      if (rows % stepSize === 0) yield
+    }
     writeIds(batch, draft, order)
+    yield
     draft.beginKeys()
     const addresses = [...batch.ownerKeys.keys()].map((text) => Buffer.from(text, 'latin1'))
     for (const address of addresses.sort(Buffer.compare)) {
@@ -162,13 +181,17 @@ class BatchWords {
   }
 
   /** Writes the words, and begins the rows. */
-  write(byChain: Uint32Array): void {
+  *write(byChain: Uint32Array): Generator<void> {
     const { keys, starts, count } = this.batch.words
     const sorted = sortedTexts(keys, starts, count)
     const { starts: listStarts, rows } = rowsOfWords(this.batch, byChain)
     const { words } = this.draft
     const plain = new PlainTags(count)
+    yield
+    let steps = 0
     for (const word of sorted) {
+      steps += 1
+      if (steps % stepSize === 0) yield
       const [from, to] = [listStarts[word] as number, listStarts[word + 1] as number]
       const [start, end] = [starts[word] as number, starts[word + 1] as number]
       words.begin(keys, start, end, to - from > 1)

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { roomMinBytes } from '../store/disk-full.js'
-import { writeBatch } from './batch-writer.js'
+import { writeBatch, writeBatchInSteps } from './batch-writer.js'
 import type { RowBatch } from './row-batch.js'
 import type { WrittenSegment } from './segment-draft.js'
 import {
@@ -46,6 +46,10 @@ export interface Removals {
 }
 
 const noRemovals: Removals = { snapshot: () => undefined, moved: () => undefined }
+
+function listed(number: number, { rows, bytes }: WrittenSegment): ListedSegment {
+  return { number, level: 0, rows, bytes }
+}
 
 interface Merging {
   readonly from: readonly ListedSegment[]
@@ -100,8 +104,13 @@ export class SegmentKeeper {
   /** Writes the rows of a batch as a segment that nobody reads before it is listed. Throws errors of the disk. */
   write(batch: RowBatch): ListedSegment {
     const number = this.#take()
-    const { rows, bytes } = writeBatch(batch, segmentPath(this.segments.folder, number))
-    return { number, level: 0, rows, bytes }
+    return listed(number, writeBatch(batch, segmentPath(this.segments.folder, number)))
+  }
+
+  /** The same, some of it with each step; where it is ended early (`return`) nothing is left. */
+  *writeInSteps(batch: RowBatch): Generator<void, ListedSegment> {
+    const number = this.#take()
+    return listed(number, yield* writeBatchInSteps(batch, segmentPath(this.segments.folder, number)))
   }
 
   /** Lists written segments in one transaction with what `also` does. Where that throws, they are dropped. */

@@ -37,8 +37,8 @@ function transaction(name: string): TransactionInput {
   return { ...common(name), ...facts }
 }
 
-function items(root: string, names: readonly string[], isUnjudged = false): IndexRequest {
-  const place = { parentId: idOf(root), rootItemOffset: 0, parentItemOffset: 0, headerSize: 9 }
+function items(root: string, names: readonly string[], isUnjudged = false, rootItemOffset = 0): IndexRequest {
+  const place = { parentId: idOf(root), rootItemOffset, parentItemOffset: 0, headerSize: 9 }
   const rows: ItemInput[] = names.map((name) => ({ ...common(name), ...place, signatureType: 2 }))
   return { kind: 'index-items', rootId: idOf(root), items: packItems(rows), isUnjudged }
 }
@@ -114,6 +114,21 @@ t.test('an item that moves behind what a flush has read is there once', async (t
   house.tend()
   t.same(house.ids(), ['a', 'b', 'y', 'z', 'c'])
   t.equal(house.index.row(idBytes(idOf('z')))?.height, 101)
+  t.same(house.index.counts(), { rows: 5, blocks: 3, pending: 0 })
+  await house.close()
+})
+
+t.test('an item that is found at a lower offset while it is flushed is there once', async (t) => {
+  const house = writerOf('flush-lower', { rows: 5, forkDepth: 0, rowsEach: 1 })
+  house.apply(block(100, 'a'), items('a', ['z'], false, 70), block(101, 'b'), items('b', ['y']))
+  t.equal(house.writer.tendSegments(), 'idle')
+  house.apply(block(102, 'c'))
+  t.equal(house.writer.tendSegments(), 'more')
+  t.equal(house.left(), 5)
+  house.apply(items('a', ['z'], false, 30))
+  house.tend()
+  t.same(house.ids(), ['a', 'z', 'b', 'y', 'c'])
+  t.equal(house.index.row(idBytes(idOf('z')))?.place?.rootItemOffset, 30)
   t.same(house.index.counts(), { rows: 5, blocks: 3, pending: 0 })
   await house.close()
 })
