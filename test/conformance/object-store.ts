@@ -116,6 +116,25 @@ export async function conformObjects(t: Test, open: OpenStore): Promise<void> {
     )
   })
 
+  await t.test('an object in parts is there when it is whole', async (t) => {
+    const store = await open()
+    const bytes = randomBytes(40_000_000)
+    let asked = 0
+    const read = async (start: number, length: number): Promise<Uint8Array> => {
+      asked += length
+      return bytes.subarray(start, start + length)
+    }
+    t.equal(await store.putLarge('parts/whole', { sizeBytes: bytes.length, read }, signal), 'put')
+    t.equal(asked, bytes.length, 'each byte is read once')
+    t.ok((await bytesOf(await store.get('parts/whole', undefined, signal))).equals(bytes))
+    const gone = async (): Promise<Uint8Array> => {
+      throw new Error('the file is gone')
+    }
+    await t.rejects(store.putLarge('parts/cut', { sizeBytes: bytes.length, read: gone }, signal), /gone/)
+    t.equal(refusedAs(await store.head('parts/cut', signal)), 'unknown')
+    t.equal(await store.dropParts('parts/', () => true, signal), 0, 'nothing is left of it')
+  })
+
   await t.test('keys are listed in order, page by page', async (t) => {
     const store = await open()
     const keys = Array.from({ length: 30 }, (_, index) => `list/${String(index).padStart(3, '0')} +&<é`)

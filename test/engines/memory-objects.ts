@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
 import type {
+  LargeContent,
   ObjectBody,
   ObjectContent,
   ObjectHead,
@@ -54,6 +55,19 @@ export class MemoryObjects implements ObjectStore {
     const type = { contentType: contentType ?? 'application/octet-stream' }
     this.objects.set(key, { sizeBytes: bytes.length, metadata, bytes, ...type })
     return 'put'
+  }
+
+  readonly aheadMs = 0
+
+  async putLarge(key: string, content: LargeContent): Promise<'put' | Refusal> {
+    const bytes = Buffer.from(await content.read(0, content.sizeBytes))
+    const sha256 = createHash('sha256').update(bytes).digest()
+    const done = await this.put(key, { sizeBytes: bytes.length, sha256, bytes: () => [bytes] })
+    return done === 'exists' ? 'put' : done
+  }
+
+  async dropParts(): Promise<number> {
+    return 0
   }
 
   async list(prefix: string, after: string | undefined): Promise<ObjectPage | Refusal> {

@@ -5,6 +5,7 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Window } from '../source-messages.js'
 import {
   faultOf,
+  type LargeContent,
   type ObjectBody,
   type ObjectContent,
   type ObjectHead,
@@ -106,6 +107,24 @@ export class GuardedObjects implements ObjectStore {
     const done = await this.#whole('put', 'write', signal, () => this.inner.put(key, content, signal))
     if (done === 'put') this.meters.sent(content.sizeBytes)
     return done
+  }
+
+  async putLarge(key: string, content: LargeContent, signal: AbortSignal): Promise<'put' | Refusal> {
+    const done = await this.#whole('put', 'write', signal, () => this.inner.putLarge(key, content, signal))
+    if (done === 'put') this.meters.sent(content.sizeBytes)
+    return done
+  }
+
+  dropParts(
+    prefix: string,
+    isLeft: (key: string) => boolean,
+    signal: AbortSignal,
+  ): Promise<number | Refusal> {
+    return this.#whole('list', 'write', signal, () => this.inner.dropParts(prefix, isLeft, signal))
+  }
+
+  get aheadMs(): number {
+    return this.inner.aheadMs
   }
 
   list(prefix: string, after: string | undefined, signal: AbortSignal): Promise<ObjectPage | Refusal> {

@@ -45,6 +45,13 @@ export interface ObjectContent {
   readonly isNew?: boolean
 }
 
+/** What is put in parts: too long for one request, or for memory. */
+export interface LargeContent {
+  readonly sizeBytes: number
+  /** Bytes from `start` on. They stay as they are. Rejects where they are gone: nothing is put then. */
+  readonly read: (start: number, length: number) => Promise<Uint8Array>
+}
+
 export interface ObjectPage {
   /** In the order of their UTF-8 bytes. */
   readonly keys: readonly string[]
@@ -62,6 +69,12 @@ export interface ObjectStore {
   head(key: string, signal: AbortSignal): Promise<ObjectHead | Refusal>
   /** `exists`: only with `isNew`. */
   put(key: string, content: ObjectContent, signal: AbortSignal): Promise<'put' | 'exists' | Refusal>
+  /** Puts an object in parts. Nobody sees it before it is whole. */
+  putLarge(key: string, content: LargeContent, signal: AbortSignal): Promise<'put' | Refusal>
+  /** Removes parts of objects that were never made whole, where `isLeft` says so of their keys. Resolves with their number. */
+  dropParts(prefix: string, isLeft: (key: string) => boolean, signal: AbortSignal): Promise<number | Refusal>
+  /** Milliseconds that the store's clock is ahead of this machine's, by its last answer to a `put` or `list`; to a second. */
+  readonly aheadMs: number
   /** Keys that begin with `prefix`, from behind `after` on; at most 1000. */
   list(prefix: string, after: string | undefined, signal: AbortSignal): Promise<ObjectPage | Refusal>
   /** Also well where there is no such object. */

@@ -7,6 +7,7 @@ import { GatewayLine } from '../upstream/gateway-line.js'
 import type { LineAnswer } from '../upstream/line-answer.js'
 import {
   faultOf,
+  type LargeContent,
   type ObjectBody,
   type ObjectContent,
   type ObjectHead,
@@ -14,6 +15,8 @@ import {
   type ObjectStore,
 } from './object-store.js'
 import type { CredentialsFile } from './s3-credentials.js'
+import { errorMaxBytes, gathered, listMaxBytes } from './s3-documents.js'
+import { S3Parts } from './s3-parts.js'
 import {
   errorCode,
   headOf,
@@ -33,13 +36,12 @@ export interface S3Options extends S3Place {
   /** A body that is silent for so long, or too slow in the long run, is given up. */
   readonly stallMs: number
   readonly connectionsMax: number
+  /** A PUT may be this slow; absent: as slow as a full line to a busy store, on which nobody waits. */
+  readonly sentBytesPerSecondMin?: number
 }
 
-/** Of documents: errors are short; a list of 1000 keys has some 400 KB. */
-const [errorMaxBytes, listMaxBytes] = [8192, 4 * 1024 * 1024] as const
-
-/** A PUT may be this slow: what a full line to a busy store still does. */
-const putBytesPerSecondMin = 16 * bytesPerSecondMin
+/** What a full line to a busy store still does. */
+const usualSentBytesPerSecondMin = 16 * bytesPerSecondMin
 
 /**
  * Objects in a bucket of an S3 service, addressed by path (`ENDPOINT/BUCKET/KEY`). Where the service says that this machine's
@@ -48,8 +50,11 @@ const putBytesPerSecondMin = 16 * bytesPerSecondMin
 export class S3Objects implements ObjectStore {
   readonly #line: GatewayLine
   readonly #signer: S3Signer
-  /** What the time of the service is ahead of this machine's. */
+  readonly #parts: S3Parts
+  /** What the time of the service is ahead of this machine's, where it has refused this machine's. */
   #aheadMs = 0
+  /** The same by its last answer. */
+  #seenAheadMs = 0
 
   constructor(
     private readonly options: S3Options,
@@ -58,6 +63,13 @@ export class S3Objects implements ObjectStore {
     this.#line = new GatewayLine(options, clock)
     const { credentials } = options
     this.#signer = new S3Signer(options, () => ('current' in credentials ? credentials.current : credentials))
+    this.#parts = new S3Parts((request, signal, content, moreMs) =>
+      this.#ask(request, signal, content, moreMs),
+    )
+  }
+
+  get aheadMs(): number {
+    return this.#seenAheadMs
   }
 
   async get(key: string, window: Window | undefined, signal: AbortSignal): Promise<ObjectBody | Refusal> {
@@ -96,8 +108,21 @@ export class S3Objects implements ObjectStore {
     }
     const answer = await this.#ask({ method: 'PUT', key, headers, sha256 }, signal, content)
     if (answer === 'exists' || isRefusal(answer)) return answer
+    this.#seeTime(answer)
     answer.drop()
     return 'put'
+  }
+
+  async putLarge(key: string, content: LargeContent, signal: AbortSignal): Promise<'put' | Refusal> {
+    return this.#parts.put(key, content, signal)
+  }
+
+  async dropParts(
+    prefix: string,
+    isLeft: (key: string) => boolean,
+    signal: AbortSignal,
+  ): Promise<number | Refusal> {
+    return this.#parts.drop(prefix, isLeft, signal)
   }
 
   async list(prefix: string, after: string | undefined, signal: AbortSignal): Promise<ObjectPage | Refusal> {
@@ -109,6 +134,7 @@ export class S3Objects implements ObjectStore {
     }
     const answer = await this.#ask({ method: 'GET', query }, signal)
     if (isRefusal(answer)) return answer
+    this.#seeTime(answer)
     const document = await gathered(answer, listMaxBytes)
     return isRefusal(document) ? document : keysOfList(document.toString('utf8'))
   }
@@ -128,18 +154,20 @@ export class S3Objects implements ObjectStore {
   async #ask(
     request: S3Request,
     signal: AbortSignal,
-    content: ObjectContent,
+    content: ObjectContent | undefined,
+    moreMs?: number,
   ): Promise<LineAnswer | 'exists' | Refusal>
   async #ask(
     request: S3Request,
     signal: AbortSignal,
     content?: ObjectContent,
+    moreMs = 0,
   ): Promise<LineAnswer | 'exists' | Refusal> {
     for (let isAgain = false; ; isAgain = true) {
       const { path, headers } = this.#signer.sign(request, this.clock.now() + this.#aheadMs)
-      const { headMs, endpoint } = this.options
+      const { headMs, endpoint, sentBytesPerSecondMin = usualSentBytesPerSecondMin } = this.options
       const body = content === undefined ? {} : { body: () => bodyOf(content) }
-      const sendMs = ((content?.sizeBytes ?? 0) / putBytesPerSecondMin) * 1000
+      const sendMs = ((content?.sizeBytes ?? 0) / sentBytesPerSecondMin) * 1000 + moreMs
       const { method } = request
       const question = { method, path, headers, headMs: headMs + sendMs, isKept: true, ...body } as const
       // The path is signed as a whole, that of the endpoint included.
@@ -171,10 +199,16 @@ export class S3Objects implements ObjectStore {
   }
 
   /** Takes over the time that an answer states; false where it states none. */
-  #takeTime({ headers }: LineAnswer): boolean {
+  #takeTime(answer: LineAnswer): boolean {
+    if (!this.#seeTime(answer)) return false
+    this.#aheadMs = this.#seenAheadMs
+    return true
+  }
+
+  #seeTime({ headers }: LineAnswer): boolean {
     const theirs = Date.parse(typeof headers.date === 'string' ? headers.date : '')
     if (Number.isNaN(theirs)) return false
-    this.#aheadMs = theirs - this.clock.now()
+    this.#seenAheadMs = theirs - this.clock.now()
     return true
   }
 }
@@ -191,18 +225,4 @@ function bodyOf({ bytes, sizeBytes }: ObjectContent): Uint8Array | Readable {
   const [only, ...more] = Array.isArray(made) ? (made as readonly Uint8Array[]) : []
   if (only !== undefined && more.length === 0) return only
   return Readable.from(made, { objectMode: false })
-}
-
-/** All of a document; a refusal where it breaks off, or is longer. */
-async function gathered(answer: LineAnswer, maxBytes: number): Promise<Buffer | Refusal> {
-  const pieces: Uint8Array[] = []
-  let sizeBytes = 0
-  for await (const piece of answer) {
-    if (isRefusal(piece)) return piece
-    pieces.push(piece)
-    sizeBytes += piece.length
-    if (sizeBytes > maxBytes)
-      return refuse('upstream', 'upstream', 'the object store sent too long a document')
-  }
-  return Buffer.concat(pieces)
 }

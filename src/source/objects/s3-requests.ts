@@ -45,7 +45,7 @@ function hexSha256(text: string): string {
 
 /** A request, before it is signed. */
 export interface S3Request {
-  readonly method: 'GET' | 'HEAD' | 'PUT' | 'DELETE'
+  readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE'
   /** Absent: the bucket itself. */
   readonly key?: string
   readonly query?: Readonly<Record<string, string>>

@@ -15,8 +15,10 @@ import type { StoredPlace } from './tier-records.js'
 export type ReadOutcome = 'packed' | 'object' | 'absent' | 'forged' | 'failed'
 
 export interface TierSourceParts {
-  readonly store: ObjectStore
-  readonly keys: TierKeys
+  /** `s3` where absent. */
+  readonly name?: string
+  readonly store: Pick<ObjectStore, 'get'>
+  readonly keys: Pick<TierKeys, 'pack' | 'object'>
   /** What is known of the packs; undefined: nothing may be read of them. */
   readonly packed: (id: Id) => StoredPlace | undefined
   /** A packed object is gone, or not what its directory says. */
@@ -33,7 +35,7 @@ interface Described {
   readonly hints: Hints
 }
 
-const name = 's3'
+const usualName = 's3'
 
 /** Headers of items are mostly shorter: RSA keys and signatures with a thousand bytes of tags. */
 const headerUsualBytes = 4096
@@ -55,12 +57,14 @@ const untyped = /^(binary|application)\/octet-stream$/
  * with its owner's signature besides, before its last byte is shown.
  */
 export class TierSource implements Source {
-  readonly name = name
+  readonly name: string
 
-  constructor(private readonly parts: TierSourceParts) {}
+  constructor(private readonly parts: TierSourceParts) {
+    this.name = parts.name ?? usualName
+  }
 
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
-    if (wanted.avoid.has(name)) return unknownEverywhere()
+    if (wanted.avoid.has(this.name)) return unknownEverywhere()
     const place = this.parts.packed(wanted.id)
     const found =
       place === undefined ? await this.#object(wanted, signal) : await this.#packed(place, wanted, signal)
@@ -142,8 +146,8 @@ export class TierSource implements Source {
           : { contentType }
         : headersOfPayload(item.header.tags)
     return {
-      name,
-      origin: name,
+      name: this.name,
+      origin: this.name,
       sizeBytes: sizeBytes - dataStart,
       body: item === undefined ? (opened?.body ?? rest(undefined)) : this.#signed(wanted.id, item, pieces),
       isLasting: true,

@@ -26,7 +26,7 @@ export interface LineOptions {
 }
 
 export interface LineQuestion {
-  readonly method: 'GET' | 'HEAD' | 'PUT' | 'DELETE'
+  readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE'
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   /** Makes the body, which may be asked for twice. Its length stands in `headers`. */

@@ -1,0 +1,19 @@
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import type { LineAnswer } from '../upstream/line-answer.js'
+
+/** Of documents: errors are short; a list of 1000 keys has some 400 KB. */
+export const [errorMaxBytes, listMaxBytes] = [8192, 4 * 1024 * 1024] as const
+
+/** All of a document; a refusal where it breaks off, or is longer. */
+export async function gathered(answer: LineAnswer, maxBytes: number): Promise<Buffer | Refusal> {
+  const pieces: Uint8Array[] = []
+  let sizeBytes = 0
+  for await (const piece of answer) {
+    if (isRefusal(piece)) return piece
+    pieces.push(piece)
+    sizeBytes += piece.length
+    if (sizeBytes > maxBytes)
+      return refuse('upstream', 'upstream', 'the object store sent too long a document')
+  }
+  return Buffer.concat(pieces)
+}
