@@ -81,6 +81,14 @@ export const contentStore = {
     max: 60_000,
     why: 'When S3 has not answered for so long, the network is asked beside it, and the first answer is taken.',
   }),
+  nodeName: maybeText({
+    env: 'CLUSTER_NODE',
+    shape: /^[a-z0-9][a-z0-9.-]{0,62}$/,
+    allowed: 'small letters, digits, dots and hyphens, at most 63',
+    why:
+      'Name of this machine among those that share a bucket. A machine with an empty disk takes up the accepted uploads that ' +
+      'are in the bucket under its name. Unset: its host name.',
+  }),
   keepMinBytes: whole({
     env: 'STORE_KEEP_MIN_BYTES',
     default: 262_144,

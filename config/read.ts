@@ -244,7 +244,7 @@ function contradictions(config: Config): string[] {
     }),
   )
   wrong.push(...topUpFaults(config.topUps))
-  wrong.push(...uploadFaults(config.uploads))
+  wrong.push(...uploadFaults(config.uploads, config.contentStore.kind !== 'none'))
   wrong.push(...contentStoreFaults(config.contentStore))
   const { subscriptions, registry } = config.swarm
   if (registry === undefined && subscriptions.some((one) => 'publisher' in one)) {

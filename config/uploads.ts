@@ -116,6 +116,14 @@ export const uploads = {
       why: 'ADMIN_API_KEY of that gateway.',
     }),
   ),
+  durability: maybeText({
+    env: 'UPLOAD_DURABILITY',
+    shape: /^(disk|store|disk,store|store,disk)$/,
+    allowed: 'disk, store, or disk,store',
+    why:
+      'Where an item is kept before its receipt leaves: on the disk of this machine, in the object store of CONTENT_STORE, or ' +
+      'in both. Unset: disk,store where there is such a store, else disk.',
+  }),
   diskMinBytes: maybeWhole({
     env: 'UPLOAD_DISK_MIN_BYTES',
     min: 0,
@@ -125,11 +133,21 @@ export const uploads = {
 }
 
 /** What is wrong with these settings taken together. */
-export function uploadFaults(given: {
-  readonly gatewayAdminUrl: string | undefined
-  readonly gatewayAdminKey: string | undefined
-}): string[] {
-  return (given.gatewayAdminUrl === undefined) === (given.gatewayAdminKey === undefined)
-    ? []
-    : ['UPLOAD_GATEWAY_ADMIN_URL and UPLOAD_GATEWAY_ADMIN_KEY need each other']
+export function uploadFaults(
+  given: {
+    readonly gatewayAdminUrl: string | undefined
+    readonly gatewayAdminKey: string | undefined
+    readonly durability: string | undefined
+  },
+  hasStore: boolean,
+): string[] {
+  const isStored = given.durability?.includes('store') === true
+  return [
+    ...((given.gatewayAdminUrl === undefined) === (given.gatewayAdminKey === undefined)
+      ? []
+      : ['UPLOAD_GATEWAY_ADMIN_URL and UPLOAD_GATEWAY_ADMIN_KEY need each other']),
+    ...(isStored && !hasStore
+      ? [`UPLOAD_DURABILITY=${given.durability} needs a store: set CONTENT_STORE=s3`]
+      : []),
+  ]
 }

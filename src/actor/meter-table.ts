@@ -2,6 +2,7 @@ import type { MeterRow } from './meter.js'
 import { proofMeters } from './proof-meters.js'
 import { serviceMeters } from './service-meters.js'
 import { storeMeters } from './store-meters.js'
+import { tlsMeters } from './tls-meters.js'
 
 /** Every meter of the program, declared once: name, unit (in the name), meaning. Rooms resolve handles by these names. */
 export const meterTable: readonly MeterRow[] = [
@@ -152,6 +153,7 @@ export const meterTable: readonly MeterRow[] = [
       source: [
         'uploads',
         'parent',
+        'neighbours',
         's3',
         'trusted-gateways',
         'ar-io-network',
@@ -380,21 +382,6 @@ export const meterTable: readonly MeterRow[] = [
       ],
     },
   },
-  {
-    name: 'tls_certificate_expires_timestamp_seconds',
-    kind: 'gauge',
-    help: 'When the first of the certificates in use expires, Unix time; 0: none is in use.',
-  },
-  {
-    name: 'tls_certificates_refused',
-    kind: 'gauge',
-    help: 'Certificates whose files cannot be used; those of before stay in use.',
-  },
-  {
-    name: 'tls_renewals_total',
-    kind: 'counter',
-    help: 'Attempts to get a certificate from the ACME server.',
-    labels: { outcome: ['issued', 'failed'] },
-  },
+  ...tlsMeters,
   ...serviceMeters,
 ]

@@ -59,5 +59,28 @@ export const storeMeters: readonly MeterRow[] = [
     labels: { outcome: ['object', 'packed', 'present', 'unsuited', 'failed'] },
   },
   { name: 'content_store_waiting', kind: 'gauge', help: 'Verified contents that have yet to be put.' },
+  {
+    name: 'upload_stored_items_total',
+    kind: 'counter',
+    help: 'Uploads that the object store has before their receipts leave, and those that it did not take.',
+    labels: { outcome: ['put', 'failed'] },
+  },
+  {
+    name: 'upload_stored_objects_total',
+    kind: 'counter',
+    help: 'Objects with uploads that were put, and that were not.',
+    labels: { outcome: ['put', 'failed'] },
+  },
+  {
+    name: 'neighbour_uploads_reads_total',
+    kind: 'counter',
+    help: 'Content looked for among the uploads that other machines keep in the object store.',
+    labels: { outcome: ['packed', 'object', 'absent', 'forged', 'failed'] },
+  },
+  {
+    name: 'neighbour_uploads_known',
+    kind: 'gauge',
+    help: 'Uploads of other machines that are known to be there.',
+  },
   { name: 'content_store_known', kind: 'gauge', help: 'Contents that this gateway knows to be there.' },
 ]

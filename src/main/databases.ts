@@ -21,6 +21,7 @@ const ways: Readonly<Record<string, string>> = {
   agenda: `${again}: bundles and transactions that waited there are found again when their blocks are imported anew`,
   proofs: `${again}: cached content that waits to be verified is found in the catalog; what gateways said of its place is lost`,
   tier: `${again}: what the object store has is read anew; sluice store push puts there what waited for it`,
+  neighbours: `${again}: what other machines keep in the object store is read anew`,
   moderation:
     'put a copy of that folder back. Without one nothing of the list is blocked: move it away, start, and block again',
   names: `${again}: the names that this machine knows itself are set again with sluice names`,
@@ -54,6 +55,11 @@ const proofs = 'proofs'
 
 /** What is known of the object store: read anew from there. */
 const tier = 'tier'
+
+/** The same of uploads of other machines. */
+const neighbours = 'neighbours'
+
+const renewable: ReadonlySet<string> = new Set([segmentIndex, history, proofs, tier, neighbours])
 
 /** Behind the name of a folder that was set aside. */
 const asideMark = '.broken'
@@ -113,7 +119,7 @@ function nameBelow(root: string, path: string): string {
 
 /** The cache is fetched anew; an index that has grown into files may have been imported, and an operator may have a copy. */
 function isRenewable(root: string, name: string): boolean {
-  if (name === segmentIndex || name === history || name === proofs || name === tier) return true
+  if (renewable.has(name)) return true
   const hasFiles = ['runs', 'segments'].some((folder) => {
     const path = join(root, name, folder)
     return existsSync(path) && readdirSync(path).length > 0

@@ -20,6 +20,7 @@ export function folders({
   | 'devnet'
   | 'history'
   | 'tier'
+  | 'neighbours'
   | 'keys'
   | 'tls',
   string
@@ -40,6 +41,7 @@ export function folders({
     devnet: join(root, 'devnet'),
     history: join(root, 'history'),
     tier: join(root, 'tier'),
+    neighbours: join(root, 'neighbours'),
     keys: join(root, 'keys'),
     tls: join(root, 'tls'),
   }

@@ -50,6 +50,7 @@ import { PendingMarks } from '../upload/records/pending-marks.js'
 import { chainOptions } from './chain-options.js'
 import { type Fetching, openFetching } from './fetching.js'
 import { folders } from './folders.js'
+import { type Neighbours, openNeighbours } from './open-neighbours.js'
 import { openProving, type ProvingParts } from './open-proving.js'
 import { answerTier, openTier, withTier } from './open-tier.js'
 import type { SourceGiven } from './source-given.js'
@@ -88,7 +89,7 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   let onEvicted: (digests: readonly Uint8Array[]) => void = () => undefined
   const here = await openStore(given, log, (digests) => onEvicted(digests))
   const { store, catalog, pins, small, roots } = here
-  const sources = openSources(given, here)
+  const sources = openSources(given, here, meters)
   const pool = new PooledProver(Math.max(1, settings.server.edgeThreads >> 1), log)
   const webhooks = webhooksOf(given, meters, log)
   const tier = tierOf(given, here, meters)
@@ -194,6 +195,8 @@ interface SourceLines {
   readonly fromChain: ChainSources
   readonly heights: RootHeights
   readonly uploads: IntakeSource | undefined
+  /** Uploads of other machines. */
+  readonly neighbours: Neighbours | undefined
   /** Ends the connections to gateways and nodes. */
   close(): Promise<void>
 }
@@ -202,6 +205,7 @@ interface SourceLines {
 function openSources(
   given: SourceGiven,
   { small, roots: blobRoots, holders, log }: SourceStore,
+  meters: Meters,
 ): SourceLines {
   const { settings, memory, nodes } = given
   const { location } = sourceDefaults
@@ -223,6 +227,7 @@ function openSources(
   const learners = { chunks: holders, ...(peers === undefined ? {} : { peers }) }
   const learned = new LearnedFile(join(folders(settings).root, 'peers.json'), learners, log, systemClock)
   const uploads = given.hasUploads ? uploadsOf(given) : undefined
+  const neighbours = openNeighbours(settings, meters, log)
   const built = [
     ...(uploads === undefined ? [] : [uploads]),
     new Parent(blobRoots, location),
@@ -236,8 +241,10 @@ function openSources(
     fromChain,
     heights,
     uploads,
+    neighbours,
     async close() {
       await learned.close()
+      await neighbours?.close()
       await Promise.all([gateways.close(), peers?.close(), roots?.close(), chain.close()])
     },
   }
@@ -275,9 +282,11 @@ function fetchingOf(
   const { retrieval, absence, answers } = settings
   const { joinBytes, wholeForWindowMaxBytes, fetch } = sourceDefaults
   const here = assemble('here', ['uploads', 'parent'], sources.built)
+  const { neighbours } = sources
+  const near = neighbours === undefined ? [here] : [here, neighbours.source]
   const network = assemble('on-demand', retrieval.onDemandOrder, sources.built)
   return openFetching({
-    source: withTier(tier, here, network, settings.contentStore.hedgeMs),
+    source: withTier(tier, near, network, settings.contentStore.hedgeMs),
     progress: new ProgressTable(memory.progress),
     store,
     small: small?.blobs,

@@ -170,6 +170,7 @@ function openTaking(parts: UploadParts): UploadTaking {
     ...(credits === undefined ? {} : { credits }),
     ...(usdc === undefined ? {} : { usdc }),
     full: (bytes = 0) => room.full(bytes),
+    storeRefusal: () => accepting.stored?.refusal,
     disk: room,
     itemMaxBytes: shown.itemMaxBytes,
     blockedOwners,

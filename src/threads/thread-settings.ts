@@ -40,7 +40,7 @@ const sections = {
     'rootLookup',
   ],
   swarm: ['server', 'bands', 'swarm'],
-  upload: ['server', 'uploads', 'indexing', 'limits', 'retrieval'],
+  upload: ['server', 'contentStore', 'uploads', 'indexing', 'limits', 'retrieval'],
 } as const satisfies Readonly<Record<string, readonly (keyof Config)[]>>
 
 export type ThreadKind = keyof typeof sections

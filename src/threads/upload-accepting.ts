@@ -15,14 +15,17 @@ import { ItemIntake } from '../upload/intake/item-intake.js'
 import { PooledSigning } from '../upload/intake/signing.js'
 import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
+import { keptItem } from '../upload/news/kept-items.js'
 import { FreeOnly } from '../upload/selling/charging.js'
 import { CreditCharging } from '../upload/selling/credit-charging.js'
 import { EarlierPost, lookupsMax, onlyHere } from '../upload/selling/earlier-post.js'
 import { ItemSelling } from '../upload/selling/selling.js'
 import { Sharing } from '../upload/selling/sharing.js'
+import type { StoredUploads } from '../upload/stored/stored-uploads.js'
 import { chainOptions } from './chain-options.js'
 import { folders } from './folders.js'
 import { uploadWalletPath } from './key-paths.js'
+import { openStoredUploads } from './open-stored-uploads.js'
 import type { UploadGiven } from './upload-given.js'
 import { sandboxRules, uploadFolders } from './upload-options.js'
 import type { UploadRecords, UploadTools } from './upload-records.js'
@@ -41,6 +44,8 @@ export interface UploadAccepting extends Pick<ServiceLine, 'credits' | 'usdc'> {
   readonly announcer: ItemAnnouncer
   readonly selling: ItemSelling
   readonly signing: PooledSigning
+  /** The object store of accepted items; undefined: none. */
+  readonly stored: StoredUploads | undefined
   readonly chain: RemoteChain
   readonly height: Height
   /** Asks the payment service nothing more. */
@@ -75,6 +80,14 @@ export function openUploadAccepting(
   const bought = usdc === undefined ? {} : { usdc }
   const selling = new ItemSelling({ sales, log: intake, clock: systemClock, logger: log, ...bought })
   const announcer = new ItemAnnouncer(catalog, closing.signal)
+  const logFolder = uploadFolders(settings).log
+  const stored = openStoredUploads(given, tools, records, signing, (items) => {
+    inner.wake()
+    for (const item of items) {
+      const announced = keptItem(logFolder, item)
+      if (announced !== undefined) void announcer.announce(announced)
+    }
+  })
   const verdicts = new Verdicts(judge, proofThreads + 1)
   const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })
   const gateways = gatewaysOf(given)
@@ -93,6 +106,7 @@ export function openUploadAccepting(
         ? new FreeOnly(pools)
         : new CreditCharging(pools, credits, uploads.environment, earlier, systemClock, closing.signal),
     ...(credits === undefined ? {} : { sharing: new Sharing(credits, earlier) }),
+    ...(stored === undefined ? {} : { store: stored }),
     ...(chainItems === undefined ? {} : { isInBlock: chainItems.isInBlock }),
     announcer,
     selling,
@@ -115,11 +129,13 @@ export function openUploadAccepting(
     announcer,
     selling,
     signing,
+    stored,
     chain,
     height,
     closePayment: () => payment.close(),
     async close() {
       await inner.stopped()
+      await stored?.close()
       await itemIntake.stopped()
       await Promise.all([chain.close(), judge.close(), signing.close(), gatewayLine.close()])
       await chainItems?.close()

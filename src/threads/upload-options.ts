@@ -74,3 +74,12 @@ export function bundlingRules({
     lookMs: isDevnet ? 500 : 60_000,
   }
 }
+
+/** Where an item is kept before its receipt leaves. */
+export function durabilityOf({ uploads, contentStore }: Settings<'uploads' | 'contentStore'>): {
+  readonly isOnDisk: boolean
+  readonly isStored: boolean
+} {
+  const words = uploads.durability ?? (contentStore.kind === 'none' ? 'disk' : 'disk,store')
+  return { isOnDisk: words.includes('disk'), isStored: words.includes('store') }
+}

@@ -5,7 +5,12 @@ import { meterTable } from '../actor/meter-table.js'
 import type { Id } from '../format/id.js'
 import { acceptedEvent } from '../ingest/webhook-events.js'
 import { Webhooks } from '../ingest/webhooks.js'
-import { type OpenedIntake, openIntake } from '../upload/intake/open-intake.js'
+import {
+  type IntakeParts,
+  type IntakeStoring,
+  type OpenedIntake,
+  openIntake,
+} from '../upload/intake/open-intake.js'
 import { GatewayNews } from '../upload/news/gateway-news.js'
 import { ReceiptNews } from '../upload/news/receipt-news.js'
 import { FreePools } from '../upload/records/free-pools.js'
@@ -13,9 +18,10 @@ import { PendingMarks } from '../upload/records/pending-marks.js'
 import { serviceKey } from '../upload/records/service-key.js'
 import { openUploadTables, Uploads } from '../upload/records/uploads.js'
 import { Sales } from '../upload/selling/sales.js'
+import { PlacesSeen } from '../upload/stored/log-bytes.js'
 import { uploadWalletPath } from './key-paths.js'
 import type { UploadGiven } from './upload-given.js'
-import { freeRules, newsRules, uploadFolders } from './upload-options.js'
+import { durabilityOf, freeRules, newsRules, uploadFolders } from './upload-options.js'
 
 /** What all parts of the upload service's thread use. */
 export interface UploadTools {
@@ -45,6 +51,10 @@ export interface UploadRecords {
   readonly news: GatewayNews | undefined
   readonly receiptNews: ReceiptNews | undefined
   readonly intake: OpenedIntake['log']
+  /** With what items are entered that were brought back from the object store. */
+  readonly entering: Omit<IntakeParts, 'storing'>
+  /** What the object store is compared with; undefined: there is none. */
+  readonly storing: IntakeStoring | undefined
   /** Items that the index may lack, because the process ended before their announcement. */
   readonly lost: OpenedIntake['lost']
 }
@@ -86,6 +96,12 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
     receiptNews?.add(ids)
     for (const id of ids) news?.addItem(id)
   }
-  const { log: intake, lost } = await openIntake(logFolder, { uploads, sales, pools, log, onLost })
-  return { uploads, pools, sales, webhooks, news, receiptNews, intake, lost }
+  const entering = { uploads, sales, pools, log, onLost }
+  const storing =
+    settings.contentStore.kind === 'none'
+      ? undefined
+      : { seen: new PlacesSeen(), unstored: [], isUnflushed: !durabilityOf(settings).isOnDisk }
+  const parts = storing === undefined ? entering : { ...entering, storing }
+  const { log: intake, lost } = await openIntake(logFolder, parts)
+  return { uploads, pools, sales, webhooks, news, receiptNews, entering, storing, intake, lost }
 }

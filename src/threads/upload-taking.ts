@@ -2,10 +2,11 @@ import { rmSync } from 'node:fs'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Clients } from '../admission/clients.js'
+import type { Refusal } from '../format/refusal.js'
 import type { HtmlPage } from '../http/page.js'
 import type { CreditsPort, UsdcPort } from '../payment/credits-port.js'
 import type { DurableLog } from '../store/segments/durable-log.js'
-import type { UploadAnswer } from '../upload/calls/upload-answers.js'
+import { answerOf, type UploadAnswer } from '../upload/calls/upload-answers.js'
 import { UploadHealth } from '../upload/calls/upload-health.js'
 import { pageScripts } from '../upload/calls/upload-page.js'
 import type { UploadRoute } from '../upload/calls/upload-service.js'
@@ -40,6 +41,8 @@ export interface UploadTakingParts {
   readonly usdc?: UsdcPort
   /** The refusal where the disk has no room for this many more bytes; undefined: it has. */
   readonly full: (bytes?: number) => UploadAnswer | undefined
+  /** Why the object store takes no uploads; undefined: it does, or is not waited for. */
+  readonly storeRefusal?: () => Refusal | undefined
   readonly disk: RoomBounds['disk']
   readonly itemMaxBytes: number
   readonly blockedOwners: ReadonlySet<string>
@@ -74,7 +77,11 @@ export interface UploadTaking {
 
 /** Every way in which items come, as routes: at once, in parts, resumable, unsigned, paid for by USDC. */
 export function uploadTaking(parts: UploadTakingParts): UploadTaking {
-  const { uploads, pools, sales, intake, log, credits, usdc, full, disk, itemMaxBytes } = parts
+  const { uploads, pools, sales, intake, log, credits, usdc, disk, itemMaxBytes } = parts
+  const full = (bytes?: number): UploadAnswer | undefined => {
+    const refusal = parts.storeRefusal?.()
+    return parts.full(bytes) ?? (refusal === undefined ? undefined : answerOf(refusal))
+  }
   const { clients, clock, logger, blockedOwners, partsFolder, partsMaxBytes } = parts
   const arriving = new HeldRoom({ ...sharesOfRequests, disk })
   const taking = { intake, log, itemMaxBytes, blockedOwners, full, arriving }
@@ -118,8 +125,9 @@ function routesOf(
   { multipart, payments, raw, resumable, single }: Ways,
 ): UploadRoute[] {
   const { uploads, pools, credits, usdc, clients, clock, startedMs, height, full, page, info } = parts
+  const { storeRefusal = () => undefined } = parts
   const asking = credits === undefined ? {} : { credits }
-  const health = new UploadHealth({ clock, startedMs, height, full, ...asking })
+  const health = new UploadHealth({ clock, startedMs, height, full, storeRefusal, ...asking })
   return [
     ...multipartRoutes(multipart, clients),
     ...usdcUploadRoutes({

@@ -36,3 +36,16 @@ t.test('secrets are not shown', async (t) => {
   ])
   t.notMatch(shown, /public-part|private-part|two words/)
 })
+
+t.test('where uploads are kept is said in words that are known, and a store needs one', async (t) => {
+  for (const UPLOAD_DURABILITY of ['disk', 'store', 'disk,store', 'store,disk'])
+    t.same(wrong({ ...whole, UPLOAD_DURABILITY }), [], UPLOAD_DURABILITY)
+  for (const UPLOAD_DURABILITY of ['disc', 'disk,', 'disk store', 'none'])
+    t.equal(wrong({ ...whole, UPLOAD_DURABILITY }).length, 1, UPLOAD_DURABILITY)
+  t.same(wrong({ UPLOAD_DURABILITY: 'disk' }), [])
+  t.match(wrong({ UPLOAD_DURABILITY: 'store' }), [/needs a store: set CONTENT_STORE=s3/])
+  for (const CLUSTER_NODE of ['a', 'gateway-1.example', '9'.repeat(63)])
+    t.same(wrong({ CLUSTER_NODE }), [], CLUSTER_NODE)
+  for (const CLUSTER_NODE of ['A', '-a', 'a/b', 'a b', '9'.repeat(64)])
+    t.equal(wrong({ CLUSTER_NODE }).length, 1, CLUSTER_NODE)
+})

@@ -15,6 +15,7 @@ import { uploadTaking } from '../../src/threads/upload-taking.js'
 import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
 import type { UploadRoute } from '../../src/upload/calls/upload-service.js'
 import { ItemIntake } from '../../src/upload/intake/item-intake.js'
+import type { ItemStore } from '../../src/upload/intake/item-keeping.js'
 import { ItemAnnouncer } from '../../src/upload/news/item-announcer.js'
 import type { MultipartRecords } from '../../src/upload/parts/multipart-records.js'
 import type { OpenUploads } from '../../src/upload/parts/open-uploads.js'
@@ -48,6 +49,8 @@ export interface RigOptions {
   readonly blockedOwners?: ReadonlySet<string>
   /** The answer to uploaders when the disk is full; absent: there is room. */
   readonly full?: () => UploadAnswer | undefined
+  /** Has accepted items, too. */
+  readonly store?: ItemStore
 }
 
 const allFree: FreeRules = { itemMaxBytes: 107_520, walletBytes: 1e9, rangeBytes: 1e9, exemptWallets: [] }
@@ -63,6 +66,7 @@ export async function uploadRig(
     itemMaxBytes = 1e9,
     full = () => undefined,
     blockedOwners = new Set(),
+    store,
   }: RigOptions = {},
 ): Promise<UploadRig> {
   const closing = new AbortController()
@@ -112,6 +116,7 @@ export async function uploadRig(
     announcer: new ItemAnnouncer(undefined, closing.signal),
     selling: new ItemSelling({ sales, clock: systemClock, logger: silentLog, log }),
     signing,
+    ...(store === undefined ? {} : { store }),
     terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
   })
   const clients = new Clients(
@@ -128,6 +133,7 @@ export async function uploadRig(
     credits,
     usdc,
     full,
+    ...(store === undefined ? {} : { storeRefusal: () => store.refusal }),
     disk: { leftBytes: 1e12, expect: () => undefined },
     itemMaxBytes,
     blockedOwners,

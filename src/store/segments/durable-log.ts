@@ -151,8 +151,11 @@ export class DurableLog {
       memory: this.#memory,
       growBytes: () => this.#roomOf(growBytes),
       append: (payload, digest, meta) => this.append(payload, digest, meta),
-      flushed: (place, until) => this.flushed(place, until),
-      withdraw: (place, metaBytes) => this.#withdraw(place, metaBytes),
+      flushed: (place, until) => {
+        const flushed = this.flushed(place, until)
+        return this.options.isUnflushed === true ? Promise.resolve(true) : flushed
+      },
+      withdraw: (place, metaBytes) => this.withdraw(place, metaBytes),
       create: () => this.#create(Math.min(growMinBytes, growBytes)),
       adopt: (file) => {
         this.#items.set(file.number, 1)
@@ -183,10 +186,10 @@ export class DurableLog {
   }
 
   /**
-   * An item whose flush failed may be on the disk all the same, and its uploader was refused: without its header no start takes
-   * it for accepted. What lies behind it in the file was not flushed either.
+   * Takes an item back whose uploader was refused: its flush failed, and it may be on the disk all the same, or it could not be
+   * kept elsewhere. Without its header no start takes it for accepted.
    */
-  #withdraw(place: LogPlace, metaBytes: number): void {
+  withdraw(place: LogPlace, metaBytes: number): void {
     try {
       const file = this.disk.open(this.path(place))
       try {
@@ -277,6 +280,8 @@ export interface DurableLogOptions {
   readonly sharedMaxBytes: number
   /** Room that is taken at once for an item that has a file of its own. */
   readonly growBytes: number
+  /** Drafts that lie in shared files do not wait for their flush, which begins all the same: another store has them. */
+  readonly isUnflushed?: boolean
 }
 
 export const durableLogDefaults: DurableLogOptions = {

@@ -148,7 +148,7 @@ export class Bundles {
   release(record: BundleRecord): AcceptedItem[] {
     const items = this.#itemsOf(record).filter((item) => item.released !== true)
     this.#write({ ...record, released: true }, () => {
-      for (const item of items) this.uploads.put({ ...item, released: true })
+      for (const item of items) this.uploads.release(item)
     })
     return items
   }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../actor/clock.js'
 import { isStopping, stoppingReason } from '../../actor/stopping.js'
-import { isRefusal, refuse } from '../../format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type Health, lifeOf } from '../../http/life.js'
 import type { CreditsPort } from '../../payment/credits-port.js'
 import { jsonAnswer, type UploadAnswer } from './upload-answers.js'
@@ -13,6 +13,7 @@ export interface UploadHealthParts {
   readonly height: () => number | undefined
   /** An answer: the disk has no room for uploads. */
   readonly full: () => UploadAnswer | undefined
+  readonly storeRefusal: () => Refusal | undefined
   /** Absent: nobody is paid here. */
   readonly credits?: Pick<CreditsPort, 'price'>
 }
@@ -30,13 +31,15 @@ export class UploadHealth {
 
   /** 200, or 503 with `reasons`, in the shape of the gateway's healthcheck. */
   async ready(): Promise<UploadAnswer> {
-    const { height, full } = this.parts
+    const { height, full, storeRefusal } = this.parts
+    const unstored = storeRefusal()
     const reasons = [
       ...(isStopping() ? [stoppingReason] : []),
       ...(height() === undefined
         ? ['no base-layer node has reported the height of the chain yet: no upload is accepted']
         : []),
       ...(full() === undefined ? [] : ['the disk is nearly full: no uploads are taken']),
+      ...(unstored === undefined ? [] : [`${unstored.message}: no uploads are taken`]),
       ...[await this.#paymentFault()].filter((reason) => reason !== undefined),
     ]
     const life = lifeOf(this.parts)

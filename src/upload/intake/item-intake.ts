@@ -1,15 +1,10 @@
 import { withinTime } from '../../actor/clock.js'
-import { encodeBase64url } from '../../format/base64url.js'
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
-import { headersOfPayload } from '../../format/media-type.js'
-import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { isRefusal } from '../../format/refusal.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import { isOnlyForm } from '../../proof/signature-form.js'
-import { isBundle } from '../../source/roots/learned.js'
 import { tryWrite } from '../../store/disk-error.js'
-import type { LogPlace } from '../../store/segments/log-file.js'
-import type { RecordDigest } from '../../store/segments/segment-record.js'
 import {
   answerOf,
   asAnswer,
@@ -27,20 +22,15 @@ import { turnOf } from '../records/waiting-lines.js'
 import type { Charged, Charging, ItemCharge } from '../selling/charging.js'
 import { keepUnsettled } from '../selling/credit-charging.js'
 import type { Purchase, Sale } from '../selling/sales.js'
-import { type ItemSelling, saleFacts, saleWords } from '../selling/selling.js'
+import { type ItemSelling, saleWords } from '../selling/selling.js'
 import type { Sharing } from '../selling/sharing.js'
+import { type ItemStore, keepItem, loggedUpload, type Spooled } from './item-keeping.js'
 import type { ReadItem } from './item-reader.js'
 import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { digestMismatch } from './sent-digests.js'
 import type { Signing } from './signing.js'
 import type { Verdicts } from './verdicts.js'
 import { ending, indexBehind, waiting } from './waiting-answers.js'
-
-/** The bytes of an item that was read to its end. */
-export interface Spooled {
-  /** Puts them into the log for good (`Spool.keep`). */
-  keep(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal>
-}
 
 export interface ItemIntakeParts extends ItemTableParts {
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
@@ -52,6 +42,8 @@ export interface ItemIntakeParts extends ItemTableParts {
   readonly selling: ItemSelling
   readonly signing: Pick<Signing, 'receipt' | 'isBehind'>
   readonly terms: ReceiptTerms
+  /** Has accepted items, too; absent: this machine alone has them. */
+  readonly store?: ItemStore
   /** Height of the chain's tip; undefined before the first node has reported it. */
   readonly height: () => number | undefined
   /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
@@ -257,13 +249,13 @@ export class ItemIntake {
     uploader: Uploader,
     { charge: given, purchase, isSignedHere }: TakeTerms,
   ): Promise<UploadAnswer> {
-    const { charging, height, clock, selling } = this.parts
+    const { charging, height, clock, selling, uploads } = this.parts
     const now = height()
     if (now === undefined) {
       await given?.giveBack()
       return textAnswer(503, 'No node has reported the height of the chain yet', '\r\nRetry-After: 5')
     }
-    const refusal = this.#tables.refusal
+    const refusal = this.#tables.refusal ?? this.parts.store?.refusal
     if (refusal !== undefined || this.parts.announcer.isFull) {
       await given?.giveBack()
       return refusal === undefined ? indexBehind : answerOf(refusal)
@@ -283,34 +275,24 @@ export class ItemIntake {
       await charge.giveBack()
       return shared
     }
-    const { contentType } = headersOfPayload(header.tags)
-    const meta: Omit<LoggedUpload, 'free'> = {
-      id: header.id,
-      headerSize: header.headerSize,
-      owner: normalizedAddress(header.owner),
-      receivedMs: clock.now(),
-      deadlineHeight: now + deadlineBlocks,
-      winc: charge.winc,
-      ...(contentType === undefined ? {} : { contentType }),
-      digest: encodeBase64url(digest),
-      ...(isBundle(header.tags) ? { isBundle: true } : {}),
-      ...(purchase === undefined ? {} : { sale: saleFacts(purchase, header.id) }),
-      ...(charge.heldAs === undefined ? {} : { heldAs: charge.heldAs }),
-    }
-    const logged: LoggedUpload = charge.free === undefined ? meta : { ...meta, free: charge.free }
-    const signed = purchase === undefined ? this.#signature(meta) : undefined
+    const terms = { receivedMs: clock.now(), deadlineHeight: now + deadlineBlocks }
+    const logged = loggedUpload(item, charge, purchase, terms)
+    const signed = purchase === undefined ? this.#signature(logged) : undefined
     // A rejection before the item is stored must not count as unhandled: it is awaited later.
     const tried = signed?.then(over, over)
     const until = this.parts.signing.isBehind ? tried : undefined
-    const place = await spooled.keep(item.logDigest, Buffer.from(JSON.stringify(logged)), until)
-    if (isRefusal(place)) {
+    const kept = await keepItem(item, logged, spooled, this.parts.store, until)
+    if (isRefusal(kept)) {
       await charge.giveBack()
-      return asAnswer(place)
+      return asAnswer(kept)
     }
     const turn = charge.free && turnOf(charge.free)
-    const accepted: AcceptedItem = { ...meta, place, ...(turn === undefined ? {} : { turn }) }
+    const { free: _, ...meta } = logged
+    const accepted: AcceptedItem = { ...meta, ...kept, ...(turn === undefined ? {} : { turn }) }
     if (purchase === undefined)
       return this.#accepted(accepted, charge, { header, sizeBytes, digest }, { done: shared?.done, signed })
+    const { stored } = kept
+    if (stored !== undefined) uploads.environment.write(() => uploads.stored.put(stored, header.id))
     const sale = selling.begin(accepted, purchase)
     return this.#sell(sale, purchase, shared?.done)
   }
@@ -332,7 +314,7 @@ export class ItemIntake {
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
     const paid = await purchase.collect(item.id)
     if ('answer' in paid) {
-      if (!paid.isOpen) selling.drop(sale)
+      if (!paid.isOpen) this.#drop(sale, item)
       return paid.answer
     }
     const charge: Charged = {
@@ -346,6 +328,13 @@ export class ItemIntake {
     const { sale: _, ...kept } = item
     const announced = selling.kept(item)
     return this.#accepted({ ...kept, winc: paid.winc }, charge, announced, { done, sale: { ...sale, paid } })
+  }
+
+  /** Nothing was paid for an item that is stored. */
+  #drop(sale: Sale, { stored, id }: AcceptedItem): void {
+    const { selling, uploads } = this.parts
+    selling.drop(sale)
+    if (stored !== undefined) uploads.environment.write(() => uploads.stored.remove(stored, id))
   }
 
   /** Accepts an item that is stored and charged: records, announces, answers with the receipt. */

@@ -13,6 +13,8 @@ import {
 import { turnOf } from '../records/waiting-lines.js'
 import { keepUnsettled } from '../selling/credit-charging.js'
 import type { Sales } from '../selling/sales.js'
+import type { PlacesSeen } from '../stored/log-bytes.js'
+import type { BroughtItem } from '../stored/stored-recovery.js'
 
 /** 256 KiB: a hundred uploaders of anything smaller take 25 MiB of memory. */
 const options = { fileBytes: 268_435_456, sharedMaxBytes: 262_144, growBytes: 67_108_864 }
@@ -24,6 +26,17 @@ export interface IntakeParts {
   readonly log: Log
   /** Records the receipts to be sent for items that the tables lacked, in the transaction that adds these items. */
   readonly onLost?: (ids: readonly Id[]) => void
+  /** Of an object store that has the items, too. */
+  readonly storing?: IntakeStoring
+}
+
+export interface IntakeStoring {
+  /** Gets each place of the log with an item. */
+  readonly seen: PlacesSeen
+  /** Gets items that no group has. */
+  readonly unstored: Id[]
+  /** Receipts do not wait for this machine's disk. */
+  readonly isUnflushed: boolean
 }
 
 export interface OpenedIntake {
@@ -36,13 +49,13 @@ export interface OpenedIntake {
  * Opens the log of accepted items, and brings the tables up to it: after a kill the log may know more than they do. Bytes
  * that are not needed any more are released again.
  */
-export async function openIntake(
-  folder: string,
-  { uploads, sales, pools, log, onLost }: IntakeParts,
-): Promise<OpenedIntake> {
-  const lost = new Map<Id, LostItem>()
+export async function openIntake(folder: string, parts: IntakeParts): Promise<OpenedIntake> {
+  const { uploads, sales, log, storing } = parts
+  const lost = new Map<Id, BroughtItem>()
   const released: LogPlace[] = []
-  const intake = await DurableLog.open(folder, options, ({ place, meta }) => {
+  const isUnflushed = storing?.isUnflushed === true
+  const intake = await DurableLog.open(folder, { ...options, isUnflushed }, ({ place, meta }) => {
+    storing?.seen.add(place)
     const logged = JSON.parse(Buffer.from(meta).toString()) as LoggedUpload
     const known = uploads.find(logged.id)
     const isNew = known === undefined || (isGone(known) && known.receivedMs < logged.receivedMs)
@@ -56,22 +69,16 @@ export async function openIntake(
     }
     // The same item once more: it was refused after its bytes were written.
     else if (known.released === true || !isSamePlace(known.place, place)) released.push(place)
+    else if (known.stored === undefined) storing?.unstored.push(logged.id)
   })
   for (const place of released) intake.release(place)
-  const taken = [...lost.values()].map(withoutFree)
-  if (lost.size > 0) {
+  if (lost.size > 0)
     log.warn(
       { items: lost.size },
       'uploads were in the log but not in the database (a stop between two steps): they are recorded again',
     )
-    uploads.accept(taken, () => {
-      for (const { id, winc, free, heldAs } of lost.values()) {
-        if (winc !== '0' && heldAs === undefined) keepUnsettled(uploads.environment, id)
-        if (free !== undefined) pools.keep(free)
-      }
-      onLost?.(taken.map(({ id }) => id))
-    })
-  }
+  const taken = enterBrought([...lost.values()], parts)
+  for (const { id } of taken) storing?.unstored.push(id)
   const { damaged } = intake.found
   if (damaged.length > 0)
     log.error(
@@ -81,9 +88,45 @@ export async function openIntake(
   return { log: intake, lost: taken }
 }
 
-type LostItem = LoggedUpload & AcceptedItem
+/** Writes items down as accepted that the tables did not know. */
+function enterBrought(
+  items: readonly BroughtItem[],
+  { uploads, pools, onLost }: Pick<IntakeParts, 'uploads' | 'pools' | 'onLost'>,
+): AcceptedItem[] {
+  if (items.length === 0) return []
+  const taken = items.map(withoutFree)
+  uploads.accept(taken, () => {
+    for (const { id, winc, free, heldAs } of items) {
+      if (winc !== '0' && heldAs === undefined) keepUnsettled(uploads.environment, id)
+      if (free !== undefined) pools.keep(free)
+    }
+    onLost?.(taken.map(({ id }) => id))
+  })
+  return taken
+}
 
-function withoutFree({ free, ...item }: LostItem): AcceptedItem {
+/** Takes up items that were brought back into the log. Those that wait for a payment are continued as sales. */
+export function takeUpBrought(
+  items: readonly BroughtItem[],
+  log: Pick<DurableLog, 'release'>,
+  parts: Omit<IntakeParts, 'storing'>,
+): readonly AcceptedItem[] {
+  const { uploads, sales } = parts
+  for (const { sale, ...item } of items) {
+    if (sale === undefined) continue
+    if (!takeUpSale(sales, { ...item, sale }, sale)) log.release(item.place)
+    else if (item.stored !== undefined) {
+      const { stored, id } = item
+      uploads.environment.write(() => uploads.stored.put(stored, id))
+    }
+  }
+  return enterBrought(
+    items.filter(({ sale }) => sale === undefined),
+    parts,
+  )
+}
+
+function withoutFree({ free, ...item }: BroughtItem): AcceptedItem {
   const turn = free && turnOf(free)
   return turn === undefined ? item : { ...item, turn }
 }

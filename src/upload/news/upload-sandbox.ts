@@ -81,7 +81,7 @@ export class Sandbox {
   #release(old: readonly Old[]): void {
     const { uploads } = this.parts
     uploads.environment.write(() => {
-      for (const { item } of old) uploads.put({ ...item, released: true })
+      for (const { item } of old) uploads.release(item)
     })
   }
 
@@ -101,8 +101,9 @@ export class Sandbox {
       for (const { item, within } of old) {
         for (const id of within) uploads.removeInner(item.id, id)
         uploads.unqueue(item)
+        const { stored: _, ...left } = item
         uploads.put({
-          ...item,
+          ...left,
           released: true,
           reason: 'This is a sandbox: the item was kept for its time, and is gone',
         })

@@ -5,6 +5,7 @@ import type { LogPlace } from '../../store/segments/log-file.js'
 import type { Taken } from './free-pools.js'
 import { PendingItems } from './pending-items.js'
 import type { PendingMarks } from './pending-marks.js'
+import { StoredRows } from './stored-rows.js'
 import { WaitingLines } from './waiting-lines.js'
 
 /** The record of an item in the log: enough to restore it when the tables were lost. */
@@ -44,6 +45,8 @@ export interface SaleFacts {
 /** What is kept of an item that was accepted. */
 export interface AcceptedItem extends Omit<LoggedUpload, 'free'> {
   readonly place: LogPlace
+  /** The group in the object store that has it, too. */
+  readonly stored?: string
   /** Of a free item: whose turn it waits for (`turnOf`). */
   readonly turn?: string
   /** The transaction that carries it, or carried it last. Absent: it waits for one. */
@@ -117,6 +120,8 @@ function contentKey(owner: string, digest: Uint8Array): Buffer {
 export class Uploads {
   /** For all who write to these tables. */
   readonly environment: Environment
+  /** What the object store has of it. */
+  readonly stored: StoredRows
   readonly pending: PendingItems<AcceptedItem>
   /** Of items that were accepted since the start, at least: those of a transaction that had to run twice count twice. */
   enteredBytes = 0
@@ -138,6 +143,7 @@ export class Uploads {
     this.pending = new PendingItems(marks)
     this.environment = this.pending.before(environment)
     this.#items = environment.table('items')
+    this.stored = new StoredRows(environment)
     this.#waiting = new WaitingLines(environment)
     this.#words = environment.table('words')
     this.#contents = environment.table('contents')
@@ -246,9 +252,10 @@ export class Uploads {
 
   /** Only inside a `write` of the environment, as all below. One that was accepted, with all that follows from it. */
   enter(item: AcceptedItem): void {
-    const { digest, owner, id, isBundle, place, heldAs } = item
+    const { digest, owner, id, isBundle, place, heldAs, stored } = item
     this.enteredBytes += place.sizeBytes
     this.put(item)
+    if (stored !== undefined) this.stored.put(stored, id)
     this.#waiting.put(item)
     if (digest !== undefined) this.putContent(owner, Buffer.from(digest, 'base64url'), id)
     if (isBundle === true) this.#unopened.put(idBytes(id), none)
@@ -257,6 +264,19 @@ export class Uploads {
 
   put(item: AcceptedItem): void {
     this.#items.put(idBytes(item.id), Buffer.from(JSON.stringify(item)))
+  }
+
+  /** Its bytes are not needed here any more, nor in the object store. */
+  release(item: AcceptedItem): void {
+    const { stored, ...released } = item
+    this.put({ ...released, released: true })
+    if (stored !== undefined) this.stored.remove(stored, item.id)
+  }
+
+  /** The object store has it, too. */
+  putStored(item: AcceptedItem, group: string): void {
+    this.put({ ...item, stored: group })
+    this.stored.put(group, item.id)
   }
 
   putContent(owner: string, digest: Uint8Array, id: Id): void {

@@ -1,0 +1,81 @@
+import { systemClock } from '../actor/clock.js'
+import type { Meters } from '../actor/meter.js'
+import { deepHash } from '../proof/deep-hash.js'
+import { sha256 } from '../proof/digest.js'
+import { GuardedObjects, guardDefaults } from '../source/objects/guarded-objects.js'
+import { TierKeys } from '../source/tier/tier-keys.js'
+import { tierMeters } from '../source/tier/tier-meters.js'
+import { takeUpBrought } from '../upload/intake/open-intake.js'
+import type { Signing } from '../upload/intake/signing.js'
+import type { AcceptedItem } from '../upload/records/uploads.js'
+import { StoredKeys } from '../upload/stored/stored-keys.js'
+import { StoredUploads } from '../upload/stored/stored-uploads.js'
+import { nodeName, openObjects } from './open-objects.js'
+import type { UploadGiven } from './upload-given.js'
+import { durabilityOf } from './upload-options.js'
+import type { UploadRecords, UploadTools } from './upload-records.js'
+
+/** Groups under way, as `StoredGroups` has them, and what may take long. */
+const [groupsMax, slowMax] = [4, 4] as const
+
+/** An uploader waits for the store: one that is slower is as good as none. */
+const sentBytesPerSecondMin = 1024 * 1024
+
+/** What the wallet signs for the key that seals groups: no receipt and no transaction has these words. */
+const sealWords = ['sluice', 'seal of stored uploads', '1']
+
+/**
+ * Accepted uploads in the object store that the settings name; undefined: there is none. `onBrought` gets items that were brought
+ * back. Throws where the credentials cannot be read.
+ */
+export function openStoredUploads(
+  { settings }: Pick<UploadGiven, 'settings'>,
+  { meters, log: logger }: UploadTools,
+  { uploads, intake, storing, entering }: UploadRecords,
+  signing: Pick<Signing, 'receipt'>,
+  onBrought: (items: readonly AcceptedItem[]) => void,
+): StoredUploads | undefined {
+  const objects = openObjects(settings, { sentBytesPerSecondMin })
+  if (objects === undefined || storing === undefined) return undefined
+  const told = tierMeters(meters).store
+  const { prefix } = settings.contentStore
+  const guarded = (writesMax: number): GuardedObjects =>
+    new GuardedObjects(objects, { ...guardDefaults, writesMax }, told, systemClock)
+  const { isOnDisk, isStored } = durabilityOf(settings)
+  const stored = new StoredUploads(
+    {
+      store: guarded(groupsMax),
+      slowStore: guarded(slowMax),
+      keys: new StoredKeys(prefix),
+      tierKeys: new TierKeys(prefix),
+      network: settings.server.network,
+      node: nodeName(settings),
+      uploads,
+      log: intake,
+      seen: storing.seen,
+      unstored: storing.unstored,
+      secret: async () => {
+        const message = deepHash(sealWords.map((word) => Buffer.from(word)))
+        return sha256(await signing.receipt(message))
+      },
+      takeUp: (items) => onBrought(takeUpBrought(items, intake, entering)),
+      count: countOf(meters),
+      clock: systemClock,
+      logger,
+    },
+    { isWanted: isStored, isOnDisk },
+  )
+  stored.start()
+  return stored
+}
+
+function countOf(meters: Meters): (outcome: 'put' | 'failed', items: number) => void {
+  const [items, objects] = ['upload_stored_items_total', 'upload_stored_objects_total'].map((name) => ({
+    put: meters.of(name, { outcome: 'put' }),
+    failed: meters.of(name, { outcome: 'failed' }),
+  }))
+  return (outcome, count) => {
+    items?.[outcome].add(count)
+    objects?.[outcome].add(1)
+  }
+}

@@ -1,0 +1,64 @@
+import { encodeBase64url } from '../../format/base64url.js'
+import { headersOfPayload } from '../../format/media-type.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { normalizedAddress } from '../../proof/owner-address.js'
+import { isBundle } from '../../source/roots/learned.js'
+import type { LogPlace } from '../../store/segments/log-file.js'
+import type { RecordDigest } from '../../store/segments/segment-record.js'
+import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
+import type { Charged } from '../selling/charging.js'
+import type { Purchase } from '../selling/sales.js'
+import { saleFacts } from '../selling/selling.js'
+import type { StoredUploads } from '../stored/stored-uploads.js'
+import type { ReadItem } from './item-reader.js'
+
+/** The bytes of an item that was read to its end. */
+export interface Spooled {
+  /** Puts them into the log for good (`Spool.keep`). */
+  keep(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal>
+}
+
+/** The object store that has accepted items, too. */
+export type ItemStore = Pick<StoredUploads, 'keep' | 'refusal'>
+
+/** The record of an item. `deadlineHeight`: the receipt promises that it is permanent by then. */
+export function loggedUpload(
+  { header, digest }: ReadItem,
+  charge: Charged,
+  purchase: Purchase | undefined,
+  terms: Pick<LoggedUpload, 'receivedMs' | 'deadlineHeight'>,
+): LoggedUpload {
+  const { contentType } = headersOfPayload(header.tags)
+  return {
+    id: header.id,
+    headerSize: header.headerSize,
+    owner: normalizedAddress(header.owner),
+    ...terms,
+    winc: charge.winc,
+    ...(contentType === undefined ? {} : { contentType }),
+    digest: encodeBase64url(digest),
+    ...(isBundle(header.tags) ? { isBundle: true } : {}),
+    ...(purchase === undefined ? {} : { sale: saleFacts(purchase, header.id) }),
+    ...(charge.heldAs === undefined ? {} : { heldAs: charge.heldAs }),
+    ...(charge.free === undefined ? {} : { free: charge.free }),
+  }
+}
+
+/** Keeps an item where a receipt promises that it is: in the log, and in the store where there is one. */
+export async function keepItem(
+  { header, sizeBytes, logDigest }: ReadItem,
+  logged: LoggedUpload,
+  spooled: Spooled,
+  store: ItemStore | undefined,
+  until: Promise<unknown> | undefined,
+): Promise<Pick<AcceptedItem, 'place' | 'stored'> | Refusal> {
+  const meta = Buffer.from(JSON.stringify(logged))
+  const place = await spooled.keep(logDigest, meta, until)
+  if (isRefusal(place) || store === undefined) return isRefusal(place) ? place : { place }
+  const { id, headerSize } = header
+  const contentType = logged.contentType ?? ''
+  const item = { id, headerSize, contentType, sizeBytes, digest: logDigest, meta, place }
+  const stored = await store.keep(item)
+  if (isRefusal(stored)) return stored
+  return stored === undefined ? { place } : { place, stored }
+}

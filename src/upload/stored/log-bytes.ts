@@ -1,0 +1,61 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+import { type LogPlace, logFileName } from '../../store/segments/log-file.js'
+import { recordSlotBytes } from '../../store/segments/segment-record.js'
+
+/**
+ * Copies items out of the log, each to its offset. They were written a moment ago, so the kernel has them in memory. Throws the
+ * system's error where the disk fails, or a file is cut.
+ */
+export function readLogInto(
+  folder: string,
+  items: readonly { readonly place: LogPlace }[],
+  offsets: readonly number[],
+  into: Uint8Array,
+): void {
+  let [file, handle] = [-1, -1]
+  try {
+    for (const [index, { place }] of items.entries()) {
+      if (place.file !== file) {
+        if (handle >= 0) closeSync(handle)
+        handle = -1
+        handle = openSync(`${folder}/${logFileName(place.file)}`, 'r')
+        file = place.file
+      }
+      const offset = offsets[index] ?? 0
+      for (let at = 0; at < place.sizeBytes; ) {
+        const read = readSync(handle, into, offset + at, place.sizeBytes - at, place.offset + at)
+        if (read === 0) throw Object.assign(new Error(`file ${file} of the log is cut`), { code: 'EIO' })
+        at += read
+      }
+    }
+  } finally {
+    if (handle >= 0) closeSync(handle)
+  }
+}
+
+/** Which places of the log have an item. */
+export class PlacesSeen {
+  /** A bit for each place where a record may begin. */
+  readonly #files = new Map<number, Uint8Array>()
+
+  add({ file, offset }: LogPlace): void {
+    const slot = slotOf(offset)
+    let bits = this.#files.get(file) ?? new Uint8Array(64)
+    if (slot >> 3 >= bits.length) {
+      const longer = new Uint8Array(Math.max((slot >> 3) + 1, 2 * bits.length))
+      longer.set(bits)
+      bits = longer
+    }
+    bits[slot >> 3] = (bits[slot >> 3] ?? 0) | (1 << (slot & 7))
+    this.#files.set(file, bits)
+  }
+
+  has({ file, offset }: LogPlace): boolean {
+    const slot = slotOf(offset)
+    return (((this.#files.get(file)?.[slot >> 3] ?? 0) >> (slot & 7)) & 1) === 1
+  }
+}
+
+function slotOf(offset: number): number {
+  return Math.floor(offset / recordSlotBytes)
+}

@@ -1,0 +1,191 @@
+import { type Clock, pause } from '../../actor/clock.js'
+import { FairSlots } from '../../actor/fair-slots.js'
+import type { Log } from '../../actor/log.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { ObjectStore } from '../../source/objects/object-store.js'
+import { wholeObject } from '../../source/tier/tier-marker.js'
+import { tryWrite } from '../../store/disk-error.js'
+import { decodeDirectory } from './group-format.js'
+import type { NeighbourEntry, NeighbourRecords } from './neighbour-records.js'
+import type { RecentObjects } from './recent-objects.js'
+import { decodeGroupName, type StoredKeys } from './stored-keys.js'
+
+export interface NeighbourFollowerParts {
+  readonly store: ObjectStore
+  readonly recent: RecentObjects
+  readonly keys: StoredKeys
+  /** The name of this machine, whose uploads are on its disk. */
+  readonly node: string
+  readonly records: NeighbourRecords
+  readonly clock: Clock
+  readonly log: Pick<Log, 'warn'>
+}
+
+export interface FollowerOptions {
+  /** Between two looks while others upload, and while they do not. */
+  readonly busyMs: number
+  readonly idleMs: number
+  /** Between two looks at all that is there, which find what is gone, and what appeared late. */
+  readonly allMs: number
+}
+
+export const followerDefaults: FollowerOptions = { busyMs: 1000, idleMs: 5000, allMs: 600_000 }
+
+/**
+ * A group appears at most so long after the time in its name: PUTs are given up earlier, and the store's clock is known to a
+ * second. One that comes later has no receipts, or few, and is found by the next look at all.
+ */
+const lateMs = 30_000
+/** Smaller groups are read as a whole: the item that somebody waits for is in them. */
+const wholeMaxBytes = 1280 * 1024
+/** Directories that are read at once, and that are written down together. */
+const [readsMax, batchMax] = [8, 256] as const
+
+/** A group whose directory cannot be read has nothing. */
+const nothing: readonly NeighbourEntry[] = []
+
+/**
+ * Knows what other machines keep in the store. A list of the youngest names costs one request, whoever wrote them; each directory
+ * is read once.
+ */
+export class NeighbourFollower {
+  #running: Promise<Refusal | undefined> | undefined
+  #next: Promise<Refusal | undefined> | undefined
+  #hasNeighbours = false
+  #isBusy = false
+  #allAtMs = Number.NEGATIVE_INFINITY
+  readonly #slots = FairSlots.unbounded(readsMax)
+  readonly #abort = new AbortController()
+  #following: Promise<void> | undefined
+
+  constructor(
+    private readonly parts: NeighbourFollowerParts,
+    private readonly options: FollowerOptions = followerDefaults,
+  ) {}
+
+  start(): void {
+    this.#following = this.#follow()
+  }
+
+  async stop(): Promise<void> {
+    this.#abort.abort()
+    await this.#following
+  }
+
+  async #follow(): Promise<void> {
+    const { busyMs, idleMs, allMs } = this.options
+    const { signal } = this.#abort
+    while (!signal.aborted) {
+      const isAllDue = this.parts.clock.monotonic() - this.#allAtMs >= allMs
+      if (isAllDue) await this.#lookAtAll()
+      else await this.fresh()
+      await pause(this.#isBusy ? busyMs : idleMs, signal)
+    }
+  }
+
+  /**
+   * Resolves when all is known that was in the store at the time of the call. A refusal: the store could not be asked. Calls
+   * share requests.
+   */
+  fresh(): Promise<Refusal | undefined> {
+    // One that runs may have asked before the upload that somebody wants was there.
+    if (this.#running === undefined) {
+      this.#running = this.#look().finally(() => {
+        this.#running = undefined
+      })
+      return this.#running
+    }
+    this.#next ??= this.#running.then(() => {
+      this.#next = undefined
+      return this.fresh()
+    })
+    return this.#next
+  }
+
+  /** Another machine was seen in the store. */
+  get hasNeighbours(): boolean {
+    return this.#hasNeighbours
+  }
+
+  async #look(): Promise<Refusal | undefined> {
+    const { clock, store, keys } = this.parts
+    const since = keys.since(clock.now() + store.aheadMs - lateMs)
+    return this.#taken(since)
+  }
+
+  async #lookAtAll(): Promise<void> {
+    const { records, clock } = this.parts
+    const before = new Set(records.groups())
+    const seen = new Set<string>()
+    const refusal = await this.#taken(undefined, (name) => seen.add(name))
+    if (refusal !== undefined) return
+    this.#allAtMs = clock.monotonic()
+    const gone = [...before].filter((name) => !seen.has(name))
+    for (let at = 0; at < gone.length; at += batchMax)
+      if (tryWrite(() => records.drop(gone.slice(at, at + batchMax))) !== undefined) return
+  }
+
+  /** Lists from `since` on, and takes in what is new. */
+  async #taken(
+    since: string | undefined,
+    onName: (name: string) => void = () => undefined,
+  ): Promise<Refusal | undefined> {
+    const { store, keys, node, records } = this.parts
+    let count = 0
+    for (let after = since; ; ) {
+      const page = await store.list(keys.all, after, this.#abort.signal)
+      if (isRefusal(page)) return page
+      const names: string[] = []
+      for (const key of page.keys) {
+        const other = keys.nodeOf(key)
+        if (other !== undefined && other !== node) this.#hasNeighbours = true
+        const name = keys.nameOf(key)
+        if (name === undefined || decodeGroupName(name)?.node === node) continue
+        this.#hasNeighbours = true
+        onName(name)
+        if (!records.has(name)) names.push(name)
+      }
+      count += names.length
+      for (let at = 0; at < names.length; at += batchMax) {
+        const refusal = await this.#read(names.slice(at, at + batchMax))
+        if (refusal !== undefined) return refusal
+      }
+      after = page.keys.at(-1)
+      if (!page.hasMore || after === undefined) break
+    }
+    this.#isBusy = count > 0
+    return undefined
+  }
+
+  async #read(names: readonly string[]): Promise<Refusal | undefined> {
+    const read = await Promise.all(names.map((name) => this.#slots.run(() => this.#directory(name))))
+    const found = read.flatMap((entries, at) => {
+      const name = names[at]
+      return name === undefined || entries === 'gone' || isRefusal(entries) ? [] : [{ name, entries }]
+    })
+    const unwritten = tryWrite(() => this.parts.records.add(found))
+    return unwritten ?? read.find(isRefusal)
+  }
+
+  async #directory(group: string): Promise<readonly NeighbourEntry[] | 'gone' | Refusal> {
+    const { store, recent, keys, log } = this.parts
+    const name = decodeGroupName(group)
+    if (name === undefined) return nothing
+    const { directoryBytes, headBytes, totalBytes, only } = name
+    if (only !== undefined)
+      return [{ ...only, offset: headBytes, sizeBytes: totalBytes - headBytes, contentType: '' }]
+    const isWhole = totalBytes <= wholeMaxBytes
+    const window = { start: 0, end: (isWhole ? totalBytes : directoryBytes) - 1 }
+    const key = keys.group(group)
+    const found = await store.get(key, window, this.#abort.signal)
+    if (isRefusal(found)) return found.refused === 'unknown' ? 'gone' : found
+    const { part } = found
+    const length = part === undefined ? 0 : part.end - part.start + 1
+    const bytes = await wholeObject({ ...found, sizeBytes: length }, window.end + 1)
+    if (isRefusal(bytes)) return bytes
+    const entries = found.sizeBytes === totalBytes ? decodeDirectory(bytes, totalBytes) : undefined
+    if (entries === undefined) log.warn({ group }, 'a group of uploads is malformed: left out')
+    else if (isWhole) recent.hold(key, bytes)
+    return entries ?? nothing
+  }
+}

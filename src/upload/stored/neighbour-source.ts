@@ -1,0 +1,64 @@
+import type { Id } from '../../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import type { Found, Source, Wanted } from '../../source/source.js'
+import { TierSource, type TierSourceParts } from '../../source/tier/tier-source.js'
+import { tryWrite } from '../../store/disk-error.js'
+import type { NeighbourFollower } from './neighbour-follower.js'
+import type { NeighbourRecords } from './neighbour-records.js'
+import type { RecentObjects } from './recent-objects.js'
+import type { StoredKeys } from './stored-keys.js'
+
+const name = 'neighbours'
+
+const absent = refuse('unknown', 'client', 'no machine of this cluster has just accepted it')
+
+/**
+ * Uploads that other machines have accepted, and that are in no block yet: out of the store, one request for one that is known,
+ * and one more to learn of it. As with all of the store, they count as the word of a stranger.
+ */
+export class NeighbourSource implements Source {
+  readonly name = name
+  readonly #inner: TierSource
+
+  constructor(
+    private readonly records: NeighbourRecords,
+    private readonly follower: Pick<NeighbourFollower, 'fresh' | 'hasNeighbours'>,
+    recent: RecentObjects,
+    keys: StoredKeys,
+    read: TierSourceParts['read'],
+  ) {
+    this.#inner = new TierSource({
+      name,
+      store: recent,
+      keys: { pack: (group) => keys.group(group), object: (id) => keys.group(id) },
+      packed: (id) => this.#place(id),
+      wrong: (id, isGone) => this.#wrong(id, isGone),
+      read,
+    })
+  }
+
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    if (wanted.avoid.has(name)) return absent
+    if (this.records.find(wanted.id) === undefined) {
+      const refusal = this.follower.hasNeighbours ? await this.follower.fresh() : undefined
+      if (refusal !== undefined) return refusal
+      if (this.records.find(wanted.id) === undefined) return absent
+    }
+    const found = await this.#inner.open(wanted, signal)
+    return isRefusal(found) && found.refused === 'unknown' ? absent : found
+  }
+
+  #place(id: Id): ReturnType<TierSourceParts['packed']> {
+    const place = this.records.find(id)
+    if (place === undefined) return undefined
+    const { group, offset, sizeBytes, headerSize, contentType } = place
+    return { pack: group, offset, sizeBytes, dataStart: headerSize, contentType }
+  }
+
+  #wrong(id: Id, isGone: boolean): void {
+    const group = this.records.find(id)?.group
+    if (group === undefined) return
+    // A disk that refuses leaves the record, and the next reader finds the same.
+    tryWrite(() => (isGone ? this.records.drop([group]) : this.records.forget(id, group)))
+  }
+}

@@ -1,0 +1,77 @@
+import { randomBytes } from 'node:crypto'
+import { sha256Of } from '../../../native/digest/digest.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { ObjectStore } from '../../source/objects/object-store.js'
+import { wholeObject } from '../../source/tier/tier-marker.js'
+import type { Uploads } from '../records/uploads.js'
+import type { StoredKeys } from './stored-keys.js'
+
+/** `own`: this disk's; `new`: there is none on this disk, which is new, or was lost; `taken`: another machine has the name. */
+export type NodeState = 'own' | 'new' | 'taken'
+
+const word = 'stored-claim'
+const claimMaxBytes = 256
+
+/**
+ * Which disk a machine's name in the bucket belongs to: a random text, in an object and in the tables. A machine with an empty
+ * disk takes the name over; one that comes back with the old disk finds another text, and accepts nothing under this name.
+ */
+export class NodeClaim {
+  readonly #key: string
+  readonly #fresh = randomBytes(16).toString('hex')
+
+  constructor(
+    private readonly store: ObjectStore,
+    keys: StoredKeys,
+    private readonly uploads: Pick<Uploads, 'environment' | 'word' | 'putWord'>,
+    private readonly node: string,
+  ) {
+    this.#key = keys.node(node)
+  }
+
+  /** What the tables have for this name. */
+  get #own(): string | undefined {
+    const [node, text] = this.uploads.word(word)?.split(' ') ?? []
+    return node === this.node ? text : undefined
+  }
+
+  /** Looks, and writes the object where there is none, or where it is taken over. */
+  async take(signal: AbortSignal): Promise<NodeState | Refusal> {
+    const own = this.#own
+    const found = await this.#read(signal)
+    if (isRefusal(found) && found.refused !== 'unknown') return found
+    if (own !== undefined && !isRefusal(found)) return found === own ? 'own' : 'taken'
+    const text = own ?? this.#fresh
+    const put = await this.#put(text, own !== undefined, signal)
+    if (isRefusal(put)) return put
+    if (put === 'exists') return 'taken'
+    return own === undefined ? 'new' : 'own'
+  }
+
+  /** After `take` was `new`: all that was accepted under this name is on this disk, too. Throws where the disk refuses. */
+  recovered(): void {
+    if (this.#own !== undefined) return
+    const { uploads, node } = this
+    uploads.environment.write(() => uploads.putWord(word, `${node} ${this.#fresh}`))
+  }
+
+  /** Whether another machine has taken the name over meanwhile. */
+  async isTaken(signal: AbortSignal): Promise<boolean | Refusal> {
+    const found = await this.#read(signal)
+    if (isRefusal(found)) return found.refused === 'unknown' ? false : found
+    return found !== (this.#own ?? this.#fresh)
+  }
+
+  async #read(signal: AbortSignal): Promise<string | Refusal> {
+    const found = await this.store.get(this.#key, undefined, signal)
+    if (isRefusal(found)) return found
+    const bytes = await wholeObject(found, claimMaxBytes)
+    return isRefusal(bytes) ? bytes : bytes.toString('latin1')
+  }
+
+  #put(text: string, isNew: boolean, signal: AbortSignal): Promise<'put' | 'exists' | Refusal> {
+    const bytes = Buffer.from(text)
+    const content = { sizeBytes: bytes.length, sha256: sha256Of(bytes), bytes: () => [bytes] }
+    return this.store.put(this.#key, isNew ? { ...content, isNew } : content, signal)
+  }
+}

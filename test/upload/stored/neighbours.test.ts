@@ -1,0 +1,171 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
+import { silentLog } from '../../../src/actor/log.js'
+import { encodeBase64url } from '../../../src/format/base64url.js'
+import type { Id } from '../../../src/format/id.js'
+import { parseItemHeader } from '../../../src/format/item.js'
+import { isRefusal, type Refusal, refuse } from '../../../src/format/refusal.js'
+import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
+import { openEnvironment } from '../../../src/store/lmdb.js'
+import { followerDefaults, NeighbourFollower } from '../../../src/upload/stored/neighbour-follower.js'
+import { NeighbourRecords } from '../../../src/upload/stored/neighbour-records.js'
+import { NeighbourSource } from '../../../src/upload/stored/neighbour-source.js'
+import { RecentObjects } from '../../../src/upload/stored/recent-objects.js'
+import { StoredKeys } from '../../../src/upload/stored/stored-keys.js'
+import { type MadeItem, madeItem } from '../../conformance/kept-uploads.js'
+import { MemoryObjects } from '../../engines/memory-objects.js'
+import { eventually } from '../../eventually.js'
+import { scratch } from '../../scratch.js'
+import { type StoringMachine, storingMachine } from '../stored-rig.js'
+
+const signer = ed25519Signer(Buffer.alloc(32, 44))
+const keys = new StoredKeys('p')
+
+/** An item that its owner signed. */
+function signed(sizeBytes: number): MadeItem & { readonly payload: Buffer } {
+  const made = madeItem(200)
+  const payload = Buffer.alloc(sizeBytes, encodeBase64url(made.bytes))
+  const bytes = Buffer.from(signItem(signer, {}, payload))
+  const header = parseItemHeader(bytes)
+  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+  const { id, headerSize } = header
+  return { ...made, id, bytes, payload, headerSize, logged: { ...made.logged, id, headerSize } }
+}
+
+interface Reader {
+  readonly source: NeighbourSource
+  readonly follower: NeighbourFollower
+  readonly records: NeighbourRecords
+  read(id: Id): Promise<Buffer | Refusal>
+}
+
+function readerOf(t: Test, objects: MemoryObjects, node = 'two'): Reader {
+  const folder = join(scratch('neighbours'), 'db')
+  mkdirSync(folder)
+  const environment = openEnvironment(folder)
+  const records = new NeighbourRecords(environment)
+  const recent = new RecentObjects(objects)
+  const parts = { store: objects, recent, keys, node, records, clock: systemClock, log: silentLog }
+  const follower = new NeighbourFollower(parts, followerDefaults)
+  const source = new NeighbourSource(records, follower, recent, keys, () => undefined)
+  t.teardown(async () => {
+    await follower.stop()
+    await environment.close()
+  })
+  const { signal } = new AbortController()
+  return {
+    source,
+    follower,
+    records,
+    async read(id) {
+      const found = await source.open({ id, hints: {}, avoid: new Set(), window: undefined } as never, signal)
+      if (isRefusal(found)) return found
+      const pieces: Uint8Array[] = []
+      for await (const piece of found.body) {
+        if (isRefusal(piece)) return piece
+        pieces.push(Buffer.from(piece))
+      }
+      return Buffer.concat(pieces)
+    },
+  }
+}
+
+async function scene(t: Test): Promise<{ objects: MemoryObjects; machine: StoringMachine; reader: Reader }> {
+  const objects = new MemoryObjects()
+  objects.close = async () => undefined
+  const machine = await storingMachine(objects)
+  t.teardown(() => machine.end())
+  const reader = readerOf(t, objects)
+  await reader.follower.fresh()
+  return { objects, machine, reader }
+}
+
+const asked = ({ calls }: MemoryObjects): number => calls.get + calls.list + calls.head
+
+t.test(
+  'an upload of another machine is read at once, by two requests, and by one when it is known',
+  async (t) => {
+    const { objects, machine, reader } = await scene(t)
+    for (const size of [0, 3000, 100_000, 800_000, 2_000_000]) {
+      const item = signed(size)
+      t.ok(await machine.accept(item))
+      const before = asked(objects)
+      const bytes = await reader.read(item.id)
+      t.ok(Buffer.isBuffer(bytes) && bytes.equals(item.payload), `${size} bytes`)
+      t.ok(asked(objects) - before <= 2, `${asked(objects) - before} requests`)
+      const again = asked(objects)
+      t.ok(Buffer.isBuffer(await reader.read(item.id)))
+      t.ok(asked(objects) - again <= 1)
+    }
+  },
+)
+
+t.test(
+  'a thousand reads of what is known cost a request each, and what is nowhere shares lists',
+  async (t) => {
+    const { objects, machine, reader } = await scene(t)
+    const items = Array.from({ length: 300 }, () => signed(10_000))
+    t.ok((await Promise.all(items.map((item) => machine.accept(item)))).every(Boolean))
+    await reader.follower.fresh()
+    const before = asked(objects)
+    for (let turn = 0; turn < 1000; turn += 1) await reader.read(items[turn % 300]?.id as Id)
+    t.ok(asked(objects) - before <= 1000, `${asked(objects) - before} requests`)
+    const between = asked(objects)
+    const absent = await Promise.all(Array.from({ length: 1000 }, () => reader.read(signed(1).id)))
+    t.ok(absent.every((one) => isRefusal(one) && one.refused === 'unknown'))
+    t.ok(asked(objects) - between <= 2, `${asked(objects) - between} requests`)
+  },
+)
+
+t.test('a machine that is alone asks for nothing', async (t) => {
+  const objects = new MemoryObjects()
+  const reader = readerOf(t, objects)
+  await reader.follower.fresh()
+  const before = asked(objects)
+  t.match(await reader.read(signed(10).id), { refused: 'unknown' })
+  t.equal(asked(objects), before)
+})
+
+t.test('what is removed is forgotten', async (t) => {
+  const { objects, machine, reader } = await scene(t)
+  const item = signed(3000)
+  t.ok(await machine.accept(item))
+  await reader.follower.fresh()
+  const { uploads } = machine
+  const { stored = '' } = uploads.find(item.id) ?? {}
+  t.ok(reader.records.has(stored))
+  uploads.environment.write(() => {
+    const found = uploads.find(item.id)
+    if (found !== undefined) uploads.release(found)
+  })
+  await eventually('it is removed', () => !objects.objects.has(keys.group(stored)))
+  const other = readerOf(t, objects)
+  other.records.add([{ name: stored, entries: [] }])
+  other.follower.start()
+  await eventually('a look at all finds that it is gone', () => !other.records.has(stored))
+})
+
+t.test('a group that is not what it should be hurts nobody', async (t) => {
+  const { objects, machine, reader } = await scene(t)
+  const [item, other] = [signed(500_000), signed(3000)]
+  t.ok(await machine.accept(item))
+  const key = keys.group(machine.uploads.find(item.id)?.stored ?? '')
+  const held = objects.objects.get(key)
+  if (held === undefined) throw new Error('it is gone')
+  const bytes = Buffer.from(held.bytes)
+  bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1
+  objects.objects.set(key, { ...held, bytes })
+  t.match(await reader.read(item.id), { refused: 'forged' }, 'its owner did not sign that')
+  t.match(await reader.read(item.id), { refused: 'unknown' })
+  objects.objects.set(`${key.replace(/-(\d+)-/, '-9999-')}`, held)
+  t.ok(await machine.accept(other))
+  t.ok(Buffer.isBuffer(await reader.read(other.id)))
+})
+
+t.test('a store that does not answer is no proof that an upload is nowhere', async (t) => {
+  const { objects, reader } = await scene(t)
+  objects.fails = () => refuse('late', 'upstream', 'it does not answer')
+  t.match(await reader.read(signed(10).id), { refused: 'late' })
+})
