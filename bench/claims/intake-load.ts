@@ -80,9 +80,15 @@ export async function uploads(
 /** Uploads that begin at a rate, whether those before have ended or not: each one's time counts from when it was due. */
 export async function paced(
   taker: Taker,
-  given: { readonly bytes: number; readonly count: number; readonly perSecond: number },
+  given: {
+    readonly bytes: number
+    readonly count: number
+    readonly perSecond: number
+    /** 64 where absent: enough where an answer takes less than a tenth of a second. */
+    readonly connections?: number
+  },
 ): Promise<Uploaded> {
-  const { pool, path } = poolOf(taker, 64)
+  const { pool, path } = poolOf(taker, given.connections ?? 64)
   const items = Array.from({ length: given.count }, () => itemOf(given.bytes, made++))
   const tally = new Tally()
   const begin = systemClock.monotonic()
