@@ -56,7 +56,7 @@ export interface ItemPlace {
   readonly rootId: Id
   /** The bundle that directly holds the item; the root itself for a single level. */
   readonly parentId: Id
-  /** Root first, the direct parent last. */
+  /** All that it lies in: root first, the direct parent last. Where no bundle lists it, that may be an item of another kind. */
   readonly path: readonly Id[]
   /** Of the whole item (header start) in the root's data. */
   readonly rootItemOffset: number

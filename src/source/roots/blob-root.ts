@@ -1,3 +1,4 @@
+import type { Attributes, ItemPlace } from '../../catalog/attributes.js'
 import type { LmdbCatalog } from '../../catalog/reader.js'
 import type { Id } from '../../format/id.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
@@ -9,15 +10,24 @@ const pieceBytes = 256 * 1024
 
 /** A payload that is on disk as a blob, read as the data that holds others. */
 export class BlobRoot implements RootBytes {
+  readonly id: Id
+  readonly sizeBytes: number
+  readonly proven: boolean
+  readonly trusted: boolean
+  readonly outer?: ItemPlace
+
   constructor(
-    readonly id: Id,
+    { id, size, verified, trusted, place }: Attributes,
     /** SHA-256 on record, not compared with the bytes here. */
     readonly digest: Uint8Array,
-    readonly sizeBytes: number,
-    readonly proven: boolean,
-    readonly trusted: boolean,
     private readonly blob: OpenBlob,
-  ) {}
+  ) {
+    this.id = id
+    this.sizeBytes = size
+    this.proven = verified
+    this.trusted = trusted
+    if (place !== undefined) this.outer = place
+  }
 
   async *stream(start: number, end: number): AsyncGenerator<Uint8Array | Refusal, undefined> {
     const buffer = Buffer.allocUnsafe(Math.min(pieceBytes, end - start))
@@ -50,5 +60,5 @@ export async function openBlobRoot(
   if (known?.digest === undefined || catalog.blobSize(known.digest) === undefined) return unknownEverywhere()
   const blob = await store.open(known.digest)
   if (blob === undefined) return unknownEverywhere()
-  return new BlobRoot(id, known.digest, known.size, known.verified, known.trusted, blob)
+  return new BlobRoot(known, known.digest, blob)
 }

@@ -1,6 +1,7 @@
 import { openMapped } from '../../../native/mapped/mapped.js'
 import type { MappedFile } from '../../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../../actor/clock.js'
+import type { ItemPlace } from '../../catalog/attributes.js'
 import type { LmdbCatalog } from '../../catalog/reader.js'
 import type { Id } from '../../format/id.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
@@ -97,6 +98,7 @@ interface KnownRoot {
   readonly verified: boolean
   readonly trusted: boolean
   readonly height?: number
+  readonly place?: ItemPlace
 }
 
 /** Bytes are copied before anybody looks at them: a file that is cut or fails must not end the program. */
@@ -107,10 +109,11 @@ class MappedRoot implements RootBytes {
   readonly proven: boolean
   readonly trusted: boolean
   readonly height?: number
+  readonly outer?: ItemPlace
   #isOpen = true
 
   constructor(
-    { id, digest, verified, trusted, height }: KnownRoot,
+    { id, digest, verified, trusted, height, place }: KnownRoot,
     private readonly file: MappedFile,
     private readonly leave: () => void,
   ) {
@@ -120,6 +123,7 @@ class MappedRoot implements RootBytes {
     this.trusted = trusted
     if (digest !== undefined) this.digest = digest
     if (height !== undefined) this.height = height
+    if (place !== undefined) this.outer = place
   }
 
   near(start: number, end: number): Uint8Array | undefined {

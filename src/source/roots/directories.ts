@@ -92,10 +92,11 @@ export class Directories {
     if (sizeBytes < bundleCountSize) return unknownEverywhere()
     const first = await readAll(root, start, start + bundleCountSize, signal)
     if (isRefusal(first)) return first
-    const count = readBundleCount(first, { itemsMax: entriesMax, sizeBytes })
+    // Data that is no bundle, or a bundle with too many items: only of the first is it known that nothing lies in it.
+    const count = readBundleCount(first, { itemsMax: Number.MAX_SAFE_INTEGER, sizeBytes })
     if (isRefusal(count)) return count
     const headerBytes = count * bundleEntrySize
-    if (headerBytes > limits.headerMaxBytes)
+    if (count > entriesMax || headerBytes > limits.headerMaxBytes)
       return refuse('too-large', 'upstream', 'the bundle header is too large')
     const directory = new BundleDirectory(count, sizeBytes)
     const from = start + bundleCountSize

@@ -17,6 +17,9 @@ export interface LocationLimits {
   readonly headerMaxBytes: number
 }
 
+/** Levels of bundles that are gone through where an offset leads: each costs two readings, so more than a search can go into. */
+const ledDepthMax = 32
+
 /** Where to look first; never believed. */
 export interface Guide {
   /** Root first. */
@@ -52,14 +55,15 @@ export class Locating {
   async locate(guide: Guide): Promise<LocatedItem | Refusal> {
     const top = topBundle(this.root)
     const { itemOffset, path } = guide
+    const { depthMax } = this.limits
     if (itemOffset !== undefined) {
-      const found = await this.#guided(top, (directory, { start }, read) =>
+      const found = await this.#guided(top, ledDepthMax, (directory, { start }, read) =>
         directory.covering(itemOffset - start, read),
       )
       if (!isRefusal(found) || isFailure(found)) return found
     }
     if (path !== undefined && path.length > 1) {
-      const found = await this.#guided(top, async (directory, bundle, read) => {
+      const found = await this.#guided(top, depthMax, async (directory, bundle, read) => {
         const next = path[bundle.path.length]
         return next === undefined ? undefined : directory.find(next, read)
       })
@@ -71,6 +75,7 @@ export class Locating {
   /** Goes down through the entry that `leads` gives on each level, until the item is among the entries. */
   async #guided(
     top: Bundle,
+    depthMax: number,
     leads: (
       directory: BundleDirectory,
       bundle: Bundle,
@@ -78,7 +83,7 @@ export class Locating {
     ) => Promise<DirectoryEntry | Refusal | undefined>,
   ): Promise<LocatedItem | Refusal> {
     let bundle = top
-    for (let depth = 0; depth < this.limits.depthMax; depth += 1) {
+    for (let depth = 0; depth < depthMax; depth += 1) {
       const directory = await this.#open(bundle)
       if (isRefusal(directory)) return directory
       const read = bundleReader(this.root, bundle, this.signal)
@@ -89,6 +94,33 @@ export class Locating {
       if (lead === undefined) return unknownEverywhere()
       const inner = isRefusal(lead) ? lead : await this.#enter(bundle, lead)
       if (isRefusal(inner)) return inner
+      bundle = inner.bundle
+    }
+    return unknownEverywhere()
+  }
+
+  /**
+   * All that bytes `from` to `to` (exclusive) of the root lie in, root first: each bundle, and an item that is no bundle. A block
+   * of any of them holds for these bytes, so it is a refusal where not all can be seen (nested too deep, entries that cannot be
+   * read, bytes of two items): what cannot be judged is not served.
+   */
+  async around(from: number, to: number): Promise<readonly Id[] | Refusal> {
+    this.#headersLeft = ledDepthMax
+    let bundle = topBundle(this.root)
+    while (bundle.path.length <= ledDepthMax) {
+      const { path, start } = bundle
+      const directory = await this.#open(bundle)
+      if (isRefusal(directory))
+        return isFailure(directory) || directory.refused === 'too-large' ? directory : path
+      const read = bundleReader(this.root, bundle, this.signal)
+      const entry = await directory.covering(from - start, read)
+      if (entry === undefined) return directory.cut ?? path
+      if (isRefusal(entry)) return entry
+      if (to - start > entry.offset + entry.sizeBytes) return unknownEverywhere()
+      const inner = await this.#enter(bundle, entry)
+      // What lies there is not the item that is listed, so nothing lies in that.
+      if (isRefusal(inner)) return isFailure(inner) ? inner : [...path, entry.id]
+      if (from < inner.bundle.start) return inner.bundle.path
       bundle = inner.bundle
     }
     return unknownEverywhere()

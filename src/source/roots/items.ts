@@ -73,7 +73,8 @@ export class Items implements Source {
     }
     const guide: Guide = { path: hints.path, itemOffset: hints.itemOffset }
     const { limits, directories } = this
-    const located = await new Locating(root, id, limits, signal, directories, wanted.client).locate(guide)
+    const locating = new Locating(root, id, limits, signal, directories, wanted.client)
+    const located = await locating.locate(guide)
     if (!isRefusal(located)) {
       const { header, place } = located
       return { header, start: place.rootItemOffset, itemSize: place.itemSize, place }
@@ -82,10 +83,17 @@ export class Items implements Source {
     const { itemOffset, itemSize } = hints
     if (failure.refused !== 'unknown' || itemOffset === undefined || itemSize === undefined) return failure
     if (itemOffset + itemSize > root.sizeBytes) return failure
-    // The bundle's header is too large to read, or unlike any: the item may still be where the hint says.
+    // No bundle lists it: it may still be where the hint says, in data of another kind.
     const header = await readItemHeader(root, id, itemOffset, itemSize, signal)
     if (isRefusal(header)) return isFailure(header) ? header : failure
-    return { header, start: itemOffset, itemSize, place: placeIn(root.id, itemOffset, itemSize, header) }
+    const path = await locating.around(itemOffset, itemOffset + itemSize)
+    if (isRefusal(path)) return isFailure(path) ? path : failure
+    return {
+      header,
+      start: itemOffset,
+      itemSize,
+      place: placeIn(root.id, path, itemOffset, itemSize, header),
+    }
   }
 
   async #found(
@@ -97,7 +105,7 @@ export class Items implements Source {
     const turn = (): Promise<Refusal | undefined> => this.directories.turn(client)
     const { header, start, itemSize } = item
     const isListed = item.place.isSigned !== true
-    const place: ItemPlace = { ...item.place, isSigned: true }
+    const place: ItemPlace = { ...within(root, item.place), isSigned: true }
     const sizeBytes = itemSize - header.headerSize
     const window = wish && windowIn(wish, sizeBytes)
     if (isRefusal(window)) return window
@@ -123,18 +131,37 @@ export class Items implements Source {
       ...(isListed && window === undefined ? { isListed } : {}),
       learned: root.proven ? { ...learned, place, ...heightOf(root) } : learned,
       hints: {},
-      around: [root.id, ...place.path],
+      around: [root.id, place.rootId, ...place.path],
     }
   }
 }
 
 /**
- * The place of an item that no bundle's header lists: bundles between it and the root are not known, so it counts as lying in the
- * root. With it a block of the root holds for the item, too.
+ * The place of an item that no bundle's header lists: its offset counts from the root alone. `path`: all that it lies in, so that
+ * a block of any of them holds for these bytes.
  */
-function placeIn(rootId: Id, offset: number, itemSize: number, { headerSize }: ItemHeader): ItemPlace {
+function placeIn(
+  rootId: Id,
+  path: readonly Id[],
+  offset: number,
+  itemSize: number,
+  { headerSize }: ItemHeader,
+): ItemPlace {
   const offsets = { rootItemOffset: offset, parentItemOffset: offset }
-  return { rootId, parentId: rootId, path: [rootId], ...offsets, itemSize, headerSize }
+  return { rootId, parentId: rootId, path, ...offsets, itemSize, headerSize }
+}
+
+/** A place in the data of an item, as the place in the root that the item lies in itself. */
+function within({ outer }: RootBytes, place: ItemPlace): ItemPlace {
+  if (outer === undefined) return place
+  const { rootId, path, rootItemOffset, headerSize } = outer
+  const start = rootItemOffset + headerSize
+  return {
+    ...place,
+    rootId,
+    path: [...path, ...place.path],
+    rootItemOffset: start + place.rootItemOffset,
+  }
 }
 
 /** An item is in the block that its root is in. */

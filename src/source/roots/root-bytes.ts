@@ -1,3 +1,4 @@
+import type { ItemPlace } from '../../catalog/attributes.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 
@@ -7,6 +8,8 @@ export interface RootBytes {
   readonly sizeBytes: number
   /** SHA-256 of the data on record, where it lies on disk. */
   readonly digest?: Uint8Array
+  /** Where the data lie themselves, where they are an item's that was read out of another root. */
+  readonly outer?: ItemPlace
   /** Every byte given was proven against the chain. */
   readonly proven: boolean
   readonly trusted: boolean
