@@ -1,19 +1,34 @@
 import type { Clock } from '../actor/clock.js'
 import type { Full } from '../actor/fair-line.js'
 import { FreeShares, type Leave } from '../actor/free-shares.js'
+import type { Refusal } from '../format/refusal.js'
 import { plainSignatureBytes } from './authorization.js'
 import { LeakingCounts } from './leaking-counts.js'
+import { type OutwardOptions, OutwardTurns } from './outward-turns.js'
 import type { LaneOptions, PaymentOrder } from './settlement-messages.js'
 
 /** Failed payments that a client may bring in a burst; the count shrinks by one a second. Usual clients have few. */
 const faultsMax = 20
 
-/** One kind of payments: slots for so many at once, shared by clients and networks, and the failed payments of each client. */
+/**
+ * Questions to the facilitator about payments that may come to nothing, which has a limit for all that it is asked: settlements
+ * are not counted among them. The last number is for an address range of a busy client, whose payers are counted by themselves.
+ */
+const verifyTurns = { perSecond: 20, burst: 64, eachPerMinute: 600 }
+/** Of contracts' wallets. */
+const contractTurns = { perSecond: 5, burst: 32, eachPerMinute: 600 }
+
+/**
+ * One kind of payments: turns to be verified, slots for so many at once, shared by clients and networks, and the failed payments
+ * of each client.
+ */
 class Lane {
   readonly #slots: FreeShares
   readonly #faults: LeakingCounts
+  readonly turns: OutwardTurns
 
-  constructor(max: number, eachMax: number, clock: Clock) {
+  constructor(max: number, eachMax: number, turns: OutwardOptions, clock: Clock) {
+    this.turns = new OutwardTurns(turns, clock)
     this.#slots = new FreeShares(max, eachMax)
     this.#faults = new LeakingCounts(clock, { leakPerSecond: 1, max: faultsMax })
   }
@@ -42,8 +57,8 @@ export class Lanes {
   readonly #contracts: Lane
 
   constructor(options: LaneOptions, clock: Clock) {
-    this.#plain = new Lane(options.settlementsMax, options.settlementsEachMax, clock)
-    this.#contracts = new Lane(options.contractsMax, options.contractsEachMax, clock)
+    this.#plain = new Lane(options.settlementsMax, options.settlementsEachMax, verifyTurns, clock)
+    this.#contracts = new Lane(options.contractsMax, options.contractsEachMax, contractTurns, clock)
   }
 
   /** True: this client brought too many payments lately that came to nothing. */
@@ -54,6 +69,19 @@ export class Lanes {
   /** Counts a payment that failed by the payer's fault. */
   blame(order: PaymentOrder): void {
     this.#of(order).blame(order.asker)
+  }
+
+  /**
+   * Resolves with undefined when the facilitator may be asked about a payment that nobody has asked about. It counts as one that
+   * came to nothing until `worth` is called.
+   */
+  turn(order: PaymentOrder): Promise<Refusal | undefined> {
+    return this.#of(order).turns.wait(order.asker)
+  }
+
+  /** The payment was settled, or it is not the client's fault that it was not. */
+  worth(order: PaymentOrder): void {
+    this.#of(order).turns.worth(order.asker)
   }
 
   /** A place for a payment that is to be settled, given back by a call; or why there is none. */

@@ -7,7 +7,9 @@ import { writePatiently } from '../store/patient-write.js'
 import type { SettledCredits } from './admission-port.js'
 import type { Witness } from './chain-witness.js'
 import type { Facilitator, Settled } from './facilitator.js'
+import { KindsLearner } from './kinds-learner.js'
 import { isOfContract, Lanes } from './lanes.js'
+import { PaymentLooks } from './payment-looks.js'
 import type { Ownership, PaymentOwners } from './payment-owners.js'
 import type { SettlementClaims } from './settlement-claims.js'
 import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
@@ -60,16 +62,19 @@ const ownedMs = 24 * 3600_000
  */
 export class Cashier {
   readonly #flights = new Map<string, Flight>()
-  #learning: Timer | undefined
+  readonly #learning: KindsLearner
   #forgetting: Timer | undefined
   readonly #closing = new AbortController()
   readonly #signers = new Signers()
   readonly #lanes: Lanes
+  readonly #looks: PaymentLooks
   readonly #shared: SharedSettlement
 
   constructor(private readonly parts: CashierParts) {
     this.#lanes = new Lanes(parts.options, parts.clock)
+    this.#looks = new PaymentLooks(parts.facilitator, this.#lanes, parts.clock)
     this.#shared = new SharedSettlement(parts)
+    this.#learning = new KindsLearner(parts)
   }
 
   get #closed(): boolean {
@@ -87,7 +92,7 @@ export class Cashier {
       const going = record.state === 'settled' ? this.#credit(record) : this.#resume(record)
       this.#fly(record.payment, Promise.resolve(), going)
     }
-    void this.#learn(this.parts.options.supportedRetryMs)
+    this.#learning.start()
     const disk = new Outage(
       log,
       'the disk is full or fails: old payments are kept',
@@ -112,7 +117,7 @@ export class Cashier {
       return unsigned
     }
     if ('look' in request) return this.#look(order)
-    const flight = this.#flights.get(order.payment) ?? this.#begin(order)
+    const flight = await this.#flight(order)
     if ('state' in flight) return flight
     await flight.verifying
     let timer: Timer | undefined
@@ -148,24 +153,29 @@ export class Cashier {
   /** Stops; settlements that are under way are resumed at the next start. */
   async close(): Promise<void> {
     this.#closing.abort()
-    this.#learning?.cancel()
+    this.#learning.close()
     this.#forgetting?.cancel()
     await this.parts.ledger.close()
   }
 
   /** Has the facilitator verify whether a payment would settle, unless that is known. */
-  async #look(order: PaymentOrder): Promise<CashierReply> {
+  #look(order: PaymentOrder): CashierReply | Promise<CashierReply> {
     const record = this.parts.ledger.find(order.payment)
     if (record !== undefined && !isSame(record, order)) return spent
     if (record?.state === 'failed') return refusedReply(record)
     if (record !== undefined || this.#flights.has(order.payment)) return { state: 'good' }
-    const leave = this.#lanes.take(order)
-    if (typeof leave === 'string') return { state: leave === 'client' ? 'busy' : 'down' }
-    const answer = await this.parts.facilitator.verify(order.message, order.payer).finally(leave)
-    if (answer.verdict === 'valid') return { state: 'good' }
-    if (answer.verdict === 'nothing') return { state: 'down' }
-    this.#lanes.blame(order)
-    return { state: 'refused', stage: 'verify', reason: answer.reason }
+    return this.#looks.verdict(order)
+  }
+
+  /** The flight of a payment. One that nobody knows waits for its turn: the facilitator will be asked about it. */
+  async #flight(order: PaymentOrder): Promise<Flight | CashierReply> {
+    const isNew = !this.#flights.has(order.payment) && this.parts.ledger.find(order.payment) === undefined
+    if (isNew && (await this.#lanes.turn(order)) !== undefined) return { state: 'busy' }
+    if (this.#closed) return { state: 'down' }
+    const flight = this.#flights.get(order.payment) ?? this.#begin(order)
+    // Nobody was asked.
+    if (isNew && 'state' in flight) this.#lanes.worth(order)
+    return flight
   }
 
   /** A new flight, or the answer where there is one already. */
@@ -191,6 +201,8 @@ export class Cashier {
       this.#take(order, () => verified())
         .then((reply) => {
           if (reply.state === 'refused') this.#lanes.blame(order)
+          else this.#lanes.worth(order)
+          if (reply.state === 'settled') this.#looks.made(order)
           return reply
         })
         .finally(() => {
@@ -370,21 +382,6 @@ export class Cashier {
       await this.#pause(tries)
     }
     return { state: 'pending' }
-  }
-
-  /** Queries what the facilitator supports until it names something, and repeats that from time to time. */
-  async #learn(retryMs: number): Promise<void> {
-    const { facilitator, kinds, clock, log, options } = this.parts
-    const versions = await facilitator.supported()
-    if (this.#closed) return
-    if (versions !== undefined) kinds.set(versions)
-    if (versions?.length === 0) log.error('the facilitator settles no USDC payments on this network')
-    // A facilitator that supports nothing may still be starting, so it is queried again as soon as one that does not
-    // answer.
-    const isUsable = versions !== undefined && versions.length > 0
-    const nextMs = isUsable ? options.supportedEveryMs : retryMs
-    const again = isUsable ? options.supportedRetryMs : Math.min(retryMs * 2, options.supportedEveryMs)
-    this.#learning = clock.after(nextMs, () => void this.#learn(again))
   }
 
   #pause(tries: number): Promise<void> {

@@ -1,35 +1,9 @@
 /** Questions to services of others that strangers put: how many begin, whose turn it is, and what is remembered. */
 import t from 'tap'
-import { type Clock, systemClock, type Timer } from '../../src/actor/clock.js'
 import { OutwardTurns } from '../../src/admission/outward-turns.js'
 import { StrangersQuestions } from '../../src/admission/strangers-questions.js'
 import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
-
-/** Time that goes on by hand, with its timers. */
-class Hours implements Clock {
-  #ms = 0
-  readonly #timers = new Set<{ readonly atMs: number; readonly act: () => void }>()
-  now = systemClock.now
-  every = systemClock.every
-  monotonic = (): number => this.#ms
-  after = (ms: number, act: () => void): Timer => {
-    const timer = { atMs: this.#ms + ms, act }
-    this.#timers.add(timer)
-    return { cancel: () => this.#timers.delete(timer) }
-  }
-  async pass(ms: number): Promise<void> {
-    const endMs = this.#ms + ms
-    for (;;) {
-      await new Promise((resolve) => setImmediate(resolve))
-      const [next] = [...this.#timers].filter(({ atMs }) => atMs <= endMs).sort((a, b) => a.atMs - b.atMs)
-      if (next === undefined) break
-      this.#ms = Math.max(this.#ms, next.atMs)
-      this.#timers.delete(next)
-      next.act()
-    }
-    this.#ms = endMs
-  }
-}
+import { Hours } from './hours.js'
 
 const options = { perSecond: 10, burst: 5, eachPerMinute: 100 }
 
