@@ -14,6 +14,7 @@ import {
   type LedgerRecord,
   type LedgerReport,
   type MoneyLedger,
+  type RecordSpan,
   type SignedHead,
 } from './ledger-port.js'
 import { LmdbBooks } from './lmdb-books.js'
@@ -84,6 +85,26 @@ export class EmbeddedLedger implements MoneyLedger {
 
   async records(kind: string, start: string, after: string, limit: number): Promise<LedgerRecord[]> {
     return this.#books.records(kind, start, after, limit)
+  }
+
+  async accountsNamed(names: readonly string[]): Promise<LedgerAccount[]> {
+    return present(names, (name) => this.#books.account(name))
+  }
+
+  async transfersNamed(ids: readonly string[]): Promise<Transfer[]> {
+    return present(ids, (id) => this.#books.transfer(id))
+  }
+
+  async endingsOf(pendingIds: readonly string[]): Promise<Transfer[]> {
+    return present(pendingIds, (id) => this.#books.ending(id))
+  }
+
+  async recordsNamed(kind: string, keys: readonly string[]): Promise<LedgerRecord[]> {
+    return present(keys, (key) => this.#books.record(kind, key))
+  }
+
+  async recordSpans(kind: string, spans: readonly RecordSpan[], limit: number): Promise<LedgerRecord[][]> {
+    return spans.map(({ start, after }) => this.#books.records(kind, start, after, limit))
   }
 
   async expire(): Promise<number> {
@@ -171,4 +192,9 @@ export class EmbeddedLedger implements MoneyLedger {
     books.apply(judged.entries)
     return { transfers: judged.entries.transfers, existed: false }
   }
+}
+
+/** What is there of these names, each once. */
+function present<Found>(names: readonly string[], find: (name: string) => Found | undefined): Found[] {
+  return [...new Set(names)].map(find).filter((found) => found !== undefined)
 }

@@ -88,6 +88,12 @@ export interface LedgerReport {
 /** Questions about one state of a ledger, whatever is written meanwhile. */
 export type LedgerReading = Pick<MoneyLedger, 'account' | 'accounts' | 'record' | 'records'>
 
+/** Records of a kind whose keys begin with `start`, behind `after`. */
+export interface RecordSpan {
+  readonly start: string
+  readonly after: string
+}
+
 /** Where money is kept. Every engine passes test/conformance/ledger.test.ts. */
 export interface MoneyLedger {
   /** Resolves when it would survive a power cut, or with why nothing happened. Rejects where the store is gone. */
@@ -103,6 +109,16 @@ export interface MoneyLedger {
   record(kind: string, key: string): Promise<LedgerRecord | undefined>
   /** Records of a kind whose keys begin with `start`, in the order of keys, behind `after`. */
   records(kind: string, start: string, after: string, limit: number): Promise<LedgerRecord[]>
+  /** The accounts of these names that exist, in any order. This and the next four are each one round trip to the store. */
+  accountsNamed(names: readonly string[]): Promise<LedgerAccount[]>
+  /** The transfers of these ids that exist, in any order. */
+  transfersNamed(ids: readonly string[]): Promise<Transfer[]>
+  /** How those of these pending transfers ended that have ended, in any order. */
+  endingsOf(pendingIds: readonly string[]): Promise<Transfer[]>
+  /** The records of a kind with these keys that exist, in any order. */
+  recordsNamed(kind: string, keys: readonly string[]): Promise<LedgerRecord[]>
+  /** For each span what `records` answers, in the order of the spans. `limit`: of each one. */
+  recordSpans(kind: string, spans: readonly RecordSpan[], limit: number): Promise<LedgerRecord[][]>
   /** Voids what is pending and over at this time. Resolves with how many. */
   expire(): Promise<number>
   /** Signs the head of the chain where it has moved since it was last signed. */

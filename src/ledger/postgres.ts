@@ -13,6 +13,7 @@ import {
   type LedgerRecord,
   type LedgerReport,
   type MoneyLedger,
+  type RecordSpan,
   type SignedHead,
 } from './ledger-port.js'
 import { auditDatabase } from './postgres-audit.js'
@@ -174,6 +175,26 @@ export class PostgresLedger implements MoneyLedger {
 
   records(kind: string, start: string, after: string, limit: number): Promise<LedgerRecord[]> {
     return this.#reading.records(kind, start, after, limit)
+  }
+
+  accountsNamed(names: readonly string[]): Promise<LedgerAccount[]> {
+    return this.#reading.accountsNamed(names)
+  }
+
+  transfersNamed(ids: readonly string[]): Promise<Transfer[]> {
+    return this.#reading.transfersNamed(ids)
+  }
+
+  endingsOf(pendingIds: readonly string[]): Promise<Transfer[]> {
+    return this.#reading.endingsOf(pendingIds)
+  }
+
+  recordsNamed(kind: string, keys: readonly string[]): Promise<LedgerRecord[]> {
+    return this.#reading.recordsNamed(kind, keys)
+  }
+
+  recordSpans(kind: string, spans: readonly RecordSpan[], limit: number): Promise<LedgerRecord[][]> {
+    return this.#reading.recordSpans(kind, spans, limit)
   }
 
   async expire(): Promise<number> {

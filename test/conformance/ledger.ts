@@ -186,6 +186,64 @@ export function ledgerConformance(t: Test, places: LedgerPlaces): void {
     await ledger.close()
   })
 
+  t.test('many at once by name: what is there, and nothing else', async (t) => {
+    const ledger = await places.open('named')
+    const keys = ['a|', 'a|1', 'a|2', 'a|3', 'a|\u{10ffff}', 'a}', 'b|1', 'b|2']
+    await ledger.commit({
+      transfers: [topUp('t1', 'wallet:a', 10n), topUp('t2', 'wallet:b', 5n)],
+      records: keys.map((key) => ({ kind: 'k', key, value: JSON.stringify(key) })),
+    })
+    await ledger.commit({ transfers: [hold('h1', 'wallet:a', 1n), hold('h2', 'wallet:a', 2n)] })
+    await ledger.commit({
+      transfers: [end('e1', 'post', 'h1')],
+      records: [{ kind: 'other', key: 'a|1', value: '1' }],
+    })
+    const odd = ['\0', '\ud800', 'x'.repeat(401), 'none']
+    const sorted = (names: readonly string[]): string[] => [...names].sort()
+    const accounts = await ledger.accountsNamed(['wallet:a', 'wallet:b', 'wallet:a', ...odd])
+    t.strictSame(sorted(accounts.map(({ name }) => name)), ['wallet:a', 'wallet:b'])
+    t.strictSame(
+      accounts.find(({ name }) => name === 'wallet:a'),
+      await ledger.account('wallet:a'),
+    )
+    const transfers = await ledger.transfersNamed(['t2', 'h1', 't2', ...odd])
+    t.strictSame(sorted(transfers.map(({ id }) => id)), ['h1', 't2'])
+    t.strictSame(
+      transfers.find(({ id }) => id === 't2'),
+      await ledger.transfer('t2'),
+    )
+    t.strictSame(await ledger.endingsOf(['h1', 'h2', 't1', ...odd]), [await ledger.ending('h1')])
+    const records = await ledger.recordsNamed('k', ['b|2', 'a|1', 'a|1', ...odd])
+    t.strictSame(sorted(records.map(({ key }) => key)), ['a|1', 'b|2'])
+    t.strictSame(
+      records.find(({ key }) => key === 'a|1'),
+      await ledger.record('k', 'a|1'),
+    )
+    const spans = [
+      { start: 'b|', after: '' },
+      { start: 'a|', after: 'a|1' },
+      ...odd.map((start) => ({ start, after: '' })),
+      { start: 'a|', after: '' },
+      { start: 'a|', after: '\0' },
+      { start: '', after: 'a|3' },
+    ]
+    for (const limit of [1, 2, 100]) {
+      const found = await ledger.recordSpans('k', spans, limit)
+      for (const [at, { start, after }] of spans.entries())
+        t.strictSame(found[at], await ledger.records('k', start, after, limit), `${start} ${after} ${limit}`)
+    }
+    const all = (await ledger.records('k', 'a|', '', 100)).map(({ key }) => key)
+    t.strictSame(all, ['a|', 'a|1', 'a|2', 'a|3', 'a|\u{10ffff}'])
+    for (const none of [[], odd]) {
+      t.strictSame(await ledger.accountsNamed(none), [])
+      t.strictSame(await ledger.transfersNamed(none), [])
+      t.strictSame(await ledger.endingsOf(none), [])
+      t.strictSame(await ledger.recordsNamed('k', none), [])
+    }
+    t.strictSame(await ledger.recordSpans('k', [], 10), [])
+    await ledger.close()
+  })
+
   t.test('records follow an account, and sums are added up, whoever else writes at once', async (t) => {
     const ledger = await places.open('following')
     const listed = { kind: 'list', key: 'a', value: '"v"', whileHas: 'wallet:a' }

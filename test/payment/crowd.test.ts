@@ -43,7 +43,7 @@ function counting(ledger: MoneyLedger): { readonly ledger: MoneyLedger; readonly
       const method = (of[name] as (...given: unknown[]) => Promise<unknown>).bind(of)
       return async (...given: unknown[]) => {
         const answer = await method(...given)
-        cost += 1 + (Array.isArray(answer) ? answer.length : 0)
+        cost += 1 + (Array.isArray(answer) ? answer.flat().length : 0)
         return answer
       }
     },
