@@ -134,9 +134,10 @@ export class Accounts {
     const names = await this.wallets.names(wallet)
     const from = after === undefined ? '' : placeText(after)
     const { places, next } = await namesPage(this.ledger, historyKind, names, from, limit)
-    const page = await Promise.all(places.map((place) => this.ledger.transfer(placeOf(place).id)))
+    const ids = places.map((place) => placeOf(place).id)
+    const found = new Map((await this.ledger.transfersNamed(ids)).map((transfer) => [transfer.id, transfer]))
     return {
-      page: page.filter((one) => one !== undefined),
+      page: ids.map((id) => found.get(id)).filter((one) => one !== undefined),
       next: next === undefined ? undefined : placeOf(next),
     }
   }

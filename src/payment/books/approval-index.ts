@@ -53,7 +53,9 @@ export const sumKind = 'share-sum'
 export const sumKeys = {
   given: (wallet: string): string => `given|${wallet}`,
   received: (wallet: string): string => `received|${wallet}`,
-  pair: (payer: string, approved: string): string => `pair|${payer}|${approved}`,
+  pair: (payer: string, approved: string): string => sumKeys.pairOf(`${payer}|${approved}`),
+  /** Of both names, as keys of pairs begin. */
+  pairOf: (names: string): string => `pair|${names}`,
 } as const
 
 /** The ledger's account of an approval. */

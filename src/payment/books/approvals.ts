@@ -36,6 +36,12 @@ export interface ApprovalsPage {
   readonly next: string | undefined
 }
 
+/** An approval with the version that a commit expects: a refund to its account must find it unchanged. */
+export interface StoredApproval {
+  readonly approval: Approval
+  readonly unchanged: RecordChange
+}
+
 /** Ended approvals that the answer to one item lists. */
 const listedMax = 1000
 /** Approvals that are ended in one go. */
@@ -117,23 +123,24 @@ export class Approvals {
     }
     // The same item again: what it has ended already is the answer.
     const revoked = ended.length > 0 ? ended : before
-    if (revoked.length > 0) return Promise.all(revoked.map((one) => this.view(one)))
+    if (revoked.length > 0) return this.#views(revoked)
     const pair = `approved address '${spelled(approvedAddress)}' and paying address '${spelled(payingAddress)}'`
     return denied(400, `No valid approvals found for ${pair}`)
   }
 
   async find(id: string): Promise<Approval | undefined> {
-    return (await this.stored(id))?.approval
+    return (await this.storedOf([id])).get(id)?.approval
   }
 
-  /** An approval with the version that a commit expects: a refund to its account must find it unchanged. */
-  async stored(
-    id: string,
-  ): Promise<{ readonly approval: Approval; readonly unchanged: RecordChange } | undefined> {
-    const found = await this.ledger.record(kind, id)
-    if (found === undefined) return undefined
-    const { key, value, version } = found
-    return { approval: read(found), unchanged: { kind, key, value, expected: version } }
+  /** Approvals by their ids, in one question to the ledger. */
+  async storedOf(ids: readonly string[]): Promise<ReadonlyMap<string, StoredApproval>> {
+    const found = await this.ledger.recordsNamed(kind, ids)
+    return new Map(
+      found.map((record) => {
+        const { key, value, version } = record
+        return [key, { approval: read(record), unchanged: { kind, key, value, expected: version } }]
+      }),
+    )
   }
 
   /** Approvals of a wallet that can pay: the largest first, of equal ones the earliest to end. `after`: of the page before. */
@@ -148,14 +155,13 @@ export class Approvals {
    */
   async pair(payer: string, approved: string, after: string, limit: number): Promise<ApprovalsPage> {
     const names = await this.#pairNames(payer, approved)
-    const from = after === '' ? `${timeKey(this.now())}|~` : after
+    const from = after === '' ? this.unexpired : after
     return this.#opened(await namesPage(this.ledger, indexKinds.pair, names, from, limit))
   }
 
-  /** The largest approvals of a pair. */
-  async largest(payer: string, approved: string, limit: number): Promise<readonly OpenApproval[]> {
-    const names = await this.#pairNames(payer, approved)
-    return (await this.#opened(await namesPage(this.ledger, indexKinds.pairByAmount, names, '', limit))).open
+  /** The place in the list of a pair behind all approvals that are over. */
+  get unexpired(): string {
+    return `${timeKey(this.now())}|~`
   }
 
   /** What is left of all approvals that a wallet has given, and received. What is over at this moment may be ended first. */
@@ -171,13 +177,13 @@ export class Approvals {
   /** What is left of all approvals of one wallet for another. */
   async pairSum(payer: string, approved: string): Promise<bigint> {
     await this.#expireDue()
-    const [ours, theirs] = [await this.wallets.names(payer), await this.wallets.names(approved)]
-    return this.#sum(ours.flatMap((one) => theirs.map((two) => sumKeys.pair(one, two))))
+    const names = await this.#pairNames(payer, approved)
+    return this.#sum(names.map(sumKeys.pairOf))
   }
 
   async #sum(keys: readonly string[]): Promise<bigint> {
-    const found = await Promise.all(keys.map((key) => this.ledger.record(sumKind, key)))
-    return found.reduce((all, record) => all + BigInt(record?.value ?? 0), 0n)
+    const found = await this.ledger.recordsNamed(sumKind, keys)
+    return found.reduce((all, { value }) => all + BigInt(value), 0n)
   }
 
   async #opened({
@@ -187,21 +193,31 @@ export class Approvals {
     readonly places: readonly string[]
     readonly next: string | undefined
   }): Promise<ApprovalsPage> {
-    const found = await Promise.all(
-      places.map(async (place): Promise<OpenApproval[]> => {
-        const approval = await this.find(idOfKey(place))
-        if (approval === undefined || approval.ended !== undefined || this.#isOver(approval)) return []
-        const left = await this.left(approval)
-        return left > 0n ? [{ approval, left }] : []
-      }),
+    const open = await this.open(places.map(idOfKey))
+    return { open: places.flatMap((place) => open.get(idOfKey(place)) ?? []), next }
+  }
+
+  /** Those of these approvals that can pay, by their ids, in two questions to the ledger. */
+  async open(ids: readonly string[]): Promise<ReadonlyMap<string, OpenApproval>> {
+    const found = (await this.ledger.recordsNamed(kind, ids)).map(read)
+    const usable = found.filter((one) => one.ended === undefined && !this.#isOver(one))
+    const left = await this.#leftOf(usable)
+    const open = usable.map((approval) => ({ approval, left: left.get(approval.id) ?? 0n }))
+    return new Map(open.filter((one) => one.left > 0n).map((one) => [one.approval.id, one]))
+  }
+
+  /** What is left of each, by its id. */
+  async #leftOf(list: readonly Approval[]): Promise<ReadonlyMap<string, bigint>> {
+    const accounts = await this.ledger.accountsNamed(list.map(({ id }) => approvalAccount(id)))
+    return new Map(
+      accounts.map((account) => [account.name.slice(approvalAccount('').length), availableOf(account)]),
     )
-    return { open: found.flat(), next }
   }
 
   /** How the keys of a pair begin, by any of the addresses of both. */
   async #pairNames(payer: string, approved: string): Promise<string[]> {
-    const [ours, theirs] = [await this.wallets.names(payer), await this.wallets.names(approved)]
-    return ours.flatMap((one) => theirs.map((two) => `${one}|${two}`))
+    const [ours = [], theirs = []] = await this.wallets.namesOf([payer, approved])
+    return pairNames(ours, theirs)
   }
 
   async left({ id }: Approval): Promise<bigint> {
@@ -267,13 +283,21 @@ export class Approvals {
   }
 
   #isDue({ key }: LedgerRecord): boolean {
-    return key <= `${timeKey(this.now())}|~`
+    return key <= this.unexpired
   }
 
   async view(approval: Approval): Promise<ApprovalView> {
-    const { ended, winc } = approval
-    const left = ended === undefined ? await this.left(approval) : BigInt(winc) - BigInt(ended.used)
-    return approvalView({ approval, left })
+    const [view] = await this.#views([approval])
+    return view as ApprovalView
+  }
+
+  async #views(list: readonly Approval[]): Promise<ApprovalView[]> {
+    const lefts = await this.#leftOf(list.filter(({ ended }) => ended === undefined))
+    return list.map((approval) => {
+      const { ended, id, winc } = approval
+      const left = ended === undefined ? (lefts.get(id) ?? 0n) : BigInt(winc) - BigInt(ended.used)
+      return approvalView({ approval, left })
+    })
   }
 
   #isOver({ expiresMs }: Approval): boolean {
@@ -282,9 +306,16 @@ export class Approvals {
 
   async #revokedBy(itemId: string): Promise<Approval[]> {
     const entries = await this.ledger.records('approval-revoked', `${itemId}|`, '', listedMax)
-    const found = await Promise.all(entries.map(({ key }) => this.find(key.slice(itemId.length + 1))))
-    return found.filter((one) => one !== undefined)
+    const ids = entries.map(({ key }) => key.slice(itemId.length + 1))
+    const found = (await this.ledger.recordsNamed(kind, ids)).map(read)
+    const places = new Map(ids.map((id, place) => [id, place]))
+    return found.sort((one, other) => (places.get(one.id) ?? 0) - (places.get(other.id) ?? 0))
   }
+}
+
+/** How the keys of a pair begin, by any of the addresses of both. */
+export function pairNames(payer: readonly string[], approved: readonly string[]): string[] {
+  return payer.flatMap((one) => approved.map((two) => `${one}|${two}`))
 }
 
 /** An approval as clients read it. */

@@ -12,9 +12,10 @@ import type {
   WithdrawOrder,
 } from '../credits-port.js'
 import { approvalAccount, leftChanged } from './approval-index.js'
-import type { Approvals, OpenApproval } from './approvals.js'
+import type { Approvals } from './approvals.js'
 import { covers, isReserved, type Purpose, totalOf } from './reservation.js'
 import { type PayersPlan, Reservations } from './reservations.js'
+import { SharedCredits, totalLeft } from './shared-credits.js'
 import { accountOf, type Wallets } from './wallets.js'
 
 /** An order to reserve credits under a name, for any purpose. */
@@ -27,11 +28,6 @@ export interface HoldOrder extends Payer {
   /** Written in the same commit. */
   readonly records?: readonly RecordChange[]
 }
-
-/** Approvals that may pay for one item. Time to plan and write grows with their number, and other orders wait. */
-const partsMax = 100
-/** Wallets whose approvals are read. */
-const payersMax = 64
 
 export interface CreditsParts {
   readonly ledger: MoneyLedger
@@ -48,6 +44,7 @@ export class LedgerCredits implements CreditsPort {
   readonly #ledger: MoneyLedger
   readonly #wallets: Wallets
   readonly #approvals: Approvals
+  readonly #shared: SharedCredits
   readonly #price: CreditsParts['price']
   readonly #reservations: Pick<Reservations, 'find' | 'hold' | 'settle' | 'refund' | 'withdraw'>
 
@@ -56,6 +53,7 @@ export class LedgerCredits implements CreditsPort {
     this.#ledger = ledger
     this.#wallets = wallets
     this.#approvals = approvals
+    this.#shared = new SharedCredits(ledger, wallets, approvals)
     this.#price = price
   }
 
@@ -71,7 +69,7 @@ export class LedgerCredits implements CreditsPort {
     if (isReserved(held) && covers(held, bytes, winc))
       return { isEnough: true, isUnknownWallet: false, winc: String(winc), balance: totalOf(held) }
     const signer = await this.#signer(payer)
-    const shared = totalLeft(await this.#sharedWith(payer, signer, winc))
+    const shared = totalLeft(await this.#shared.chosen(payer.paidBy, signer, winc))
     const account = await this.#ledger.account(accountOf(signer))
     const own = account === undefined || payer.directive === 'list-only' ? 0n : availableOf(account)
     const balance = shared + (own > 0n ? own : 0n)
@@ -129,35 +127,12 @@ export class LedgerCredits implements CreditsPort {
     return this.#wallets.find(address)
   }
 
-  /**
-   * Approvals that may pay so much, in the order in which they do. Of each wallet that is named a share of `partsMax`; where
-   * those that come first are not enough, its largest ones.
-   */
-  async #sharedWith({ paidBy }: Payer, signer: string, winc: bigint): Promise<OpenApproval[]> {
-    const payers = new Set<string>()
-    for (const address of paidBy.slice(0, payersMax)) payers.add(await this.#wallets.find(address))
-    payers.delete(signer)
-    const found: OpenApproval[] = []
-    let missing = winc
-    let others = payers.size
-    for (const payer of payers) {
-      const limit = Math.floor((partsMax - found.length) / others)
-      others -= 1
-      const { open, next } = await this.#approvals.pair(payer, signer, '', limit)
-      const isEnough = next === undefined || totalLeft(open) >= missing
-      const chosen = isEnough ? open : await this.#approvals.largest(payer, signer, limit)
-      missing -= totalLeft(chosen)
-      found.push(...chosen)
-    }
-    return found
-  }
-
   /** Who gives how much; undefined where the approvals alone must be enough and are not. */
   async #plan(payer: Payer, signer: string, winc: bigint): Promise<PayersPlan | undefined> {
     const parts: { account: string; winc: string }[] = []
     const records: RecordChange[] = []
     let missing = winc
-    for (const { approval, left } of await this.#sharedWith(payer, signer, winc)) {
+    for (const { approval, left } of await this.#shared.chosen(payer.paidBy, signer, winc)) {
       const part = lesser(left, missing)
       if (part === 0n) break
       parts.push({ account: approvalAccount(approval.id), winc: String(part) })
@@ -178,8 +153,4 @@ export class LedgerCredits implements CreditsPort {
 export function lesser(one: bigint, other: bigint): bigint {
   if (one < other) return one
   return other
-}
-
-function totalLeft(list: readonly OpenApproval[]): bigint {
-  return list.reduce((sum, { left }) => sum + left, 0n)
 }

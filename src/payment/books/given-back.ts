@@ -1,14 +1,14 @@
 import type { MoneyLedger, RecordChange } from '../../ledger/ledger-port.js'
 import type { EndOrder, MoveOrder, TransferOrder } from '../../ledger/transfer.js'
-import { leftChanged } from './approval-index.js'
-import type { Approvals } from './approvals.js'
+import { approvalAccount, leftChanged } from './approval-index.js'
+import type { Approvals, StoredApproval } from './approvals.js'
 import { paidPrefix, partId, type Reservation, revenue } from './reservation.js'
 import { accountOf, type Wallets } from './wallets.js'
 
 export interface BackParts {
   readonly ledger: MoneyLedger
-  readonly wallets: Pick<Wallets, 'find' | 'place'>
-  readonly approvals: Pick<Approvals, 'stored'>
+  readonly wallets: Pick<Wallets, 'findAll' | 'place'>
+  readonly approvals: Pick<Approvals, 'storedOf'>
 }
 
 /**
@@ -23,13 +23,21 @@ export async function givenBack(
   const transfers: TransferOrder[] = []
   const records: RecordChange[] = []
   const facts = { reason: `refunded_${purpose}`, reference: itemId }
+  const pendings = parts.map((_, part) => partId('reserve', itemId, attempt, part))
+  const spent = new Set(
+    (await ledger.endingsOf(pendings)).flatMap((end) => (end.kind === 'post' ? end.pending : [])),
+  )
+  const stored = await approvals.storedOf(parts.flatMap(({ account }) => approvalOf(account) ?? []))
+  const givers = await giversOf(wallets, stored)
+  const placed = parts.some(({ account }) => account.startsWith(paidPrefix))
+    ? await wallets.place(address)
+    : undefined
   for (const [part, { account, winc }] of [...parts.entries()].reverse()) {
     const id = partId('refund', itemId, attempt, part)
     const pending = partId('reserve', itemId, attempt, part)
     const amount = BigInt(winc)
-    const isSpent = (await ledger.ending(pending))?.kind === 'post'
     transfers.push(
-      isSpent
+      spent.has(pending)
         ? ({ id, kind: 'posted', debit: revenue, credit: account, amount, ...facts } satisfies MoveOrder)
         : ({ id, kind: 'void', pending, ...facts } satisfies EndOrder),
     )
@@ -37,18 +45,33 @@ export async function givenBack(
       const credit = accountOf(wallet)
       return { id: `${id}:back`, kind: 'posted', debit: account, credit, amount, ...facts }
     }
-    if (account.startsWith(paidPrefix)) {
-      const { wallet, unchanged } = await wallets.place(address)
-      transfers.push(on(wallet))
-      records.push(...unchanged)
+    if (account.startsWith(paidPrefix) && placed !== undefined) {
+      transfers.push(on(placed.wallet))
+      records.push(...placed.unchanged)
     }
-    if (!account.startsWith('approval:')) continue
-    const stored = await approvals.stored(account.slice('approval:'.length))
-    if (stored === undefined) continue
-    records.push(stored.unchanged)
-    const { ended, payer } = stored.approval
-    if (ended === undefined) records.push(...leftChanged(stored.approval, amount))
-    else transfers.push(on(await wallets.find(payer)))
+    const found = stored.get(approvalOf(account) ?? '')
+    if (found === undefined) continue
+    records.push(found.unchanged)
+    const { ended, payer } = found.approval
+    if (ended === undefined) records.push(...leftChanged(found.approval, amount))
+    else transfers.push(on(givers.get(payer) ?? payer))
   }
   return { transfers, records }
+}
+
+/** Id of the approval that an account is of; undefined: it is another account. */
+function approvalOf(account: string): string | undefined {
+  const start = approvalAccount('')
+  return account.startsWith(start) ? account.slice(start.length) : undefined
+}
+
+/** The wallets of those who gave the approvals that are over, by the addresses in these. */
+async function giversOf(
+  wallets: BackParts['wallets'],
+  stored: ReadonlyMap<string, StoredApproval>,
+): Promise<ReadonlyMap<string, string>> {
+  const over = [...stored.values()].filter(({ approval }) => approval.ended !== undefined)
+  const payers = [...new Set(over.map(({ approval }) => approval.payer))]
+  const found = await wallets.findAll(payers)
+  return new Map(payers.map((payer, at) => [payer, found[at] ?? payer]))
 }

@@ -9,21 +9,31 @@ export interface NamesPage {
 
 /** Records of a kind whose keys begin with one of these names and `|`, behind a place, in the order of what stands there. */
 export async function namesPage(
-  ledger: Pick<MoneyLedger, 'records'>,
+  ledger: Pick<MoneyLedger, 'recordSpans'>,
   kind: string,
   names: readonly string[],
   after: string,
   limit: number,
 ): Promise<NamesPage> {
-  const found = await Promise.all(
-    names.map(async (name) => {
-      const start = `${name}|`
-      const from = after === '' ? '' : start + after
-      const entries = await ledger.records(kind, start, from, limit + 1)
-      return entries.map(({ key }) => key.slice(start.length))
-    }),
-  )
-  const all = found.flat().sort((one, other) => (one < other ? -1 : 1))
-  const places = all.slice(0, limit)
-  return { places, next: all.length > limit ? places.at(-1) : undefined }
+  const [page = { places: [], next: undefined }] = await namesPages(ledger, kind, [names], after, limit)
+  return page
+}
+
+/** A page of each of many such lists, all behind the same place, in one question to the ledger. */
+export async function namesPages(
+  ledger: Pick<MoneyLedger, 'recordSpans'>,
+  kind: string,
+  lists: readonly (readonly string[])[],
+  after: string,
+  limit: number,
+): Promise<NamesPage[]> {
+  const starts = lists.map((names) => names.map((name) => `${name}|`))
+  const spans = starts.flat().map((start) => ({ start, after: after === '' ? '' : start + after }))
+  const found = (await ledger.recordSpans(kind, spans, limit + 1)).values()
+  return starts.map((list) => {
+    const all = list.flatMap((start) => (found.next().value ?? []).map(({ key }) => key.slice(start.length)))
+    all.sort((one, other) => (one < other ? -1 : 1))
+    const places = all.slice(0, limit)
+    return { places, next: all.length > limit ? places.at(-1) : undefined }
+  })
 }

@@ -375,8 +375,7 @@ export class Reservations {
   /** A service has the item then. */
   async #isSpent(itemId: string, { attempt, parts }: Reservation): Promise<boolean> {
     const pending = parts.map((_, part) => partId('reserve', itemId, attempt, part))
-    const ends = await Promise.all(pending.map((one) => this.parts.ledger.ending(one)))
-    return ends.some((end) => end?.kind === 'post')
+    return (await this.parts.ledger.endingsOf(pending)).some((end) => end.kind === 'post')
   }
 
   /** False: it has changed meanwhile. */

@@ -57,6 +57,15 @@ export class Wallets {
     return found === undefined ? own : (JSON.parse(found.value) as string)
   }
 
+  /** The same for many addresses, in their order, in one question to the ledger. */
+  async findAll(addresses: readonly string[]): Promise<string[]> {
+    const own = addresses.map(spelled)
+    const possible = own.filter(({ length }) => length === 43)
+    const found = await this.ledger.recordsNamed(aliasKind, possible)
+    const wallets = new Map(found.map(({ key, value }) => [key, JSON.parse(value) as string]))
+    return own.map((address) => wallets.get(address) ?? address)
+  }
+
   /**
    * The wallet that gets credits for an address, and the conditions of their commit. A key may take over its alias between this
    * read and that commit, and credits at the alias would then be lost. The conditions make such a commit a conflict.
@@ -72,8 +81,18 @@ export class Wallets {
 
   /** All addresses that records may name a wallet by: its own, and its alias from before its key was seen. */
   async names(wallet: string): Promise<readonly string[]> {
-    const found = await this.ledger.record(nameKind, wallet)
-    return found === undefined ? [wallet] : [wallet, JSON.parse(found.value) as string]
+    const [names = [wallet]] = await this.namesOf([wallet])
+    return names
+  }
+
+  /** The same for many wallets, in their order, in one question to the ledger. */
+  async namesOf(wallets: readonly string[]): Promise<(readonly string[])[]> {
+    const found = await this.ledger.recordsNamed(nameKind, wallets)
+    const aliases = new Map(found.map(({ key, value }) => [key, JSON.parse(value) as string]))
+    return wallets.map((wallet) => {
+      const alias = aliases.get(wallet)
+      return alias === undefined ? [wallet] : [wallet, alias]
+    })
   }
 
   /**
@@ -86,7 +105,7 @@ export class Wallets {
     const before = await this.ledger.record(aliasKind, alias)
     const value = JSON.stringify(own)
     if (before === undefined) {
-      if (!(await this.#hasAnything(own)) && !(await this.#hasAnything(alias))) return
+      if (!(await this.#haveAnything([own, alias]))) return
       const name = { kind: nameKind, key: own, value: JSON.stringify(alias) }
       const records = [{ kind: aliasKind, key: alias, value, expected: 0 }, name]
       await this.ledger.commit({ transfers: [], records })
@@ -105,10 +124,10 @@ export class Wallets {
     this.#known.set(alias, own)
   }
 
-  /** Credits were put there, or are shared with it. */
-  async #hasAnything(address: string): Promise<boolean> {
-    if ((await this.ledger.account(accountOf(address))) !== undefined) return true
-    return (await this.ledger.record(sumKind, sumKeys.received(address))) !== undefined
+  /** Credits were put to one of these addresses, or are shared with it. */
+  async #haveAnything(addresses: readonly string[]): Promise<boolean> {
+    if ((await this.ledger.accountsNamed(addresses.map(accountOf))).length > 0) return true
+    return (await this.ledger.recordsNamed(sumKind, addresses.map(sumKeys.received))).length > 0
   }
 }
 

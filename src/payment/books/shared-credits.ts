@@ -1,0 +1,122 @@
+import type { MoneyLedger } from '../../ledger/ledger-port.js'
+import { idOfKey, indexKinds, sumKeys, sumKind } from './approval-index.js'
+import { type Approvals, type OpenApproval, pairNames } from './approvals.js'
+import { type NamesPage, namesPages } from './pages.js'
+import type { Wallets } from './wallets.js'
+
+/** Approvals that may pay for one item. Time to plan and write grows with their number, and other orders wait. */
+const partsMax = 100
+/** Wallets whose approvals are read. */
+const payersMax = 64
+/** Places in lists of approvals that are read for one item, of all wallets together. */
+const placesMax = 2000
+
+/** A wallet that has something left for the signer, by how the keys of both begin. */
+type Pair = readonly string[]
+
+/** What may pay of one pair. */
+interface Share {
+  readonly pair: Pair
+  /** So many approvals of it at most. */
+  readonly limit: number
+  readonly ids: readonly string[]
+  /** It has no more than these. */
+  readonly isAll: boolean
+}
+
+/**
+ * The approvals of other wallets that pay for an item. Whoever sends a request names the wallets, and may name many: however many
+ * they are, the questions to the ledger are as many, about ten, and three where nobody has shared anything with the signer.
+ */
+export class SharedCredits {
+  constructor(
+    private readonly ledger: Pick<MoneyLedger, 'recordsNamed' | 'recordSpans'>,
+    private readonly wallets: Pick<Wallets, 'findAll' | 'names' | 'namesOf'>,
+    private readonly approvals: Pick<Approvals, 'open' | 'unexpired'>,
+  ) {}
+
+  /**
+   * Approvals of the named wallets that may pay so much, in the order in which they do. Of each wallet a share of `partsMax`;
+   * where those that come first are not enough, its largest ones. `signer`: its wallet.
+   */
+  async chosen(named: readonly string[], signer: string, winc: bigint): Promise<readonly OpenApproval[]> {
+    const pairs = await this.#pairs(named.slice(0, payersMax), signer)
+    if (pairs.length === 0) return []
+    const limit = Math.min(partsMax, Math.floor(placesMax / pairs.flat().length))
+    const pages = await namesPages(this.ledger, indexKinds.pair, pairs, this.approvals.unexpired, limit)
+    const shares = sharesOf(pairs, pages)
+    const first = await this.#open(shares)
+    const largest = await this.#largest(shares, first, winc)
+    let missing = winc
+    return shares.flatMap(({ isAll }, at) => {
+      const open = first[at] ?? []
+      const isEnough = isAll || totalLeft(open) >= missing
+      const list = isEnough ? open : (largest.get(at) ?? open)
+      missing -= totalLeft(list)
+      return list
+    })
+  }
+
+  /** The pairs of the named wallets with this one that have something left, each once, in the order of the names. */
+  async #pairs(named: readonly string[], signer: string): Promise<Pair[]> {
+    if (named.length === 0) return []
+    const own = await this.wallets.names(signer)
+    // Most have received nothing, and then no name is looked at.
+    const received = await this.ledger.recordsNamed(sumKind, own.map(sumKeys.received))
+    if (received.length === 0) return []
+    const payers = new Set(await this.wallets.findAll(named))
+    payers.delete(signer)
+    const names = await this.wallets.namesOf([...payers])
+    const pairs = names.map((payer) => pairNames(payer, own))
+    const sums = await this.ledger.recordsNamed(sumKind, pairs.flat().map(sumKeys.pairOf))
+    const having = new Set(sums.map(({ key }) => key))
+    return pairs.filter((pair) => pair.some((one) => having.has(sumKeys.pairOf(one))))
+  }
+
+  /** The approvals of each share that can pay, in its order. */
+  async #open(shares: readonly Share[]): Promise<OpenApproval[][]> {
+    const open = await this.approvals.open(shares.flatMap(({ ids }) => ids))
+    return shares.map(({ ids }) => ids.flatMap((id) => open.get(id) ?? []))
+  }
+
+  /** The largest approvals of those shares whose first ones may not be enough, by the place of the share. */
+  async #largest(
+    shares: readonly Share[],
+    first: readonly (readonly OpenApproval[])[],
+    winc: bigint,
+  ): Promise<ReadonlyMap<number, readonly OpenApproval[]>> {
+    let missing = winc
+    const wanted = [...shares.entries()].filter(([at, { isAll }]) => {
+      const sum = totalLeft(first[at] ?? [])
+      const isShort = !isAll && sum < missing
+      missing -= sum
+      return isShort
+    })
+    if (wanted.length === 0) return new Map()
+    const most = Math.max(...wanted.map(([, { limit }]) => limit))
+    const pairs = wanted.map(([, { pair }]) => pair)
+    const pages = await namesPages(this.ledger, indexKinds.pairByAmount, pairs, '', most)
+    const largest = wanted.map(([, share], at) => {
+      return { ...share, ids: (pages[at]?.places ?? []).slice(0, share.limit).map(idOfKey) }
+    })
+    const open = await this.#open(largest)
+    return new Map(wanted.map(([at], place) => [at, open[place] ?? []]))
+  }
+}
+
+/** Of each pair its share of `partsMax`: what one does not need is there for those behind it. */
+function sharesOf(pairs: readonly Pair[], pages: readonly NamesPage[]): Share[] {
+  let free = partsMax
+  return pairs.map((pair, at) => {
+    const { places, next } = pages[at] ?? { places: [], next: undefined }
+    const limit = Math.floor(free / (pairs.length - at))
+    const ids = places.slice(0, limit).map(idOfKey)
+    free -= ids.length
+    return { pair, limit, ids, isAll: next === undefined && ids.length === places.length }
+  })
+}
+
+/** What is left of approvals together. */
+export function totalLeft(list: readonly OpenApproval[]): bigint {
+  return list.reduce((sum, { left }) => sum + left, 0n)
+}
