@@ -9,6 +9,7 @@ import type { Route } from '../serving/route.js'
 import { accountRoutes } from './books/account-routes.js'
 import { Accounts, type BalanceView } from './books/accounts.js'
 import { Approvals } from './books/approvals.js'
+import { CheckTurns } from './books/check-turns.js'
 import { LedgerCredits } from './books/credits.js'
 import { ExcludedSenders } from './books/excluded-senders.js'
 import { type Mailer, Outbox } from './books/outbox.js'
@@ -159,7 +160,7 @@ export class PaymentService {
     const price = (bytes: number): ReturnType<Prices['ofItem']> => prices.ofItem(bytes)
     const booked = { ledger, wallets, approvals: this.#approvals }
     const reservations = new Reservations({ ...booked, onMissing: missing(log, meters) })
-    this.credits = new LedgerCredits({ ...booked, reservations, price })
+    this.credits = new LedgerCredits({ ...booked, reservations, price, turns: new CheckTurns(clock) })
     const { lostMs, recheckMs, chainQuestionsPerSecond: questionsPerSecond } = options
     this.#excluded = new ExcludedSenders(options.excluded)
     const common = { ledger, wallets, quotes, now, clock, log }

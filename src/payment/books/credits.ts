@@ -13,6 +13,7 @@ import type {
 } from '../credits-port.js'
 import { approvalAccount, leftChanged } from './approval-index.js'
 import type { Approvals } from './approvals.js'
+import type { CheckTurns } from './check-turns.js'
 import { covers, isReserved, type Purpose, totalOf } from './reservation.js'
 import { type PayersPlan, Reservations } from './reservations.js'
 import { SharedCredits, totalLeft } from './shared-credits.js'
@@ -35,6 +36,8 @@ export interface CreditsParts {
   readonly approvals: Approvals
   /** Shared with whoever else holds something back for items; absent: nobody does. */
   readonly reservations?: Reservations
+  /** Absent: no check waits for others. */
+  readonly turns?: CheckTurns
   /** Winc for so many bytes. */
   readonly price: (bytes: number) => Promise<bigint | Refusal>
 }
@@ -46,9 +49,11 @@ export class LedgerCredits implements CreditsPort {
   readonly #approvals: Approvals
   readonly #shared: SharedCredits
   readonly #price: CreditsParts['price']
+  readonly #turns: CheckTurns | undefined
   readonly #reservations: Pick<Reservations, 'find' | 'hold' | 'settle' | 'refund' | 'withdraw'>
 
-  constructor({ ledger, wallets, approvals, price, reservations }: CreditsParts) {
+  constructor({ ledger, wallets, approvals, price, reservations, turns }: CreditsParts) {
+    this.#turns = turns
     this.#reservations = reservations ?? new Reservations({ ledger, wallets, approvals })
     this.#ledger = ledger
     this.#wallets = wallets
@@ -62,7 +67,11 @@ export class LedgerCredits implements CreditsPort {
     return isRefusal(winc) ? winc : { winc: String(winc) }
   }
 
-  async check({ bytes, itemId, ...payer }: CheckOrder): Promise<Checked | Refusal> {
+  async check(order: CheckOrder): Promise<Checked | Refusal> {
+    return this.#turns === undefined ? this.#check(order) : this.#turns.run(() => this.#check(order))
+  }
+
+  async #check({ bytes, itemId, ...payer }: CheckOrder): Promise<Checked | Refusal> {
     const winc = await this.#price(bytes)
     if (isRefusal(winc)) return winc
     const held = itemId === undefined ? undefined : (await this.#reservations.find(itemId))?.reservation

@@ -139,8 +139,11 @@ async function handle(
     return
   }
   const authorization = route.operator === true ? request.header('authorization') : undefined
-  const over = await turns.begin(client, authorization)
+  const left = new AbortController()
+  reply.onAbort(() => left.abort())
+  const over = await turns.begin(client, authorization, left.signal)
   if (isRefusal(over)) {
+    if (left.signal.aborted) return
     if (over.fault === 'client') return answerTooOften(request, reply, lines)
     sendAnswer(request, reply, lines, { status: 503, text: over.message, lines: '\r\nRetry-After: 1' })
     return

@@ -29,11 +29,15 @@ export class Turns {
 
   /**
    * Resolves when a question may begin, with what is to be called when it is over. Refusals: `busy`, `client` where it is the
-   * client's own questions that wait.
+   * client's own questions that wait; `late` where it left (`signal`) before its question had begun.
    */
-  async begin(client: string, authorization: string | undefined): Promise<(() => void) | Refusal> {
+  async begin(
+    client: string,
+    authorization: string | undefined,
+    signal?: AbortSignal,
+  ): Promise<(() => void) | Refusal> {
     if (this.#isService(authorization)) return () => undefined
-    const slot = await this.#slots.wait(client)
+    const slot = await this.#slots.wait(client, signal)
     if (isRefusal(slot)) return slot
     let isNextTurn = false
     let isOver = false
