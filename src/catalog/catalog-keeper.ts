@@ -74,7 +74,7 @@ export class CatalogKeeper {
     private readonly options: CatalogKeeperOptions,
     private readonly generations: Generations,
     private readonly clock: Clock,
-    private readonly log: Pick<Log, 'error'> = silentLog,
+    private readonly log: Pick<Log, 'error' | 'info'> = silentLog,
   ) {
     this.#tables = openCatalogTables(options.path)
     this.#useMs = notBefore(clock, lastTouchMs(this.#tables) ?? 0)
@@ -87,6 +87,7 @@ export class CatalogKeeper {
       openIndexTables(this.#tables.environment),
       this.options.spill,
       this.options.flush,
+      this.log,
     )
     return this.#index
   }

@@ -57,6 +57,8 @@ export class IndexFlush {
   readonly #goneIds = new Set<string>()
   #writing: Writing | undefined
   isDone = false
+  /** Rows that were written. */
+  rows = 0
 
   constructor(
     private readonly parts: FlushParts,
@@ -111,6 +113,7 @@ export class IndexFlush {
     const step = steps.next()
     if (step.done !== true) return
     this.#written.push(step.value)
+    this.rows += step.value.rows
     this.#writing = undefined
     this.isDone = isLast
   }

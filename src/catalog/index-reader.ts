@@ -128,7 +128,7 @@ export class ChainIndex {
     return new MergedScan([{ bound: undefined, open: () => tables }, ...parts], wish.backwards)
   }
 
-  /** The segments. Where they are others than before, words of the tables may have other numbers. */
+  /** The segments: before words are looked up. Where they are others than before, words may have other numbers. */
   #live(): readonly LiveSegment[] {
     const live = this.#tables.segments.all()
     if (live !== this.#known) this.dictionary.forget()

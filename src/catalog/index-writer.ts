@@ -1,3 +1,4 @@
+import { type Log, silentLog } from '../actor/log.js'
 import { type Id, idBytes } from '../format/id.js'
 import { blockIdBytes, decodeBlock, encodeBlock, heightKey } from './block-record.js'
 import type { BlockInput, IndexOutcome, IndexRequest } from './index-protocol.js'
@@ -57,9 +58,10 @@ export class IndexWriter {
     private readonly tables: IndexTables,
     limits: SpillLimits = spillLimits,
     flush: FlushLimits = noFlush,
+    log: Pick<Log, 'info'> = silentLog,
   ) {
     this.#rows = new RowWriter(tables, limits)
-    this.#segments = new SegmentUpkeep(tables, this.#rows, flush)
+    this.#segments = new SegmentUpkeep(tables, this.#rows, flush, log)
   }
 
   /**

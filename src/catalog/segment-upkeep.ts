@@ -1,3 +1,4 @@
+import { type Log, silentLog } from '../actor/log.js'
 import { type MergeLimits, SegmentKeeper, usualMerges } from '../index/segment-keeper.js'
 import { Dictionary } from './dictionary.js'
 import { IndexFlush } from './index-flush.js'
@@ -47,6 +48,7 @@ export class SegmentUpkeep {
     private readonly tables: IndexTables,
     private readonly rows: RowWriter,
     private readonly limits: FlushLimits,
+    private readonly log: Pick<Log, 'info'> = silentLog,
   ) {
     const files = openSegments(tables.environment, tables.indexMeta)
     tables.environment.onClose(() => files.close())
@@ -73,12 +75,19 @@ export class SegmentUpkeep {
 
   #goOn(flush: IndexFlush, rows: number): void {
     if (!flush.isDone) {
+      const before = flush.rows
       flush.step(rows)
+      // A flush of one segment is soon over; an old index takes many.
+      const { rows: written } = flush
+      if (written > before && !flush.isDone)
+        this.log.info({ written }, 'stable rows of the index go into segments')
       return
     }
     this.#flush = undefined
     this.rows.watch = undefined
     flush.finish((left) => this.rows.rebuild(left))
+    const left = this.tables.rows.count()
+    this.log.info({ written: flush.rows, left }, 'stable rows of the index are in segments')
     this.#dictionary.forget()
     this.tables.segments.changed()
   }

@@ -12,10 +12,11 @@ import { IndexWriter } from '../../src/catalog/index-writer.js'
 import { packItems } from '../../src/catalog/pack.js'
 import { rowKey } from '../../src/catalog/row-key.js'
 import type { FlushLimits } from '../../src/catalog/segment-upkeep.js'
+import type { SpillLimits } from '../../src/catalog/spill.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'
 import { scratch } from '../scratch.js'
-import { blockMessage } from './index-model.js'
+import { blockMessage, filesOnly, tireless } from './index-model.js'
 
 const idOf = (name: string): Id => idOfBytes(Buffer.from(name.padEnd(32, '.')))
 const owner = Buffer.alloc(32, 5)
@@ -51,10 +52,10 @@ function block(height: number, root: string): IndexRequest {
 }
 
 /** A writer whose steps are taken one by one. */
-function writerOf(name: string, flush: FlushLimits) {
+function writerOf(name: string, flush: FlushLimits, spill?: SpillLimits) {
   const { environment } = openCatalogTables(scratch(name))
   const tables = openIndexTables(environment)
-  const writer = new IndexWriter(tables, undefined, flush)
+  const writer = new IndexWriter(tables, spill, flush)
   const reading = openCatalogTables(environment.path)
   const index = new ChainIndex(reading.environment, new Generations())
   const apply = (...requests: IndexRequest[]): void => {
@@ -152,6 +153,22 @@ t.test('a row that is removed while its segment is merged stays removed', async 
   t.equal(openIndexTables(house.reading.environment).segments.all().length, 1)
   t.equal(house.index.row(idBytes(idOf('y'))), undefined)
   t.same(house.index.counts(), { rows: 5, blocks: 2, pending: 0 })
+  await house.close()
+})
+
+t.test('a reader that was told of no commit finds what stays in the tables', async (t) => {
+  const house = writerOf('flush-untold', { rows: 3, forkDepth: 1 }, filesOnly)
+  house.apply(block(100, 'a'), items('a', ['v', 'w', 'x']), block(101, 'b'), items('b', ['y', 'z']))
+  const tags = [{ name: Buffer.from('Type'), values: [Buffer.from('z')], match: 'is' as const }]
+  const found = (): unknown[] => {
+    house.left()
+    const { entries } = house.index.rows({ tags }, { backwards: true, limit: 9 }, tireless())
+    return [house.index.row(idBytes(idOf('z')))?.height, entries.map(({ height }) => height)]
+  }
+  t.same(found(), [101, [101]])
+  house.tend()
+  t.equal(house.left(), 3)
+  t.same(found(), [101, [101]])
   await house.close()
 })
 
