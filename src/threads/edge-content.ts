@@ -58,7 +58,8 @@ export async function openEdgeContent(given: EdgeGiven, tools: EdgeTools): Promi
   const generations = new Generations(memory.generations)
   const { environment } = openCatalogTables(places.catalog)
   const index = new ChainIndex(environment, generations)
-  const catalog = new IndexedCatalog(places.catalog, generations, index)
+  // One snapshot of LMDB for both: each has its own timer in each turn of the loop.
+  const catalog = new IndexedCatalog(places.catalog, generations, index, () => environment)
   const keeper = addressOf<CatalogRequest, CatalogReply>(ports.catalog, mailboxMax)
   const progress = new ProgressListener(new ProgressTable(memory.progress))
   const fetcher = addressOf<SourceRequest, SourceReply, SourceProgress>(
@@ -104,7 +105,6 @@ export async function openEdgeContent(given: EdgeGiven, tools: EdgeTools): Promi
       await catalog.close()
       await blocks.close()
       await uploaded?.close()
-      await environment.close()
     },
   }
 }

@@ -170,8 +170,9 @@ async function openStore(
 ): Promise<SourceStore> {
   const places = folders(settings)
   const generations = new Generations(memory.generations)
-  const index = new ChainIndex(openCatalogTables(places.catalog).environment, generations)
-  const catalog = new IndexedCatalog(places.catalog, generations, index)
+  const { environment } = openCatalogTables(places.catalog)
+  const index = new ChainIndex(environment, generations)
+  const catalog = new IndexedCatalog(places.catalog, generations, index, () => environment)
   const keeper = addressOf<CatalogRequest, CatalogReply>(ports.catalog, sourceDefaults.keeperMailboxMax)
   const blocks = new ModerationStore(places.moderation)
   const forbidden = new FilteredBlockList(new BlockFilter(memory.filter), blocks, log)
