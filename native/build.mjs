@@ -27,7 +27,7 @@ const flags = [
   ...['-std=c++17', '-Wall', '-Wextra', ...(strict ? ['-Werror'] : [])],
   ...['-fPIC', '-fvisibility=hidden', '-shared', '-DNAPI_VERSION=8'],
   // Node closes an addon with the last thread that loaded it, while what it left behind goes on to point into it: the handler of
-  // SIGBUS (bus.h), functions that other addons were given (file-places.h, lent-key.h).
+  // SIGBUS (bus.h), functions that other addons were given (file-places.h, borrowed-key.h).
   '-Wl,-z,nodelete',
   ...(sanitize
     ? ['-O1', '-g', '-fno-omit-frame-pointer', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']

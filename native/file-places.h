@@ -18,13 +18,13 @@ struct Place {
 // True where all these bytes lie in one mapped file that is kept open. `place` counts for as long as whoever asks holds the memory.
 using Find = bool (*)(const uint8_t* start, size_t length, Place* place);
 
-struct Told {
+struct Finder {
   Find find;
 };
 
 constexpr napi_type_tag kTag = {0x5d0c1b7f94e24a61, 0xa3f8e27c6b10d945};
 
-inline napi_value give(napi_env env, Told* told) { return handed::give(env, told, kTag); }
-inline Told* take(napi_env env, napi_value value) { return handed::take<Told>(env, value, kTag); }
+inline napi_value give(napi_env env, Finder* finder) { return handed::give(env, finder, kTag); }
+inline Finder* take(napi_env env, napi_value value) { return handed::take<Finder>(env, value, kTag); }
 
 }  // namespace file_places

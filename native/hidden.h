@@ -18,13 +18,13 @@ inline uint64_t maskOf(uint64_t bit) {
 inline uint64_t isSame(uint64_t one, uint64_t other) { return ((one ^ other) - 1) >> 63; }
 
 // A test has its own: there the bit becomes known, and valgrind does not report the branch that follows.
-#ifndef HIDDEN_TOLD
-#define HIDDEN_TOLD(memory, length)
+#ifndef HIDDEN_DISCLOSED
+#define HIDDEN_DISCLOSED(memory, length)
 #endif
 
 // A bit that may be known: whoever sees which way is taken learns nothing of the secret.
-inline bool told(uint64_t bit) {
-  HIDDEN_TOLD(&bit, sizeof(bit));
+inline bool disclosed(uint64_t bit) {
+  HIDDEN_DISCLOSED(&bit, sizeof(bit));
   return bit != 0;
 }
 

@@ -24,7 +24,7 @@ constexpr int kMetaRestMs = 256;
 // Why the system refused the last write of this thread; 0: it did not.
 thread_local int refused = 0;
 
-// In place of the addon's pwrite. An error of a page is told as a short write, for which LMDB has the answer EIO and no message:
+// In place of the addon's pwrite. An error of a page becomes a short write, for which LMDB has the answer EIO and no message:
 // its message for an error is longer than the memory that it has for that. After an error of the page that says which state
 // counts nothing can be written or read until the process ends: so that one is tried until the disk takes it.
 ssize_t pwriteWhole(int file, const void* from, size_t length, off_t at) {

@@ -16,7 +16,7 @@ export function guardDatabases(): boolean {
   return addon?.guard() ?? false
 }
 
-/** The system's number of the error for which LMDB's last write on this thread was refused; told once. */
+/** The system's number of the error for which LMDB's last write on this thread was refused; stated once. */
 export function refusedWrite(): number | undefined {
   const code = addon?.refusedWrite() ?? 0
   return code === 0 ? undefined : code

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "../calls.h"
-#include "../lent-key.h"
+#include "../borrowed-key.h"
 #include "../sha512.h"
 #include "curve.h"
 #include "signer.h"
@@ -25,7 +25,7 @@ using sha2::Sha512;
 constexpr size_t kKey = 32;
 constexpr size_t kSignature = 64;
 constexpr size_t kSeed = 32;
-static_assert(sizeof(ed25519::Secret) == lent_key::kSecret, "it is given as it is");
+static_assert(sizeof(ed25519::Secret) == borrowed_key::kSecret, "it is given as it is");
 
 // Made at the first use.
 const Curve& curve() {
@@ -106,7 +106,7 @@ napi_value sign(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-void signLent(const uint8_t* given, const uint8_t* message, size_t length, uint8_t* signature) {
+void signBorrowed(const uint8_t* given, const uint8_t* message, size_t length, uint8_t* signature) {
   ed25519::Secret secret;
   memcpy(&secret, given, sizeof(secret));
   ed25519::sign(base(), secret, message, length, signature);
@@ -119,12 +119,12 @@ napi_value lend(napi_env env, napi_callback_info info) {
   Bytes secret = arguments.bytes(0);
   if (!arguments.good) return nullptr;
   if (secret.length != sizeof(ed25519::Secret)) return arguments.wrong(0, "is not of 96 bytes", true), nullptr;
-  auto told = std::make_unique<lent_key::Told>();
-  told->sign = signLent;
-  memcpy(told->secret, secret.data, sizeof(told->secret));
-  napi_value result = lent_key::give(env, told.get());
+  auto key = std::make_unique<borrowed_key::Key>();
+  key->sign = signBorrowed;
+  memcpy(key->secret, secret.data, sizeof(key->secret));
+  napi_value result = borrowed_key::give(env, key.get());
   if (result == nullptr) return fail(env, "lend", EINVAL);
-  told.release();
+  key.release();
   return result;
 }
 

@@ -124,10 +124,10 @@ inline void sign(const BaseTable& base, const Secret& secret, const uint8_t* mes
   uint8_t bytes[32];
   for (int at = 0; at < 32; at += 1) bytes[at] = static_cast<uint8_t>(nonce[at / 8] >> (8 * (at % 8)));
   base.times(bytes, out);
-  uint8_t said[Sha512::kDigest];
-  Sha512().add(out, 32).add(secret.key, sizeof(secret.key)).add(message, length).end(said);
+  uint8_t challengeHash[Sha512::kDigest];
+  Sha512().add(out, 32).add(secret.key, sizeof(secret.key)).add(message, length).end(challengeHash);
   uint64_t challenge[4];
-  reduce(said, challenge);
+  reduce(challengeHash, challenge);
   uint64_t number[4];
   for (int at = 0; at < 4; at += 1) number[at] = wordAt(secret.number + 8 * at);
   timesPlus(challenge, number, nonce, out + 32);

@@ -218,8 +218,8 @@ napi_value detach(napi_env env, napi_callback_info info) {
 
 // places() -> what native/server takes to find the files of bytes.
 napi_value places(napi_env env, napi_callback_info) {
-  static file_places::Told told = {mapping::findPlace};
-  napi_value result = file_places::give(env, &told);
+  static file_places::Finder finder = {mapping::findPlace};
+  napi_value result = file_places::give(env, &finder);
   return result != nullptr ? result : fail(env, "places", EINVAL);
 }
 

@@ -47,8 +47,8 @@ uint8_t* factsOf(Arguments& arguments, size_t index) {
 }
 
 void tell(uint8_t* facts, const struct stat& found) {
-  Facts told = {found.st_ino, mapping::modifiedNs(found), static_cast<double>(found.st_size)};
-  memcpy(facts, &told, sizeof(told));
+  Facts stated = {found.st_ino, mapping::modifiedNs(found), static_cast<double>(found.st_size)};
+  memcpy(facts, &stated, sizeof(stated));
 }
 
 // Opens a regular file and reads its facts. Less than 0 where there is none, or an exception waits (`failed`).

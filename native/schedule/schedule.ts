@@ -37,7 +37,7 @@ export function setPolicy(thread: number, policy: Policy): string | undefined {
   return code === 0 ? undefined : `sched_setscheduler failed with error ${code}`
 }
 
-/** The policy of a thread; undefined where that cannot be asked, there is no such thread, or it is another one. */
+/** The policy of a thread; undefined where the system does not state it, there is no such thread, or it is another one. */
 export function policyOf(thread: number): Policy | undefined {
   const code = addon?.get(thread)
   if (code === policies.other) return 'other'

@@ -10,7 +10,7 @@ namespace secp256k1 {
 
 using hidden::isSame;
 using hidden::maskOf;
-using hidden::told;
+using hidden::disclosed;
 using hidden::wipe;
 using sha2::HmacSha256;
 
@@ -142,15 +142,15 @@ class Nonces {
   // From 1 to n - 1.
   Number next() {
     for (;;) {
-      if (wasAsked_) {
+      if (isDrawn_) {
         const uint8_t zero = 0;
         HmacSha256(key_).add(value_, 32).add(&zero, 1).end(key_);
         renew();
       }
-      wasAsked_ = true;
+      isDrawn_ = true;
       renew();
       Number nonce = numberOf(value_);
-      if (told(isScalar(nonce))) return nonce;
+      if (disclosed(isScalar(nonce))) return nonce;
     }
   }
 
@@ -158,16 +158,16 @@ class Nonces {
   void renew() { HmacSha256(key_).add(value_, 32).end(value_); }
 
   uint8_t key_[32], value_[32];
-  bool wasAsked_ = false;
+  bool isDrawn_ = false;
 };
 
 // False where the secret, 32 bytes, is none. Writes r and s, s not above n / 2, and which of the keys that they could have been made
 // by it is (as `recover` takes it): 65 bytes.
 inline bool sign(const SigningTable& base, const uint8_t* secret, const uint8_t* digest, uint8_t* out) {
   Number key = numberOf(secret);
-  if (!told(isScalar(key))) return false;
-  Number said = scalarOf(numberOf(digest));
-  Nonces nonces(secret, said);
+  if (!disclosed(isScalar(key))) return false;
+  Number hashed = scalarOf(numberOf(digest));
+  Nonces nonces(secret, hashed);
   for (;;) {
     // The opposite of an even number is odd, and its point has the same x.
     Number nonce = nonces.next();
@@ -181,7 +181,7 @@ inline bool sign(const SigningTable& base, const uint8_t* secret, const uint8_t*
     Number r = scalarOf(x);
     Number less;
     uint64_t isOver = subtract(x, kOrder, less) ^ 1;
-    Number s = scalarTimes(hiddenInverse(nonce), scalarPlus(said, scalarTimes(r, key)));
+    Number s = scalarTimes(hiddenInverse(nonce), scalarPlus(hashed, scalarTimes(r, key)));
     uint64_t isGood = isScalar(r) & isScalar(s);
     subtract(kOrder, s, opposite);
     uint64_t isHigh = subtract(kHalfOrder, s, less);
@@ -192,7 +192,7 @@ inline bool sign(const SigningTable& base, const uint8_t* secret, const uint8_t*
     wipe(&nonce, sizeof(nonce));
     wipe(&opposite, sizeof(opposite));
     wipe(&point, sizeof(point));
-    if (told(isGood)) break;
+    if (disclosed(isGood)) break;
   }
   wipe(&key, sizeof(key));
   return true;

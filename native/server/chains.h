@@ -14,7 +14,7 @@ namespace server {
 template <typename Entry>
 class Chains {
  public:
-  // `most`: a power of two, and kFewest or more. Memory for all of them is asked for at once, so that it never moves; the system gives a
+  // `most`: a power of two, and kFewest or more. Memory for all of them is reserved at once, so that it never moves; the system gives a
   // page of it when that is first written, and they are written one behind the other.
   explicit Chains(size_t most) : most_(most), first_(static_cast<Entry**>(calloc(most, sizeof(Entry*)))) {
     if (first_ == nullptr) throw std::bad_alloc();

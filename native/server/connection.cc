@@ -144,8 +144,8 @@ void Server::takeHead(Connection* c, uint8_t* bytes, size_t length) {
     out[kSlot] = static_cast<int32_t>(c->slot);
     out[kBase] = static_cast<int32_t>(bytes - shared_.bytes);
     // The first that JavaScript hears of: what it knows of this slot was another connection's.
-    if (!c->told) out[kFlags] |= kFirst;
-    c->told = true;
+    if (!c->announced) out[kFlags] |= kFirst;
+    c->announced = true;
     inboxAt_ += static_cast<size_t>(kLines + kLineFields * out[kCount]);
     bytesAt_ += parsed.consumed;
     requests_ += 1;
@@ -179,7 +179,7 @@ void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
   else if (c->ends) cutOff(c);
 }
 
-// The client ended its side within the body, and may still read: it is told how much was missing.
+// The client ended its side within the body, and may still read: an event states how much was missing.
 void Server::cutOff(Connection* c) {
   if (c->ended) return gone(c);
   char word[80];
@@ -300,7 +300,7 @@ void Server::writable(Connection* c) {
 }
 
 // A client that takes bytes, however slowly, does not stall. The kernel says that there is room only when a third of its buffer is free, so
-// it is asked how many bytes wait there.
+// the kernel is queried for how many bytes wait there.
 void Server::lookAt(Connection* c) {
   int waiting = 0;
   if (ioctl(c->fd, SIOCOUTQ, &waiting) != 0) return;

@@ -35,7 +35,7 @@ export interface ConnectionServer {
   hasRoom(connection: FallbackConnection): boolean
   /** Has `takeUp` of the connection called again: its bytes are here already, no event will announce them. */
   later(connection: FallbackConnection): void
-  /** The connection is closed; its slot is used again when everything about it was told. */
+  /** The connection is closed; its slot is used again when all its events were delivered. */
   removed(slot: number): void
 }
 
@@ -179,7 +179,7 @@ export class FallbackConnection {
     else if (this.#ends) this.#cutOff()
   }
 
-  /** The client ended its side within the body, and may still read: it is told how much was missing. */
+  /** The client ended its side within the body, and may still read: an event states how much was missing. */
   #cutOff(): void {
     if (this.#ended) {
       this.#gone()

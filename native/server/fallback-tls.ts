@@ -68,8 +68,8 @@ export class FallbackTls {
     this.#renewTickets()
   }
 
-  #contextOf(asked: string): SecureContext | undefined {
-    const name = asked.toLowerCase()
+  #contextOf(requested: string): SecureContext | undefined {
+    const name = requested.toLowerCase()
     const wild = `*${name.slice(name.indexOf('.'))}`
     const found =
       this.#contexts.find(({ names }) => names.includes(name)) ??

@@ -148,7 +148,7 @@ export class FallbackWire implements Wire, ConnectionServer {
     this.wake()
   }
 
-  /** Messages are told when the present event is over, several in one call. */
+  /** Messages are delivered when the present event is over, several in one call. */
   wake(): void {
     if (this.#waking || this.#delivering) return
     this.#waking = true

@@ -43,7 +43,7 @@ constexpr size_t kSparedMax = 256;
 // Where answers of one kind are counted, in the memory of the meters. This thread alone writes there.
 enum Count { kWhole, kAborted, kLeft, kStalled, kBroken, kBodyBytes, kHits, kRepeated, kNames, kCounts };
 struct Tally {
-  // Null for names where none is asked for.
+  // Null for names where none is needed.
   double* at[kCounts];
   // Of seconds: one bucket more than there are bounds, then the sum.
   double* buckets;
@@ -72,8 +72,8 @@ struct Proposed {
   size_t region, offset, sizeBytes;
   bool hasBody;
   int64_t from, until;
-  int32_t* asked;
-  int32_t askedMask;
+  int32_t* used;
+  int32_t usedMask;
   size_t tally;
   Price price;
   // Key of the resource's bucket.
@@ -105,11 +105,11 @@ struct Answer {
   size_t offset, sizeBytes;
   // In the order in which answers came, or were spared.
   Answer *older, *younger;
-  // Made where HEAD is asked for.
+  // Made where HEAD is requested.
   HeadSeal* headSeal;
-  int32_t* asked;
+  int32_t* used;
   uint64_t regionKey;
-  int32_t askedMask;
+  int32_t usedMask;
   uint32_t kind, tally, bytes;
   int32_t resource[2];
   uint16_t before, after, stepCount, pattern;
@@ -131,7 +131,7 @@ struct Answer {
   bool isSigned() const { return until < kForever; }
 };
 
-// What is asked for.
+// What is requested.
 struct Question {
   Variant variant;
   bool isHead;
@@ -215,8 +215,8 @@ class ReadyAnswers {
     made->sizeBytes = from.sizeBytes;
     made->from = from.from;
     made->until = from.until;
-    made->asked = from.asked;
-    made->askedMask = from.askedMask;
+    made->used = from.used;
+    made->usedMask = from.usedMask;
     made->variant = from.variant;
     made->isHead = from.isHead;
     made->strict = from.strict;
@@ -277,12 +277,12 @@ class ReadyAnswers {
     return regions[answer.region].isHere(answer.offset + start, answer.offset + end);
   }
 
-  // Says that it was asked for: it is spared when room is needed here, and so is its record when its segment leaves.
+  // Notes that it was requested: it is spared when room is needed here, and so is its record when its segment leaves.
   static void use(Answer* answer) {
     answer->used = true;
-    int32_t* asked = answer->asked;
-    if (asked == nullptr || (__atomic_load_n(asked, __ATOMIC_RELAXED) & answer->askedMask) != 0) return;
-    __atomic_fetch_or(asked, answer->askedMask, __ATOMIC_RELAXED);
+    int32_t* used = answer->used;
+    if (used == nullptr || (__atomic_load_n(used, __ATOMIC_RELAXED) & answer->usedMask) != 0) return;
+    __atomic_fetch_or(used, answer->usedMask, __ATOMIC_RELAXED);
   }
 
   void remove(Answer* answer) {
@@ -356,8 +356,8 @@ class ReadyAnswers {
     (answer->younger == nullptr ? youngest_ : answer->younger->older) = answer->older;
   }
 
-  // The oldest goes, but one that was asked for since it came, or was spared, is spared once more and becomes the youngest. Of so many in a
-  // row the next goes all the same: where all were asked for, to look at each took an edge thread 20 ms. `kept` stays. False: there is
+  // The oldest goes, but one that was requested since it came, or was spared, is spared once more and becomes the youngest. Of so many in a
+  // row the next goes all the same: where all were requested, to look at each took an edge thread 20 ms. `kept` stays. False: there is
   // no other.
   bool evict(const Answer* kept) {
     if (oldest_ == nullptr || (oldest_ == kept && youngest_ == kept)) return false;

@@ -27,7 +27,7 @@ struct Region {
   // Answers whose clients have not taken all that comes out of it: the memory must stay for so long.
   size_t sending = 0;
 
-  // Whether these bytes can be read without waiting for the disk. The kernel is asked where nothing is believed of them any more.
+  // Whether these bytes can be read without waiting for the disk. The kernel is queried where nothing is believed of them any more.
   bool isHere(size_t start, size_t end) const {
     int32_t now = __atomic_load_n(ticks + kNow, __ATOMIC_RELAXED);
     size_t first = start / cellBytes, last = (end - 1) / cellBytes;

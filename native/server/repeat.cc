@@ -23,7 +23,7 @@ struct Text {
 bool is(const Text& text, const char* word) { return text.length == strlen(word) && memcmp(text.start, word, text.length) == 0; }
 
 // What a request that may be answered here says.
-struct Asked {
+struct Requested {
   Text host, target, noneMatch, range;
   bool isHead = false, loose = false;
 };
@@ -56,21 +56,21 @@ bool readRange(const Text& field, size_t sizeBytes, size_t* start, size_t* end) 
 }
 
 // Reads the request of these numbers (parser.h). False: it is one for JavaScript.
-bool readAsked(const PlainLines& plain, const uint8_t* bytes, const int32_t* out, Asked* asked) {
+bool readRequested(const PlainLines& plain, const uint8_t* bytes, const int32_t* out, Requested* requested) {
   if ((out[kFlags] & (kBody | kChunked | kExpects)) != 0 || out[kQueryStart] != out[kQueryEnd]) return false;
   const char* text = reinterpret_cast<const char*>(bytes);
   auto piece = [text](int32_t start, int32_t end) { return Text{text + start, static_cast<size_t>(end - start)}; };
   Text method = piece(out[kMethodStart], out[kMethodEnd]);
-  asked->isHead = is(method, "HEAD");
-  if (!asked->isHead && !is(method, "GET")) return false;
-  asked->target = piece(out[kPathStart], out[kPathEnd]);
+  requested->isHead = is(method, "HEAD");
+  if (!requested->isHead && !is(method, "GET")) return false;
+  requested->target = piece(out[kPathStart], out[kPathEnd]);
   for (int32_t at = 0; at < out[kCount]; at += 1) {
     const int32_t* line = out + kLines + kLineFields * at;
     Text name = piece(line[1], line[2]), value = piece(line[3], line[4]);
     PlainLines::Verdict verdict = plain.judge(static_cast<uint32_t>(line[0]), name.start, name.length, value.start, value.length);
-    if (verdict == PlainLines::kLoose) asked->loose = true;
+    if (verdict == PlainLines::kLoose) requested->loose = true;
     if (verdict != PlainLines::kUnknown) continue;
-    Text* special = is(name, "host") ? &asked->host : is(name, "if-none-match") ? &asked->noneMatch : is(name, "range") ? &asked->range : nullptr;
+    Text* special = is(name, "host") ? &requested->host : is(name, "if-none-match") ? &requested->noneMatch : is(name, "range") ? &requested->range : nullptr;
     if (special == nullptr || special->start != nullptr) return false;
     *special = value;
   }
@@ -138,14 +138,14 @@ const char* DateLine::of(int64_t seconds) {
 // Answers the request of these numbers here, where that can be done. False: nothing has happened, and JavaScript answers.
 bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   Repeats& all = *repeats_;
-  Asked asked;
-  if (!readAsked(all.lines, bytes, out, &asked)) return false;
-  Variant variant = asked.noneMatch.start != nullptr ? Variant::kUnchanged : asked.range.start != nullptr ? Variant::kPart : Variant::kAll;
-  Question question{variant, asked.isHead, asked.host.start, asked.target.start, asked.host.length, asked.target.length};
+  Requested requested;
+  if (!readRequested(all.lines, bytes, out, &requested)) return false;
+  Variant variant = requested.noneMatch.start != nullptr ? Variant::kUnchanged : requested.range.start != nullptr ? Variant::kPart : Variant::kAll;
+  Question question{variant, requested.isHead, requested.host.start, requested.target.start, requested.host.length, requested.target.length};
   if (question.host == nullptr) question.host = "";
   Answer* answer = all.ready.findFor(question);
   if (answer == nullptr && all.group != nullptr) answer = all.adopt(question);
-  if (answer == nullptr || (answer->strict && asked.loose)) return false;
+  if (answer == nullptr || (answer->strict && requested.loose)) return false;
   timespec wall, began;
   clock_gettime(CLOCK_REALTIME, &wall);
   clock_gettime(CLOCK_MONOTONIC, &began);
@@ -153,13 +153,13 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
     all.ready.remove(answer);
     return false;
   }
-  bool hasBody = answer->hasBody && !asked.isHead;
+  bool hasBody = answer->hasBody && !requested.isHead;
   if (variant == Variant::kUnchanged) {
-    bool same = answer->tag == asked.noneMatch.length && memcmp(answer->tagText(), asked.noneMatch.start, answer->tag) == 0;
+    bool same = answer->tag == requested.noneMatch.length && memcmp(answer->tagText(), requested.noneMatch.start, answer->tag) == 0;
     if (!same) return false;
   }
   size_t start = 0, end = answer->sizeBytes;
-  if (variant == Variant::kPart && !readRange(asked.range, answer->sizeBytes, &start, &end)) return false;
+  if (variant == Variant::kPart && !readRange(requested.range, answer->sizeBytes, &start, &end)) return false;
   size_t length = hasBody ? end - start : 0;
   const uint8_t* body = length > 0 ? all.ready.regions[answer->region].memory + answer->offset + start : nullptr;
   file_places::Place place;
@@ -171,9 +171,9 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   std::string& head = all.head;
   head.resize(answer->headLength());
   all.ready.unsignedHead(*answer, &head[0]);
-  if (!isInTime(&all.ready, answer, asked.isHead, wall.tv_sec, all.sealer.get(), &head[0])) {
+  if (!isInTime(&all.ready, answer, requested.isHead, wall.tv_sec, all.sealer.get(), &head[0])) {
     // Not where HEAD alone is signed elsewhere.
-    if (answer->isHead == asked.isHead) all.ready.remove(answer);
+    if (answer->isHead == requested.isHead) all.ready.remove(answer);
     return false;
   }
   if (!all.ids.next(&head[answer->before])) return false;
@@ -274,7 +274,7 @@ void Server::sendLater(Connection* c, const BodyLeft& body) {
   repeats_->sending += 1;
 }
 
-// Whether what is left of a body can be sent without waiting for the disk. Where it cannot, the disk is asked, and the next sweep tries again.
+// Whether what is left of a body can be sent without waiting for the disk. Where it cannot, the read is started, and the next sweep tries again.
 bool Server::isLaterHere(Connection* c) {
   const BodyLeft& body = c->body;
   const Region& region = repeats_->ready.regions[body.region];

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "../lent-key.h"
+#include "../borrowed-key.h"
 #include "seal.h"
 
 namespace server {
@@ -20,7 +20,7 @@ struct SignedRequest {
 
 class Sealer {
  public:
-  Sealer(const lent_key::Told& key, int64_t reuseSeconds) : reuseSeconds(reuseSeconds), sign_(key.sign) {
+  Sealer(const borrowed_key::Key& key, int64_t reuseSeconds) : reuseSeconds(reuseSeconds), sign_(key.sign) {
     memcpy(key_.secret, key.secret, sizeof(key_.secret));
   }
 
@@ -49,7 +49,7 @@ class Sealer {
     base_.append(at, created);
     base_.append(to->created, kSecondText);
     base_.append(created + kSecondText, end);
-    static_assert(sizeof(to->signature) == lent_key::kSignature, "it is signed into");
+    static_assert(sizeof(to->signature) == borrowed_key::kSignature, "it is signed into");
     sign_(key_.secret, reinterpret_cast<const uint8_t*>(base_.data()), base_.size(), to->signature);
     return true;
   }
@@ -65,8 +65,8 @@ class Sealer {
   };
   static constexpr size_t kLinesMax = 160;
 
-  lent_key::Sign sign_;
-  lent_key::Told key_;
+  borrowed_key::Sign sign_;
+  borrowed_key::Key key_;
   std::string base_;
   Line lines_[kLinesMax];
   size_t count_ = 0;

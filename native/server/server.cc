@@ -204,12 +204,12 @@ napi_value bound(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// places(told): what `places` of native/mapped gives. From now on bodies that lie in mapped files are sent from these.
+// places(finder): what `places` of native/mapped gives. From now on bodies that lie in mapped files are sent from these.
 napi_value places(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "places");
-  const file_places::Told* told = file_places::take(env, arguments.at(0));
-  if (told == nullptr) return arguments.wrong(0, "was not made by the addon of mapped files", false), nullptr;
-  findPlace.store(told->find, std::memory_order_release);
+  const file_places::Finder* finder = file_places::take(env, arguments.at(0));
+  if (finder == nullptr) return arguments.wrong(0, "was not made by the addon of mapped files", false), nullptr;
+  findPlace.store(finder->find, std::memory_order_release);
   return nullptr;
 }
 

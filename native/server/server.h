@@ -80,7 +80,7 @@ struct BodyLeft {
 
 class Server {
  public:
-  // `hear` is told how many numbers are in the inbox; they are gone when it returns.
+  // `hear` gets the number of numbers in the inbox; they are gone when it returns.
   Server(uv_loop_t* loop, Shared shared, Limits limits, std::function<void(size_t)> hear);
 
   // 0, or an error number. The port is then known.
@@ -244,7 +244,7 @@ struct Connection {
   int events = 0;
   Phase phase = Phase::kHead;
   bool first = true;      // no request was read yet
-  bool told = false;      // JavaScript has heard of it
+  bool announced = false;      // JavaScript has heard of it
   bool begun = false;     // a byte of the answer was sent
   bool ended = false;     // the answer is whole, but for `rest`
   bool last = false;      // the connection ends with this answer
@@ -267,7 +267,7 @@ struct Connection {
   double beganSeconds = 0;  // of a monotonic clock, when its request was read
   uint64_t who = 0;       // the address of the client, as far as it counts for shares
   Ip ip;                  // all of it
-  Client client;          // whose bucket that is, once it was asked for
+  Client client;          // whose bucket that is, once it was looked up
   double heard = 0;       // when it last sent a byte
   double since = 0;       // when the present wait began
   double lingers = 0;     // when its sending side was ended

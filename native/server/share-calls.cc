@@ -23,7 +23,7 @@ napi_value repeatSigns(napi_env env, napi_callback_info info) {
   Listener* listener = listenerOf(arguments);
   int64_t reuseSeconds = static_cast<int64_t>(arguments.integer(2, 0, 1000000));
   if (!arguments.good || listener == nullptr) return nullptr;
-  const lent_key::Told* key = lent_key::take(env, arguments.at(1));
+  const borrowed_key::Key* key = borrowed_key::take(env, arguments.at(1));
   if (key == nullptr) return arguments.wrong(1, "was not made by the addon of signatures", false), nullptr;
   listener->server->repeats()->sealer = std::make_unique<Sealer>(*key, reuseSeconds);
   return nullptr;

@@ -39,17 +39,17 @@ class Tables {
     }
   }
 
-  // The answer of another table of the group. With many threads not all of them are asked: beginning behind one's own, so that each is
-  // asked by some.
+  // The answer of another table of the group. With many threads not all of them are tried: beginning behind one's own, so that each is
+  // tried by some.
   bool borrow(const void* group, const ReadyAnswers* own, const Question& question, Borrowed* to) {
     std::shared_lock<std::shared_mutex> lock(mutex_);
     size_t self = 0;
     while (self < members_.size() && members_[self].table != own) self += 1;
-    size_t asked = 0;
-    for (size_t step = 1; step < members_.size() && asked < kAskedMax; step += 1) {
+    size_t tried = 0;
+    for (size_t step = 1; step < members_.size() && tried < kTriedMax; step += 1) {
       const Member& member = members_[(self + step) % members_.size()];
       if (member.group != group || member.table == own) continue;
-      asked += 1;
+      tried += 1;
       if (copy(member.table, question, to)) return true;
     }
     return false;
@@ -60,7 +60,7 @@ class Tables {
     const void* group;
     ReadyAnswers* table;
   };
-  static constexpr size_t kAskedMax = 8;
+  static constexpr size_t kTriedMax = 8;
 
   std::shared_mutex mutex_;
   std::vector<Member> members_;
@@ -94,8 +94,8 @@ class Tables {
     answer.hasBody = found->hasBody;
     answer.from = found->from;
     answer.until = found->until;
-    answer.asked = found->asked;
-    answer.askedMask = found->askedMask;
+    answer.used = found->used;
+    answer.usedMask = found->usedMask;
     answer.price = found->price;
     answer.resource[0] = found->resource[0];
     answer.resource[1] = found->resource[1];

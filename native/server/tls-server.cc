@@ -27,7 +27,7 @@ constexpr size_t kShareMax = 256 * 1024;
 constexpr size_t kWaitingMax = 32 * 1024 * 1024;
 // What a client may have us say beside answers (new keys, refusals of renegotiation) while its connection lasts: some hundred new
 // keys, each of which is for gigabytes. Each costs more processor time than a record.
-constexpr size_t kSaidMax = 16 * 1024;
+constexpr size_t kSentMax = 16 * 1024;
 
 const Fault plainOnTls{400, "this port speaks TLS: the address begins with https://"};
 
@@ -122,11 +122,11 @@ ssize_t Server::receive(Connection* c, uint8_t* to, size_t max) {
       c->since = now_;
     }
   } else {
-    session.said += tls_->out.size();
+    session.sent += tls_->out.size();
   }
   push(c);
   if (!c->rest.empty()) arm(c, c->events | UV_WRITABLE);
-  if (c->broken || session.said > kSaidMax) return errno = ECONNRESET, -1;
+  if (c->broken || session.sent > kSentMax) return errno = ECONNRESET, -1;
   if (session.failed && plain == 0) {
     if (c->phase == Phase::kAnswering) return errno = ECONNRESET, -1;
     linger(c);

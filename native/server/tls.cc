@@ -220,8 +220,8 @@ bool TlsContext::use() {
 }
 
 // The certificate of a name; one of its own comes before a wildcard. Null: there is none.
-Ctx* TlsContext::find(std::string_view asked) const {
-  std::string name(asked);
+Ctx* TlsContext::find(std::string_view requested) const {
+  std::string name(requested);
   std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   size_t dot = name.find('.');
   std::string wild = dot == std::string::npos ? "" : "*" + name.substr(dot);

@@ -98,7 +98,7 @@ class TlsSession {
   // Bytes of a body that are sealed at once: fewer where the client is slow.
   size_t share = 256 * 1024;
   // Bytes that were written beside answers since the handshake.
-  size_t said = 0;
+  size_t sent = 0;
   // New keys that its client had since the handshake.
   size_t newKeys = 0;
   // Sealed bytes of this connection in the count of those that wait.

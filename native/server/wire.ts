@@ -2,7 +2,7 @@ import type { RepeatTable } from './repeats.js'
 
 /**
  * The interface that the server and its TypeScript fallback share. All that happened on the connections of a thread since the
- * last turn is told in one call; answers go to their sockets at once, small ones at the end of the turn.
+ * last turn is delivered in one call; answers go to their sockets at once, small ones at the end of the turn.
  */
 export interface Wire {
   /** 0 until `listening`. */
@@ -25,7 +25,7 @@ export interface Wire {
   read(slot: number): void
   /** No more of the body is wanted until `read`; pieces of this turn may still come. */
   pause(slot: number): void
-  /** Behind the answer that is outstanding no request of this connection is read or told, until `release`. */
+  /** Behind the answer that is outstanding no request of this connection is read or delivered, until `release`. */
   hold(slot: number): void
   /** Ends a hold. Nothing happens where there is none: the slot may be another connection's by now. */
   release(slot: number): void
@@ -40,7 +40,7 @@ export interface Wire {
   sweep(nowMs: number): void
   /**
    * Accepts no new connection, and closes idle ones; the answers to others are the last of theirs. Resolves when the requests
-   * that had come by then were told.
+   * that had come by then were delivered.
    */
   shut(): Promise<void>
   /** Closes everything at once; no message comes. Nothing may be called after it. */

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include <valgrind/memcheck.h>
-#define HIDDEN_TOLD(memory, length) VALGRIND_MAKE_MEM_DEFINED(memory, length)
+#define HIDDEN_DISCLOSED(memory, length) VALGRIND_MAKE_MEM_DEFINED(memory, length)
 #include "../../native/secp256k1/signer.h"
 
 int main(int count, char** words) {

@@ -7,7 +7,7 @@
 #include "handed.h"
 #include "hidden.h"
 
-namespace lent_key {
+namespace borrowed_key {
 
 constexpr size_t kSecret = 96;
 constexpr size_t kSignature = 64;
@@ -16,19 +16,19 @@ constexpr size_t kSignature = 64;
 using Sign = void (*)(const uint8_t* secret, const uint8_t* message, size_t length, uint8_t* signature);
 
 // Whoever has one has a copy of the secret, which is wiped with it.
-struct Told {
+struct Key {
   Sign sign = nullptr;
   uint8_t secret[kSecret] = {};
 
-  ~Told() { hidden::wipe(secret, sizeof(secret)); }
+  ~Key() { hidden::wipe(secret, sizeof(secret)); }
 };
 
 constexpr napi_type_tag kTag = {0x9b1f60d2c7a84e35, 0x86e4f1a9d35b7c02};
 
-inline napi_value give(napi_env env, Told* told) {
-  auto over = [](napi_env, void* data, void*) { delete static_cast<Told*>(data); };
-  return handed::give(env, told, kTag, over);
+inline napi_value give(napi_env env, Key* key) {
+  auto over = [](napi_env, void* data, void*) { delete static_cast<Key*>(data); };
+  return handed::give(env, key, kTag, over);
 }
-inline Told* take(napi_env env, napi_value value) { return handed::take<Told>(env, value, kTag); }
+inline Key* take(napi_env env, napi_value value) { return handed::take<Key>(env, value, kTag); }
 
-}  // namespace lent_key
+}  // namespace borrowed_key
