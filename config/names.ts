@@ -139,7 +139,7 @@ export const names = {
     }),
   ),
   redisTls: flag({ env: 'REDIS_USE_TLS', default: false, why: 'TLS to it, whatever its address says.' }),
-  askedAtOnce: whole({
+  resolversAtOnce: whole({
     env: 'ARNS_MAX_CONCURRENT_RESOLUTIONS',
     default: 1,
     min: 1,

@@ -191,8 +191,8 @@ export function foreignSettings(
     return isSet ? [{ setting, why }] : []
   })
   const words = listSettings().flatMap(({ env, ignored }) => {
-    const said = ignored?.(all[env]?.trim() ?? '') ?? []
-    return said.map(({ word, why }) => ({ setting: `${env}: ${word}`, why }))
+    const words = ignored?.(all[env]?.trim() ?? '') ?? []
+    return words.map(({ word, why }) => ({ setting: `${env}: ${word}`, why }))
   })
   return [...whole, ...words]
 }

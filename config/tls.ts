@@ -194,10 +194,10 @@ export function tlsFaults(given: GivenTls, surroundings: TlsSurroundings): strin
     one === undefined || one === false ? [] : [name],
   )
   const ports = portsOf(given)
-  const [asked] = Object.entries(ports).find(([, { at }]) => at !== undefined) ?? []
-  if (asked !== undefined && named.length === 0)
-    wrong.push(`${asked}: needs a certificate, by one of ${Object.keys(sources).join(', ')}`)
-  if (asked === undefined) wrong.push(...named.map((name) => `${name}: needs TLS_PORT`))
+  const [portName] = Object.entries(ports).find(([, { at }]) => at !== undefined) ?? []
+  if (portName !== undefined && named.length === 0)
+    wrong.push(`${portName}: needs a certificate, by one of ${Object.keys(sources).join(', ')}`)
+  if (portName === undefined) wrong.push(...named.map((name) => `${name}: needs TLS_PORT`))
   if (port === undefined && redirectPort !== undefined) wrong.push('HTTP_REDIRECT_PORT: needs TLS_PORT')
   for (const [name, { at, of }] of Object.entries(ports))
     if (at !== undefined && !running.has(of)) wrong.push(`${name}: there is no ${of} in this program`)

@@ -26,7 +26,7 @@ Answer* Repeats::adopt(const Question& question) {
   if (answer.tally == ready.tallies.size()) return nullptr;
   if (answer.price != Price::kNone && limits == nullptr) return nullptr;
   // The other thread may end, and with it what it holds: this one looks at memory only that it was given itself.
-  if (answer.used != nullptr && !knows(answer.used)) return nullptr;
+  if (answer.noted != nullptr && !knows(answer.noted)) return nullptr;
   for (size_t at = 0; at < answer.conditionCount; at += 1) {
     if (!knows(answer.conditions[at].cell)) return nullptr;
   }

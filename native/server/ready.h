@@ -72,8 +72,8 @@ struct Proposed {
   size_t region, offset, sizeBytes;
   bool hasBody;
   int64_t from, until;
-  int32_t* used;
-  int32_t usedMask;
+  int32_t* noted;
+  int32_t notedMask;
   size_t tally;
   Price price;
   // Key of the resource's bucket.
@@ -107,9 +107,9 @@ struct Answer {
   Answer *older, *younger;
   // Made where HEAD is requested.
   HeadSeal* headSeal;
-  int32_t* used;
+  int32_t* noted;
   uint64_t regionKey;
-  int32_t usedMask;
+  int32_t notedMask;
   uint32_t kind, tally, bytes;
   int32_t resource[2];
   uint16_t before, after, stepCount, pattern;
@@ -215,8 +215,8 @@ class ReadyAnswers {
     made->sizeBytes = from.sizeBytes;
     made->from = from.from;
     made->until = from.until;
-    made->used = from.used;
-    made->usedMask = from.usedMask;
+    made->noted = from.noted;
+    made->notedMask = from.notedMask;
     made->variant = from.variant;
     made->isHead = from.isHead;
     made->strict = from.strict;
@@ -280,9 +280,9 @@ class ReadyAnswers {
   // Notes that it was requested: it is spared when room is needed here, and so is its record when its segment leaves.
   static void use(Answer* answer) {
     answer->used = true;
-    int32_t* used = answer->used;
-    if (used == nullptr || (__atomic_load_n(used, __ATOMIC_RELAXED) & answer->usedMask) != 0) return;
-    __atomic_fetch_or(used, answer->usedMask, __ATOMIC_RELAXED);
+    int32_t* noted = answer->noted;
+    if (noted == nullptr || (__atomic_load_n(noted, __ATOMIC_RELAXED) & answer->notedMask) != 0) return;
+    __atomic_fetch_or(noted, answer->notedMask, __ATOMIC_RELAXED);
   }
 
   void remove(Answer* answer) {

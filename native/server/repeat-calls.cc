@@ -17,7 +17,7 @@ constexpr size_t kCellBytesMax = size_t{1} << 30;
 // The numbers of one answer, in order; then four for each condition.
 enum Number {
   kVariantOf, kIsHead, kIsStrict, kHostBytes, kTargetBytes, kTagBytes, kBeforeBytes, kAfterBytes, kShownBytes, kRegionOf, kOffset, kSizeBytes,
-  kHasBody, kFrom, kUntil, kUsedCells, kUsedAt, kUsedBit, kTallyOf, kPriceOf, kResourceOne, kResourceTwo, kConditionCount,
+  kHasBody, kFrom, kUntil, kNotedCells, kNotedAt, kNotedBit, kTallyOf, kPriceOf, kResourceOne, kResourceTwo, kConditionCount,
   kFirstCondition
 };
 constexpr size_t kConditionNumbers = 4;
@@ -53,14 +53,14 @@ bool readConditions(const std::vector<Cells>& known, Numbers* numbers, Proposed*
   return numbers->good;
 }
 
-bool readUsed(const std::vector<Cells>& known, Numbers* numbers, Proposed* to) {
-  to->used = nullptr;
-  to->usedMask = 0;
-  if (numbers->start[kUsedCells] < 0) return true;
-  size_t cells = static_cast<size_t>(numbers->whole(kUsedCells, known.size() - 1));
+bool readNoted(const std::vector<Cells>& known, Numbers* numbers, Proposed* to) {
+  to->noted = nullptr;
+  to->notedMask = 0;
+  if (numbers->start[kNotedCells] < 0) return true;
+  size_t cells = static_cast<size_t>(numbers->whole(kNotedCells, known.size() - 1));
   if (known.empty() || !numbers->good) return false;
-  to->used = known[cells].start + numbers->whole(kUsedAt, known[cells].length - 1);
-  to->usedMask = static_cast<int32_t>(uint32_t{1} << numbers->whole(kUsedBit, 31));
+  to->noted = known[cells].start + numbers->whole(kNotedAt, known[cells].length - 1);
+  to->notedMask = static_cast<int32_t>(uint32_t{1} << numbers->whole(kNotedBit, 31));
   return numbers->good;
 }
 
@@ -248,7 +248,7 @@ napi_value repeatPut(napi_env env, napi_callback_info info) {
   made.from = static_cast<int64_t>(numbers.whole(kFrom, static_cast<uint64_t>(kExact) - 1));
   made.until = static_cast<int64_t>(numbers.whole(kUntil, static_cast<uint64_t>(kExact) - 1));
   bool good = readText(&numbers, textBytes, listener->server->outbox(), &made) && readBody(ready, &numbers, &made) &&
-              readUsed(cells, &numbers, &made) && readConditions(cells, &numbers, &made);
+              readNoted(cells, &numbers, &made) && readConditions(cells, &numbers, &made);
   if (!good || !numbers.good) return arguments.wrong(1, "describes no answer", true), nullptr;
   ready.put(made);
   return nullptr;

@@ -94,8 +94,8 @@ class Tables {
     answer.hasBody = found->hasBody;
     answer.from = found->from;
     answer.until = found->until;
-    answer.used = found->used;
-    answer.usedMask = found->usedMask;
+    answer.noted = found->noted;
+    answer.notedMask = found->notedMask;
     answer.price = found->price;
     answer.resource[0] = found->resource[0];
     answer.resource[1] = found->resource[1];

@@ -25,7 +25,7 @@ inline bool isInTime(ReadyAnswers* table, Answer* answer, bool isHead, int64_t n
   static const char version[] = "HTTP/1.1 ";
   constexpr size_t kVersion = sizeof(version) - 1;
   // Where nothing is noted at each request, JavaScript notes once a signature that the content was requested.
-  if (sealer == nullptr || answer->used == nullptr || !answer->isSealed || answer->before < kVersion + 3) return false;
+  if (sealer == nullptr || answer->noted == nullptr || !answer->isSealed || answer->before < kVersion + 3) return false;
   // Restore the old signature lines: they list what is covered.
   memcpy(&seal, answer->sealText(), sizeof(seal));
   put(seal, answer->places, lines);

@@ -84,13 +84,13 @@ export function addressOf<Request, Reply, Event = never>(
   const outgoing = new Outgoing<Envelope<Request>>(port, isBatched)
   const waiting = new Map<number, (reply: Reply | Refusal) => void>()
   let lastTicket = 0
-  let told = 0
+  let sent = 0
   let lost = false
 
   hearFrom(port, (word: Answer<Reply> | Broadcast<Event> | { handled: number }) => {
     if ('event' in word) return hear?.(word.event)
     if ('handled' in word) {
-      told -= word.handled
+      sent -= word.handled
       return undefined
     }
     const resolve = waiting.get(word.ticket)
@@ -103,11 +103,11 @@ export function addressOf<Request, Reply, Event = never>(
     waiting.clear()
   })
 
-  const full = (): boolean => waiting.size + told >= mailboxMax
+  const full = (): boolean => waiting.size + sent >= mailboxMax
   return {
     tell(message) {
       if (lost || full()) return false
-      told += 1
+      sent += 1
       outgoing.post({ ticket: 0, message })
       return true
     },

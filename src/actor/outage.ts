@@ -5,7 +5,7 @@ import type { Log } from './log.js'
  * and not one for each request.
  */
 export class Outage {
-  #isTold = false
+  #isLogged = false
 
   /** `down` and `back` are the texts of the two lines. */
   constructor(
@@ -16,12 +16,12 @@ export class Outage {
 
   /** `about`: what is known of the failure that began it. */
   failed(about: object): void {
-    if (!this.#isTold) this.log.warn(about, this.down)
-    this.#isTold = true
+    if (!this.#isLogged) this.log.warn(about, this.down)
+    this.#isLogged = true
   }
 
   well(): void {
-    if (this.#isTold) this.log.info(this.back)
-    this.#isTold = false
+    if (this.#isLogged) this.log.info(this.back)
+    this.#isLogged = false
   }
 }

@@ -14,7 +14,7 @@ export interface OpenThread {
   /** Answers on a line of another thread. Absent: nobody can ask it anything. */
   connect?(port: MessagePort, about: unknown): void
   /** What the supervisor says to a thread that is up. Absent: it hears nothing. */
-  told?(message: unknown): void
+  onMessage?(message: unknown): void
   /** Ends what is under way, and closes everything. */
   close(): Promise<unknown>
 }
@@ -39,7 +39,7 @@ export async function runThread<Given>(
   parent.on('message', (order: ThreadOrder) => {
     if ('stop' in order) void stop()
     else if ('logLevel' in order) setLogLevel(order.logLevel)
-    else if ('tell' in order) thread.told?.(order.tell)
+    else if ('tell' in order) thread.onMessage?.(order.tell)
     else if (thread.connect === undefined) order.connect.close()
     else thread.connect(order.connect, order.about)
   })

@@ -8,7 +8,7 @@ import { startSharedPool } from './priority.js'
 export interface Thread {
   readonly name: string
   /** What the thread sent when it was ready, for example the port that it listens on. */
-  readonly said: unknown
+  readonly reported: unknown
   /** Node's number of the thread. */
   readonly id: number
   /** A new message port to the thread's actor. `about` is sent along with it. */
@@ -71,11 +71,11 @@ export async function startThread(
   failed.catch(() => 'seen by gone')
   timeout.catch(() => 'seen by the race')
   const up = once(worker, 'message').then(([word]) => (word as { ready: unknown }).ready)
-  const said = await Promise.race([up, failed, timeout]).finally(() => late.abort())
+  const reported = await Promise.race([up, failed, timeout]).finally(() => late.abort())
 
   return {
     name,
-    said,
+    reported,
     id: worker.threadId,
     gone,
     thrown,

@@ -33,8 +33,8 @@ export class DnsHook {
     const [action, name] = words
     let written = ''
     const fault = (how: string): Error => {
-      const said = written.trim().slice(-outputMax)
-      return new Error(`TLS_DNS_HOOK ${action} ${name}: ${how}${said === '' ? '' : `: ${said}`}`)
+      const output = written.trim().slice(-outputMax)
+      return new Error(`TLS_DNS_HOOK ${action} ${name}: ${how}${output === '' ? '' : `: ${output}`}`)
     }
     if (end?.aborted === true) return Promise.reject(fault('this program stops'))
     return new Promise((resolve, reject) => {

@@ -32,11 +32,11 @@ export async function transactionAt(
     .sort((a, b) => Buffer.compare(a.key, b.key))
     .map(({ id }) => id)
   const left = [...sorted]
-  const asked = new Set<Id>()
+  const leading = new Set<Id>()
   for (let probe = 0; probe < probesMax && left.length > 0; probe += 1) {
     const middle = left.length >> 1
     const id = left[middle] as Id
-    asked.add(id)
+    leading.add(id)
     const place = await chain.transactionOffset(id, signal)
     if (isRefusal(place)) {
       if (place.refused !== 'unknown') return place
@@ -46,7 +46,7 @@ export async function transactionAt(
     else if (place.start > offset) left.splice(middle)
     else return { id, place }
   }
-  const others = sorted.filter((id) => !asked.has(id))
+  const others = sorted.filter((id) => !leading.has(id))
   return scanned(chain, others.slice(0, scannedMax), offset, signal)
 }
 

@@ -50,8 +50,8 @@ export class WeaveSearch {
   async tip(beyond = 0): Promise<Block | Refusal> {
     const known = this.#remembered(beyond)
     if (known !== undefined) return known
-    const asked = await this.#shared()
-    if (isRefusal(asked) || beyond <= asked.weaveSize || this.#growths === this.growths()) return asked
+    const found = await this.#shared()
+    if (isRefusal(found) || beyond <= found.weaveSize || this.#growths === this.growths()) return found
     // That request may have been sent before the chain grew, so another one is made.
     return this.#shared()
   }

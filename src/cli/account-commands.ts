@@ -33,7 +33,7 @@ export const price = clientCommand(
       freeBytesOf(client, client.currentSigner?.address),
     ])
     const isKnown = client.currentSigner !== undefined
-    const told: object[] = []
+    const priced: object[] = []
     const lines: string[] = []
     for (const [at, { winc }] of costs.entries()) {
       const size = itemBytes[at] ?? 0
@@ -43,9 +43,9 @@ export const price = clientCommand(
       const paid = money === undefined ? creditsText(winc) : `${creditsText(winc)} (${money})`
       const small = isKnown ? 'no free bytes are left' : 'free while the wallet has free bytes left'
       lines.push(`${bytes[at]} bytes: ${isFree ? 'free' : isSmall ? `${paid}; ${small}` : paid}`)
-      told.push({ bytes: bytes[at], itemBytes: size, winc, isFree, ...(money !== undefined && { money }) })
+      priced.push({ bytes: bytes[at], itemBytes: size, winc, isFree, ...(money !== undefined && { money }) })
     }
-    return show(values, { costs: told }, lines)
+    return show(values, { costs: priced }, lines)
   },
 )
 
@@ -110,8 +110,8 @@ const topUpOptions = { tx: { type: 'string' }, for: { type: 'string' } } as cons
 export const topUpCommand = clientCommand('top-up', topUpHelp, topUpOptions, async (positionals, values) => {
   const client = await clientOf(values)
   if (typeof values.tx === 'string') {
-    const told = await client.submitFundTransaction({ txId: values.tx })
-    return show(values, told, [`${told.status}: ${creditsText(told.winc)}`])
+    const funded = await client.submitFundTransaction({ txId: values.tx })
+    return show(values, funded, [`${funded.status}: ${creditsText(funded.winc)}`])
   }
   const [amount, currency] = positionals
   const owner = typeof values.for === 'string' ? values.for : client.currentSigner?.address

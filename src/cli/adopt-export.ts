@@ -11,7 +11,7 @@ import { ParquetFault } from '../parquet/parquet-reader.js'
 import { importPeer, openPeerExport, type PeerPlace } from '../parquet/peer-import.js'
 import { folders } from '../threads/folders.js'
 import { grouped, Progress } from './progress-line.js'
-import { toldToStop } from './stop-signal.js'
+import { stopRequested } from './stop-signal.js'
 
 /** Below DATA_PATH: how far each export was taken, by its folder. */
 const placesFile = 'adopted-exports.json'
@@ -23,7 +23,7 @@ const keptEveryMs = 2000
  */
 export async function adoptExport(config: Config, base: string): Promise<boolean> {
   if (!existsSync(join(base, 'blocks', 'data'))) return failed(`${base} holds no blocks/data`)
-  const stop = toldToStop()
+  const stop = stopRequested()
   let bulk: Bulk
   try {
     bulk = await openBulk(config, 0, systemClock, createLog('warn', 'adopt'), stop)

@@ -14,7 +14,7 @@ import { createLog } from '../actor/log.js'
 import { UnusableData } from '../main/databases.js'
 import { exitCode } from './exit-code.js'
 import { grouped, Progress } from './progress-line.js'
-import { toldToStop } from './stop-signal.js'
+import { stopRequested } from './stop-signal.js'
 
 const help = `sluice adopt: moves over from the network's reference gateway (ar-io-node)
 
@@ -188,7 +188,7 @@ async function blocks(config: Config, file: string): Promise<boolean> {
 
 async function content(config: Config, database: string, folder: string): Promise<boolean> {
   const { adoptContent } = await import('../main/adopt/adopt-content.js')
-  const stop = toldToStop()
+  const stop = stopRequested()
   const progress = new Progress('contents', systemClock)
   const log = createLog('warn', 'adopt')
   const places = { config, database, folder }

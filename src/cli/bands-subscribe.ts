@@ -69,8 +69,8 @@ export async function status(words: readonly string[]): Promise<number> {
     process.stdout.write('no publisher is followed: name some in INDEX_SUBSCRIPTIONS\n')
   for (const subscription of subscriptions) {
     const seen = state.seen.get(subscriptionKey(subscription))
-    const asked = seen === undefined ? '' : new Date(seen.checkedMs).toISOString()
-    const about = seen === undefined ? 'never reached' : `sequence ${seen.sequence}, asked ${asked}`
+    const checked = seen === undefined ? '' : new Date(seen.checkedMs).toISOString()
+    const about = seen === undefined ? 'never reached' : `sequence ${seen.sequence}, checked ${checked}`
     process.stdout.write(`${subscription.url}  ${about}  ${paint('red', oneLine(seen?.problem ?? ''))}\n`)
   }
   for (const { index, id, folder } of await new BandStore(path).list('installed')) {

@@ -17,7 +17,7 @@ import { oneLine } from './one-line.js'
 import { program } from './program-name.js'
 import { Progress } from './progress-line.js'
 import { fundingOf } from './put.js'
-import { toldToStop } from './stop-signal.js'
+import { stopRequested } from './stop-signal.js'
 import { type ClientWords, clientCommand, clientOf, keyOf, show, tagsOf } from './wallet.js'
 import { changesOf } from './watch-folder.js'
 
@@ -86,16 +86,16 @@ export const deploy = clientCommand('deploy', deployHelp, deployOptions, async (
   const result = await uploaded(client, checkedFolder(word, more), values)
   const id = result.manifestResponse?.id ?? ''
   const { currentSigner } = client
-  if (name === undefined || currentSigner === undefined) return told(client, values, result)
+  if (name === undefined || currentSigner === undefined) return printed(client, values, result)
   const named = await setName(client.addresses.gatewayUrls[0] ?? '', currentSigner, {
     name,
     id,
     ttlSeconds,
   }).catch(asClientError)
-  if (typeof named === 'string') return told(client, values, result, { named })
+  if (typeof named === 'string') return printed(client, values, result, { named })
   // The uploaded files are paid for and stay, so the link is printed anyway.
   const { code, message, advice, status } = named
-  await told(client, values, result, { nameError: { code, message, advice, status } })
+  await printed(client, values, result, { nameError: { code, message, advice, status } })
   process.stderr.write(`${program} deploy: the name ${name} was not set: ${oneLine(message)}\n  ${advice}\n`)
   return exitCode.unnamed
 })
@@ -105,7 +105,7 @@ export const sync = clientCommand('sync', syncHelp, syncOptions, async ([word, .
   const client = await clientOf(values)
   const folder = checkedFolder(word, more)
   if (values.watch === true) return watched(client, folder, values)
-  return told(client, values, await uploaded(client, folder, values))
+  return printed(client, values, await uploaded(client, folder, values))
 })
 
 /** Failures that pass by themselves. A file may vanish, or be written, just while it is read. */
@@ -119,12 +119,12 @@ const againMs = 5000
 
 /** The first upload has to succeed: what stops it are mostly wrong words. */
 async function watched(client: SluiceClient, folder: string, values: Words): Promise<number> {
-  const stop = toldToStop()
+  const stop = stopRequested()
   let isFirst = true
   for await (const _ of changesOf(folder, stop)) {
     for (let isDone = false; !isDone && !stop.aborted; ) {
       try {
-        await told(client, values, await uploaded(client, folder, values, stop))
+        await printed(client, values, await uploaded(client, folder, values, stop))
         isDone = true
       } catch (error) {
         if (stop.aborted) break
@@ -226,7 +226,7 @@ function sayBundle(files: readonly FolderFile[]): void {
   )
 }
 
-async function told(
+async function printed(
   client: SluiceClient,
   values: Words,
   result: FolderResult,

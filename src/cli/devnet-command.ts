@@ -53,7 +53,7 @@ export async function devnet(words: readonly string[]): Promise<number> {
       ...(devnetReplayPath === undefined ? {} : { replayPath: resolve(devnetReplayPath) }),
     },
   })
-  const { url } = thread.said as { url: string }
+  const { url } = thread.reported as { url: string }
   process.stdout.write(
     process.stdout.isTTY ? `Base-layer node: ${url}\n` : `${JSON.stringify({ msg: 'ready', url })}\n`,
   )

@@ -74,8 +74,8 @@ class Findings {
   }
 
   /** `said`: what the command itself ends with. */
-  end(said?: string): void {
-    if (this.#held !== undefined && this.#held.message !== said)
+  end(shown?: string): void {
+    if (this.#held !== undefined && this.#held.message !== shown)
       process.stderr.write(`${oneLine(this.#held.line)}\n`)
     this.#held = undefined
   }

@@ -17,7 +17,7 @@ import { dropBands, fetchBands } from './import-publication.js'
 import { oneLine } from './one-line.js'
 import { paint } from './paint.js'
 import { grouped, Progress } from './progress-line.js'
-import { toldToStop } from './stop-signal.js'
+import { stopRequested } from './stop-signal.js'
 
 const help = `sluice import: fills the index of the chain from a folder or from what a gateway publishes, without a node
 
@@ -115,7 +115,7 @@ function wrong(message: string): number {
 }
 
 async function importFolder(config: Config, wanted: Wanted): Promise<number> {
-  const stop = toldToStop()
+  const stop = stopRequested()
   const log = createLog('warn', 'import')
   let bulk: Bulk
   try {

@@ -173,7 +173,7 @@ async function importFile(store: ModerationStore, file: string | undefined, wish
     progress.fresh += fresh
     progress.known += waiting.length - fresh
     waiting = []
-    if (process.stderr.isTTY) process.stderr.write(`\r${said(progress)}`)
+    if (process.stderr.isTTY) process.stderr.write(`\r${progressLine(progress)}`)
   }
   for await (const line of lines) {
     progress.read += 1
@@ -187,11 +187,11 @@ async function importFile(store: ModerationStore, file: string | undefined, wish
   flush()
   const what = `${progress.fresh} of ${progress.read} entries`
   store.note({ atSeconds: nowSeconds(), by: by(), action: 'import', what, source, notes })
-  process.stdout.write(`${process.stderr.isTTY ? '\r' : ''}${said(progress)}\n`)
+  process.stdout.write(`${process.stderr.isTTY ? '\r' : ''}${progressLine(progress)}\n`)
   return progress.read > 0 && progress.bad === progress.read ? 1 : 0
 }
 
-function said({
+function progressLine({
   read,
   fresh,
   known,

@@ -161,11 +161,11 @@ function readNamed(text: string, given: unknown): Named | string {
   const name = parseName(text)
   if (name === undefined) return `not a name: '${text}' (letters, digits, - and _, at most 63)`
   const fields = Object.entries(typeof given === 'object' && given !== null ? given : {})
-  const said = Object.fromEntries(fields.filter(([, value]) => value !== undefined))
-  const record = readRecord(said)
-  if (record === undefined) return `${text}: not an id: '${String(said.id ?? '')}'`
-  const bad = Object.keys(said).find(
-    (key) => !Object.hasOwn(record, key) || String(said[key]) !== String(record[key as keyof NameRecord]),
+  const present = Object.fromEntries(fields.filter(([, value]) => value !== undefined))
+  const record = readRecord(present)
+  if (record === undefined) return `${text}: not an id: '${String(present.id ?? '')}'`
+  const bad = Object.keys(present).find(
+    (key) => !Object.hasOwn(record, key) || String(present[key]) !== String(record[key as keyof NameRecord]),
   )
-  return bad === undefined ? [name, record] : `${text}: ${bad} cannot be ${String(said[bad])}`
+  return bad === undefined ? [name, record] : `${text}: ${bad} cannot be ${String(present[bad])}`
 }

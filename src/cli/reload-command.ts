@@ -44,14 +44,14 @@ export async function reloadCommand(words: readonly string[]): Promise<number> {
     process.stderr.write(`sluice reload: ${found.why}\n`)
     return found.code
   }
-  const told = await reloadedBy(found, root)
-  if (told?.last === undefined) {
+  const state = await reloadedBy(found, root)
+  if (state?.last === undefined) {
     const why = `the program (process ${found.pid}) gave no answer for ${answerMs / 1000} s: see its log`
     process.stderr.write(`sluice reload: ${why}\n`)
     return exitCode.unreachable
   }
-  const { last } = told
-  process.stdout.write(values.json === true ? `${JSON.stringify(last)}\n` : linesOf(last, told))
+  const { last } = state
+  process.stdout.write(values.json === true ? `${JSON.stringify(last)}\n` : linesOf(last, state))
   return last.wrong.length + last.refused.length > 0 ? exitCode.failed : exitCode.done
 }
 

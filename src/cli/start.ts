@@ -97,8 +97,8 @@ async function run(
   try {
     // Once it is up, the same words mean that it drains.
     let isUp = false
-    const told = ended.then(() => (isUp ? starting : leftBehind(starting)))
-    const up = Promise.race([starting, told])
+    const left = ended.then(() => (isUp ? starting : leftBehind(starting)))
+    const up = Promise.race([starting, left])
     program = await (logFile === undefined ? up : whileWaiting('Starting', up, systemClock))
     isUp = true
   } catch (error) {
@@ -134,18 +134,18 @@ class Reloads {
   /** On a terminal SIGHUP means that the terminal is gone, which ends the program. */
   readonly signal: ReloadSignal = process.stdout.isTTY ? 'SIGUSR2' : 'SIGHUP'
   #act: (() => void) | undefined
-  #isAsked = false
+  #isRequested = false
 
   constructor() {
     process.on(this.signal, () => {
-      this.#isAsked = true
+      this.#isRequested = true
       this.#act?.()
     })
   }
 
   begin(act: () => void): void {
     this.#act = act
-    if (this.#isAsked) act()
+    if (this.#isRequested) act()
   }
 
   end(): void {

@@ -33,8 +33,8 @@ export async function uploadsCommand(words: readonly string[]): Promise<number> 
     return exitCode.done
   }
   const [what = '', id, ...more] = positionals
-  const asked = orderOf(what, id)
-  if (asked === undefined || more.length > 0) {
+  const order = orderOf(what, id)
+  if (order === undefined || more.length > 0) {
     process.stderr.write('sluice uploads: give status, repack ID or reseed ID; see sluice uploads --help\n')
     return exitCode.usage
   }
@@ -45,7 +45,7 @@ export async function uploadsCommand(words: readonly string[]): Promise<number> 
   }
   const url = values.upload ?? `http://127.0.0.1:${servicePorts(config.services, config.server.port).upload}`
   const headers = { authorization: `Bearer ${adminKey(config)}` }
-  const { method, path } = asked
+  const { method, path } = order
   const answer = await fetch(`${url}/admin/${path}`, { method, headers, signal: abortAfter(30_000) }).catch(
     whyUnreachable,
   )
@@ -60,8 +60,8 @@ export async function uploadsCommand(words: readonly string[]): Promise<number> 
     process.stderr.write(`sluice uploads: ${answer.status}: ${text}\n`)
     return answer.status === 404 ? exitCode.notFound : exitCode.failed
   }
-  const told = JSON.parse(text) as { readonly message?: string }
-  process.stdout.write(`${told.message ?? JSON.stringify(told, undefined, 2)}\n`)
+  const outcome = JSON.parse(text) as { readonly message?: string }
+  process.stdout.write(`${outcome.message ?? JSON.stringify(outcome, undefined, 2)}\n`)
   return exitCode.done
 }
 

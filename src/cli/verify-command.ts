@@ -36,7 +36,7 @@ Example:
 const devnetNode = 'http://127.0.0.1:1984'
 
 /** The arguments of the command line. */
-interface Asked {
+interface Question {
   readonly id: Id
   readonly gateway: string
   readonly node: string
@@ -44,19 +44,19 @@ interface Asked {
 
 /** Verifies one id and prints a line per finding. */
 export async function verify(words: readonly string[]): Promise<number> {
-  const asked = readWords(words)
-  if (asked === undefined) {
+  const question = readWords(words)
+  if (question === undefined) {
     process.stdout.write(help)
     return 0
   }
-  if ('wrong' in asked) {
-    process.stderr.write(`sluice verify: ${asked.wrong}\n`)
+  if ('wrong' in question) {
+    process.stderr.write(`sluice verify: ${question.wrong}\n`)
     return exitCode.usage
   }
   try {
-    return await judged(asked)
+    return await judged(question)
   } catch (error) {
-    const places = `${asked.gateway} or ${asked.node}`
+    const places = `${question.gateway} or ${question.node}`
     const why = whyUnreachable(error)
     process.stderr.write(
       `sluice verify: ${places} cannot be reached: ${why}; --gateway and --node name others\n`,
@@ -65,7 +65,7 @@ export async function verify(words: readonly string[]): Promise<number> {
   }
 }
 
-function readWords(words: readonly string[]): Asked | { wrong: string } | undefined {
+function readWords(words: readonly string[]): Question | { wrong: string } | undefined {
   const options = {
     help: { type: 'boolean' },
     gateway: { type: 'string' },
@@ -87,7 +87,7 @@ function readWords(words: readonly string[]): Asked | { wrong: string } | undefi
   }
 }
 
-async function judged({ id, gateway, node }: Asked): Promise<number> {
+async function judged({ id, gateway, node }: Question): Promise<number> {
   const path = `/raw/${id}`
   const response = await fetch(`${gateway}${path}`, { headers: { 'accept-encoding': 'identity' } })
   if (response.status !== 200 || response.body === null) {
@@ -179,8 +179,8 @@ function digestAgrees(header: Header, digest: Uint8Array): string | Refusal {
   ].includes(false)
   const message = `the bytes have SHA-256 ${text}, the gateway says otherwise`
   if (wrong) return { refused: 'forged', fault: 'upstream', message }
-  const told = standard !== undefined || own !== undefined
-  return told
+  const given = standard !== undefined || own !== undefined
+  return given
     ? text
     : { refused: 'unknown', fault: 'upstream', message: `${text}; the gateway gave none to compare` }
 }

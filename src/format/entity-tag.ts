@@ -45,12 +45,12 @@ export function parseEntityTag(field: string): EntityTag | undefined {
 }
 
 /** Weak comparison (If-None-Match): the opaque parts are equal. */
-export function matchesWeakly(asked: EntityTags, current: EntityTag): boolean {
-  return asked === '*' || asked.some((tag) => tag.opaque === current.opaque)
+export function matchesWeakly(given: EntityTags, current: EntityTag): boolean {
+  return given === '*' || given.some((tag) => tag.opaque === current.opaque)
 }
 
 /** Strong comparison (If-Match, If-Range): the opaque parts are equal and neither is weak. */
-export function matchesStrongly(asked: EntityTags, current: EntityTag): boolean {
-  if (asked === '*') return true
-  return !current.weak && asked.some((tag) => !tag.weak && tag.opaque === current.opaque)
+export function matchesStrongly(given: EntityTags, current: EntityTag): boolean {
+  if (given === '*') return true
+  return !current.weak && given.some((tag) => !tag.weak && tag.opaque === current.opaque)
 }

@@ -99,9 +99,9 @@ const byExtension: ReadonlyMap<string, string> = new Map(
  * What an answer may have as its Content-Type. Where a tag says a word without a slash (`png`, `a.png`), gateways of the network
  * take it for the end of a file's name; a word that is no known one becomes the unknown type.
  */
-export function mediaTypeOf(said: string): string {
-  if (said.includes('/')) return said
-  return byExtension.get(said.slice(said.lastIndexOf('.') + 1).toLowerCase()) ?? unknownType
+export function mediaTypeOf(text: string): string {
+  if (text.includes('/')) return text
+  return byExtension.get(text.slice(text.lastIndexOf('.') + 1).toLowerCase()) ?? unknownType
 }
 
 /** A type without its parameters, lower case: what rules and routes compare. */

@@ -51,9 +51,9 @@ export class PackReader {
   /** A view of binary of exactly `length` bytes. */
   binary(length: number): Uint8Array {
     const head = this.#byte()
-    const said =
+    const written =
       head === 0xc4 ? this.#uint(1) : head === 0xc5 ? this.#uint(2) : head === 0xc6 ? this.#uint(4) : -1
-    if (said !== length) this.#fail()
+    if (written !== length) this.#fail()
     const start = this.#at
     this.#skip(length)
     return this.bytes.subarray(start, start + length)

@@ -147,7 +147,7 @@ export class Repeating {
         ...borrowed.conditions.map(([cell, value]) => [cell, value, value] as const),
         ...this.#priceBasis(exchange),
       ],
-      asked: borrowed.asked,
+      requested: borrowed.requested,
       tally: this.#countsOf(family, variant === 'unchanged' ? '3xx' : '2xx', naming?.name !== undefined),
       price,
     })

@@ -20,7 +20,7 @@ export function apiDocsPage(
       : `<section><h2>${heading}</h2><ul class="paths">\n${rows.map((row) => rowOf(row, ids)).join('\n')}\n</ul></section>`
   }
   // JSON inside a script element: the end of the element must not appear in it.
-  const told = JSON.stringify(parameters).replaceAll('<', '\\u003c')
+  const json = JSON.stringify(parameters).replaceAll('<', '\\u003c')
   return makePage(
     `${title}: paths`,
     `<p class="lead">What each path answers in release ${inHtml(release)}. For programs:
@@ -29,7 +29,7 @@ export function apiDocsPage(
  placeholder="filter: words of a path or of what it answers" autocomplete="off" spellcheck="false">
 <span id="count" class="quiet" role="status"></span></div>
 ${part('For everybody', false)}${part('For the operator, with the admin key', true)}
-<script type="application/json" id="parameters">${told}</script>`,
+<script type="application/json" id="parameters">${json}</script>`,
     { script: file('page.js'), style: file('page.css') },
   )
 }
@@ -49,14 +49,14 @@ function idOf({ methods: [method = ''], path }: Described, taken: Set<string>): 
 
 function rowOf(one: Described, ids: Set<string>): string {
   const { path, methods, summary, query = [], operator = false, shape } = one
-  const asked = query.length === 0 ? '' : `?${query.join('&')}`
+  const search = query.length === 0 ? '' : `?${query.join('&')}`
   const words = methods.map((method) => `<b>${method}</b>`).join('')
   const id = idOf(one, ids)
   const method = methods.includes('GET') ? 'GET' : (methods[0] ?? 'GET')
   // The admin key is no input here: content of others is served on the same host.
   const tries = method === 'GET' && !operator
   const data = {
-    words: `${methods.join(' ')} ${path}${asked} ${summary}`.toLowerCase(),
+    words: `${methods.join(' ')} ${path}${search} ${summary}`.toLowerCase(),
     path,
     query: query.join(' '),
     method,
@@ -65,7 +65,7 @@ function rowOf(one: Described, ids: Set<string>): string {
     tries: String(tries),
   }
   const attributes = Object.entries(data).map(([name, value]) => `data-${name}="${inHtml(value)}"`)
-  return `<li id="${id}" ${attributes.join(' ')}>${words} <code>${inHtml(path + asked)}</code>
+  return `<li id="${id}" ${attributes.join(' ')}>${words} <code>${inHtml(path + search)}</code>
 <a class="anchor" href="#${id}" aria-label="Link to this path">#</a><p>${inHtml(summary)}</p>
 <details><summary>${tries ? 'Try it' : 'With curl'}</summary></details></li>`
 }

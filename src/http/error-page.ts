@@ -21,7 +21,7 @@ export function errorPage({ code, status, words, lines, requestId, home }: Failu
   const seconds = /\r\nRetry-After: (\d+)/i.exec(lines)?.[1]
   const again = seconds === undefined ? '' : `<dt>Try again</dt><dd>${inTime(Number(seconds))}</dd>`
   const isTitle = words.toLowerCase() === title.toLowerCase()
-  const asked =
+  const request =
     requestId === undefined
       ? ''
       : `<dt>Request id</dt><dd><code class="whole">${inHtml(requestId)}</code>
@@ -36,7 +36,7 @@ export function errorPage({ code, status, words, lines, requestId, home }: Failu
   return makePage(
     title,
     `<p class="lead">${isTitle ? '' : `${inHtml(words)}<br>`}${marked(hint)}</p>
-<section><dl><dt>Code</dt><dd><code>${code}</code></dd>${again}${asked}</dl></section>
+<section><dl><dt>Code</dt><dd><code>${code}</code></dd>${again}${request}</dl></section>
 ${search}<p><a href="${href}">Go to the first page</a></p>`,
     {
       over: `<p class="status">${status}</p>`,

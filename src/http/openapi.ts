@@ -73,8 +73,8 @@ export function openApiOf(operations: readonly Described[], service: DescribedSe
   const { title, description, release, securitySchemes } = service
   const paths: Record<string, Record<string, object>> = {}
   for (const operation of operations) {
-    const told = operationOf(operation, service)
-    const methods = operation.methods.map((method) => [method.toLowerCase(), told] as const)
+    const described = operationOf(operation, service)
+    const methods = operation.methods.map((method) => [method.toLowerCase(), described] as const)
     // Where two operations have one path, the first described is the one that the router uses.
     paths[operation.path] = { ...Object.fromEntries(methods), ...paths[operation.path] }
   }
@@ -91,7 +91,7 @@ function operationOf(
   { parameters, securitySchemes }: DescribedService,
 ): object {
   const guard = Object.keys(securitySchemes)[0]
-  const told = (name: string, place: 'path' | 'query'): object => {
+  const described = (name: string, place: 'path' | 'query'): object => {
     return { name, in: place, required: place === 'path', schema: { type: 'string' }, ...parameters[name] }
   }
   const all = [...new Set([...statuses, ...(operator ? [401] : []), ...always])].sort((a, b) => a - b)
@@ -105,8 +105,8 @@ function operationOf(
   return {
     summary,
     parameters: [
-      ...parametersIn(path).map((name) => told(name, 'path')),
-      ...query.map((name) => told(name, 'query')),
+      ...parametersIn(path).map((name) => described(name, 'path')),
+      ...query.map((name) => described(name, 'query')),
     ],
     ...(takes === undefined
       ? {}

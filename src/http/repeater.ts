@@ -145,7 +145,7 @@ export interface RepeatedAnswer {
   /** Least and most value that each must have. */
   readonly conditions: readonly (readonly [cell: Cell, least: number, most: number])[]
   /** Set whenever the answer is given. Absent: nothing is. */
-  readonly asked?: (Cell & { readonly bit: number }) | undefined
+  readonly requested?: (Cell & { readonly bit: number }) | undefined
   readonly tally: CountPlaces
   readonly price: AnswerPrice
 }
@@ -212,7 +212,7 @@ export class Repeater {
 
   /** From now on the server may give this answer by itself. */
   offer(answer: RepeatedAnswer): void {
-    const { host, path, tag, before, after, shown, conditions, asked, price } = answer
+    const { host, path, tag, before, after, shown, conditions, requested, price } = answer
     if (price !== 'none' && this.options.limits === undefined) return
     const key = typeof price === 'string' ? { one: 0, two: 0 } : price
     const texts = [host, path, tag, before, after, shown]
@@ -233,9 +233,9 @@ export class Repeater {
       answer.method === 'GET' && answer.variant !== 'unchanged' ? 1 : 0,
       Math.max(0, answer.fromSeconds),
       Math.min(Number.MAX_SAFE_INTEGER - 1, answer.untilSeconds),
-      asked === undefined ? -1 : this.#cellsOf(asked.cells),
-      asked?.at ?? 0,
-      asked?.bit ?? 0,
+      requested === undefined ? -1 : this.#cellsOf(requested.cells),
+      requested?.at ?? 0,
+      requested?.bit ?? 0,
       this.#tallyOf(answer.tally),
       typeof price === 'string' ? answerPrice[price] : answerPrice.tokens,
       key.one,

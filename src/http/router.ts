@@ -75,7 +75,7 @@ function withHead(methods: readonly string[]): readonly string[] {
     : methods
 }
 
-function misplaced({ path }: Routed, told: string): string | undefined {
-  const isOf = path.length > 1 && path.endsWith('/') ? told.startsWith(path) : told === path
-  return isOf ? undefined : `the route ${path} describes ${told}`
+function misplaced({ path }: Routed, described: string): string | undefined {
+  const isOf = path.length > 1 && path.endsWith('/') ? described.startsWith(path) : described === path
+  return isOf ? undefined : `the route ${path} describes ${described}`
 }

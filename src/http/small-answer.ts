@@ -41,7 +41,7 @@ interface About {
  * because caches keep some statuses by default (RFC 9110 section 15.1).
  */
 export function answerSmall(request: Request, reply: Reply, first: string, answer: SmallAnswer): void {
-  const { type, body, lines } = answer.status < 400 ? plain(answer) : toldTo(request, first, answer)
+  const { type, body, lines } = answer.status < 400 ? plain(answer) : shaped(request, first, answer)
   const { status, reason } = answer
   const words = reason === undefined ? {} : { reason }
   const caching = status < 300 || saysCaching(lines) ? '' : noStore
@@ -80,7 +80,7 @@ function plain(answer: SmallAnswer, code?: FailureCode): Whole {
  * the address. Texts are left as they are, because clients of the network know their words. `Vary: Accept` keeps the two forms
  * apart in caches.
  */
-function toldTo(request: Request, first: string, answer: SmallAnswer): Whole {
+function shaped(request: Request, first: string, answer: SmallAnswer): Whole {
   const { status, code = codeOfStatus(status) } = answer
   if (code === undefined) return plain(answer)
   const whole = plain(answer, code)

@@ -41,7 +41,7 @@ function admissionThread(config: Config, place: BucketPlace): AdmissionThread {
 
 /** The threads of the program, as far as limits need them. */
 interface Threads {
-  said<Said>(name: string): Said
+  reported<Reported>(name: string): Reported
   line(name: string): MessagePort
   part(name: string, file: string, data: () => object): Part
 }
@@ -59,7 +59,7 @@ export function limitsOf(
   if (place === undefined) return { parts: [], limits: () => undefined, ports: () => ({}) }
   return {
     parts: [threads.part('admission', 'admission', () => admissionThread(config, place))],
-    limits: () => ({ place, secret: threads.said<{ secret: Secret }>('admission').secret }),
+    limits: () => ({ place, secret: threads.reported<{ secret: Secret }>('admission').secret }),
     ports: () => ({ admission: threads.line('admission') }),
   }
 }

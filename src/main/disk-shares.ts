@@ -49,11 +49,11 @@ export function sayShares(
 ): void {
   const room = roomAt(folder)
   if (room === undefined) return
-  const said = { ...room, freeMinBytes, segmentBytes }
-  if (room.freeBytes >= freeMinBytes + segmentBytes) log.info(said, 'room on the disk of DATA_PATH')
+  const measured = { ...room, freeMinBytes, segmentBytes }
+  if (room.freeBytes >= freeMinBytes + segmentBytes) log.info(measured, 'room on the disk of DATA_PATH')
   else
     log.warn(
-      said,
+      measured,
       'the disk of DATA_PATH has little room: content up to 1 MiB is not cached. See "A small disk" in deploy/OPERATING.md',
     )
 }

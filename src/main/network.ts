@@ -31,7 +31,7 @@ export function networkOf({ server, retrieval }: Config): Network {
  * Address of the gateway for clients: its public one, where the operator has set it, else that of its listener (`here`).
  * Without a gateway in this program it is the one that gets news of uploads, or the first trusted one; '' where there is none.
  */
-export function toldGateway(config: Config, here: string | undefined): string {
+export function announcedGateway(config: Config, here: string | undefined): string {
   const { names, server, uploads } = config
   const [host] = server.network === 'mainnet' ? names.rootHosts : []
   if (host !== undefined) return `${names.sandboxProtocol ?? 'https'}://${host.toLowerCase()}`

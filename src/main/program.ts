@@ -31,7 +31,7 @@ import { diskShares, fittedToDisk, sayShares } from './disk-shares.js'
 import { type GatewayPlace, gatewayServiceOf } from './gateway-service.js'
 import { keepHistory } from './history.js'
 import { lyingGateways } from './lying-gateways.js'
-import { networkOf, toldGateway } from './network.js'
+import { announcedGateway, networkOf } from './network.js'
 import { found } from './ports.js'
 import { type ReloadOutcome, reloading } from './reload.js'
 import { ResourceWatch } from './resource-watch.js'
@@ -80,8 +80,8 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     services: () => ({ ...uploads.address(), ...credits.address(), ...liars.address() }),
   })
   const liars = lyingGateways(config, () => gateway.url())
-  const told = { gateway: () => toldGateway(config, gateway.url()), adminKey: () => live.key }
-  const beside = { host: network.host, nodes, ...told, tls }
+  const links = { gateway: () => announcedGateway(config, gateway.url()), adminKey: () => live.key }
+  const beside = { host: network.host, nodes, ...links, tls }
   const credits = paymentServiceOf(config, shared, threads, beside)
   const uploads = uploadServiceOf(config, shared, threads, { ...beside, payment: credits.address })
   const supervised = await supervise(
@@ -123,7 +123,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
 }
 
 function devnetUrl(threads: RunningThreads): string {
-  return threads.said<{ url: string }>('devnet').url
+  return threads.reported<{ url: string }>('devnet').url
 }
 
 /** What listeners of HTTPS have in common; their threads hear of new certificates. */

@@ -11,7 +11,7 @@ import { settingsOf } from '../threads/thread-settings.js'
 
 /** The threads of the program, as far as queries need them. */
 interface ThreadStarter {
-  said<Said>(name: string): Said
+  reported<Reported>(name: string): Reported
   line(name: string, about?: object): MessagePort
   part(name: string, file: string, data: () => object): Part
 }
@@ -42,7 +42,7 @@ export function queryThreads(
   const tables = names.map(() => new LeftTables(config.queries))
   const boosted = (): BoostedThread[] =>
     names.flatMap((name, at) => {
-      const { thread: number } = starter.said<QueryReady>(name)
+      const { thread: number } = starter.reported<QueryReady>(name)
       const isWanted = (): boolean => tables[at]?.areUnderWay === true
       const whenWanted = (act: () => void): void => tables[at]?.whenUnderWay(act)
       return number === undefined ? [] : [{ thread: number, isWanted, whenWanted }]

@@ -16,8 +16,8 @@ const lookMs = 10_000
 export class ResourceWatch {
   readonly #timer: Timer
   /** A failure is logged once. */
-  #isSaid = false
-  #isDamageSaid = false
+  #isLogged = false
+  #isDamageLogged = false
   #looking: Promise<void> | undefined
   #diskErrors = 0
 
@@ -42,8 +42,8 @@ export class ResourceWatch {
   }
 
   #lookAtCatalog(): void {
-    if (this.#isDamageSaid || !this.catalog.isDamaged) return
-    this.#isDamageSaid = true
+    if (this.#isDamageLogged || !this.catalog.isDamaged) return
+    this.#isDamageLogged = true
     this.meters.of('catalog_damaged').set(1)
     this.log.error(
       { path: join(this.folder, 'catalog') },
@@ -66,8 +66,8 @@ export class ResourceWatch {
       this.meters.of('data_disk_size_bytes').set(blocks * bsize)
       this.meters.of('process_open_fds').set((await readdir('/proc/self/fd')).length)
     } catch (error) {
-      if (!this.#isSaid) this.log.warn({ err: error }, 'free disk space and open files cannot be measured')
-      this.#isSaid = true
+      if (!this.#isLogged) this.log.warn({ err: error }, 'free disk space and open files cannot be measured')
+      this.#isLogged = true
     }
   }
 

@@ -72,7 +72,7 @@ export class RunningThreads {
   /** Undefined: that of the settings of the start. */
   #logLevel: string | undefined
   /** What was said last, by file and by what it is about. */
-  readonly #told = new Map<string, Map<string, unknown>>()
+  readonly #sent = new Map<string, Map<string, unknown>>()
 
   constructor(
     private readonly stopMs: number,
@@ -80,8 +80,8 @@ export class RunningThreads {
   ) {}
 
   /** The `ready` message of a thread. */
-  said<Said>(name: string): Said {
-    return this.#member(name).thread.said as Said
+  reported<Reported>(name: string): Reported {
+    return this.#member(name).thread.reported as Reported
   }
 
   /** A new message port to a thread's actor. `about` is sent along with it. */
@@ -94,8 +94,8 @@ export class RunningThreads {
    * are started later.
    */
   tell(file: string, about: string, message: unknown): void {
-    const told = this.#told.get(file) ?? new Map<string, unknown>()
-    this.#told.set(file, told.set(about, message))
+    const sent = this.#sent.get(file) ?? new Map<string, unknown>()
+    this.#sent.set(file, sent.set(about, message))
     for (const member of this.#members.values()) if (member.file === file) member.thread.tell(message)
   }
 
@@ -153,7 +153,7 @@ export class RunningThreads {
     const start = async (): Promise<Thread> => {
       const thread = await startThread(name, file, await data())
       if (this.#logLevel !== undefined) thread.setLogLevel(this.#logLevel)
-      for (const message of this.#told.get(file)?.values() ?? []) thread.tell(message)
+      for (const message of this.#sent.get(file)?.values() ?? []) thread.tell(message)
       return thread
     }
     return {

@@ -12,7 +12,7 @@ import { securePlace, type TlsPlaces } from './tls-place.js'
 
 /** The threads of the program, as far as this service needs them. */
 interface PaymentCrew {
-  said<Said>(name: string): Said
+  reported<Reported>(name: string): Reported
   part(name: string, file: string, data: () => object): Part
 }
 
@@ -39,9 +39,9 @@ export function paymentServiceOf(
 ): PaymentPlace {
   const { server, services } = config
   const { paymentPublicUrl: publicPayment } = services
-  const told = publicPayment === undefined ? {} : { publicPayment }
+  const named = publicPayment === undefined ? {} : { publicPayment }
   if (!runningServices(services, server.network).has('payment'))
-    return { ports: [], parts: [], urls: () => ({}), address: () => told }
+    return { ports: [], parts: [], urls: () => ({}), address: () => named }
   const { host, nodes, gateway, adminKey } = given
   let port = servicePorts(services, server.port).payment
   const secure = given.tls.listener(config.tls.paymentPort, 'PAYMENT_TLS_PORT')
@@ -68,9 +68,9 @@ export function paymentServiceOf(
       ...secure.parts,
     ],
     parts: [crew.part('payment', 'payment', data)],
-    address: () => ({ ...told, payment: urlOf(host, port) }),
+    address: () => ({ ...named, payment: urlOf(host, port) }),
     urls: () => ({
-      payment: urlOf(host, crew.said<PaymentReady>('payment').port),
+      payment: urlOf(host, crew.reported<PaymentReady>('payment').port),
       ...secure.urls('paymentHttps'),
     }),
   }

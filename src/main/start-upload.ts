@@ -14,7 +14,7 @@ import { webhookOptions } from './webhook-options.js'
 
 /** The threads of the program, as far as this service needs them. */
 interface UploadCrew {
-  said<Said>(name: string): Said
+  reported<Reported>(name: string): Reported
   line(name: string): MessagePort
   part(name: string, file: string, data: () => object): Part
 }
@@ -90,7 +90,7 @@ export function uploadServiceOf(
     parts: [crew.part('upload', 'upload', data)],
     address: () => ({ upload: urlOf(host, port) }),
     urls: () => ({
-      upload: urlOf(host, crew.said<UploadReady>('upload').port),
+      upload: urlOf(host, crew.reported<UploadReady>('upload').port),
       ...secure.urls('uploadHttps'),
     }),
   }

@@ -16,7 +16,7 @@ export interface Borrowed {
   /** The payload is this one while the memory is there and these numbers have these values. */
   readonly conditions: readonly (readonly [cell: Cell, value: number])[]
   /** The bit that says that the payload was asked for. Absent: whoever serves it says so by and by. */
-  readonly asked?: Cell & { readonly bit: number }
+  readonly requested?: Cell & { readonly bit: number }
   /** Calls `act` before the memory goes. */
   onGone(act: () => void): void
   /** The memory stays until the function is called that this gives. To be called in `act`, too. */

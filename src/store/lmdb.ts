@@ -167,10 +167,10 @@ function committed<T>(root: RootDatabase<Buffer, Buffer>, path: string, act: () 
     return withRoom(path, () => root.transactionSync(act))
   } catch (error) {
     const code = refusedWrite() ?? systemCode(error)
-    const told =
+    const failure =
       code === undefined ? error : diskError(code, `a change of a database was undone: ${path}`, error)
-    if (isDiskError(told)) countDiskError(told)
-    throw told
+    if (isDiskError(failure)) countDiskError(failure)
+    throw failure
   }
 }
 

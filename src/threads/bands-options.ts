@@ -18,8 +18,8 @@ const watchMs = { mainnet: 30_000, devnet: 1000 }
 /** Longest wait of one request for remote indexes; other sources may still find the item. */
 const remoteMs = 5000
 
-function domainOf(said: Vocabulary['name'] | 'vocabulary', vocabulary: Vocabulary['name']): string {
-  return (said === 'vocabulary' ? vocabulary : said) === 'ar-io' ? peerDomain : ownDomain
+function domainOf(given: Vocabulary['name'] | 'vocabulary', vocabulary: Vocabulary['name']): string {
+  return (given === 'vocabulary' ? vocabulary : given) === 'ar-io' ? peerDomain : ownDomain
 }
 
 /** Whether bands are seeded, or those of others fetched. */

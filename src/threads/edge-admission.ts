@@ -34,7 +34,7 @@ export interface EdgeAdmission {
   /** Sections of the info answer, as they are now. */
   readonly sections: NonNullable<InfoParts['sections']>
   /** The same for people. */
-  readonly told: Pick<Beside, 'allowance' | 'price'>
+  readonly stated: Pick<Beside, 'allowance' | 'price'>
   /** From now on clients are told apart, limited and exempt by these settings. */
   use(settings: SettingsNews<'edge'>['settings']): void
   /** Of limits and payments; `isAdmin`: a request of the operator. */
@@ -71,8 +71,8 @@ export async function openEdgeAdmission(given: EdgeGiven, tools: EdgeTools): Pro
     get sections() {
       return sectionsOf(limits, selling)
     },
-    get told() {
-      return toldOf(limits, selling)
+    get stated() {
+      return statedOf(limits, selling)
     },
     use: (now) => {
       clients.use(clientsOf(now))
@@ -107,7 +107,7 @@ function sectionsOf(limits: OpenLimits | undefined, selling: Selling | undefined
   }
 }
 
-function toldOf(limits: OpenLimits | undefined, selling: Selling | undefined): EdgeAdmission['told'] {
+function statedOf(limits: OpenLimits | undefined, selling: Selling | undefined): EdgeAdmission['stated'] {
   return {
     ...(limits === undefined ? {} : { allowance: allowanceOf(limits.buckets) }),
     ...(selling === undefined ? {} : { price: selling.price }),

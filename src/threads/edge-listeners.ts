@@ -51,9 +51,9 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
       return server.port
     },
     listening: Promise.all([server.listening, secure?.listening, redirecting?.listening, beside?.listening]),
-    told(news) {
+    onMessage(news) {
       secure?.setCertificates(news.certificates)
-      beside?.told(news)
+      beside?.onMessage(news)
     },
     useClients(lists) {
       for (const one of [server, secure]) if (lists !== undefined) one?.repeater?.useClients(lists)

@@ -200,7 +200,7 @@ function infoParts({ given, tools, content, admission, naming, hosts }: EdgePart
     usage: content.usage,
     // Getters: limits may change, and the document of the indexes can appear and expire, while this thread runs.
     get beside() {
-      return besideOf(given, { ...admission.told, ...named })
+      return besideOf(given, { ...admission.stated, ...named })
     },
     get sections() {
       return {
@@ -214,11 +214,11 @@ function infoParts({ given, tools, content, admission, naming, hosts }: EdgePart
 }
 
 /** What the page at `/` shows besides. */
-function besideOf({ settings: { server }, services }: EdgeGiven, told: Beside): Beside {
+function besideOf({ settings: { server }, services }: EdgeGiven, stated: Beside): Beside {
   const { upload, payment, publicPayment } = services
   const { consoleEnabled, consoleAddress: address } = server
   return {
-    ...told,
+    ...stated,
     ...(upload === undefined ? {} : { upload }),
     ...(payment === undefined ? {} : { payment }),
     ...(publicPayment === undefined ? {} : { publicPayment }),

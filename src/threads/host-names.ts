@@ -43,7 +43,7 @@ export function namesOptions(config: Settings<'names' | 'server'>): NamesThread 
     ...(ownHost === undefined ? {} : { ownHost }),
     ...(names.gatewayHostHeader === undefined ? {} : { hostHeader: names.gatewayHostHeader }),
   }
-  const { overrideTtlSeconds, namesMax, fallbackMs, askedAtOnce, preferred, preferredBases } = names
+  const { overrideTtlSeconds, namesMax, fallbackMs, resolversAtOnce, preferred, preferredBases } = names
   const staleMs = names.staleSeconds * 1000
   return {
     registryPath: namesFolder(folders(config).root),
@@ -64,7 +64,7 @@ export function namesOptions(config: Settings<'names' | 'server'>): NamesThread 
       namesMax,
       fallbackMs,
       staleMs,
-      resolversAtOnce: askedAtOnce,
+      resolversAtOnce,
       preferred: preferred.flatMap((one) => parseName(one) ?? []),
       preferredBases: new Set(preferredBases),
       ...(overrideTtlSeconds === undefined ? {} : { overrideTtlSeconds }),

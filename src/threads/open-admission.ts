@@ -22,7 +22,7 @@ export function openAdmission({ place, keeper: about, logLevel }: AdmissionThrea
   return {
     ready: { secret: keeper.secret },
     connect: (port) => answer<KeeperRequest, KeeperReply>(port, (message) => keeper.handle(message)),
-    told: (news) => keeper.use(bucketRules((news as SettingsNews<'admission'>).settings)),
+    onMessage: (news) => keeper.use(bucketRules((news as SettingsNews<'admission'>).settings)),
     close: async () => keeper.close(),
   }
 }

@@ -92,7 +92,7 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const service = paymentServiceOf(given, verifyMs)
   const house = async (): Promise<string> => (await claims?.house()) ?? ledger.name()
   const desk = service && usdcBy(service.ask)
-  const owners = desk && new RemoteOwners((asked) => desk.own(asked), house)
+  const owners = desk && new RemoteOwners((order) => desk.own(order), house)
   const excluded = new ExcludedSenders(settings.payments.excludedSenders)
   const cashier = new Cashier({
     ledger,
@@ -109,7 +109,7 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   cashier.start()
   return {
     connect: (port) => answer<CashierRequest, CashierReply>(port, (message) => cashier.handle(message)),
-    told: (news) => use({ clients, buckets, excluded }, news as SettingsNews<'cashier'>),
+    onMessage: (news) => use({ clients, buckets, excluded }, news as SettingsNews<'cashier'>),
     async close() {
       await cashier.close()
       await facilitator.close()

@@ -40,9 +40,9 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
     ready: { port: listeners.port },
     log,
     endsItself: true,
-    told(message) {
+    onMessage(message) {
       const news = message as ThreadNews<'edge'>
-      if ('certificates' in news) return listeners.told(news)
+      if ('certificates' in news) return listeners.onMessage(news)
       admission.use(news.settings)
       listeners.useClients(admission.gate?.lend())
       if (news.adminKey !== undefined) routes.useKey(news.adminKey)

@@ -75,9 +75,9 @@ export async function openPayment(given: PaymentGiven): Promise<OpenThread> {
   const chain = new RemoteChain(chainOptions(nodes, settings), systemClock)
   const urls = oracleUrls(settings)
   // Prices change by some percent an hour: a minute is new enough, and ten are too old to sell by.
-  const asked = { urls, askEveryMs: 60_000, staleMs: 600_000, limitMs: 10_000 }
+  const source = { urls, askEveryMs: 60_000, staleMs: 600_000, limitMs: 10_000 }
   const oracle =
-    urls.length === 0 ? fixedOracle() : new HttpOracle(asked, systemClock, log, ledgerMemory(ledger))
+    urls.length === 0 ? fixedOracle() : new HttpOracle(source, systemClock, log, ledgerMemory(ledger))
   const walletPath = devnetWalletPath(settings)
   const made = walletPath === undefined ? {} : { arweave: await devnetWallet(walletPath) }
   const free = openFreeTier(given)
@@ -112,7 +112,7 @@ export async function openPayment(given: PaymentGiven): Promise<OpenThread> {
   return {
     ready: { port: listener.port } satisfies PaymentReady,
     connect: (port) => answer<CreditsRequest, CreditsReply>(port, answering),
-    told: (news) => tell({ clients, service, free, adminKey, listener }, news as ThreadNews<'payment'>),
+    onMessage: (news) => tell({ clients, service, free, adminKey, listener }, news as ThreadNews<'payment'>),
     async close() {
       await listener.close(server.drainMs)
       desk.close()
@@ -142,7 +142,7 @@ function tell(
   news: ThreadNews<'payment'>,
 ): void {
   if ('certificates' in news) {
-    listener.told(news)
+    listener.onMessage(news)
     return
   }
   clients.use(clientsOf(news.settings))

@@ -77,8 +77,8 @@ export function openProving(given: SourceGiven, parts: ProvingParts): Proving | 
   const say = ({ attributes, hints, wishHints, named }: Kept, word: 'note' | 'recorded'): void => {
     if (settled(attributes)) return
     const { id, place } = attributes
-    const said = hints.rootId === undefined ? wishHints : hints
-    const hinted = place === undefined ? said : { rootId: place.rootId }
+    const given = hints.rootId === undefined ? wishHints : hints
+    const hinted = place === undefined ? given : { rootId: place.rootId }
     verifier[word](id, hinted, named ? priorities.named : priorities.requested)
   }
   return {

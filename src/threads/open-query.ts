@@ -62,8 +62,8 @@ export function openQuery({ settings, memory, row, nodes }: QueryGiven): OpenThr
       const left = new Int32Array((about as QueryLineAbout).left)
       answer<QueryOrder, QueryReply>(
         port,
-        ({ request: asked, client, place }) =>
-          queries.scheduler.ask(asked, client, () => Atomics.load(left, place) !== 0),
+        ({ request, client, place }) =>
+          queries.scheduler.ask(request, client, () => Atomics.load(left, place) !== 0),
         movedOf,
       )
     },

@@ -35,16 +35,16 @@ export function openTier(
   const { network } = settings.server
   const objects = openObjects(settings)
   if (objects === undefined) return undefined
-  const told = tierMeters(meters)
+  const counted = tierMeters(meters)
   return new ContentTier(
     {
-      store: new GuardedObjects(objects, guardDefaults, told.store, systemClock),
+      store: new GuardedObjects(objects, guardDefaults, counted.store, systemClock),
       environment: openEnvironment(folders(settings).tier),
       catalog,
       blobs: store,
       isForbidden,
       hasRoom,
-      meters: told,
+      meters: counted,
       clock: systemClock,
       log,
     },

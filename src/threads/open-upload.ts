@@ -101,7 +101,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   return {
     ready: { port: listener.port } satisfies UploadReady,
     log,
-    told: (news) => tell(parts, listener, news as ThreadNews<'upload'>),
+    onMessage: (news) => tell(parts, listener, news as ThreadNews<'upload'>),
     async close() {
       await listener.close(server.drainMs)
       // Before what is waited for: a disk that is full would be waited for, too.
@@ -125,7 +125,7 @@ function tell(
   news: ThreadNews<'upload'>,
 ): void {
   if ('certificates' in news) {
-    listener.told(news)
+    listener.onMessage(news)
     return
   }
   const { settings, adminKey: key } = news
@@ -237,9 +237,9 @@ function openBundling(parts: UploadParts, { open }: UploadTaking): Bundling {
   const { partsMaxBytes } = settings.uploads
   const lines = { bundler, open, pools, chain, address, meters, clock: systemClock, height, partsMaxBytes }
   const desk = new UploadsDesk({ uploads, bundles, ...lines })
-  const told = news === undefined ? {} : { news }
+  const announced = news === undefined ? {} : { news }
   const removing =
-    sandbox && new Sandbox({ uploads, log: intake, announcer, clock: systemClock, ...sandbox, ...told })
+    sandbox && new Sandbox({ uploads, log: intake, announcer, clock: systemClock, ...sandbox, ...announced })
   return {
     desk,
     start: () => {
@@ -267,7 +267,7 @@ function listen(
     routes: [
       ...shaped(hostedUploads(routes), uploadShapes),
       ...serviceMetricsRoutes(['/metrics', '/bundler_metrics', '/v1/bundler_metrics'], meters, release),
-      new AdminRoute('', adminKey, uploadOrders(desk), log, (asked) => clients.of(asked).address),
+      new AdminRoute('', adminKey, uploadOrders(desk), log, (request) => clients.of(request).address),
     ],
     service: {
       title: 'Sluice uploads',

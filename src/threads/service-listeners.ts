@@ -12,7 +12,7 @@ export interface ServiceListeners {
   readonly port: number
   /** Resolves when connections are taken. */
   readonly listening: Promise<unknown>
-  told(news: CertificateNews): void
+  onMessage(news: CertificateNews): void
   /** Ends running answers within `graceMs`, then closes what is left. */
   close(graceMs: number): Promise<void>
 }
@@ -30,7 +30,7 @@ export function serviceListeners(
       return plain.port
     },
     listening: Promise.all([plain.listening, tls?.listening]),
-    told: ({ certificates }) => tls?.setCertificates(certificates),
+    onMessage: ({ certificates }) => tls?.setCertificates(certificates),
     async close(graceMs) {
       await Promise.all([plain.close(graceMs), tls?.close(graceMs)])
     },

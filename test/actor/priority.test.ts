@@ -79,7 +79,7 @@ t.test('a query thread gets the lowest priority that it can leave again', async 
   const settings = settingsOf(config, 'query')
   const thread = await startThread('query', 'query', { settings, memory, row: 0, nodes: [] })
   t.ok(priorities().includes(ranks.query.niceness))
-  const { thread: number } = thread.said as { thread?: number }
+  const { thread: number } = thread.reported as { thread?: number }
   t.equal(number !== undefined, mayComeBack(ranks.query))
   if (canSee && number !== undefined) {
     t.equal(policyOf(number), 'idle')

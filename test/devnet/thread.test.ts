@@ -6,13 +6,13 @@ t.test('the node runs on a thread of its own and ends on request', async (t) => 
   const dataPath = folderOf(t)
   const options = { host: '127.0.0.1', port: 0, blockMs: 0, dataPath }
   const thread = await startThread('devnet', 'devnet', { options })
-  const { url } = thread.said as { url: string }
+  const { url } = thread.reported as { url: string }
   t.match(await jsonOf(`${url}/mine/2`), { height: 2 })
   await thread.stop(60_000)
   t.equal(await thread.gone, 0, 'by itself, before its deadline')
   await t.rejects(fetch(url))
   const again = await startThread('devnet', 'devnet', { options })
-  t.match(await jsonOf((again.said as { url: string }).url), { height: 2 })
+  t.match(await jsonOf((again.reported as { url: string }).url), { height: 2 })
   await again.stop(60_000)
 })
 

@@ -104,10 +104,10 @@ t.test('what lies in a bundle is found as soon as the receipt of the bundle is h
     const header = parseItemHeader(bytes)
     if (header === 'more' || isRefusal(header)) throw new Error('an item that was just signed is none')
     const body = signItem(signer, { tags }, encodeBundle([{ id: header.id, bytes }]))
-    const usedAt = performance.now()
+    const notedAt = performance.now()
     t.equal((await fetch(`${upload}/tx`, { method: 'POST', body })).status, 200)
     // The receipt waits for a second at most: on a machine that has no time it promises nothing.
-    if (performance.now() - usedAt > 1000) continue
+    if (performance.now() - notedAt > 1000) continue
     prompt += 1
     const query = `{ transactions(tags: [{ name: "Folder-Id", values: ["f-${round}"] }]) { edges { node { id } } } }`
     const told = await fetch(`${gateway}/graphql?query=${encodeURIComponent(query)}`)

@@ -242,11 +242,11 @@ t.test('all that is counted of an answer is counted of a repeated one', { skip }
   const place = rig.reader.find(sha256(body))
   if (place === undefined) throw new Error('no place')
   t.ok(
-    rig.marks.isAsked(rig.marks.cellOf(place.segment) ?? -1, place.slot),
+    rig.marks.isRequested(rig.marks.cellOf(place.segment) ?? -1, place.slot),
     'it is spared when its segment goes',
   )
   t.ok(
-    rig.marks.isAskedAgain(rig.marks.cellOf(place.segment) ?? -1, place.slot),
+    rig.marks.isRequestedAgain(rig.marks.cellOf(place.segment) ?? -1, place.slot),
     'and once more, for it was asked for again and again',
   )
   await rig.close()

@@ -70,7 +70,7 @@ t.test('content in segments is served from there, until it is removed', async (t
   const [first = Buffer.alloc(0)] = bodies
   const place = reader.find(sha256(first))
   if (place === undefined) throw new Error('no place')
-  t.ok(marks.isAsked(marks.cellOf(place.segment) ?? -1, place.slot), 'it is spared when its segment goes')
+  t.ok(marks.isRequested(marks.cellOf(place.segment) ?? -1, place.slot), 'it is spared when its segment goes')
   store.remove(sha256(first))
   store.commit()
   t.equal((await edge.ask(`/${ids[0]}`)).status, 404, 'nobody has it any more')

@@ -48,7 +48,7 @@ t.test('what lies behind the slots of a smaller shape is not marked for others',
     marks.ask(0, slot)
     marks.check(0, slot)
     t.notOk(marks.isChecked(0, slot))
-    t.notOk(marks.isAsked(0, slot))
+    t.notOk(marks.isRequested(0, slot))
     t.ok(marks.againBit(0, slot).at <= marks.againBit(0, slots - 1).at)
   }
   t.ok(

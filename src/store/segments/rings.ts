@@ -219,12 +219,12 @@ export class Rings {
     // It was removed, or put anew elsewhere.
     if (place === undefined || !samePlace(place, { segment, slot, roomBytes: 0, sizeBytes: 0 })) return
     const cell = parts.marks.cellOf(segment)
-    const isAsked = cell !== undefined && parts.marks.isAsked(cell, slot)
-    const wanted = parts.isPinned(digest) || (isAsked && this.#mayRewrite(leaving, place))
+    const isRequested = cell !== undefined && parts.marks.isRequested(cell, slot)
+    const wanted = parts.isPinned(digest) || (isRequested && this.#mayRewrite(leaving, place))
     const moved = wanted ? this.#rewrite(leaving, place, digest) : undefined
     if (moved !== undefined) {
       // What was asked for twice outlives two rounds.
-      const isAgain = cell !== undefined && parts.marks.isAskedAgain(cell, slot)
+      const isAgain = cell !== undefined && parts.marks.isRequestedAgain(cell, slot)
       const next = isAgain ? parts.marks.cellOf(moved.segment) : undefined
       if (next !== undefined) parts.marks.ask(next, moved.slot)
       return

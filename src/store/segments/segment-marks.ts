@@ -153,12 +153,12 @@ export class SegmentMarks {
   }
 
   /** Whether somebody asked for the record since it was written. */
-  isAsked(cell: number, slot: number): boolean {
+  isRequested(cell: number, slot: number): boolean {
     return this.#has(cell, 0, slot)
   }
 
   /** The same, and once more at least. */
-  isAskedAgain(cell: number, slot: number): boolean {
+  isRequestedAgain(cell: number, slot: number): boolean {
     return this.#has(cell, 2, slot)
   }
 

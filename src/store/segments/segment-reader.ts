@@ -101,7 +101,7 @@ export class SegmentContent implements Content {
         [marks.segmentCell(cell), segment],
         [marks.withdrawalsCell, withdrawals],
       ],
-      asked: marks.againBit(cell, this.place.slot),
+      requested: marks.againBit(cell, this.place.slot),
       onGone: (act) => this.mapped.onGone(act),
       hold: () => this.mapped.hold(),
     }

@@ -124,13 +124,13 @@ export class SegmentStore {
 
   #begin(files: readonly number[]): void {
     const { folder } = this.options
-    const said = this.#index.nextSegment
+    const noted = this.#index.nextSegment
     const all = this.#index.segments()
     // Records are written together with the number: one of a later segment is damaged. Without it there may be such a segment.
-    const known = said === undefined ? [] : all.filter(({ segment }) => segment < said)
+    const known = noted === undefined ? [] : all.filter(({ segment }) => segment < noted)
     if (known.length < all.length)
       this.log.warn({ segments: all.length - known.length }, 'the index of the segments has damaged entries')
-    this.#next = Math.max(said ?? 1, (files.at(-1) ?? 0) + 1)
+    this.#next = Math.max(noted ?? 1, (files.at(-1) ?? 0) + 1)
     const ends = new Map(known.map(({ segment, lastSlot }) => [segment, lastSlot]))
     for (const segment of files) {
       try {

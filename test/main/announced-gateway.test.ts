@@ -1,6 +1,6 @@
 import t from 'tap'
 import { type Config, readConfig } from '../../config/read.js'
-import { toldGateway } from '../../src/main/network.js'
+import { announcedGateway } from '../../src/main/network.js'
 
 function configOf(environment: Record<string, string>): Config {
   const config = readConfig(environment)
@@ -10,7 +10,7 @@ function configOf(environment: Record<string, string>): Config {
 
 t.test('clients are told where they can reach the gateway', async (t) => {
   const told = (environment: Record<string, string>, here: string | undefined): string =>
-    toldGateway(configOf(environment), here)
+    announcedGateway(configOf(environment), here)
   const here = 'http://127.0.0.1:3000'
   const named = { NETWORK: 'mainnet', ARNS_ROOT_HOST: 'Gateway.example,other.example' }
   t.equal(told(named, here), 'https://gateway.example')
