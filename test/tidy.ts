@@ -433,6 +433,49 @@ t.test('a decision is one page: what was measured at length stands beside it', a
   t.strictSame(long, [])
 })
 
+/** The sentences of a document, or of the docstrings of a source, without tables, headings and code. */
+function sentencesOf(path: string, text: string): string[] {
+  const docstrings = [...text.matchAll(/\/\*\*([\s\S]*?)\*\//g)].map(([, inner = '']) =>
+    inner.replace(/^\s*\* ?/gm, ''),
+  )
+  const prose = path.endsWith('.md') ? text.replace(/```[\s\S]*?```/g, '') : docstrings.join('\n\n')
+  const lines = prose.split('\n').map((line) => (/^\s*(\||#|!\[)|^ {4,}\S/.test(line) ? '' : line))
+  const paragraphs = lines
+    .map((line) => line.replace(/^\s*([-*]|\d+\.)\s+/, '\n'))
+    .join('\n')
+    .split(/\n\s*\n/)
+  return paragraphs
+    .flatMap((paragraph) => paragraph.trim().split(/(?<=[.!?])["')\]*]*\s+(?=[A-Z`"'*([\d])/))
+    .filter((sentence) => /\s/.test(sentence))
+}
+
+t.test('nine sentences of ten have at most 30 words', async (t) => {
+  const documents = (folder: string, name: RegExp): [string, string][] =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((path) => name.test(path) && !path.includes('node_modules'))
+      .map((path) => [path, readFileSync(join(root, folder, path), 'utf8')])
+  const groups: Readonly<Record<string, readonly (readonly [path: string, text: string])[]>> = {
+    README: [['README.md', readFileSync(join(root, 'README.md'), 'utf8')]],
+    ARCHITECTURE: [['ARCHITECTURE.md', architecture]],
+    native: documents('native', /README\.md$/),
+    decisions: documents('docs/decisions', /\.md$/),
+    docstrings: program.map(({ path, text }) => [path, text] as const),
+  }
+  for (const [group, texts] of Object.entries(groups)) {
+    const lengths = texts
+      .flatMap(([path, text]) => sentencesOf(path, text))
+      .map((one) => one.split(/\s+/).length)
+    lengths.sort((one, other) => one - other)
+    const length = lengths[Math.floor(lengths.length * 0.9)] ?? Number.NaN
+    t.ok(lengths.length > 40 && length <= 30, `${group}: ${length} words, of ${lengths.length} sentences`)
+  }
+})
+
+t.test('the glossary has at most 60 terms', async (t) => {
+  const rows = [...readFileSync(join(root, 'docs/glossary.md'), 'utf8').matchAll(/^\| (?!Term |-)/gm)]
+  t.ok(rows.length > 40 && rows.length <= 60, `${rows.length} terms`)
+})
+
 t.test('every file that a document names exists', async (t) => {
   const pages = ['docs/decisions', 'docs/measurements'].flatMap((folder) =>
     readdirSync(join(root, folder)).map((name) => `${folder}/${name}`),

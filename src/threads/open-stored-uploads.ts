@@ -37,10 +37,10 @@ export function openStoredUploads(
 ): StoredUploads | undefined {
   const objects = openObjects(settings, { sentBytesPerSecondMin })
   if (objects === undefined || storing === undefined) return undefined
-  const told = tierMeters(meters).store
+  const counted = tierMeters(meters).store
   const { prefix } = settings.contentStore
   const guarded = (writesMax: number): GuardedObjects =>
-    new GuardedObjects(objects, { ...guardDefaults, writesMax }, told, systemClock)
+    new GuardedObjects(objects, { ...guardDefaults, writesMax }, counted, systemClock)
   const { isOnDisk, isStored } = durabilityOf(settings)
   const stored = new StoredUploads(
     {
