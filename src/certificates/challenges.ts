@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../actor/clock.js'
 import { makeFolder } from '../store/folder.js'
+import { openRegular } from '../store/regular-file.js'
 import { removeDrafts, replaceSecret } from '../store/secret-file.js'
 
 /** Path of the answers of http-01 challenges (RFC 8555 section 8.3). */
@@ -50,7 +50,8 @@ export class Challenges {
   async answer(token: string): Promise<string | undefined> {
     if (!tokenShape.test(token)) return undefined
     try {
-      const file = await open(join(this.folder, token), 'r')
+      const file = await openRegular(join(this.folder, token))
+      if (file === undefined) return undefined
       try {
         const { bytesRead, buffer } = await file.read(Buffer.alloc(answerMaxBytes), 0, answerMaxBytes, 0)
         return buffer.toString('latin1', 0, bytesRead)

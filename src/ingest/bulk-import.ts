@@ -79,7 +79,7 @@ export class BulkImport {
 
   /** Rejects where the catalog is lost, or `signal` fires: what was committed stays. */
   async run(signal: AbortSignal): Promise<BulkOutcome | Refusal> {
-    const heights = await this.parts.folder.blocks()
+    const heights = await this.parts.folder.blocks(signal)
     if (isRefusal(heights)) return heights
     const refusal = await this.#blocks(heights, signal)
     if (refusal !== undefined) this.#note(refusal.message)
@@ -185,7 +185,7 @@ export class BulkImport {
     const { verify, rules } = this.options
     const report: OpeningReport = { items: 0, bad: 0, nested: 0 }
     const open = (): ReturnType<NodeFolder['openData']> =>
-      folder.openData(id, verify ? this.#root(id) : undefined)
+      folder.openData(id, verify ? this.#root(id) : undefined, signal)
     const onAdded = (added: number): void => {
       this.#done.items += added
       this.progress.items(this.#done.items)

@@ -1,5 +1,5 @@
-import { createReadStream, readdirSync } from 'node:fs'
-import { open, readFile, stat } from 'node:fs/promises'
+import { readdirSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Block, ByteFlow } from '../chain/chain.js'
 import { readBlock } from '../chain/node-answers.js'
@@ -9,6 +9,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import { DataRootHasher } from '../proof/data-root.js'
 import { isMissing } from '../store/blobs.js'
+import { openRegular, readRegular } from '../store/regular-file.js'
 import type { RootStream } from './bundle-bytes.js'
 import type { SupplyChain } from './supply.js'
 
@@ -30,9 +31,9 @@ export class NodeFolder implements SupplyChain {
 
   constructor(readonly path: string) {}
 
-  /** Finds the blocks: once, before any other call. Heights of all of them, in order. */
-  async blocks(): Promise<number[] | Refusal> {
-    const listed = await this.#listed()
+  /** Finds the blocks: once, before any other call. Heights of all of them, in order. Rejects where `signal` fires. */
+  async blocks(signal?: AbortSignal): Promise<number[] | Refusal> {
+    const listed = await this.#listed(signal)
     if (isRefusal(listed)) return listed
     this.#heights = listed
     return [...listed.keys()].sort((one, other) => one - other)
@@ -67,20 +68,27 @@ export class NodeFolder implements SupplyChain {
     const file = await this.#dataFile(id)
     if (file === undefined) return unknown(`the data of ${id} is not in the folder`)
     if (file.sizeBytes !== sizeBytes) return refuse('forged', 'upstream', `${file.path} has another size`)
-    return { node: this.path, bytes: createReadStream(file.path) }
+    return { node: this.path, bytes: copies(file.path, sizeBytes) }
   }
 
   /**
    * The data of a transaction; where a data root is given, the whole file is checked against it before a byte is
-   * returned.
+   * returned. Rejects where `signal` fires meanwhile.
    */
-  async openData(id: Id, dataRoot: Uint8Array | undefined): Promise<RootStream | Refusal> {
+  async openData(
+    id: Id,
+    dataRoot: Uint8Array | undefined,
+    signal?: AbortSignal,
+  ): Promise<RootStream | Refusal> {
     const file = await this.#dataFile(id)
     if (file === undefined) return unknown(`the data of ${id} is not in the folder`)
     const stream = { sizeBytes: file.sizeBytes, bytes: pieces(file.path, file.sizeBytes) }
     if (dataRoot === undefined) return stream
     const hasher = new DataRootHasher(file.sizeBytes)
-    for await (const piece of pieces(file.path, file.sizeBytes)) hasher.update(piece)
+    for await (const piece of pieces(file.path, file.sizeBytes)) {
+      signal?.throwIfAborted()
+      hasher.update(piece)
+    }
     const tree = hasher.finish()
     if (isRefusal(tree)) return tree
     const same = Buffer.compare(tree.root, dataRoot) === 0
@@ -91,7 +99,8 @@ export class NodeFolder implements SupplyChain {
     for (const folder of ['data', 'bundles']) {
       const path = join(this.path, folder, id)
       try {
-        return { path, sizeBytes: (await stat(path)).size }
+        const found = await stat(path)
+        if (found.isFile()) return { path, sizeBytes: found.size }
       } catch (error) {
         if (!isMissing(error)) throw error
       }
@@ -99,7 +108,7 @@ export class NodeFolder implements SupplyChain {
     return undefined
   }
 
-  async #listed(): Promise<Map<number, string> | Refusal> {
+  async #listed(signal: AbortSignal | undefined): Promise<Map<number, string> | Refusal> {
     const heights = new Map<number, string>()
     const text = await textIn(join(this.path, 'blocks-by-height.json'))
     if (isRefusal(text)) return text
@@ -113,6 +122,7 @@ export class NodeFolder implements SupplyChain {
     }
     for (const name of namesIn(join(this.path, 'blocks'))) {
       if (!/^[\w-]{1,64}\.json$/.test(name)) continue
+      signal?.throwIfAborted()
       const [, number] = /^(\d{1,10})\.json$/.exec(name) ?? []
       const content = number === undefined ? await textIn(join(this.path, 'blocks', name)) : undefined
       const height = number ?? (typeof content === 'string' ? readBlock(content)?.height : undefined)
@@ -139,7 +149,9 @@ const pieceBytes = 2 ** 20
 
 /** Pieces of a file of this size, or of more where it has grown: each valid until the next one is requested. */
 async function* pieces(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
-  const file = await open(path, 'r')
+  const file = await openRegular(path)
+  // It was one a moment ago.
+  if (file === undefined) throw new Error(`${path} is not a regular file any more`)
   try {
     const piece = Buffer.allocUnsafeSlow(Math.min(pieceBytes, sizeBytes + 1))
     for (;;) {
@@ -153,11 +165,18 @@ async function* pieces(path: string, sizeBytes: number): AsyncGenerator<Uint8Arr
   }
 }
 
+/** The same, each valid for as long as it is referenced. */
+async function* copies(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces(path, sizeBytes)) yield Buffer.from(piece)
+}
+
 async function textIn(path: string): Promise<string | Refusal | undefined> {
   try {
-    const { size } = await stat(path)
-    if (size > jsonBytesMax) return refuse('too-large', 'upstream', `${path} has ${size} bytes`)
-    return await readFile(path, 'utf8')
+    const bytes = await readRegular(path, jsonBytesMax)
+    if (bytes === undefined) return refuse('malformed', 'upstream', `${path} is not a regular file`)
+    if (bytes.length > jsonBytesMax)
+      return refuse('too-large', 'upstream', `${path} has more than ${jsonBytesMax} bytes`)
+    return bytes.toString()
   } catch (error) {
     if (isMissing(error)) return undefined
     throw error

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as z from 'zod'
 import { expected } from '../format/bug.js'
 import { isEntryName } from '../format/entry-name.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { readRegular } from '../store/regular-file.js'
 import { l1Schema, lookupFile, lookupNames, tableFile, tableNames } from './l1-layout.js'
 import type { WrittenTable } from './parquet-writer.js'
 
@@ -65,8 +66,10 @@ export async function readL1Band(folder: string): Promise<L1Band | Refusal> {
     const names = (await readdir(folder)).sort()
     if (names.join() !== l1Files.join()) return bad(`not the files of a band of layout ${l1Schema}`)
     const path = join(folder, bandFile)
-    if ((await stat(path)).size > bandMaxBytes) return bad(`${bandFile} is too long`)
-    const read = shape.safeParse(JSON.parse(await readFile(path, 'utf8')))
+    const bytes = await readRegular(path, bandMaxBytes)
+    if (bytes === undefined) return bad(`${bandFile} is not a regular file`)
+    if (bytes.length > bandMaxBytes) return bad(`${bandFile} is too long`)
+    const read = shape.safeParse(JSON.parse(bytes.toString()))
     return read.success ? read.data : bad(`${bandFile}: ${read.error.issues[0]?.path.join('.')} is wrong`)
   } catch (error) {
     // Not JSON, or a file that is missing or cannot be read.

@@ -1,4 +1,4 @@
-import { type FileHandle, open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import * as zlib from 'node:zlib'
 import { gunzipSync } from 'node:zlib'
 import {
@@ -10,6 +10,7 @@ import {
   type SchemaElement,
 } from 'hyparquet'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { openRegular } from '../store/regular-file.js'
 import type { Columns, ColumnType, Value } from './l1-layout.js'
 import { groupRowsMax, pagesFault } from './page-check.js'
 import { parquetSchemaOf } from './parquet-writer.js'
@@ -71,7 +72,8 @@ export function openParquet(path: string, columns: Columns): Promise<ParquetTabl
 
 /** Opens a Parquet file. */
 export async function openTable(path: string, reading: TableReading): Promise<ParquetTable | Refusal> {
-  const handle = await open(path, 'r').catch((error: unknown) => error as NodeJS.ErrnoException)
+  const handle = await openRegular(path).catch((error: unknown) => error as NodeJS.ErrnoException)
+  if (handle === undefined) return refuse('malformed', 'upstream', `${path}: not a regular file`)
   if (handle instanceof Error) return refuse('unknown', 'client', `${path}: ${handle.code ?? handle.message}`)
   const bad = (why: string): Refusal => refuse('malformed', 'upstream', `${path}: ${why}`)
   try {

@@ -60,10 +60,15 @@ export interface FolderReading {
 
 /** The folder's own file of patterns; undefined where it has none. */
 async function patternsIn(folder: string): Promise<string | undefined> {
-  return readFile(join(folder, ignoreFile), 'utf8').catch((error: NodeJS.ErrnoException) => {
+  const path = join(folder, ignoreFile)
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error
   })
+  if (found === undefined) return undefined
+  // A pipe would be waited for, and a device has no end.
+  if (!found.isFile()) throw new ClientError('invalid-input', `${path} is no file`, 'remove it')
+  return readFile(path, 'utf8')
 }
 
 function fileNumber({ dev, ino }: Stats): string {

@@ -14,10 +14,10 @@ import { equalBytes, runningSha256, sha256 } from '../../proof/digest.js'
 import { insist } from '../../source/keeping/commit-batch.js'
 import { openSmallContent, type SmallContent } from '../../source/keeping/small-content.js'
 import { BlobStore } from '../../store/blobs.js'
+import { isRegularFile } from '../../store/regular-file.js'
 import { folders } from '../../threads/folders.js'
 import { type CatalogAtRest, openCatalogAtRest } from '../catalog-at-rest.js'
 import { contentCount, contentsOf, type PeerContent, PeerDatabase } from './peer-database.js'
-import { isRegularFile } from './regular-file.js'
 
 /** Contents of one commit. */
 const batchMax = 500

@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path'
 import type sqlite from 'node-sqlite3-wasm'
 import { encodeBase64url } from '../../format/base64url.js'
-import { isRegularFile } from './regular-file.js'
+import { isRegularFile } from '../../store/regular-file.js'
 
 /**
  * The SQLite files of the reference gateway: `moderation.db` (`block_sources`, `blocked_ids`, `blocked_hashes`, `blocked_names`)
