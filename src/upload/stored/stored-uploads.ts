@@ -65,6 +65,7 @@ export class StoredUploads {
   #timers: Timer[] = []
   #removing: Promise<void> | undefined
   readonly #doubts = new Set<string>()
+  #warned = ''
   /** Since when the store answers again, by the monotonic clock; undefined: it failed last. */
   #wellMs: number | undefined
   #work: Promise<void> = Promise.resolve()
@@ -209,8 +210,12 @@ export class StoredUploads {
       if (groups.length === 0 || this.#abort.signal.aborted) return
       for (const group of groups) {
         const done = await slowStore.remove(keys.group(group), this.#abort.signal)
-        if (isRefusal(done)) return
+        if (isRefusal(done)) {
+          this.#warn(done)
+          return
+        }
       }
+      this.#warned = ''
       try {
         uploads.environment.write(() => {
           for (const group of groups) uploads.stored.removed(group)
@@ -222,6 +227,13 @@ export class StoredUploads {
         return
       }
     }
+  }
+
+  /** Once for each reason: without the right to delete the bucket grows for ever. */
+  #warn({ message }: Refusal): void {
+    if (message === this.#warned || this.#abort.signal.aborted) return
+    this.#warned = message
+    this.parts.logger.warn({ why: message }, 'permanent uploads cannot be removed from the object store')
   }
 
   /** Whether the store has answered for so long that what hung in it is carried out. */

@@ -22,6 +22,8 @@ import { type StoringMachine, storingMachine } from '../stored-rig.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 44))
 const keys = new StoredKeys('p')
+// Beside many others it is slow.
+t.setTimeout(120_000)
 
 /** An item that its owner signed. */
 function signed(sizeBytes: number): MadeItem & { readonly payload: Buffer } {
@@ -118,6 +120,36 @@ t.test(
     t.ok(asked(objects) - between <= 2, `${asked(objects) - between} requests`)
   },
 )
+
+t.test('requests for a read do not grow with the machines', async (t) => {
+  for (const count of [1, 3, 6]) {
+    const objects = new MemoryObjects()
+    objects.close = async () => undefined
+    const names = Array.from({ length: count }, (_, at) => `node${at}`)
+    const machines = await Promise.all(names.map((node) => storingMachine(objects, { node })))
+    const readers = names.map((node) => readerOf(t, objects, node))
+    const items = Array.from({ length: 36 }, () => signed(2000))
+    const puts = objects.calls.put
+    const taking = items.map((item, at) => machines[at % count]?.accept(item))
+    t.ok((await Promise.all(taking)).every(Boolean))
+    const groups = objects.calls.put - puts
+    await Promise.all(readers.map((reader) => reader.follower.fresh()))
+    const reader = readers[0]
+    const others = items.filter((_, at) => at % count !== 0)
+    const before = asked(objects)
+    for (const { id } of others) t.ok(Buffer.isBuffer(await reader?.read(id)))
+    const reads = asked(objects) - before
+    const between = asked(objects)
+    for (let turn = 0; turn < 20; turn += 1) await reader?.read(signed(1).id)
+    t.comment(
+      `${count} machines: ${groups} PUTs for 36 uploads, ${reads} requests for ${others.length} reads, ` +
+        `${asked(objects) - between} for 20 misses one after the other`,
+    )
+    t.ok(reads <= others.length)
+    t.equal(asked(objects) - between, count === 1 ? 0 : 20, 'a list for each miss that comes alone')
+    for (const machine of machines) await machine.end()
+  }
+})
 
 t.test('a machine that is alone asks for nothing', async (t) => {
   const objects = new MemoryObjects()
