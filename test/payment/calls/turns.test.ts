@@ -110,3 +110,15 @@ t.test('four are under way at a time; one that waits for others lets those behin
   await turn()
   t.equal(overs.length, 6, 'which gives its turn once')
 })
+
+t.test('who leaves before its turn has asked for nothing', async (t) => {
+  const turns = new Turns({ ...clock, after: () => ({ cancel: () => undefined }) })
+  const overs = await Promise.all(['a', 'b', 'c', 'd'].map((client) => turns.begin(client, undefined)))
+  const left = new AbortController()
+  const gone = turns.begin('e', undefined, left.signal)
+  const next = turns.begin('f', undefined)
+  left.abort()
+  t.match(await gone, { refused: 'late' })
+  for (const over of overs) if (!isRefusal(over)) over()
+  t.notOk(isRefusal(await next), 'the one behind it begins')
+})
