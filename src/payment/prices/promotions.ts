@@ -92,10 +92,18 @@ export class Promotions {
       return denied('Promo codes must be applied to a specific `destinationAddress` or to the request signer')
     let discount = 0n
     const adjustments: Adjustment[] = []
+    const known = await this.#known(codes)
+    let paid: Promise<boolean> | undefined
+    const hasPaid = (): Promise<boolean> => {
+      paid ??= this.hasPaid(address)
+      return paid
+    }
     for (const code of new Set(codes)) {
-      const promotion = await this.#find(code)
+      const { promotion, uses = 0 } = known.get(code) ?? {}
       if (promotion === undefined) return denied(`No promo code found with code '${code}'`)
-      const fault = await this.#fault(promotion, address, currency, minor, rates)
+      const isUsed = (): Promise<Denied | undefined> =>
+        this.#used(promotion, address, { uses: async () => uses, hasPaid })
+      const fault = this.#fault(promotion, currency, minor, rates) ?? (await isUsed())
       if (fault !== undefined) return fault
       const most = fiatOfMicroUsd(currency, BigInt(promotion.mostMicroUsd), rates)
       const part = ((minor - discount) * BigInt(promotion.permille)) / 1000n
@@ -129,7 +137,10 @@ export class Promotions {
       // Two payments at once cannot both have the last use: one of them finds that the turn is another one.
       if (promotion.usesMax > 0) changes.push(await this.#turn(code, payment))
       if (promotion.isForNew) changes.push(await this.#turn(`${code}|${address}`, payment))
-      const fault = await this.#used(promotion, address)
+      const fault = await this.#used(promotion, address, {
+        uses: () => this.uses(code),
+        hasPaid: () => this.hasPaid(address),
+      })
       if (fault !== undefined) return fault
     }
     return changes
@@ -145,26 +156,39 @@ export class Promotions {
     return found === undefined ? undefined : (JSON.parse(found.value) as Promotion)
   }
 
-  async #fault(
-    promotion: Promotion,
-    address: string,
-    currency: Currency,
-    minor: bigint,
-    rates: Rates,
-  ): Promise<Denied | undefined> {
+  /** Those of these codes that were declared, in two questions to the ledger: whoever requests a price names any number. */
+  async #known(
+    codes: readonly string[],
+  ): Promise<ReadonlyMap<string, { readonly promotion: Promotion; readonly uses: number }>> {
+    const shaped = codes.filter((code) => codeShape.test(code))
+    const found = await this.ledger.recordsNamed(promotionKind, shaped)
+    const keys = found.map(({ key }) => key)
+    const counts = await this.ledger.recordsNamed(promotionCountKind, keys)
+    const uses = new Map(counts.map(({ key, value }) => [key, Number(value)]))
+    const entry = (key: string, value: string) => {
+      return [key, { promotion: JSON.parse(value) as Promotion, uses: uses.get(key) ?? 0 }] as const
+    }
+    return new Map(found.map(({ key, value }) => entry(key, value)))
+  }
+
+  #fault(promotion: Promotion, currency: Currency, minor: bigint, rates: Rates): Denied | undefined {
     const { code, expiresMs, leastMicroUsd } = promotion
     if (expiresMs <= this.now())
       return denied(`The promo code '${code}' expired on ${new Date(expiresMs).toISOString()}`)
     const least = fiatOfMicroUsd(currency, BigInt(leastMicroUsd), rates)
     if (minor < least)
       return denied(`The promo code '${code}' can only used on payments above ${least} ${currency}`)
-    return this.#used(promotion, address)
+    return undefined
   }
 
-  async #used({ code, usesMax, isForNew }: Promotion, address: string): Promise<Denied | undefined> {
-    if (usesMax > 0 && (await this.uses(code)) >= usesMax)
+  async #used(
+    { code, usesMax, isForNew }: Promotion,
+    address: string,
+    { uses, hasPaid }: { uses: () => Promise<number>; hasPaid: () => Promise<boolean> },
+  ): Promise<Denied | undefined> {
+    if (usesMax > 0 && (await uses()) >= usesMax)
       return denied(`The promo code '${code}' has already been used the maximum number of times (${usesMax})`)
-    if (isForNew && (await this.hasPaid(address)))
+    if (isForNew && (await hasPaid()))
       return denied(`The user '${address}' is ineligible for the promo code '${code}'`)
     return undefined
   }

@@ -15,6 +15,8 @@ import { Approvals } from '../../../src/payment/books/approvals.js'
 import { LedgerCredits } from '../../../src/payment/books/credits.js'
 import { Wallets } from '../../../src/payment/books/wallets.js'
 import { isDenied } from '../../../src/payment/credits-port.js'
+import { fixedOracle } from '../../../src/payment/prices/oracle.js'
+import { Promotions } from '../../../src/payment/prices/promotions.js'
 import { postgresFolder, startPostgres } from '../../ledger/postgres-server.js'
 
 const many = 64
@@ -154,6 +156,19 @@ async function constant(t: Test, { ledger, asked }: Counted): Promise<void> {
   // What is over is looked for once a second.
   await pages(1)
   t.strictSame(await pages(100), await pages(1), 'a page of a hundred')
+
+  const promotions = new Promotions(ledger, clock.now, async () => {
+    return (await accounts.payments(friend, undefined, 1)).page.length > 0
+  })
+  const codes = Array.from({ length: 100 }, (_, at) => `CODE${at}`)
+  const common = { permille: 1, expiresMs: 10 ** 9, leastMicroUsd: 0, mostMicroUsd: 10 ** 6 }
+  for (const code of codes) await promotions.declare({ code, ...common, usesMax: 9, isForNew: false })
+  await promotions.declare({ code: 'NEW', ...common, usesMax: 9, isForNew: true })
+  const rates = await fixedOracle().rates()
+  if (isRefusal(rates)) throw new Error(rates.message)
+  const priced = (named: readonly string[]): Promise<number> =>
+    cost(() => promotions.apply(named, friend, 'usd', 1000n, rates))
+  t.equal(await priced([...codes, 'NEW', 'none']), await priced(['NEW', 'none']), 'a hundred codes')
 
   // The same item again reads what it has ended.
   const revoked = { payingAddress: first, approvedAddress: friend, itemId: 'r1' }
