@@ -36,6 +36,9 @@ export interface RootOutcome {
 /** No root is scheduled further ahead: one that seems to be was written before the clock was set back, so it is due now. */
 const aheadMaxMs = 8 * 86_400_000
 
+/** Below this part of all places, what was left out has a turn again. */
+const roomyPart = 3 / 4
+
 /** Contents that make room at once. */
 const dropMax = 1000
 
@@ -75,6 +78,11 @@ export class ProofAgenda {
     return this.count >= this.membersMax
   }
 
+  /** There is room for contents that nobody asks for. */
+  get isRoomy(): boolean {
+    return this.count < this.membersMax * roomyPart
+  }
+
   has(id: Id): boolean {
     return this.#members.view(idBytes(id)) !== undefined
   }
@@ -88,7 +96,8 @@ export class ProofAgenda {
   /**
    * Adds contents, on disk when this returns. One that waits already moves where a hint names another root. Roots that wait keep
    * their time; new ones are due at `dueMs`. Where the agenda is full the root that is looked at last gives way, or the new
-   * content is left out: the catalog still lists it.
+   * content is left out: the catalog still lists it. What comes from that list displaces nothing: it may have been denied and
+   * displaced before, and nodes would be asked for the same ids again and again.
    */
   add(wishes: readonly AgendaMember[], dueMs: (wish: AgendaMember) => number, nowMs: number): void {
     if (wishes.length === 0) return
@@ -116,7 +125,7 @@ export class ProofAgenda {
       return
     }
     const isLone = wish.rootId === wish.id && wish.priority < priorities.named
-    if (this.isFull && !this.#makeRoom(isLone)) return
+    if (this.isFull && (wish.priority <= priorities.listed || !this.#makeRoom(isLone))) return
     this.#put(wish, dueMs, nowMs)
   }
 

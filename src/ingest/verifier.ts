@@ -127,19 +127,26 @@ export class Verifier {
     return last !== undefined && now - last < 4 * gatherMoreMs ? now + gatherMoreMs : now + gatherMs
   }
 
-  /** The next part of the catalog's list; from the start again when it came to the end. */
+  /**
+   * The next part of the catalog's list; from the start again when it came to the end. What the index has by now can be proven,
+   * so it has a place even where the agenda is full.
+   */
   #refill(): void {
     const { catalog, agenda } = this.parts
-    if (this.#stopped || agenda.isFull) return
+    if (this.#stopped) return
     const ids = catalog.unsettled(this.#listed, listedMax)
     this.#listed = ids.length < listedMax ? undefined : ids.at(-1)
-    const missing = ids.filter((id) => !agenda.has(id))
-    this.#add(missing.map((id) => ({ id, rootId: this.#rootOf(id), hints: {}, priority: priorities.listed })))
+    const wishes: AgendaMember[] = []
+    for (const id of ids) {
+      if (agenda.has(id)) continue
+      const known = catalog.attributes(id)
+      const isIndexed = known?.place !== undefined || known?.height !== undefined
+      const priority = isIndexed ? priorities.requested : priorities.listed
+      if (isIndexed || agenda.isRoomy)
+        wishes.push({ id, rootId: known?.place?.rootId ?? id, hints: {}, priority })
+    }
+    this.#add(wishes)
     this.#run()
-  }
-
-  #rootOf(id: Id): Id {
-    return this.parts.catalog.attributes(id)?.place?.rootId ?? id
   }
 
   #measure(nextMs: number | undefined): void {

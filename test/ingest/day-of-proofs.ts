@@ -1,7 +1,7 @@
 /**
- * By hand, because it takes minutes to an hour: `node dist/test/ingest/day-of-proofs.js [CONTENTS] [WAITING]`. Two days on a turned
- * clock: on the first one readers ask for CONTENTS (1,000,000) that nobody can ever prove, and for 10,000 that can be proven later.
- * WAITING (200,000): contents that may wait for a proof at once.
+ * By hand, because it takes minutes to an hour: `node dist/test/ingest/day-of-proofs.js [CONTENTS] [WAITING]`. Two days on a
+ * turned clock: on the first one readers ask for CONTENTS (1,000,000) that nobody can ever prove, and for 10,000 that can be
+ * proven later. WAITING (200,000): contents that may wait for a proof at once.
  */
 import t from 'tap'
 import type { Id } from '../../src/format/id.js'

@@ -151,6 +151,33 @@ t.test(
   },
 )
 
+t.test('what was displaced is asked for again when the index has it, and nothing else is', async (t) => {
+  const rig = provingRig(
+    t,
+    { judge: ({ known }) => (known.height === undefined ? denied('absent') : proven) },
+    { waitingMax: 100 },
+  )
+  rig.verifier.start()
+  for (let at = 0; at < 400; at += 10) {
+    come(rig, at, 10)
+    await rig.clock.turn(minute)
+  }
+  for (const id of [idOf(3), idOf(7)]) {
+    const known = rig.known.get(id)
+    if (known !== undefined) rig.known.set(id, { ...known, height: 5 })
+  }
+  t.notOk(rig.agenda.has(idOf(3)) && rig.agenda.has(idOf(7)), 'others came')
+  const before = rig.asked.length
+  await rig.clock.turn(2 * hour)
+  t.notOk(rig.unsettled.has(idOf(3)) || rig.unsettled.has(idOf(7)), 'these can be proven now')
+  const times = new Map<Id, number>()
+  for (const { rootId, atMs } of rig.asked.slice(before)) {
+    if (atMs - (times.get(rootId) ?? 0) < 2 * minute) t.fail('asked within the time of a no')
+    times.set(rootId, atMs)
+  }
+  t.ok(times.size <= 102, `${times.size} of 400 are looked at`)
+})
+
 t.test('proofs stay within their share, however much waits', async (t) => {
   const rig = provingRig(t, { judge: () => denied('absent') }, { waitingMax: 4000 })
   come(rig, 0, 6000)
