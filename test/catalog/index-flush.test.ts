@@ -69,7 +69,7 @@ t.test('rows that left the tables are found like all others, whatever happens to
         }
       },
     ),
-    { numRuns: 60 },
+    { numRuns: 40 },
   )
   assert.ok(
     segments > 50 && merged > 10 && removed > 10,
