@@ -12,7 +12,7 @@ import {
   unreadable,
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { HeldRoom, Holder } from '../room/held-room.js'
+import type { HeldRoom, Holder, HolderTerms } from '../room/held-room.js'
 import type { Purchase } from '../selling/sales.js'
 import type { ItemIntake } from './item-intake.js'
 import { ItemReader } from './item-reader.js'
@@ -37,6 +37,13 @@ export interface UploadTerms {
   /** Called with the head alone. The body is not read until it resolves. An answer: the body is not wanted. */
   readonly gate?: () => Promise<UploadAnswer | undefined>
   readonly purchase?: Purchase
+  /** It was made, and its item is requested again: anybody knows the names of such payments, and they pay for no room. */
+  readonly isSold?: boolean
+}
+
+/** How an upload is paid for while its bytes come. */
+function roomTerms({ purchase, isSold }: UploadTerms): Pick<HolderTerms, 'isPaid' | 'payment'> {
+  return { isPaid: purchase !== undefined && isSold !== true, payment: purchase?.payment }
 }
 
 /** One signed item as the body of a request. */
@@ -63,7 +70,7 @@ export class SingleUpload {
     if (noRoom === undefined) return size > itemMaxBytes ? tooLarge(itemMaxBytes) : undefined
     // Those make room that hold most, and nobody for what is only announced.
     const now = Math.min(size, foreseenMinBytes)
-    return arriving.roomForNew({ client: range, isPaid: terms.purchase !== undefined }, now) && noRoom
+    return arriving.roomForNew({ client: range, ...roomTerms(terms) }, now) && noRoom
   }
 }
 
@@ -160,7 +167,7 @@ class Arrival implements BodySink {
     this.#holder ??= arriving.enter({
       client: this.uploader.range,
       hasPlace: false,
-      isPaid: this.terms.purchase !== undefined,
+      ...roomTerms(this.terms),
       drop: () => this.#end(dropped),
     })
     const more = isFirst ? this.#reader.sizeBytes : bytes

@@ -173,7 +173,8 @@ export class RawUpload {
     const holder = arriving.enter({
       client: uploader.range,
       hasPlace: false,
-      isPaid: wish.brought !== undefined,
+      isPaid: wish.brought !== undefined && !this.parts.payments.isSold(wish.brought),
+      payment: wish.brought?.name,
       drop: () => {
         arriving.leave(holder)
         body.fail(noRoom)

@@ -46,7 +46,8 @@ export class UsdcUploads {
     }
     if ('status' in brought) return Promise.resolve(brought)
     const purchase = this.purchase(brought, (id) => id)
-    return this.parts.single.take(request, uploader, { gate: () => this.gate(brought, size), purchase })
+    const gate = (): Promise<UploadAnswer | undefined> => this.gate(brought, size)
+    return this.parts.single.take(request, uploader, { gate, purchase, isSold: this.isSold(brought) })
   }
 
   /** The 402 for so many bytes, or why there is none. `fault`: why a payment was not taken. */
@@ -81,6 +82,11 @@ export class UsdcUploads {
     const header = request.header(version === 2 ? 'payment-signature' : 'x-payment') ?? ''
     const asker = this.parts.clientOf(request)
     return { read, name, order: { ...this.#wanted(request, bytes), header, version, asker } }
+  }
+
+  /** Whether the payment was made, for an item that was accepted. */
+  isSold({ name }: Pick<Brought, 'name'>): boolean {
+    return this.parts.sales.find(name)?.paid !== undefined
   }
 
   /** Nothing of the body is read for a payment that is worth nothing. `bytes`: of the item of a sale that is over. */

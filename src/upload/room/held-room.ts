@@ -33,6 +33,11 @@ export interface HolderTerms {
   readonly hasPlace: boolean
   /** It is paid for: it always finds a place, and is never dropped for another. */
   readonly isPaid: boolean
+  /**
+   * Name of a payment that is not made yet. It pays for one upload at a time: who brings it once more is as one who has not paid.
+   * Absent: it is made, or there is none.
+   */
+  readonly payment?: string | undefined
   /** Gives up what it holds, because another needs the room: `leave` was called when this returns. */
   drop(): void
 }
@@ -50,6 +55,7 @@ export class Holder {
 
   constructor(
     readonly terms: HolderTerms,
+    readonly isPaid: boolean,
     private readonly fileBytes: number,
   ) {
     this.client = terms.client
@@ -71,6 +77,8 @@ export class HeldRoom {
   /** By address range. */
   readonly #bytesOf = new Map<string, number>()
   readonly #placesOf = new Map<string, number>()
+  /** By the name of a payment who is here with it. */
+  readonly #paidBy = new Map<string, Holder>()
   #places = 0
   #bytes = 0
   #files = 0
@@ -88,7 +96,10 @@ export class HeldRoom {
   /** One more. What of it is on disk already comes by `grow`. */
   enter(terms: HolderTerms): Holder {
     const { maxBytes = 0 } = this.bounds
-    const holder = new Holder(terms, Math.ceil(maxBytes / filesMax))
+    const { payment, isPaid } = terms
+    const isFirst = payment === undefined || !this.#paidBy.has(payment)
+    const holder = new Holder(terms, isPaid && isFirst, Math.ceil(maxBytes / filesMax))
+    if (payment !== undefined && holder.isPaid) this.#paidBy.set(payment, holder)
     this.#places += holder.places
     if (terms.client !== undefined) count(this.#placesOf, terms.client, holder.places)
     this.#rank(holder)
@@ -101,6 +112,8 @@ export class HeldRoom {
     this.grow(holder, -holder.bytes, -holder.files)
     holder.isGone = true
     this.#order.remove(holder)
+    const { payment } = holder.terms
+    if (payment !== undefined && this.#paidBy.get(payment) === holder) this.#paidBy.delete(payment)
     this.#places -= holder.places
     if (holder.client !== undefined) count(this.#placesOf, holder.client, -holder.places)
   }
@@ -113,7 +126,7 @@ export class HeldRoom {
 
   #rank(holder: Holder): void {
     if (holder.isGone) return
-    if (holder.isBusy || holder.terms.isPaid) this.#order.remove(holder)
+    if (holder.isBusy || holder.isPaid) this.#order.remove(holder)
     else this.#order.put(holder)
   }
 
@@ -155,7 +168,10 @@ export class HeldRoom {
   }
 
   /** The same for one that holds nothing yet. */
-  roomForNew(who: Pick<HolderTerms, 'client' | 'isPaid'>, bytes: number): UploadAnswer | undefined {
+  roomForNew(
+    who: Pick<HolderTerms, 'client' | 'isPaid' | 'payment'>,
+    bytes: number,
+  ): UploadAnswer | undefined {
     const holder = this.enter({ ...who, hasPlace: false, drop: () => undefined })
     const crowded = this.roomFor(holder, bytes)
     this.leave(holder)
@@ -168,7 +184,7 @@ export class HeldRoom {
     const { client, terms } = holder
     // Nothing of it could be written down: nobody gives room up for that.
     if (terms.hasPlace && this.bounds.disk.leftBytes < roomMinBytes) return diskFull
-    const own = client === undefined || terms.isPaid ? 0 : (this.#bytesOf.get(client) ?? 0) + bytes
+    const own = client === undefined || holder.isPaid ? 0 : (this.#bytesOf.get(client) ?? 0) + bytes
     if (own > this.#maxBytes() * this.bounds.clientShare) {
       const text = 'Too many bytes of your uploads wait to be finalized: finish or cancel some'
       return textAnswer(429, text, again)
@@ -194,7 +210,7 @@ export class HeldRoom {
   /** Who holds more than this one would: only then it is fair. */
   #victimFor(holder: Holder, bytes: number): Holder | undefined {
     const victim = this.#order.forBytes()
-    if (victim === undefined || holder.terms.isPaid) return victim
+    if (victim === undefined || holder.isPaid) return victim
     const [most, own] = this.#order.compared(victim.parties, holder.parties) ?? [0, 0]
     return most > own + bytes ? victim : undefined
   }
