@@ -71,6 +71,11 @@ export interface ItemPlace {
    * with a stranger's header in front of other bytes.
    */
   readonly isSigned?: true
+  /**
+   * The index of the chain has the item here: a fact about the item, told by the index at each look and kept nowhere else. Any
+   * other place is where a copy of its bytes was read, often because a stranger named it; there may be more.
+   */
+  readonly isIndexed?: true
 }
 
 export interface Header {

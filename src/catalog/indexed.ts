@@ -92,6 +92,7 @@ function placeOf(index: ChainIndex, row: Row): ItemPlace | undefined {
     parentItemOffset: place.parentItemOffset,
     itemSize: place.headerSize + row.size,
     headerSize: place.headerSize,
+    isIndexed: true,
     ...(row.isUnjudged === true ? {} : { isSigned: true }),
   }
 }

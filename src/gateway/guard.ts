@@ -3,6 +3,7 @@ import type { Attributes } from '../catalog/attributes.js'
 import type { Catalog } from '../catalog/catalog-messages.js'
 import type { Id } from '../format/id.js'
 import type { BlockList } from '../moderation/moderation-messages.js'
+import { blocksCopy, blocksPlace } from '../source/blocked-places.js'
 import type { Content } from '../store/content.js'
 import type { Entry } from './entry.js'
 
@@ -13,11 +14,20 @@ export interface Blocking {
   readonly lines: string
 }
 
+type Known = Pick<Attributes, 'id' | 'place' | 'digest'>
+
 /** Larger bodies are checked again while they are sent; smaller ones are copied whole into the server at once. */
 const watchedMinBytes = 16 * 1024
 
 /**
  * The block list of the gateway. Bundle and digest of an id are checked, not the id alone.
+ *
+ * What a block covers: the id itself; the same bytes under any id (by hash); an item that the index or an upload has inside of
+ * what is blocked; and all bytes that are read out of blocked data. The last is about a copy and not about the item: strangers
+ * can post copies of any item inside of their own data, and name the place. So where only that is blocked which the copy here was
+ * read out of, the copy is dropped (`hasBlockedCopy`), and the item is looked for again. It is served where this gateway reads it
+ * inside of data that is not blocked, otherwise the answer is 451. Bytes of which nobody knows what they were read out of do not
+ * count then (`Wanted.needsPlace`).
  *
  * A block by hash needs the SHA-256 of the bytes. No route sends bytes whose hash it cannot compare, so each uses one of three
  * ways:
@@ -36,7 +46,7 @@ export class Guard {
 
   /**
    * `maxAgeSeconds`: how long caches in front may keep a 451, and so how long a release may take to be seen behind them.
-   * `uploadedIn`: the bundle that an item was uploaded in, for items that are in no bundle of the chain yet.
+   * `uploadedIn`: the bundle that an item was uploaded in, for items that the index has in no bundle yet.
    */
   constructor(
     private readonly list: BlockList,
@@ -86,12 +96,28 @@ export class Guard {
     return this.list.blocksDigest(digest)
   }
 
-  /** Whether content is blocked by its id, by a bundle that it lies in, or by its digest. */
-  blocksContent({ id, place, digest }: Pick<Attributes, 'id' | 'place' | 'digest'>): boolean {
-    if (!this.isOn) return false
-    const around = place === undefined ? this.uploadedIn(id) : undefined
-    const chain = place === undefined ? around && [around] : [place.rootId, place.parentId, ...place.path]
-    return this.list.blocksId(id, chain) || (digest !== undefined && this.list.blocksDigest(digest))
+  /** Whether content is blocked by its id or digest, by a bundle that it lies in, or by what its copy was read out of. */
+  blocksContent(known: Known): boolean {
+    return this.isOn && (this.#blocksItself(known) || blocksPlace(this.list, known))
+  }
+
+  /**
+   * True where the copy here was read out of what is blocked now, and nothing else of it is blocked: it must not be served, but
+   * there may be others of the same item.
+   */
+  hasBlockedCopy(entry: Entry): boolean {
+    if (!this.isOn || entry.clearAt === this.version) return false
+    return blocksCopy(this.list, entry.attributes) && !this.#blocksItself(entry.attributes)
+  }
+
+  /** Whether it is blocked wherever its bytes come from. */
+  #blocksItself({ id, place, digest }: Known): boolean {
+    const around = place?.isIndexed === true ? undefined : this.uploadedIn(id)
+    return (
+      this.list.blocksId(id, around && [around]) ||
+      (digest !== undefined && this.list.blocksDigest(digest)) ||
+      (place?.isIndexed === true && blocksPlace(this.list, { place }))
+    )
   }
 
   /**

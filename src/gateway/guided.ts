@@ -21,8 +21,9 @@ export async function openGuided(
   const first = isExact ? hints : ((await finder?.find(id)) ?? hints)
   const opened = await open(first)
   if (!isRefusal(opened) || !mayLieElsewhere(opened) || isOver()) return opened
-  const other = isExact ? await finder?.find(id) : hints
-  if (other?.rootId === undefined || isSame(other, first) || isOver()) return opened
+  const next = isExact ? await finder?.find(id) : first === hints ? undefined : hints
+  const other = next?.rootId !== undefined ? next : elsewhere(opened, hints)
+  if (other === undefined || isSame(other, first) || isOver()) return opened
   const again = await open(other)
   return isRefusal(again) ? weightier(opened, again) : again
 }
@@ -41,9 +42,14 @@ export async function openWindow(
   return opened.refused === 'unsatisfiable' || opened.refused === 'upstream' ? source.open(wanted) : opened
 }
 
+/** That what a client names as the place is blocked says nothing about an item that may lie elsewhere, too. */
+function elsewhere({ refused }: Refusal, { rootId }: Hints): Hints | undefined {
+  return refused === 'blocked' && rootId !== undefined ? {} : undefined
+}
+
 /** False where the network is slow or this gateway busy: a second try would add to the load. */
 function mayLieElsewhere({ refused }: Refusal): boolean {
-  return refused === 'unknown' || refused === 'upstream' || refused === 'forged'
+  return refused === 'unknown' || refused === 'upstream' || refused === 'forged' || refused === 'blocked'
 }
 
 function isSame(one: Hints, other: Hints): boolean {

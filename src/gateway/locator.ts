@@ -8,6 +8,7 @@ import type { StoredContent } from '../store/stored-content.js'
 import type { Entries } from './entries.js'
 import type { Entry } from './entry.js'
 import type { Blobs, Sources } from './gateway-parts.js'
+import type { Guard } from './guard.js'
 import type { ItemWindow } from './item-window.js'
 import { ItemWindows, type WindowParts } from './item-windows.js'
 
@@ -24,8 +25,8 @@ export type Located =
   | { readonly at: 'unchecked'; readonly entry: Entry }
   /** The catalog knows of it; the bytes are elsewhere. */
   | { readonly at: 'catalog'; readonly entry: Entry }
-  /** `absentAt`: the generation of the id at which the catalog knew nothing of it. */
-  | { readonly at: 'nowhere'; readonly absentAt: number }
+  /** `absentAt`: the generation of the id at which the catalog knew nothing of it. Absent: it knows a copy that is blocked. */
+  | { readonly at: 'nowhere'; readonly absentAt?: number }
 
 /** Finds ids among prepared entries, then in the catalog. It calls no source and never waits. */
 export class Locator {
@@ -41,6 +42,7 @@ export class Locator {
     private readonly log: Log,
     private readonly checkWaitBytes: number,
     learning: Pick<WindowParts, 'keeper' | 'clock' | 'catalog'>,
+    private readonly guard?: Pick<Guard, 'hasBlockedCopy'>,
   ) {
     this.#windows = new ItemWindows({
       ...learning,
@@ -67,6 +69,8 @@ export class Locator {
   locate(id: Id, patient = true): Located {
     const entry = this.entries.get(id)
     if (entry === undefined) return { at: 'nowhere', absentAt: this.entries.absentAt }
+    // A copy that must not be served is none: the item is looked for elsewhere.
+    if (this.guard?.hasBlockedCopy(entry) === true) return { at: 'nowhere' }
     if (entry.path === undefined) return this.#inBundle(entry, patient)
     const content = this.#open(entry, entry.path)
     // The fetcher tries to open it again, and fetches from the sources where it cannot either.

@@ -40,6 +40,8 @@ export interface ProofClaim {
   readonly digest: Uint8Array
   /** Where an item may lie. */
   readonly hints: Hints
+  /** A client named the place. The bytes were brought from elsewhere, so it is not told as theirs where it proves them. */
+  readonly isClients?: true
 }
 
 /** What came of the claims of one root. */
@@ -201,7 +203,7 @@ export class Evidence {
     }
     const { signed, ranMs } = await this.#signedOf(here)
     for (const [at, { claim, item }] of here.entries())
-      verdicts.set(claim.known.id, await this.#verdict(root, item, signed[at], signal))
+      verdicts.set(claim.known.id, await this.#verdict(root, claim, item, signed[at], signal))
     return ranMs
   }
 
@@ -242,6 +244,7 @@ export class Evidence {
 
   async #verdict(
     root: RootBytes,
+    { known, isClients }: ProofClaim,
     { header, place }: LocatedItem,
     signed: boolean | undefined | Refusal,
     signal: AbortSignal,
@@ -249,7 +252,9 @@ export class Evidence {
     if (isRefusal(signed)) return undecided(signed.message)
     if (signed === undefined) return undecided('the blob is gone')
     // The header is the owner's. Whether these bytes lie behind it, too, nobody has looked.
-    if (signed) return { kind: 'proven', learned: { ...learnedOfItem(header), place } }
+    const isCopys = isClients !== true || known.place !== undefined
+    if (signed)
+      return { kind: 'proven', learned: { ...learnedOfItem(header), ...(isCopys ? { place } : {}) } }
     // The header in the bundle may be a copy, in front of what nobody signed: that says nothing about the blob.
     const listed = { header, start: place.rootItemOffset, itemSize: place.itemSize }
     const isOwners = await this.#signed.check(root, listed, () => this.#directories.turn(), signal)

@@ -113,12 +113,14 @@ export class ProofAgenda {
     if (known !== undefined) {
       const isBetter = wish.rootId !== wish.id && wish.rootId !== known.rootId
       const isSooner = wish.priority > known.priority
-      if (!isBetter && !isSooner) return
-      const rootId = isBetter ? wish.rootId : known.rootId
-      const hints = isBetter ? wish.hints : known.hints
+      // Who brings the bytes may say the same as a client has.
+      const isSurer = wish.rootId === known.rootId && known.isClients === true && wish.isClients !== true
+      if (!isBetter && !isSooner && !isSurer) return
+      const { rootId, hints, isClients } = isBetter || isSurer ? wish : known
+      const priority = Math.max(wish.priority, known.priority)
       this.#leave(wish.id, known.rootId)
       this.#put(
-        { id: wish.id, rootId, hints, priority: Math.max(wish.priority, known.priority) },
+        { id: wish.id, rootId, hints, priority, ...(isClients === true ? { isClients } : {}) },
         dueMs,
         nowMs,
       )

@@ -16,6 +16,8 @@ export interface AgendaWish {
   readonly rootId: Id
   readonly hints: Hints
   readonly priority: number
+  /** A client named the root, and not who brought the bytes: it may prove them, and is no place that they were read at. */
+  readonly isClients?: true
 }
 
 /** What is known of a root that contents wait for. */
@@ -78,13 +80,15 @@ export function readRoot(record: Uint8Array): AgendaRoot {
 const pathMax = 8
 const memberBytes = 32 + 1 + 8 + 8
 const unknownPlace = -1
+/** Beside the priority: `isClients`. */
+const clients = 0x80
 
-/** `root, priority u8, offset f64, size f64` (-1: not known), then the ids of the path. */
-export function encodeMember({ rootId, hints, priority }: AgendaWish): Uint8Array {
+/** `root, priority and flag u8, offset f64, size f64` (-1: not known), then the ids of the path. */
+export function encodeMember({ rootId, hints, priority, isClients }: AgendaWish): Uint8Array {
   const path = (hints.path ?? []).length <= pathMax ? (hints.path ?? []) : []
   const bytes = Buffer.allocUnsafe(memberBytes + 32 * path.length)
   bytes.set(idBytes(rootId), 0)
-  bytes.writeUInt8(priority, 32)
+  bytes.writeUInt8(priority | (isClients === true ? clients : 0), 32)
   bytes.writeDoubleBE(hints.itemOffset ?? unknownPlace, 33)
   bytes.writeDoubleBE(hints.itemSize ?? unknownPlace, 41)
   for (const [at, id] of path.entries()) bytes.set(idBytes(id), memberBytes + 32 * at)
@@ -103,7 +107,9 @@ export function readMember(record: Uint8Array): AgendaWish {
     ...(itemOffset === unknownPlace ? {} : { itemOffset }),
     ...(itemSize === unknownPlace ? {} : { itemSize }),
   }
-  return { rootId, hints, priority: bytes.readUInt8(32) }
+  const word = bytes.readUInt8(32)
+  const wish = { rootId, hints, priority: word & ~clients }
+  return (word & clients) === 0 ? wish : { ...wish, isClients: true }
 }
 
 /** Root, then id. */

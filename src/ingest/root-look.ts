@@ -90,7 +90,7 @@ export class RootLook {
     return sorted
   }
 
-  #sortOne({ id, hints }: AgendaMember, { claims, heightless }: Sorted): void {
+  #sortOne({ id, hints, isClients }: AgendaMember, { claims, heightless }: Sorted): void {
     const { catalog } = this.parts
     const known = catalog.attributes(id)
     const digest = known?.digest
@@ -100,7 +100,7 @@ export class RootLook {
     else if (known.verified) heightless.push(known)
     // It was evicted before it was proven; what is fetched for this id later is checked again.
     else if (catalog.blobSize(digest) === undefined) this.#resigned.push(id)
-    else claims.push({ known, digest, hints })
+    else claims.push({ known, digest, hints, ...(isClients === true ? { isClients } : {}) })
   }
 
   /** What is learned of a content by its verdict; undefined where nothing is. */

@@ -75,10 +75,12 @@ export class Verifier {
 
   /**
    * A content is about to be recorded: `commit` writes it down first, so that a killed process leaves no record without its
-   * hints. Hints are never believed.
+   * hints. Hints are never believed. `isClients`: a client named them, and not who brought the bytes.
    */
-  note(id: Id, hints: Hints, priority: number): void {
-    if (!this.#stopped) this.#noted.push({ id, rootId: hints.rootId ?? id, hints, priority })
+  note(id: Id, hints: Hints, priority: number, isClients = false): void {
+    if (this.#stopped) return
+    const wish = { id, rootId: hints.rootId ?? id, hints, priority }
+    this.#noted.push(isClients ? { ...wish, isClients } : wish)
   }
 
   /** Writes down what was noted. Where the disk refuses, the catalog's list still has the ids. */
@@ -91,9 +93,9 @@ export class Verifier {
   }
 
   /** A content that was noted has its record now. It may have been looked at before, and found without. */
-  recorded(id: Id, hints: Hints, priority: number): void {
+  recorded(id: Id, hints: Hints, priority: number, isClients = false): void {
     if (this.#stopped || this.parts.agenda.has(id)) return
-    this.note(id, hints, priority)
+    this.note(id, hints, priority, isClients)
     this.commit()
   }
 

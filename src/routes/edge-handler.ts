@@ -77,6 +77,7 @@ class EdgeHandler implements RequestHandler {
       log,
       options.checkWaitBytes,
       { keeper: parts.keeper, clock, catalog },
+      guard,
     )
     const touches = new Touches(parts.keeper, clock)
     const writer = createHeadWriter(parts)

@@ -15,6 +15,8 @@ export interface Wanted {
   readonly client?: string
   /** What is known already. */
   readonly attributes?: Attributes
+  /** Only bytes of which the source knows what they are read out of (`Found.around`): others may be out of what is blocked. */
+  readonly needsPlace?: true
   /** Origins (`Found.origin`) that failed for this very want and are not asked again. */
   readonly avoid: ReadonlySet<string>
 }

@@ -77,9 +77,10 @@ export function openProving(given: SourceGiven, parts: ProvingParts): Proving | 
   const say = ({ attributes, hints, wishHints, named }: Kept, word: 'note' | 'recorded'): void => {
     if (settled(attributes)) return
     const { id, place } = attributes
-    const given = hints.rootId === undefined ? wishHints : hints
+    const isClients = place === undefined && hints.rootId === undefined && wishHints.rootId !== undefined
+    const given = isClients ? wishHints : hints
     const hinted = place === undefined ? given : { rootId: place.rootId }
-    verifier[word](id, hinted, named ? priorities.named : priorities.requested)
+    verifier[word](id, hinted, named ? priorities.named : priorities.requested, isClients)
   }
   return {
     notes: { note: (kept) => say(kept, 'note'), commit: () => verifier.commit() },

@@ -5,39 +5,66 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
+import { eventually } from '../eventually.js'
 import { bundleItem, bundleTags, item, type MadeItem } from '../source/weave.js'
 import { payerAt } from './payer.js'
 import { type Running, run } from './running.js'
+import { upstream } from './upstream.js'
 
 const key = 'a-key-for-the-tests'
 const folder = t.testdir()
+/** What a trusted gateway has: bytes, and the root that it states for them. */
+const served = new Map<string, { readonly bytes: Uint8Array; readonly root?: string }>()
+const trusted = await upstream(t, (id, _, response) => {
+  const found = served.get(id)
+  if (found === undefined) response.writeHead(404).end()
+  else {
+    const root = found.root === undefined ? {} : { 'x-gateway-root-transaction-id': found.root }
+    response.writeHead(200, { 'content-length': found.bytes.length, ...root }).end(found.bytes)
+  }
+})
 const settings = {
   DEVNET_SEED: 'false',
   SERVICES: 'gateway',
   ADMIN_API_KEY: key,
   ANS104_UNBUNDLE_FILTER: '{"never":true}',
+  TRUSTED_GATEWAYS_URLS: JSON.stringify({ [trusted.url]: { priority: 1, trusted: true } }),
+  GATEWAYS_ROOT_TX_URLS: JSON.stringify({ [trusted.url]: 1 }),
+  GATEWAYS_ROOT_TX_RATE_LIMIT_BURST_SIZE: '1000',
 }
 let program: Running = await run(t, folder, settings)
-const payer = await payerAt(program.urls.devnet ?? '')
+let payer = await payerAt(program.urls.devnet ?? '')
+
+async function restart(more: Readonly<Record<string, string>> = {}): Promise<void> {
+  await program.stop()
+  program = await run(t, folder, { ...settings, ...more })
+  payer = await payerAt(program.urls.devnet ?? '')
+}
 
 type Headers = Readonly<Record<string, string>>
 
-async function order(method: 'PUT' | 'DELETE', id: string): Promise<void> {
-  const path = method === 'PUT' ? 'block-data' : `block-data/${id}`
+async function order(path: 'block-data' | 'unblock-data', id: string): Promise<void> {
+  const ground = path === 'block-data' ? { notes: 'a test', source: 'tests' } : {}
   const answer = await fetch(`${program.urls.gateway}/gateway/admin/${path}`, {
-    method,
+    method: 'PUT',
     headers: { authorization: `Bearer ${key}` },
-    ...(method === 'PUT' ? { body: JSON.stringify({ id, notes: 'a test', source: 'tests' }) } : {}),
+    body: JSON.stringify({ id, ...ground }),
   })
   if (!answer.ok) throw new Error(await answer.text())
 }
 
-const block = (id: string): Promise<void> => order('PUT', id)
+const block = (id: string): Promise<void> => order('block-data', id)
 
 async function statusOf(id: string, headers: Headers = {}): Promise<number> {
   const answer = await fetch(`${program.urls.gateway}/raw/${id}`, { headers })
   await answer.arrayBuffer()
   return answer.status
+}
+
+async function isVerified(id: string): Promise<boolean> {
+  const answer = await fetch(`${program.urls.gateway}/raw/${id}`)
+  await answer.arrayBuffer()
+  return answer.headers.get('x-gateway-verified') === 'true'
 }
 
 /** An item in the data of a transaction. */
@@ -164,23 +191,115 @@ function encodeHeader(items: readonly Uint8Array[]): Uint8Array {
   return whole.subarray(0, 32 + 64 * items.length)
 }
 
+for (const [kind, other] of [
+  ['a bundle that lists it', 'data that is no bundle'],
+  ['a bundle that lists it', 'a bundle that lists it'],
+  ['data that is no bundle', 'a bundle in a bundle'],
+  ['bundles deeper than a search goes', 'an item of another kind in a bundle'],
+] as const) {
+  t.test(`an item in ${kind}, and a copy in ${other}`, async (t) => {
+    const own = await placed(kind)
+    const copy = await placed(other, own.made)
+    const { id } = own.made
+    t.equal(await statusOf(id, copy.hints), 200)
+    t.equal(await statusOf(id), 200)
+    await block(copy.around.at(-1) ?? '')
+    t.equal(await statusOf(id, copy.hints), 451)
+    t.equal(await statusOf(id), 451, 'nothing else is at hand')
+    t.equal(await statusOf(id, { ...own.hints, range: 'bytes=7-50' }), 206, 'a part from elsewhere')
+    t.equal(await statusOf(id, own.hints), 200, 'it lies elsewhere, too')
+    t.equal(await statusOf(id), 200)
+    t.equal(await statusOf(id, copy.hints), 200)
+    await block(own.around[0] ?? '')
+    t.equal(await statusOf(id, own.hints), 451, 'both are blocked')
+    t.equal(await statusOf(id), 451)
+    await order('unblock-data', copy.around.at(-1) ?? '')
+    t.equal(await statusOf(id, copy.hints), 200)
+    await block(id)
+    t.equal(await statusOf(id, copy.hints), 451, 'the item is blocked, wherever it lies')
+  })
+}
+
+t.test('what a trusted gateway sends is not blocked by a place that a client named', async (t) => {
+  const own = some(3000)
+  const copy = await placed('a bundle that lists it', own)
+  served.set(own.id, { bytes: own.payload })
+  t.equal(await statusOf(own.id, copy.hints), 200)
+  t.ok(trusted.asked.includes(own.id))
+  await eventually(() => isVerified(own.id))
+  await block(copy.around[0] ?? '')
+  t.equal(await statusOf(own.id), 200)
+
+  const fresh = some(3000)
+  const other = await placed('data that is no bundle', fresh)
+  served.set(fresh.id, { bytes: fresh.payload })
+  await block(other.around[0] ?? '')
+  t.equal(await statusOf(fresh.id, other.hints), 200, 'also where it was blocked before')
+})
+
+t.test('what a trusted gateway sends is blocked by the place that it states', async (t) => {
+  for (const isNamed of [false, true]) {
+    const { made, around, hints } = await placed('a bundle that lists it')
+    served.set(made.id, { bytes: made.payload, root: around[0] ?? '' })
+    t.equal(await statusOf(made.id, isNamed ? hints : {}), 200)
+    await eventually(() => isVerified(made.id))
+    await block(around[0] ?? '')
+    t.equal(await statusOf(made.id), 451)
+    t.equal(await statusOf(made.id, hints), 451)
+  }
+})
+
+t.test('bytes without a place do not stand in for a copy that was blocked', async (t) => {
+  const { made, around, hints } = await placed('an item of another kind in a bundle')
+  t.equal(await statusOf(made.id, hints), 200)
+  served.set(made.id, { bytes: made.payload })
+  await block(around[1] ?? '')
+  t.equal(await statusOf(made.id), 451, 'it may have read them in the same place')
+
+  const stated = await placed('an item of another kind in a bundle')
+  const other = await placed('a bundle that lists it', stated.made)
+  t.equal(await statusOf(stated.made.id, stated.hints), 200)
+  served.set(stated.made.id, { bytes: stated.made.payload, root: other.around[0] ?? '' })
+  await block(stated.around[1] ?? '')
+  t.equal(await statusOf(stated.made.id), 200, 'it states a place that is not blocked')
+})
+
 t.test('after a restart', async (t) => {
   const scenes = await Promise.all([
     placed('an item of another kind in a bundle'),
     placed('bundles deeper than a search goes'),
   ])
   for (const { made, hints } of scenes) t.equal(await statusOf(made.id, hints), 200)
-  await program.stop()
-  program = await run(t, folder, settings)
+  await restart()
   for (const { made, around } of scenes) {
     t.equal(await statusOf(made.id), 200)
     await block(around[1] ?? '')
     t.equal(await statusOf(made.id), 451)
   }
-  await program.stop()
-  program = await run(t, folder, settings)
+  await restart()
   for (const { made, hints } of scenes) {
     t.equal(await statusOf(made.id), 451)
     t.equal(await statusOf(made.id, hints), 451)
+    const elsewhere = await placed('a bundle that lists it', made)
+    t.equal(await statusOf(made.id, elsewhere.hints), 200)
+    t.equal(await statusOf(made.id), 200)
   }
 })
+
+t.test(
+  'where the index has the item, a block of its place there holds for it, and one of a copy does not',
+  async (t) => {
+    await restart({ ANS104_UNBUNDLE_FILTER: '{"always":true}' })
+    const own = await placed('a bundle in a bundle')
+    const { id } = own.made
+    await eventually(() => isVerified(id))
+    const copy = await placed('data that is no bundle', own.made)
+    t.equal(await statusOf(id, copy.hints), 200)
+    await block(copy.around[0] ?? '')
+    t.equal(await statusOf(id, copy.hints), 200)
+    await block(own.around[1] ?? '')
+    const third = await placed('a bundle that lists it', own.made)
+    t.equal(await statusOf(id, third.hints), 451)
+    t.equal(await statusOf(id), 451)
+  },
+)

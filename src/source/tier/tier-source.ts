@@ -64,7 +64,7 @@ export class TierSource implements Source {
   }
 
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
-    if (wanted.avoid.has(this.name)) return unknownEverywhere()
+    if (wanted.avoid.has(this.name) || wanted.needsPlace === true) return unknownEverywhere()
     const place = this.parts.packed(wanted.id)
     const found =
       place === undefined ? await this.#object(wanted, signal) : await this.#packed(place, wanted, signal)

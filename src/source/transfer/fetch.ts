@@ -9,6 +9,7 @@ import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier 
 import { type Found, openAt } from '../source.js'
 import type { TransferStart } from '../transfer-start.js'
 import { windowIn } from '../window-in.js'
+import { BlockedBytes } from './blocked-bytes.js'
 import { type FileDelivery, openablePath } from './delivery.js'
 import { TransferDraft } from './draft-room.js'
 import type { FetchParts, FetchWish } from './fetch-parts.js'
@@ -49,12 +50,14 @@ export class Fetch {
   #fileBytes = 0
   #handle: FileHandle | undefined
   readonly #draft: TransferDraft
+  readonly #blocked: BlockedBytes
 
   constructor(
     readonly wish: FetchWish,
     readonly delivery: FileDelivery,
     private readonly parts: FetchParts,
   ) {
+    this.#blocked = new BlockedBytes(wish.id, parts.forbidden)
     this.#draft = new TransferDraft(parts.store)
     this.opening = new Promise((resolve) => {
       this.#resolve = resolve
@@ -116,15 +119,16 @@ export class Fetch {
   /** The blob on disk, where the catalog says there is one. */
   async #local(): Promise<boolean> {
     const fresh = this.parts.keeping.uncommitted.get(this.wish.id)
-    if (fresh !== undefined) {
+    if (fresh !== undefined && !this.#blocked.drops(fresh.attributes)) {
       this.#fileBytes = fresh.sizeBytes
       this.delivery.move(fresh.sizeBytes, 'whole')
       this.#announce(fresh)
       return true
     }
-    this.#known = this.wish.isUnknown === true ? undefined : this.parts.catalog.attributes(this.wish.id)
+    this.#known = this.wish.isUnknown === true ? undefined : this.#knownNow()
     this.#isKnownRead = true
-    const local = this.#known?.digest && (await openLocal(this.#known, this.parts))
+    const isHere = this.#known?.digest !== undefined && !this.#blocked.needsPlace
+    const local = isHere ? await openLocal(this.#known, this.parts) : undefined
     if (local === undefined) return false
     const { known, handle, offset } = local
     this.#handle = handle
@@ -142,6 +146,10 @@ export class Fetch {
     return true
   }
 
+  #knownNow(): Attributes | undefined {
+    return this.#blocked.without(this.parts.catalog.attributes(this.wish.id))
+  }
+
   async #remote(): Promise<Refusal | undefined> {
     let refusal: Refusal | undefined = unknownEverywhere()
     try {
@@ -157,19 +165,19 @@ export class Fetch {
   async #ask(): Promise<Refusal | undefined> {
     const avoid = this.parts.avoided.of(this.wish.id)
     // Sources that are skipped have not denied the id, so the refusal is not `unknown`.
-    let refusal =
-      avoid.size === 0 ? undefined : refuse('forged', 'upstream', 'a source sent wrong bytes before')
+    let refusal = this.#blocked.needsPlace ? forbiddenBytes() : undefined
+    if (avoid.size > 0) refusal ??= refuse('forged', 'upstream', 'a source sent wrong bytes before')
     for (;;) {
       // A catalog read costs as much as the rest of this step. It is repeated only after a source has failed.
-      const known = this.#isKnownRead ? this.#known : this.parts.catalog.attributes(this.wish.id)
+      const known = this.#isKnownRead ? this.#known : this.#knownNow()
       this.#isKnownRead = false
-      const wanted = wantedOf(this.wish, avoid, known)
+      const wanted = wantedOf(this.wish, avoid, known, this.#blocked.needsPlace)
       const attempt = new LateSignal()
       this.#attempt = attempt
       if (this.#stopped) attempt.abort()
       const found = await openAt(this.parts.source, wanted, attempt)
       if (isRefusal(found)) return weightier(refusal, found)
-      if (this.#isInForbidden(found)) {
+      if (this.#blocked.has(found)) {
         attempt.abort()
         void leave(found.body)
         refusal = weightier(refusal, forbiddenBytes())
@@ -350,14 +358,6 @@ export class Fetch {
   #isSuspect(sizeBytes: number): boolean {
     const { suspects, forbidden } = this.parts
     return suspects.has(this.wish.id) || forbidden?.isBlockedSize(sizeBytes) === true
-  }
-
-  /** Whether what the bytes are read out of must not be served, as far as the source knows or states it. */
-  #isInForbidden({ around = [], hints }: Found): boolean {
-    const { forbidden } = this.parts
-    if (forbidden?.mayBlockContent !== true) return false
-    const stated = hints.rootId === undefined ? [] : [hints.rootId]
-    return forbidden.blocksId(this.wish.id, [...around, ...stated, ...(hints.path ?? [])])
   }
 
   #forbids(digest: Uint8Array): boolean {

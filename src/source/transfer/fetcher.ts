@@ -13,6 +13,7 @@ import type { TransferStart } from '../transfer-start.js'
 import { hintsKey, type TrailRules, trailKey } from '../upstream/trail.js'
 import type { Absences } from './absences.js'
 import { BackgroundFills, type FillOptions } from './background-fills.js'
+import { isBlockedCopy } from './blocked-bytes.js'
 import { FileDelivery, Slots } from './delivery.js'
 import { Fetch } from './fetch.js'
 import type { FetchParts } from './fetch-parts.js'
@@ -224,7 +225,8 @@ export class Fetcher {
     const absentMs = isGuided ? 0 : (absences?.leftMs(request.id) ?? 0)
     if (absentMs > 0) return { kind: 'refused', refusal: stillUnknown(absentMs) }
     const latest = this.parts.keeping.uncommitted.get(request.id)
-    const here = latest === undefined || request.readsSegments !== true ? undefined : placedOf(latest)
+    const isUsed = request.readsSegments === true && !isBlockedCopy(this.parts.forbidden, latest?.attributes)
+    const here = latest === undefined || !isUsed ? undefined : placedOf(latest)
     if (here !== undefined) return here
     const generation = this.parts.catalog.generation(request.id)
     const { fetch, fresh } = this.#join(request) ?? this.#start(request)
@@ -281,6 +283,7 @@ export class Fetcher {
 
   #reaches(fetch: Fetch, { window }: Open): boolean {
     if (fetch.delivery.state === 'broken') return false
+    if (isBlockedCopy(this.parts.forbidden, fetch.announced?.attributes)) return false
     if (window === undefined || fetch.wish.window !== undefined || fetch.delivery.state === 'whole')
       return true
     return window.start <= fetch.delivery.readable + this.options.joinBytes

@@ -31,11 +31,13 @@ export function wantedOf(
   { id, hints, provenance, window, client }: FetchWish,
   avoid: ReadonlySet<string>,
   attributes: Attributes | undefined,
+  needsPlace: boolean,
 ): Wanted {
   const wanted: Writable<Wanted> = { id, hints, provenance, avoid }
   if (window !== undefined) wanted.window = window
   if (client !== undefined) wanted.client = client
   if (attributes !== undefined) wanted.attributes = attributes
+  if (needsPlace) wanted.needsPlace = true
   return wanted
 }
 

@@ -37,6 +37,11 @@ export class TrustedGateways implements Source {
     this.#tiers = priorities.map((priority) => options.gateways.filter((one) => one.priority === priority))
   }
 
+  /** What other gateways send says too little of what it was read out of. */
+  mayHave(wanted: Wanted): boolean {
+    return wanted.needsPlace !== true
+  }
+
   open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
     return this.openUnder(wanted, signal)
   }

@@ -20,6 +20,8 @@ const pieceBytes = 256 * 1024
 interface Kept {
   /** In whose bytes it lies. */
   readonly item: AcceptedItem
+  /** The bundle that was uploaded, where it is not the item itself. */
+  readonly around: readonly Id[]
   readonly sizeBytes: number
   /** Where it begins in these bytes. */
   readonly payload: number
@@ -54,7 +56,7 @@ export class IntakeSource implements Source {
         return refuse('busy', 'self', 'the latest uploads are not written down yet')
     }
     if (kept === undefined) return refuse('unknown', 'client', 'it was not uploaded to this service')
-    const { item, sizeBytes, payload, contentType } = kept
+    const { item, around, sizeBytes, payload, contentType } = kept
     const window = wish && windowIn(wish, sizeBytes)
     if (isRefusal(window)) return window
     const start = window?.start ?? 0
@@ -70,6 +72,7 @@ export class IntakeSource implements Source {
       proven: false,
       learned: contentType === undefined ? {} : { contentType },
       hints: {},
+      around,
     }
   }
 
@@ -78,12 +81,12 @@ export class IntakeSource implements Source {
     this.#environment.refresh()
     const item = acceptedItem(this.#items, id)
     if (item !== undefined && item.released !== true)
-      return keptIn(item, { ...item, start: 0, ...item.place })
+      return keptIn(item, [], { ...item, start: 0, ...item.place })
     const inner = innerItem(this.#inner, id)
     const around = inner && acceptedItem(this.#items, inner.parent)
     return inner === undefined || around === undefined || around.released === true
       ? undefined
-      : keptIn(around, inner)
+      : keptIn(around, [inner.parent], inner)
   }
 
   async #opened({ place }: AcceptedItem): Promise<FileHandle | Refusal> {
@@ -105,9 +108,10 @@ export class IntakeSource implements Source {
 
 function keptIn(
   item: AcceptedItem,
+  around: readonly Id[],
   { start, sizeBytes, headerSize, contentType }: Omit<InnerItem, 'parent'>,
 ): Kept {
-  return { item, sizeBytes: sizeBytes - headerSize, payload: start + headerSize, contentType }
+  return { item, around, sizeBytes: sizeBytes - headerSize, payload: start + headerSize, contentType }
 }
 
 /** Bytes of a file; the file is closed when they were read, or when the reader leaves. */
