@@ -39,6 +39,8 @@ constexpr size_t kReasonMax = 512;
 // may serve them first: a handshake costs as much as ten small contents, and delays those that are under way.
 constexpr size_t kShakesMax = 2;
 constexpr double kShakesMs = 1;
+// While connections are idle, those whose time is over are closed so often.
+constexpr unsigned long long kSweepMs = 5000;
 constexpr size_t kWholeMax = 1024 * 1024;
 constexpr size_t kBytesMin = 2 * (kWholeMax + kHeadMax);
 
@@ -156,6 +158,8 @@ class Client {
   uv_idle_t* idle_;
   uv_timer_t* later_;  // for requests that wait for the next turn
   bool isLater_ = false;
+  uv_timer_t* sweep_;  // for connections that nobody uses again
+  bool isSweeping_ = false;
   size_t handles_ = 0;
   size_t inboxAt_ = 0, bytesAt_ = 0;
   bool delivering_ = false, destroyed_ = false;
@@ -193,6 +197,8 @@ class Client {
   void startNext(size_t origin);
   bool mayConnect(const Origin& origin) const;
   void startLater();
+  void sweepLater();
+  void sweep();
   Connection* idleOf(Origin& origin);
   void connect(Connection* c);
   void connected(Connection* c);

@@ -146,6 +146,26 @@ void Client::startLater() {
   uv_timer_start(later_, act, 1, 0);
 }
 
+void Client::sweepLater() {
+  if (isSweeping_ || destroyed_) return;
+  isSweeping_ = true;
+  uv_timer_start(sweep_, [](uv_timer_t* handle) { static_cast<Client*>(handle->data)->sweep(); }, kSweepMs, 0);
+}
+
+// Closes idle connections whose time is over: servers may keep their side for ever.
+void Client::sweep() {
+  isSweeping_ = false;
+  double now = nowMs();
+  bool isAnyIdle = false;
+  for (Origin& origin : origins_) {
+    for (size_t at = origin.idle.size(); at > 0; at -= 1) {
+      if (origin.idle[at - 1]->idleUntil < now) close(origin.idle[at - 1]);
+    }
+    isAnyIdle = isAnyIdle || !origin.idle.empty();
+  }
+  if (isAnyIdle) sweepLater();
+}
+
 // The kept connection that was used last; those that are too old are closed, and those on which something came since: the loop
 // may not have looked yet, and it must not become the answer to the next question.
 Connection* Client::idleOf(Origin& origin) {
@@ -565,6 +585,7 @@ bool Client::over(Connection* c, bool keeps) {
     double keepsMs = c->head.keepSeconds < 0 ? kIdleMs : std::min(kIdleMs, c->head.keepSeconds * 1000.0 - kBeforeCloseMs);
     c->idleUntil = nowMs() + keepsMs;
     origins_[origin].idle.push_back(c);
+    sweepLater();
     arm(c, UV_READABLE);
     uv_unref(c->poll);
   }

@@ -39,6 +39,10 @@ Client::Client(uv_loop_t* loop, Shared shared, Names names, std::function<void(s
   later_ = make<uv_timer_t>(UV_TIMER);
   uv_timer_init(loop, later_);
   later_->data = this;
+  sweep_ = make<uv_timer_t>(UV_TIMER);
+  uv_timer_init(loop, sweep_);
+  sweep_->data = this;
+  uv_unref(sweep_);
 }
 
 size_t Client::addOrigin(size_t connectionsMax) {
@@ -122,6 +126,8 @@ void Client::destroy(std::function<void()> over) {
   uv_idle_stop(idle_);
   uv_timer_stop(later_);
   endHandle(later_);
+  uv_timer_stop(sweep_);
+  endHandle(sweep_);
   endHandle(idle_);
   endHandle(check_);
 }

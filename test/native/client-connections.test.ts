@@ -4,6 +4,7 @@ import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { HttpClient } from '../../native/client/client.js'
 import { pause } from '../../src/actor/clock.js'
+import { eventually } from '../eventually.js'
 import { asking, Heard, raw } from './asking.js'
 
 const skip = HttpClient.isThere ? false : 'the addon is not here'
@@ -104,3 +105,17 @@ t.test('what is no head is not sent', { skip }, (t) => {
   t.throws(() => client.locate(origin, ['there'], 80), RangeError)
   return Promise.resolve()
 })
+
+t.test(
+  'an idle connection is closed when its time is over, though nobody asks again',
+  { skip },
+  async (t) => {
+    const server = await raw(t, (socket) =>
+      socket.write('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=2\r\nContent-Length: 1\r\n\r\na'),
+    )
+    const { ask } = asking(t, server.port)
+    await Promise.all([ask().heard.over, ask().heard.over])
+    t.equal(server.sockets.size, 2)
+    await eventually('both are closed', () => server.sockets.size === 0)
+  },
+)
