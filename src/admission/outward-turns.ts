@@ -67,12 +67,8 @@ export class OutwardTurns {
   async wait(client: string): Promise<Refusal | undefined> {
     const isOwn = ownShape.test(client)
     if (!isOwn && !this.#each.take(client)) return tooOften
+    if (this.takeNow(client)) return undefined
     const names = namesOf(partiesOf(client))
-    this.#fill()
-    if (this.#waiting.size === 0 && this.#left >= 1) {
-      this.#begin(names)
-      return undefined
-    }
     if (this.#waiting.size >= waitingMax && !this.#makeRoom(names)) return crowded
     return new Promise((resolve) => {
       const late = this.clock.after(patienceMs, () => this.#leave(one, crowded))
@@ -87,6 +83,14 @@ export class OutwardTurns {
       for (const name of names) this.#counts.set(name, this.#countOf(name) + 1)
       this.#arm()
     })
+  }
+
+  /** Whether a question of this client may begin at once: nobody waits. */
+  takeNow(client: string): boolean {
+    this.#fill()
+    if (this.#waiting.size > 0 || this.#left < 1) return false
+    this.#begin(namesOf(partiesOf(client)))
+    return true
   }
 
   /** The question of this client did not come to nothing, or it is not the client's fault. */

@@ -22,7 +22,9 @@ const program = await run(t, t.testdir(), {
 })
 const { upload = '', payment = '' } = program.urls
 
-const [giver, stranger, newcomer] = [31, 32, 33].map((byte) => ed25519Signer(Buffer.alloc(32, byte)))
+const [giver, stranger, newcomer, poor] = [31, 32, 33, 34].map((byte) =>
+  ed25519Signer(Buffer.alloc(32, byte)),
+)
 const friend = 'A'.repeat(43)
 
 function headerOf(item: Uint8Array) {
@@ -162,7 +164,7 @@ t.test('where no gateway states anything, nobody pays for what strangers post', 
     t.equal(refused.headers.get('retry-after'), '5')
     t.equal(await balance(), before)
     t.equal((await post(item)).status, 200, 'paid uploads do not depend on the gateways of others')
-    t.equal((await post(other, '192.0.77.1')).status, 200, 'nor on one address')
+    t.equal((await post(other, '192.0.2.77')).status, 200, 'nor on one address')
   }
   status = 404
   const moved = large(7)
@@ -171,14 +173,26 @@ t.test('where no gateway states anything, nobody pays for what strangers post', 
   t.equal((await post(large(8), '198.51.100.2')).status, 200, 'which is known from then on')
 })
 
+t.test('who posts old items again and again is not looked up for long', async (t) => {
+  status = 200
+  await topUp(stranger)
+  const old = Array.from({ length: 30 }, (_, at) => large(100 + at, stranger))
+  const statuses: number[] = []
+  for (const [at, item] of old.entries()) statuses.push((await post(item, `10.${at}.0.1`)).status)
+  t.same(statuses, [...Array(20).fill(409), ...Array(10).fill(503)], 'from wherever')
+  t.ok(old.slice(20).every((item) => !one.asked.includes(headerOf(item).id)))
+  status = 404
+  t.equal((await post(large(12))).status, 200, 'others are')
+})
+
 t.test('no gateway is asked for who cannot pay, nor for what is not signed', async (t) => {
   status = 404
-  const [poor, forged] = [large(9, stranger), large(10)]
+  const [unpaid, forged] = [large(9, poor), large(10)]
   // Another payload under the same signature.
   forged[forged.length - 1] = 11
-  t.equal((await post(poor)).status, 402)
+  t.equal((await post(unpaid)).status, 402)
   t.equal((await post(forged)).status, 400)
-  for (const item of [poor, forged]) t.notOk(one.asked.includes(headerOf(item).id))
+  for (const item of [unpaid, forged]) t.notOk(one.asked.includes(headerOf(item).id))
 })
 
 t.test('an item of an uploaded bundle has the receipt of the bundle', async (t) => {

@@ -27,7 +27,7 @@ import {
   freeTakerOf,
   type ItemCharge,
 } from './charging.js'
-import type { EarlierPost } from './earlier-post.js'
+import { type EarlierPost, ownAddress } from './earlier-post.js'
 import { KnownPosters } from './known-posters.js'
 
 /** A client gets 503 within a second where the payment service does not answer. */
@@ -165,10 +165,12 @@ export class CreditCharging implements Charging {
    * uploads do not depend on the gateways of others, and a stranger cannot have others pay.
    */
   async #refusedAsOld(header: ItemHeader, { range }: Uploader): Promise<UploadAnswer | undefined> {
-    const isKnown = await this.earlier.isKnown(header.id, range)
+    const { id, owner } = header
+    const isAtHome = range === undefined || this.#posters.has(ownerKey(header), range, this.clock.now())
+    const wallet = normalizedAddress(owner)
+    const isKnown = await this.earlier.isKnown({ id, wallet, client: range ?? ownAddress, isAtHome })
     if (isKnown === true) return fixedAnswers.postedBefore
-    if (isKnown === false || range === undefined || this.#posters.has(ownerKey(header), range))
-      return undefined
+    if (isKnown === false || isAtHome) return undefined
     return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
   }
 

@@ -2,10 +2,11 @@ import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { tagValue } from '../../format/tag.js'
 import { type CreditsPort, isDenied } from '../../payment/credits-port.js'
+import { normalizedAddress } from '../../proof/owner-address.js'
 import { paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { payerOf } from './credit-charging.js'
-import type { EarlierPost } from './earlier-post.js'
+import { type EarlierPost, ownAddress } from './earlier-post.js'
 
 /** The result of an order about shared credits: members of the answer to the upload. */
 export interface SharingDone {
@@ -97,7 +98,10 @@ export class Sharing {
     const checked = await this.credits.check({ ...payerOf(header, uploader), paidBy: [], bytes: 0 })
     if (isRefusal(checked)) return paymentAway(header.id)
     if (checked.isUnknownWallet) return denied(nothingToMove[order](payerOf(header, uploader).address))
-    const isKnown = await this.earlier.isKnown(header.id, uploader.range)
+    const { id, owner } = header
+    const client = uploader.range ?? ownAddress
+    const posted = { id, wallet: normalizedAddress(owner), client, isAtHome: false }
+    const isKnown = await this.earlier.isKnown(posted)
     if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
     return isKnown ? denied(seenBefore) : undefined
   }
