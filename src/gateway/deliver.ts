@@ -168,7 +168,8 @@ export class Delivery {
       opened.content.close()
     }
     if (isBlocked && guard !== undefined) {
-      answerText(requestLog, exchange, guard.answer(`ID: ${id}`), { fault: 'client' })
+      const caching = absentCaching(exchange.request, options, this.#notFound)
+      answerText(requestLog, exchange, guard.answer(`ID: ${id}`, caching), { fault: 'client' })
     } else if (isRefusal(opened)) this.refuse(exchange, opened)
     return undefined
   }

@@ -145,14 +145,17 @@ export class Guard {
     return this.list.blocksName(label)
   }
 
-  /** The answer in place of what is blocked; `about`: `ID: {id}` or `name: {label}`. */
-  answer(about: string): Blocking {
+  /**
+   * The answer in place of what is blocked; `about`: `ID: {id}` or `name: {label}`. `caching`: its Cache-Control, where not the
+   * id is blocked but what its bytes would be read out of: the next request may name another place.
+   */
+  answer(about: string, caching = this.#caching): Blocking {
     if (!this.list.isReadable) {
       const lines = '\r\nCache-Control: no-store\r\nRetry-After: 10'
       return { status: 503, text: 'Busy: the content policy of this node cannot be read', lines }
     }
     const text = `Requested content blocked by this node's content policy. Blocked ${about}`
-    return { status: 451, text, lines: `\r\nCache-Control: ${this.#caching}` }
+    return { status: 451, text, lines: `\r\nCache-Control: ${caching}` }
   }
 
   /** The same content, whose transfer is aborted when it is blocked meanwhile. */

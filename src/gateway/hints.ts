@@ -90,8 +90,8 @@ export function readProvenance(request: Request, self: Self): Provenance {
 }
 
 /**
- * Cache-Control of a 404: `caching`, but `no-store` where sources may have been skipped because of the client's hints or hops. A
- * cache in front stores answers by address, and would give this 404 to all other clients.
+ * Cache-Control of a 404, or of a 451 by place: `caching`, but `no-store` where sources may have been skipped because of the
+ * client's hints or hops. A cache in front stores answers by address, and would give this answer to all other clients.
  */
 export function absentCaching(request: Request, self: Self, caching: string): string {
   const isPlain = trailKey(readProvenance(request, self), self) === '' && hintsKey(readHints(request)) === ''

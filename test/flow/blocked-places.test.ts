@@ -264,6 +264,28 @@ t.test('bytes without a place do not stand in for a copy that was blocked', asyn
   t.equal(await statusOf(stated.made.id), 200, 'it states a place that is not blocked')
 })
 
+t.test(
+  'caches in front do not keep what is blocked by a place, which the next client may not name',
+  async (t) => {
+    const { made, around, hints } = await placed('a bundle that lists it')
+    const kept = async (headers: Headers = {}): Promise<[number, string | null]> => {
+      const answer = await fetch(`${program.urls.gateway}/raw/${made.id}`, { headers })
+      await answer.arrayBuffer()
+      return [answer.status, answer.headers.get('cache-control')]
+    }
+    await block(around[0] ?? '')
+    t.same(await kept(hints), [451, 'no-store'])
+    await order('unblock-data', around[0] ?? '')
+    t.equal(await statusOf(made.id, hints), 200)
+    await block(around[0] ?? '')
+    const [status, caching] = await kept()
+    t.equal(status, 451)
+    t.match(caching ?? '', /must-revalidate/)
+    await block(made.id)
+    t.match(await kept(hints), [451, /immutable/])
+  },
+)
+
 t.test('after a restart', async (t) => {
   const scenes = await Promise.all([
     placed('an item of another kind in a bundle'),
