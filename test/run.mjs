@@ -19,6 +19,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const longest = [
   'cli/tarball',
   'flow/',
+  'interface/',
   'fuzz/',
   'cli/',
   'client/',

@@ -476,6 +476,14 @@ t.test('the glossary has at most 60 terms', async (t) => {
   t.ok(rows.length > 40 && rows.length <= 60, `${rows.length} terms`)
 })
 
+t.test('the page of the interface names each of its tests, and no other', async (t) => {
+  const folder = join(root, 'test/interface')
+  const page = readFileSync(join(folder, 'README.md'), 'utf8')
+  const named = [...page.matchAll(/`([\w-]+\.test\.ts)`/g)].map(([, name = '']) => name)
+  const present = readdirSync(folder).filter((name) => name.endsWith('.test.ts'))
+  t.strictSame(named.sort(), present.sort())
+})
+
 t.test('every file that a document names exists', async (t) => {
   const pages = ['docs/decisions', 'docs/measurements'].flatMap((folder) =>
     readdirSync(join(root, folder)).map((name) => `${folder}/${name}`),

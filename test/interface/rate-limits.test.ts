@@ -4,8 +4,8 @@ import { connect } from 'node:net'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { eventually } from '../eventually.js'
-import { type Running, run, seeded, twoEdges } from './running.js'
-import { upstream } from './upstream.js'
+import { type Running, run, seeded, twoEdges } from '../flow/running.js'
+import { upstream } from '../flow/upstream.js'
 
 /** More than the buffers of a socket take. */
 const largeFile = { id: `${'L'.repeat(42)}A`, bytes: Buffer.alloc(20 * 1024 * 1024, 'large') }

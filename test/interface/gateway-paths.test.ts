@@ -1,6 +1,6 @@
 /** The gateway's own description, held against what it answers. */
 import t, { type Test } from 'tap'
-import { run } from './running.js'
+import { run } from '../flow/running.js'
 
 const json = { accept: 'application/json', 'content-type': 'application/json' }
 const adminKey = 'a-key-for-this-test-only'

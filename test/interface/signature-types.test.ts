@@ -18,7 +18,7 @@ import {
 } from '../../src/proof/sign.js'
 import { knownWallet } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
-import { run } from './running.js'
+import { run } from '../flow/running.js'
 
 const settings = { DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '5000' }
 const program = await run(t, t.testdir(), settings)

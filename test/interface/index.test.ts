@@ -4,9 +4,9 @@ import t, { type Test } from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { eventually } from '../eventually.js'
+import { payerAt } from '../flow/payer.js'
+import { run } from '../flow/running.js'
 import { bundleItem, bundleTags, item } from '../source/weave.js'
-import { payerAt } from './payer.js'
-import { run } from './running.js'
 
 const still = { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0' }
 

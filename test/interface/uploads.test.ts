@@ -8,8 +8,8 @@ import { parseItemHeader } from '../../src/format/item.js'
 import { normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
-import { isSigned, type Receipt } from './receipts.js'
-import { type Running, run } from './running.js'
+import { isSigned, type Receipt } from '../flow/receipts.js'
+import { type Running, run } from '../flow/running.js'
 
 const fixtures = fileURLToPath(new URL('../../../test/fixture/', import.meta.url))
 const jwk = JSON.parse(readFileSync(`${fixtures}rsa-4096.jwk.json`, 'utf8')) as JsonWebKey

@@ -10,7 +10,7 @@ import { makeServiceToken } from '../../src/payment/calls/service-token.js'
 import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
-import { run } from './running.js'
+import { run } from '../flow/running.js'
 
 const prism = fileURLToPath(new URL('../../../test/clients/node_modules/.bin/prism', import.meta.url))
 const skip = existsSync(prism) ? false : 'install test/clients to run it'

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { openBrowser, withoutBrowser } from '../browser.js'
 import { eventually } from '../eventually.js'
-import { run } from './running.js'
+import { run } from '../flow/running.js'
 
 const options = { skip: withoutBrowser }
 

@@ -7,8 +7,8 @@ import { pause } from '../../src/actor/clock.js'
 import { newAccount, payee } from '../admission/scene.js'
 import { payment, unpacked } from '../admission/shop.js'
 import { eventually } from '../eventually.js'
-import { run } from './running.js'
-import { answerTo, itemOf, newBuyer, offerIn, post, scene, signed, type Told } from './usdc-scene.js'
+import { run } from '../flow/running.js'
+import { answerTo, itemOf, newBuyer, offerIn, post, scene, signed, type Told } from '../flow/usdc-scene.js'
 
 /** One program for all tests but the one that kills it: each buyer comes with a purse and a facilitator that has seen nothing. */
 const shop = await scene(t)

@@ -10,8 +10,8 @@ import t, { type Test } from 'tap'
 import type { Id } from '../../src/format/id.js'
 import { sandboxLabel } from '../../src/names/sandbox-host.js'
 import { verifiedByFirst } from '../attest/verifiers.js'
+import { run } from '../flow/running.js'
 import { type Answered, freshened } from '../gateway/rig.js'
-import { run } from './running.js'
 
 const adminKey = 'a-key-for-this-test-only'
 const unknownId = 'A'.repeat(43)

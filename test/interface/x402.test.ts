@@ -6,7 +6,7 @@ import { anvilPath, startChain } from '../admission/anvil.js'
 import { get, payment } from '../admission/shop.js'
 import { stockFacilitator } from '../admission/stock-facilitator.js'
 import { eventually } from '../eventually.js'
-import { run, seeded, twoEdges } from './running.js'
+import { run, seeded, twoEdges } from '../flow/running.js'
 
 const binary = anvilPath()
 const skip = binary === undefined && 'anvil is not installed'

@@ -7,9 +7,9 @@ import t, { type Test } from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { clientOf } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
+import { payerAt } from '../flow/payer.js'
+import { type Running, run, seeded, sluice, twoEdges } from '../flow/running.js'
 import { askAt } from '../gateway/rig.js'
-import { payerAt } from './payer.js'
-import { type Running, run, seeded, sluice, twoEdges } from './running.js'
 
 const key = 'a-key-for-the-tests'
 

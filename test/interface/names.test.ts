@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { eventually } from '../eventually.js'
+import { run, sluice, twoEdges } from '../flow/running.js'
 import { askAt } from '../gateway/rig.js'
 import { nameGateway, registryServer } from '../names/registry-server.js'
 import { someId } from '../source/rig.js'
-import { run, sluice, twoEdges } from './running.js'
 
 t.test('names set while the gateway runs are known on all threads, and after kill -9', async (t) => {
   const dataPath = `${t.testdir()}/data`

@@ -10,14 +10,14 @@ import { pause } from '../../src/actor/clock.js'
 import type { Band, PublicationDocument } from '../../src/bands/publication.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { idBytes } from '../../src/format/id.js'
+import { payerAt } from '../flow/payer.js'
+import { document, until } from '../flow/published.js'
+import { type Running, run, sluice } from '../flow/running.js'
 import { random } from '../property.js'
 import { scratch } from '../scratch.js'
 import { bundleTags, item, type MadeItem } from '../source/weave.js'
 import { withoutAria, withoutLibtorrent } from '../torrent/libtorrent.js'
 import { aria, leech } from '../torrent/swarm-rig.js'
-import { payerAt } from './payer.js'
-import { document, until } from './published.js'
-import { type Running, run, sluice } from './running.js'
 
 /** Not a test's own: programs may still write into it when a test is over. */
 const folder = scratch('bands-flow')

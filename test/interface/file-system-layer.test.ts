@@ -7,8 +7,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import t from 'tap'
 import { clientOf } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
-import { payerAt } from './payer.js'
-import { run } from './running.js'
+import { payerAt } from '../flow/payer.js'
+import { run } from '../flow/running.js'
 
 const libraryPath = fileURLToPath(new URL('../clients/ardrive-core.js', import.meta.url))
 

@@ -7,9 +7,9 @@ import t from 'tap'
 import { privateKeyToAccount } from 'viem/accounts'
 import { clientOf, knownWallet } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
-import { isSigned, type Receipt } from './receipts.js'
-import { run } from './running.js'
-import { quickTransfers, withoutTurbo as skip, turboCommandPath, turboLibrary } from './turbo.js'
+import { isSigned, type Receipt } from '../flow/receipts.js'
+import { run } from '../flow/running.js'
+import { quickTransfers, withoutTurbo as skip, turboCommandPath, turboLibrary } from '../flow/turbo.js'
 
 const jwk = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 const shortWaits = new URL('short-waits.js', import.meta.url).href

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
-import { run } from './running.js'
+import { run } from '../flow/running.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 7))
 const chunkBytes = 5_242_880

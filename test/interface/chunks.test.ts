@@ -5,7 +5,7 @@ import { validatePath } from 'arweave/node/lib/merkle.js'
 import t, { type Test } from 'tap'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
 import { clientOf, knownWallet } from '../devnet/posting.js'
-import { run } from './running.js'
+import { run } from '../flow/running.js'
 
 const replay = fileURLToPath(new URL('../../../test/fixture/replay', import.meta.url))
 

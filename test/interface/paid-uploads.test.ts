@@ -4,7 +4,7 @@ import { isRefusal } from '../../src/format/refusal.js'
 import { nativeAddress, normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, ethereumSigner, type ItemSigner, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
-import { run } from './running.js'
+import { run } from '../flow/running.js'
 
 const secret = 'a-secret-of-two-services'
 const settings = { DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '1000', UPLOAD_FREE_WALLET_BYTES: '1500' }

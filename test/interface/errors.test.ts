@@ -4,7 +4,7 @@ import { get, type OutgoingHttpHeaders } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { errorCodes } from '../../src/http/error-codes.js'
-import { run } from './running.js'
+import { run } from '../flow/running.js'
 
 /** Asks under a host of its own, which `fetch` does not do. */
 function textOf(url: string, headers: OutgoingHttpHeaders): Promise<string> {

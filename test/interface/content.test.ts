@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { ArweaveSigner, bundleAndSignData, createData, EthereumSigner } from 'arbundles'
 import t, { type Test } from 'tap'
 import { eventually } from '../eventually.js'
-import { type Payer, payerAt } from './payer.js'
-import { type Running, run, sluice } from './running.js'
+import { type Payer, payerAt } from '../flow/payer.js'
+import { type Running, run, sluice } from '../flow/running.js'
 
 interface Stage extends Payer {
   readonly running: Running

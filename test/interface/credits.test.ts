@@ -2,8 +2,8 @@
 import t from 'tap'
 import { clientOf, knownWallet } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
-import { run } from './running.js'
-import { miningTransfers, quickTransfers, withoutTurbo as skip, turboLibrary } from './turbo.js'
+import { run } from '../flow/running.js'
+import { miningTransfers, quickTransfers, withoutTurbo as skip, turboLibrary } from '../flow/turbo.js'
 
 interface Balance {
   readonly winc: string

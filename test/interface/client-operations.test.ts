@@ -7,7 +7,7 @@ import { uploadFolder } from '../../src/client/folder.js'
 import { fileStore } from '../../src/client/node/index.js'
 import { sourceOfBytes } from '../../src/client/payload.js'
 import { signerOfEthereum, signerOfSolana } from '../../src/client/signer.js'
-import { run } from './running.js'
+import { run } from '../flow/running.js'
 
 t.test('uploads are received, found and proven; folders are opened by their manifest', async (t) => {
   const folder = t.testdir({ data: {} })
