@@ -281,6 +281,22 @@ t.test('names say what a thing is, not that it was told, said or asked', async (
   t.strictSame(wrong, [])
 })
 
+/** Rooms whose comments use the field's words, too: announced, stated, requested. */
+const plainlyWritten = new Set(
+  'http cli threads main store chain actor format proof history certificates attest client'.split(' '),
+)
+
+t.test('comments say what is announced, stated or requested', async (t) => {
+  const wrong = program
+    .filter(({ path }) => path.startsWith('src/') && plainlyWritten.has(roomOf(path)))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*$/gm)]
+        .flatMap(([comment]) => comment.match(/\b(?:told|said|asked)\b/gi) ?? [])
+        .map((word) => `${path}: ${word}`),
+    )
+  t.strictSame(wrong, [])
+})
+
 t.test('the configuration knows nothing of the program', async (t) => {
   const wrong = program
     .filter(({ path }) => path.startsWith('config/'))

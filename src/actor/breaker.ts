@@ -30,7 +30,7 @@ export class Breaker {
     this.#atMs = clock.monotonic()
   }
 
-  /** True: the service may be asked now, once. */
+  /** True: the service may be called now, once. */
   take(): boolean {
     const { burst, perMinute } = this.options
     const nowMs = this.clock.monotonic()

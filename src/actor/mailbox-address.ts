@@ -23,7 +23,7 @@ interface Answer<Reply> {
   readonly reply: Reply | Refusal
 }
 
-/** A message that an actor sends to all callers without being asked. */
+/** A message that an actor sends to all callers without a request. */
 interface Broadcast<Event> {
   readonly event: Event
 }
@@ -71,7 +71,7 @@ function hearFrom<Word>(port: MessagePort, hear: (word: Word) => void): void {
 /**
  * The caller's side of a port to an actor on another thread.
  *
- * `mailboxMax` bounds the messages under way from this side; told messages count until the actor's next answer or
+ * `mailboxMax` bounds the messages under way from this side; messages without an answer count until the actor's next answer or
  * acknowledgement, which come once a turn. `hear` receives the broadcasts of the actor. `isBatched`: messages of one turn go
  * together.
  */

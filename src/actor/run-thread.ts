@@ -19,7 +19,7 @@ export interface OpenThread {
   close(): Promise<unknown>
 }
 
-/** Runs this thread: opens what `open` makes out of its data, and follows the supervisor's orders until it is told to stop. */
+/** Runs this thread: opens what `open` makes out of its data, and follows the supervisor's orders until the one to stop. */
 export async function runThread<Given>(
   open: (given: Given) => OpenThread | Promise<OpenThread>,
 ): Promise<void> {

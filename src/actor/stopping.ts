@@ -22,7 +22,7 @@ export function sayStopping(): void {
   if (cells !== undefined) Atomics.store(cells, 0, 1)
 }
 
-/** Whether this process was told to stop. */
+/** Whether a stop of this process was requested. */
 export function isStopping(): boolean {
   const cells = shared()
   return cells !== undefined && Atomics.load(cells, 0) === 1

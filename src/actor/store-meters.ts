@@ -1,6 +1,6 @@
 import type { MeterRow } from './meter.js'
 
-/** What can be said of the object store of CONTENT_STORE; the first two are no fault. */
+/** States of the object store of CONTENT_STORE; the first two are no fault. */
 export const storeStates = [
   'well',
   'opening',

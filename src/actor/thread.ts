@@ -13,7 +13,7 @@ export interface Thread {
   readonly id: number
   /** A new message port to the thread's actor. `about` is sent along with it. */
   connect(about?: unknown): MessagePort
-  /** Says something to the thread (`OpenThread.told`); cloned. */
+  /** Sends a message to the thread (`OpenThread.onMessage`); cloned. */
   tell(message: unknown): void
   /** All logs of the thread have this level from now on. */
   setLogLevel(level: string): void

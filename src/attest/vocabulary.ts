@@ -15,7 +15,7 @@ export interface Vocabulary {
   /** What the Data-Item-Data-Offset header counts from: the start of the item, or that of the bundle around it. */
   readonly dataOffsetFrom: 'item' | 'bundle'
   /**
-   * Whether text without a charset is said to be UTF-8: tools that compare gateways of that network compare the whole
+   * Whether text without a charset is declared as UTF-8: tools that compare gateways of that network compare the whole
    * value.
    */
   readonly textIsUtf8: boolean

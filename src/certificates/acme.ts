@@ -25,7 +25,7 @@ export interface AcmeOptions {
 const requestMs = 30_000
 /** Of an answer: a chain of certificates takes some kilobytes. */
 const answerMaxBytes = 2 ** 20
-/** Of a request that failed: after 5 s, and 10 s later. A server that is down for longer is told of, and tried minutes later. */
+/** Of a request that failed: after 5 s, and 10 s later. A server that is down for longer is logged, and tried minutes later. */
 const retriesMax = 2
 /** The whole of an order. */
 const orderMs = 20 * 60_000
@@ -62,7 +62,7 @@ export async function issueCertificate(names: readonly string[], options: AcmeOp
       externalAccountBinding: { kid: externalAccount.keyId, hmacKey: externalAccount.hmacKey },
     }),
   })
-  // A server that cannot be reached is told as such, and not taken for one that has no account.
+  // A server that cannot be reached is reported as such, and not taken for one that has no account.
   await withinOrder(client.getTermsOfServiceUrl())
   await withinOrder(register(client, email))
   const key = newKey()

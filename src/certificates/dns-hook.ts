@@ -3,7 +3,7 @@ import { systemClock } from '../actor/clock.js'
 
 /** A DNS provider takes up to minutes until its servers answer with a new record. */
 const hookMs = 300_000
-/** Characters of what the program wrote that are told. */
+/** Characters of what the program wrote that are reported. */
 const outputMax = 500
 
 /**

@@ -38,7 +38,7 @@ export interface Broadcasted {
 }
 
 /**
- * Final refusals in a row, before any success, after which no other node is asked: the others would refuse the chunk
+ * Final refusals in a row, before any success, after which no other node is queried: the others would refuse the chunk
  * too.
  */
 const refusalsMax = 5

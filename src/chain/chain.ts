@@ -18,7 +18,7 @@ export interface Chain {
   info(signal?: AbortSignal): Promise<NodeInfo | Refusal>
   /** Height of the tip. */
   height(signal?: AbortSignal): Promise<number | Refusal>
-  /** The block at this height of the asked node's chain; its height is checked, its hash is not. */
+  /** The block at this height of the queried node's chain; its height is checked, its hash is not. */
   blockByHeight(height: number, signal?: AbortSignal): Promise<Block | Refusal>
   /** The block of this name; the name in the answer is checked. */
   blockByHash(hash: BlockHash, signal?: AbortSignal): Promise<Block | Refusal>
@@ -43,7 +43,7 @@ export interface Chain {
   transactionOffset(id: Id, signal?: AbortSignal): Promise<TransactionOffset | Refusal>
   /**
    * The chunk that holds the weave byte `offset` (1-based). Shapes and bounds only: the caller proves the paths, best with
-   * `check`: a node whose chunk it refuses counts as failed, and the next one is asked.
+   * `check`: a node whose chunk it refuses counts as failed, and the next one is queried.
    */
   chunk(
     offset: number,

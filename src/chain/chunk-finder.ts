@@ -84,7 +84,7 @@ export class ChunkFinder {
 
   /**
    * The chunk that holds weave byte `offset` (from 1). Concurrent calls for one offset share one search. It goes on
-   * when the callers leave, at most until the deadline, and is counted for the `client` that asked first. Refusals:
+   * when the callers leave, at most until the deadline, and is counted for the `client` that requested it first. Refusals:
    * `unknown` (padding, beyond the weave, or no node has it), `forged`, `upstream`, `late`, `busy`. Never rejects.
    */
   async find(offset: number, client = ''): Promise<FoundChunk | Refusal> {
@@ -116,7 +116,7 @@ export class ChunkFinder {
   }
 
   /**
-   * A node's answer to another request said where a transaction lies. It is tried before the search through the
+   * A node's answer to another request stated where a transaction lies. It is tried before the search through the
    * chain, and proven like everything else.
    */
   hear(id: Id, place: TransactionOffset): void {
@@ -174,7 +174,7 @@ export class ChunkFinder {
     if (known !== undefined) {
       const found = this.#inMemory(known, offset) ?? (await this.#bySpan(known, offset, signal))
       if (!isRefusal(found) || found.refused !== 'forged') return found
-      // A fork may have moved it, so the chain is asked again.
+      // A fork may have moved it, so the chain is queried again.
       this.#spans.forget(known)
     }
     const heard = known === undefined ? await this.#reported.span(offset, signal) : undefined

@@ -7,7 +7,7 @@ const spanBytes = 3_600_000_000_000
 /** Spans and nodes that are remembered; each takes some 100 bytes. */
 const notesMax = 8192
 
-/** A node that had no chunk of a span is asked later than others for so long: it may be fetching them. */
+/** A node that had no chunk of a span is queried later than others for so long: it may be fetching them. */
 const absentMs = 30 * 60_000
 
 const [unknownHandicap, absentHandicap] = [4, 10_000]
@@ -38,7 +38,7 @@ export class ChunkHolders {
     return note === undefined || note <= this.clock.monotonic() ? unknownHandicap : absentHandicap
   }
 
-  /** The node gave a chunk that was proven, or said that it has none. */
+  /** The node gave a chunk that was proven, or stated that it has none. */
   note(node: string, offset: number, hasIt: boolean): void {
     const key = keyOf(node, offset)
     const before = this.#notes.get(key)

@@ -7,7 +7,7 @@ import { absenceRefusal } from './verdict.js'
 /** As JSON: base64url, with two paths. */
 const jsonMax = 1_200_000
 
-/** How long a node that did not answer `/chunk2` is not asked so again. */
+/** How long a node that did not answer `/chunk2` is not queried so again. */
 const againMs = 3_600_000
 
 /** The forms of chunks that a node supports, as its answers have shown. */

@@ -7,7 +7,7 @@ import { absenceRefusal } from './verdict.js'
 
 /**
  * Opens `GET /tx/{id}/data` (base64url text) as a flow of `sizeBytes` bytes. The first bytes are awaited, since a node that
- * lacks the data answers 200 with an empty body, and then another node can still be asked. `done` is called once, when a
+ * lacks the data answers 200 with an empty body, and then another node can still be queried. `done` is called once, when a
  * flow that was given is over; a reader that will not read it to its end fires `signal` or breaks its loop.
  */
 export async function dataFlow(

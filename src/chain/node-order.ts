@@ -4,7 +4,7 @@ export interface NodeHealth {
   underWay: number
   /** Failures in a row. */
   failures: number
-  /** Not asked before this moment (monotonic milliseconds) while others answer. */
+  /** Not queried before this moment (monotonic milliseconds) while others answer. */
   coolUntil: number
 }
 

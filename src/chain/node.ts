@@ -9,7 +9,7 @@ import type { NodeHealth } from './node-order.js'
 import { passing } from './passing.js'
 import type { ChainOptions } from './remote-chain-options.js'
 
-/** What is asked of a node. */
+/** What is requested of a node. */
 export interface NodeRequest {
   /** Appended to the node's base URL; begins with a slash. */
   readonly path: string

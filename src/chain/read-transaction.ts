@@ -6,7 +6,7 @@ import { equalBytes, sha256 } from '../proof/digest.js'
 import { verifyTransaction } from '../proof/transaction-proof.js'
 
 /**
- * `GET /tx/{id}`: the transaction that was asked for, or `forged` where the answer is another one, its id is not the SHA-256
+ * `GET /tx/{id}`: the transaction that was requested, or `forged` where the answer is another one, its id is not the SHA-256
  * of its signature, or (with `signed`) its owner did not sign it.
  */
 export function readTransaction(text: string, id: Id, signed: boolean, node: string): Transaction | Refusal {

@@ -1,5 +1,5 @@
 /**
- * How nodes are asked. The timeouts limit waiting, not the whole transfer: a long answer that keeps arriving is never
+ * How nodes are queried. The timeouts limit waiting, not the whole transfer: a long answer that keeps arriving is never
  * cut.
  */
 export interface ChainOptions {
@@ -17,7 +17,7 @@ export interface ChainOptions {
   readonly callsMax: number
   /** Calls that may wait for their turn; one more is refused `busy`. */
   readonly waitingMax: number
-  /** Attempts for one answer, one after the other; where there are fewer nodes, they are asked again after a pause. */
+  /** Attempts for one answer, one after the other; where there are fewer nodes, they are queried again after a pause. */
   readonly attemptsMax: number
   /** How long a node is avoided after its first failure; doubles with each further failure up to `coolMaxMs`. */
   readonly coolMs: number

@@ -32,21 +32,21 @@ import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdic
 /** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes. */
 const limit = { word: 1_000, record: 16 << 20 }
 
-/** Nodes that are asked for what must not depend on one of them. */
+/** Nodes that are queried for what must not depend on one of them. */
 const witnessesMax = 3
 
 /** Nodes refuse to give more data than this in one answer. */
 const wholeDataMax = 12 << 20
 
 /**
- * Pause before nodes that all had a passing failure are asked again; doubles each time. Longer than it takes to
+ * Pause before nodes that all had a passing failure are queried again; doubles each time. Longer than it takes to
  * notice a dropped connection.
  */
 const againMs = 100
 
 /**
  * Refusals from worst to most harmless: when no node could answer, the worst one is returned; so `unknown` is
- * returned only where all nodes said so.
+ * returned only where all nodes stated so.
  */
 const gravity: readonly Refusal['refused'][] = [
   'forged',
@@ -257,7 +257,7 @@ export class RemoteChain implements Chain {
 
   /**
    * Asks node after node until one answers. When all had a failure that may pass, it asks them once more after a
-   * pause. A node that is avoided now is not asked after another one has said "unknown".
+   * pause. A node that is avoided now is not queried after another one has answered "unknown".
    */
   async #rounds<T>(
     attempt: (node: Node) => Promise<T | Refusal>,

@@ -38,7 +38,7 @@ export class ReportedPlaces {
   }
 
   /**
-   * The data root of what the owner of `id` signed, at a place that a node said; undefined where their sizes differ.
+   * The data root of what the owner of `id` signed, at a place that a node stated; undefined where their sizes differ.
    * In format 1 the data itself is signed: its root is computed, for which up to 10 MiB are fetched.
    */
   async signed(id: Id, place: TransactionOffset, signal: AbortSignal): Promise<WeaveSpan | undefined> {

@@ -22,7 +22,7 @@ interface Known {
   readonly untilMs: number
 }
 
-/** Where missing parts are asked for. */
+/** Where missing parts are requested. */
 export interface PathSources {
   /** The block that holds the offset. */
   block(offset: number): Promise<BlockStretch | undefined>
@@ -33,7 +33,7 @@ export interface PathSources {
 /**
  * Proofs (tx_path) from a block's tx_root down to the data root of a transaction in it. It comes with the chunk of a
  * node; otherwise it is built from the block's transactions, where the index has all of them; otherwise another node
- * is asked.
+ * is queried.
  */
 export class TxPaths {
   readonly #known = new BoundedMap<string, Known>(pathsMax)

@@ -17,7 +17,7 @@ export interface VerifiedHeader {
 
 /**
  * The header of a mined transaction, its id and signature verified. Where the signature covers the data (format 1)
- * and the node leaves it out, the data is asked for too. `judges` false: nothing is verified.
+ * and the node leaves it out, the data is requested, too. `judges` false: nothing is verified.
  */
 export async function verifiedHeader(
   chain: HeaderChain,

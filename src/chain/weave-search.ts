@@ -31,7 +31,7 @@ export class WeaveSearch {
   readonly #blocks = new BoundedMap<number, Block>(blocksMax)
   #tip: Block | undefined
   #tipAt = Number.NEGATIVE_INFINITY
-  /** `growths` when the tip was asked for. */
+  /** `growths` when the tip was requested. */
   #growths = -1
   #asking: Promise<Block | Refusal> | undefined
   #tipHash: BlockHash | undefined
@@ -45,7 +45,7 @@ export class WeaveSearch {
 
   /**
    * The tip, remembered for a moment. `beyond`: an offset that the caller expects to exist. Where the remembered tip
-   * does not reach it, only a tip that was asked for after the last report of a longer chain is used.
+   * does not reach it, only a tip that was requested after the last report of a longer chain is used.
    */
   async tip(beyond = 0): Promise<Block | Refusal> {
     const known = this.#remembered(beyond)

@@ -19,7 +19,7 @@ const keptEveryMs = 2000
 
 /**
  * Puts the Parquet export of another gateway into the index. False: something was refused or is left for a second run, and it
- * was said why.
+ * was printed why.
  */
 export async function adoptExport(config: Config, base: string): Promise<boolean> {
   if (!existsSync(join(base, 'blocks', 'data'))) return failed(`${base} holds no blocks/data`)

@@ -22,7 +22,7 @@ export const ownOptions: Readonly<Record<string, string>> = {
 
 const own = Object.entries(ownOptions)
 
-// Where nothing is said the shell completes names of files (`-o default`), spaces in them and all.
+// Where nothing is given the shell completes names of files (`-o default`), spaces in them and all.
 const bash = `_sluice() { local w="\${COMP_WORDS[COMP_CWORD]}" own=
   COMPREPLY=()
   case "\${COMP_WORDS[1]}" in

@@ -5,7 +5,7 @@ export const exitCode = {
   failed: 1,
   /** Wrong words on the command line, or wrong settings. */
   usage: 2,
-  /** What was asked for does not exist. */
+  /** What was requested does not exist. */
   notFound: 3,
   /** A check came to a negative result: bytes, a signature or an index are not what they should be. */
   untrue: 4,

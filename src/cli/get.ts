@@ -49,7 +49,7 @@ export const getCommand = clientCommand('get', help, options, async ([reference,
   return exitCode.done
 })
 
-/** What is proven, and what is only said: what a name means and which block it lies in are believed, not computed. */
+/** What is proven, and what is only stated: what a name means and which block it lies in are believed, not computed. */
 function proofText(headers: Headers): string {
   const how = `proven by ${headers.get('x-verified')}, ${headers.get('content-type')}`
   const [nameId, block] = [headers.get('x-verified-name-id'), headers.get('x-verified-block')]
@@ -73,7 +73,7 @@ class Findings {
     this.#held = { line, message }
   }
 
-  /** `said`: what the command itself ends with. */
+  /** `shown`: what the command itself ends with. */
   end(shown?: string): void {
     if (this.#held !== undefined && this.#held.message !== shown)
       process.stderr.write(`${oneLine(this.#held.line)}\n`)

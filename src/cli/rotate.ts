@@ -38,7 +38,7 @@ Examples:
   systemctl stop sluice && sluice rotate signing && systemctl start sluice
 `
 
-/** What is told of a rotation: lines for people. Or why it cannot be done. */
+/** The report of a rotation: lines for people. Or why it cannot be done. */
 type Outcome = { readonly lines: readonly string[] } | { readonly refused: string }
 
 const kinds: Readonly<Record<string, (config: Config) => Outcome | Promise<Outcome>>> = {

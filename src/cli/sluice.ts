@@ -70,7 +70,7 @@ Examples:
   sluice verify ID --gateway http://127.0.0.1:3000
 `
 
-/** What is wrong with the data of this machine is told in a line: its text says the way on. */
+/** What is wrong with the data of this machine is printed in a line: its text says the way on. */
 function messageOf(error: unknown): string | undefined {
   return error instanceof UnusableData || error instanceof BrokenDatabase ? error.message : undefined
 }

@@ -177,8 +177,8 @@ function noteLost(config: Config, reason: string, log: Log): void {
 }
 
 /**
- * Ends a start that was told to stop: at once, as a kill would. Threads that are just loading an addon, or are inside a call of
- * lmdb, abort the whole process where they are stopped. Without the addon for it they are stopped all the same.
+ * Ends a start whose stop was requested: at once, as a kill would. Threads that are just loading an addon, or are inside a call
+ * of lmdb, abort the whole process where they are stopped. Without the addon for it they are stopped all the same.
  */
 async function leftBehind(starting: Promise<Program>): Promise<Program> {
   leaveAtOnce(exitCode.done)

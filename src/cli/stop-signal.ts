@@ -1,4 +1,4 @@
-/** A signal that fires when the program is told to stop, which it then does by itself. */
+/** A signal that fires when a stop of the program is requested. The program then stops by itself. */
 export function stopRequested(): AbortSignal {
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())

@@ -148,7 +148,7 @@ export async function clientOf(words: ClientWords): Promise<SluiceClient> {
   })
 }
 
-/** Prints the result: as JSON where that was asked for, else as lines. */
+/** Prints the result: as JSON where that was requested, else as lines. */
 export function show(values: ClientWords, result: unknown, lines: readonly string[]): number {
   const text = values.json === true ? JSON.stringify(result) : lines.map(oneLine).join('\n')
   process.stdout.write(`${text}\n`)

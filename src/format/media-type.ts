@@ -140,7 +140,7 @@ function fieldText(bytes: Uint8Array): string | undefined {
   return /^[\x20-\x7e]{1,255}$/.test(text) ? text : undefined
 }
 
-/** Whether the bytes are `name`, which is in small letters, in any letter case. Asked of every tag of every item. */
+/** Whether the bytes are `name`, which is in small letters, in any letter case. Tested for every tag of every item. */
 export function isNamed(bytes: Uint8Array, name: string): boolean {
   if (bytes.length !== name.length) return false
   for (let at = 0; at < name.length; at++) {

@@ -12,7 +12,7 @@ import { trimBlanks } from './blank.js'
  *   400.
  * - `unsatisfiable`: well formed, but no range has a byte of this representation (416 with `Content-Range: bytes
  *   *\/size`).
- * - `ranges`: what to send, in the order asked, clamped to the size; ranges without a byte are left out.
+ * - `ranges`: what to send, in the order of the request, clamped to the size; ranges without a byte are left out.
  *
  * Blanks may stand around commas and list elements may be empty (RFC 9110 5.6.1), but nowhere inside a range: nginx
  * takes `0 - 1`, here it is malformed. Numbers may have any length; nginx refuses long ones, here a last position

@@ -267,7 +267,7 @@ export class Repeater {
       this.options.onSample(ms, bytes, count, path)
   }
 
-  /** From now on clients are told by these lists, also on connections that are open. */
+  /** From now on clients are distinguished by these lists, also on connections that are open. */
   useClients(lists: Pick<RepeatLimits, 'trusted' | 'exempt'>): void {
     if (this.options.limits !== undefined) this.#table.clients(listsOf(lists))
   }

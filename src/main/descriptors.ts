@@ -13,7 +13,7 @@ const swarmCount = 128
 /** Fewest sockets with which the start is allowed. */
 const socketsMin = 16
 
-/** What `ulimit -n` says, as the kernel has it for this process; undefined where it is not told (no /proc) or without a bound. */
+/** What `ulimit -n` says, as the kernel has it for this process; undefined where it is unknown (no /proc) or without a bound. */
 export function descriptorLimit(): number | undefined {
   let text: string
   try {
@@ -71,7 +71,7 @@ export function fitted(config: Config, shares: Descriptors | undefined): Config 
   const { fetchesMax, socketsMax } = shares
   const { server, retrieval } = config
   const chunkReadAhead = shares.callsMax - otherCalls
-  // Who only takes its time over an answer cannot be told to make room: not all sockets may be there at once.
+  // Who only takes its time over an answer cannot be made to make room: not all sockets may be there at once.
   const flows = Math.max(socketsMin, Math.floor((socketsMax * 3) / (4 * server.edgeThreads)))
   return {
     ...config,

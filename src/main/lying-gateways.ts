@@ -8,7 +8,7 @@ import { isSeeding } from '../threads/host-names.js'
 export interface LyingGateways {
   readonly parts: readonly Part[]
   address(): { readonly liars?: string }
-  /** From now on they have something to give for what is asked. */
+  /** From now on they have something to give for what is requested. */
   seeded(examples: Examples): void
 }
 

@@ -6,7 +6,7 @@ import { readSmall } from '../store/folder.js'
 import { replaceSecret } from '../store/secret-file.js'
 import type { ReloadOutcome } from './reload.js'
 
-/** Signals by which a program can be told to read its settings again. */
+/** Signals that make a program read its settings again. */
 export type ReloadSignal = 'SIGHUP' | 'SIGUSR2'
 
 /** What a running program writes down for commands. */

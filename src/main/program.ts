@@ -89,7 +89,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       { name: 'data folder', start: () => claimed(folders(config).root, log) },
       step('keys', () => {
         live.key = adminKey(config, log)
-        // Each thread that signs reads its key itself; what is wrong with it is said before any of them is started.
+        // Each thread that signs reads its key itself; what is wrong with it is reported before any of them is started.
         tryKey(config)
       }),
       ...tls.parts,
@@ -154,7 +154,7 @@ function sellingSteps(
   return sellers.length === 0 ? [[...edges, ...parts]] : [parts, sellers, edges]
 }
 
-/** Edges and the services; what the gateway tells of a service is told after its thread has come up. */
+/** Edges and the services; the gateway states a service after its thread has come up. */
 function servingSteps(
   gateway: Pick<GatewayPlace, 'sellers' | 'edges'>,
   credits: Pick<PaymentPlace, 'parts'>,

@@ -24,7 +24,7 @@ interface QueryThreads {
   readonly boost: Part
 }
 
-/** The threads that answer queries, all up before an edge thread, and what each edge thread is told of them. */
+/** The threads that answer queries, all up before an edge thread, and what each edge thread gets of them. */
 export function queryThreads(
   config: Config,
   nodes: () => readonly string[],

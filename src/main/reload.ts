@@ -88,7 +88,7 @@ export interface ReloadingParts {
 }
 
 /**
- * Takes up certificates and settings while the program runs. Settings that are `reloadable` in their definition are told to the
+ * Takes up certificates and settings while the program runs. Settings that are `reloadable` in their definition are sent to the
  * threads that use them; the others wait for the next start. One wrong setting keeps all of them from being used.
  */
 export class Reloading {

@@ -71,7 +71,7 @@ export class RunningThreads {
   readonly #members = new Map<string, Member>()
   /** Undefined: that of the settings of the start. */
   #logLevel: string | undefined
-  /** What was said last, by file and by what it is about. */
+  /** The latest message, by file and by its subject. */
   readonly #sent = new Map<string, Map<string, unknown>>()
 
   constructor(

@@ -93,7 +93,7 @@ export class BlobFiles {
 
   /**
    * The file at `path`, or undefined where there is none. Throws on any other failure of the disk. `sizeBytes`: what it is
-   * thought to be. `often`: it was asked for a few times lately.
+   * thought to be. `often`: it was requested a few times lately.
    */
   readonly open = (path: string, sizeBytes: number, often: boolean): FileContent | undefined => {
     if (sizeBytes > smallMaxBytes || smallReads === undefined) return this.files.open(path)

@@ -15,7 +15,7 @@ export interface Borrowed {
   readonly offset: number
   /** The payload is this one while the memory is there and these numbers have these values. */
   readonly conditions: readonly (readonly [cell: Cell, value: number])[]
-  /** The bit that says that the payload was asked for. Absent: whoever serves it says so by and by. */
+  /** The bit that says that the payload was requested. Absent: whoever serves it says so by and by. */
   readonly requested?: Cell & { readonly bit: number }
   /** Calls `act` before the memory goes. */
   onGone(act: () => void): void

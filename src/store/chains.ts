@@ -60,7 +60,7 @@ export class Chains {
     return this.#used[chain] as number
   }
 
-  /** The blocks of a chain in order, each of whole entries; a view is valid until the next one is asked for. */
+  /** The blocks of a chain in order, each of whole entries; a view is valid until the next one is requested. */
   *read(chain: number): Generator<Buffer> {
     if (this.sizeOf(chain) > this.heldOf(chain)) yield* this.flushed(chain)
     const start = chain * this.blockBytes

@@ -1,6 +1,6 @@
 /**
  * The bytes of one payload as a reader on an edge thread sees them: a whole blob on disk, or a file that still grows.
- * Only demand moves towards the source: nothing is read before it is asked for.
+ * Only demand moves towards the source: nothing is read before it is requested.
  */
 export interface Content {
   /** Bytes of the whole payload. */

@@ -14,7 +14,7 @@ export function withRoom<T>(folder: string, act: () => T): T {
   throw Object.assign(error, { code: 'ENOSPC', errno: -constants.errno.ENOSPC, syscall: 'statfs' })
 }
 
-/** Infinity where it is not told: some file systems do not say it, and of a folder that was removed LMDB has its file open. */
+/** Infinity where it is unknown: some file systems do not state it, and of a folder that was removed LMDB has its file open. */
 function freeBytes(folder: string): number {
   try {
     const { bavail, bsize, blocks } = statfsSync(folder)

@@ -91,7 +91,7 @@ class Entry implements FileContent {
     if (this.#ticks.now >= this.believedUntil) this.#say(0)
   }
 
-  /** Nobody reads it or has asked for it: now and then its turn comes to be looked at again. */
+  /** Nobody reads it or has requested it: now and then its turn comes to be looked at again. */
   isDue(passedTicks: number): boolean {
     const idle = this.#ticks.now - this.believedUntil
     return this.readers === 0 && idle > 0 && idle % idleTicks < passedTicks
@@ -148,7 +148,7 @@ class Entry implements FileContent {
   }
 
   #check(start: number, end: number): void {
-    // Said so that NaN is outside.
+    // Written so that NaN is outside.
     if (!(start >= 0 && start < end && end <= this.sizeBytes)) {
       throw new RangeError(`[${start}, ${end}) is not within ${this.sizeBytes} bytes`)
     }
@@ -197,7 +197,7 @@ export class MappedFiles {
     try {
       if (isThere(path, entry)) return
     } catch {
-      return // whoever asks for it next is told
+      return // the next one who requests it gets the error
     }
     this.#forget(path, entry)
     entry.retire()

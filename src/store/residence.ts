@@ -55,7 +55,7 @@ export class Residence {
     return true
   }
 
-  /** The system said that these bytes are in memory, and so the whole of their pages. */
+  /** The system stated that these bytes are in memory, and so the whole of their pages. */
   add(start: number, end: number): void {
     const first = Math.ceil((start - (start % pageBytes)) / this.cellBytes)
     const known = end >= this.sizeBytes ? this.cells.length * this.cellBytes : end + pageBytes - 1

@@ -159,7 +159,7 @@ export class RunWriter {
   }
 
   /**
-   * Paths of files that no list names any more, each told once: to be removed when the commit that dropped them would survive
+   * Paths of files that no list names any more, each stated once: to be removed when the commit that dropped them would survive
    * a power cut, and readers had time to see it.
    */
   takeRetired(): string[] {

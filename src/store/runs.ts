@@ -5,7 +5,7 @@ import type { MappedFile } from '../../native/mapped/mapped-file.js'
 /**
  * Sorted runs: files of records of one size, sorted, never changed once they are there. What grows in random order (ids,
  * hashes) is far cheaper to keep so than in a B-tree, where every new entry changes another page. A record is some 32-bit
- * numbers; all of them together are its order. Which files count is said in LMDB (`RunList`), so that a new file and what it
+ * numbers; all of them together are its order. Which files count is recorded in LMDB (`RunList`), so that a new file and what it
  * holds become true in one transaction.
  *
  * A file holds only what was true once: whoever reads looks up in LMDB whether it still is.
@@ -244,7 +244,7 @@ export class Runs {
     const list = found === undefined ? undefined : Buffer.from(found)
     const files = new Map<number, RunFile>()
     try {
-      // The newest first: what is asked for is most often new.
+      // The newest first: what is requested is most often new.
       for (const [number, records] of [...decodeRunList(list).files].reverse()) {
         files.set(number, this.#files.get(number) ?? this.#open(number, records))
       }

@@ -2,7 +2,7 @@ import type { ChainOptions } from '../chain/remote-chain-options.js'
 import { otherCalls } from './resources.js'
 import type { Settings } from './thread-settings.js'
 
-/** How nodes are asked. */
+/** How nodes are queried. */
 export function chainOptions(nodes: readonly string[], { retrieval }: Settings<'retrieval'>): ChainOptions {
   return {
     nodes,

@@ -27,7 +27,7 @@ export interface EdgeAdmission {
   readonly clientOf: ClientOf
   /** The same, with all bits of an IPv6 address. */
   readonly exactOf: ClientOf
-  /** Requests for which no other gateway is asked. */
+  /** Requests that are forwarded to no other gateway. */
   readonly localOnly: LocalOnly
   /** Undefined: nothing is sold. */
   readonly selling: Selling | undefined
@@ -35,7 +35,7 @@ export interface EdgeAdmission {
   readonly sections: NonNullable<InfoParts['sections']>
   /** The same for people. */
   readonly stated: Pick<Beside, 'allowance' | 'price'>
-  /** From now on clients are told apart, limited and exempt by these settings. */
+  /** From now on clients are distinguished, limited and exempt by these settings. */
   use(settings: SettingsNews<'edge'>['settings']): void
   /** Of limits and payments; `isAdmin`: a request of the operator. */
   routes(isAdmin: (request: Request) => boolean): readonly Route[]

@@ -41,7 +41,7 @@ export interface EdgeGiven {
   /** Where the buckets are; absent: nobody is limited. */
   readonly limits?: {
     readonly place: BucketPlace
-    /** Said by the keeper of buckets when it is up. */
+    /** Reported by the keeper of buckets when it is up. */
     readonly secret: Secret
   }
   /** Made once for all edge threads; absent: nothing is sold. */

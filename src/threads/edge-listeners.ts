@@ -31,7 +31,7 @@ export interface EdgeListening extends Pick<ConsoleHandlerParts, 'meters' | 'clo
 }
 
 export interface EdgeListeners extends ServiceListeners {
-  /** From now on clients of repeated answers are told apart by these lists; undefined: nobody is limited there. */
+  /** From now on clients of repeated answers are distinguished by these lists; undefined: nobody is limited there. */
   useClients(lists: Pick<RepeatLimits, 'trusted' | 'exempt'> | undefined): void
 }
 

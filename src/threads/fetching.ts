@@ -24,7 +24,7 @@ import { SoundFiles } from '../store/sound-files.js'
 
 /** What transfers are made with. */
 export interface FetchingParts {
-  /** Asked for what is not in the store. */
+  /** Requested where content is not in the store. */
   readonly source: Source
   readonly progress: ProgressTable
   readonly store: BlobStore

@@ -42,7 +42,7 @@ function lower(words: readonly string[]): string[] {
   return words.map((word) => word.toLowerCase())
 }
 
-/** For which requests no other gateway is asked. */
+/** Requests that are forwarded to no other gateway. */
 export function localOnlyRules({ forwarding, limits }: Settings<'forwarding' | 'limits'>): LocalOnlyRules {
   const { headers, emptyUserAgent, userAgents, origins, blockedClients, cacheOnlyClients } = forwarding
   const rules = {

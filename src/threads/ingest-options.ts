@@ -20,7 +20,7 @@ export interface IngestGiven {
   readonly webhooks?: WebhookOptions
 }
 
-/** How often a node is asked for its tip; blocks come each two minutes, on devnet each two seconds. */
+/** How often the tip of a node is polled; blocks come each two minutes, on devnet each two seconds. */
 const pollMs = { mainnet: 15_000, devnet: 1000 }
 
 /** A new index of the public network begins so many blocks before the tip: enough to follow a fork. */

@@ -10,7 +10,7 @@ import { makeFolder } from '../store/folder.js'
 export async function openDevnet({ options }: { readonly options: DevnetOptions }): Promise<OpenThread> {
   const { replayPath, dataPath } = options
   if (replayPath === undefined) makeFolder(dataPath)
-  // The chain is the thread's own: `sluice devnet` and a program with an embedded node may be told of the same folder.
+  // The chain is the thread's own: `sluice devnet` and a program with an embedded node may be given the same folder.
   const claim = replayPath === undefined ? await claimFolder(dataPath) : undefined
   const devnet = await Devnet.start(options, systemClock, createLog('info', 'devnet'))
   return {

@@ -60,7 +60,7 @@ import type { ThreadNews } from './thread-news.js'
 import { readerOptions } from './topup-options.js'
 import { freeRules, uploadFolders } from './upload-options.js'
 
-/** Stripe keeps events for a month; those of three days are told again by it. */
+/** Stripe keeps events for a month; those of three days are delivered again. */
 const catchUpMs = 3 * 24 * 3600_000
 
 /** The payment service: the one writer of the ledger, and the sockets of its port. */

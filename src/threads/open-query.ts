@@ -27,7 +27,7 @@ export interface QueryGiven {
   readonly memory: SharedMemory
   /** Row of this thread in the meter table. */
   readonly row: number
-  /** Base URLs of nodes, asked for signatures that nothing here has. */
+  /** Base URLs of nodes, queried for signatures that nothing here has. */
   readonly nodes: readonly string[]
 }
 

@@ -191,7 +191,7 @@ async function openStore(
 interface SourceLines {
   /** All that the settings name, to be put in order. */
   readonly built: readonly Source[]
-  /** Asked for proven bytes where cached ones proved wrong. */
+  /** Requested for proven bytes where cached ones proved wrong. */
   readonly background: Source
   readonly fromChain: ChainSources
   readonly heights: RootHeights

@@ -88,7 +88,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
     address: normalizedAddress(Buffer.from(tools.modulus, 'base64url')),
   }
   const taking = openTaking(parts)
-  // The first price is asked of a node: no uploader waits for that.
+  // The first price is requested from a node: no uploader waits for that.
   void credits?.price(1)
   // A chain of this program alone: what is spent there is worth nothing.
   if (mintAt !== undefined) await getHead(`${mintAt}/mint/${parts.address}/${10n ** 18n}`)
@@ -136,7 +136,7 @@ function tell(
   if (key !== undefined) adminKey.use(key)
 }
 
-/** Starts to tell webhooks and a gateway elsewhere; resolves when the gateway is told nothing more. */
+/** Starts to notify webhooks and a gateway elsewhere; resolves after the last notification of the gateway. */
 async function startTelling(
   { webhooks, receiptNews, news }: UploadRecords,
   intake: UploadAccepting['intake'],

@@ -52,7 +52,7 @@ export interface CdpKey {
 /** Public nodes of the chain. */
 const publicNodes = { base: 'https://mainnet.base.org', 'base-sepolia': 'https://sepolia.base.org' } as const
 
-/** The node that decides about doubtful payments. On devnet no machine outside is asked unless it is set. */
+/** The node that decides about doubtful payments. On devnet no machine outside is queried unless it is set. */
 export function rpcOf(
   { payments, server }: Settings<'payments' | 'server'>,
   network: keyof typeof publicNodes,

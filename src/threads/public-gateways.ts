@@ -6,7 +6,7 @@ export const publicGateways: readonly TrustedGatewayEntry[] = [
   { url: 'https://arweave.net', priority: 2, trusted: false },
 ]
 
-/** Asked on mainnet where items lie. */
+/** Queried on mainnet for where items lie. */
 export const publicRoots: readonly TrustedGatewayEntry[] = [
   { url: 'https://turbo-gateway.com', priority: 1, trusted: true },
 ]

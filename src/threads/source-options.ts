@@ -46,7 +46,7 @@ export function evictionOptions({ retrieval }: Settings<'retrieval'>): EvictionO
   return { ...sourceDefaults.eviction, maxBytes, ...(age === undefined ? {} : { maxAgeSeconds: age }) }
 }
 
-/** Who is asked where items lie; undefined: nobody. */
+/** Who is queried for where items lie; undefined: nobody. */
 export function rootLookupOptions(
   config: Settings<'names' | 'retrieval' | 'rootLookup' | 'server'>,
 ): RootLookupOptions | undefined {
@@ -61,7 +61,7 @@ export function rootLookupOptions(
   return { gateways, headMs, breaker, rememberedMax, rememberedMs, ...own }
 }
 
-/** How other gateways are asked for content. */
+/** How content is requested from other gateways. */
 export function rawOptions(
   config: Settings<'names' | 'retrieval' | 'server'>,
   { descriptors }: SharedMemory,
@@ -78,7 +78,7 @@ export function rawOptions(
   }
 }
 
-/** How gateways of the network are asked; undefined: none is known. */
+/** How gateways of the network are queried; undefined: none is known. */
 export function peerOptions(
   config: Settings<'names' | 'peers' | 'retrieval' | 'server'>,
   memory: SharedMemory,

@@ -54,7 +54,7 @@ export interface UploadAccepting extends Pick<ServiceLine, 'credits' | 'usdc'> {
 }
 
 /**
- * What decides about items: signature, money, disk, catalog, receipt; and the lines to those who are asked for it.
+ * What decides about items: signature, money, disk, catalog, receipt; and the lines to those who decide it.
  * `blockedOwners` may change at any time.
  */
 export function openUploadAccepting(

@@ -10,7 +10,7 @@ export interface AdoptedBlocks {
   readonly added: number
   /** Blocked here before. */
   readonly known: number
-  /** Entries that name nothing that can be asked for. */
+  /** Entries that name nothing that can be requested. */
   readonly unreadable: number
 }
 

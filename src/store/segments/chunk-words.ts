@@ -58,7 +58,7 @@ export function decodeChunkWords(meta: Uint8Array): ChunkWords | undefined {
 const together = Buffer.alloc(nameBytes)
 
 /**
- * The 32 bytes that a chunk is found by: SHA-512/256 of what is said of it. Payloads are found by their SHA-256: by the same
+ * The 32 bytes that a chunk is found by: SHA-512/256 of what is stated of it. Payloads are found by their SHA-256: by the same
  * hash, a payload of just these words would have the name of the chunk, and anybody can upload it.
  */
 export function nameOfChunk(name: ChunkName): Uint8Array {

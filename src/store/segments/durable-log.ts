@@ -38,7 +38,7 @@ const reservedMinBytes = 65_536
  * item's length. `meta` is the caller's: some words to know the item by after a restart, at most 60 KiB.
  *
  * One thread writes. Files have their whole size from the beginning and never shrink while they can be read. `release` is not
- * remembered by the log itself: an item whose file is still needed by others is told again at the next start.
+ * remembered by the log itself: an item whose file is still needed by others is announced again at the next start.
  */
 export class DurableLog {
   #next: number
@@ -213,7 +213,7 @@ export class DurableLog {
     if (file < this.#next - 1) this.disk.remove(`${this.folder}/${logFileName(file, 'sealed')}`)
   }
 
-  /** Makes everything durable. Nothing may be asked of it any more. */
+  /** Makes everything durable. It must not be used any more. */
   async close(): Promise<void> {
     if (this.#current !== undefined) this.#seal(this.#current)
     this.#current = undefined
@@ -266,7 +266,7 @@ export class DurableLog {
       try {
         this.#removeUnused(file.number)
       } catch {
-        // All its items were released: it is no loss that they are told again at the next start.
+        // All its items were released: it is no loss that they are announced again at the next start.
       }
     })
     this.#sealing.add(sealing)

@@ -13,7 +13,7 @@ import {
 /** An item that was found in the log at its start. The bytes are the item's own. */
 export interface LoggedItem {
   readonly place: LogPlace
-  /** As it was said when it was appended. */
+  /** As it was stated when it was appended. */
   readonly digest: SplitDigest
   readonly meta: Uint8Array
 }
@@ -21,7 +21,7 @@ export interface LoggedItem {
 export interface ScanOutcome {
   /** A number that no file has, nor a removed one can be taken for. */
   readonly nextFile: number
-  /** Torn ends that were passed over: none of them was ever said to be durable. */
+  /** Torn ends that were passed over: none of them was ever confirmed as durable. */
   readonly torn: number
   /** Files whose durable part is damaged: what lies behind the damage is not to be had. */
   readonly damaged: readonly string[]

@@ -157,7 +157,7 @@ export class PlaceWriter {
     }
   }
 
-  /** What a damaged page led to is not here; the rest stays until the next start. Told once. */
+  /** What a damaged page led to is not here; the rest stays until the next start. Logged once. */
   #damaged(error: unknown): void {
     this.#tables.environment.refresh()
     if (this.#isDamaged) return

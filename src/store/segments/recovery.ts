@@ -50,7 +50,7 @@ function soundRecord(
   return head.kind === 'chunk' ? { payload, chunkWords } : { payload }
 }
 
-/** Whether a header is that of the record which is said to lie at a place. */
+/** Whether a header is that of the record that is expected at a place. */
 export function isOfPlace(head: RecordHead, { segment, roomBytes, sizeBytes }: SegmentPlace): boolean {
   return head.file === segment && head.payloadBytes === sizeBytes && head.roomBytes === roomBytes
 }
@@ -78,7 +78,7 @@ export interface Tail {
 
 /**
  * Reads on behind the last record that the index knows, at most so many bytes: a killed process may have written more than it
- * said. It ends at the first record that is not whole. Throws where the disk fails.
+ * stated. It ends at the first record that is not whole. Throws where the disk fails.
  */
 export function readTail(disk: Disk, file: OpenFile, segment: number, from: number, maxBytes: number): Tail {
   const found: { digest: Uint8Array; place: SegmentPlace }[] = []

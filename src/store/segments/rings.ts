@@ -35,7 +35,7 @@ export interface RingParts {
 /** Of all bytes so many hundredths are for what has just come. */
 const youngPercent = 10
 
-/** Of what a segment holds, so much at most is written again, or no room would be made where everything is asked for. */
+/** Of what a segment holds, so much at most is written again, or no room would be made where everything is requested. */
 const rewrittenShare = 0.75
 
 /** Records that are looked at in one go where room is needed now. */
@@ -223,7 +223,7 @@ export class Rings {
     const wanted = parts.isPinned(digest) || (isRequested && this.#mayRewrite(leaving, place))
     const moved = wanted ? this.#rewrite(leaving, place, digest) : undefined
     if (moved !== undefined) {
-      // What was asked for twice outlives two rounds.
+      // What was requested twice outlives two rounds.
       const isAgain = cell !== undefined && parts.marks.isRequestedAgain(cell, slot)
       const next = isAgain ? parts.marks.cellOf(moved.segment) : undefined
       if (next !== undefined) parts.marks.ask(next, moved.slot)

@@ -23,7 +23,7 @@ export interface SharedSegments {
   readonly memory: SharedArrayBuffer
 }
 
-/** Bits of a slot: asked for, compared with its digest, asked for again. */
+/** Bits of a slot: requested, compared with its digest, requested again. */
 const planes = 3
 
 type Plane = 0 | 1 | 2
@@ -56,7 +56,7 @@ export class SegmentMarks {
   /** Slots of a segment that there are bits for. A segment of an earlier run may be larger: what lies behind is never marked. */
   readonly #slots: number
 
-  /** `memory` as large as `marksBytes` said, the same on every thread. */
+  /** `memory` as large as `marksBytes` states, the same on every thread. */
   constructor(
     readonly memory: SharedArrayBuffer,
     readonly shape: MarksShape,
@@ -100,7 +100,7 @@ export class SegmentMarks {
   }
 
   /**
-   * Where it stands whether the record was asked for again: a bit of a number. For who repeats what was asked for here already,
+   * Where it stands whether the record was requested again: a bit of a number. For who repeats what was requested here already,
    * and of which `ask` hears no more.
    */
   againBit(cell: number, slot: number): Cell & { readonly bit: number } {
@@ -152,7 +152,7 @@ export class SegmentMarks {
     if (cell !== undefined) Atomics.store(this.#cells, headCells + cell, 0)
   }
 
-  /** Whether somebody asked for the record since it was written. */
+  /** Whether the record was requested since it was written. */
   isRequested(cell: number, slot: number): boolean {
     return this.#has(cell, 0, slot)
   }

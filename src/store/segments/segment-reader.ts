@@ -109,7 +109,7 @@ export class SegmentContent implements Content {
 
   /**
    * Compares header and bytes with the digest (a chunk with its proof), once for all threads and all later readers of this run.
-   * False: they are not what they should be, or not to be had; the writer's thread is to be told. Never rejects.
+   * False: they are not what they should be, or not to be had; the writer's thread must be notified. Never rejects.
    */
   async verify(): Promise<boolean> {
     if (this.sound) return true
@@ -169,7 +169,7 @@ export class SegmentContent implements Content {
   }
 
   #check(start: number, end: number): void {
-    // Said so that NaN is outside.
+    // Written so that NaN is outside.
     if (!(start >= 0 && start < end && end <= this.sizeBytes)) {
       throw new RangeError(`[${start}, ${end}) is not within ${this.sizeBytes} bytes`)
     }
@@ -180,7 +180,7 @@ export class SegmentContent implements Content {
   }
 }
 
-/** How a thread reads payloads in segments: by digest through the index, or by the place that the writer told. */
+/** How a thread reads payloads in segments: by digest through the index, or by the place that the writer announced. */
 export class SegmentReader {
   readonly ticks = new Ticks()
   readonly #index: PlaceReader
@@ -204,7 +204,7 @@ export class SegmentReader {
   /**
    * The payload at a place that `find` or the writer gave for this digest. Undefined: its segment is gone. The bytes are only
    * those of the digest where `sound` or `verify` says so. Throws where the disk refuses to open a file. To be closed.
-   * `isNew`: it was written just now, so the system is not asked whether its bytes are in memory.
+   * `isNew`: it was written just now, so the system is not queried for whether its bytes are in memory.
    */
   open(place: SegmentPlace, digest: Uint8Array, isNew = false): SegmentContent | undefined {
     this.#pace.used()

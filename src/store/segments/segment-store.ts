@@ -105,7 +105,7 @@ export class SegmentStore {
   }
 
   /**
-   * Opens the store in its folder, made where it is missing. Takes up what a killed process had written and not said, and
+   * Opens the store in its folder, made where it is missing. Takes up what a killed process had written and not recorded, and
    * gives back the room that it had taken and not used. Throws where the folder cannot be used at all.
    */
   static open(
@@ -263,7 +263,7 @@ export class SegmentStore {
     if (evicted.length > 0) this.options.onEvicted(evicted)
   }
 
-  /** Told once, until it goes well again. */
+  /** Logged once, until it goes well again. */
   #troubled(error: unknown): void {
     if (!this.#isTroubled)
       this.log.error({ err: error }, 'the disk of the segments fails: content is served, but not cached')
@@ -291,7 +291,7 @@ export class SegmentStore {
     return { fileBytes: this.#rings.bytes, payloads, indexBytes: bytes }
   }
 
-  /** Nothing may be asked of it any more. */
+  /** It must not be used any more. */
   async close(): Promise<void> {
     this.commit()
     this.#rings.close()
