@@ -12,7 +12,7 @@ import { run } from '../flow/running.js'
 import { quickTransfers, withoutTurbo as skip, turboCommandPath, turboLibrary } from '../flow/turbo.js'
 
 const jwk = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
-const shortWaits = new URL('short-waits.js', import.meta.url).href
+const shortWaits = new URL('../flow/short-waits.js', import.meta.url).href
 
 interface Approval {
   readonly approvalDataItemId: string
