@@ -74,7 +74,7 @@ export class CatalogKeeper {
     private readonly options: CatalogKeeperOptions,
     private readonly generations: Generations,
     private readonly clock: Clock,
-    private readonly log: Pick<Log, 'error' | 'info'> = silentLog,
+    private readonly log: Pick<Log, 'error' | 'info' | 'warn'> = silentLog,
   ) {
     this.#tables = openCatalogTables(options.path)
     this.#useMs = notBefore(clock, lastTouchMs(this.#tables) ?? 0)

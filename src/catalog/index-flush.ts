@@ -63,7 +63,7 @@ export class IndexFlush {
   constructor(
     private readonly parts: FlushParts,
     /** Rows behind this key stay. */
-    private readonly last: Buffer,
+    readonly last: Buffer,
   ) {
     this.#batch = this.#newBatch()
   }

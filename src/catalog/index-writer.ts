@@ -58,7 +58,7 @@ export class IndexWriter {
     private readonly tables: IndexTables,
     limits: SpillLimits = spillLimits,
     flush: FlushLimits = noFlush,
-    log: Pick<Log, 'info'> = silentLog,
+    log: Pick<Log, 'info' | 'warn'> = silentLog,
   ) {
     this.#rows = new RowWriter(tables, limits)
     this.#segments = new SegmentUpkeep(tables, this.#rows, flush, log)

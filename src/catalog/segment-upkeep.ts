@@ -3,6 +3,7 @@ import { type MergeLimits, SegmentKeeper, usualMerges } from '../index/segment-k
 import { Dictionary } from './dictionary.js'
 import { IndexFlush } from './index-flush.js'
 import { type IndexTables, openSegments, segmentLedger } from './index-tables.js'
+import { decodeRow } from './row.js'
 import { heightEnd, heightStart, pendingStart } from './row-key.js'
 import type { RowWriter } from './row-writer.js'
 import { beside } from './scan.js'
@@ -17,10 +18,19 @@ export interface FlushLimits {
   readonly merges?: MergeLimits
   /** Rows that one step of a flush reads, at least; few in tests. */
   readonly rowsEach?: number
+  /** Words (tags, addresses) of the rows that stay, at most; fewer in tests. */
+  readonly leftWordsMax?: number
 }
 
 /** Rows of blocks that stay in the tables, about: they are put a second time with each flush. */
 const leftMax = 16_384
+/**
+ * Rows that stay are put again in one transaction, at up to 15 us of processor time a word: some 6 s. Strangers may bring rows of
+ * 128 tags that are in no block, and the flush waits then until they have one.
+ */
+const leftWordsMax = 400_000
+/** Words of a row beside its tags. */
+const rowWords = 4
 /** Blocks that always stay, however many rows they have: nearly all forks are shorter. */
 const depthMin = 3
 const rowsEach = 2048
@@ -48,7 +58,7 @@ export class SegmentUpkeep {
     private readonly tables: IndexTables,
     private readonly rows: RowWriter,
     private readonly limits: FlushLimits,
-    private readonly log: Pick<Log, 'info'> = silentLog,
+    private readonly log: Pick<Log, 'info' | 'warn'> = silentLog,
   ) {
     const files = openSegments(tables.environment, tables.indexMeta)
     tables.environment.onClose(() => files.close())
@@ -85,6 +95,11 @@ export class SegmentUpkeep {
     }
     this.#flush = undefined
     this.rows.watch = undefined
+    // More may have come while it was under way.
+    if (!this.#isLittle(flush.last, Number.POSITIVE_INFINITY)) {
+      flush.drop()
+      return
+    }
     flush.finish((left) => this.rows.rebuild(left))
     const left = this.tables.rows.count()
     this.log.info({ written: flush.rows, left }, 'stable rows of the index are in segments')
@@ -102,8 +117,8 @@ export class SegmentUpkeep {
     const last = this.#lastStable()
     if (last === undefined) return undefined
     // What stays is put again: no more than what leaves.
-    const left = this.#countBehind(last, Math.min(total - segmentRows, Math.floor(total / 2)))
-    if (left === undefined || !this.#keeper.hasRoom(total * rowBytesMax)) return undefined
+    const isLittle = this.#isLittle(last, Math.min(total - segmentRows, Math.floor(total / 2)))
+    if (!isLittle || !this.#keeper.hasRoom(total * rowBytesMax)) return undefined
     const { tables } = this
     const parts = { tables, dictionary: this.#dictionary, keeper: this.#keeper, segmentRows }
     const flush = new IndexFlush(parts, last)
@@ -124,12 +139,25 @@ export class SegmentUpkeep {
     return stable < 0 ? undefined : heightEnd(stable)
   }
 
-  /** Number of rows behind a key; undefined where there are more than `most`. */
-  #countBehind(key: Buffer, most: number): number | undefined {
-    const start = beside(key, false)
-    let count = 0
-    for (const _ of start === undefined ? [] : this.tables.rows.keys({ start, limit: most + 1 })) count += 1
-    return count > most ? undefined : count
+  /** Whether the rows behind a key are at most `rowsMax`, and their words no more than are put again in a few seconds. */
+  #isLittle(last: Buffer, rowsMax: number): boolean {
+    const start = beside(last, false)
+    if (start === undefined) return true
+    const wordsMax = this.limits.leftWordsMax ?? leftWordsMax
+    let [rows, words] = [0, 0]
+    for (const { key, value } of this.tables.rows.span({ start })) {
+      rows += 1
+      words += rowWords + decodeRow(Buffer.from(key), value).tags.length
+      if (rows > rowsMax) return false
+      if (words > wordsMax) {
+        this.log.warn(
+          { words, most: wordsMax },
+          'stable rows of the index stay in the tables: rows without a block, or of the last blocks, have too many tags',
+        )
+        return false
+      }
+    }
+    return true
   }
 
   /** Files that no list names any more: to be removed when the commit that dropped them would survive a power cut. */

@@ -40,7 +40,8 @@ t.test('a page that is overwritten while all run stops nothing that does not nee
   const path = scratch('damaged')
   const generations = new Generations()
   const said: unknown[] = []
-  const log = { info: () => undefined, error: (_about: object, words?: string) => void said.push(words) }
+  const quiet = (): void => undefined
+  const log = { info: quiet, warn: quiet, error: (_about: object, words?: string) => void said.push(words) }
   const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, generations, systemClock, log)
   const { environment } = openCatalogTables(path)
   const catalog = new IndexedCatalog(path, generations, new ChainIndex(environment, generations))

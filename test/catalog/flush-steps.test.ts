@@ -9,7 +9,7 @@ import type { IndexRequest, ItemInput, TransactionInput } from '../../src/catalo
 import { ChainIndex } from '../../src/catalog/index-reader.js'
 import { openIndexTables } from '../../src/catalog/index-tables.js'
 import { IndexWriter } from '../../src/catalog/index-writer.js'
-import { packItems } from '../../src/catalog/pack.js'
+import { packItems, packTransactions } from '../../src/catalog/pack.js'
 import { rowKey } from '../../src/catalog/row-key.js'
 import type { FlushLimits } from '../../src/catalog/segment-upkeep.js'
 import type { SpillLimits } from '../../src/catalog/spill.js'
@@ -44,11 +44,14 @@ function items(root: string, names: readonly string[], isUnjudged = false, rootI
   return { kind: 'index-items', rootId: idOf(root), items: packItems(rows), isUnjudged }
 }
 
-function block(height: number, root: string): IndexRequest {
+function saidOf(height: number) {
   const id = Buffer.alloc(48, height).toString('base64url')
   const previous = Buffer.alloc(48, height - 1).toString('base64url')
-  const said = { height, id, previous, timestamp: height, weaveSize: '0', transactionCount: 1 }
-  return blockMessage(said, [transaction(root)])
+  return { height, id, previous, timestamp: height, weaveSize: '0', transactionCount: 1 }
+}
+
+function block(height: number, root: string): IndexRequest {
+  return blockMessage(saidOf(height), [transaction(root)])
 }
 
 /** A writer whose steps are taken one by one. */
@@ -101,6 +104,29 @@ function writerOf(name: string, flush: FlushLimits, spill?: SpillLimits) {
   }
   return { writer, index, apply, ids, walk, left, tend, close, reading }
 }
+
+t.test(
+  'rows without a block that have many tags keep stable rows in the tables until they have one',
+  async (t) => {
+    const house = writerOf('flush-left', { rows: 4, forkDepth: 1, rowsEach: 100, leftWordsMax: 60 })
+    const many = Array.from({ length: 20 }, (_, at) => ({
+      name: Buffer.from(`n${at}`),
+      value: Buffer.from('v'),
+    }))
+    const pending = ['p', 'q', 'r'].map((name) => ({ ...transaction(name), tags: many }))
+    house.apply({ kind: 'index-pending', transactions: packTransactions(pending) })
+    for (let height = 100; height < 112; height += 1) house.apply(block(height, `t${height}`))
+    house.tend()
+    t.equal(house.left(), 15)
+    // They get a block, and blocks on top of it.
+    house.apply(blockMessage(saidOf(112), pending))
+    for (let height = 113; height < 118; height += 1) house.apply(block(height, `t${height}`))
+    house.tend()
+    t.ok(house.left() < 15)
+    t.equal(house.ids().length, 20)
+    await house.close()
+  },
+)
 
 t.test('an item that moves behind what a flush has read is there once', async (t) => {
   const house = writerOf('flush-moved', { rows: 5, forkDepth: 0, rowsEach: 1 })
