@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { VarReader, VarWriter } from '../format/varbytes.js'
+import { DamagedSegment } from './checked-file.js'
 import { Segment } from './segment.js'
 
 /** A segment of the list. */
@@ -121,10 +122,11 @@ export class Segments {
   #opened({ number, rows, bytes }: ListedSegment): Segment {
     const path = segmentPath(this.folder, number)
     const segment = Segment.open(path)
-    if (segment === undefined) throw new Error(`${path} is missing`)
+    // As with a damaged page: what it had is not answered, and the rest is.
+    if (segment === undefined) throw new DamagedSegment(path, 0, 'is missing, with its file')
     if (segment.file.sizeBytes === bytes && segment.count === rows) return segment
     segment.close()
-    throw new Error(`${path} is another segment than the list says`)
+    throw new DamagedSegment(path, 0, 'is of another segment than the list says')
   }
 
   close(): void {

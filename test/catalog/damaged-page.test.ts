@@ -1,15 +1,19 @@
-import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readdirSync, readSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { Chain } from '../../bench/index/chain.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { ChainIndex } from '../../src/catalog/index-reader.js'
+import { openIndexTables } from '../../src/catalog/index-tables.js'
 import { IndexedCatalog } from '../../src/catalog/indexed.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
+import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
+import { blockMessage } from './index-model.js'
 
 const pageBytes = 4096
 const ids = Array.from({ length: 400 }, (_, at): Id => {
@@ -84,3 +88,47 @@ t.test('a page that is overwritten while all run stops nothing that does not nee
   await environment.close()
   await keeper.close()
 })
+
+t.test(
+  'a segment of the index that is missing at the start stops nothing that does not need it',
+  async (t) => {
+    const path = scratch('missing-segment')
+    const options = { path, touchEveryMs: 0, flush: { rows: 5, forkDepth: 0 } }
+    const said: unknown[] = []
+    const quiet = (): void => undefined
+    const log = { info: quiet, warn: quiet, error: (_about: object, words?: string) => void said.push(words) }
+    const blocks = [...new Chain({ items: 60, itemsPerBundle: 10, bundlesPerBlock: 1, seed: 4 }).blocks()]
+    const give = (keeper: CatalogKeeper, some: typeof blocks) =>
+      Promise.all(some.map(({ block, transactions }) => keeper.handle(blockMessage(block, transactions))))
+    const first = new CatalogKeeper(options, new Generations(), systemClock, log)
+    await give(first, blocks.slice(0, -1))
+    const reading = openCatalogTables(path).environment
+    const isListed = (): boolean => {
+      reading.refresh()
+      return openIndexTables(reading).segments.all().length > 0
+    }
+    t.ok(await eventually('a segment of the list', isListed))
+    await reading.close()
+    await first.close()
+    for (const name of readdirSync(join(path, 'segments'))) rmSync(join(path, 'segments', name))
+    const generations = new Generations()
+    const keeper = new CatalogKeeper(options, generations, systemClock, log)
+    const [id = idOfBytes(Buffer.alloc(32))] = ids
+    t.match(await keeper.handle({ kind: 'learn', attributes: [about(id, 7)] }), { kind: 'committed' })
+    await give(keeper, blocks.slice(-1))
+    t.ok(await eventually('the damage in the log', () => said.length === 1))
+    const { environment } = openCatalogTables(path)
+    const catalog = new IndexedCatalog(path, generations, new ChainIndex(environment, generations))
+    t.equal(catalog.attributes(id)?.size, 7)
+    const index = new ChainIndex(environment, generations)
+    t.equal(
+      index.known(() => index.row(Buffer.alloc(32, 1))),
+      undefined,
+      'not called absent, and no error',
+    )
+    t.ok(generations.isDamaged)
+    await catalog.close()
+    await environment.close()
+    await keeper.close()
+  },
+)
