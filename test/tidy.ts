@@ -351,6 +351,20 @@ t.test('a test that may run twice says why, and since when', async (t) => {
   }
 })
 
+/** The indent of a function that begins at this line, on one line or with a line for each parameter; undefined: none does. */
+function functionIndent(lines: readonly string[], start: number): string | undefined {
+  const line = lines[start] ?? ''
+  if (/^\s*(if|for|while|switch|return|await|else)\b/.test(line)) return undefined
+  const named =
+    /^(\s*)(?:export )?(?:async )?(?:function\b|static |get |#?\w+(?:<[^>]*>)?\(|private |readonly ).*([{(])$/.exec(
+      line,
+    )
+  if (named?.[1] === undefined || named[2] === '{') return named?.[1]
+  const [, indent] = named
+  const end = lines.slice(start + 1).find((next) => !next.startsWith(`${indent} `))
+  return end?.startsWith(`${indent})`) && end.endsWith('{') ? indent : undefined
+}
+
 t.test('files, functions and lines stay small', async (t) => {
   const wrong: string[] = []
   for (const { path, lines } of program) {
@@ -362,11 +376,9 @@ t.test('files, functions and lines stay small', async (t) => {
     if (wide >= 0) wrong.push(`${path}:${wide + 1} is wider than ${columnsMax} columns`)
   }
   for (const { path, lines } of program) {
-    lines.forEach((line, start) => {
-      const opens =
-        /^(\s*)(?:export )?(?:async )?(?:function\b|static |get |#?\w+\(|private |readonly ).*\{$/.exec(line)
-      if (opens === null || /^\s*(if|for|while|switch|return|await|else)\b/.test(line)) return
-      const indent = opens[1] ?? ''
+    lines.forEach((_, start) => {
+      const indent = functionIndent(lines, start)
+      if (indent === undefined) return
       const length = lines.slice(start + 1).findIndex((next) => next.startsWith(`${indent}}`)) + 2
       if (length > functionLinesMax) wrong.push(`${path}:${start + 1} is a function of ${length} lines`)
     })

@@ -37,33 +37,37 @@ export interface GatewayPlace {
   urls(): Readonly<Record<string, string>>
 }
 
+/** What the gateway is given by the rest of the program. */
+export interface GatewayServiceGiven {
+  readonly network: () => Network
+  readonly startedMs: number
+  readonly adminKey: () => string
+  /** The settings as they are now, for edge threads that take the place of others. */
+  readonly current: () => Config
+  readonly tls: TlsPlaces
+  /** Where the services beside the gateway are, in this program. */
+  readonly services: () => EdgeGiven['services']
+}
+
+const noGateway: GatewayPlace = {
+  steps: [],
+  sellers: [],
+  edges: [],
+  watches: [],
+  url: () => undefined,
+  port: () => 0,
+  urls: () => ({}),
+}
+
 export function gatewayServiceOf(
   config: Config,
   shared: SharedMemory,
   threads: RunningThreads,
-  given: {
-    readonly network: () => Network
-    readonly startedMs: number
-    readonly adminKey: () => string
-    /** The settings as they are now, for edge threads that take the place of others. */
-    readonly current: () => Config
-    readonly tls: TlsPlaces
-    /** Where the services beside the gateway are, in this program. */
-    readonly services: () => EdgeGiven['services']
-  },
+  given: GatewayServiceGiven,
 ): GatewayPlace {
   const { server } = config
   const running = runningServices(config.services, server.network)
-  if (!running.has('gateway'))
-    return {
-      steps: [],
-      sellers: [],
-      edges: [],
-      watches: [],
-      url: () => undefined,
-      port: () => 0,
-      urls: () => ({}),
-    }
+  if (!running.has('gateway')) return noGateway
   const { network, startedMs, adminKey, current, services } = given
   const limits = limitsOf(config, threads)
   const payments = paymentsOf(config, threads, limits, running.has('payment'))

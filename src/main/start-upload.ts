@@ -33,19 +33,22 @@ export function hasUploads({ services, server }: Config): boolean {
   return runningServices(services, server.network).has('upload')
 }
 
+/** What the upload service is given by the rest of the program. */
+export interface UploadServiceGiven {
+  readonly host: string
+  readonly nodes: () => readonly string[]
+  readonly gateway: () => string
+  readonly adminKey: () => string
+  readonly tls: TlsPlaces
+  /** Where the payment service of this program listens, and where browsers reach one. */
+  readonly payment: () => { readonly payment?: string; readonly publicPayment?: string }
+}
+
 export function uploadServiceOf(
   config: Config,
   shared: SharedMemory,
   crew: UploadCrew,
-  given: {
-    readonly host: string
-    readonly nodes: () => readonly string[]
-    readonly gateway: () => string
-    readonly adminKey: () => string
-    readonly tls: TlsPlaces
-    /** Where the payment service of this program listens, and where browsers reach one. */
-    readonly payment: () => { readonly payment?: string; readonly publicPayment?: string }
-  },
+  given: UploadServiceGiven,
 ): UploadPlace {
   const { server, services } = config
   if (!hasUploads(config)) return { ports: [], parts: [], urls: () => ({}), address: () => ({}) }

@@ -16,7 +16,8 @@ import { PooledSigning } from '../upload/intake/signing.js'
 import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
 import { keptItem } from '../upload/news/kept-items.js'
-import { FreeOnly } from '../upload/selling/charging.js'
+import type { AcceptedItem } from '../upload/records/uploads.js'
+import { type Charging, FreeOnly } from '../upload/selling/charging.js'
 import { CreditCharging } from '../upload/selling/credit-charging.js'
 import { EarlierPost, lookupsMax, onlyHere } from '../upload/selling/earlier-post.js'
 import { ItemSelling } from '../upload/selling/selling.js'
@@ -63,37 +64,20 @@ export function openUploadAccepting(
   records: UploadRecords,
   blockedOwners: ReadonlySet<string>,
 ): UploadAccepting {
-  const { settings, ports, nodes } = given
   const { log, closing, modulus } = tools
-  const { uploads, pools, sales, intake } = records
-  const { edgeThreads } = settings.server
-  const proofThreads = Math.max(1, edgeThreads >> 1)
-  const chain = new RemoteChain(chainOptions(nodes, settings), systemClock)
-  const height = new Height(chain, uploads, systemClock, closing.signal, log)
-  const judge = new ItemJudge(proofThreads, log)
-  const signing = new PooledSigning(uploadWalletPath(settings), edgeThreads, log)
-  const catalog = ports.catalog && addressOf<CatalogRequest, CatalogReply>(ports.catalog, uploadMailboxMax)
-  const payment = paymentLine(given)
-  const { credits } = payment
-  // Nobody pays for what is gone after some days.
-  const usdc = sandboxRules(settings) === undefined ? payment.usdc : undefined
+  const { uploads, sales, intake } = records
+  const lines = openLines(given, tools, records)
+  const { chain, height, signing, announcer, verdicts } = lines
+  const money = openMoney(given, tools, records)
+  const { credits, usdc, charging, sharing } = money
   const bought = usdc === undefined ? {} : { usdc }
   const selling = new ItemSelling({ sales, log: intake, clock: systemClock, logger: log, ...bought })
-  const announcer = new ItemAnnouncer(catalog, closing.signal)
-  const logFolder = uploadFolders(settings).log
   const stored = openStoredUploads(given, tools, records, signing, (items) => {
     inner.wake()
-    for (const item of items) {
-      const announced = keptItem(logFolder, item)
-      if (announced !== undefined) void announcer.announce(announced)
-    }
+    announceAll(items, uploadFolders(given.settings).log, announcer)
   })
-  const verdicts = new Verdicts(judge, proofThreads + 1)
   const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })
-  const gateways = gatewaysOf(given)
-  const gatewayLine = networkLine(given)
-  const earlier = earlierPost(given, gatewayLine)
-  const chainItems = ports.catalog && openChainItems(given)
+  const chainItems = given.ports.catalog && openChainItems(given)
   const itemIntake = new ItemIntake({
     ...(records.receiptNews === undefined ? {} : { receiptNews: records.receiptNews }),
     ...(records.news === undefined ? {} : { news: records.news }),
@@ -101,22 +85,14 @@ export function openUploadAccepting(
     opened: (bundle) => inner.opened(bundle),
     uploads,
     verdicts,
-    charging:
-      credits === undefined
-        ? new FreeOnly(pools)
-        : new CreditCharging(pools, credits, uploads.environment, earlier, systemClock, closing.signal),
-    ...(credits === undefined ? {} : { sharing: new Sharing(credits, earlier) }),
+    charging,
+    ...(sharing === undefined ? {} : { sharing }),
     ...(stored === undefined ? {} : { store: stored }),
     ...(chainItems === undefined ? {} : { isInBlock: chainItems.isInBlock }),
     announcer,
     selling,
     signing,
-    terms: {
-      public: modulus,
-      // A gateway on another machine has the bytes from their block on, and gets the announcement before.
-      dataCaches: catalog === undefined ? [] : gateways,
-      fastFinalityIndexes: catalog === undefined && records.news === undefined ? [] : gateways,
-    },
+    terms: { public: modulus, ...servedBy(given, records) },
     height: () => height.known,
     clock: systemClock,
     closing: closing.signal,
@@ -132,15 +108,82 @@ export function openUploadAccepting(
     stored,
     chain,
     height,
-    closePayment: () => payment.close(),
+    closePayment: () => money.closePayment(),
     async close() {
       await inner.stopped()
       await stored?.close()
       await itemIntake.stopped()
-      await Promise.all([chain.close(), judge.close(), signing.close(), gatewayLine.close()])
+      await Promise.all([lines.close(), money.close()])
       await chainItems?.close()
     },
   }
+}
+
+/** To the chain, the catalog and the threads that check and sign. */
+function openLines(
+  { settings, ports, nodes }: UploadGiven,
+  { log, closing }: UploadTools,
+  { uploads }: UploadRecords,
+) {
+  const { edgeThreads } = settings.server
+  const proofThreads = Math.max(1, edgeThreads >> 1)
+  const chain = new RemoteChain(chainOptions(nodes, settings), systemClock)
+  const judge = new ItemJudge(proofThreads, log)
+  const signing = new PooledSigning(uploadWalletPath(settings), edgeThreads, log)
+  const catalog = ports.catalog && addressOf<CatalogRequest, CatalogReply>(ports.catalog, uploadMailboxMax)
+  return {
+    chain,
+    height: new Height(chain, uploads, systemClock, closing.signal, log),
+    signing,
+    announcer: new ItemAnnouncer(catalog, closing.signal),
+    verdicts: new Verdicts(judge, proofThreads + 1),
+    async close(): Promise<void> {
+      await Promise.all([chain.close(), judge.close(), signing.close()])
+    },
+  }
+}
+
+/** Who serves what is accepted. A gateway on another machine has the bytes from their block on, and the announcement before. */
+function servedBy(
+  given: UploadGiven,
+  { news }: UploadRecords,
+): { readonly dataCaches: readonly string[]; readonly fastFinalityIndexes: readonly string[] } {
+  const gateways = gatewaysOf(given)
+  const hasCatalog = given.ports.catalog !== undefined
+  return {
+    dataCaches: hasCatalog ? gateways : [],
+    fastFinalityIndexes: hasCatalog || news !== undefined ? gateways : [],
+  }
+}
+
+function announceAll(items: readonly AcceptedItem[], logFolder: string, announcer: ItemAnnouncer): void {
+  for (const item of items) {
+    const announced = keptItem(logFolder, item)
+    if (announced !== undefined) void announcer.announce(announced)
+  }
+}
+
+/** Who pays for items, and what decides it. */
+interface Money extends Pick<ServiceLine, 'credits' | 'usdc'> {
+  readonly charging: Charging
+  readonly sharing?: Sharing
+  /** Asks the payment service nothing more. */
+  closePayment(): Promise<void>
+  close(): Promise<void>
+}
+
+function openMoney(given: UploadGiven, { closing }: UploadTools, { uploads, pools }: UploadRecords): Money {
+  const { credits, usdc, ...payment } = paymentLine(given)
+  const line = networkLine(given)
+  const earlier = earlierPost(given, line)
+  const closePayment = (): Promise<void> => payment.close()
+  const close = (): Promise<void> => line.close()
+  // Nobody pays for what is gone after some days.
+  const bought = usdc === undefined || sandboxRules(given.settings) !== undefined ? {} : { usdc }
+  if (credits === undefined) return { ...bought, charging: new FreeOnly(pools), closePayment, close }
+  const { signal } = closing
+  const charging = new CreditCharging(pools, credits, uploads.environment, earlier, systemClock, signal)
+  return { ...bought, credits, charging, sharing: new Sharing(credits, earlier), closePayment, close }
 }
 
 /** Reads the index of this program's gateway. */

@@ -79,19 +79,25 @@ export function protectedRoutes(
       'refund-balance',
       'Gives back what an item has cost',
       ['dataItemId', 'winstonCredits', 'ticket'],
-      async ({ path: [, address = ''], query }) => {
-        const itemId = query.get('dataItemId') ?? ''
-        if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
-        // Our own services name the item only: its record has the wallet.
-        const isNamed = addressKind(address) !== undefined
-        if (isNamed && !(await isKnown(address, itemId))) return words(404, 'User not found')
-        const ticket = query.get('ticket')
-        if (ticket === null) return plain(await credits.refund(itemId))
-        return ticketShape.test(ticket) ? plain(await credits.withdraw({ itemId, ticket })) : wrongTicket
-      },
+      (call) => refundAnswer(credits, isKnown, call),
     ),
     ...sharingRoutes(credits, isKnown, guarded),
   ]
+}
+
+async function refundAnswer(
+  credits: CreditsPort,
+  isKnown: IsKnownWallet,
+  { path: [, address = ''], query }: Call,
+): Promise<ServiceAnswer> {
+  const itemId = query.get('dataItemId') ?? ''
+  if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
+  // Our own services name the item only: its record has the wallet.
+  const isNamed = addressKind(address) !== undefined
+  if (isNamed && !(await isKnown(address, itemId))) return words(404, 'User not found')
+  const ticket = query.get('ticket')
+  if (ticket === null) return plain(await credits.refund(itemId))
+  return ticketShape.test(ticket) ? plain(await credits.withdraw({ itemId, ticket })) : wrongTicket
 }
 
 function sharingRoutes(
