@@ -121,25 +121,25 @@ export function nameNextThread(name: string): void {
 }
 
 /**
- * From now on this thread writes a heartbeat about once a second, from a timer of its event loop. `hand`: the thread
+ * From now on this thread writes a heartbeat about once a second, from a timer of its event loop. `worker`: the thread
  * is one of the pool of another thread, of this kind. Returns a function that writes a heartbeat at once, for long
  * work. Does nothing where heartbeats are not read.
  */
-export function keepHeartbeat(hand?: string): () => void {
+export function keepHeartbeat(worker?: string): () => void {
   const memory = getEnvironmentData(memoryKey)
   if (!(memory instanceof SharedArrayBuffer)) return () => undefined
   const heartbeats = new Heartbeats(memory)
   const name = String(getEnvironmentData(nameKey))
-  const slot = heartbeats.claim(hand === undefined ? name : `${name}/${hand}`, ownThread())
+  const slot = heartbeats.claim(worker === undefined ? name : `${name}/${worker}`, ownThread())
   if (slot === undefined) return () => undefined
   const beat = (): void => heartbeats.beat(slot)
   const lateness = new Lateness()
-  if (hand === undefined) giveMemoryBack()
+  if (worker === undefined) giveMemoryBack()
   systemClock.every(beatMs, () => {
     beat()
     const { used_heap_size: heapUsedBytes, total_heap_size: heapTotalBytes } = getHeapStatistics()
     // A pool thread blocks while it waits for a task, so a late timer there does not show a delay.
-    const loopDelayMs = hand === undefined ? lateness.turn(systemClock.monotonic()) : 0
+    const loopDelayMs = worker === undefined ? lateness.turn(systemClock.monotonic()) : 0
     heartbeats.carry(slot, { heapUsedBytes, heapTotalBytes, loopDelayMs })
   })
   process.once('exit', () => heartbeats.free(slot))

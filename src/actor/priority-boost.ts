@@ -40,13 +40,13 @@ interface Watched {
  * becomes idle again. Only for threads that can leave SCHED_IDLE (`mayComeBack`).
  */
 export class PriorityBoost {
-  readonly #hands: readonly (readonly [BoostedThread, Watched])[]
+  readonly #threads: readonly (readonly [BoostedThread, Watched])[]
 
   constructor(
     threads: readonly BoostedThread[],
     private readonly control: ThreadControl,
   ) {
-    this.#hands = threads.map((hand) => [hand, { before: undefined, fedLooks: 0 }])
+    this.#threads = threads.map((boosted) => [boosted, { before: undefined, fedLooks: 0 }])
   }
 
   /** Looks ten times a second while somebody waits, until the timer is cancelled. */
@@ -67,7 +67,7 @@ export class PriorityBoost {
       listen()
     }
     const listen = (): void => {
-      for (const [hand] of this.#hands) hand.whenWanted(begin)
+      for (const [boosted] of this.#threads) boosted.whenWanted(begin)
     }
     listen()
     return {
@@ -81,11 +81,11 @@ export class PriorityBoost {
   /** Raises threads that starve. True: somebody waits for one, or one is raised. */
   look(): boolean {
     let isBusy = false
-    for (const [hand, watched] of this.#hands) {
+    for (const [boosted, watched] of this.#threads) {
       const isFed = watched.fedLooks > 0
-      const isWanted = !isFed && hand.isWanted()
-      if (isFed) this.#fed(hand, watched)
-      else if (isWanted) this.#wanted(hand, watched)
+      const isWanted = !isFed && boosted.isWanted()
+      if (isFed) this.#fed(boosted, watched)
+      else if (isWanted) this.#wanted(boosted, watched)
       else watched.before = undefined
       isBusy ||= isFed || isWanted
     }

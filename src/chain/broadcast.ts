@@ -82,7 +82,7 @@ export class Broadcast {
       return count >= this.#successesMin || (count === 0 && refusals >= refusalsMax)
     }
     const left = [...this.#nodes].sort((a, b) => a.underWay - b.underWay).values()
-    const hand = async (): Promise<void> => {
+    const worker = async (): Promise<void> => {
       for (const node of left) {
         if (isClear()) return
         const outcome = await this.#tell(node, json)
@@ -91,7 +91,7 @@ export class Broadcast {
         if (isClear()) tell()
       }
     }
-    const threads = Array.from({ length: this.options.concurrency }, hand)
+    const threads = Array.from({ length: this.options.concurrency }, worker)
     await Promise.race([clear, Promise.all(threads)])
     const successCount = successes()
     const enough = successCount >= this.#successesMin

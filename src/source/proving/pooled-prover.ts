@@ -7,7 +7,7 @@ import type { FilePart } from '../../store/blobs.js'
 import type { ManifestPacker, PackingOutcome, PackingTask } from '../keeping/manifest-packer.js'
 import type { BlobProver, JudgedPayloads, PayloadClaim } from './prover.js'
 
-/** Files waiting for a hand at most; beyond that the asker is refused, and may come again. */
+/** Files that wait for a worker at most. Beyond that a request is refused, and may come again. */
 const waitingMax = 4096
 
 /** A prover and packer whose work is done by a pool of threads (`workers/proof.ts`). */

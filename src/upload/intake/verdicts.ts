@@ -25,7 +25,7 @@ export class Verdicts {
 
   constructor(
     private readonly judge: Pick<ItemJudge, 'judge'>,
-    /** Tasks at once: one for each hand, and one that waits for it. */
+    /** Tasks at once: one for each worker, and one that waits for it. */
     private readonly tasksMax: number,
   ) {}
 
