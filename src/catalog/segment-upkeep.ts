@@ -25,10 +25,12 @@ export interface FlushLimits {
 /** Rows of blocks that stay in the tables, about: they are put a second time with each flush. */
 const leftMax = 16_384
 /**
- * Rows that stay are put again in one transaction, at up to 15 us of processor time a word: some 6 s. Strangers may bring rows of
- * 128 tags that are in no block, and the flush waits then until they have one.
+ * Rows that stay are put again in one transaction, at up to 15 us of processor time a word. Strangers may bring rows of 128 tags
+ * that are in no block, and the flush waits then until they have one. Three blocks of 12,000 items have 470,000 words.
  */
-const leftWordsMax = 400_000
+const leftWordsMax = 1_000_000
+/** As many more may come while a flush is under way: it is not in vain, and its end takes half a minute at most. */
+const endFactor = 2
 /** Words of a row beside its tags. */
 const rowWords = 4
 /** Blocks that always stay, however many rows they have: nearly all forks are shorter. */
@@ -96,7 +98,7 @@ export class SegmentUpkeep {
     this.#flush = undefined
     this.rows.watch = undefined
     // More may have come while it was under way.
-    if (!this.#isLittle(flush.last, Number.POSITIVE_INFINITY)) {
+    if (!this.#isLittle(flush.last, Number.POSITIVE_INFINITY, endFactor)) {
       flush.drop()
       return
     }
@@ -140,10 +142,10 @@ export class SegmentUpkeep {
   }
 
   /** Whether the rows behind a key are at most `rowsMax`, and their words no more than are put again in a few seconds. */
-  #isLittle(last: Buffer, rowsMax: number): boolean {
+  #isLittle(last: Buffer, rowsMax: number, factor = 1): boolean {
     const start = beside(last, false)
     if (start === undefined) return true
-    const wordsMax = this.limits.leftWordsMax ?? leftWordsMax
+    const wordsMax = (this.limits.leftWordsMax ?? leftWordsMax) * factor
     let [rows, words] = [0, 0]
     for (const { key, value } of this.tables.rows.span({ start })) {
       rows += 1
