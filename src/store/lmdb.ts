@@ -216,10 +216,11 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
   })
   const opened = new Map<string, Database<Buffer, Buffer>>()
   const database = (name: string): Database<Buffer, Buffer> => {
-    const found =
-      opened.get(name) ?? root.openDB<Buffer, Buffer>(name, { encoding: 'binary', keyEncoding: 'binary' })
-    opened.set(name, found)
-    return found
+    const known = opened.get(name)
+    if (known !== undefined) return known
+    const table = openTable(root, path, name)
+    opened.set(name, table)
+    return table
   }
   const closing: (() => void)[] = []
   return {
@@ -242,6 +243,16 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
       for (const act of closing.splice(0)) act()
       return root.close()
     },
+  }
+}
+
+/** Throws a BrokenDatabase where the list of tables was overwritten: the check at the opening reads the header alone. */
+function openTable(root: RootDatabase<Buffer, Buffer>, path: string, name: string): Database<Buffer, Buffer> {
+  try {
+    return root.openDB<Buffer, Buffer>(name, { encoding: 'binary', keyEncoding: 'binary' })
+  } catch (error) {
+    if (!isDamage(error)) throw error
+    throw new BrokenDatabase(path, error instanceof Error ? error.message : String(error))
   }
 }
 

@@ -1,4 +1,6 @@
 /** What the console remembers: rows that are thinned out, lines that do not crowd each other out, and what is read of them. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { silentLog } from '../../src/actor/log.js'
@@ -6,7 +8,7 @@ import { LogRingReader, logRingWriter, noteChange, shareLogRing } from '../../sr
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meter-table.js'
 import { type Column, columnsOf } from '../../src/history/columns.js'
-import { HistoryStore, keptSeconds, rowSeconds } from '../../src/history/history-store.js'
+import { HistoryStore, keptSeconds, openHistory, rowSeconds } from '../../src/history/history-store.js'
 import { HistoryRecorder } from '../../src/history/recorder.js'
 import { diskForecast, historyReport, linesPage } from '../../src/history/report.js'
 import { settingChanges } from '../../src/history/starts.js'
@@ -241,4 +243,18 @@ t.test('a run that did not stop is named, and settings that changed', async (t) 
   t.equal(lines.length, 1)
   await recorder.close()
   await lost.close()
+})
+
+t.test('a history whose list of tables is overwritten is removed, and a new one begins', async (t) => {
+  const path = scratch('history-overwritten')
+  const store = openHistory(path, () => t.fail('it is sound'))
+  await store.close()
+  const file = join(path, 'data.mdb')
+  const bytes = readFileSync(file)
+  // All pages behind the two headers.
+  writeFileSync(file, bytes.fill(0, 2 * 4096))
+  const removed: string[] = []
+  const fresh = openHistory(path, (error) => removed.push(error.message))
+  t.match(removed, [/data\.mdb is broken: .*See "A database is broken"/s])
+  await fresh.close()
 })
