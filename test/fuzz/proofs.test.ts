@@ -60,12 +60,23 @@ const items = fixtureNames('items')
   .map((name) => fixture(`items/${name}`))
   .filter((bytes) => bytes.length < 3000)
 
+/** The same item with 0 where its flags of target and anchor say nothing: any other value than 1 says that there is none. */
+function withPlainFlags(item: Uint8Array): Buffer {
+  const plain = Buffer.from(item)
+  const { signatureSize = 0, ownerSize = 0 } = signatureTypes.get(plain.readUInt16LE()) ?? {}
+  const target = 2 + signatureSize + ownerSize
+  if (plain[target] !== 1) plain[target] = 0
+  const anchor = target + (plain[target] === 1 ? 33 : 1)
+  if (plain[anchor] !== 1) plain[anchor] = 0
+  return plain
+}
+
 t.test("an item that was changed in any way is not taken for the owner's, and nothing throws", async (t) => {
   fc.assert(
     fc.property(mutated(items), (bytes) => {
       const answer = verifyItem(bytes)
       if (isRefusal(answer)) return
-      const same = items.some((each) => Buffer.compare(each, bytes) === 0)
+      const same = items.some((each) => Buffer.compare(each, withPlainFlags(bytes)) === 0)
       // Of an Ethereum signature the recovery byte is not looked at; it changes the id.
       ok(same || answer.signatureType === 3, `an item of type ${answer.signatureType} with other bytes`)
     }),
