@@ -26,6 +26,22 @@ napi_value give(napi_env env, napi_value exports, const Export (&calls)[count]) 
   return exports;
 }
 
+// Calls a function of JavaScript with a count, from the event loop. What it throws is an uncaught exception of the program.
+inline void callWith(napi_env env, napi_ref callback, size_t count) {
+  napi_handle_scope scope;
+  napi_open_handle_scope(env, &scope);
+  napi_value function, receiver, argument, result;
+  napi_get_reference_value(env, callback, &function);
+  napi_get_global(env, &receiver);
+  napi_create_uint32(env, static_cast<uint32_t>(count), &argument);
+  if (napi_make_callback(env, nullptr, receiver, function, 1, &argument, &result) == napi_pending_exception) {
+    napi_value error;
+    napi_get_and_clear_last_exception(env, &error);
+    napi_fatal_exception(env, error);
+  }
+  napi_close_handle_scope(env, scope);
+}
+
 // Throws an Error with the words of an error number.
 inline napi_value fail(napi_env env, const char* what, int code) {
   std::string message = std::string(what) + ": " + strerror(code);

@@ -33,22 +33,6 @@ struct Key {
   Line* line;
 };
 
-void hear(Line* line, size_t count) {
-  napi_env env = line->env;
-  napi_handle_scope scope;
-  napi_open_handle_scope(env, &scope);
-  napi_value function, receiver, argument, result;
-  napi_get_reference_value(env, line->hear, &function);
-  napi_get_global(env, &receiver);
-  napi_create_uint32(env, static_cast<uint32_t>(count), &argument);
-  if (napi_make_callback(env, nullptr, receiver, function, 1, &argument, &result) == napi_pending_exception) {
-    napi_value error;
-    napi_get_and_clear_last_exception(env, &error);
-    napi_fatal_exception(env, error);
-  }
-  napi_close_handle_scope(env, scope);
-}
-
 void destroy(Line* line) {
   Client* ending = std::exchange(line->client, nullptr);
   if (ending == nullptr) return;
@@ -113,7 +97,7 @@ napi_value open(napi_env env, napi_callback_info info) {
   uv_loop_t* loop = nullptr;
   napi_get_uv_event_loop(env, &loop);
   napi_create_reference(env, arguments.at(3), 1, &line->hear);
-  line->client = new Client(loop, shared, std::move(known), [line](size_t numbers) { hear(line, numbers); });
+  line->client = new Client(loop, shared, std::move(known), [line](size_t numbers) { callWith(line->env, line->hear, numbers); });
   // A thread that ends while its client is open must close all handles, or Node aborts.
   napi_add_async_cleanup_hook(
       env, [](napi_async_cleanup_hook_handle, void* data) { destroy(static_cast<Line*>(data)); }, line, &line->hook);

@@ -19,16 +19,6 @@ constexpr size_t kSessionsMax = 8;
 // "http/1.1" as ALPN has it (RFC 7301).
 constexpr unsigned char kAlpn[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
 
-// The thread has one queue of errors, for sessions of Node as well: what is left in it would be taken for an error of the next of them.
-struct ErrorsCleared {
-  const Calls& ssl;
-  explicit ErrorsCleared(const Calls& calls) : ssl(calls) { ssl.ERR_clear_error(); }
-  ~ErrorsCleared() { ssl.ERR_clear_error(); }
-  ErrorsCleared(const ErrorsCleared&) = delete;
-  ErrorsCleared& operator=(const ErrorsCleared&) = delete;
-};
-
-long controlBio(Bio*, int command, long, void*) { return command == kBioCtrlFlush ? 1 : 0; }
 int noPassword(char*, int, int, void*) { return 0; }
 
 }  // namespace

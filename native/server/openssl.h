@@ -126,4 +126,17 @@ inline const Calls* calls() {
   return found.all ? &found : nullptr;
 }
 
+// Empties the queue of errors before calls about a session, and after them. The thread has one queue, for sessions of Node as well:
+// what is left in it would be taken for an error of the next of them.
+struct ErrorsCleared {
+  const Calls& ssl;
+  explicit ErrorsCleared(const Calls& calls) : ssl(calls) { ssl.ERR_clear_error(); }
+  ~ErrorsCleared() { ssl.ERR_clear_error(); }
+  ErrorsCleared(const ErrorsCleared&) = delete;
+  ErrorsCleared& operator=(const ErrorsCleared&) = delete;
+};
+
+// The control function of a BIO that reads and writes memory of ours.
+inline long controlBio(Bio*, int command, long, void*) { return command == kBioCtrlFlush ? 1 : 0; }
+
 }  // namespace openssl

@@ -17,22 +17,6 @@ namespace {
 
 using namespace server;
 
-void hear(Listener* listener, size_t count) {
-  napi_env env = listener->env;
-  napi_handle_scope scope;
-  napi_open_handle_scope(env, &scope);
-  napi_value function, receiver, argument, result;
-  napi_get_reference_value(env, listener->hear, &function);
-  napi_get_global(env, &receiver);
-  napi_create_uint32(env, static_cast<uint32_t>(count), &argument);
-  if (napi_make_callback(env, nullptr, receiver, function, 1, &argument, &result) == napi_pending_exception) {
-    napi_value error;
-    napi_get_and_clear_last_exception(env, &error);
-    napi_fatal_exception(env, error);
-  }
-  napi_close_handle_scope(env, scope);
-}
-
 // Ends the server; its memory is freed when the loop has closed its handles.
 void destroy(Listener* listener) {
   Server* ending = std::exchange(listener->server, nullptr);
@@ -94,7 +78,7 @@ Listener* start(napi_env env, Arguments& arguments) {
   uv_loop_t* loop = nullptr;
   napi_get_uv_event_loop(env, &loop);
   napi_create_reference(env, arguments.at(10), 1, &listener->hear);
-  listener->server = new Server(loop, shared, limits, [listener](size_t numbers) { hear(listener, numbers); });
+  listener->server = new Server(loop, shared, limits, [listener](size_t numbers) { callWith(listener->env, listener->hear, numbers); });
   // A thread that ends while its server is open must close all handles, or Node aborts.
   napi_add_async_cleanup_hook(
       env, [](napi_async_cleanup_hook_handle, void* data) { destroy(static_cast<Listener*>(data)); }, listener, &listener->hook);

@@ -72,17 +72,6 @@ int readBio(Bio* bio, char* to, int length) {
   return static_cast<int>(got);
 }
 
-long controlBio(Bio*, int command, long, void*) { return command == kBioCtrlFlush ? 1 : 0; }
-
-// Empties the queue of errors before calls about a session, and after them.
-struct ErrorsCleared {
-  const Calls& ssl;
-  explicit ErrorsCleared(const Calls& calls) : ssl(calls) { ssl.ERR_clear_error(); }
-  ~ErrorsCleared() { ssl.ERR_clear_error(); }
-  ErrorsCleared(const ErrorsCleared&) = delete;
-  ErrorsCleared& operator=(const ErrorsCleared&) = delete;
-};
-
 // Counts new keys of the client. Where there are too many at once, the rest of its bytes is not read.
 void sawMessage(int isWritten, int, int type, const void* bytes, size_t length, Ssl* session, void*) {
   if (isWritten != 0 || type != kHandshakeRecord || length == 0 || *static_cast<const uint8_t*>(bytes) != kKeyUpdate) return;
