@@ -47,33 +47,14 @@ export interface Row {
  * anchor, tags`, then what the flags announce, in the order below. Integers are LEB128, but for `first seen`,
  * which stands at a fixed place.
  */
-export interface StoredRow {
-  /** Its key: where it stands in chain order. */
-  readonly key: Uint8Array
-  /** 32 bytes. */
-  readonly id: Uint8Array
-  /** Undefined while in no block. */
-  readonly height: number | undefined
-  /** Position of the root transaction in its block; means nothing in no block. */
-  readonly index: number
-  readonly isItem: boolean
-  /** Seconds since 1970. */
-  readonly seenSeconds: number
-  readonly size: number
+export interface StoredRow extends Omit<Row, 'owner' | 'recipient' | 'tags' | 'place'> {
   readonly owner: number
   /** 0: none. */
   readonly recipient: number
-  readonly anchor: Uint8Array
   /** Name and value pairs, in the order of the header. */
   readonly tags: readonly number[]
-  readonly signatureType: number | undefined
   /** Of items. */
   readonly place: RowPlace | undefined
-  /** Of transactions. */
-  readonly transfer: RowTransfer | undefined
-  /** Undefined where it was not kept. */
-  readonly signature: Uint8Array | undefined
-  readonly isUnjudged?: true
 }
 
 /** A row without what its key says. */
