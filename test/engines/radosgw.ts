@@ -172,3 +172,20 @@ async function answering(endpoint: string, child: ChildProcess): Promise<void> {
   }
   throw new Error('radosgw did not come up')
 }
+
+/** Settings by which a program keeps its content in a bucket of the engine. */
+export function storeSettings(
+  { endpoint, region, credentials }: Radosgw,
+  bucket: string,
+): Record<string, string> {
+  return {
+    CONTENT_STORE: 's3',
+    S3_ENDPOINT: endpoint,
+    S3_BUCKET: bucket,
+    S3_PREFIX: 'content',
+    AWS_REGION: region,
+    AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    S3_TIMEOUT_MS: '1000',
+  }
+}

@@ -1,22 +1,15 @@
 /** Two whole programs, each with a disk of its own, on one bucket of a real S3 service. */
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { bucketAt, type Radosgw, radosgwAbsent, startRadosgw } from '../engines/radosgw.js'
+import { bucketAt, type Radosgw, radosgwAbsent, startRadosgw, storeSettings } from '../engines/radosgw.js'
 import { eventually } from '../eventually.js'
 import { suspend } from '../suspend.js'
 import { type Running, run, seeded, sluice } from './running.js'
 
-function storeAt({ endpoint, region, credentials }: Radosgw, bucket: string): Record<string, string> {
+function storeAt(radosgw: Radosgw, bucket: string): Record<string, string> {
   return {
     SERVICES: 'gateway',
-    CONTENT_STORE: 's3',
-    S3_ENDPOINT: endpoint,
-    S3_BUCKET: bucket,
-    S3_PREFIX: 'content',
-    AWS_REGION: region,
-    AWS_ACCESS_KEY_ID: credentials.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
-    S3_TIMEOUT_MS: '1000',
+    ...storeSettings(radosgw, bucket),
   }
 }
 

@@ -5,7 +5,7 @@ import { pause } from '../../src/actor/clock.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
-import { bucketAt, type Radosgw, radosgwAbsent, startRadosgw } from '../engines/radosgw.js'
+import { bucketAt, type Radosgw, radosgwAbsent, startRadosgw, storeSettings } from '../engines/radosgw.js'
 import { eventually } from '../eventually.js'
 import { random } from '../property.js'
 import { scratch } from '../scratch.js'
@@ -14,17 +14,10 @@ import { type Running, run } from './running.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 33))
 
-function storeAt({ endpoint, region, credentials }: Radosgw, bucket: string): Record<string, string> {
+function storeAt(radosgw: Radosgw, bucket: string): Record<string, string> {
   return {
     SERVICES: 'gateway,upload',
-    CONTENT_STORE: 's3',
-    S3_ENDPOINT: endpoint,
-    S3_BUCKET: bucket,
-    S3_PREFIX: 'content',
-    AWS_REGION: region,
-    AWS_ACCESS_KEY_ID: credentials.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
-    S3_TIMEOUT_MS: '1000',
+    ...storeSettings(radosgw, bucket),
     UPLOAD_FREE_ITEM_BYTES: '40000000',
     UPLOAD_FREE_WALLET_BYTES: '1000000000',
     UPLOAD_FREE_RANGE_BYTES: '1000000000',

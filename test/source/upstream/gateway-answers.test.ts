@@ -1,5 +1,5 @@
 /** Answers of other gateways as bytes on a socket: which are read, which are refused, and when a connection is used again. */
-import { createServer, type Server, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import * as tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { HttpClient } from '../../../native/client/client.js'
@@ -7,45 +7,15 @@ import { pause, systemClock } from '../../../src/actor/clock.js'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { GatewayLine, type LineOptions } from '../../../src/source/upstream/gateway-line.js'
 import { eventually } from '../../eventually.js'
-import { localPair, raw as rawServer } from '../../native/asking.js'
-
-interface RawServer {
-  readonly url: string
-  readonly sockets: ReadonlySet<Socket>
-  connections: number
-}
+import { localPair, type RawServer, raw as rawServer } from '../../native/asking.js'
 
 /** A server that hands each request's head, the number of its connection, and the socket to `act`. */
 async function raw(
   t: Test,
   act: (socket: Socket, head: string, connection: number) => void,
-): Promise<RawServer> {
-  const sockets = new Set<Socket>()
-  const state = { url: '', sockets, connections: 0 }
-  const server: Server = createServer((socket) => {
-    state.connections += 1
-    const own = state.connections
-    sockets.add(socket)
-    socket.setNoDelay(true)
-    socket.on('error', () => undefined)
-    socket.on('close', () => sockets.delete(socket))
-    let text = ''
-    socket.on('data', (bytes) => {
-      text += bytes.toString('latin1')
-      for (let end = text.indexOf('\r\n\r\n'); end >= 0; end = text.indexOf('\r\n\r\n')) {
-        act(socket, text.slice(0, end), own)
-        text = text.slice(end + 4)
-      }
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  state.url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
-  t.teardown(async () => {
-    for (const socket of sockets) socket.destroy()
-    await new Promise((resolve) => server.close(resolve))
-  })
-  return state
+): Promise<RawServer & { readonly url: string }> {
+  const server = await rawServer(t, act)
+  return Object.assign(server, { url: `http://127.0.0.1:${server.port}` })
 }
 
 const usual = { headMs: 2000, stallMs: 2000, connectionsMax: 4 } as const
