@@ -86,8 +86,8 @@ export const contentStore = {
     shape: /^[a-z0-9][a-z0-9.-]{0,62}$/,
     allowed: 'small letters, digits, dots and hyphens, at most 63',
     why:
-      'Name of this machine among those that share a bucket. A machine with an empty disk takes up the accepted uploads that ' +
-      'are in the bucket under its name. Unset: its host name.',
+      'Name of this machine among those that share a bucket or a database. A machine with an empty disk takes up the ' +
+      'accepted uploads that are in the bucket under its name. Unset: its host name.',
   }),
   keepMinBytes: whole({
     env: 'STORE_KEEP_MIN_BYTES',

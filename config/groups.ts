@@ -8,6 +8,7 @@ const titles: Readonly<Record<SettingsTable, string>> = {
   services: 'Services beside the gateway',
   retrieval: 'Sources of content, and the cache',
   contentStore: 'Object store below the disk (S3)',
+  cluster: 'Several machines',
   absence: 'Ids that nobody knows',
   peers: 'Other gateways',
   chunks: 'Chunks',

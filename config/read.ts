@@ -3,6 +3,7 @@ import { answers } from './answers.js'
 import { bands } from './bands.js'
 import { chunks } from './chunks.js'
 import { client } from './client.js'
+import { cluster, clusterFaults } from './cluster.js'
 import { contentStore, contentStoreFaults } from './content-store.js'
 import { foreign } from './foreign.js'
 import { forwarding } from './forwarding.js'
@@ -33,6 +34,7 @@ const tables = {
   tls,
   retrieval,
   contentStore,
+  cluster,
   absence,
   peers,
   chunks,
@@ -107,6 +109,7 @@ const families = new RegExp(
     'SANDBOX',
     'MANIFEST',
     'CONSOLE',
+    'CLUSTER',
     'INDEX',
     'PEER_GATEWAYS',
     'ENABLE_BACKGROUND',
@@ -246,6 +249,7 @@ function contradictions(config: Config): string[] {
   wrong.push(...topUpFaults(config.topUps))
   wrong.push(...uploadFaults(config.uploads, config.contentStore.kind !== 'none'))
   wrong.push(...contentStoreFaults(config.contentStore))
+  wrong.push(...clusterFaults(config.cluster))
   const { subscriptions, registry } = config.swarm
   if (registry === undefined && subscriptions.some((one) => 'publisher' in one)) {
     wrong.push('INDEX_SUBSCRIPTIONS: a wallet needs INDEX_REGISTRY')

@@ -2,7 +2,7 @@ import { exitCode } from './exit-code.js'
 
 const words =
   'start verify devnet index names moderation ledger reload rotate tls bands import adopt settings put deploy sync get price ' +
-  'balance top-up share history completion promotion uploads drive key store'
+  'balance top-up share history completion promotion uploads drive key store cluster'
 const driveWords = 'create drives ls put get mkdir mv rename hide show share snapshot'
 const common = '--help --json --network --upload --payment --gateway --key --token'
 

@@ -14,6 +14,7 @@ const commands: Commands = {
   index: async () => (await import('./upkeep.js')).index,
   names: async () => (await import('./names-command.js')).namesCommand,
   moderation: async () => (await import('./moderation-command.js')).moderationCommand,
+  cluster: async () => (await import('./cluster-command.js')).clusterCommand,
   ledger: async () => (await import('./ledger.js')).ledgerCommand,
   reload: async () => (await import('./reload-command.js')).reloadCommand,
   rotate: async () => (await import('./rotate.js')).rotate,
@@ -39,6 +40,7 @@ Usage: sluice COMMAND [--help]
   bands      builds, checks and imports parts of the index that gateways give each other
   import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
   adopt      moves over from the network's reference gateway: settings, block list, cached content
+  cluster    shows and checks the machines that share a database
   ledger     checks the accounts of the payment service
   reload     has the running program read its settings and certificates again
   rotate     replaces a key: admin, signing, ledger, upload wallet, items

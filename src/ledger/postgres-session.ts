@@ -47,9 +47,13 @@ export class PostgresSessions {
   #closing: Promise<void> | undefined
   readonly ask: AskDatabase
 
-  /** `answerMs`: a database that does not answer for so long is gone. */
-  constructor(url: string, connectionsMax: number, answerMs: number) {
+  /**
+   * `answerMs`: a database that does not answer for so long is gone. `idleMs`: a transaction of ours that asks nothing for
+   * so long is ended by the server, because a process that stands still must not hold its locks (0: never).
+   */
+  constructor(url: string, connectionsMax: number, answerMs: number, idleMs = 0) {
     this.#pool = new Pool({
+      ...(idleMs > 0 ? { idle_in_transaction_session_timeout: idleMs } : {}),
       connectionString: url,
       max: connectionsMax,
       keepAlive: true,

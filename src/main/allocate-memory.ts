@@ -28,15 +28,17 @@ export function sharedMemory(config: Config, descriptors?: Descriptors): SharedM
     sound: new SharedArrayBuffer(soundBytes()),
     // A transfer and a window transfer of the same payload may be open at once.
     progress: new SharedArrayBuffer(progressBytes(retrieval.fetchesMax * 2)),
-    // Row 0 is the fetcher's; after the edge threads' come those of the index, of the swarm, of the two services, and of queries.
-    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 5 + queries.threads)),
+    // Row 0 is the fetcher's; after the edge threads' come those of the index, of the swarm, of the two services, of the cluster,
+    // and of queries.
+    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 6 + queries.threads)),
     rows: {
       source: 0,
       ingest: server.edgeThreads + 1,
       swarm: server.edgeThreads + 2,
       payment: server.edgeThreads + 3,
       upload: server.edgeThreads + 4,
-      queries: server.edgeThreads + 5,
+      cluster: server.edgeThreads + 5,
+      queries: server.edgeThreads + 6,
     },
     tip: new Tip().memory,
     following: new Following().memory,

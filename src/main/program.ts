@@ -36,6 +36,7 @@ import { found } from './ports.js'
 import { type ReloadOutcome, reloading } from './reload.js'
 import { ResourceWatch } from './resource-watch.js'
 import { RunningThreads } from './running-threads.js'
+import { clusterOf } from './start-cluster.js'
 import { type PaymentPlace, paymentServiceOf } from './start-payment.js'
 import { type UploadPlace, uploadServiceOf } from './start-upload.js'
 import { devnetThread, tryKey } from './threads.js'
@@ -84,16 +85,15 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const beside = { host: network.host, nodes, ...links, tls }
   const credits = paymentServiceOf(config, shared, threads, beside)
   const uploads = uploadServiceOf(config, shared, threads, { ...beside, payment: credits.address })
+  const cluster = clusterOf(config, shared, threads)
   const supervised = await supervise(
     [
       { name: 'data folder', start: () => claimed(folders(config).root, log) },
-      step('keys', () => {
-        live.key = adminKey(config, log)
-        // Each thread that signs reads its key itself; what is wrong with it is reported before any of them is started.
-        tryKey(config)
-      }),
+      keysStep(config, live, log),
       ...tls.parts,
       ...(embedded ? devnetSteps(config, threads) : []),
+      // Before sources and edges: what others have blocked must not be served.
+      cluster.parts,
       ...gateway.steps,
       ...(gateway.edges.length === 0 ? [] : liars.parts),
       ...credits.ports,
@@ -114,12 +114,21 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     liars.seeded(shown.examples)
     const chain = embedded ? { devnet: node } : {}
     const urls = { ...gateway.urls(), ...uploads.urls(), ...credits.urls(), ...chain }
+    cluster.announce(urls)
     const reload = reloading({ started: given, live, threads, tls, log })
     return { urls, ...shown, lost: supervised.lost, reload, stop }
   } catch (error) {
     await stop()
     throw error
   }
+}
+
+/** Each thread that signs reads its key itself; what is wrong with it is reported before any of them is started. */
+function keysStep(config: Config, live: { key: string }, log: Log): Part {
+  return step('keys', () => {
+    live.key = adminKey(config, log)
+    tryKey(config)
+  })
 }
 
 function devnetUrl(threads: RunningThreads): string {

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { FileChanges, hearWrites } from '../store/file-changes.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
+import { joining, type SharedPosition, type Unshared, UnsharedKeys } from '../store/unshared-keys.js'
 import {
   type Blocked,
   type Ground,
@@ -12,6 +13,9 @@ import { subjectKey, subjectOf } from './subject.js'
 
 /** Lines of the audit that are kept; older ones are removed. At some 200 bytes each that is 20 MB. */
 const auditMax = 100_000
+
+/** Entries that are listed for the cluster in one transaction. */
+const sharedAtOnce = 5000
 
 /** Record of an entry: number of its source (u32), time (u32, seconds), sequence (f64), notes (UTF-8). */
 const recordHead = 16
@@ -33,6 +37,13 @@ export interface Ordered {
   readonly key: Uint8Array
 }
 
+/** The state of a subject in the cluster. */
+export interface SharedBlock {
+  readonly subject: Subject
+  /** Undefined: it is released. */
+  readonly blocked: (Ground & Pick<Blocked, 'blockedAtSeconds'>) | undefined
+}
+
 /**
  * The list on disk. Tables by subject: `ids` and `hashes` (raw 32 bytes), `names`. `hash sizes` has the size of the content with
  * a hash (f64), `order` kind and key by sequence. `sources` is by number, `source numbers` by name. The others are `audit` and
@@ -48,6 +59,8 @@ export class ModerationStore {
   readonly #sourceNumbers: Table
   readonly #audit: Table
   readonly #numbers: Table
+  /** Subjects that the cluster does not know yet, by `sharedKey`. */
+  readonly unsharedKeys: UnsharedKeys
 
   readonly #file: string
   readonly #changes: FileChanges
@@ -65,6 +78,7 @@ export class ModerationStore {
     this.#sourceNumbers = table('source numbers')
     this.#audit = table('audit')
     this.#numbers = table('numbers')
+    this.unsharedKeys = new UnsharedKeys(this.#environment)
   }
 
   /** Whether anybody may have changed the list since the last question. */
@@ -136,23 +150,14 @@ export class ModerationStore {
   block(subjects: readonly Subject[], ground: Ground, nowSeconds: number, renew = false): Subject[] {
     return this.#environment.write(() => {
       const source = this.#sourceOf(ground.source, nowSeconds)
-      let sequence = this.#number('sequence')
       const fresh: Subject[] = []
       for (const subject of subjects) {
-        const key = subjectKey(subject)
-        const table = this.#entries[subject.kind]
-        const before = table.get(key)
-        if (before === undefined) fresh.push(subject)
-        else if (!renew) continue
-        else this.#order.remove(numberKey(sequenceOf(before)))
-        sequence += 1
-        table.put(key, recordOf(source, nowSeconds, sequence, ground.notes))
-        this.#order.put(
-          numberKey(sequence),
-          Buffer.concat([Buffer.of(subjectKinds.indexOf(subject.kind)), key]),
-        )
+        const isThere = this.#entries[subject.kind].get(subjectKey(subject)) !== undefined
+        if (isThere && !renew) continue
+        if (!isThere) fresh.push(subject)
+        this.#put(subject, source, nowSeconds, ground.notes)
+        this.unsharedKeys.note(sharedKey(subject))
       }
-      this.#setNumber('sequence', sequence)
       return fresh
     })
   }
@@ -161,15 +166,57 @@ export class ModerationStore {
   release(subjects: readonly Subject[]): Subject[] {
     return this.#environment.write(() =>
       subjects.filter((subject) => {
-        const key = subjectKey(subject)
-        const before = this.#entries[subject.kind].get(key)
-        if (before === undefined) return false
-        this.#entries[subject.kind].remove(key)
-        if (subject.kind === 'hash') this.#sizes.remove(key)
-        this.#order.remove(numberKey(sequenceOf(before)))
+        if (!this.#remove(subject)) return false
+        this.unsharedKeys.note(sharedKey(subject))
         return true
       }),
     )
+  }
+
+  /**
+   * Takes over what the cluster has, in one transaction with how far that goes. What changed here and is not given to the
+   * cluster yet stays. Returns how many subjects are different now.
+   */
+  takeOver(changes: readonly SharedBlock[], nowSeconds: number, position?: SharedPosition): number {
+    return this.#environment.write(() => {
+      let count = 0
+      for (const { subject, blocked } of changes) {
+        if (this.unsharedKeys.has(sharedKey(subject))) continue
+        if (blocked === undefined) {
+          if (this.#remove(subject)) count += 1
+          continue
+        }
+        const source = this.#sourceOf(blocked.source, nowSeconds)
+        const before = this.#read(subject)
+        const isSame = before?.source === blocked.source && before.notes === blocked.notes
+        if (isSame && before.blockedAtSeconds === blocked.blockedAtSeconds) continue
+        this.#put(subject, source, blocked.blockedAtSeconds, blocked.notes)
+        count += 1
+      }
+      if (position !== undefined) this.unsharedKeys.setPosition(position)
+      return count
+    })
+  }
+
+  /** The cluster has these, or has others instead (`takeOver`). */
+  settleShared(given: readonly Unshared[]): void {
+    this.#environment.write(() => this.unsharedKeys.settle(given))
+  }
+
+  /** Lists what is blocked already as unshared, some thousands in a turn of the event loop. `position`: where to follow from. */
+  async shareAll(position: SharedPosition): Promise<void> {
+    // Who is interrupted begins again.
+    this.#environment.write(() => this.unsharedKeys.setPosition({ ...position, version: joining }))
+    for (let after = 0; ; ) {
+      const page = this.since(after, sharedAtOnce)
+      this.#environment.write(() => {
+        for (const { kind, key } of page) this.unsharedKeys.note(sharedKey(subjectOf(kind, key)), true)
+      })
+      after = page.at(-1)?.sequence ?? after
+      if (page.length < sharedAtOnce) break
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    this.#environment.write(() => this.unsharedKeys.setPosition(position))
   }
 
   /** Size of the content that has this hash; undefined where it is not known. */
@@ -197,6 +244,27 @@ export class ModerationStore {
 
   async close(): Promise<void> {
     await this.#environment.close()
+  }
+
+  #put(subject: Subject, source: number, seconds: number, notes: string): void {
+    const key = subjectKey(subject)
+    const table = this.#entries[subject.kind]
+    const before = table.get(key)
+    if (before !== undefined) this.#order.remove(numberKey(sequenceOf(before)))
+    const sequence = this.#number('sequence') + 1
+    table.put(key, recordOf(source, seconds, sequence, notes))
+    this.#order.put(numberKey(sequence), Buffer.concat([Buffer.of(subjectKinds.indexOf(subject.kind)), key]))
+    this.#setNumber('sequence', sequence)
+  }
+
+  #remove(subject: Subject): boolean {
+    const key = subjectKey(subject)
+    const before = this.#entries[subject.kind].get(key)
+    if (before === undefined) return false
+    this.#entries[subject.kind].remove(key)
+    if (subject.kind === 'hash') this.#sizes.remove(key)
+    this.#order.remove(numberKey(sequenceOf(before)))
+    return true
   }
 
   #read(subject: Subject): Blocked | undefined {
@@ -239,6 +307,11 @@ export class ModerationStore {
   #setNumber(name: string, value: number): void {
     this.#numbers.put(Buffer.from(name), numberKey(value))
   }
+}
+
+/** A subject as the cluster knows it. */
+export function sharedKey({ kind, key }: Subject): string {
+  return `${kind}:${key}`
 }
 
 /** Positive doubles sort like their bytes. */

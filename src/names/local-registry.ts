@@ -1,53 +1,18 @@
-import { join } from 'node:path'
-import { type Clock, systemClock, type Timer } from '../actor/clock.js'
-import type { Cell } from '../actor/shared.js'
-import { fieldsOf } from '../chain/json-fields.js'
-import { FileChanges, hearWrites } from '../store/file-changes.js'
-import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
+import { systemClock } from '../actor/clock.js'
+import { openEnvironment, present, type Table } from '../store/lmdb.js'
+import { joining, type SharedPosition, type Unshared, UnsharedKeys } from '../store/unshared-keys.js'
 import { parseName } from './name.js'
-import { readRecord } from './name-record.js'
-import type { Name, NameRecord, Resolver, ResolverVerdict } from './names-port.js'
-
-/** Interval at which readers look for changes that the system did not tell them of. */
-const lookMs = 1000
-
-const versionKey = Buffer.from('version')
-/** The version at which `bases` was written last: a program that knows no such table changes the other one alone. */
-const basesVersionKey = Buffer.from('bases-version')
-
-interface Tables {
-  readonly environment: Environment
-  /** Full name to its record as JSON. */
-  readonly records: Table
-  /** How often names changed. */
-  readonly state: Table
-  /** Keys alone: a name, or `*` for any, a line feed and the address of a wallet that may set it. */
-  readonly grants: Table
-  /** Full name to the time (u64, milliseconds) of its last change: what was signed before that is not carried out. */
-  readonly changed: Table
-  /** Base name, a line feed and the full name: where the undernames of one name are. */
-  readonly bases: Table
-}
-
-const present = new Uint8Array(0)
-
-/** The key of a full name in `bases`. */
-function baseKey(full: string): Buffer {
-  return Buffer.from(`${parseName(full)?.basename ?? full}\n${full}`)
-}
-
-function openTables(path: string, open = openEnvironment): Tables {
-  const environment = open(path, 5)
-  const table = (name: string): Table => environment.table(name)
-  return {
-    environment,
-    records: table('records'),
-    state: table('state'),
-    grants: table('grants'),
-    changed: table('changed'),
-    bases: table('bases'),
-  }
-}
+import {
+  baseKey,
+  basesVersionKey,
+  decodeRecord,
+  grantKey,
+  type NameTables,
+  openNameTables,
+  readVersion,
+  versionKey,
+} from './name-tables.js'
+import type { Name, NameRecord } from './names-port.js'
 
 /** A right of a wallet, given by the operator. */
 export interface NameGrant {
@@ -64,6 +29,25 @@ export interface SignedName {
   readonly signedMs: number
 }
 
+/** The state of a name in the cluster. */
+export interface SharedName {
+  readonly name: Name
+  /** Undefined: it was removed. */
+  readonly record: NameRecord | undefined
+  /** When it was changed: the later change of two counts. */
+  readonly changedMs: number
+}
+
+/** The state of a right in the cluster. */
+export interface SharedGrant extends NameGrant {
+  readonly isGranted: boolean
+}
+
+/** Keys of `unsharedKeys`: of a name, and of a right. */
+const [nameMark, grantMark] = ['name ', 'grant '] as const
+/** Names and rights that are listed for the cluster in one transaction. */
+const sharedAtOnce = 5000
+
 /** Names that wallets may set in all; the operator may set more. */
 const signedNamesMax = 100_000
 /** Of them below one base name, which one wallet may have the right to. */
@@ -72,82 +56,20 @@ const undernamesMax = 1000
 /** Why a signed order was not carried out. */
 export type OrderFault = 'older' | 'held' | 'crowded' | 'full'
 
-/** Addresses in hexadecimal digits mean the same in any case of letters. */
-function grantKey(name: string, address: string): Buffer {
-  const spelled = /^0x/i.test(address) ? address.toLowerCase() : address
-  return Buffer.from(`${name}\n${spelled}`)
-}
-
-function readVersion({ state }: Tables, key = versionKey): number {
-  const bytes = state.get(key)
-  return bytes === undefined ? 0 : Buffer.from(bytes).readUInt32BE()
-}
-
-function decode(bytes: Uint8Array | undefined): NameRecord | undefined {
-  const fields = bytes === undefined ? undefined : fieldsOf(Buffer.from(bytes).toString('utf8'))
-  return fields === undefined ? undefined : readRecord(fields)
-}
-
-/** The names that the operator set on this machine, for readers: synchronous, from the memory map. */
-export class LocalNames implements Resolver {
-  readonly label = 'local'
-  readonly remote = false
-  readonly #tables: Tables
-  readonly #timer: Timer
-  readonly #hearing: Timer
-  /** In shared memory, for code that is not JavaScript. */
-  readonly #version = new Int32Array(new SharedArrayBuffer(4))
-
-  /** `path`: folder of the registry, made where it is missing. */
-  constructor(path: string, clock: Clock, open = openEnvironment) {
-    this.#tables = openTables(path, open)
-    this.#version[0] = readVersion(this.#tables)
-    const file = join(path, 'data.mdb')
-    const changes = new FileChanges(file)
-    const look = (): void => {
-      if (!changes.mayHaveChanged(clock.now())) return
-      this.#tables.environment.refresh()
-      this.#version[0] = readVersion(this.#tables)
-    }
-    this.#timer = clock.every(lookMs, look)
-    this.#hearing = hearWrites(file, look)
-  }
-
-  /** Changes as soon as any name may have changed. */
-  get version(): number {
-    return this.#version[0] ?? 0
-  }
-
-  get versionCell(): Cell {
-    return { cells: this.#version, at: 0 }
-  }
-
-  find(name: Name): NameRecord | undefined {
-    return decode(this.#tables.records.get(Buffer.from(name.full)))
-  }
-
-  async resolve(name: Name): Promise<ResolverVerdict> {
-    return this.find(name) ?? 'absent'
-  }
-
-  async close(): Promise<void> {
-    this.#timer.cancel()
-    this.#hearing.cancel()
-    await this.#tables.environment.close()
-  }
-}
-
-/** The same names, for writers. May be used in another process while the program runs. */
+/** The names that the operator set on this machine, for writers. May be used in another process while the program runs. */
 export class LocalRegistry {
-  readonly #tables: Tables
+  readonly #tables: NameTables
+  /** Names and rights that the cluster does not know yet. */
+  readonly unsharedKeys: UnsharedKeys
 
   constructor(
     path: string,
     private readonly now: () => number = systemClock.now,
     open = openEnvironment,
   ) {
-    this.#tables = openTables(path, open)
+    this.#tables = openNameTables(path, open)
     const { environment, records, bases } = this.#tables
+    this.unsharedKeys = new UnsharedKeys(environment)
     // Where an earlier version wrote last, the list of bases is incomplete.
     if (readVersion(this.#tables) === readVersion(this.#tables, basesVersionKey)) return
     environment.write(() => {
@@ -175,7 +97,7 @@ export class LocalRegistry {
   *list(): Iterable<readonly [full: string, record: NameRecord]> {
     this.#tables.environment.refresh()
     for (const { key, value } of this.#tables.records.span({})) {
-      const record = decode(value)
+      const record = decodeRecord(value)
       if (record !== undefined) yield [Buffer.from(key).toString('utf8'), record]
     }
   }
@@ -183,13 +105,13 @@ export class LocalRegistry {
   get(name: Name): NameRecord | undefined {
     // Others may have written since.
     this.#tables.environment.refresh()
-    return decode(this.#tables.records.get(Buffer.from(name.full)))
+    return decodeRecord(this.#tables.records.get(Buffer.from(name.full)))
   }
 
   /** Writes all of these names, or none. A name that was there points elsewhere from then on. */
   set(records: Iterable<readonly [Name, NameRecord]>): void {
     this.#change(() => {
-      for (const [name, record] of records) this.#put(name, record, this.now())
+      for (const [name, record] of records) this.#put(name, record, this.#nextTime(name))
     })
   }
 
@@ -204,7 +126,7 @@ export class LocalRegistry {
       const key = Buffer.from(name.full)
       const last = changed.get(key)
       if (last !== undefined && BigInt(signedMs) <= Buffer.from(last).readBigUInt64BE()) return 'older'
-      const before = decode(records.get(key))
+      const before = decodeRecord(records.get(key))
       if (before?.antId !== undefined) return 'held'
       if (before === undefined && records.count() >= signedNamesMax) return 'full'
       if (before === undefined && this.#isCrowded(name.basename)) return 'crowded'
@@ -229,6 +151,7 @@ export class LocalRegistry {
     return environment.write(() => {
       const isNew = grants.get(key) === undefined
       if (isNew) grants.put(key, Buffer.from(address))
+      if (isNew) this.unsharedKeys.note(`${grantMark}${key}`)
       return isNew
     })
   }
@@ -240,6 +163,7 @@ export class LocalRegistry {
     return environment.write(() => {
       const isThere = grants.get(key) !== undefined
       if (isThere) grants.remove(key)
+      if (isThere) this.unsharedKeys.note(`${grantMark}${key}`)
       return isThere
     })
   }
@@ -263,14 +187,94 @@ export class LocalRegistry {
 
   /** False where there is no such name. */
   remove(name: Name): boolean {
-    const key = Buffer.from(name.full)
     return this.#change(() => {
-      const isThere = this.#tables.records.get(key) !== undefined
-      if (isThere) this.#tables.records.remove(key)
-      this.#tables.bases.remove(baseKey(name.full))
-      if (isThere) this.#changedAt(key, this.now())
+      const isThere = this.#drop(name)
+      if (isThere) this.#changedAt(name, this.#nextTime(name))
       return isThere
     })
+  }
+
+  /** What the cluster does not know yet, as it is here. */
+  unshared(limit: number): { readonly given: Unshared; readonly state: SharedName | SharedGrant }[] {
+    return this.unsharedKeys.list(limit).flatMap((given) => {
+      const state = given.key.startsWith(nameMark)
+        ? this.#nameState(given.key.slice(nameMark.length))
+        : this.#grantState(given.key.slice(grantMark.length))
+      return state === undefined ? [] : [{ given, state }]
+    })
+  }
+
+  /** Changes that the cluster has, or has others instead (`takeOver`). */
+  settleShared(given: readonly Unshared[]): void {
+    this.#tables.environment.write(() => this.unsharedKeys.settle(given))
+  }
+
+  /**
+   * Takes over what the cluster has, in one transaction with how far that goes. What changed here and is not given to the
+   * cluster yet stays.
+   */
+  takeOver(changes: readonly (SharedName | SharedGrant)[], position?: SharedPosition): void {
+    this.#tables.environment.write(() => {
+      for (const change of changes) {
+        if ('isGranted' in change) this.#takeGrant(change)
+        else this.#takeName(change)
+      }
+      if (position !== undefined) this.unsharedKeys.setPosition(position)
+      if (changes.length > 0) this.#bump()
+    })
+  }
+
+  /** Lists all names and rights as unshared, some thousands in a turn of the event loop. `position`: where to follow from. */
+  async shareAll(position: SharedPosition): Promise<void> {
+    const { environment, changed, records, grants } = this.#tables
+    // Who is interrupted begins again.
+    environment.write(() => this.unsharedKeys.setPosition({ ...position, version: joining }))
+    // Names without a time are of early versions; removed ones have a time alone.
+    await this.#shareKeys(changed, nameMark)
+    await this.#shareKeys(records, nameMark)
+    await this.#shareKeys(grants, grantMark)
+    environment.write(() => this.unsharedKeys.setPosition(position))
+  }
+
+  async #shareKeys(table: Table, mark: string): Promise<void> {
+    for (let start = Buffer.alloc(1); ; ) {
+      const page = [...table.keys({ start, limit: sharedAtOnce })]
+      this.#tables.environment.write(() => {
+        for (const key of page) this.unsharedKeys.note(`${mark}${Buffer.from(key).toString()}`, true)
+      })
+      if (page.length < sharedAtOnce) return
+      start = Buffer.concat([page.at(-1) ?? present, Buffer.of(0)])
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  #takeGrant({ name, address, isGranted }: SharedGrant): void {
+    const key = grantKey(name, address)
+    if (this.unsharedKeys.has(`${grantMark}${key}`)) return
+    if (isGranted) this.#tables.grants.put(key, Buffer.from(address))
+    else this.#tables.grants.remove(key)
+  }
+
+  #takeName({ name, record, changedMs }: SharedName): void {
+    if (this.unsharedKeys.has(`${nameMark}${name.full}`)) return
+    if (record === undefined) this.#drop(name)
+    else this.#record(name, record)
+    this.#setTime(name, changedMs)
+  }
+
+  #nameState(full: string): SharedName | undefined {
+    const name = parseName(full)
+    return name && { name, record: this.get(name), changedMs: this.#lastTime(name) }
+  }
+
+  #grantState(key: string): SharedGrant {
+    const [name = '', address = ''] = key.split('\n')
+    const found = this.#tables.grants.get(Buffer.from(key))
+    return {
+      name,
+      address: found === undefined ? address : Buffer.from(found).toString(),
+      isGranted: found !== undefined,
+    }
   }
 
   async close(): Promise<void> {
@@ -292,19 +296,44 @@ export class LocalRegistry {
     this.#tables.state.put(basesVersionKey, next)
   }
 
-  #put({ full }: Name, record: NameRecord, changedMs: number): void {
-    const key = Buffer.from(full)
-    this.#tables.records.put(key, Buffer.from(JSON.stringify(record)))
+  #put(name: Name, record: NameRecord, changedMs: number): void {
+    this.#record(name, record)
+    this.#changedAt(name, changedMs)
+  }
+
+  #record({ full }: Name, record: NameRecord): void {
+    this.#tables.records.put(Buffer.from(full), Buffer.from(JSON.stringify(record)))
     this.#tables.bases.put(baseKey(full), present)
-    this.#changedAt(key, changedMs)
+  }
+
+  /** False: there was no such name. */
+  #drop({ full }: Name): boolean {
+    const key = Buffer.from(full)
+    const isThere = this.#tables.records.get(key) !== undefined
+    if (isThere) this.#tables.records.remove(key)
+    this.#tables.bases.remove(baseKey(full))
+    return isThere
+  }
+
+  #changedAt(name: Name, ms: number): void {
+    this.#setTime(name, ms)
+    this.unsharedKeys.note(`${nameMark}${name.full}`)
+  }
+
+  /** Of a change by the operator: behind the last one, whatever the clocks say, so that it counts. */
+  #nextTime(name: Name): number {
+    return Math.max(this.now(), this.#lastTime(name) + 1)
+  }
+
+  #lastTime({ full }: Name): number {
+    const last = this.#tables.changed.get(Buffer.from(full))
+    return last === undefined ? 0 : Number(Buffer.from(last).readBigUInt64BE())
   }
 
   /** The time never goes back: clocks differ, and what was carried out once would be again. */
-  #changedAt(key: Uint8Array, ms: number): void {
-    const last = this.#tables.changed.get(key)
-    const lastMs = last === undefined ? 0n : Buffer.from(last).readBigUInt64BE()
+  #setTime(name: Name, ms: number): void {
     const time = Buffer.alloc(8)
-    time.writeBigUInt64BE(BigInt(ms) > lastMs ? BigInt(ms) : lastMs)
-    this.#tables.changed.put(key, time)
+    time.writeBigUInt64BE(BigInt(Math.max(ms, this.#lastTime(name))))
+    this.#tables.changed.put(Buffer.from(name.full), time)
   }
 }

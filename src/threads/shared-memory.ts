@@ -20,6 +20,7 @@ export interface SharedMemory {
     readonly swarm: number
     readonly payment: number
     readonly upload: number
+    readonly cluster: number
     readonly queries: number
   }
   /** Of `Tip`, `Following` and `Readiness`. */

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
@@ -33,6 +33,13 @@ function user(): { readonly uid?: number; readonly gid?: number } {
   return {}
 }
 
+/** A process and its children. */
+function signalAll(pid: number, signal: NodeJS.Signals): void {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+  // The parent first, so that no child is added.
+  for (const one of [pid, ...children.map(Number)]) if (one > 0) process.kill(one, signal)
+}
+
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -50,6 +57,9 @@ export interface PostgresServer {
   stop(): Promise<void>
   /** Again, after `stop`: with everything that it has. */
   start(): Promise<void>
+  /** All its processes stand still, or go on. */
+  hang(): void
+  wake(): void
 }
 
 /** The folder of a server that never ran, which takes more processor time to make than all that a test does with it. */
@@ -119,7 +129,10 @@ export async function startPostgres(durable = false): Promise<PostgresServer> {
       await ask(`CREATE DATABASE "${name}"`)
       return url.replace(/postgres$/, name)
     },
+    hang: () => signalAll(running.server.pid ?? 0, 'SIGSTOP'),
+    wake: () => signalAll(running.server.pid ?? 0, 'SIGCONT'),
     async stop() {
+      signalAll(running.server.pid ?? 0, 'SIGCONT')
       // Without waiting for clients.
       running.server.kill('SIGINT')
       await running.gone

@@ -1,0 +1,38 @@
+import { custom, maybeText, readRedis, secret } from './setting.js'
+
+/** Several machines that share lists and free bytes. */
+export const cluster = {
+  databaseUrl: secret(
+    maybeText({
+      env: 'CLUSTER_DATABASE_URL',
+      allowed: 'a postgres:// address',
+      shape: /^postgres(?:ql)?:\/\/\S+$/,
+      why:
+        'PostgreSQL that several machines share: their block list, names and heartbeats. May be that of ' +
+        'PAYMENT_DATABASE_URL. Unset: this machine is alone.',
+    }),
+  ),
+  redisUrl: secret(
+    custom<string | undefined>({
+      env: 'CLUSTER_REDIS_URL',
+      allowed: 'host:port or a redis:// or rediss:// address',
+      defaultText: '',
+      default: undefined,
+      read: readRedis,
+      why: 'Redis that tells machines of changes at once. Unset: they look every 3 seconds.',
+    }),
+  ),
+}
+
+/** What does not fit. */
+export function clusterFaults({
+  databaseUrl,
+  redisUrl,
+}: {
+  readonly databaseUrl: string | undefined
+  readonly redisUrl: string | undefined
+}): string[] {
+  return redisUrl !== undefined && databaseUrl === undefined
+    ? ['CLUSTER_REDIS_URL needs CLUSTER_DATABASE_URL: news alone share nothing']
+    : []
+}

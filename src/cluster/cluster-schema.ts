@@ -1,0 +1,125 @@
+import type { PostgresSessions } from '../ledger/postgres-session.js'
+
+/** One step of the tables, and its way back. A step that has been released never changes. */
+export interface ClusterMigration {
+  readonly forward: string
+  /** What a release before this step does not need is removed. */
+  readonly back: string
+}
+
+/**
+ * The tables of a cluster. Machines are updated one after the other, so a step adds only what the release before it does not
+ * mind: it runs with one step more than it knows.
+ */
+export const clusterMigrations: readonly ClusterMigration[] = [
+  {
+    forward: `
+      CREATE TABLE cluster_state (
+        one boolean PRIMARY KEY CHECK (one),
+        cluster text NOT NULL,
+        version bigint NOT NULL
+      );
+      INSERT INTO cluster_state VALUES (true, gen_random_uuid()::text, 0);
+      CREATE TABLE cluster_versions (
+        version bigint PRIMARY KEY,
+        stamp text NOT NULL
+      );
+      CREATE TABLE cluster_entries (
+        list text COLLATE "C" NOT NULL,
+        key text COLLATE "C" NOT NULL,
+        body text,
+        rank bigint NOT NULL,
+        version bigint NOT NULL UNIQUE,
+        node text NOT NULL,
+        PRIMARY KEY (list, key)
+      );
+      CREATE TABLE cluster_changes (
+        token uuid PRIMARY KEY,
+        at timestamptz NOT NULL DEFAULT now()
+      );
+      CREATE INDEX cluster_changes_at ON cluster_changes (at);
+      CREATE TABLE cluster_machines (
+        node text COLLATE "C" NOT NULL,
+        process uuid NOT NULL,
+        seen_at timestamptz NOT NULL,
+        started_ms bigint NOT NULL,
+        clock_ms bigint NOT NULL,
+        ended boolean NOT NULL,
+        body text NOT NULL,
+        PRIMARY KEY (node, process)
+      );
+    `,
+    back: `
+      DROP TABLE cluster_machines, cluster_changes, cluster_entries, cluster_versions, cluster_state;
+    `,
+  },
+]
+
+/** Steps that this release knows. */
+export const clusterSteps: number = clusterMigrations.length
+
+/** The database has steps that this release does not know how to live with. */
+export class UnknownSchema extends Error {
+  constructor(readonly steps: number) {
+    super(
+      `the database of the cluster has step ${steps} of its tables, and this release knows ${clusterSteps}: ` +
+        'a release works with one step more than it knows. Update this machine',
+    )
+    this.name = 'UnknownSchema'
+  }
+}
+
+/** Any number of ours: who makes tables holds this lock. */
+const migrationLock = 718_281_830
+const begin = 'BEGIN ISOLATION LEVEL READ COMMITTED'
+
+/** Steps that the database has. */
+export async function schemaSteps({ ask }: Pick<PostgresSessions, 'ask'>): Promise<number> {
+  const [there] = await ask<{ found: boolean }>(
+    "SELECT to_regclass('cluster_migrations') IS NOT NULL AS found",
+  )
+  if (there?.found !== true) return 0
+  const [row] = await ask<{ steps: string }>('SELECT count(*) AS steps FROM cluster_migrations')
+  return Number(row?.steps ?? 0)
+}
+
+/**
+ * Makes what tables are missing; a database that has them is only read. Rejects with `UnknownSchema` where it is too new.
+ * `migrations`: other steps than those of this release, for tests.
+ */
+export async function migrateCluster(
+  sessions: PostgresSessions,
+  migrations: readonly ClusterMigration[] = clusterMigrations,
+): Promise<void> {
+  const steps = await schemaSteps(sessions)
+  if (steps > migrations.length + 1) throw new UnknownSchema(steps)
+  if (steps >= migrations.length) return
+  await sessions.transaction(begin, async (ask) => {
+    await ask('SELECT pg_advisory_xact_lock($1)', [migrationLock])
+    await ask('CREATE TABLE IF NOT EXISTS cluster_migrations (step integer PRIMARY KEY)')
+    const [row] = await ask<{ steps: string }>('SELECT count(*) AS steps FROM cluster_migrations')
+    for (let step = Number(row?.steps ?? 0); step < migrations.length; step += 1) {
+      await ask(migrations[step]?.forward ?? '')
+      await ask('INSERT INTO cluster_migrations VALUES ($1)', [step])
+    }
+  })
+}
+
+/**
+ * Takes the last step back, for a release that is older by two. Resolves with the steps that are left; undefined: this release
+ * knows no last step.
+ */
+export function takeStepBack(
+  sessions: PostgresSessions,
+  migrations: readonly ClusterMigration[] = clusterMigrations,
+): Promise<number | undefined> {
+  return sessions.transaction(begin, async (ask) => {
+    await ask('SELECT pg_advisory_xact_lock($1)', [migrationLock])
+    const steps = await schemaSteps({ ask })
+    const last = migrations[steps - 1]
+    if (last === undefined) return undefined
+    await ask(last.back)
+    await ask('DELETE FROM cluster_migrations WHERE step = $1', [steps - 1])
+    return steps - 1
+  })
+}

@@ -1,0 +1,96 @@
+import type { PostgresSessions } from '../ledger/postgres-session.js'
+import type { NewsHealth } from './cluster-news.js'
+
+/** What a machine states about itself, with each heartbeat. */
+export interface MachineState {
+  readonly version: string
+  readonly services: readonly string[]
+  /** Where it answers, by name of the service. */
+  readonly urls: Readonly<Record<string, string>>
+  /** Version of the lists up to which it has followed. */
+  readonly listVersion: number
+  /** Changes of its own that the database does not have yet. */
+  readonly unshared: number
+  /** Milliseconds of the last question to each engine, or why it gave no answer. */
+  readonly engines: Readonly<Record<string, NewsHealth>>
+  /** Steps of the tables that its release knows. */
+  readonly steps: number
+}
+
+/** A machine as the database has it. */
+export interface Machine extends MachineState {
+  readonly node: string
+  /** A UUID of its process. */
+  readonly process: string
+  readonly startedMs: number
+  /** Seconds since its last heartbeat, by the clock of the database. */
+  readonly ageSeconds: number
+  /** Seconds that its clock was ahead of the database's. */
+  readonly aheadSeconds: number
+  /** It was stopped, and has not ended by itself. */
+  readonly isStopped: boolean
+}
+
+/** Records of machines that were not seen for so long are removed. */
+const keptDays = 7
+/** Stamps that are kept: who has missed more versions compares his lists from the beginning. */
+const stampsMax = 100_000
+
+interface MachineRow {
+  readonly node: string
+  readonly process: string
+  readonly started_ms: string
+  readonly age: string
+  readonly ahead: string
+  readonly ended: boolean
+  readonly body: string
+}
+
+/** The heartbeats of all machines. */
+export class Machines {
+  constructor(private readonly sessions: Pick<PostgresSessions, 'ask'>) {}
+
+  async beat(
+    machine: Pick<Machine, 'node' | 'process' | 'startedMs' | 'isStopped'>,
+    clockMs: number,
+    state: MachineState,
+  ): Promise<void> {
+    const { node, process, startedMs, isStopped } = machine
+    await this.sessions.ask(
+      `INSERT INTO cluster_machines (node, process, seen_at, started_ms, clock_ms, ended, body)
+       VALUES ($1, $2, clock_timestamp(), $3, $4, $5, $6)
+       ON CONFLICT (node, process) DO UPDATE
+       SET seen_at = excluded.seen_at, clock_ms = excluded.clock_ms, ended = excluded.ended, body = excluded.body`,
+      [node, process, startedMs, Math.round(clockMs), isStopped, JSON.stringify(state)],
+    )
+  }
+
+  /** All processes that were seen in the last days, those of one machine with the newest first. */
+  async list(): Promise<Machine[]> {
+    const rows = await this.sessions.ask<MachineRow>(
+      `SELECT node, process, started_ms, ended, body,
+         extract(epoch FROM clock_timestamp() - seen_at) AS age,
+         clock_ms / 1000.0 - extract(epoch FROM seen_at) AS ahead
+       FROM cluster_machines ORDER BY node, seen_at DESC`,
+    )
+    return rows.map(({ node, process, started_ms, age, ahead, ended, body }) => ({
+      ...(JSON.parse(body) as MachineState),
+      node,
+      process,
+      startedMs: Number(started_ms),
+      ageSeconds: Number(age),
+      aheadSeconds: Number(ahead),
+      isStopped: ended,
+    }))
+  }
+
+  /** Removes what nobody needs any more. */
+  async prune(): Promise<void> {
+    const { ask } = this.sessions
+    await ask(`DELETE FROM cluster_machines WHERE seen_at < now() - interval '${keptDays} days'`)
+    await ask(`DELETE FROM cluster_changes WHERE at < now() - interval '${keptDays} days'`)
+    await ask('DELETE FROM cluster_versions WHERE version < (SELECT version FROM cluster_state) - $1', [
+      stampsMax,
+    ])
+  }
+}

@@ -1,0 +1,73 @@
+import { join } from 'node:path'
+import { systemClock } from '../actor/clock.js'
+import { createLog } from '../actor/log.js'
+import { Meters } from '../actor/meter.js'
+import { meterTable } from '../actor/meter-table.js'
+import type { OpenThread } from '../actor/run-thread.js'
+import { programVersion } from '../actor/version.js'
+import { ClusterMember, type MemberOptions } from '../cluster/cluster-member.js'
+import { sharedBlocks, sharedNames } from '../cluster/shared-sides.js'
+import { ModerationStore } from '../moderation/moderation-store.js'
+import { LocalRegistry } from '../names/local-registry.js'
+import { hearWrites } from '../store/file-changes.js'
+import type { SharedMemory } from './shared-memory.js'
+
+/** What `workers/cluster.ts` is started with (plain, cloned). */
+export interface ClusterGiven extends Pick<MemberOptions, 'everyMs' | 'answerMs' | 'startPatienceMs'> {
+  readonly databaseUrl: string
+  readonly redisUrl: string | undefined
+  /** Name of this machine. */
+  readonly node: string
+  readonly services: readonly string[]
+  /** Folders of the lists. */
+  readonly lists: Readonly<Record<'moderation' | 'names', string>>
+  readonly memory: Pick<SharedMemory, 'meters' | 'rows'>
+  readonly logLevel: string
+}
+
+/** What the supervisor states to the thread: where the services of this machine answer. */
+export interface ClusterNotice {
+  readonly urls: Readonly<Record<string, string>>
+}
+
+/** Changes that the system did not announce are looked for so often. */
+const lookMs = 1000
+
+/** This machine in its cluster: up as soon as the lists of the cluster are here. */
+export async function openCluster(given: ClusterGiven): Promise<OpenThread> {
+  const { lists, memory, logLevel, ...more } = given
+  const log = createLog(logLevel, 'cluster')
+  const meters = new Meters(meterTable, memory.meters, memory.rows.cluster)
+  const [looked, waiting] = [meters.of('cluster_look_seconds'), meters.of('cluster_unshared_changes')]
+  const moderation = new ModerationStore(lists.moderation)
+  const names = new LocalRegistry(lists.names)
+  const sides = [sharedBlocks(moderation, systemClock.now), sharedNames(names)]
+  const member = new ClusterMember({
+    ...more,
+    version: programVersion(),
+    sides,
+    clock: systemClock,
+    log,
+    onRound: (isWell, unshared) => {
+      if (isWell) looked.set(Math.floor(systemClock.now() / 1000))
+      waiting.set(unshared)
+    },
+  })
+  const lookHere = (): void => {
+    if (sides.some(({ unsharedCount }) => unsharedCount > 0)) member.look()
+  }
+  const hearing = [lists.moderation, lists.names].map((path) => hearWrites(join(path, 'data.mdb'), lookHere))
+  const close = async (): Promise<void> => {
+    for (const one of [...hearing, timer]) one.cancel()
+    await member.close()
+    await Promise.all([moderation.close(), names.close()])
+  }
+  const timer = systemClock.every(lookMs, lookHere)
+  try {
+    await member.start()
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { log, close, onMessage: (message) => member.setUrls((message as ClusterNotice).urls) }
+}
