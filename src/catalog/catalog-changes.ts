@@ -20,8 +20,9 @@ export class CommitChanges {
   readonly shards: number[] = []
   readonly #marks = new Uint8Array(2 ** 16)
   /** Takes the 32 bytes of an id. */
-  readonly row = (id: Uint8Array): void => {
-    const shard = shardOf(id)
+  readonly row = (id: Uint8Array): void => this.shard(shardOf(id))
+
+  shard(shard: number): void {
     if (this.#marks[shard] !== 0) return
     this.#marks[shard] = 1
     this.shards.push(shard)

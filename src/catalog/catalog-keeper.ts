@@ -2,26 +2,23 @@ import { rmSync } from 'node:fs'
 import { type Clock, notBefore } from '../actor/clock.js'
 import { type Log, silentLog } from '../actor/log.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
-import { type Refusal, refuse } from '../format/refusal.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
 import { DamagedSegment } from '../index/checked-file.js'
 import { isDiskError } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
 import { isDamage, present } from '../store/lmdb.js'
+import { AttributeWriter } from './attribute-writer.js'
+import { type BulkLimits, bulkLimits } from './bulk-batch.js'
+import type { BulkRequest } from './bulk-protocol.js'
+import { BulkSession, changesRows, isBulk } from './bulk-session.js'
 import { CommitChanges, sumOfOutcomes } from './catalog-changes.js'
 import type { CatalogReply, CatalogRequest } from './catalog-messages.js'
-import {
-  attributesIn,
-  decodeBlob,
-  encodeAttributes,
-  encodeBlob,
-  isInSegment,
-  touchKey,
-} from './catalog-record.js'
+import { unwrittenReply, type WriteOutcome } from './catalog-outcome.js'
+import { decodeBlob, encodeBlob, isInSegment, touchKey } from './catalog-record.js'
 import type { Generations } from './generations.js'
 import { openIndexTables } from './index-tables.js'
 import { IndexWriter } from './index-writer.js'
 import { addJudged, dropJudged } from './judged-items.js'
-import { distrusted, merge, settled } from './merge.js'
 import type { FlushLimits, Upkeep } from './segment-upkeep.js'
 import type { SpillLimits } from './spill.js'
 import { addBlobBytes, type CatalogTables, lastTouchMs, openCatalogTables } from './tables.js'
@@ -35,6 +32,8 @@ export interface CatalogKeeperOptions {
   readonly spill?: SpillLimits
   /** When stable rows of the index leave the tables for segments. Absent: never. */
   readonly flush?: FlushLimits
+  /** When what is imported in bulk becomes a segment; small in tests. */
+  readonly bulk?: BulkLimits
 }
 
 /** Between two steps about segments where no changes come: other threads go on meanwhile. */
@@ -43,13 +42,12 @@ const pauseMs = 10
 /** Readers of other processes that have just read which files there are get so long to open them. */
 const openMs = 5000
 
+/** As many rows as a flush puts into a segment; where none leave the tables all go through them. */
+function bulkLimitsOf(flush: FlushLimits | undefined): BulkLimits {
+  return flush === undefined ? bulkLimits : { ...bulkLimits, rows: flush.rows }
+}
+
 const committed: CatalogReply = { kind: 'committed' }
-const unwritten = refuse('busy', 'self', 'the disk of the catalog is full or fails')
-const unreadable = refuse('busy', 'self', 'a page of the catalog is damaged')
-
-/** `refused`: by the disk. `damaged`: a page that is needed was overwritten. */
-type Outcome = 'written' | 'refused' | 'damaged'
-
 interface Waiting {
   readonly message: CatalogRequest
   readonly resolve: (reply: CatalogReply | Refusal) => void
@@ -58,6 +56,8 @@ interface Waiting {
 /** The one writer of the catalog: everything waiting in a turn goes into one transaction, answered after its commit. */
 export class CatalogKeeper {
   readonly #tables: CatalogTables
+  readonly #attributes: AttributeWriter
+  readonly #bulk: BulkSession
   /** Undefined after a change was undone: what it remembers of the tables was undone with them. */
   #index: IndexWriter | undefined
   /** The time of uses: by it blobs are evicted in order, whatever the system's clock does. */
@@ -77,6 +77,14 @@ export class CatalogKeeper {
     private readonly log: Pick<Log, 'error' | 'info' | 'warn'> = silentLog,
   ) {
     this.#tables = openCatalogTables(options.path)
+    this.#attributes = new AttributeWriter(this.#tables)
+    this.#bulk = new BulkSession(options.bulk ?? bulkLimitsOf(options.flush), generations, {
+      onDisk: (act) => this.#onDisk(act),
+      writer: () => this.#indexWriter(),
+      refresh: () => this.#tables.environment.refresh(),
+      nowSeconds: () => this.#nowSeconds(),
+      apply: (request, changed) => this.#apply(request, changed),
+    })
     this.#useMs = notBefore(clock, lastTouchMs(this.#tables) ?? 0)
     this.#indexWriter()
   }
@@ -108,6 +116,7 @@ export class CatalogKeeper {
   /** Commits what waits, where the disk takes it, and closes the environment. */
   async close(): Promise<void> {
     this.#commit()
+    this.#bulk.finish()
     this.#isClosed = true
     this.#dropIndex()
     await this.#tables.environment.close()
@@ -118,11 +127,7 @@ export class CatalogKeeper {
     const batch = this.#waiting
     if (batch.length === 0) return
     this.#waiting = []
-    const outcome = this.#commitAll(batch)
-    // What does not need the damaged page is written.
-    if (outcome === 'damaged' && batch.length > 1)
-      for (const one of batch) this.#refuse([one], this.#commitAll([one]))
-    else this.#refuse(batch, outcome)
+    const outcome = this.#handleAll(batch)
     const tended = this.#onDisk(() => {
       this.#indexWriter().tend()
       this.#dropFiles(this.#indexWriter().takeRetired())
@@ -130,6 +135,59 @@ export class CatalogKeeper {
     this.#tendSegments()
     // Files may have nothing to write while the tables cannot.
     if (outcome !== 'refused' && tended === 'written') this.#isTroubled = false
+  }
+
+  /** In order. Requests that follow each other are one transaction. */
+  #handleAll(batch: readonly Waiting[]): WriteOutcome {
+    let outcome: WriteOutcome = 'written'
+    let together: Waiting[] = []
+    const note = (one: WriteOutcome): boolean => {
+      if (one === 'refused') outcome = one
+      return one === 'written'
+    }
+    const commit = (): void => {
+      if (together.length > 0) note(this.#commitTogether(together))
+      together = []
+    }
+    for (const one of batch) {
+      const { message } = one
+      const inBulk = isBulk(message)
+      const isBehind = !inBulk && !this.#bulk.isEmpty && changesRows(message)
+      if (inBulk || isBehind) commit()
+      if (inBulk) note(this.#inBulk(message, one.resolve))
+      // What was taken in bulk comes into the index first.
+      else if (!isBehind || note(this.#finishBulk([one]))) together.push(one)
+    }
+    commit()
+    return outcome
+  }
+
+  #commitTogether(batch: readonly Waiting[]): WriteOutcome {
+    const outcome = this.#commitAll(batch)
+    // What does not need the damaged page is written.
+    if (outcome === 'damaged' && batch.length > 1)
+      for (const one of batch) this.#refuse([one], this.#commitAll([one]))
+    else this.#refuse(batch, outcome)
+    return outcome
+  }
+
+  #finishBulk(behind: readonly Waiting[]): WriteOutcome {
+    const outcome = this.#bulk.finish()
+    this.#refuse(behind, outcome)
+    return outcome
+  }
+
+  #inBulk(message: BulkRequest, resolve: Waiting['resolve']): WriteOutcome {
+    const done = this.#bulk.handle(message)
+    if (done.reply !== undefined) resolve(done.reply)
+    if (done.throughTables === undefined) return done.outcome
+    const requests = done.throughTables
+    const one: Waiting = {
+      message: { kind: 'all', requests },
+      resolve: (reply) => resolve(isRefusal(reply) ? reply : { ...reply, bulk: this.#bulk.passed() }),
+    }
+    const outcome = this.#finishBulk([one])
+    return outcome === 'written' ? this.#commitTogether([one]) : outcome
   }
 
   /** Some of what is to be done about segments; the rest follows, between commits and with pauses. */
@@ -152,13 +210,13 @@ export class CatalogKeeper {
     })
   }
 
-  #refuse(batch: readonly Waiting[], outcome: Outcome): void {
+  #refuse(batch: readonly Waiting[], outcome: WriteOutcome): void {
     if (outcome === 'written') return
-    for (const { resolve } of batch) resolve(outcome === 'damaged' ? unreadable : unwritten)
+    for (const { resolve } of batch) resolve(unwrittenReply(outcome))
   }
 
   /** Applies all of them in one transaction, and answers them where it was written. */
-  #commitAll(batch: readonly Waiting[]): Outcome {
+  #commitAll(batch: readonly Waiting[]): WriteOutcome {
     const changed = new CommitChanges()
     const replies: CatalogReply[] = []
     const outcome = this.#onDisk(() =>
@@ -174,7 +232,7 @@ export class CatalogKeeper {
   }
 
   /** Does something that writes. Unless it is `written`, nothing of it counts. */
-  #onDisk(act: () => void): Outcome {
+  #onDisk(act: () => void): WriteOutcome {
     try {
       act()
       return 'written'
@@ -225,11 +283,12 @@ export class CatalogKeeper {
   }
 
   #apply(message: CatalogRequest, changed: CommitChanges): CatalogReply {
+    if (isBulk(message)) throw new Error('an import in bulk is no part of another request')
     const [writer, now] = [this.#indexWriter(), this.#nowSeconds()]
     switch (message.kind) {
       case 'learn':
         for (const attributes of message.attributes) {
-          this.#learn(attributes)
+          this.#attributes.learn(attributes)
           changed.ids.add(attributes.id)
         }
         return committed
@@ -251,22 +310,14 @@ export class CatalogKeeper {
           this.#tables.touches.remove(touchKey(message.touchedMs, message.digest))
         return committed
       case 'distrust':
-        this.#distrust(message.id)
+        this.#attributes.distrust(message.id)
         changed.ids.add(message.id)
         return committed
       case 'resigned':
         this.#tables.unsettled.remove(idBytes(message.id))
         return committed
-      case 'forget-items': {
-        const ids = Buffer.concat(message.ids.map(idBytes))
-        const removal = { kind: 'remove-pending', ids } as const
-        const index = writer.apply(removal, now, changed.row)
-        for (const id of message.ids) {
-          this.#forget(id)
-          changed.ids.add(id)
-        }
-        return { kind: 'committed', index }
-      }
+      case 'forget-items':
+        return this.#forgetItems(message.ids, changed)
       case 'all': {
         const done = message.requests.map((request) => this.#apply(request, changed).index)
         return { kind: 'committed', index: sumOfOutcomes(done) }
@@ -275,7 +326,7 @@ export class CatalogKeeper {
         const removed = new Set<Id>()
         const index = writer.apply(message, now, (id) => removed.add(idOfBytes(id)))
         for (const id of removed) {
-          this.#forgetHeight(id)
+          this.#attributes.forgetHeight(id)
           changed.ids.add(id)
         }
         return { kind: 'committed', index }
@@ -285,63 +336,18 @@ export class CatalogKeeper {
     }
   }
 
+  #forgetItems(ids: readonly Id[], changed: CommitChanges): CatalogReply {
+    const removal = { kind: 'remove-pending', ids: Buffer.concat(ids.map(idBytes)) } as const
+    const index = this.#indexWriter().apply(removal, this.#nowSeconds(), changed.row)
+    for (const id of ids) {
+      this.#attributes.forget(id)
+      changed.ids.add(id)
+    }
+    return { kind: 'committed', index }
+  }
+
   #nowSeconds(): number {
     return Math.floor(this.clock.now() / 1000)
-  }
-
-  /** What stood on a block that is no longer on the chain is not final, wherever it comes to stand. */
-  #forgetHeight(id: Id): void {
-    const key = idBytes(id)
-    const record = this.#tables.attributes.view(key)
-    const known = record === undefined ? undefined : attributesIn(id, record)
-    if (known?.height === undefined) return
-    const { height: _height, ...rest } = known
-    this.#tables.attributes.put(key, encodeAttributes(rest))
-    if (!settled(rest)) this.#tables.unsettled.put(key, present)
-  }
-
-  #learn(learned: Parameters<typeof merge>[1]): void {
-    const key = idBytes(learned.id)
-    const record = this.#tables.attributes.view(key)
-    const merged = merge(record === undefined ? undefined : attributesIn(learned.id, record), learned)
-    this.#tables.attributes.put(key, encodeAttributes(merged))
-    if (settled(merged)) this.#tables.unsettled.remove(key)
-    else this.#tables.unsettled.put(key, present)
-    if (merged.digest !== undefined) this.#hold(merged.id, merged.digest)
-  }
-
-  /** The blob is found by its digest through one id that has it: the first one, until it comes to mean other bytes. */
-  #hold(id: Id, digest: Uint8Array): void {
-    const record = this.#tables.blobs.view(digest)
-    if (record === undefined) return
-    const blob = decodeBlob(record)
-    if (blob.holder === id || (blob.holder !== undefined && this.#hasDigest(blob.holder, digest))) return
-    this.#tables.blobs.put(digest, encodeBlob({ ...blob, holder: id }))
-  }
-
-  #hasDigest(id: Id, digest: Uint8Array): boolean {
-    const record = this.#tables.attributes.view(idBytes(id))
-    const known = record === undefined ? undefined : attributesIn(id, record)?.digest
-    return known !== undefined && Buffer.compare(known, digest) === 0
-  }
-
-  #distrust(id: Id): void {
-    const key = idBytes(id)
-    const record = this.#tables.attributes.view(key)
-    const known = record === undefined ? undefined : attributesIn(id, record)
-    const left = known === undefined ? undefined : distrusted(known)
-    if (left === undefined) this.#tables.attributes.remove(key)
-    else this.#tables.attributes.put(key, encodeAttributes(left))
-    this.#tables.unsettled.remove(key)
-  }
-
-  #forget(id: Id): void {
-    const key = idBytes(id)
-    const record = this.#tables.attributes.view(key)
-    const known = record === undefined ? undefined : attributesIn(id, record)
-    if (known === undefined || known.verified || known.height !== undefined) return
-    this.#tables.attributes.remove(key)
-    this.#tables.unsettled.remove(key)
   }
 
   #keep(digest: Uint8Array, sizeBytes: number, isSmall: boolean): void {

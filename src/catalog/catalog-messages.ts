@@ -1,6 +1,7 @@
 import type { Cell } from '../actor/shared.js'
 import type { Id } from '../format/id.js'
 import type { Attributes } from './attributes.js'
+import type { BulkReply, BulkRequest } from './bulk-protocol.js'
 import type { IndexOutcome, IndexRequest } from './index-protocol.js'
 import type { JudgedItem } from './judged-items.js'
 
@@ -34,12 +35,15 @@ export type CatalogRequest =
   | { readonly kind: 'all'; readonly requests: readonly CatalogRequest[] }
   /** The index of the chain. What is unwound also loses the height that was learned of it. */
   | IndexRequest
+  | BulkRequest
 
-/** Every reply comes after the commit that holds the change. */
+/** Every reply comes after the commit that holds the change, but for those of an import in bulk. */
 export interface CatalogReply {
   readonly kind: 'committed'
   /** What an `IndexRequest` did; the sums of all that stand in an `all`. */
   readonly index?: IndexOutcome
+  /** How far a session in bulk is. What a `bulk` did is in memory, and not in the index before it is listed. */
+  readonly bulk?: BulkReply
 }
 
 /** The reading side: any thread, synchronous, a consistent snapshot. Never fetches. */

@@ -1,6 +1,7 @@
 import { type Log, silentLog } from '../actor/log.js'
 import { type Id, idBytes } from '../format/id.js'
 import { blockIdBytes, decodeBlock, encodeBlock, heightKey } from './block-record.js'
+import { BulkWriter } from './bulk-writer.js'
 import type { BlockInput, IndexOutcome, IndexRequest } from './index-protocol.js'
 import { countFork, type IndexTables } from './index-tables.js'
 import { unpackOwners } from './pack.js'
@@ -49,6 +50,7 @@ export class IndexWriter {
   #added = 0
   #addedSince = 0
   readonly #segments: SegmentUpkeep
+  #bulk: BulkWriter | undefined
   /** Of the row that is put. */
   readonly #key = Buffer.allocUnsafeSlow(rowKeyBytes)
   /** Number of the last row that arrived and is in no block. */
@@ -105,6 +107,17 @@ export class IndexWriter {
         break
     }
     return this.#outcome
+  }
+
+  /** The way past the tables. */
+  get bulk(): BulkWriter {
+    this.#bulk ??= new BulkWriter(this.tables, this.#rows, this.#segments.keeper)
+    return this.#bulk
+  }
+
+  /** So many rows came past the tables: segments are merged in proportion. */
+  addedInBulk(rows: number): void {
+    this.#addedSince += rows
   }
 
   /** Writes what was collected: before every commit. */

@@ -12,9 +12,10 @@ export class PackedWord {
 
   constructor(
     readonly role: WordRole,
-    private readonly bytes: Buffer,
-    private readonly from: number,
-    private readonly to: number,
+    /** The message, and where the word stands in it. */
+    readonly bytes: Buffer,
+    readonly from: number,
+    readonly to: number,
     /** Of owners, where it is known. */
     readonly key: Buffer,
   ) {}
@@ -85,6 +86,11 @@ export class PackedRows {
     this.#readWords(bytes, end)
     this.#read = new VarReader(bytes, end)
     this.owner = new PackedWord(1, bytes, 0, 0, noBytes)
+  }
+
+  /** Different words of the message. */
+  get wordCount(): number {
+    return this.#words.length
   }
 
   #readWords(bytes: Buffer, end: number): void {

@@ -23,6 +23,14 @@ export type KeyedRow =
   | { readonly key: Buffer; readonly row: StoredRow; readonly place?: undefined }
   | { readonly key: Buffer; readonly row: Row; readonly place: FoundInSegment }
 
+/** What of a standing row decides whether it gives way to another one of the same id. */
+export interface Standing {
+  readonly key: Buffer
+  readonly row: Pick<Row, 'height' | 'isUnjudged'> & {
+    readonly place: Pick<NonNullable<Row['place']>, 'rootItemOffset'> | undefined
+  }
+}
+
 /** Is told what happens to the tables while a flush reads them (index-flush.ts). */
 export interface RowWatch {
   put(key: Uint8Array): void
@@ -335,7 +343,12 @@ export class RowWriter {
  * Whether the standing row is replaced: by one whose signature was checked where its own was not, else by the earlier place. One
  * in a block stays, where the other is in none: it may never come into a block.
  */
-function givesWay(standing: KeyedRow, key: Buffer, packed: PackedRows, isUnjudged: boolean): boolean {
+export function givesWay(
+  standing: Standing,
+  key: Buffer,
+  packed: Pick<PackedRows, 'place'>,
+  isUnjudged: boolean,
+): boolean {
   const isStandingUnjudged = standing.row.isUnjudged === true
   const isInBlocks = standing.row.height !== undefined && heightOf(key) !== undefined
   if (isStandingUnjudged === isUnjudged || !isInBlocks) return comesBefore(key, packed, standing)
@@ -347,7 +360,7 @@ function givesWay(standing: KeyedRow, key: Buffer, packed: PackedRows, isUnjudge
  * transaction the one with the lowest offset counts, so that the order in which they are told does not
  * matter.
  */
-function comesBefore(key: Buffer, packed: PackedRows, known: KeyedRow): boolean {
+function comesBefore(key: Buffer, packed: Pick<PackedRows, 'place'>, known: Standing): boolean {
   const order = compareRowKeys(key, 0, known.key, 0)
   if (order !== 0 || known.row.place === undefined) return order < 0
   return packed.place !== undefined && packed.place.rootItemOffset < known.row.place.rootItemOffset

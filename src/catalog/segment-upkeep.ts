@@ -50,7 +50,7 @@ export type Upkeep = 'more' | 'idle'
 
 /** Takes what is stable out of the tables and merges segments, in steps: only the keeper, between its transactions. */
 export class SegmentUpkeep {
-  readonly #keeper: SegmentKeeper
+  readonly keeper: SegmentKeeper
   readonly #dictionary: Dictionary
   #flush: IndexFlush | undefined
   /** Rows that were put since it was last looked whether there are enough. */
@@ -65,7 +65,7 @@ export class SegmentUpkeep {
     const files = openSegments(tables.environment, tables.indexMeta)
     tables.environment.onClose(() => files.close())
     const removals = new SegmentRemovals(tables, rows.segmentIds)
-    this.#keeper = new SegmentKeeper(files, segmentLedger(tables), limits.merges ?? usualMerges, removals)
+    this.keeper = new SegmentKeeper(files, segmentLedger(tables), limits.merges ?? usualMerges, removals)
     this.#dictionary = new Dictionary(tables)
     tables.segments.isOwn = true
   }
@@ -80,7 +80,7 @@ export class SegmentUpkeep {
     if (this.#flush !== undefined) {
       this.#goOn(this.#flush, (this.limits.rowsEach ?? rowsEach) + added * rowsPerRow)
     }
-    const tended = this.#keeper.tend(stepsEach + Math.ceil(added * stepsPerRow))
+    const tended = this.keeper.tend(stepsEach + Math.ceil(added * stepsPerRow))
     this.tables.segments.changed()
     return isFlushing || tended === 'more' ? 'more' : 'idle'
   }
@@ -120,9 +120,9 @@ export class SegmentUpkeep {
     if (last === undefined) return undefined
     // What stays is put again: no more than what leaves.
     const isLittle = this.#isLittle(last, Math.min(total - segmentRows, Math.floor(total / 2)))
-    if (!isLittle || !this.#keeper.hasRoom(total * rowBytesMax)) return undefined
+    if (!isLittle || !this.keeper.hasRoom(total * rowBytesMax)) return undefined
     const { tables } = this
-    const parts = { tables, dictionary: this.#dictionary, keeper: this.#keeper, segmentRows }
+    const parts = { tables, dictionary: this.#dictionary, keeper: this.keeper, segmentRows }
     const flush = new IndexFlush(parts, last)
     this.rows.watch = flush
     return flush
@@ -164,7 +164,7 @@ export class SegmentUpkeep {
 
   /** Files that no list names any more: to be removed when the commit that dropped them would survive a power cut. */
   takeRetired(): string[] {
-    return this.#keeper.takeRetired()
+    return this.keeper.takeRetired()
   }
 
   /** Drops what is half done. */
@@ -172,6 +172,6 @@ export class SegmentUpkeep {
     this.#flush?.drop()
     this.#flush = undefined
     this.rows.watch = undefined
-    this.#keeper.close()
+    this.keeper.close()
   }
 }

@@ -59,13 +59,15 @@ async function imported(bulk: Bulk, base: string, file: string, signal: AbortSig
   const target = {
     index: bulk.index,
     write: (request: Parameters<Bulk['write']>[0]) => bulk.write(request),
+    keep: () => bulk.keep(),
     remember: (transactions: Parameters<Bulk['remember']>[0]) => {
       lost += bulk.remember(transactions)
     },
     imported: async (moreBlocks: number, moreRows: number, place: PeerPlace) => {
       blocks += moreBlocks
       rows += moreRows
-      places.set(base, place)
+      // Only from what is in the index another run may go on.
+      bulk.whenKept(() => places.set(base, place))
       if (systemClock.now() - keptMs >= keptEveryMs) await keep()
       progress.show(blocks, found.blockCount, `${grouped(rows)} rows`)
     },

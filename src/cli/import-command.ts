@@ -126,6 +126,7 @@ async function importFolder(config: Config, wanted: Wanted): Promise<number> {
   try {
     const parquet = !existsSync(join(wanted.folder, 'blocks'))
     const code = parquet ? await importBands(bulk, wanted) : await importAnswers(bulk, wanted, stop)
+    await bulk.keep()
     const { rows, bytes } = bulk.usage()
     const each = rows === 0 ? '' : `, ${Math.round(bytes / rows)} bytes each`
     say(
@@ -167,6 +168,7 @@ async function importBands(bulk: Bulk, { folder, verify, startHeight }: Wanted):
     const refusal = await importL1(path, band, {
       index: bulk.index,
       write: (request) => bulk.write(request),
+      keep: () => bulk.keep(),
       remember: (transactions) => {
         lost += bulk.remember(transactions)
       },

@@ -17,7 +17,7 @@ interface Order {
   readonly byId: Uint32Array
 }
 
-function orderRows({ count, keys }: RowBatch): Order {
+function orderRows({ count, keys, dropped: out }: RowBatch): Order {
   const ids = new Uint32Array(count * idWords)
   for (let row = 0; row < count; row += 1) {
     const from = row * keyNumbers + idNumber
@@ -25,10 +25,11 @@ function orderRows({ count, keys }: RowBatch): Order {
   }
   const sorted = orderOf(ids, idWords, count)
   const dropped = new Uint8Array(count)
+  for (const row of out) dropped[row] = 1
   for (let at = 1; at < count; at += 1) {
     const [before, row] = [sorted[at - 1] as number, sorted[at] as number]
     if (!isSameId(ids, before, row)) continue
-    const isLater = chainOrder(keys, before, row) <= 0
+    const isLater = dropped[row] === 1 || (dropped[before] !== 1 && chainOrder(keys, before, row) <= 0)
     dropped[isLater ? row : before] = 1
     // What stays goes on to be compared with the next.
     if (isLater) [sorted[at - 1], sorted[at]] = [row, before]

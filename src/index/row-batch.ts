@@ -1,5 +1,5 @@
-import { VarWriter } from '../format/varbytes.js'
-import { flagsOf, writeFacts } from './row-record.js'
+import { VarReader, VarWriter } from '../format/varbytes.js'
+import { flagsOf, type PlainRow, type RowFacts, readFacts, writeFacts } from './row-record.js'
 import { placeInBlock, type SegmentRow } from './segment-row.js'
 import { WordBatch } from './word-batch.js'
 import { wordField } from './word-key.js'
@@ -22,6 +22,8 @@ export interface BatchLimits {
   readonly bytes: number
 }
 
+const noBytes = new Uint8Array(0)
+
 export const usualLimits: BatchLimits = { rows: 250_000, bytes: 96 * 2 ** 20 }
 
 /** Rows in memory that become a segment. */
@@ -39,7 +41,10 @@ export class RowBatch {
   readonly facts: VarWriter = new VarWriter()
   /** Public keys by their addresses, as one character per byte. */
   readonly ownerKeys = new Map<string, Uint8Array>()
+  /** Rows that are left out. */
+  readonly dropped = new Set<number>()
   #keyBytes = 0
+  #next = 0
 
   constructor(private readonly limits: BatchLimits = usualLimits) {}
 
@@ -60,24 +65,53 @@ export class RowBatch {
 
   /** Adds a row. Throws a RangeError on one that no format of the network allows, and where there is no more room. */
   add(row: SegmentRow): void {
-    if (row.tags.length > tagsMax) throw new RangeError(`a row with ${row.tags.length} tags`)
-    if (this.count >= batchRowsMax || this.words.count + row.tags.length + 3 > textsMax) {
+    this.begin(row.tags.length)
+    const { words } = this
+    this.word(words.ofField(wordField.owner, row.owner))
+    const hasRecipient = row.recipient.length > 0
+    if (hasRecipient) this.word(words.ofField(wordField.recipient, row.recipient))
+    if (row.place !== undefined) this.word(words.ofField(wordField.parent, row.place.parent))
+    for (const { name, value } of row.tags) this.word(words.ofTag(name, value))
+    this.end(row, hasRecipient)
+  }
+
+  /**
+   * Begins a row of so many tags: `word` for the number of each of its words (owner, recipient and bundle where there is one,
+   * tags), then `end`. Throws as `add` does.
+   */
+  begin(tags: number): void {
+    if (tags > tagsMax) throw new RangeError(`a row with ${tags} tags`)
+    if (this.count >= batchRowsMax || this.words.count + tags + 3 > textsMax) {
       throw new RangeError('the batch has no more room')
     }
-    this.#room(row.tags.length + 3)
+    this.#room(tags + 3)
+    this.#next = this.wordStarts[this.count] as number
+  }
+
+  word(number: number): void {
+    this.rowWords[this.#next] = number
+    this.#next += 1
+  }
+
+  end(row: PlainRow, hasRecipient: boolean): void {
     const at = this.count
     this.#key(at * keyNumbers, row)
-    this.flags[at] = flagsOf(row)
-    const { words, rowWords } = this
-    let next = this.wordStarts[at] as number
-    rowWords[next++] = words.ofField(wordField.owner, row.owner)
-    if (row.recipient.length > 0) rowWords[next++] = words.ofField(wordField.recipient, row.recipient)
-    if (row.place !== undefined) rowWords[next++] = words.ofField(wordField.parent, row.place.parent)
-    for (const { name, value } of row.tags) rowWords[next++] = words.ofTag(name, value)
-    this.wordStarts[at + 1] = next
+    this.flags[at] = flagsOf(row, hasRecipient)
+    this.wordStarts[at + 1] = this.#next
     writeFacts(this.facts, row)
     this.factStarts[at + 1] = this.facts.size
     this.count += 1
+  }
+
+  /** Leaves a row out: another one with its id counts. */
+  drop(row: number): void {
+    this.dropped.add(row)
+  }
+
+  /** What a row has beside its words; valid until the next row. */
+  factsOf(row: number): RowFacts {
+    const start = this.factStarts[row] as number
+    return readFacts(new VarReader(this.facts.written, start), this.flags[row] as number, noBytes)
   }
 
   /** The public key with this address (32 bytes). */
@@ -88,7 +122,7 @@ export class RowBatch {
     this.#keyBytes += 96 + key.length
   }
 
-  #key(at: number, row: SegmentRow): void {
+  #key(at: number, row: PlainRow): void {
     const { keys } = this
     keys[at] = row.height
     keys[at + 1] = placeInBlock(row.index, row.isItem)

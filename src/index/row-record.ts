@@ -29,10 +29,15 @@ export const rowFlag = {
 export const rowsPerStart = 16
 export const startBytes = 5
 
-export function flagsOf(row: SegmentRow): number {
+/** A row without its words. */
+export interface PlainRow extends Omit<SegmentRow, 'owner' | 'recipient' | 'tags' | 'place'> {
+  readonly place: Omit<ItemOffsets, 'parent'> | undefined
+}
+
+export function flagsOf(row: Omit<PlainRow, 'index'>, hasRecipient: boolean): number {
   const { place } = row
   return (
-    (row.recipient.length === 0 ? 0 : rowFlag.recipient) |
+    (hasRecipient ? rowFlag.recipient : 0) |
     (place === undefined ? 0 : rowFlag.place) |
     (place === undefined || place.rootItemOffset === place.parentItemOffset ? 0 : rowFlag.nested) |
     (row.transfer === undefined ? 0 : rowFlag.transfer) |
@@ -51,7 +56,7 @@ export function unzigzag(value: number): number {
 }
 
 /** What of a row has no words. */
-export function writeFacts(out: VarWriter, row: SegmentRow): void {
+export function writeFacts(out: VarWriter, row: Omit<RowFacts, 'place'> & Pick<PlainRow, 'place'>): void {
   out.uint(row.size)
   out.block(row.anchor)
   out.uint(row.signatureType === undefined ? 0 : row.signatureType + 1)

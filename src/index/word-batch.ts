@@ -51,6 +51,32 @@ export class WordBatch {
     return this.#intern(from, put(keys, put(keys, at, name), value))
   }
 
+  /** The same, of bytes that are part of others. */
+  ofFieldIn(of: Field, bytes: Uint8Array, start: number, end: number): number {
+    const from = this.starts[this.count] as number
+    this.#room(from + 8 + end - start)
+    this.keys[from] = of
+    return this.#intern(from, putRange(this.keys, from + 1, bytes, start, end))
+  }
+
+  /** The number of a tag that stands in other bytes: name and value, each behind its length (LEB128). */
+  ofTagIn(bytes: Uint8Array, start: number, end: number): number {
+    const from = this.starts[this.count] as number
+    this.#room(from + 16 + end - start)
+    const { keys } = this
+    keys[from] = wordField.tag
+    let [at, size, scale] = [start, 0, 1]
+    for (let byte = 0x80; byte >= 0x80; at += 1, scale *= 0x80) {
+      byte = bytes[at] as number
+      size += (byte & 0x7f) * scale
+    }
+    const nameEnd = at + size
+    let value = nameEnd
+    while ((bytes[value] as number) >= 0x80) value += 1
+    const to = putRange(keys, from + 1, bytes, start, nameEnd)
+    return this.#intern(from, putRange(keys, to, bytes, value + 1, end))
+  }
+
   #room(size: number): void {
     if (size > this.keys.length) {
       const larger = Buffer.allocUnsafeSlow(2 * size)
@@ -117,6 +143,12 @@ export class WordBatch {
       this.#slots[slot] = word + 1
     }
   }
+}
+
+function putRange(target: Buffer, at: number, bytes: Uint8Array, from: number, to: number): number {
+  if (to - from > 64) target.set(bytes.subarray(from, to), at)
+  else for (let byte = from; byte < to; byte += 1) target[at + byte - from] = bytes[byte] as number
+  return at + to - from
 }
 
 function put(target: Buffer, at: number, bytes: Uint8Array): number {

@@ -83,7 +83,10 @@ export class BulkImport {
     if (isRefusal(heights)) return heights
     const refusal = await this.#blocks(heights, signal)
     if (refusal !== undefined) this.#note(refusal.message)
+    // Bundles are opened by what the index has of them.
+    await this.parts.queue.keep()
     await this.#bundles(signal)
+    await this.parts.queue.keep()
     return { ...this.#done, left: this.#left }
   }
 
@@ -162,7 +165,14 @@ export class BulkImport {
       await bundlesAhead.room()
     }
     await Promise.all(ended)
-    this.parts.bundles.done(...this.#opened.splice(0))
+    this.#leave()
+  }
+
+  /** Bundles that were opened leave the agenda when their items are in the index. */
+  #leave(): void {
+    const { queue, bundles } = this.parts
+    const opened = this.#opened.splice(0)
+    queue.whenKept(() => bundles.done(...opened))
   }
 
   /**
@@ -181,7 +191,7 @@ export class BulkImport {
   }
 
   async #bundle(id: Id, task: Task, read: () => void, signal: AbortSignal): Promise<void> {
-    const { folder, queue, judge, bundles } = this.parts
+    const { folder, queue, judge } = this.parts
     const { verify, rules } = this.options
     const report: OpeningReport = { items: 0, bad: 0, nested: 0 }
     const open = (): ReturnType<NodeFolder['openData']> =>
@@ -198,7 +208,7 @@ export class BulkImport {
     if (failure !== undefined) this.#note(`${id}: ${failure.refusal.message}`)
     // Bundles whose bytes in the folder are missing or wrong stay on the agenda: a node may have them.
     if (failure === undefined || failure.cause === 'bundle') this.#opened.push(task)
-    if (this.#opened.length >= bundlesAtOnce) bundles.done(...this.#opened.splice(0))
+    if (this.#opened.length >= bundlesAtOnce) this.#leave()
   }
 
   #root(id: Id): Uint8Array {

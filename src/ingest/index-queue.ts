@@ -7,6 +7,7 @@ import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.j
 import type { IndexOutcome } from '../catalog/index-protocol.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import { isRefusal } from '../format/refusal.js'
+import type { BulkWay } from './bulk-way.js'
 
 /** A refused message is sent again after so long, and each time after twice as long: a damaged page stays damaged. */
 const againMs = { first: 20, most: 10_000 } as const
@@ -45,10 +46,13 @@ export class IndexQueue {
     private readonly watch: RefusalWatch,
     /** False: messages do not wait for each other. Only where no block is ever unwound meanwhile. */
     private readonly inLine = true,
+    /** Present: what brings rows goes past the tables of the index. */
+    private readonly bulk?: BulkWay,
   ) {}
 
   /**
-   * Writes what `compose` returns, in one transaction; nothing where that is undefined. Resolves after the commit. Rejects when
+   * Writes what `compose` returns, in one transaction; nothing where that is undefined. Resolves after the commit (in bulk: when
+   * it was taken). Rejects when
    * the thread stops, or the keeper is gone.
    */
   write(compose: () => CatalogRequest | undefined): Promise<IndexOutcome | undefined> {
@@ -58,15 +62,34 @@ export class IndexQueue {
     return turn
   }
 
+  /** Resolves when all that was written is in the index, as everybody sees it. In bulk that is later than `write` resolves. */
+  async keep(): Promise<void> {
+    const request = this.bulk?.end()
+    if (request !== undefined) await this.#send(request)
+  }
+
+  /** Does `act` when all that was written so far is in the index. */
+  whenKept(act: () => void): void {
+    if (this.bulk === undefined) act()
+    else this.bulk.whenListed(act)
+  }
+
   async #write(compose: () => CatalogRequest | undefined): Promise<IndexOutcome | undefined> {
     this.index.refresh()
     const request = compose()
     if (request === undefined) return undefined
+    if (this.bulk === undefined) return this.#send(request)
+    await this.bulk.begun((begin) => this.#send(begin))
+    return this.#send(this.bulk.inBulk(request))
+  }
+
+  async #send(request: CatalogRequest): Promise<IndexOutcome | undefined> {
     for (let waitMs: number = againMs.first; ; waitMs = Math.min(2 * waitMs, againMs.most)) {
       this.stopped.throwIfAborted()
       const reply = await this.keeper.ask(request)
       if (!isRefusal(reply)) {
         this.watch.outage.well()
+        this.bulk?.note(reply.bulk)
         return reply.index
       }
       if (reply.refused !== 'busy') throw new Error(`the catalog does not answer: ${reply.message}`)

@@ -9,6 +9,7 @@ import type { ChainIndex } from '../catalog/index-reader.js'
 import { indexBytes, openIndexTables } from '../catalog/index-tables.js'
 import { idBytes } from '../format/id.js'
 import { Agenda } from '../ingest/agenda.js'
+import { BulkWay } from '../ingest/bulk-way.js'
 import type { OpeningRules } from '../ingest/bundle-opening.js'
 import { Intake } from '../ingest/chain-intake.js'
 import { matches } from '../ingest/filter.js'
@@ -29,8 +30,12 @@ export interface Bulk {
   readonly bundles: Agenda
   readonly judge: ItemJudge
   readonly rules: OpeningRules
-  /** Resolves after the commit. */
+  /** Resolves when the keeper has taken it. */
   write(request: CatalogRequest): Promise<void>
+  /** Resolves when all that was written is in the index. */
+  keep(): Promise<void>
+  /** Does `act` when all that was written so far is in the index. */
+  whenKept(act: () => void): void
   /**
    * Puts the transactions that are bundles and match the filter on the agenda; returns how many were refused because
    * it is full.
@@ -60,7 +65,7 @@ export async function openBulk(
   const rules = openingRules(config)
   const judge = new ItemJudge(proofThreads, log)
   const watch = refusalWatch(log, new Meters(meterTable, shared.meters, 0))
-  const queue = new IndexQueue(keeper, index, signal, watch, false)
+  const queue = new IndexQueue(keeper, index, signal, watch, false, new BulkWay())
   return {
     index,
     queue,
@@ -71,6 +76,8 @@ export async function openBulk(
     async write(request) {
       await queue.write(() => request)
     },
+    keep: () => queue.keep(),
+    whenKept: (act) => queue.whenKept(act),
     remember(transactions) {
       index.refresh()
       const wanted = transactions.filter(

@@ -19,11 +19,13 @@ const batchMax = { blocks: 200, transactions: 4000, owners: 4000 }
 /** Where an imported band goes. */
 export interface L1Target {
   readonly index: ChainIndex
-  /** Resolves after the commit. */
+  /** Resolves when the keeper has taken it: what follows is in the index only with it. */
   write(request: CatalogRequest): Promise<void>
+  /** Resolves when all that was written is in the index. */
+  keep(): Promise<void>
   /** Transactions that are about to enter the index: what is to be done with them later is on disk when this returns. */
   remember(transactions: readonly TransactionInput[]): void
-  /** So many blocks and transactions are in the index now. */
+  /** So many blocks and transactions more were taken. */
   imported(blocks: number, transactions: number): void
 }
 
@@ -123,6 +125,7 @@ async function importBlocks(
   }
   await flush()
   await writing
+  await target.keep()
   return undefined
 }
 

@@ -18,8 +18,8 @@ export interface PeerPlace {
   readonly id: string
 }
 
-export interface PeerTarget extends Pick<L1Target, 'index' | 'write' | 'remember'> {
-  /** So many blocks and rows more are in the index, up to this place. */
+export interface PeerTarget extends Pick<L1Target, 'index' | 'write' | 'keep' | 'remember'> {
+  /** So many blocks and rows more were taken, up to this place: in the index when all that was written is kept. */
   imported(blocks: number, rows: number, place: PeerPlace): Promise<void>
 }
 
@@ -181,6 +181,7 @@ class PeerImport {
   async end(): Promise<void> {
     await this.#flush()
     await this.#writing
+    await this.target.keep()
   }
 
   #compare({ height, id }: PeerBlock): Refusal | undefined {

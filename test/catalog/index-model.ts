@@ -1,4 +1,5 @@
 import { systemClock, type Timer } from '../../src/actor/clock.js'
+import type { BulkLimits } from '../../src/catalog/bulk-batch.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import { Dictionary } from '../../src/catalog/dictionary.js'
 import { Effort } from '../../src/catalog/effort.js'
@@ -16,6 +17,7 @@ import { packItems, packTransactions } from '../../src/catalog/pack.js'
 import { blockRows, prefixOf } from '../../src/catalog/postings.js'
 import { decodeRow } from '../../src/catalog/row.js'
 import { heightOf, isItemKey } from '../../src/catalog/row-key.js'
+import { rowOf } from '../../src/catalog/segment-rows.js'
 import type { FlushLimits } from '../../src/catalog/segment-upkeep.js'
 import type { Selection } from '../../src/catalog/selection.js'
 import type { SpillLimits } from '../../src/catalog/spill.js'
@@ -135,6 +137,7 @@ export function openHouse(
   spill?: SpillLimits,
   read = (environment: Environment): Environment => environment,
   flush?: FlushLimits,
+  bulk?: BulkLimits,
 ) {
   const path = scratch('index')
   const generations = new Generations()
@@ -144,6 +147,7 @@ export function openHouse(
       touchEveryMs: 0,
       ...(spill === undefined ? {} : { spill }),
       ...(flush === undefined ? {} : { flush }),
+      ...(bulk === undefined ? {} : { bulk }),
     },
     generations,
     {
@@ -198,6 +202,47 @@ export const itemsMessage = (rootId: Id, items: readonly ItemInput[], optimistic
   optimistic,
 })
 
+/** A row as text: fields by their names, bytes in hex. */
+function textOf(row: object): string {
+  const plain = (value: unknown): unknown => {
+    if (typeof value === 'bigint') return String(value)
+    if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+    const fields = Object.entries(value).filter(([, field]) => field !== undefined)
+    return Object.fromEntries(
+      fields.sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, field]) => [name, plain(field)]),
+    )
+  }
+  return JSON.stringify(plain(row))
+}
+
+/** The rows of segments, as if they were in the tables. */
+function segmentLines(
+  tables: IndexTables,
+  hex: (bytes: Uint8Array) => string,
+  keyText: (bytes: Uint8Array) => string,
+): string[] {
+  const lines: string[] = []
+  for (const live of tables.segments.all()) {
+    for (let number = 0; number < live.segment.count; number += 1) {
+      if (live.isRemoved?.(number) === true) continue
+      const row = rowOf(live, number)
+      const key = keyText(row.key)
+      const tags = row.tags.map(({ name, value }) => `${hex(name)}=${hex(value)}`)
+      const led = live.segment.find(row.id) === number ? key : 'leads nowhere'
+      const place = row.place && { ...row.place, parent: hex(row.place.parent) }
+      lines.push(`id ${hex(row.id)} ${led}`, `row ${textOf({ ...row, key, tags, place })}`)
+      const posted = tags.map((tag) => `1 ${tag}`)
+      posted.push(`2 ${hex(row.owner)}`)
+      if (row.recipient.length > 0) posted.push(`3 ${hex(row.recipient)}`)
+      if (place !== undefined) posted.push(`4 ${place.parent}`)
+      if (!row.isItem) posted.push('5 ')
+      for (const words of new Set(posted)) lines.push(`posting ${words} ${key}`)
+    }
+  }
+  return lines
+}
+
 /**
  * Everything the index says, without the numbers of words, without how postings are cut into blocks, and without the
  * order of arrival of what is in no block.
@@ -224,7 +269,7 @@ export function dump(tables: IndexTables): string[] {
     const place = row.place && { ...row.place, parent: text(row.place.parent) }
     const led = findRow(tables, tables.runs.ids, row.id)
     lines.push(`id ${hex(row.id)} ${led === undefined ? 'leads nowhere' : key(led.key)}`)
-    lines.push(`row ${JSON.stringify({ ...said, place }, (_, v) => (typeof v === 'bigint' ? String(v) : v))}`)
+    lines.push(`row ${textOf({ ...said, place })}`)
   }
   for (const { key: block, value } of tables.postings.span({})) {
     const prefix = prefixOf(block)
@@ -235,6 +280,7 @@ export function dump(tables: IndexTables): string[] {
       lines.push(`posting ${kind} ${kind === 1 ? tag(word) : text(word)} ${key(rows.subarray(at, at + 16))}`)
     }
   }
+  for (const line of segmentLines(tables, hex, key)) lines.push(line)
   for (const { key: at } of tables.pending.span({}))
     lines.push(`pending since ${hex(at.subarray(0, 4))} ${key(at.subarray(4))}`)
   for (const name of ['blocks', 'blockIds', 'weave'] as const) {

@@ -8,6 +8,7 @@ export function targetOf(house: L1House, change: Partial<L1Target> = {}): L1Targ
     async write(request) {
       await house.keeper.handle(request)
     },
+    keep: () => Promise.resolve(),
     remember: () => undefined,
     imported: () => undefined,
     ...change,

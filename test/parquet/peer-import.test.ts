@@ -26,6 +26,7 @@ async function imported(house: L1House, base: string, above = -1, stopAfter = Nu
     async write(request: Parameters<L1House['keeper']['handle']>[0]) {
       await house.keeper.handle(request)
     },
+    keep: () => Promise.resolve(),
     remember: (transactions: readonly TransactionInput[]) => void bundles.push(...transactions),
     async imported(_blocks: number, _rows: number, place: PeerPlace) {
       places.push(place)
