@@ -1,10 +1,18 @@
-import { partiesOf } from '../format/ip.js'
+import { greediest, type Holdings, ofOneClient } from '../actor/greediest.js'
 
 interface Held {
   readonly client: string
   readonly bytes: number
   /** Ends the answer: its client gets no more of it. */
   readonly drop: () => void
+}
+
+const holdings: Holdings<Held> = {
+  clientOf: ({ client }) => client,
+  weightOf: ({ bytes }) => bytes,
+  lead: 0,
+  levels: 3,
+  isNested: true,
 }
 
 /**
@@ -50,33 +58,7 @@ export class HeldAnswers {
 
   /** The oldest answer of the provider, network or client that holds most, where this client's, if there is one, holds less. */
   #greediest(client = ''): Held | undefined {
-    let among: Iterable<Held> = this.#held
-    for (const level of partiesOf(client).keys()) {
-      const nameOf = (one: string): string => partiesOf(one)[level] ?? one
-      const sums = new Map<string, Held[]>()
-      for (const held of among) {
-        const name = nameOf(held.client)
-        const group = sums.get(name)
-        if (group === undefined) sums.set(name, [held])
-        else group.push(held)
-      }
-      const own = bytesOf(sums.get(nameOf(client)))
-      const [most] = [...sums.values()].sort((one, other) => bytesOf(other) - bytesOf(one))
-      if (most !== undefined && bytesOf(most) > own) return oldestOfMost(most)
-      among = sums.get(nameOf(client)) ?? []
-    }
-    return undefined
+    const [oldest] = ofOneClient(greediest(this.#held, client, holdings) ?? [], holdings)
+    return oldest
   }
-}
-
-/** Of a group the oldest answer of the client that holds most. */
-function oldestOfMost(group: readonly Held[]): Held | undefined {
-  const sums = new Map<string, number>()
-  for (const { client, bytes } of group) sums.set(client, (sums.get(client) ?? 0) + bytes)
-  const [most] = [...sums].sort((one, other) => other[1] - one[1])
-  return group.find(({ client }) => client === most?.[0])
-}
-
-function bytesOf(group: readonly Held[] = []): number {
-  return group.reduce((sum, { bytes }) => sum + bytes, 0)
 }

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import { FairSlots } from '../actor/fair-slots.js'
+import { greediest, type Holdings, ofOneClient } from '../actor/greediest.js'
 import { addressOf } from '../actor/mailbox-address.js'
-import { partiesOf } from '../format/ip.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { HeldAnswers } from './held-answers.js'
 import type { QueryThreads } from './query-handler.js'
@@ -127,6 +127,14 @@ export class QueryLines implements QueryThreads {
   }
 }
 
+/** A query that waits, and what ends it. */
+interface Waiting {
+  readonly client: string
+  readonly end: () => void
+}
+
+const holdings: Holdings<Waiting> = { clientOf: ({ client }) => client, lead: 1, levels: 3, isNested: false }
+
 class Line {
   readonly #address: { ask(message: QueryOrder, moves: ArrayBuffer[]): Promise<QueryReply | Refusal> }
   readonly #left: Int32Array
@@ -156,25 +164,12 @@ class Line {
   hasRoom(client: string): boolean {
     if (this.#free.length === 0) return false
     if (this.underWay < this.waitingMax) return true
-    for (const level of partiesOf(client).keys()) {
-      const nameOf = (one: string): string => partiesOf(one)[level] ?? one
-      const last = [...(this.#greediest(client, nameOf)?.values() ?? [])].at(-1)
-      last?.()
-      if (last !== undefined) return true
-    }
-    return false
-  }
-
-  /** Calls of the client with most, of those who together have more than the ones of this client. */
-  #greediest(client: string, nameOf: (client: string) => string): Set<() => void> | undefined {
-    const sums = new Map<string, { count: number; most: Set<() => void> }>()
-    for (const [one, calls] of this.#waiting) {
-      const { count, most } = sums.get(nameOf(one)) ?? { count: 0, most: calls }
-      sums.set(nameOf(one), { count: count + calls.size, most: calls.size > most.size ? calls : most })
-    }
-    const [greediest] = [...sums.values()].sort((one, two) => two.count - one.count)
-    const own = sums.get(nameOf(client))?.count ?? 0
-    return greediest !== undefined && greediest.count > own + 1 ? greediest.most : undefined
+    const waiting = [...this.#waiting].flatMap(([one, calls]) =>
+      [...calls].map((end) => ({ client: one, end })),
+    )
+    const last = ofOneClient(greediest(waiting, client, holdings) ?? [], holdings).at(-1)
+    last?.end()
+    return last !== undefined
   }
 
   ask(request: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {

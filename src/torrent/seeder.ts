@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { Clock, Timer } from '../actor/clock.js'
+import { greediest, type Holdings } from '../actor/greediest.js'
 import type { Meters } from '../actor/meter.js'
 import { RateWindow } from '../actor/rate-window.js'
-import { partiesOf } from '../format/ip.js'
 import { sourceOf } from './address-source.js'
 import { Allowance, type AllowanceOptions } from './allowance.js'
 import { runBytes } from './block-sender.js'
@@ -39,6 +39,8 @@ const exchangeEveryTicks = 60
 const turnMs = 10_000
 /** Secrets of encrypted connections, each network: at 0.25 ms each, a flood of them takes 2.5 % of a core. */
 const secretTurns = { windowMs: 10_000, each: 20, all: 1000 }
+
+const holdings: Holdings<SeederPeer> = { clientOf: ({ host }) => host, lead: 1, levels: 2, isNested: false }
 
 /**
  * Seeds torrents to BitTorrent peers over TCP. Blocks are read from the files when a peer can take them; only the
@@ -207,16 +209,9 @@ export class Seeder implements SeederParts {
    */
   #hasPlace(host: string): boolean {
     if (this.#peers.size < this.options.peersMax) return true
-    const [provider, network] = partiesOf(host)
-    for (const [level, own] of [provider, network].entries()) {
-      const groups = new Map<string, SeederPeer[]>()
-      for (const peer of this.#peers) {
-        const its = partiesOf(peer.host)[level] ?? ''
-        groups.set(its, [...(groups.get(its) ?? []), peer])
-      }
-      const [largest = []] = [...groups.values()].sort((one, other) => other.length - one.length)
-      if (largest.length <= (groups.get(own)?.length ?? 0) + 1) continue
-      const youngest = largest.findLast((peer) => !this.#unchoked.has(peer)) ?? largest.at(-1)
+    const most = greediest(this.#peers, host, holdings)
+    if (most !== undefined) {
+      const youngest = most.findLast((peer) => !this.#unchoked.has(peer)) ?? most.at(-1)
       youngest?.connection.end('full')
       return true
     }
