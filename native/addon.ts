@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 
 /** All addons, and what the program does without each. */
 const addons = {
-  client: 'other gateways are asked by undici, which takes twice the processor time',
+  client: 'undici sends the requests to other gateways, which takes twice the processor time',
   server: 'requests are answered by its slower TypeScript fallback',
   mapped: 'files are read by its slower TypeScript fallback',
   digest: 'digests are made by its slower TypeScript fallback',

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "../calls.h"
+#include "../loop-bridge.h"
 #include "client.h"
 
 namespace {
@@ -20,56 +20,17 @@ struct Memory {
 };
 
 // One client and the JavaScript that it talks to.
-struct Line {
-  napi_env env;
-  Client* client = nullptr;
-  napi_ref hear = nullptr;
-  std::shared_ptr<Memory> memory;
-  napi_async_cleanup_hook_handle hook = nullptr;
-};
-
-// What JavaScript holds. `line` is null once closed.
-struct Key {
-  Line* line;
-};
-
-void destroy(Line* line) {
-  Client* ending = std::exchange(line->client, nullptr);
-  if (ending == nullptr) return;
-  ending->destroy([line, ending] {
-    napi_handle_scope scope;
-    napi_open_handle_scope(line->env, &scope);
-    napi_delete_reference(line->env, line->hear);
-    napi_close_handle_scope(line->env, scope);
-    napi_remove_async_cleanup_hook(line->hook);
-    delete line;
-    delete ending;
-  });
-}
+using OpenClient = loop_bridge::Bridge<Client, Memory>;
 
 Client* clientOf(Arguments& arguments) {
-  Key* key = arguments.external<Key>(0);
-  return key == nullptr || key->line == nullptr ? nullptr : key->line->client;
+  OpenClient* owner = loop_bridge::ownerOf<OpenClient>(arguments);
+  return owner == nullptr ? nullptr : owner->part;
 }
 
 size_t originOf(Arguments& arguments, const Client* client) {
   if (client->origins() > 0) return static_cast<size_t>(arguments.integer(1, 0, client->origins() - 1));
   arguments.wrong(1, "is no origin", true);
   return 0;
-}
-
-napi_value viewOf(napi_env env, const std::shared_ptr<Memory>& memory, void* data, size_t bytes) {
-  napi_value buffer = nullptr;
-  auto* held = new std::shared_ptr<Memory>(memory);
-  auto let = [](napi_env, void*, void* hint) { delete static_cast<std::shared_ptr<Memory>*>(hint); };
-  if (napi_create_external_arraybuffer(env, data, bytes, let, held, &buffer) != napi_ok) delete held;
-  return buffer;
-}
-
-void forgetKey(napi_env, void* data, void*) {
-  Key* key = static_cast<Key*>(data);
-  Externals<Key>::forget(key);
-  delete key;
 }
 
 constexpr size_t kPartMax = 1 << 28;
@@ -88,34 +49,15 @@ napi_value open(napi_env env, napi_callback_info info) {
   Names known;
   std::stringstream list(names);
   for (std::string name; std::getline(list, name, ',');) known.emplace(name, static_cast<int>(known.size()));
-  Line* line = new Line{};
-  line->env = env;
-  line->memory = std::make_shared<Memory>();
-  line->memory->inbox.resize(inbox);
-  line->memory->bytes.resize(bytes);
-  Shared shared{line->memory->inbox.data(), inbox, line->memory->bytes.data(), bytes};
-  uv_loop_t* loop = nullptr;
-  napi_get_uv_event_loop(env, &loop);
-  napi_create_reference(env, arguments.at(3), 1, &line->hear);
-  line->client = new Client(loop, shared, std::move(known), [line](size_t numbers) { callWith(line->env, line->hear, numbers); });
-  // A thread that ends while its client is open must close all handles, or Node aborts.
-  napi_add_async_cleanup_hook(
-      env, [](napi_async_cleanup_hook_handle, void* data) { destroy(static_cast<Line*>(data)); }, line, &line->hook);
-  napi_value parts[3] = {
-      Externals<Key>::make(env, new Key{line}, forgetKey),
-      viewOf(env, line->memory, line->memory->inbox.data(), inbox * sizeof(int32_t)),
-      viewOf(env, line->memory, line->memory->bytes.data(), bytes),
-  };
-  napi_value result;
-  napi_create_array_with_length(env, 3, &result);
-  for (uint32_t at = 0; at < 3; at += 1) {
-    if (parts[at] == nullptr) {
-      destroy(line);
-      return fail(env, "external array buffers are not supported", ENOTSUP);
-    }
-    napi_set_element(env, result, at, parts[at]);
-  }
-  return result;
+  OpenClient* owner = new OpenClient{};
+  owner->memory->inbox.resize(inbox);
+  owner->memory->bytes.resize(bytes);
+  Shared shared{owner->memory->inbox.data(), inbox, owner->memory->bytes.data(), bytes};
+  uv_loop_t* loop = loop_bridge::bind(env, arguments.at(3), owner);
+  owner->part = new Client(loop, shared, std::move(known), [owner](size_t numbers) { callWith(owner->env, owner->hear, numbers); });
+  napi_value parts[] = {loop_bridge::keyOf(env, owner), loop_bridge::viewOf(owner, owner->memory->inbox.data(), inbox * sizeof(int32_t)),
+                        loop_bridge::viewOf(owner, owner->memory->bytes.data(), bytes)};
+  return loop_bridge::listOf(owner, parts);
 }
 
 // origin(client, connectionsMax) -> number
@@ -211,15 +153,6 @@ napi_value onQuestion(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// destroy(client): later calls with it do nothing.
-napi_value destroyLine(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "destroy");
-  Key* key = arguments.external<Key>(0);
-  if (key == nullptr || key->line == nullptr) return nullptr;
-  destroy(std::exchange(key->line, nullptr));
-  return nullptr;
-}
-
 }  // namespace
 
 NAPI_MODULE_INIT() {
@@ -232,5 +165,5 @@ NAPI_MODULE_INIT() {
                              {"pause", onQuestion<&Client::pause>},
                              {"resume", onQuestion<&Client::resume>},
                              {"drop", onQuestion<&Client::drop>},
-                             {"destroy", destroyLine}});
+                             {"destroy", loop_bridge::destroyCall<OpenClient>}});
 }

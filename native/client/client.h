@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../server/libuv.h"
+#include "../loop-bridge.h"
 #include "answer.h"
 #include "secure.h"
 
@@ -23,7 +23,7 @@ namespace client {
 // What the first number of a message says; the second is the question.
 // kHead status, flags, start and end of the head's text, start and length of the body, number of lines, then of each line: number of
 //   its name, start and end of its value within the text
-// kData start, length, 1 where it is the last | kCame bytes of a body that will be told as a whole | kEnd
+// kData start, length, 1 where it is the last | kCame bytes of a body that will be reported as a whole | kEnd
 // kBroken code, start and length of a text that says more
 enum Kind { kHead = 1, kData = 2, kCame = 3, kEnd = 4, kBroken = 5 };
 // Flags of kHead: the body follows in this very message, and is all of it; a kept connection was used.
@@ -63,7 +63,7 @@ struct Question {
   size_t origin;
   std::string text;
   bool isHead;
-  // A body of no more bytes is told as a whole.
+  // A body of no more bytes is reported as a whole.
   uint64_t wholeMax;
   bool isPaused = false;
   // It was sent on a kept connection that had been closed: now on a new one.
@@ -89,8 +89,8 @@ struct Connection {
   size_t sent = 0;
   double idleUntil = 0;
   std::unique_ptr<Secure> tls;
-  std::string in;        // of a head that is not whole, then of a body that is told as a whole
-  bool hasHead = false;  // it was told
+  std::string in;        // of a head that is not whole, then of a body that is reported as a whole
+  bool hasHead = false;  // it was reported
   int interims = 0;
   Head head;
   uint64_t left = 0;     // of a body of known length
@@ -149,48 +149,35 @@ class Client {
   void destroy(std::function<void()> over);
 
  private:
-  uv_loop_t* loop_;
+  loop_bridge::Loop loop_;
   Shared shared_;
   Names names_;
   std::function<void(size_t)> hear_;
-  std::function<void()> over_;
-  uv_check_t* check_;
-  uv_idle_t* idle_;
   uv_timer_t* later_;  // for requests that wait for the next turn
   bool isLater_ = false;
   uv_timer_t* sweep_;  // for connections that nobody uses again
   bool isSweeping_ = false;
-  size_t handles_ = 0;
   size_t inboxAt_ = 0, bytesAt_ = 0;
-  bool delivering_ = false, destroyed_ = false;
+  bool delivering_ = false;
   uint32_t lastId_ = 0;
   std::vector<Origin> origins_;
   std::unordered_map<uint32_t, std::unique_ptr<Question>> questions_;
   std::unique_ptr<Trust> trust_;
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
-  // Broken while JavaScript reads the inbox: told in the next turn.
+  // Broken while JavaScript reads the inbox: reported in the next turn.
   std::vector<Breakage> brokenNext_;
 
-  template <typename Handle>
-  Handle* make(uv_handle_type type) {
-    handles_ += 1;
-    return static_cast<Handle*>(calloc(1, uv_handle_size(type)));
-  }
-  // A handle that watches a socket; null, and no handle, where the kernel watches no more of them.
-  uv_poll_t* watch(int fd);
-  void endHandle(uv_handle_t* handle);
   void deliver();
-  void wake();
-  // The messages of this turn are told now where there is no room for so many numbers and bytes more.
+  // The messages of this turn are reported now where there is no room for so many numbers and bytes more.
   void makeRoom(size_t numbers, size_t bytes);
   void number(int64_t value) { shared_.inbox[inboxAt_++] = static_cast<int32_t>(value); }
   // Where in the shared bytes these stand from now on.
   size_t place(const char* bytes, size_t length);
-  void tellHead(Connection* c, const std::string& text, const std::string* body);
-  void tellData(uint32_t id, const char* bytes, size_t length, bool isLast, bool isShared);
-  void tellCame(uint32_t id, size_t bytes);
-  void tellEnd(uint32_t id);
-  void tellBroken(uint32_t id, int code, std::string reason);
+  void reportHead(Connection* c, const std::string& text, const std::string* body);
+  void reportData(uint32_t id, const char* bytes, size_t length, bool isLast, bool isShared);
+  void reportCame(uint32_t id, size_t bytes);
+  void reportEnd(uint32_t id);
+  void reportBroken(uint32_t id, int code, std::string reason);
   void forget(Question* question);
 
   void start(Question* question);
@@ -214,7 +201,7 @@ class Client {
   // False: the connection is gone.
   bool flush(Connection* c);
   bool isQuiet(Connection* c);
-  void tellCollected(Connection* c, uint32_t id, size_t before);
+  void reportCollected(Connection* c, uint32_t id, size_t before);
   // Those below that say so are false where nothing more may be read here: the answer is over, or the connection gone.
   bool took(Connection* c, const char* bytes, size_t length, bool isShared);
   bool takeHeads(Connection* c);

@@ -28,9 +28,9 @@ export type AnswerLines = Record<string, string | string[] | undefined>
 
 /** Who hears of an answer, from within the reading of the socket. */
 export interface Answering {
-  /** The head of the answer; words before it (1xx) are not told. */
+  /** The head of the answer; words before it (1xx) are not reported. */
   onHead(status: number, lines: AnswerLines): void
-  /** So many bytes came of a body that will be told as one piece. */
+  /** So many bytes came of a body that will be reported as one piece. */
   onCame(bytes: number): void
   /** Memory for the next bytes of the body, of exactly this length. */
   memoryFor(length: number): Uint8Array
@@ -43,7 +43,7 @@ export interface Answering {
 
 /** A request under way. Its methods do nothing once it is over. */
 export interface OpenRequest {
-  /** No more of the body is told until `resume`, but what was read already: the socket is left to fill. */
+  /** No more of the body is reported until `resume`, but what was read already: the socket is left to fill. */
   pause(): void
   resume(): void
   /** Ends it; nothing is heard of it any more. */
@@ -84,7 +84,7 @@ const faults = [
 export const tlsFailed = 'ETLS'
 
 /** See client.h. */
-const told = { head: 1, data: 2, came: 3, end: 4, broken: 5 } as const
+const kinds = { head: 1, data: 2, came: 3, end: 4, broken: 5 } as const
 const wholeFlag = 1
 const headNumbers = 9
 
@@ -104,11 +104,11 @@ export interface TlsTrust {
 const tlsFault = faults.length - 1
 
 export interface HttpClientOptions {
-  /** Names of header lines that are told, in small letters. */
+  /** Names of header lines that are reported, in small letters. */
   readonly names: readonly string[]
   /** Connections to one origin. */
   readonly connectionsMax: number
-  /** A body of no more bytes is told in one piece; at most 1 MiB. */
+  /** A body of no more bytes is reported in one piece; at most 1 MiB. */
   readonly wholeMaxBytes: number
 }
 
@@ -122,7 +122,7 @@ export class HttpClient {
   readonly #inbox: Int32Array
   readonly #bytes: Buffer
   readonly #names: readonly string[]
-  readonly #asked = new Map<number, Answering>()
+  readonly #open = new Map<number, Answering>()
 
   /** Whether there is the addon. */
   static get isThere(): boolean {
@@ -165,19 +165,19 @@ export class HttpClient {
   /** Sends `head` (a whole head of GET or HEAD, Latin-1). Throws where it is none. */
   ask(origin: number, head: string, isHead: boolean, answering: Answering): OpenRequest {
     const id = this.#addon.ask(this.#client, origin, head, isHead, this.options.wholeMaxBytes)
-    this.#asked.set(id, answering)
+    this.#open.set(id, answering)
     return {
       pause: () => this.#addon.pause(this.#client, id),
       resume: () => this.#addon.resume(this.#client, id),
       drop: () => {
-        if (this.#asked.delete(id)) this.#addon.drop(this.#client, id)
+        if (this.#open.delete(id)) this.#addon.drop(this.#client, id)
       },
     }
   }
 
   /** Closes all connections; nothing is heard of what was under way. */
   destroy(): void {
-    this.#asked.clear()
+    this.#open.clear()
     this.#addon.destroy(this.#client)
   }
 
@@ -185,27 +185,27 @@ export class HttpClient {
     const inbox = this.#inbox
     for (let at = 0; at < numbers; ) {
       const id = inbox[at + 1] ?? 0
-      const answering = this.#asked.get(id)
+      const answering = this.#open.get(id)
       switch (inbox[at]) {
-        case told.head:
+        case kinds.head:
           if (answering !== undefined) this.#head(at, id, answering)
           at += headNumbers + 3 * (inbox[at + 8] ?? 0)
           break
-        case told.data:
+        case kinds.data:
           if (answering !== undefined) this.#data(at, id, answering)
           at += 5
           break
-        case told.came:
+        case kinds.came:
           answering?.onCame(inbox[at + 2] ?? 0)
           at += 3
           break
-        case told.end:
-          this.#asked.delete(id)
+        case kinds.end:
+          this.#open.delete(id)
           answering?.onEnd()
           at += 2
           break
-        case told.broken:
-          this.#asked.delete(id)
+        case kinds.broken:
+          this.#open.delete(id)
           answering?.onError(errorOf(inbox[at + 2] ?? 0, this.#text(at + 3)))
           at += 5
           break
@@ -233,7 +233,7 @@ export class HttpClient {
       else lines[name] = [...(Array.isArray(before) ? before : [before]), value]
     }
     const isWhole = ((inbox[at + 3] ?? 0) & wholeFlag) !== 0
-    if (isWhole) this.#asked.delete(id)
+    if (isWhole) this.#open.delete(id)
     answering.onHead(inbox[at + 2] ?? 0, lines)
     if (!isWhole) return
     this.#piece(answering, inbox[at + 6] ?? 0, inbox[at + 7] ?? 0)
@@ -243,7 +243,7 @@ export class HttpClient {
   #data(at: number, id: number, answering: Answering): void {
     const inbox = this.#inbox
     const isLast = inbox[at + 4] === 1
-    if (isLast) this.#asked.delete(id)
+    if (isLast) this.#open.delete(id)
     this.#piece(answering, inbox[at + 2] ?? 0, inbox[at + 3] ?? 0)
     if (isLast) answering.onEnd()
   }

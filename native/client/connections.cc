@@ -114,7 +114,7 @@ void Client::startNext(size_t index) {
   // comes back here (`broken`).
   if (origins_[index].isStarting) return;
   origins_[index].isStarting = true;
-  while (!destroyed_ && !origins_[index].waiting.empty()) {
+  while (!loop_.isOver() && !origins_[index].waiting.empty()) {
     Origin& origin = origins_[index];
     if (origin.idle.empty() && origin.open >= origin.connectionsMax) break;
     if (origin.idle.empty() && !mayConnect(origin)) {
@@ -136,7 +136,7 @@ bool Client::mayConnect(const Origin& origin) const {
 }
 
 void Client::startLater() {
-  if (isLater_ || destroyed_) return;
+  if (isLater_ || loop_.isOver()) return;
   isLater_ = true;
   auto act = [](uv_timer_t* handle) {
     Client* client = static_cast<Client*>(handle->data);
@@ -147,7 +147,7 @@ void Client::startLater() {
 }
 
 void Client::sweepLater() {
-  if (isSweeping_ || destroyed_) return;
+  if (isSweeping_ || loop_.isOver()) return;
   isSweeping_ = true;
   uv_timer_start(sweep_, [](uv_timer_t* handle) { static_cast<Client*>(handle->data)->sweep(); }, kSweepMs, 0);
 }
@@ -209,7 +209,7 @@ void Client::connect(Connection* c) {
     bool isBegun = ::connect(c->fd, at, address.size) == 0 || errno == EINPROGRESS;
     code = errno;
     if (isBegun) {
-      c->poll = watch(c->fd);
+      c->poll = loop_.watch(c->fd);
       // The kernel watches no more sockets.
       code = ENOSPC;
     }
@@ -280,9 +280,7 @@ void Client::nextAddress(Connection* c, int code) {
 
 // From now on an attempt has so long.
 void Client::limit(Connection* c) {
-  c->timer = make<uv_timer_t>(UV_TIMER);
-  uv_timer_init(loop_, c->timer);
-  c->timer->data = c;
+  c->timer = loop_.timer(c);
   auto late = [](uv_timer_t* handle) {
     Connection* c = static_cast<Connection*>(handle->data);
     c->client->nextAddress(c, ETIMEDOUT);
@@ -293,7 +291,7 @@ void Client::limit(Connection* c) {
 void Client::endTimer(Connection* c) {
   if (c->timer == nullptr) return;
   uv_timer_stop(c->timer);
-  endHandle(c->timer);
+  loop_.end(c->timer);
   c->timer = nullptr;
 }
 
@@ -392,7 +390,7 @@ void Client::readSealed(Connection* c) {
     if (!c->tls->out.empty() && !flush(c)) return;
     if (static_cast<size_t>(count) < kSealedMax) break;
   }
-  tellCollected(c, id, before);
+  reportCollected(c, id, before);
 }
 
 void Client::readable(Connection* c) {
@@ -405,7 +403,7 @@ void Client::readable(Connection* c) {
     if (direct && !c->head.untilEnd && c->left < most) most = static_cast<size_t>(c->left);
     if (direct) {
       makeRoom(kHeadNumbers, most);
-      // JavaScript was told of what came before, and may have let go of it or want a pause.
+      // JavaScript heard of what came before, and may have let go of it or want a pause.
       if (!isMine(c, id) || c->events == 0) return;
     }
     char* to = direct ? reinterpret_cast<char*>(shared_.bytes) + bytesAt_ : scratch;
@@ -413,7 +411,7 @@ void Client::readable(Connection* c) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) break;
     if (count <= 0) return sawEnd(c, count == 0 ? 0 : errno);
-    // Nobody has asked: whatever it is, it must not become somebody's answer.
+    // No request waits for it: whatever it is, it must not become somebody's answer.
     if (c->question == nullptr) return close(c);
     if (c->phase == Phase::kSending) {
       // It answers before it has heard all: the rest is not sent.
@@ -424,18 +422,18 @@ void Client::readable(Connection* c) {
     if (!took(c, to, static_cast<size_t>(count), direct)) return;
     if (static_cast<size_t>(count) < most) break;
   }
-  tellCollected(c, id, before);
+  reportCollected(c, id, before);
 }
 
-void Client::tellCollected(Connection* c, uint32_t id, size_t before) {
+void Client::reportCollected(Connection* c, uint32_t id, size_t before) {
   if (c->question == nullptr || c->question->id != id || !c->collects) return;
   // It takes longer than one turn: how fast it comes is JavaScript's to judge.
   if (c->hasHead) {
-    if (c->in.size() > before) tellCame(id, c->in.size() - before);
+    if (c->in.size() > before) reportCame(id, c->in.size() - before);
     return;
   }
   c->hasHead = true;
-  tellHead(c, c->headText, nullptr);
+  reportHead(c, c->headText, nullptr);
 }
 
 bool Client::took(Connection* c, const char* bytes, size_t length, bool isShared) {
@@ -476,7 +474,7 @@ bool Client::headCame(Connection* c) {
   if (isSized && (head.length == 0 || (head.length <= c->question->wholeMax && rest.size() >= head.length))) {
     std::string body = rest.substr(0, head.length);
     uint32_t id = c->question->id;
-    tellHead(c, text, &body);
+    reportHead(c, text, &body);
     return isMine(c, id) && over(c, c->head.keeps && rest.size() == c->head.length);
   }
   c->collects = isSized && head.length <= c->question->wholeMax;
@@ -488,7 +486,7 @@ bool Client::headCame(Connection* c) {
     return true;
   }
   uint32_t id = c->question->id;
-  tellHead(c, text, nullptr);
+  reportHead(c, text, nullptr);
   if (!isMine(c, id)) return false;
   c->hasHead = true;
   if (c->head.chunked) c->chunks = std::make_unique<ChunkReader>();
@@ -501,21 +499,21 @@ bool Client::takeBody(Connection* c, const char* bytes, size_t length, bool isSh
     c->in.append(bytes, length);
     if (c->in.size() < c->left) return true;
     bool isClean = c->in.size() == c->left;
-    // JavaScript may let go of the connection while it is told.
+    // JavaScript may let go of the connection while it hears of it.
     std::string body = std::move(c->in);
     body.resize(c->left);
-    if (c->hasHead) tellData(id, body.data(), body.size(), true, false);
-    else tellHead(c, c->headText, &body);
+    if (c->hasHead) reportData(id, body.data(), body.size(), true, false);
+    else reportHead(c, c->headText, &body);
     return isMine(c, id) && over(c, c->head.keeps && isClean);
   }
   if (c->chunks != nullptr) return takeChunks(c, bytes, length);
   if (c->head.untilEnd) {
-    tellData(id, bytes, length, false, isShared);
+    reportData(id, bytes, length, false, isShared);
     return isMine(c, id);
   }
   size_t have = length < c->left ? length : static_cast<size_t>(c->left);
   c->left -= have;
-  tellData(id, bytes, have, c->left == 0, isShared);
+  reportData(id, bytes, have, c->left == 0, isShared);
   if (!isMine(c, id)) return false;
   return c->left > 0 || over(c, c->head.keeps && have == length);
 }
@@ -530,17 +528,17 @@ bool Client::takeChunks(Connection* c, const char* bytes, size_t length) {
       broken(c, -kChunk);
       return false;
     }
-    if (piece.length > 0) tellData(id, reinterpret_cast<const char*>(piece.start), piece.length, false, false);
+    if (piece.length > 0) reportData(id, reinterpret_cast<const char*>(piece.start), piece.length, false, false);
     if (!isMine(c, id)) return false;
     if (c->chunks->whole) {
-      tellEnd(id);
+      reportEnd(id);
       return isMine(c, id) && over(c, c->head.keeps && at == length);
     }
   }
   return true;
 }
 
-// Whether this connection still brings the answer to this question: JavaScript may have let go of it when it was told.
+// Whether this connection still brings the answer to this question: JavaScript may have let go of it when it heard of it.
 bool Client::isMine(Connection* c, uint32_t id) const {
   return connections_.count(c) > 0 && c->question != nullptr && c->question->id == id;
 }
@@ -548,16 +546,16 @@ bool Client::isMine(Connection* c, uint32_t id) const {
 void Client::sawEnd(Connection* c, int code) {
   if (c->question == nullptr) return close(c);
   // Over TLS whoever ends the body says so: anybody on the way can end the connection below it.
-  bool isSaid = c->tls == nullptr || c->tls->ends;
-  if (code == 0 && isSaid && c->phase == Phase::kBody && c->head.untilEnd) {
+  bool isStated = c->tls == nullptr || c->tls->ends;
+  if (code == 0 && isStated && c->phase == Phase::kBody && c->head.untilEnd) {
     uint32_t id = c->question->id;
-    tellEnd(id);
+    reportEnd(id);
     if (isMine(c, id)) over(c, false);
     return;
   }
   bool isSilent = c->phase != Phase::kBody && c->in.empty() && c->interims == 0;
   if (!c->isReused || !isSilent) return broken(c, code == 0 ? -kEarlyEnd : code);
-  // It was closed while nobody asked: that is no answer.
+  // It was closed while no request waited: that is no answer.
   Question* question = c->question;
   size_t origin = c->origin;
   c->question = nullptr;
@@ -599,7 +597,7 @@ void Client::broken(Connection* c, int code, std::string reason) {
   forget(c->question);
   c->question = nullptr;
   close(c);
-  tellBroken(id, code, std::move(reason));
+  reportBroken(id, code, std::move(reason));
   startNext(origin);
 }
 
@@ -607,7 +605,7 @@ void Client::letGo(Connection* c) {
   endTimer(c);
   if (c->poll != nullptr) {
     uv_poll_stop(c->poll);
-    endHandle(c->poll);
+    loop_.end(c->poll);
     c->poll = nullptr;
   }
   c->events = 0;

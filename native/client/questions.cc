@@ -1,4 +1,4 @@
-// Questions: asked, paused, dropped; and the end of all. See client.h.
+// Questions: sent, paused, dropped; and the end of all. See client.h.
 #include <cstdlib>
 #include <utility>
 
@@ -6,42 +6,13 @@
 
 namespace client {
 
-uv_poll_t* Client::watch(int fd) {
-  uv_poll_t* poll = make<uv_poll_t>(UV_POLL);
-  if (uv_poll_init(loop_, poll, fd) == 0) return poll;
-  handles_ -= 1;
-  free(poll);
-  return nullptr;
-}
-
-void Client::endHandle(uv_handle_t* handle) {
-  handle->data = this;
-  uv_close(handle, [](uv_handle_t* closed) {
-    Client* client = static_cast<Client*>(closed->data);
-    free(closed);
-    client->handles_ -= 1;
-    if (client->handles_ > 0 || !client->over_) return;
-    // It deletes the client, and would end within itself if that still held it.
-    std::function<void()> over = std::move(client->over_);
-    over();
-  });
-}
-
 Client::Client(uv_loop_t* loop, Shared shared, Names names, std::function<void(size_t)> hear)
-    : loop_(loop), shared_(shared), names_(std::move(names)), hear_(std::move(hear)) {
-  check_ = make<uv_check_t>(UV_CHECK);
-  uv_check_init(loop, check_);
-  check_->data = this;
-  uv_check_start(check_, [](uv_check_t* handle) { static_cast<Client*>(handle->data)->deliver(); });
-  uv_unref(check_);
-  idle_ = make<uv_idle_t>(UV_IDLE);
-  uv_idle_init(loop, idle_);
-  later_ = make<uv_timer_t>(UV_TIMER);
-  uv_timer_init(loop, later_);
-  later_->data = this;
-  sweep_ = make<uv_timer_t>(UV_TIMER);
-  uv_timer_init(loop, sweep_);
-  sweep_->data = this;
+    : loop_(loop, [this] { deliver(); }),
+      shared_(shared),
+      names_(std::move(names)),
+      hear_(std::move(hear)),
+      later_(loop_.timer(this)),
+      sweep_(loop_.timer(this)) {
   uv_unref(sweep_);
 }
 
@@ -119,17 +90,13 @@ void Client::drop(uint32_t id) {
 void Client::forget(Question* question) { questions_.erase(question->id); }
 
 void Client::destroy(std::function<void()> over) {
-  destroyed_ = true;
-  over_ = std::move(over);
+  loop_.destroy(std::move(over));
   while (!connections_.empty()) close(connections_.begin()->first);
   questions_.clear();
-  uv_idle_stop(idle_);
   uv_timer_stop(later_);
-  endHandle(later_);
+  loop_.end(later_);
   uv_timer_stop(sweep_);
-  endHandle(sweep_);
-  endHandle(idle_);
-  endHandle(check_);
+  loop_.end(sweep_);
 }
 
 }  // namespace client

@@ -107,7 +107,7 @@ class Secure {
   Secure& operator=(const Secure&) = delete;
 
   bool isUp = false, failed = false;
-  // The server has said that no more will come.
+  // The server has stated that no more will come.
   bool ends = false;
   // Sealed bytes that are to be sent.
   std::string out;

@@ -144,8 +144,8 @@ struct Curve {
   void combine(const uint64_t* number, const Extended& point, const uint64_t* ofBase, uint8_t* out) const {
     int8_t keyDigits[kDigits];
     int8_t baseDigits[kDigits];
-    digitsOf(number, kKeyWidth, keyDigits);
-    digitsOf(ofBase, kBaseWidth, baseDigits);
+    scalar::digitsOf(number, kKeyWidth, keyDigits);
+    scalar::digitsOf(ofBase, kBaseWidth, baseDigits);
     Addend multiples[kKeyMultiples];
     Addend twice = addendOf(extendedOf(doubled(point.x, point.y, point.z)));
     Extended multiple = point;

@@ -7,6 +7,7 @@
 
 #include "field.h"
 #include "../hidden.h"
+#include "../scalar.h"
 
 namespace ed25519 {
 
@@ -78,28 +79,7 @@ inline void timesPlus(const uint64_t* first, const uint64_t* second, const uint6
   wipe(bytes, sizeof(bytes));
 }
 
+// Numbers are below 2^253.
 constexpr int kDigits = 257;
-
-// Only for public numbers. The digits of a number below 2^253: each zero or odd and below 2^(width - 1) in size, of `width` in a row at most one is not
-// zero (non-adjacent form). The sum of digit * 2^place is the number.
-inline void digitsOf(const uint64_t* words, int width, int8_t* digits) {
-  uint64_t padded[6] = {words[0], words[1], words[2], words[3], 0, 0};
-  memset(digits, 0, kDigits);
-  int64_t size = int64_t{1} << width;
-  int64_t carry = 0;
-  for (int place = 0; place < kDigits;) {
-    int shift = place % 64;
-    const uint64_t* word = padded + place / 64;
-    uint64_t bits = shift == 0 ? word[0] : word[0] >> shift | word[1] << (64 - shift);
-    int64_t digit = carry + static_cast<int64_t>(bits & static_cast<uint64_t>(size - 1));
-    if (digit % 2 == 0) {
-      place += 1;
-      continue;
-    }
-    carry = digit < size / 2 ? 0 : 1;
-    digits[place] = static_cast<int8_t>(digit - carry * size);
-    place += width;
-  }
-}
 
 }  // namespace ed25519

@@ -99,8 +99,8 @@ struct BaseTable {
 inline Point combined(const BaseTable& base, const Number& ofBase, const Number& ofKey, const Affine& key) {
   int8_t baseDigits[kDigits];
   int8_t keyDigits[kDigits];
-  digitsOf(ofBase, kBaseWidth, baseDigits);
-  digitsOf(ofKey, kKeyWidth, keyDigits);
+  scalar::digitsOf(ofBase.word, kBaseWidth, baseDigits);
+  scalar::digitsOf(ofKey.word, kKeyWidth, keyDigits);
   Point multiples[kKeyMultiples];
   multiples[0] = {key.x, key.y, kFieldOne};
   Point two = doubled(multiples[0]);

@@ -1,6 +1,7 @@
 // Numbers modulo the order n of the base point (SEC 2, 2.4.1), always below n.
 #pragma once
 
+#include "../scalar.h"
 #include "words.h"
 
 namespace secp256k1 {
@@ -115,27 +116,5 @@ inline Number scalarInverted(const Number& a) {
 }
 
 constexpr int kDigits = 258;
-
-// The digits of a number in non-adjacent form: each zero or odd and below 2^(width - 1) in size. The sum of digit * 2^place is the
-// number.
-inline void digitsOf(const Number& a, int width, int8_t* digits) {
-  uint64_t padded[6] = {a.word[0], a.word[1], a.word[2], a.word[3], 0, 0};
-  memset(digits, 0, kDigits);
-  int64_t size = int64_t{1} << width;
-  int64_t carry = 0;
-  for (int place = 0; place < kDigits;) {
-    int shift = place % 64;
-    const uint64_t* word = padded + place / 64;
-    uint64_t bits = shift == 0 ? word[0] : word[0] >> shift | word[1] << (64 - shift);
-    int64_t digit = carry + static_cast<int64_t>(bits & static_cast<uint64_t>(size - 1));
-    if (digit % 2 == 0) {
-      place += 1;
-      continue;
-    }
-    carry = digit < size / 2 ? 0 : 1;
-    digits[place] = static_cast<int8_t>(digit - carry * size);
-    place += width;
-  }
-}
 
 }  // namespace secp256k1

@@ -400,7 +400,7 @@ void Server::remove(Connection* c) {
   uv_poll_stop(c->poll);
   ::close(c->fd);
   sockets.release();
-  end(c->poll);
+  loop_.end(c->poll);
   delete c;
 }
 

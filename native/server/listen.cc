@@ -79,48 +79,8 @@ struct Address {
 
 }  // namespace
 
-template <typename Handle>
-Handle* Server::make(uv_handle_type type) {
-  Handle* handle = static_cast<Handle*>(calloc(1, uv_handle_size(type)));
-  handles_ += 1;
-  return handle;
-}
-
-// A handle that watches a socket. Null where the kernel watches no more of them (ENOSPC, ENOMEM): there is no handle then.
-uv_poll_t* Server::watch(int fd) {
-  uv_poll_t* poll = make<uv_poll_t>(UV_POLL);
-  if (uv_poll_init(loop_, poll, fd) == 0) return poll;
-  handles_ -= 1;
-  free(poll);
-  return nullptr;
-}
-
-void Server::end(uv_handle_t* handle) {
-  handle->data = this;
-  uv_close(handle, [](uv_handle_t* closed) {
-    Server* server = static_cast<Server*>(closed->data);
-    free(closed);
-    server->handles_ -= 1;
-    if (server->handles_ > 0 || !server->over_) return;
-    // It deletes the server, and would end within itself if that still held it.
-    std::function<void()> over = std::move(server->over_);
-    over();
-  });
-}
-
 Server::Server(uv_loop_t* loop, Shared shared, Limits limits, std::function<void(size_t)> hear)
-    : loop_(loop), shared_(shared), limits_(limits), hear_(std::move(hear)) {
-  check_ = make<uv_check_t>(UV_CHECK);
-  uv_check_init(loop, check_);
-  check_->data = this;
-  uv_check_start(check_, [](uv_check_t* handle) { static_cast<Server*>(handle->data)->deliver(); });
-  uv_unref(check_);
-  idle_ = make<uv_idle_t>(UV_IDLE);
-  uv_idle_init(loop, idle_);
-  uv_unref(idle_);
-  retry_ = make<uv_timer_t>(UV_TIMER);
-  uv_timer_init(loop, retry_);
-  retry_->data = this;
+    : loop_(loop, [this] { deliver(); }), shared_(shared), limits_(limits), hear_(std::move(hear)), retry_(loop_.timer(this)) {
   uv_unref(retry_);
 }
 
@@ -143,7 +103,7 @@ int Server::listen(const std::string& host, int wanted) {
     return code;
   }
   port = ntohs(address.any.sa_family == AF_INET ? address.four.sin_port : address.six.sin6_port);
-  listener_ = watch(listenFd_);
+  listener_ = loop_.watch(listenFd_);
   if (listener_ == nullptr) {
     ::close(listenFd_);
     listenFd_ = -1;
@@ -212,11 +172,11 @@ void Server::crowdOut() {
     wanted -= 1;
   }
   for (Connection* c : firstOf(open(), wanted, now_)) gone(c);
-  if (inboxAt_ > 0) wake();
+  if (inboxAt_ > 0) loop_.wake();
 }
 
 void Server::add(int fd, uint64_t who, const Ip& ip) {
-  uv_poll_t* poll = watch(fd);
+  uv_poll_t* poll = loop_.watch(fd);
   if (poll == nullptr) {
     ::close(fd);
     sockets.release();
@@ -262,21 +222,16 @@ void Server::tell(int32_t kind, const Connection* c, size_t start, size_t length
   inboxAt_ += kShortMessage;
 }
 
-// Makes the loop turn once more, without waiting.
-void Server::wake() {
-  if (!destroyed_) uv_idle_start(idle_, [](uv_idle_t*) {});
-}
-
 // Bytes of this connection are here already: no event will announce them.
 void Server::later(size_t slot) {
   if (std::exchange(slots_[slot]->queued, true)) return;
   again_.push_back(slot);
-  if (!delivering_) wake();
+  if (!delivering_) loop_.wake();
 }
 
 void Server::deliver() {
-  if (delivering_ || destroyed_) return;
-  uv_idle_stop(idle_);
+  if (delivering_ || loop_.isOver()) return;
+  loop_.rest();
   size_t taken = 0;
   for (int round = 0; round < kRoundsMax; round += 1) {
     if (repeats_ != nullptr) repeats_->answered = 0;
@@ -299,10 +254,10 @@ void Server::deliver() {
     inboxAt_ = bytesAt_ = requests_ = 0;
     free_.insert(free_.end(), freedNext_.begin(), freedNext_.end());
     freedNext_.clear();
-    if (over || destroyed_) break;
+    if (over || loop_.isOver()) break;
   }
   if (tls_ != nullptr) renewShakes(taken > 0);
-  if (!again_.empty()) wake();
+  if (!again_.empty()) loop_.wake();
 }
 
 void Server::takeUp(size_t slot) {
@@ -391,7 +346,7 @@ void Server::sweep(double now) {
     expire(c, isCrowded);
   }
   if (!closing_) resume();
-  if (inboxAt_ > 0) wake();
+  if (inboxAt_ > 0) loop_.wake();
 }
 
 void Server::shut() {
@@ -402,7 +357,7 @@ void Server::shut() {
     if (accepting_) accept();
     uv_poll_stop(listener_);
     ::close(listenFd_);
-    end(listener_);
+    loop_.end(listener_);
     listener_ = nullptr;
     uv_timer_stop(retry_);
   }
@@ -412,20 +367,17 @@ void Server::shut() {
     if (!c->held && hasRoom()) heed(c);
     if (slots_[slot] == c && c->phase == Phase::kHead) remove(c);
   }
-  if (inboxAt_ > 0) wake();
+  if (inboxAt_ > 0) loop_.wake();
 }
 
 void Server::destroy(std::function<void()> over) {
-  if (destroyed_) return;
+  if (loop_.isOver()) return;
   shut();
-  destroyed_ = true;
-  over_ = std::move(over);
-  for (Connection* c : slots_) {
+  loop_.destroy(std::move(over));
+    for (Connection* c : slots_) {
     if (c != nullptr) remove(c);
   }
-  end(check_);
-  end(idle_);
-  end(retry_);
+  loop_.end(retry_);
 }
 
 }  // namespace server

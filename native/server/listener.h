@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "../calls.h"
+#include "../loop-bridge.h"
 #include "server.h"
 
 namespace server {
@@ -21,26 +21,21 @@ struct Memory {
 // What a region is kept by: its memory, and the numbers that say what is believed of it.
 constexpr size_t kRegionRefs = 3;
 
-// One server and the JavaScript that it talks to.
-struct Listener {
-  napi_env env;
-  Server* server = nullptr;
-  napi_ref hear = nullptr;
-  std::shared_ptr<Memory> memory;
-  napi_async_cleanup_hook_handle hook = nullptr;
-  // Shared memory that repeated answers look at; and of regions, one behind the other, what they are kept by; null: it was closed.
-  std::vector<napi_ref> kept, regions;
-};
-
-// What JavaScript holds. `listener` is null once closed.
-struct Key {
-  Listener* listener;
+// One server and the JavaScript that it talks to. `kept`: shared memory that repeated answers look at.
+struct Listener : loop_bridge::Bridge<Server, Memory> {
+  // What regions are kept by, one region behind the other; null: it was closed.
+  std::vector<napi_ref> regions;
+  Server* server() const { return part; }
+  void release() {
+    Bridge::release();
+    loop_bridge::releaseAll(env, regions);
+  }
 };
 
 // The server of the first argument; null once it is closed, or where that is none (`arguments` says which).
 inline Server* serverOf(Arguments& arguments) {
-  Key* key = arguments.external<Key>(0);
-  return key == nullptr || key->listener == nullptr ? nullptr : key->listener->server;
+  Listener* listener = loop_bridge::ownerOf<Listener>(arguments);
+  return listener == nullptr ? nullptr : listener->server();
 }
 
 // One of the slots of a server: any other number is an exception.
@@ -54,7 +49,7 @@ inline size_t slotOf(Arguments& arguments, const Server* server) {
 inline Listener* listenerOf(Arguments& arguments) {
   Server* server = serverOf(arguments);
   if (server == nullptr || server->repeats() == nullptr) return nullptr;
-  return arguments.external<Key>(0)->listener;
+  return loop_bridge::ownerOf<Listener>(arguments);
 }
 
 // Keeps an argument for as long as the listener; its number there.

@@ -114,7 +114,7 @@ bool readText(Numbers* numbers, size_t textBytes, const uint8_t* outbox, Propose
 
 // Nothing is kept for a region any more, and its number may be another one's.
 void letGo(Listener* listener, size_t region) {
-  listener->server->repeats()->ready.regions[region].kept = false;
+  listener->server()->repeats()->ready.regions[region].kept = false;
   for (size_t at = 0; at < kRegionRefs; at += 1) {
     napi_ref kept = std::exchange(listener->regions[kRegionRefs * region + at], nullptr);
     if (kept != nullptr) napi_delete_reference(listener->env, kept);
@@ -144,7 +144,7 @@ napi_value repeatCells(napi_env env, napi_callback_info info) {
   Listener* listener = listenerOf(arguments);
   auto found = arguments.shared<int32_t>(1, napi_int32_array, "is no Int32Array");
   if (!arguments.good || listener == nullptr) return nullptr;
-  std::vector<Cells>& cells = listener->server->repeats()->cells;
+  std::vector<Cells>& cells = listener->server()->repeats()->cells;
   if (found.count == 0 || cells.size() == kCellsMax) return arguments.wrong(1, "cannot be kept", true), nullptr;
   if (keep(env, arguments, 1, &listener->kept) == nullptr) return nullptr;
   cells.push_back({found.start, found.count});
@@ -173,7 +173,7 @@ napi_value repeatTally(napi_env env, napi_callback_info info) {
   tally.buckets = meters.start + numbers.whole(kCounts, meters.count - buckets);
   tally.kind = kind;
   tally.bounds.assign(bounds.start, bounds.start + bounds.count);
-  std::vector<Tally>& all = listener->server->repeats()->ready.tallies;
+  std::vector<Tally>& all = listener->server()->repeats()->ready.tallies;
   if (!numbers.good || all.size() == kCellsMax) return arguments.wrong(2, "names no places", true), nullptr;
   if (keep(env, arguments, 1, &listener->kept) == nullptr) return nullptr;
   all.push_back(tally);
@@ -199,7 +199,7 @@ napi_value repeatRegion(napi_env env, napi_callback_info info) {
     if (napi_create_reference(env, arguments.at(1 + at), 1, &kept[at]) != napi_ok) return nullptr;
   }
   Region region{memory.data, memory.length, here.start, cellBytes, ticks.start, 0, true, true, key};
-  size_t made = listener->server->repeats()->ready.open(region);
+  size_t made = listener->server()->repeats()->ready.open(region);
   if (listener->regions.size() < kRegionRefs * (made + 1)) listener->regions.resize(kRegionRefs * (made + 1), nullptr);
   for (size_t at = 0; at < kRegionRefs; at += 1) listener->regions[kRegionRefs * made + at] = kept[at];
   return numberOf(env, static_cast<double>(made));
@@ -213,7 +213,7 @@ napi_value repeatClose(napi_env env, napi_callback_info info) {
   if (!arguments.good) return nullptr;
   bool isOver = true;
   if (listener != nullptr) {
-    ReadyAnswers& ready = listener->server->repeats()->ready;
+    ReadyAnswers& ready = listener->server()->repeats()->ready;
     if (ready.regions.empty()) return arguments.wrong(1, "is no region", true), nullptr;
     size_t region = static_cast<size_t>(arguments.integer(1, 0, ready.regions.size() - 1));
     if (!arguments.good) return nullptr;
@@ -234,9 +234,9 @@ napi_value repeatPut(napi_env env, napi_callback_info info) {
   size_t textBytes = static_cast<size_t>(arguments.integer(2, 1, kReadyTextMax));
   if (arguments.good && given.count != kFirstCondition + kConditionNumbers * kConditionsMax) arguments.wrong(1, "has another length", true);
   if (!arguments.good || listener == nullptr) return nullptr;
-  if (textBytes > listener->server->outboxLength()) return arguments.wrong(2, "is more than the outbox has", true), nullptr;
-  ReadyAnswers& ready = listener->server->repeats()->ready;
-  const std::vector<Cells>& cells = listener->server->repeats()->cells;
+  if (textBytes > listener->server()->outboxLength()) return arguments.wrong(2, "is more than the outbox has", true), nullptr;
+  ReadyAnswers& ready = listener->server()->repeats()->ready;
+  const std::vector<Cells>& cells = listener->server()->repeats()->cells;
   Numbers numbers{given.start};
   Proposed made{};
   made.variant = static_cast<Variant>(numbers.whole(kVariantOf, kVariants - 1));
@@ -247,7 +247,7 @@ napi_value repeatPut(napi_env env, napi_callback_info info) {
   made.resource[1] = numbers.bound(kResourceTwo);
   made.from = static_cast<int64_t>(numbers.whole(kFrom, static_cast<uint64_t>(kExact) - 1));
   made.until = static_cast<int64_t>(numbers.whole(kUntil, static_cast<uint64_t>(kExact) - 1));
-  bool good = readText(&numbers, textBytes, listener->server->outbox(), &made) && readBody(ready, &numbers, &made) &&
+  bool good = readText(&numbers, textBytes, listener->server()->outbox(), &made) && readBody(ready, &numbers, &made) &&
               readNoted(cells, &numbers, &made) && readConditions(cells, &numbers, &made);
   if (!good || !numbers.good) return arguments.wrong(1, "describes no answer", true), nullptr;
   ready.put(made);
@@ -282,11 +282,11 @@ napi_value repeatLimits(napi_env env, napi_callback_info info) {
   double* at[3] = {nullptr, nullptr, nullptr};
   for (size_t each = 0; each < 3 && meters.count > 0; each += 1) at[each] = meters.start + counted.whole(each, meters.count - 1);
   if (!good || !given.good || !counted.good || meters.count == 0) return arguments.wrong(3, "describes no limits", true), nullptr;
-  if (listener->server->repeats()->limits != nullptr) return fail(env, "repeatLimits", EALREADY);
+  if (listener->server()->repeats()->limits != nullptr) return fail(env, "repeatLimits", EALREADY);
   for (size_t each : {1, 2, 6}) {
     if (keep(env, arguments, each, &listener->kept) == nullptr) return nullptr;
   }
-  listener->server->repeats()->limits.reset(
+  listener->server()->repeats()->limits.reset(
       new Limited{buckets[0], buckets[1], ranges[0], ranges[1], sixBits, low, high, at[0], at[1], at[2]});
   return nullptr;
 }
@@ -301,8 +301,8 @@ napi_value repeatClients(napi_env env, napi_callback_info info) {
   std::vector<IpRange> ranges[2];
   if (!readRanges(trusted.start, trusted.count, &ranges[0])) return arguments.wrong(1, "describes no ranges", true), nullptr;
   if (!readRanges(exempt.start, exempt.count, &ranges[1])) return arguments.wrong(2, "describes no ranges", true), nullptr;
-  if (listener->server->repeats()->limits == nullptr) return fail(env, "repeatClients", ENOENT);
-  listener->server->repeats()->limits->replace(std::move(ranges[0]), std::move(ranges[1]));
+  if (listener->server()->repeats()->limits == nullptr) return fail(env, "repeatClients", ENOENT);
+  listener->server()->repeats()->limits->replace(std::move(ranges[0]), std::move(ranges[1]));
   return nullptr;
 }
 
@@ -314,7 +314,7 @@ napi_value repeatSamples(napi_env env, napi_callback_info info) {
   napi_value result;
   napi_create_array(env, &result);
   if (listener == nullptr) return result;
-  std::vector<Sample> samples = std::exchange(listener->server->repeats()->samples, {});
+  std::vector<Sample> samples = std::exchange(listener->server()->repeats()->samples, {});
   for (size_t at = 0; at < samples.size(); at += 1) {
     const Sample& each = samples[at];
     napi_value made, target;
@@ -336,9 +336,9 @@ napi_value repeatUsage(napi_env env, napi_callback_info info) {
   if (!arguments.good) return nullptr;
   double sizes[3] = {0, 0, 0};
   if (listener != nullptr) {
-    sizes[0] = static_cast<double>(listener->server->repeats()->ready.count());
-    sizes[1] = static_cast<double>(listener->server->repeats()->ready.bytes());
-    sizes[2] = static_cast<double>(listener->server->repeats()->unfinished);
+    sizes[0] = static_cast<double>(listener->server()->repeats()->ready.count());
+    sizes[1] = static_cast<double>(listener->server()->repeats()->ready.bytes());
+    sizes[2] = static_cast<double>(listener->server()->repeats()->unfinished);
   }
   napi_value result;
   napi_create_array_with_length(env, 3, &result);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "../bus.h"
-#include "../calls.h"
 #include "listener.h"
 #include "places.h"
 #include "sockets.h"
@@ -16,40 +15,6 @@
 namespace {
 
 using namespace server;
-
-// Ends the server; its memory is freed when the loop has closed its handles.
-void destroy(Listener* listener) {
-  Server* ending = std::exchange(listener->server, nullptr);
-  if (ending == nullptr) return;
-  ending->destroy([listener, ending] {
-    napi_handle_scope scope;
-    napi_open_handle_scope(listener->env, &scope);
-    napi_delete_reference(listener->env, listener->hear);
-    for (napi_ref each : listener->kept) napi_delete_reference(listener->env, each);
-    for (napi_ref each : listener->regions) {
-      if (each != nullptr) napi_delete_reference(listener->env, each);
-    }
-    napi_close_handle_scope(listener->env, scope);
-    napi_remove_async_cleanup_hook(listener->hook);
-    delete listener;
-    delete ending;
-  });
-}
-
-// An ArrayBuffer over memory that both sides see.
-napi_value viewOf(napi_env env, const std::shared_ptr<Memory>& memory, void* data, size_t bytes) {
-  napi_value buffer = nullptr;
-  auto* held = new std::shared_ptr<Memory>(memory);
-  auto let = [](napi_env, void*, void* hint) { delete static_cast<std::shared_ptr<Memory>*>(hint); };
-  if (napi_create_external_arraybuffer(env, data, bytes, let, held, &buffer) != napi_ok) delete held;
-  return buffer;
-}
-
-void forget(napi_env, void* data, void*) {
-  Key* key = static_cast<Key*>(data);
-  Externals<Key>::forget(key);
-  delete key;
-}
 
 constexpr size_t kConnectionsMax = 1 << 20;
 // Numbers or bytes of one of the parts of the memory that both sides see.
@@ -69,22 +34,15 @@ Listener* start(napi_env env, Arguments& arguments) {
   if (arguments.good && type != napi_function) arguments.wrong(10, "is no function", false);
   if (!arguments.good) return nullptr;
   Listener* listener = new Listener{};
-  listener->env = env;
-  listener->memory = std::make_shared<Memory>();
   listener->memory->inbox.resize(inbox);
   listener->memory->bytes.resize(bytes);
   listener->memory->outbox.resize(outbox);
   Shared shared{listener->memory->inbox.data(), inbox, listener->memory->bytes.data(), bytes, listener->memory->outbox.data(), outbox};
-  uv_loop_t* loop = nullptr;
-  napi_get_uv_event_loop(env, &loop);
-  napi_create_reference(env, arguments.at(10), 1, &listener->hear);
-  listener->server = new Server(loop, shared, limits, [listener](size_t numbers) { callWith(listener->env, listener->hear, numbers); });
-  // A thread that ends while its server is open must close all handles, or Node aborts.
-  napi_add_async_cleanup_hook(
-      env, [](napi_async_cleanup_hook_handle, void* data) { destroy(static_cast<Listener*>(data)); }, listener, &listener->hook);
-  int code = listener->server->listen(host, port);
+  uv_loop_t* loop = loop_bridge::bind(env, arguments.at(10), listener);
+  listener->part = new Server(loop, shared, limits, [listener](size_t numbers) { callWith(listener->env, listener->hear, numbers); });
+  int code = listener->server()->listen(host, port);
   if (code == 0) return listener;
-  destroy(listener);
+  loop_bridge::destroy(listener);
   fail(env, "listen", code);
   return nullptr;
 }
@@ -96,23 +54,14 @@ napi_value open(napi_env env, napi_callback_info info) {
   Listener* listener = start(env, arguments);
   if (listener == nullptr) return nullptr;
   Memory& memory = *listener->memory;
-  napi_value parts[5] = {
-      Externals<Key>::make(env, new Key{listener}, forget),
-      numberOf(env, listener->server->port),
-      viewOf(env, listener->memory, memory.inbox.data(), memory.inbox.size() * sizeof(int32_t)),
-      viewOf(env, listener->memory, memory.bytes.data(), memory.bytes.size()),
-      viewOf(env, listener->memory, memory.outbox.data(), memory.outbox.size()),
+  napi_value parts[] = {
+      loop_bridge::keyOf(env, listener),
+      numberOf(env, listener->server()->port),
+      loop_bridge::viewOf(listener, memory.inbox.data(), memory.inbox.size() * sizeof(int32_t)),
+      loop_bridge::viewOf(listener, memory.bytes.data(), memory.bytes.size()),
+      loop_bridge::viewOf(listener, memory.outbox.data(), memory.outbox.size()),
   };
-  napi_value result;
-  napi_create_array_with_length(env, 5, &result);
-  for (uint32_t at = 0; at < 5; at += 1) {
-    if (parts[at] == nullptr) {
-      destroy(listener);
-      return fail(env, "external array buffers are not supported", ENOTSUP);
-    }
-    napi_set_element(env, result, at, parts[at]);
-  }
-  return result;
+  return loop_bridge::listOf(listener, parts);
 }
 
 // send(listener, slot, headBytes, body, how) -> bytes of the body that were taken, or less than 0
@@ -171,15 +120,6 @@ napi_value shut(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// destroy(listener): later calls with this listener do nothing.
-napi_value destroyListener(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "destroy");
-  Key* key = arguments.external<Key>(0);
-  if (key == nullptr || key->listener == nullptr) return nullptr;
-  destroy(std::exchange(key->listener, nullptr));
-  return nullptr;
-}
-
 // bound(max): accepted sockets of all servers of this process together.
 napi_value bound(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "bound");
@@ -228,7 +168,7 @@ NAPI_MODULE_INIT() {
                              {"places", places},
                              {"sockets", socketUsage},
                              {"shut", shut},
-                             {"destroy", destroyListener},
+                             {"destroy", loop_bridge::destroyCall<Listener>},
                              {"tlsReady", tlsReady},
                              {"tlsOpen", tlsOpen},
                              {"tlsAdd", tlsAdd},

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "chunks.h"
-#include "libuv.h"
+#include "../loop-bridge.h"
 #include "parser.h"
 #include "repeat.h"
 #include "tls.h"
@@ -124,20 +124,17 @@ class Server {
 
  private:
   friend struct Connection;
-  uv_loop_t* loop_;
+  loop_bridge::Loop loop_;
   Shared shared_;
   Limits limits_;
   std::function<void(size_t)> hear_;
-  std::function<void()> over_;
-  uv_check_t* check_;
-  uv_idle_t* idle_;
   uv_timer_t* retry_;
   uv_poll_t* listener_ = nullptr;
   int listenFd_ = -1;
-  bool accepting_ = false, closing_ = false, destroyed_ = false, delivering_ = false;
+  bool accepting_ = false, closing_ = false, delivering_ = false;
   double now_ = 0;
   uint64_t accepted_ = 0;
-  size_t open_ = 0, handles_ = 0, requests_ = 0;
+  size_t open_ = 0, requests_ = 0;
   size_t inboxAt_ = 0, bytesAt_ = 0;
   std::vector<Connection*> slots_;
   std::vector<size_t> free_, freedNext_, again_;
@@ -164,10 +161,6 @@ class Server {
   std::vector<ShakeRate> shakeRates_;
   std::vector<uint8_t> received_;
 
-  template <typename Handle>
-  Handle* make(uv_handle_type type);
-  uv_poll_t* watch(int fd);
-  void end(uv_handle_t* handle);
   void accept();
   void resume();
   void retry();
@@ -176,7 +169,6 @@ class Server {
   void deliver();
   void takeUp(size_t slot);
   void later(size_t slot);
-  void wake();
   bool hasRoom() const;
   bool put(const uint8_t* body, size_t length, std::string* to);
   void tell(int32_t kind, const Connection* connection, size_t start = 0, size_t length = 0, bool last = false);

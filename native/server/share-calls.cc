@@ -9,7 +9,7 @@ napi_value repeatShare(napi_env env, napi_callback_info info) {
   Listener* listener = listenerOf(arguments);
   auto group = arguments.shared<int32_t>(1, napi_int32_array, "is no Int32Array");
   if (!arguments.good || listener == nullptr) return nullptr;
-  Repeats* repeats = listener->server->repeats();
+  Repeats* repeats = listener->server()->repeats();
   if (group.count == 0 || repeats->group != nullptr) return arguments.wrong(1, "cannot be shared by", true), nullptr;
   if (keep(env, arguments, 1, &listener->kept) == nullptr) return nullptr;
   repeats->group = group.start;
@@ -25,7 +25,7 @@ napi_value repeatSigns(napi_env env, napi_callback_info info) {
   if (!arguments.good || listener == nullptr) return nullptr;
   const borrowed_key::Key* key = borrowed_key::take(env, arguments.at(1));
   if (key == nullptr) return arguments.wrong(1, "was not made by the addon of signatures", false), nullptr;
-  listener->server->repeats()->sealer = std::make_unique<Sealer>(*key, reuseSeconds);
+  listener->server()->repeats()->sealer = std::make_unique<Sealer>(*key, reuseSeconds);
   return nullptr;
 }
 

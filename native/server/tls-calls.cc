@@ -26,7 +26,7 @@ napi_value tlsOpen(napi_env env, napi_callback_info info) {
   if (!arguments.good || server == nullptr) return nullptr;
   if (openssl::calls() == nullptr) return fail(env, "tlsOpen", ENOSYS);
   if (server->slots() > 0 || server->tls() != nullptr) return fail(env, "tlsOpen", EBUSY);
-  if (keep(env, arguments, 1, &arguments.external<Key>(0)->listener->kept) == nullptr) return nullptr;
+  if (keep(env, arguments, 1, &loop_bridge::ownerOf<Listener>(arguments)->kept) == nullptr) return nullptr;
   TlsContext::Given given{tickets.start, refuses, suites, ciphers, groups};
   server->speakTls(std::make_unique<TlsContext>(openssl::calls(), std::move(given)));
   return nullptr;

@@ -19,7 +19,7 @@ int main(int count, char** words) {
     uint64_t number[4];
     memcpy(number, secret.number, sizeof(number));
     int8_t digits[ed25519::kDigits];
-    ed25519::digitsOf(number, ed25519::kBaseWidth, digits);
+    scalar::digitsOf(number, ed25519::kBaseWidth, digits);
   }
   const uint8_t message[300] = {1, 2, 3};
   uint8_t signature[64];

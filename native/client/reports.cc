@@ -1,4 +1,4 @@
-// What JavaScript is told, and when. See client.h.
+// The reports to JavaScript, and when they are made. See client.h.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -8,11 +8,11 @@
 namespace client {
 
 void Client::deliver() {
-  if (delivering_ || destroyed_) return;
-  uv_idle_stop(idle_);
-  size_t told = 0;
+  if (delivering_ || loop_.isOver()) return;
+  loop_.rest();
+  size_t reported = 0;
   for (const Breakage& each : brokenNext_) {
-    // The rest is told in the next turn.
+    // The rest is reported in the next turn.
     size_t length = std::min(each.reason.size(), kReasonMax);
     if (inboxAt_ + 5 > shared_.inboxLength || bytesAt_ + length > shared_.bytesLength) break;
     number(kBroken);
@@ -20,20 +20,15 @@ void Client::deliver() {
     number(each.code);
     number(static_cast<int64_t>(place(each.reason.data(), length)));
     number(static_cast<int64_t>(length));
-    told += 1;
+    reported += 1;
   }
-  brokenNext_.erase(brokenNext_.begin(), brokenNext_.begin() + static_cast<std::ptrdiff_t>(told));
+  brokenNext_.erase(brokenNext_.begin(), brokenNext_.begin() + static_cast<std::ptrdiff_t>(reported));
   if (inboxAt_ == 0) return;
   delivering_ = true;
   hear_(inboxAt_);
   delivering_ = false;
   inboxAt_ = bytesAt_ = 0;
-  if (!brokenNext_.empty()) wake();
-}
-
-void Client::wake() {
-  if (destroyed_) return;
-  uv_idle_start(idle_, [](uv_idle_t*) {});
+  if (!brokenNext_.empty()) loop_.wake();
 }
 
 void Client::makeRoom(size_t numbers, size_t bytes) {
@@ -47,11 +42,11 @@ size_t Client::place(const char* bytes, size_t length) {
   return at;
 }
 
-void Client::tellHead(Connection* c, const std::string& text, const std::string* body) {
+void Client::reportHead(Connection* c, const std::string& text, const std::string* body) {
   size_t bodyLength = body == nullptr ? 0 : body->size();
   uint32_t id = c->question->id;
   makeRoom(kHeadNumbers + 3 * c->head.lines.size(), text.size() + bodyLength);
-  // JavaScript was told of others, and may have let go of this one.
+  // JavaScript heard of others, and may have let go of this one.
   if (!isMine(c, id)) return;
   const Head& head = c->head;
   number(kHead);
@@ -71,7 +66,7 @@ void Client::tellHead(Connection* c, const std::string& text, const std::string*
   }
 }
 
-void Client::tellData(uint32_t id, const char* bytes, size_t length, bool isLast, bool isShared) {
+void Client::reportData(uint32_t id, const char* bytes, size_t length, bool isLast, bool isShared) {
   makeRoom(5, isShared ? 0 : length);
   size_t at = bytesAt_;
   if (isShared) bytesAt_ += length;
@@ -83,22 +78,22 @@ void Client::tellData(uint32_t id, const char* bytes, size_t length, bool isLast
   number(isLast ? 1 : 0);
 }
 
-void Client::tellCame(uint32_t id, size_t bytes) {
+void Client::reportCame(uint32_t id, size_t bytes) {
   makeRoom(3, 0);
   number(kCame);
   number(id);
   number(static_cast<int64_t>(bytes));
 }
 
-void Client::tellEnd(uint32_t id) {
+void Client::reportEnd(uint32_t id) {
   makeRoom(2, 0);
   number(kEnd);
   number(id);
 }
 
-void Client::tellBroken(uint32_t id, int code, std::string reason) {
+void Client::reportBroken(uint32_t id, int code, std::string reason) {
   brokenNext_.push_back({id, code, std::move(reason)});
-  wake();
+  loop_.wake();
 }
 
 }  // namespace client
