@@ -1,5 +1,5 @@
 import type { Request } from '../http/exchange.js'
-import type { Authorization } from './authorization.js'
+import type { TransferAuthorization } from '../proof/transfer-authorization.js'
 import { type Usdc, usdcOf } from './usdc.js'
 
 /** A payment as a client presents it, read strictly. All fields are canonical, but nothing is verified yet. */
@@ -10,7 +10,7 @@ export interface Presented {
   readonly network: string
   /** Protocol 2: the terms that the client accepted, as it states. */
   readonly accepted?: AcceptedTerms
-  readonly authorization: Authorization
+  readonly authorization: TransferAuthorization
   /** 0x and pairs of hexadecimal digits; of any length. */
   readonly signature: string
   /** Protocol 2: the client's own name for what it pays (extension payment-identifier). */
@@ -140,7 +140,7 @@ function shaped(value: unknown, shape: RegExp): string | undefined {
   return typeof value === 'string' && shape.test(value) ? value : undefined
 }
 
-function readAuthorization(given: Fields | undefined): Authorization | undefined {
+function readAuthorization(given: Fields | undefined): TransferAuthorization | undefined {
   const from = shaped(given?.from, addressShape)
   const to = shaped(given?.to, addressShape)
   const value = shaped(given?.value, numberShape)

@@ -1,8 +1,8 @@
 import { basename } from 'node:path'
-import { toBase64url } from '../client/bytes.js'
 import { fileKeyOf } from '../client/fs/drive-keys.js'
 import type { Drives, OpenDrive } from '../client/fs/drives.js'
 import type { DriveEntity } from '../client/fs/entities.js'
+import { encodeBase64url } from '../format/base64url.js'
 import { WrongWords } from './command.js'
 import { childIn, entityAt, folderAt, parentAndName, pathsOf } from './drive-paths.js'
 import { type DriveWords, driveDone, listDrives, putFile, type Scene, sceneOf } from './drive-scene.js'
@@ -186,7 +186,7 @@ const share: Work = async (scene, words, values) => {
   const [, path = ''] = taken(words, 2, 2, 'DRIVE and PATH')
   const open = await scene.open()
   const entity = fileAt(open, path)
-  const key = open.key === undefined ? undefined : toBase64url(await fileKeyOf(open.key, entity.id))
+  const key = open.key === undefined ? undefined : encodeBase64url(await fileKeyOf(open.key, entity.id))
   const link = `${scene.gateway}/${entity.file?.dataTxId ?? ''}`
   const shown = { fileId: entity.id, dataTxId: entity.file?.dataTxId, link, ...(key && { fileKey: key }) }
   return show(

@@ -1,6 +1,6 @@
+import { decodeBase64url } from '../format/base64url.js'
 import { bundleCountSize, bundleEntrySize, putBundleNumber } from '../format/bundle-table.js'
 import { joined } from '../format/bytes.js'
-import { fromBase64url } from './bytes.js'
 
 /** The tags that make an item a bundle of items. */
 export const bundleTags = [
@@ -17,7 +17,7 @@ export function packBundle(
   for (const [entry, { id, bytes }] of items.entries()) {
     const at = bundleCountSize + bundleEntrySize * entry
     putBundleNumber(table, bytes.length, at)
-    table.set(fromBase64url(id) ?? [], at + 32)
+    table.set(decodeBase64url(id) ?? [], at + 32)
   }
   return joined(table, ...items.map(({ bytes }) => bytes))
 }

@@ -1,5 +1,6 @@
+import { encodeBase64url } from '../format/base64url.js'
 import { PaymentAccount, type TopUpResult } from './account.js'
-import { toBase64url, utf8 } from './bytes.js'
+import { utf8 } from './bytes.js'
 import { ClientError } from './errors.js'
 import type { TopUpRequest } from './funding.js'
 import { allBytes, type PayloadSource, payloadOf, type UploadData } from './payload.js'
@@ -203,7 +204,7 @@ export class SluiceClient extends PaymentAccount {
   /** Sends tokens to the payment service and reports the transaction. `key`: repeats of one top-up have the same. */
   async topUpWithTokens({ key, ...request }: TopUpRequest & { readonly key?: string }): Promise<TopUpResult> {
     const { store, token } = this.#parts
-    const name = `topup:${key ?? toBase64url(crypto.getRandomValues(new Uint8Array(12)))}`
+    const name = `topup:${key ?? encodeBase64url(crypto.getRandomValues(new Uint8Array(12)))}`
     const result = await (await loadFunding()).topUp(this, token, store, name, request)
     await store.delete(name)
     return result
@@ -252,7 +253,7 @@ export class SluiceClient extends PaymentAccount {
 
 /** Content that no earlier item of this kind has: the same content and tags would be the same item for keys that sign alike. */
 function freshNote(address: string): string {
-  return `${address} ${toBase64url(crypto.getRandomValues(new Uint8Array(12)))}`
+  return `${address} ${encodeBase64url(crypto.getRandomValues(new Uint8Array(12)))}`
 }
 
 function notDone(what: string): ClientError {

@@ -1,4 +1,5 @@
-import { isContentId, toHex } from './bytes.js'
+import { encodeHex } from '../format/hex.js'
+import { isId } from '../format/id.js'
 import type { PayloadDigest } from './deep-digest.js'
 import { ClientError } from './errors.js'
 import { runningHash } from './hash.js'
@@ -46,7 +47,7 @@ export function keyText({ hash, tags }: FileKey): string {
 export async function contentHash(source: PayloadSource): Promise<string> {
   const hash = runningHash('sha256')
   for await (const piece of source.open(0)) hash.update(piece)
-  return toHex(hash.digest())
+  return encodeHex(hash.digest())
 }
 
 const perQuery = 50
@@ -89,7 +90,7 @@ function provable(
   for (const item of items) {
     const { id, tags, owner: by } = item
     const hash = tags.find(({ name }) => name === hashTag)?.value
-    if (by.address !== owner || hash === undefined || !isContentId(id)) continue
+    if (by.address !== owner || hash === undefined || !isId(id)) continue
     const text = keyText({ hash, tags })
     const isProven = (payload: PayloadDigest): Promise<boolean> =>
       isProvenItem(gatewayUrl, item, owner, payload, fetcher)
@@ -155,7 +156,7 @@ export async function takenIds(
     if (status !== 200) return undefined
     const { found } = (json ?? {}) as { readonly found?: Readonly<Record<string, unknown>> }
     for (const [hash, id] of Object.entries(found ?? {}))
-      if (typeof id === 'string' && isContentId(id)) taken.set(hash, id)
+      if (typeof id === 'string' && isId(id)) taken.set(hash, id)
   }
   return taken
 }

@@ -1,8 +1,8 @@
+import { encodeBase64url } from '../format/base64url.js'
 import { sameBytes, utf8 } from '../format/bytes.js'
 import { encodeItemFields, parseItemFields, signatureTypes } from '../format/item-fields.js'
 import { isRefusal } from '../format/refusal.js'
 import { tagText } from '../format/tag.js'
-import { toBase64url } from './bytes.js'
 import { deepHashing, type PayloadDigest } from './deep-digest.js'
 import { ClientError } from './errors.js'
 import { hash256 } from './hash.js'
@@ -81,7 +81,7 @@ export function signedHeader(fields: ItemFields, signature: Uint8Array): SignedH
 
 /** An item's id: SHA-256 of its signature. */
 export function idOfSignature(signature: Uint8Array): string {
-  return toBase64url(hash256(signature))
+  return encodeBase64url(hash256(signature))
 }
 
 /** Reads the header at the beginning of an item. `more`: it is longer than the bytes at hand; undefined: it is malformed. */

@@ -1,4 +1,4 @@
-import { toHex, utf8 } from './bytes.js'
+import { aptosMessage, solanaMessage } from '../proof/wrapped-message.js'
 import { isEd25519Signed } from './curve25519.js'
 import type { PayloadDigest } from './deep-digest.js'
 import { type ItemFields, messageOf } from './item-layout.js'
@@ -20,12 +20,12 @@ export async function isOwnersItem(
     case 2:
       return isEd25519Signed(owner, message, signature)
     case 4:
-      return isEd25519Signed(owner, utf8(toHex(message)), signature)
+      return isEd25519Signed(owner, solanaMessage(message), signature)
     case 5:
-      return isEd25519Signed(owner, utf8(`APTOS\nmessage: ${toHex(message)}\nnonce: bundlr`), signature)
+      return isEd25519Signed(owner, aptosMessage(message), signature)
     case 3: {
-      const { isSignedBy, personalDigest } = await import('./evm.js')
-      return isSignedBy(owner, personalDigest(message), signature)
+      const { isSignedBy, ethereumMessage } = await import('./evm.js')
+      return isSignedBy(owner, ethereumMessage(message), signature)
     }
     case 7: {
       const { isTypedBundlr } = await import('./evm.js')

@@ -1,4 +1,4 @@
-import { isContentId } from './bytes.js'
+import { isId } from '../format/id.js'
 import { type FileKey, keyText } from './folder-index.js'
 import type { ResumeStore } from './resume-store.js'
 
@@ -35,7 +35,7 @@ export class Journal {
       const name = names[at] ?? ''
       const text = known === undefined ? await store.get(name) : known.get(name)
       const [id = '', carrier = id] = text?.split(' ') ?? []
-      if (isContentId(id) && isContentId(carrier)) found.set(keyText(key), { id, carrier })
+      if (isId(id) && isId(carrier)) found.set(keyText(key), { id, carrier })
     }
     return found
   }

@@ -1,4 +1,4 @@
-import { toHex } from './bytes.js'
+import { encodeHex } from '../format/hex.js'
 import { ClientError } from './errors.js'
 import { contentHash } from './folder-index.js'
 import { hash256, runningHash } from './hash.js'
@@ -27,7 +27,7 @@ export class KeptFiles {
     this.#kept.set(file, bytes)
     // One that has grown is not what was counted.
     if (bytes.length > source.size) this.forget(file)
-    return toHex(hash256(bytes))
+    return encodeHex(hash256(bytes))
   }
 
   /** Content that fails where it is not what was hashed before: its tag would name other bytes. */
@@ -39,7 +39,7 @@ export class KeptFiles {
   /** The same at once, where it is kept. */
   bytes(file: KeptFile, hash: string): Uint8Array | undefined {
     const kept = this.#kept.get(file)
-    if (kept !== undefined && toHex(hash256(kept)) !== hash) throw changed(file.path)
+    if (kept !== undefined && encodeHex(hash256(kept)) !== hash) throw changed(file.path)
     return kept
   }
 
@@ -58,7 +58,7 @@ function sameContent(path: string, source: PayloadSource, hash: string): Payload
         running?.update(piece)
         yield piece
       }
-      if (running !== undefined && toHex(running.digest()) !== hash) throw changed(path)
+      if (running !== undefined && encodeHex(running.digest()) !== hash) throw changed(path)
     },
   }
 }

@@ -1,4 +1,5 @@
-import { fromBase64url, joined, sameBytes, toBase64url, utf8 } from './bytes.js'
+import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
+import { joined, sameBytes, utf8 } from './bytes.js'
 import { type PayloadDigest, payloadDigestOf } from './deep-digest.js'
 import { ClientError } from './errors.js'
 import { hash384 } from './hash.js'
@@ -41,7 +42,7 @@ export interface PreparedItem {
 /** Target and anchor as they stand in an item. */
 export function targetBytes(target: string | undefined): Uint8Array | undefined {
   if (target === undefined) return undefined
-  const bytes = fromBase64url(target)
+  const bytes = decodeBase64url(target)
   if (bytes?.length === 32) return bytes
   throw new ClientError(
     'invalid-input',
@@ -108,10 +109,10 @@ export async function prepareItem(
   const digest = await digestWithProgress(payload, emit, signal)
   const message = messageOf(fields, digest)
   // The message is the same in every process; RSA signatures are not, and another one would be another item.
-  const resumeKey = `item:${toBase64url(message)}`
+  const resumeKey = `item:${encodeBase64url(message)}`
   const known = await store.get(`${resumeKey}:signature`)
-  const signature = (known === undefined ? undefined : fromBase64url(known)) ?? (await signer.sign(message))
-  if (known === undefined) await store.set(`${resumeKey}:signature`, toBase64url(signature))
+  const signature = (known === undefined ? undefined : decodeBase64url(known)) ?? (await signer.sign(message))
+  if (known === undefined) await store.set(`${resumeKey}:signature`, encodeBase64url(signature))
   const header = signedHeader(fields, signature)
   emit({ type: 'signed', id: header.id })
   return { header, source: itemSource(header, payload, digest), resumeKey }
@@ -210,5 +211,5 @@ export async function signedItem(
 
 /** A short name of some bytes for keys of the resume store. */
 export function shortName(...parts: readonly Uint8Array[]): string {
-  return toBase64url(hash384(...parts).subarray(0, 18))
+  return encodeBase64url(hash384(...parts).subarray(0, 18))
 }

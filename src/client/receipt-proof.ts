@@ -1,4 +1,5 @@
-import { fromBase64url, toBase64url, utf8 } from './bytes.js'
+import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
+import { utf8 } from './bytes.js'
 import { deepDigest } from './deep-digest.js'
 import { ClientError } from './errors.js'
 import { hash256 } from './hash.js'
@@ -24,8 +25,8 @@ export interface UploadReceipt {
 
 /** The address of the key that signed a receipt: what `/info` of the service has under `addresses.arweave`. */
 export function receiptSigner(receipt: Pick<UploadReceipt, 'public'>): string | undefined {
-  const key = fromBase64url(receipt.public)
-  return key === undefined ? undefined : toBase64url(hash256(key))
+  const key = decodeBase64url(receipt.public)
+  return key === undefined ? undefined : encodeBase64url(hash256(key))
 }
 
 /**
@@ -37,7 +38,7 @@ export async function isReceiptSigned(receipt: UploadReceipt): Promise<boolean> 
   const message = deepDigest(
     ['Bundlr', version, id, String(deadlineHeight), String(timestamp)].map((text) => utf8(text)),
   )
-  const [key, signature] = [fromBase64url(receipt.public), fromBase64url(receipt.signature)]
+  const [key, signature] = [decodeBase64url(receipt.public), decodeBase64url(receipt.signature)]
   if (key === undefined || signature === undefined || key.length < 256) return false
   return isRsaSigned(key, message, signature)
 }

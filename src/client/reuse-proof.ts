@@ -1,4 +1,4 @@
-import { toBase64url } from './bytes.js'
+import { encodeBase64url } from '../format/base64url.js'
 import type { PayloadDigest } from './deep-digest.js'
 import { ClientError } from './errors.js'
 import { Gateways } from './fetch/gateways.js'
@@ -42,7 +42,8 @@ export async function isProvenItem(
   const stated = headersOf(item)
   const headers = stated.length > 0 ? stated : await headerAt(gatewayUrl, item, fetcher)
   for (const header of headers) {
-    if (toBase64url(hash256(header.signature)) !== item.id || addressOfOwner(header.owner) !== owner) continue
+    if (encodeBase64url(hash256(header.signature)) !== item.id || addressOfOwner(header.owner) !== owner)
+      continue
     for (const rawTags of packedForms(item.tags))
       if ((await isOwnersItem({ ...header, tags: item.tags, rawTags }, payload)) === true) return true
   }

@@ -1,4 +1,5 @@
-import { type Bytes, fromBase64url, plainBytes, toBase64url } from './bytes.js'
+import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
+import { type Bytes, plainBytes } from './bytes.js'
 import { ClientError } from './errors.js'
 
 /** The private key of an Arweave wallet: an RSA JWK. */
@@ -21,7 +22,7 @@ const algorithm = { name: 'RSA-PSS', hash: 'SHA-256' }
 export async function rsaSigningKey(
   jwk: ArweaveJwk,
 ): Promise<{ owner: Bytes; sign(message: Uint8Array, saltBytes?: number): Promise<Uint8Array> }> {
-  const owner = typeof jwk.n === 'string' ? fromBase64url(jwk.n) : undefined
+  const owner = typeof jwk.n === 'string' ? decodeBase64url(jwk.n) : undefined
   if (jwk.kty !== 'RSA' || owner?.length !== 512 || jwk.d === undefined)
     throw new ClientError(
       'invalid-input',
@@ -53,7 +54,7 @@ export async function isRsaSigned(
 ): Promise<boolean> {
   let key: Key
   try {
-    const jwk = { kty: 'RSA', n: toBase64url(modulus), e: 'AQAB' }
+    const jwk = { kty: 'RSA', n: encodeBase64url(modulus), e: 'AQAB' }
     key = await crypto.subtle.importKey('jwk', jwk, algorithm, false, ['verify'])
   } catch (error) {
     if (error instanceof Error) return false

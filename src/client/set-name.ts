@@ -1,4 +1,4 @@
-import { isContentId } from './bytes.js'
+import { isId } from '../format/id.js'
 import { ClientError } from './errors.js'
 import { errorOf, type FetchLike, RemoteService, type ServiceAnswer } from './service.js'
 import { signedHeaders } from './signed-headers.js'
@@ -81,7 +81,7 @@ async function meaningOf(service: RemoteService, name: string, prefix: string): 
   const path = `${prefix}/resolver/${encodeURIComponent(name)}`
   const { json } = await service.ask({ path, accepted: [200, 404] })
   const { txId } = (json ?? {}) as { readonly txId?: unknown }
-  return typeof txId === 'string' && isContentId(txId) ? txId : undefined
+  return typeof txId === 'string' && isId(txId) ? txId : undefined
 }
 
 /** Ends when the gateway resolves the name to the id. */

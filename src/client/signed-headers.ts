@@ -1,4 +1,6 @@
-import { toBase64url, toHex, utf8 } from './bytes.js'
+import { encodeBase64url } from '../format/base64url.js'
+import { encodeHex } from '../format/hex.js'
+import { utf8 } from './bytes.js'
 import type { ClientSigner } from './signer.js'
 
 /**
@@ -6,12 +8,12 @@ import type { ClientSigner } from './signer.js'
  * nonce in what is signed, for requests that are one action only.
  */
 export async function signedHeaders(signer: ClientSigner, bound = ''): Promise<Record<string, string>> {
-  const nonce = toHex(crypto.getRandomValues(new Uint8Array(16)))
+  const nonce = encodeHex(crypto.getRandomValues(new Uint8Array(16)))
   const signature = await signer.sign(utf8(bound + nonce))
   return {
     'x-nonce': nonce,
-    'x-signature': toBase64url(signature),
-    'x-public-key': toBase64url(signer.owner),
+    'x-signature': encodeBase64url(signature),
+    'x-public-key': encodeBase64url(signer.owner),
     'x-signature-type': String(signer.signatureType),
   }
 }

@@ -1,7 +1,11 @@
-import { fromBase58, fromBase64url, fromHex, toBase58, toBase64url, toHex, utf8 } from './bytes.js'
+import { decodeBase58, encodeBase58 } from '../format/base58.js'
+import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
+import { decodeHex, encodeHex } from '../format/hex.js'
+import type { TokenDomain, TransferAuthorization } from '../proof/transfer-authorization.js'
+import { solanaMessage } from '../proof/wrapped-message.js'
+import { utf8 } from './bytes.js'
 import { ed25519Pair } from './curve25519.js'
 import { ClientError } from './errors.js'
-import type { TokenDomain, TransferAuthorization } from './evm.js'
 import { hash256 } from './hash.js'
 import { type ArweaveJwk, rsaSigningKey } from './rsa.js'
 import type { TextTag } from './tags.js'
@@ -38,7 +42,7 @@ const loadEvm = () => import('./evm.js')
 
 /** The address that queries and receipts use for every key: base64url SHA-256 of the owner. */
 export function addressOfOwner(owner: Uint8Array): string {
-  return toBase64url(hash256(owner))
+  return encodeBase64url(hash256(owner))
 }
 
 /** Signs with the JWK of an Arweave wallet (type 1). */
@@ -57,17 +61,17 @@ export async function signerOfArweave(jwk: ArweaveJwk): Promise<ClientSigner> {
 /** Signs with a 32-byte Ed25519 seed (type 2). */
 export async function signerOfEd25519(seed: Uint8Array): Promise<ClientSigner> {
   const { owner, sign } = await ed25519Pair(seed)
-  return { signatureType: 2, owner, address: toBase58(owner), token: 'solana', sign }
+  return { signatureType: 2, owner, address: encodeBase58(owner), token: 'solana', sign }
 }
 
 /** Signs as Solana wallets do (type 4). `secret`: 64 or 32 bytes, or base58 of them. */
 export async function signerOfSolana(secret: Uint8Array | string): Promise<ClientSigner> {
-  const bytes = typeof secret === 'string' ? fromBase58(secret) : secret
+  const bytes = typeof secret === 'string' ? decodeBase58(secret) : secret
   if (bytes?.length !== 64 && bytes?.length !== 32)
     throw new ClientError('invalid-input', 'no Solana secret', 'give 32 or 64 bytes, or base58 of them')
   const { owner, sign } = await ed25519Pair(bytes.subarray(0, 32))
-  const signHex = (message: Uint8Array): Promise<Uint8Array> => sign(utf8(toHex(message)))
-  return { signatureType: 4, owner, address: toBase58(owner), token: 'solana', sign: signHex }
+  const signHex = (message: Uint8Array): Promise<Uint8Array> => sign(solanaMessage(message))
+  return { signatureType: 4, owner, address: encodeBase58(owner), token: 'solana', sign: signHex }
 }
 
 /** Signs with a secp256k1 secret (type 3), and pays in USDC. `secret`: 32 bytes or their hexadecimal digits. */
@@ -75,10 +79,10 @@ export async function signerOfEthereum(
   secret: Uint8Array | string,
   token: 'ethereum' | 'base-eth' | 'base-usdc' | 'matic' | 'pol' = 'ethereum',
 ): Promise<ClientSigner> {
-  const bytes = typeof secret === 'string' ? fromHex(secret) : secret
+  const bytes = typeof secret === 'string' ? decodeHex(secret) : secret
   if (bytes?.length !== 32)
     throw new ClientError('invalid-input', 'no secp256k1 secret', 'give 32 bytes or 64 hexadecimal digits')
-  const { digestSigner, evmAddress, evmPublicKey, personalDigest, transferDigest } = await loadEvm()
+  const { digestSigner, evmAddress, evmPublicKey, ethereumMessage, transferDigest } = await loadEvm()
   const owner = evmPublicKey(bytes)
   const sign = digestSigner(bytes)
   return {
@@ -86,7 +90,7 @@ export async function signerOfEthereum(
     owner,
     address: evmAddress(owner),
     token,
-    sign: async (message) => sign(personalDigest(message)),
+    sign: async (message) => sign(ethereumMessage(message)),
     signTransfer: async (domain, transfer) => sign(transferDigest(domain, transfer)),
   }
 }
@@ -101,12 +105,14 @@ export async function signerOfEthereumWallet(
   wallet: EthereumWallet,
   token: 'ethereum' | 'base-eth' | 'base-usdc' = 'ethereum',
 ): Promise<ClientSigner> {
-  const { evmAddress, personalDigest, recoverKey, transferFields } = await loadEvm()
+  const { evmAddress, ethereumMessage, recoverKey, transferFields } = await loadEvm()
   const [address] = (await wallet.request({ method: 'eth_requestAccounts' })) as string[]
   const personal = async (message: Uint8Array): Promise<Uint8Array> =>
-    signatureOf(await wallet.request({ method: 'personal_sign', params: [`0x${toHex(message)}`, address] }))
+    signatureOf(
+      await wallet.request({ method: 'personal_sign', params: [`0x${encodeHex(message)}`, address] }),
+    )
   const hello = utf8('Sign this message to show which key is yours. It costs nothing.')
-  const owner = recoverKey(personalDigest(hello), await personal(hello))
+  const owner = recoverKey(ethereumMessage(hello), await personal(hello))
   if (evmAddress(owner).toLowerCase() !== String(address).toLowerCase())
     throw new ClientError('wrong-key', 'the wallet signed by another key', 'choose one account in the wallet')
   return {
@@ -137,7 +143,7 @@ export async function signerOfEthereumWallet(
 
 /** Some wallets count the recovery byte from 0: services take an item with 27 or 28 only, because each byte is another id. */
 function signatureOf(answer: unknown): Uint8Array {
-  const bytes = typeof answer === 'string' ? fromHex(answer) : undefined
+  const bytes = typeof answer === 'string' ? decodeHex(answer) : undefined
   if (bytes === undefined)
     throw new ClientError('rejected', 'the wallet gave no signature', 'agree in the wallet')
   const v = bytes[64] ?? 27
@@ -157,10 +163,10 @@ export async function signerOfSolanaWallet(wallet: SolanaWallet): Promise<Client
   return {
     signatureType: 4,
     owner,
-    address: toBase58(owner),
+    address: encodeBase58(owner),
     token: 'solana',
     async sign(message) {
-      const signed = await wallet.signMessage(utf8(toHex(message)))
+      const signed = await wallet.signMessage(solanaMessage(message))
       return signed instanceof Uint8Array ? signed : signed.signature
     },
   }
@@ -175,7 +181,7 @@ export interface ArweaveWallet {
 
 /** Signs by an injected Arweave wallet (type 1), which signs whole items only: they have to fit into memory. */
 export async function signerOfArweaveWallet(wallet: ArweaveWallet): Promise<ClientSigner> {
-  const owner = fromBase64url(await wallet.getActivePublicKey()) ?? new Uint8Array(0)
+  const owner = decodeBase64url(await wallet.getActivePublicKey()) ?? new Uint8Array(0)
   return {
     signatureType: 1,
     owner,

@@ -1,4 +1,6 @@
-import { fromBase64, textOfBytes, toBase64, toHex, utf8 } from './bytes.js'
+import { decodeBase64, encodeBase64 } from '../format/base64url.js'
+import { encodeHex } from '../format/hex.js'
+import { textOfBytes, utf8 } from './bytes.js'
 import { ClientError } from './errors.js'
 import type { ServiceAnswer } from './service.js'
 import type { ClientSigner } from './signer.js'
@@ -58,7 +60,7 @@ export function checkClock(answer: Pick<ServiceAnswer, 'headers'>): void {
 }
 
 function jsonOfHeader(text: string | null): Record<string, unknown> | undefined {
-  const bytes = text === null ? undefined : fromBase64(text)
+  const bytes = text === null ? undefined : decodeBase64(text)
   if (bytes === undefined) return undefined
   try {
     const json: unknown = JSON.parse(textOfBytes(bytes))
@@ -145,10 +147,10 @@ export async function signPayment(
     value: String(offer.amount),
     validAfter: String(seconds - clockSlackSeconds),
     validBefore: String(seconds + offer.maxTimeoutSeconds),
-    nonce: `0x${toHex(crypto.getRandomValues(new Uint8Array(32)))}`,
+    nonce: `0x${encodeHex(crypto.getRandomValues(new Uint8Array(32)))}`,
   }
   const domain = { name, version: '2', chainId, verifyingContract: asset }
-  const signature = `0x${toHex(await signTransfer(domain, authorization))}`
+  const signature = `0x${encodeHex(await signTransfer(domain, authorization))}`
   const payload = { signature, authorization }
   const { version, network, requirement, resource } = offer
   const envelope =
@@ -157,7 +159,7 @@ export async function signPayment(
       : { x402Version: 2, resource, accepted: requirement, payload }
   return {
     header: version === 1 ? 'X-PAYMENT' : 'PAYMENT-SIGNATURE',
-    value: toBase64(utf8(JSON.stringify(envelope))),
+    value: encodeBase64(utf8(JSON.stringify(envelope))),
     amount: authorization.value,
     validUntilMs: (seconds + offer.maxTimeoutSeconds) * 1000,
   }

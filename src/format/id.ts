@@ -1,4 +1,4 @@
-import { encodeBase64url } from './base64url.js'
+import { decodeBase64url, encodeBase64url } from './base64url.js'
 
 declare const brand: unique symbol
 
@@ -11,9 +11,14 @@ export type Id = string & { readonly [brand]: 'id' }
 /** 42 characters carry 252 bits; the last may only carry the 4 that are left. */
 const shape = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
 
+/** Whether a text is 43 characters of canonical base64url. */
+export function isId(text: string): text is Id {
+  return shape.test(text)
+}
+
 /** The id spelled by `text`, or undefined where it is not 43 characters of canonical base64url. */
 export function parseId(text: string): Id | undefined {
-  return shape.test(text) ? (text as Id) : undefined
+  return isId(text) ? text : undefined
 }
 
 /** The id whose 32 bytes are given. Throws a RangeError on any other length: that is a bug of the caller. */
@@ -24,5 +29,7 @@ export function idOfBytes(bytes: Uint8Array): Id {
 
 /** The 32 bytes of an id. */
 export function idBytes(id: Id): Uint8Array {
-  return Buffer.from(id, 'base64url')
+  const bytes = decodeBase64url(id)
+  if (bytes === undefined) throw new TypeError(`no id: ${id}`)
+  return bytes
 }

@@ -1,6 +1,7 @@
 import { recoverSecp256k1 } from '../../native/secp256k1/secp256k1.js'
 import { ethereumMessage, typedBundlrDigest } from './ethereum.js'
-import { isSmallOrder, type Signed } from './signature-verifiers.js'
+import type { Signed } from './signature-verifiers.js'
+import { isSmallOrder } from './small-order.js'
 
 /**
  * Signatures of which anybody can change some bytes so that they hold still. An item is named by SHA-256 of its signature: each

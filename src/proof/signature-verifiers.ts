@@ -9,6 +9,8 @@ import {
 import { signatureTypes } from '../format/item.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { ethereumAddress, ethereumMessage, typedBundlrDigest } from './ethereum.js'
+import { isSmallOrder } from './small-order.js'
+import { aptosMessage, solanaMessage } from './wrapped-message.js'
 
 /** What is to be checked: who signed, the deep hash that was signed (48 bytes), and the signature. */
 export interface Signed {
@@ -63,27 +65,6 @@ export function verifyRsa({ owner, message, signature }: Signed): boolean | Refu
   }
 }
 
-/**
- * The encodings of points of small order, sign bit off. For such a key a signature of zeros is valid for at least
- * every fourth message, so anybody can sign for it. The unused slots of a type-6 owner are one of them.
- */
-const smallOrder: ReadonlySet<string> = new Set([
-  '00'.repeat(32),
-  `01${'00'.repeat(31)}`,
-  '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
-  'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
-  `ec${'ff'.repeat(30)}7f`,
-  `ed${'ff'.repeat(30)}7f`,
-  `ee${'ff'.repeat(30)}7f`,
-])
-
-/** Whether anybody can sign for this key of Ed25519. */
-export function isSmallOrder(key: Uint8Array): boolean {
-  const y = Buffer.from(key)
-  y[31] = (y[31] ?? 0) & 0x7f
-  return smallOrder.has(y.toString('hex'))
-}
-
 function verifyEdwards(owner: Uint8Array, bytes: Uint8Array, signature: Uint8Array): boolean | Refusal {
   if (isSmallOrder(owner)) return malformed('the owner is a key that anybody can sign for')
   return verifyEd25519(owner, bytes, signature)
@@ -111,12 +92,11 @@ export function recoverOwner(digest: Uint8Array, signature: Uint8Array): Uint8Ar
 }
 
 function verifySolana({ owner, message, signature }: Signed): boolean | Refusal {
-  return verifyEdwards(owner, Buffer.from(Buffer.from(message).toString('hex')), signature)
+  return verifyEdwards(owner, solanaMessage(message), signature)
 }
 
 function verifyInjectedAptos({ owner, message, signature }: Signed): boolean | Refusal {
-  const text = `APTOS\nmessage: ${Buffer.from(message).toString('hex')}\nnonce: bundlr`
-  return verifyEdwards(owner, Buffer.from(text), signature)
+  return verifyEdwards(owner, aptosMessage(message), signature)
 }
 
 const aptosKeys = 32

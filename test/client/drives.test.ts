@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 import { bundleTags, packBundle } from '../../src/client/bundle-layout.js'
-import { toHex } from '../../src/client/bytes.js'
 import { ClientError } from '../../src/client/errors.js'
 import { DriveIndex } from '../../src/client/fs/drive-index.js'
 import { driveKeyOf, driveSignature, fileKeyOf, opened, sealed } from '../../src/client/fs/drive-keys.js'
@@ -15,6 +14,7 @@ import { openedPieces } from '../../src/client/fs/opened-pieces.js'
 import { counted, sealedSource } from '../../src/client/fs/sealed-source.js'
 import { allBytes } from '../../src/client/payload.js'
 import type { ArweaveJwk } from '../../src/client/rsa.js'
+import { encodeHex } from '../../src/format/hex.js'
 import { clientOf } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
 import { payerAt } from '../flow/payer.js'
@@ -56,11 +56,11 @@ interface Library {
 t.test('keys of passwords are those that clients in use derive', async (t) => {
   const ikm = new Uint8Array(512).fill(3)
   t.equal(
-    toHex(await driveKeyOf(ikm, 'password')),
+    encodeHex(await driveKeyOf(ikm, 'password')),
     '9087f48873a4a40fedf149dc4745a860fc26a9bc7932781da8c9c6f93310c451',
   )
   t.equal(
-    toHex(await driveKeyOf(ikm, 'pé')),
+    encodeHex(await driveKeyOf(ikm, 'pé')),
     '438cc576e3477345989ebaf24ce57a308c30fc00704167a63f48aadcb465770c',
   )
   const key = await driveKeyOf(ikm, 'password')
@@ -282,8 +282,8 @@ t.test('drives go both ways between this layer and ardrive-core-js', { skip }, a
         })
       : undefined
     if (driveKey !== undefined) {
-      t.equal(toHex(later.key as Uint8Array), driveKey.keyData.toString('hex'))
-      const one = toHex(await fileKeyOf(later.key as Uint8Array, fileId))
+      t.equal(encodeHex(later.key as Uint8Array), driveKey.keyData.toString('hex'))
+      const one = encodeHex(await fileKeyOf(later.key as Uint8Array, fileId))
       t.equal(one, (await theirs.deriveFileKey(fileId, driveKey)).keyData.toString('hex'))
     }
     const question = { folderId: EID(rootFolderId), maxDepth: 5, includeRoot: true, driveKey }
@@ -326,7 +326,7 @@ t.test('drives go both ways between this layer and ardrive-core-js', { skip }, a
       driveSignatureType: type,
     })
     const ours = await driveKeyOf(await driveSignature(jwk, wrong.driveId, type), 'word')
-    t.equal(toHex(ours), theirKey.keyData.toString('hex'), `signature type ${type}`)
+    t.equal(encodeHex(ours), theirKey.keyData.toString('hex'), `signature type ${type}`)
   }
 
   // The other way: the library uploads to a service that puts each item into a bundle on the chain.

@@ -1,9 +1,9 @@
 import t from 'tap'
-import { toBase64url } from '../../src/client/bytes.js'
 import { headOfAnswer } from '../../src/client/fetch/answer-head.js'
 import { HeldResponse, plainLength } from '../../src/client/fetch/held-body.js'
 import { signedItem } from '../../src/client/prepare.js'
 import { signerOfEd25519 } from '../../src/client/signer.js'
+import { encodeBase64url } from '../../src/format/base64url.js'
 
 const held = (size: number): HeldResponse =>
   new HeldResponse(new Uint8Array(size).fill(7), { status: 200, headers: { 'content-type': 'text/plain' } })
@@ -54,10 +54,10 @@ t.test('the header of an item is read from the lines of an answer', async (t) =>
     tags: { name: string; value: string }[],
   ): Promise<{ id: string; lines: Headers }> => {
     const item = await signedItem(Buffer.from('content'), { tags }, signer)
-    const signature = toBase64url(item.bytes.subarray(2, 66))
+    const signature = encodeBase64url(item.bytes.subarray(2, 66))
     const lines = new Headers({
       'x-chain-signature': signature,
-      'x-chain-owner': toBase64url(signer.owner),
+      'x-chain-owner': encodeBase64url(signer.owner),
       'x-chain-signature-type': '2',
     })
     if (tags.length > 0) lines.set('x-chain-tag-count', String(tags.length))

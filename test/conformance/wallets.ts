@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { toBase58 } from '../../src/client/bytes.js'
 import type { ArweaveJwk } from '../../src/client/rsa.js'
 import {
   type ClientSigner,
@@ -7,6 +6,7 @@ import {
   signerOfEthereum,
   signerOfSolana,
 } from '../../src/client/signer.js'
+import { encodeBase58 } from '../../src/format/base58.js'
 import { newRsaKey } from '../../src/proof/new-key.js'
 
 export const walletKinds = ['arweave', 'ethereum', 'solana'] as const
@@ -28,5 +28,5 @@ export async function newWallet(kind: WalletKind): Promise<NewWallet> {
   if (kind === 'ethereum')
     return { signer: await signerOfEthereum(secret), privateKey: `0x${secret.toString('hex')}` }
   const signer = await signerOfSolana(secret)
-  return { signer, privateKey: toBase58(Buffer.concat([secret, signer.owner])) }
+  return { signer, privateKey: encodeBase58(Buffer.concat([secret, signer.owner])) }
 }

@@ -1,4 +1,4 @@
-import { fromBase64url, toBase64url } from '../bytes.js'
+import { decodeBase64url, encodeBase64url } from '../../format/base64url.js'
 import { ClientError } from '../errors.js'
 import { agreed } from './agreement.js'
 import { type Finding, type Gateways, untrue } from './gateways.js'
@@ -43,7 +43,7 @@ export async function agreedBlock(
       }
     },
     textOf: ({ height, hash, txRoot, before, sizeBytes }) =>
-      `${hash} (height ${height}, root ${toBase64url(txRoot)}, bytes ${before} to ${before + sizeBytes})`,
+      `${hash} (height ${height}, root ${encodeBase64url(txRoot)}, bytes ${before} to ${before + sizeBytes})`,
   })
   return { ...value, by: `${by} of ${of}` }
 }
@@ -71,7 +71,7 @@ async function askOne(
   if (header.indep_hash !== hash || header.height !== height || !ids.includes(id))
     throw untrue(`${gateway}: the block ${hash} is not the one that has ${id}`)
   const [sizeBytes, weaveSize] = [Number(header.block_size), Number(header.weave_size)]
-  const txRoot = fromBase64url(String(header.tx_root))
+  const txRoot = decodeBase64url(String(header.tx_root))
   const before = weaveSize - sizeBytes
   if (txRoot?.length !== 32 || !Number.isSafeInteger(weaveSize) || !(sizeBytes > 0) || !(before >= 0))
     throw untrue(`${gateway}: the block ${hash} has no data`)

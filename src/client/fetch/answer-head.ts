@@ -1,4 +1,4 @@
-import { fromBase64url } from '../bytes.js'
+import { decodeBase64url } from '../../format/base64url.js'
 import { idOfSignature, type SignedHead } from '../item-layout.js'
 import { packTags, type TextTag } from '../tags.js'
 import { chainHeader } from './gateways.js'
@@ -14,7 +14,7 @@ const namesKnown = ['Content-Type', 'File-SHA256']
  * suffice. It may differ from the owner's: then the signature does not hold, and the header has to be requested.
  */
 export function headOfAnswer(id: string, headers: Headers): SignedHead | undefined {
-  const bytes = (name: string): Uint8Array | undefined => fromBase64url(chainHeader(headers, name) ?? '')
+  const bytes = (name: string): Uint8Array | undefined => decodeBase64url(chainHeader(headers, name) ?? '')
   const [signature, owner, target, anchor] = ['signature', 'owner', 'target', 'anchor'].map(bytes)
   const signatureType = Number(chainHeader(headers, 'signature-type'))
   const tags = tagsOfAnswer(headers)

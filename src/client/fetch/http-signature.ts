@@ -1,4 +1,5 @@
-import { fromBase64, fromBase64url, utf8 } from '../bytes.js'
+import { decodeBase64, decodeBase64url } from '../../format/base64url.js'
+import { utf8 } from '../bytes.js'
 import { isEd25519Signed } from '../curve25519.js'
 
 /** An answer and the words of its request, as far as a signature can cover them. */
@@ -28,10 +29,10 @@ export async function responseSignature(
   if (input === null || given === null) return 'unsigned'
   const [, label = '', list = '', parameters = ''] =
     /^\s*([a-z][\w.*-]*)=\(([^)]*)\)((?:;[^,]*)?)/.exec(input) ?? []
-  const signature = fromBase64(new RegExp(`(?:^|[,\\s])${escaped(label)}=:([^:]*):`).exec(given)?.[1] ?? '')
+  const signature = decodeBase64(new RegExp(`(?:^|[,\\s])${escaped(label)}=:([^:]*):`).exec(given)?.[1] ?? '')
   const keyId = /;keyid="([^"]*)"/.exec(parameters)?.[1] ?? ''
   const algorithm = /;alg="([^"]*)"/.exec(parameters)?.[1]
-  const key = keyId.startsWith('ed25519:') ? fromBase64url(keyId.slice(8)) : undefined
+  const key = keyId.startsWith('ed25519:') ? decodeBase64url(keyId.slice(8)) : undefined
   if (label === '' || signature?.length !== 64 || key?.length !== 32) return false
   if (algorithm !== undefined && algorithm !== 'ed25519') return false
   const components = [...list.matchAll(/"([^"]+)"(;req)?/g)]

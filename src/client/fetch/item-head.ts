@@ -1,4 +1,5 @@
-import { fromBase64url, toBase64url, utf8 } from '../bytes.js'
+import { decodeBase64url, encodeBase64url } from '../../format/base64url.js'
+import { utf8 } from '../bytes.js'
 import type { PayloadDigest } from '../deep-digest.js'
 import { ClientError } from '../errors.js'
 import { hash256 } from '../hash.js'
@@ -88,7 +89,7 @@ export function statedFields(
   node: QueriedNode,
 ): Omit<ItemFields, 'signatureType' | 'rawTags'> & { readonly signature: Uint8Array } {
   const text = (value: unknown): string => (typeof value === 'string' ? value : '')
-  const bytes = (value: unknown): Uint8Array => fromBase64url(text(value)) ?? utf8(text(value))
+  const bytes = (value: unknown): Uint8Array => decodeBase64url(text(value)) ?? utf8(text(value))
   const listed: unknown[] = Array.isArray(node.tags) ? node.tags : []
   const tags = (listed as (Partial<TextTag> | null)[]).map((tag) => ({
     name: text(tag?.name),
@@ -118,7 +119,8 @@ async function headByQuery(
   const node = data?.transaction
   if (node == null) return undefined
   const { signature, ...fields } = statedFields(node)
-  if (toBase64url(hash256(signature)) !== id) throw untrue(`${gateway}: the signature is not that of ${id}`)
+  if (encodeBase64url(hash256(signature)) !== id)
+    throw untrue(`${gateway}: the signature is not that of ${id}`)
   const statedType = Number(chainHeader(headers, 'signature-type'))
   const signatureType = statedType > 0 ? statedType : (typesByOwner[fields.owner.length] ?? 0)
   const rawTags = packTags(fields.tags)

@@ -1,5 +1,5 @@
+import { encodeBase64url } from '../../format/base64url.js'
 import { bundleCountSize, bundleEntrySize, readBundleNumber } from '../../format/bundle-table.js'
-import { toBase64url } from '../bytes.js'
 import { readItemHead, type SignedHead } from '../item-layout.js'
 import { untrue } from './gateways.js'
 import type { ProvenData } from './proven-data.js'
@@ -56,7 +56,7 @@ async function findInBundle(
     const size = numberAt(index, at)
     const end = start + size
     if (end > within.end) throw missing
-    if (toBase64url(index.subarray(at + 32, at + bundleEntrySize)) === id)
+    if (encodeBase64url(index.subarray(at + 32, at + bundleEntrySize)) === id)
       return payloadOf({ data, start, end, id, signal })
     start = end
   }

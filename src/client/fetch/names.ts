@@ -1,4 +1,4 @@
-import { isContentId } from '../bytes.js'
+import { isId } from '../../format/id.js'
 import { ClientError } from '../errors.js'
 import { type Agreed, agreed } from './agreement.js'
 import { type Finding, type Gateways, untrue } from './gateways.js'
@@ -25,7 +25,7 @@ async function askOne(
     if (signature === false) throw untrue(`${gateway}: the signature over ${name} does not hold`)
     const { txId } = await gateways.json(response, signal, meaningMaxBytes)
     const id = headers.get('x-ns-resolved-id') ?? headers.get('x-arns-resolved-id') ?? txId
-    if (typeof id === 'string' && isContentId(id)) return id
+    if (typeof id === 'string' && isId(id)) return id
     throw untrue(`${gateway}: ${name} means no id`)
   }
   throw new ClientError('not-found', `${gateway} does not know the name ${name}`, 'check the spelling')

@@ -1,4 +1,4 @@
-import { isContentId } from '../bytes.js'
+import { isId } from '../../format/id.js'
 import { payloadDigest } from '../deep-digest.js'
 import { ClientError } from '../errors.js'
 import { typeTagOf } from '../media-type.js'
@@ -104,7 +104,7 @@ export class Provables {
   }
 
   #root(id: string, signal: AbortSignal): Promise<ProvenData> {
-    if (!isContentId(id)) throw untrue(`${id} is no transaction`)
+    if (!isId(id)) throw untrue(`${id} is no transaction`)
     return this.#roots.of(id, (shared) => ProvenData.of(this.gateways, id, shared), signal)
   }
 }

@@ -1,4 +1,5 @@
-import { fromBase64url, joined, sameBytes } from '../bytes.js'
+import { decodeBase64url } from '../../format/base64url.js'
+import { joined, sameBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import { digestBeside } from '../hash.js'
 import type { BelievedBlock } from './agreed-block.js'
@@ -164,15 +165,15 @@ export class ProvenData {
   ): Promise<RawChunk> {
     const { gateways } = this
     const response = await gateways.get(`${gateway}/chunk/${offset}/data`, {}, signal, [200, 404])
-    const path = fromBase64url(chainHeader(response.headers, 'chunk-data-path') ?? '=')
-    const txPath = fromBase64url(chainHeader(response.headers, 'chunk-tx-path') || '=')
+    const path = decodeBase64url(chainHeader(response.headers, 'chunk-data-path') ?? '=')
+    const txPath = decodeBase64url(chainHeader(response.headers, 'chunk-tx-path') || '=')
     if (response.status === 200 && path !== undefined && (txPath !== undefined || !withTxPath))
       return { bytes: await gateways.bytes(response, chunkBytesMax, signal), path, txPath }
     await response.body?.cancel()
     const json = await gateways.json(await gateways.get(`${gateway}/chunk/${offset}`, {}, signal), signal)
     const field = (name: string): Uint8Array | undefined => {
       const text = json[name]
-      return typeof text === 'string' && text !== '' ? fromBase64url(text) : undefined
+      return typeof text === 'string' && text !== '' ? decodeBase64url(text) : undefined
     }
     const [bytes, dataPath] = [field('chunk'), field('data_path')]
     if (bytes === undefined || dataPath === undefined)

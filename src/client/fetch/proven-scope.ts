@@ -1,4 +1,4 @@
-import { isContentId } from '../bytes.js'
+import { isId } from '../../format/id.js'
 import { ClientError } from '../errors.js'
 import { ProvingFetcher, type ProvingFetchOptions } from './verified-fetch.js'
 
@@ -27,7 +27,7 @@ function referenceOf(scope: WorkerScope, request: Request): string | undefined {
     return undefined
   const path = url.pathname.slice(base.pathname.length).replace(/^raw\//, '')
   const [first = ''] = path.split('/')
-  return isContentId(first) ? path : undefined
+  return isId(first) ? path : undefined
 }
 
 /**

@@ -1,5 +1,6 @@
+import { decodeBase64url, encodeBase64url } from '../../format/base64url.js'
 import { signedElements } from '../../proof/signed-elements.js'
-import { fromBase64url, toBase64url, utf8 } from '../bytes.js'
+import { utf8 } from '../bytes.js'
 import { deepDigest } from '../deep-digest.js'
 import { ClientError } from '../errors.js'
 import { hash256 } from '../hash.js'
@@ -32,7 +33,7 @@ export async function transactionProven(
   const tx = await gateways.json(await gateways.get(`${gateway}/tx/${id}`, {}, signal), signal)
   const bytes = (name: string): Uint8Array => {
     const field = tx[name]
-    const decoded = typeof field === 'string' ? fromBase64url(field) : undefined
+    const decoded = typeof field === 'string' ? decodeBase64url(field) : undefined
     if (decoded === undefined) throw untrue(`${gateway}: the transaction ${id} has no ${name}`)
     return decoded
   }
@@ -41,10 +42,11 @@ export async function transactionProven(
     throw new ClientError('rejected', found, 'fetch it whole from a gateway that you trust')
   }
   const signature = bytes('signature')
-  if (toBase64url(hash256(signature)) !== id) throw untrue(`${gateway}: the signature is not that of ${id}`)
+  if (encodeBase64url(hash256(signature)) !== id)
+    throw untrue(`${gateway}: the signature is not that of ${id}`)
   const list: unknown[] = Array.isArray(tx.tags) ? tx.tags : []
   const field = (value: unknown): Uint8Array =>
-    (typeof value === 'string' ? fromBase64url(value) : undefined) ?? utf8('')
+    (typeof value === 'string' ? decodeBase64url(value) : undefined) ?? utf8('')
   const tags = (list as ({ name?: unknown; value?: unknown } | null)[]).map(
     (tag) => [field(tag?.name), field(tag?.value)] as const,
   )
@@ -67,7 +69,7 @@ export async function transactionProven(
     id,
     dataRoot: bytes('data_root'),
     dataSize: Number(tx.data_size),
-    owner: toBase64url(hash256(bytes('owner'))),
+    owner: encodeBase64url(hash256(bytes('owner'))),
     contentType: type === undefined ? undefined : new TextDecoder().decode(type[1]),
   }
 }

@@ -1,4 +1,4 @@
-import { isContentId } from '../bytes.js'
+import { isId } from '../../format/id.js'
 import { ClientError } from '../errors.js'
 import { answerType, bareType } from '../media-type.js'
 import { pathManifestType } from '../path-manifest.js'
@@ -73,10 +73,10 @@ export class ProvingFetcher {
   async fetch(reference: string, options: VerifiedFetchOptions = {}): Promise<Response> {
     const [host = '', ...rest] = reference.replace(/^ar:\/\//, '').split('/')
     const path = rest.join('/')
-    const named = isContentId(host) ? undefined : await this.#named(host, options.signal)
+    const named = isId(host) ? undefined : await this.#named(host, options.signal)
     const id = named?.value ?? host
     // By id alone the bytes are meant as they are; a path, and a name always, lead through a manifest.
-    const isPlain = isContentId(host) && rest.length === 0
+    const isPlain = isId(host) && rest.length === 0
     const response = await this.content(
       isPlain ? id : await this.#resolved(id, path, options.signal),
       options,
@@ -212,7 +212,7 @@ export class ProvingFetcher {
     }
     const { manifestTarget } = await import('./manifest-target.js')
     const target = manifestTarget(whole.bytes, path)
-    if (target !== undefined && isContentId(target)) return target
+    if (target !== undefined && isId(target)) return target
     throw new ClientError('not-found', `the manifest ${id} has no ${path}`, 'look at its paths')
   }
 }

@@ -1,4 +1,5 @@
-import { fromBase64, sameBytes, toBase64url } from '../bytes.js'
+import { decodeBase64, encodeBase64url } from '../../format/base64url.js'
+import { sameBytes } from '../bytes.js'
 import { digestOf, hash256, isHashNative } from '../hash.js'
 import type { SignedHead } from '../item-layout.js'
 import { isOwnersItem } from '../item-proof.js'
@@ -74,7 +75,7 @@ type Found = Omit<OwnedContent, 'signedBy'>
 async function checkDigest(gateway: string, id: string, headers: Headers, bytes: Uint8Array): Promise<void> {
   const [, text] = /sha-256=:([^:]*):/.exec(headers.get('content-digest') ?? '') ?? []
   if (text === undefined) return
-  const digest = fromBase64(text)
+  const digest = decodeBase64(text)
   if (digest === undefined || !sameBytes(digest, await digestOf('sha256', bytes)))
     throw untrue(`${gateway}: the bytes of ${id} are not those of its own digest`)
 }
@@ -150,7 +151,7 @@ async function ofItem(question: WholeQuestion, answer: WholeAnswer): Promise<Fou
 }
 
 function describe({ tags, owner }: SignedHead, bytes: Uint8Array<ArrayBuffer>): Found {
-  return { bytes, contentType: typeTagOf(tags), owner: toBase64url(hash256(owner)) }
+  return { bytes, contentType: typeTagOf(tags), owner: encodeBase64url(hash256(owner)) }
 }
 
 /** A body, and its SHA-384, which is made while it comes: by another thread where it is long, or by this one. */

@@ -1,4 +1,6 @@
-import { fromBase64, fromHex, joined, plainBytes, toBase64, utf8 } from '../bytes.js'
+import { decodeBase64, encodeBase64 } from '../../format/base64url.js'
+import { decodeHex } from '../../format/hex.js'
+import { joined, plainBytes, utf8 } from '../bytes.js'
 import { payloadDigestOf } from '../deep-digest.js'
 import { ClientError } from '../errors.js'
 import { itemFields, messageOf } from '../item-layout.js'
@@ -11,7 +13,7 @@ type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>
 
 /** The 16 bytes of a UUID. */
 export function uuidBytes(uuid: string): Uint8Array {
-  const bytes = fromHex(uuid.replaceAll('-', ''))
+  const bytes = decodeHex(uuid.replaceAll('-', ''))
   if (bytes?.length === 16) return bytes
   throw new ClientError('invalid-input', `${uuid} is no UUID`, 'give the id of a drive, folder or file')
 }
@@ -61,7 +63,7 @@ export async function sealed(key: Uint8Array, plain: Uint8Array): Promise<Sealed
   )
   const tags = [
     { name: 'Cipher', value: 'AES256-GCM' },
-    { name: 'Cipher-IV', value: toBase64(iv) },
+    { name: 'Cipher-IV', value: encodeBase64(iv) },
   ]
   return { bytes, tags }
 }
@@ -73,7 +75,7 @@ export async function opened(
   cipher: string | undefined,
   cipherIv: string | undefined,
 ): Promise<Uint8Array> {
-  const iv = fromBase64(cipherIv ?? '')
+  const iv = decodeBase64(cipherIv ?? '')
   if (iv === undefined || (iv.length !== 12 && iv.length !== 16))
     throw unreadable('the Cipher-IV is malformed')
   const importKey = (name: string): Promise<Key> =>

@@ -1,4 +1,5 @@
-import { fromBase64, joined, toBase64, utf8 } from '../bytes.js'
+import { decodeBase64, encodeBase64 } from '../../format/base64url.js'
+import { joined, utf8 } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import { allBytes, type PayloadSource, sourceOfBytes } from '../payload.js'
 import type { ArweaveJwk } from '../rsa.js'
@@ -16,6 +17,7 @@ import {
   heightOf,
   type ListedItem,
   metadataOf,
+  newerFirst,
   pinTags,
   readEntity,
 } from './entities.js'
@@ -171,7 +173,7 @@ export class Drives {
     // The tags are as a gateway lists them: without this one could put an entity of its own into a private drive.
     if (key !== undefined && cipher !== metadataCipher)
       throw new ClientError('wrong-key', 'it is not encrypted as all of a private drive is', 'it is not read')
-    const bytes = kept === undefined ? undefined : isPlain ? utf8(kept) : fromBase64(kept)
+    const bytes = kept === undefined ? undefined : isPlain ? utf8(kept) : decodeBase64(kept)
     const raw = bytes ?? (await this.index.content(item.id))
     if (isPlain) return raw
     if (key === undefined)
@@ -317,7 +319,8 @@ export class Drives {
       const isEntity = entityKey(gqlNode) !== undefined
       const raw = isEntity ? await this.index.content(gqlNode.id) : undefined
       const isSealed = tagValueOf(gqlNode.tags, 'Cipher-IV') !== undefined
-      const jsonMetadata = raw === undefined ? null : isSealed ? toBase64(raw) : new TextDecoder().decode(raw)
+      const jsonMetadata =
+        raw === undefined ? null : isSealed ? encodeBase64(raw) : new TextDecoder().decode(raw)
       txSnapshots.push({ gqlNode, jsonMetadata })
     }
     const heights = mined.map(heightOf)
@@ -379,17 +382,6 @@ function isPublic(driveId: string): ClientError {
     found,
     'leave the password out where that is right, or ask another gateway',
   )
-}
-
-/** Newest first; of one block, or of none yet, by the time that is written in it, then the order of the index. */
-function newerFirst(one: ListedItem, other: ListedItem): number {
-  const [a, b] = [heightOf(one), heightOf(other)]
-  return a === b ? secondsOf(other) - secondsOf(one) : b > a ? 1 : -1
-}
-
-function secondsOf({ tags }: ListedItem): number {
-  const seconds = Number(tagValueOf(tags, 'Unix-Time'))
-  return Number.isSafeInteger(seconds) ? seconds : 0
 }
 
 function checked(name: string): string {

@@ -1,4 +1,5 @@
-import { isContentId, textOfBytes } from '../bytes.js'
+import { isId } from '../../format/id.js'
+import { textOfBytes } from '../bytes.js'
 import { type TextTag, tagValueOf } from '../tags.js'
 
 /** An item of a drive as an index lists it. */
@@ -101,7 +102,7 @@ export function readEntity(item: ListedItem, metadata: Uint8Array): DriveEntity 
 function readFile(json: Record<string, unknown>): FileFacts | undefined {
   const { size, lastModifiedDate, dataTxId, dataContentType, pinnedDataOwner } = json
   // It becomes part of addresses: what is no id could name anything else there.
-  if (typeof dataTxId !== 'string' || !isContentId(dataTxId)) return undefined
+  if (typeof dataTxId !== 'string' || !isId(dataTxId)) return undefined
   return {
     size: typeof size === 'number' ? size : 0,
     lastModified: typeof lastModifiedDate === 'number' ? lastModifiedDate : 0,
@@ -140,4 +141,15 @@ export function metadataOf(entity: {
 /** Tags of each revision of a file whose content is somebody's item. */
 export function pinTags(dataTxId: string): Record<string, string> {
   return { 'ArFS-Pin': 'true', 'Pinned-Data-Tx': dataTxId }
+}
+
+/** Newest first; of one block, or of none yet, by the time that is written in it, then the order of the index. */
+export function newerFirst(one: ListedItem, other: ListedItem): number {
+  const [a, b] = [heightOf(one), heightOf(other)]
+  return a === b ? secondsOf(other) - secondsOf(one) : b > a ? 1 : -1
+}
+
+function secondsOf({ tags }: ListedItem): number {
+  const seconds = Number(tagValueOf(tags, 'Unix-Time'))
+  return Number.isSafeInteger(seconds) ? seconds : 0
 }

@@ -1,4 +1,5 @@
-import { fromBase64, joined } from '../bytes.js'
+import { decodeBase64 } from '../../format/base64url.js'
+import { joined } from '../bytes.js'
 import { opened, unreadable } from './drive-keys.js'
 
 interface RunningDecipher {
@@ -34,7 +35,7 @@ export async function* openedPieces(
   cipherIv: string | undefined,
 ): AsyncGenerator<Uint8Array> {
   const native = nativeDeciphers()
-  const iv = fromBase64(cipherIv ?? '')
+  const iv = decodeBase64(cipherIv ?? '')
   const isKnown = cipher === undefined || cipher === 'AES256-GCM' || cipher === 'AES256-CTR'
   if (native === undefined || iv === undefined || ![12, 16].includes(iv.length) || !isKnown) {
     const held: Uint8Array[] = []

@@ -1,4 +1,5 @@
-import { plainBytes, toBase64 } from '../bytes.js'
+import { encodeBase64 } from '../../format/base64url.js'
+import { plainBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import type { PayloadSource } from '../payload.js'
 import { sealed } from './drive-keys.js'
@@ -35,7 +36,7 @@ function nativeCiphers(): NativeCiphers | undefined {
 function tagsOf(cipher: 'AES256-GCM' | 'AES256-CTR', iv: Uint8Array): SealedSource['tags'] {
   return [
     { name: 'Cipher', value: cipher },
-    { name: 'Cipher-IV', value: toBase64(iv) },
+    { name: 'Cipher-IV', value: encodeBase64(iv) },
   ]
 }
 
