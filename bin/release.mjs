@@ -123,8 +123,8 @@ function tryClient(folder, node) {
     const { id } = await signedItem(new TextEncoder().encode('hello'), {}, signer)
     if (!/^[\\w-]{43}$/.test(id)) throw new Error(String(id))`
   run(node, ['--input-type=module', '-e', script], { cwd: folder, env: inNode(node) })
-  const said = run(node, ['node_modules/.bin/sluice-client', '--version'], { cwd: folder })
-  if (said.trim() !== `sluice-client ${version}`) fail(`sluice-client --version says ${said}`)
+  const printed = run(node, ['node_modules/.bin/sluice-client', '--version'], { cwd: folder })
+  if (printed.trim() !== `sluice-client ${version}`) fail(`sluice-client --version says ${printed}`)
 }
 
 const out = resolve(root, values.out)

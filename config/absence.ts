@@ -7,7 +7,7 @@ export const absence = {
   enabled: flag({
     env: 'NEGATIVE_CACHE_ENABLED',
     default: false,
-    why: 'Remember ids that every source said it does not know. Failures and time-outs are never remembered.',
+    why: 'Remember ids that every source stated it does not know. Failures and time-outs are never remembered.',
   }),
   rememberedMax: whole({
     env: 'NEGATIVE_CACHE_MAX_SIZE',

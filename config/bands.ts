@@ -73,7 +73,7 @@ export const bands = {
     default: [],
     shape: /^[^\s,]+$/,
     allowed: 'a path, an http(s) address, ID, ID:OFFSET:SIZE, the latter two also with :manifest',
-    why: 'Indexes asked after our own bands where an item lies, in this order. What they say is proven.',
+    why: 'Indexes that are searched after our own bands for the place of an item, in this order. Their answers are proven.',
   }),
   watch: flag({
     env: 'CDB64_ROOT_TX_INDEX_WATCH',
@@ -99,7 +99,7 @@ export const bands = {
     default: 1500,
     min: 100,
     max: 600_000,
-    why: 'Timeout of a remote index; after it the index is not asked for 30 seconds. Requests for unknown ids wait for it.',
+    why: 'Timeout of a remote index; after it the index gets no request for 30 seconds. Requests for unknown ids wait for it.',
   }),
   requestsMax: whole({
     env: 'CDB64_REMOTE_MAX_CONCURRENT_REQUESTS',

@@ -44,7 +44,7 @@ export const chunks = {
     default: 3,
     min: 1,
     max: 100,
-    why: 'Nodes told of one chunk at the same time.',
+    why: 'Nodes that get one chunk at the same time.',
   }),
   dryRun: flag({
     env: 'ARWEAVE_POST_DRY_RUN',

@@ -8,7 +8,7 @@ export const contentStore = {
     env: 'CONTENT_STORE',
     default: 'none',
     of: ['none', 's3'],
-    why: 's3: verified content is put into a bucket, too, and read from there before the network is asked.',
+    why: 's3: verified content is put into a bucket, too, and read from there before the network is used.',
   }),
   endpoint: custom<string | undefined>({
     env: 'S3_ENDPOINT',
@@ -16,7 +16,7 @@ export const contentStore = {
     defaultText: '',
     default: undefined,
     read: readUrl,
-    why: 'The S3 service, asked by path (ENDPOINT/BUCKET/KEY). Absent: that of AWS in AWS_REGION.',
+    why: 'The S3 service, addressed by path (ENDPOINT/BUCKET/KEY). Absent: that of AWS in AWS_REGION.',
   }),
   bucket: maybeText({
     env: 'S3_BUCKET',
@@ -79,7 +79,7 @@ export const contentStore = {
     default: 250,
     min: 1,
     max: 60_000,
-    why: 'When S3 has not answered for so long, the network is asked beside it, and the first answer is taken.',
+    why: 'When S3 has not answered for so long, the network gets the request, too, and the first answer is taken.',
   }),
   nodeName: maybeText({
     env: 'CLUSTER_NODE',

@@ -1,7 +1,7 @@
 /**
  * Settings that mean nothing here, of other gateways of the network or of services to come, each with the reason. An operator
- * who brings them along is told so at the start, and need not look for them. Whatever would be a promise (who is served, what is
- * asked of whom) is not among them: that is either a setting of ours, or it stops the start.
+ * who brings them along sees that at the start, and need not look for them. Whatever would be a promise (who is served, what is
+ * requested from whom) is not among them: that is either a setting of ours, or it stops the start.
  */
 const groups: readonly (readonly [why: string, names: string, isAbsent?: true])[] = [
   [
@@ -40,16 +40,16 @@ const groups: readonly (readonly [why: string, names: string, isAbsent?: true])[
       'TRUSTED_CACHE_RETRY_RATE',
   ],
   [
-    'signatures of transactions are kept, those of items are read from content when asked for',
+    'signatures of transactions are kept, those of items are read from content when requested',
     'WRITE_ANS104_DATA_ITEM_DB_SIGNATURES WRITE_TRANSACTION_DB_SIGNATURES',
   ],
   [
-    'names are asked for one by one: no list of all names is kept',
+    'names are requested one by one: no list of all names is kept',
     'ARNS_NAMES_CACHE_TTL_SECONDS ARNS_NAME_LIST_CACHE_MISS_REFRESH_INTERVAL_SECONDS ' +
       'ARNS_NAME_LIST_CACHE_HIT_REFRESH_INTERVAL_SECONDS',
   ],
   [
-    'the registry is asked at ARNS_REGISTRY_URL',
+    'the registry is reached at ARNS_REGISTRY_URL',
     'IO_PROCESS_ID SOLANA_RPC_URL ARIO_CORE_PROGRAM_ID ARIO_GAR_PROGRAM_ID ARIO_ARNS_PROGRAM_ID ARIO_ANT_PROGRAM_ID',
   ],
   [
@@ -92,7 +92,7 @@ const groups: readonly (readonly [why: string, names: string, isAbsent?: true])[
 
 /** Sources of content that other gateways have in their orders. */
 export const foreignSources: ReadonlyMap<string, string> = new Map([
-  ['trusted-gateways-offset-aware', 'trusted gateways are asked for items themselves'],
+  ['trusted-gateways-offset-aware', 'items themselves are requested from trusted gateways'],
   ['s3', 'CONTENT_STORE=s3 reads a bucket, before all of these'],
   ...['turbo-s3', 'turbo-elasticache', 'turbo-dynamodb'].map(
     (name) => [name, 'stores of an upload service are not read'] as const,
@@ -101,10 +101,10 @@ export const foreignSources: ReadonlyMap<string, string> = new Map([
 
 /** Whom other gateways ask where an item lies. */
 export const foreignRootLookups: ReadonlyMap<string, string> = new Map([
-  ['turbo', 'no upload service is asked'],
-  ['hyperbeam', 'no compute node is asked'],
-  ['peers', 'gateways of GATEWAYS_ROOT_TX_URLS are asked: gateways'],
-  ['graphql', 'no other index is asked'],
+  ['turbo', 'no upload service gets requests'],
+  ['hyperbeam', 'no compute node gets requests'],
+  ['peers', 'gateways of GATEWAYS_ROOT_TX_URLS get the requests: gateways'],
+  ['graphql', 'no other index gets requests'],
 ])
 
 /** Name to reason. */

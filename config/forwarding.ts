@@ -1,7 +1,7 @@
 import { rangesAllowed, readRanges } from './ranges.js'
 import { custom, flag, list, reloadable } from './setting.js'
 
-/** On whose behalf other gateways are asked for content. */
+/** On whose behalf content is requested from other gateways. */
 export const forwarding = {
   headers: reloadable(
     list({
@@ -9,7 +9,7 @@ export const forwarding = {
       default: ['ao-peer-port'],
       shape: /^[A-Za-z0-9-]{1,64}$/,
       allowed: 'names of headers',
-      why: 'Not for requests with one of these headers: what is not here is asked of the chain alone.',
+      why: 'Not for requests with one of these headers: what is not here is requested from the chain alone.',
     }),
   ),
   emptyUserAgent: reloadable(

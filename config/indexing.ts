@@ -30,7 +30,7 @@ export const indexing = {
     default: 50,
     min: 1,
     max: 1000,
-    why: 'Blocks asked for ahead, with their transactions: each holds up to 1,000 headers of some 2 KiB.',
+    why: 'Blocks requested ahead, with their transactions: each holds up to 1,000 headers of some 2 KiB.',
   }),
   forkDepthMax: whole({
     env: 'CHAIN_FORK_DEPTH_MAX',

@@ -61,7 +61,7 @@ export const limits = {
       default: 100_000,
       min: 1,
       max: tokensMax,
-      why: 'Tokens of a full bucket of a client address. Larger answers have to be asked for in ranges, or paid.',
+      why: 'Tokens of a full bucket of a client address. Larger answers have to be requested in ranges, or paid.',
     }),
   ),
   ipRefill: reloadable(

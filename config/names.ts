@@ -28,7 +28,7 @@ export const names = {
     default: [],
     shape: host,
     allowed: 'host names',
-    why: 'Hosts of this gateway; names stand in front of them. Other gateways are told the first. Unset on devnet: localhost.',
+    why: 'Hosts of this gateway; names stand in front of them. Other gateways get the first. Unset on devnet: localhost.',
   }),
   sandboxProtocol: maybeText({
     env: 'SANDBOX_PROTOCOL',
@@ -73,7 +73,7 @@ export const names = {
     default: ['local', 'gateway', 'on-demand'],
     shape: /^(local|gateway|on-demand)$/,
     allowed: 'local, gateway or on-demand',
-    why: 'Who is asked for a name: names of this machine (sluice names), the trusted gateway, the registry.',
+    why: 'Who resolves a name: names of this machine (sluice names), the trusted gateway, the registry.',
   }),
   gatewayUrl: custom<string | undefined>({
     env: 'TRUSTED_ARNS_GATEWAY_URL',
@@ -81,7 +81,7 @@ export const names = {
     defaultText: '',
     default: undefined,
     read: readTemplate,
-    why: 'Gateway asked what names mean. Unset: https://__NAME__.turbo-gateway.com; on devnet nobody.',
+    why: 'Gateway that resolves names. Unset: https://__NAME__.turbo-gateway.com; on devnet nobody.',
   }),
   gatewayHostHeader: maybeText({
     env: 'TRUSTED_ARNS_RESOLVER_HOST_HEADER',
@@ -126,7 +126,7 @@ export const names = {
     env: 'ARNS_CACHE_TYPE',
     default: 'node',
     of: ['node', 'redis'],
-    why: 'What resolvers said is remembered in this process, or also in Redis: shared by gateways, and there after a restart.',
+    why: 'Answers of resolvers are remembered in this process, or also in Redis: shared by gateways, and there after a restart.',
   }),
   redisUrl: secret(
     custom({
@@ -144,7 +144,7 @@ export const names = {
     default: 1,
     min: 1,
     max: 100,
-    why: 'Remote resolvers asked at the same time for one name: more is faster where the first is slow. 1: in turn.',
+    why: 'Remote resolvers that get a request at the same time for one name: more is faster where the first is slow. 1: in turn.',
   }),
   preferred: list({
     env: 'PREFERRED_ARNS_NAMES',
@@ -158,7 +158,7 @@ export const names = {
     default: [],
     shape: /^[a-z0-9-]+$/,
     allowed: 'names without undernames',
-    why: 'These and all their undernames are kept fresh once somebody asked for them.',
+    why: 'These and all their undernames are kept fresh once somebody requested them.',
   }),
   fallbackMs: whole({
     env: 'ARNS_CACHED_RESOLUTION_FALLBACK_TIMEOUT_MS',
@@ -172,7 +172,7 @@ export const names = {
     default: 3000,
     min: 1,
     max: 600_000,
-    why: 'For one answer of a resolver, where another can be asked after it.',
+    why: 'For one answer of a resolver, where another one comes after it.',
   }),
   lastTimeoutMs: whole({
     env: 'ARNS_COMPOSITE_LAST_RESOLVER_TIMEOUT_MS',

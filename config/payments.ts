@@ -100,7 +100,7 @@ export const payments = {
     defaultText: '',
     default: undefined,
     read: readUrl,
-    why: 'Verifies and settles payments; asked before anything is served.',
+    why: 'Verifies and settles payments, before anything is served.',
   }),
   rpcUrl: secret(
     custom<string | undefined>({
@@ -126,7 +126,7 @@ export const payments = {
     defaultText: '0.001',
     default: '0.001',
     read: readPrice,
-    why: 'The least that is asked, in USDC: below it a settlement costs more than it brings.',
+    why: 'The least that is charged, in USDC: below it a settlement costs more than it brings.',
   }),
   maxPrice: custom<string>({
     env: 'X_402_USDC_DATA_EGRESS_MAX_PRICE',
@@ -134,7 +134,7 @@ export const payments = {
     defaultText: '1.00',
     default: '1.00',
     read: readPrice,
-    why: 'The most that is asked, in USDC. Stock clients of protocol 1 pay at most 0.10 unless told otherwise.',
+    why: 'The most that is charged, in USDC. Stock clients of protocol 1 pay at most 0.10 unless configured otherwise.',
   }),
   multiplier: whole({
     env: 'X_402_RATE_LIMIT_CAPACITY_MULTIPLIER',

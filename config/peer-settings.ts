@@ -12,7 +12,7 @@ export type PeerSettingFate =
   /** No table knows it: it is for something beside the gateway, or misspelt. */
   | 'unknown'
 
-/** Names that are often set for other programs, too: they are told of where an operator moves over, and not at each start. */
+/** Names that are often set for other programs, too: they are named where an operator moves over, and not at each start. */
 const beside: readonly (readonly [names: RegExp, fate: PeerSettingFate, why: string])[] = [
   [/^AWS_/, 'not there', 'of buckets only that of CONTENT_STORE=s3 is read'],
   [/^CLICKHOUSE_/, 'not there', 'GraphQL is answered from the own index; no other database is read'],

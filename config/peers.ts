@@ -1,17 +1,17 @@
 import { maybeUrls, whole } from './setting.js'
 
-/** Gateways of the network that are asked for content, and believed only when it is proven. */
+/** Gateways of the network that content is requested from, and believed only when it is proven. */
 export const peers = {
   urls: maybeUrls({
     env: 'PEER_GATEWAYS_URLS',
-    why: 'Gateways asked as ar-io-network. What they send is untrusted until it is proven.',
+    why: 'Gateways of the source ar-io-network. What they send is untrusted until it is proven.',
   }),
   candidatesMax: whole({
     env: 'PEER_CANDIDATE_COUNT',
     default: 5,
     min: 1,
     max: 100,
-    why: 'Peers asked for one payload at most.',
+    why: 'Peers that get a request for one payload at most.',
   }),
   homesMax: whole({
     env: 'PEER_HASH_RING_HOME_SET_SIZE',
@@ -25,14 +25,14 @@ export const peers = {
     default: 500,
     min: 1,
     max: 60_000,
-    why: 'A second peer is asked when the first sent nothing for so long.',
+    why: 'A second peer gets the request when the first sent nothing for so long.',
   }),
   hedgedMax: whole({
     env: 'PEER_MAX_HEDGED_REQUESTS',
     default: 3,
     min: 1,
     max: 100,
-    why: 'Peers asked at once for one payload.',
+    why: 'Peers that get a request at once for one payload.',
   }),
   concurrentMax: whole({
     env: 'PEER_MAX_CONCURRENT_OUTBOUND',

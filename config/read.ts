@@ -342,7 +342,7 @@ export function readConfig(
     valuesOf(table, environment, wrong, malformed),
   ])
   const config = Object.freeze(Object.fromEntries(frozen)) as Config
-  // A setting that cannot be read is there: that another one needs it would be said in vain.
+  // A setting that cannot be read is there: that another one needs it would be stated in vain.
   const isGiven = (fault: string): boolean => malformed.has(/ needs (\w+)$/.exec(fault)?.[1] ?? '')
   wrong.push(...contradictions(config).filter((fault) => !isGiven(fault)))
   return wrong.length === 0 ? config : wrong

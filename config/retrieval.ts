@@ -13,11 +13,11 @@ export const retrieval = {
     defaultText: '',
     default: undefined,
     read: readTrustedGateways,
-    why: 'Gateways asked for content. None on devnet; turbo-gateway.com, then arweave.net (untrusted), on mainnet.',
+    why: 'Gateways that content is requested from. None on devnet; turbo-gateway.com, then arweave.net (untrusted), on mainnet.',
   }),
   trustedGatewayUrl: maybeUrls({
     env: 'TRUSTED_GATEWAY_URL',
-    why: 'Gateways asked for content, all trusted, in this order, before those of TRUSTED_GATEWAYS_URLS.',
+    why: 'Gateways that content is requested from, all trusted, in this order, before those of TRUSTED_GATEWAYS_URLS.',
   }),
   onDemandOrder: sharedList({
     foreign: foreignSources,
@@ -26,7 +26,7 @@ export const retrieval = {
     default: ['trusted-gateways', 'ar-io-network', 'chunks-offset-aware', 'tx-data'],
     shape: sourceName,
     allowed: sources,
-    why: 'Sources asked for a request, in order. ar-io-network is skipped without PEER_GATEWAYS_URLS.',
+    why: 'Sources for a request, in order. ar-io-network is skipped without PEER_GATEWAYS_URLS.',
   }),
   backgroundOrder: sharedList({
     foreign: foreignSources,
@@ -35,7 +35,7 @@ export const retrieval = {
     default: ['chunks', 'chunks-offset-aware', 'tx-data'],
     shape: sourceName,
     allowed: sources,
-    why: 'Sources asked for proven bytes where cached ones proved wrong. chunks brings transactions only.',
+    why: 'Sources of proven bytes where cached ones proved wrong. chunks brings transactions only.',
   }),
   gatewayTimeoutMs: whole({
     env: 'TRUSTED_GATEWAYS_REQUEST_TIMEOUT_MS',
@@ -61,7 +61,7 @@ export const retrieval = {
     default: 50,
     min: 1,
     max: 1000,
-    why: 'Chunks of 256 KiB asked of nodes at once, all transfers together: 12.5 MiB in flight.',
+    why: 'Chunks of 256 KiB requested from nodes at once, all transfers together: 12.5 MiB in flight.',
   }),
   verifies: flag({
     env: 'ENABLE_BACKGROUND_DATA_VERIFICATION',

@@ -2,7 +2,7 @@ import { foreignRootLookups } from './foreign.js'
 import { custom, sharedList, whole } from './setting.js'
 import { readTrustedGateways, type TrustedGatewayEntry } from './trusted-gateways.js'
 
-/** Who is asked where an item lies that nothing here knows. */
+/** Who locates an item that nothing here knows. */
 export const rootLookup = {
   order: sharedList({
     foreign: foreignRootLookups,
@@ -11,7 +11,7 @@ export const rootLookup = {
     default: ['db', 'cdb', 'gateways'],
     shape: /^(db|cdb|gateways)$/,
     allowed: 'db, cdb or gateways',
-    why: 'Without gateways in it no other gateway is asked. Index and bands are always looked at first.',
+    why: 'Without gateways in it no other gateway gets such requests. Index and bands are always looked at first.',
   }),
   gateways: custom<readonly TrustedGatewayEntry[] | undefined>({
     env: 'GATEWAYS_ROOT_TX_URLS',
@@ -19,21 +19,21 @@ export const rootLookup = {
     defaultText: '',
     default: undefined,
     read: readTrustedGateways,
-    why: 'Gateways asked where an item lies. None on devnet; turbo-gateway.com on mainnet. What they say is proven.',
+    why: 'Gateways that locate items. None on devnet; turbo-gateway.com on mainnet. Their answers are proven.',
   }),
   burst: whole({
     env: 'GATEWAYS_ROOT_TX_RATE_LIMIT_BURST_SIZE',
     default: 5,
     min: 1,
     max: 10_000,
-    why: 'Items asked of one gateway in a burst.',
+    why: 'Items searched at one gateway in a burst.',
   }),
   perMinute: whole({
     env: 'GATEWAYS_ROOT_TX_RATE_LIMIT_PER_MINUTE',
     default: 6,
     min: 1,
     max: 100_000,
-    why: 'Items asked of one gateway on average: a flood of requests for unknown ids must not become a flood there.',
+    why: 'Items searched at one gateway on average: a flood of requests for unknown ids must not become a flood there.',
   }),
   rememberedMax: whole({
     env: 'ROOT_TX_CACHE_MAX_SIZE',

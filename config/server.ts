@@ -152,7 +152,7 @@ export const server = {
   }),
   trustedNodeUrls: maybeUrls({
     env: 'TRUSTED_NODE_URL',
-    why: 'Base-layer nodes, asked in order of health: the embedded one on devnet, https://arweave.net on mainnet.',
+    why: 'Base-layer nodes, used in order of health: the embedded one on devnet, https://arweave.net on mainnet.',
   }),
   httpsigEnabled: flag({
     env: 'HTTPSIG_ENABLED',

@@ -136,7 +136,7 @@ export function readUrl(given: string): Parsed<string> {
   return { value: read.value.replace(/\/$/, '') }
 }
 
-/** An http(s) address as it is asked for, its query too; without user or fragment. */
+/** An http(s) address as it is requested, its query too; without user or fragment. */
 export function readWholeUrl(given: string): Parsed<string> {
   if (!URL.canParse(given)) return { wrong: `is not an address: ${given}` }
   const url = new URL(given)

@@ -103,7 +103,7 @@ export const swarm = {
       if (wrong.length > 0) return { wrong: wrong.join('; ') }
       return { value: read.flatMap((one) => ('value' in one ? [one.value] : [])) }
     },
-    why: 'Trackers elsewhere that are told of our bands, and asked for those that we fetch; none unless set.',
+    why: 'Trackers elsewhere where our bands are announced, and those that we fetch requested; none unless set.',
   }),
   dhtNodes: custom<readonly NamedNode[]>({
     env: 'INDEX_DHT_NODES',
@@ -117,7 +117,7 @@ export const swarm = {
       if (wrong.length > 0) return { wrong: `has entries that are not HOST:PORT: ${wrong.join(' ')}` }
       return { value: found.filter((node) => node !== undefined) }
     },
-    why: 'Nodes of the BitTorrent DHT to begin with: it is told of our bands then, as trackers are. None unless set.',
+    why: 'Nodes of the BitTorrent DHT to begin with: our bands are announced there then, as to trackers. None unless set.',
   }),
   subscriptions: custom<readonly NamedPublisher[]>({
     env: 'INDEX_SUBSCRIPTIONS',
@@ -163,7 +163,7 @@ export const swarm = {
   seedFetched: flag({
     env: 'INDEX_SUBSCRIPTION_SEED',
     default: true,
-    why: 'With INDEX_SEED, what is here of bands of others is seeded on, and the trackers of their publishers are told.',
+    why: 'With INDEX_SEED, what is here of bands of others is seeded on, and announced to the trackers of their publishers.',
   }),
   fetchedBytesMax: whole({
     env: 'INDEX_SUBSCRIPTION_MAX_BYTES',
@@ -184,6 +184,6 @@ export const swarm = {
     default: 30,
     min: 0,
     max: 86_400,
-    why: 'Seconds without a byte from peers after which a band is asked for over HTTP as well.',
+    why: 'Seconds without a byte from peers after which a band is requested over HTTP as well.',
   }),
 }

@@ -3,7 +3,7 @@ import { type Parsed, readUrl } from './setting.js'
 /** One entry of TRUSTED_GATEWAYS_URLS. */
 export interface TrustedGatewayEntry {
   readonly url: string
-  /** Lower is asked first. */
+  /** Lower comes first. */
   readonly priority: number
   /** Whether its bytes may be called trusted. */
   readonly trusted: boolean

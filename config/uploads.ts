@@ -107,7 +107,7 @@ export const uploads = {
     defaultText: '',
     default: undefined,
     read: readUrl,
-    why: 'Where a gateway elsewhere takes orders (…/gateway/admin): it is told of accepted items and of bundles in blocks.',
+    why: 'Where a gateway elsewhere takes orders (…/gateway/admin): accepted items and bundles in blocks are reported to it.',
   }),
   gatewayAdminKey: secret(
     maybeText({

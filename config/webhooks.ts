@@ -2,7 +2,7 @@ import type { ItemFilter } from './item-filter.js'
 import { readItemFilter } from './item-filter.js'
 import { custom, flag, maybeUrls, readWholeUrl, secret, whole } from './setting.js'
 
-/** Whether everything is told or nothing: blocks have no fields that a filter could ask for. */
+/** Whether everything is reported or nothing: blocks have no fields that a filter could ask for. */
 function readBlockFilter(text: string) {
   const read = readItemFilter(text)
   if ('wrong' in read) return read
@@ -21,7 +21,7 @@ function readSecret(text: string) {
     : { wrong: 'must be whsec_ and 24 to 64 bytes in base64' }
 }
 
-/** Who is told what happens. */
+/** Who gets reports of what happens. */
 export const webhooks = {
   servers: secret(
     maybeUrls(
@@ -38,7 +38,7 @@ export const webhooks = {
     defaultText: '{"never":true}',
     default: { kind: 'never' },
     read: readItemFilter,
-    why: 'Indexed transactions and data items that receivers are told of.',
+    why: 'Indexed transactions and data items that are reported to receivers.',
   }),
   blocks: custom<boolean>({
     env: 'WEBHOOK_BLOCK_FILTER',
@@ -46,17 +46,17 @@ export const webhooks = {
     defaultText: '{"never":true}',
     default: false,
     read: readBlockFilter,
-    why: 'Whether receivers are told of blocks.',
+    why: 'Whether blocks are reported to receivers.',
   }),
   cached: flag({
     env: 'WEBHOOK_EMIT_DATA_CACHED_EVENTS',
     default: false,
-    why: 'Whether receivers are told of content that comes into the cache.',
+    why: 'Whether content that comes into the cache is reported to receivers.',
   }),
   uploads: flag({
     env: 'WEBHOOK_EMIT_UPLOAD_EVENTS',
     default: false,
-    why: 'Whether receivers are told of uploads: of each that is accepted, with its receipt, and of each that is permanent.',
+    why: 'Whether uploads are reported to receivers: each that is accepted, with its receipt, and each that is permanent.',
   }),
   secret: secret(
     custom<Uint8Array | undefined>({
@@ -73,6 +73,6 @@ export const webhooks = {
     default: 100_000,
     min: 100,
     max: 10_000_000,
-    why: 'Events that wait for one receiver, some KiB each on disk; without room the newest are dropped, and said in the log.',
+    why: 'Events that wait for one receiver, some KiB each on disk; without room the newest are dropped, which the log states.',
   }),
 }

@@ -143,7 +143,7 @@ function ofFiles(): Record<string, Buffer> {
 }
 
 /** Name of a block -> its bytes: of each line what stands before two spaces. */
-function told(): Map<string, string> {
+function documentedRecords(): Map<string, string> {
   const text = readFileSync(join(root, 'docs/ARCHITECTURE.md'), 'utf8')
   const blocks = text.matchAll(/^```hex ([\w-]+)\n([\s\S]*?)^```/gm)
   const bytesOf = (lines: string): string =>
@@ -156,7 +156,7 @@ function told(): Map<string, string> {
 
 t.test('the samples of the document are what the program writes', async (t) => {
   const samples = { ...(await ofIndex()), ...(await ofBands()), ...ofFiles() }
-  const documented = told()
+  const documented = documentedRecords()
   for (const [name, bytes] of Object.entries(samples))
     t.equal(documented.get(name), bytes.toString('hex'), name)
   t.equal(documented.size, Object.keys(samples).length, 'no other samples')

@@ -53,18 +53,18 @@ async function show(page: Page, { colorScheme, width }: (typeof looked)[number])
 
 /** What the browser complains of, as it happens. */
 function complaints(page: Page, statuses: readonly number[]): string[] {
-  const said: string[] = []
-  page.on('pageerror', (error) => said.push(error.message))
+  const errors: string[] = []
+  page.on('pageerror', (error) => errors.push(error.message))
   page.on('requestfailed', (request) => {
     const why = request.failure()?.errorText ?? ''
     // A page may end its own requests, as that of the lying gateways does.
-    if (why !== 'net::ERR_ABORTED') said.push(`${request.url()}: ${why}`)
+    if (why !== 'net::ERR_ABORTED') errors.push(`${request.url()}: ${why}`)
   })
   page.on('console', (message) => {
     const isExpected = statuses.some((status) => message.text().includes(`status of ${status}`))
-    if (/error|warning/.test(message.type()) && !isExpected) said.push(message.text())
+    if (/error|warning/.test(message.type()) && !isExpected) errors.push(message.text())
   })
-  return said
+  return errors
 }
 
 /** Faults that are there still when the page has had time to fit its new width: charts are drawn anew. */
@@ -79,7 +79,7 @@ async function lastingFaults(page: Page): Promise<string[]> {
 
 async function lookOnce(t: Test, page: Page, look: Look): Promise<void> {
   const { name, words = /\S/, statuses = [] } = look
-  const said = complaints(page, statuses)
+  const errors = complaints(page, statuses)
   try {
     await look.open(page)
   } catch (error) {
@@ -95,5 +95,5 @@ async function lookOnce(t: Test, page: Page, look: Look): Promise<void> {
       await page.screenshot({ path: join(folder, `${how.replace(' ', '-')}.png`), fullPage: true })
     t.strictSame(await lastingFaults(page), [], `${how}: all of it can be seen and read`)
   }
-  t.strictSame(said, [], `${name}: nothing that the browser complains of`)
+  t.strictSame(errors, [], `${name}: nothing that the browser complains of`)
 }

@@ -81,10 +81,10 @@ function shown({ run, lines, skipped }) {
   const wrong = new Set()
   for (const [index, line] of lines.entries())
     if (/^ *not ok /.test(line)) for (let next = index; next < index + 25; next += 1) wrong.add(next)
-  const told = lines.filter((_, index) => wrong.has(index)).slice(0, 250)
+  const wrongLines = lines.filter((_, index) => wrong.has(index)).slice(0, 250)
   const ended = run.signal ?? (run.code === 0 ? undefined : `exit code ${run.code}`)
   return [
-    ...(told.length > 0 ? told : lines.slice(-25)),
+    ...(wrongLines.length > 0 ? wrongLines : lines.slice(-25)),
     ...(failsSkipped ? skipped : []),
     ...run.stderr.split('\n').slice(-40),
     ...(ended === undefined ? [] : [`It ended with ${ended}.`]),

@@ -38,15 +38,15 @@ function planFor({ role }: Candidate, band: BandFile, rangeBytes: number): PlanF
   return writePlan({ truthPath: join(band.folder, band.name), clients: clientKinds, targets: [target] })
 }
 
-async function measure(asked: BandCase, band: BandFile, candidates: readonly Candidate[], order: Order) {
+async function measure(bandCase: BandCase, band: BandFile, candidates: readonly Candidate[], order: Order) {
   const { seconds, connections, scale } = order
-  const rate = asked.rate * scale.rate
+  const rate = bandCase.rate * scale.rate
   for (const candidate of candidates) {
-    const plan = planFor(candidate, band, asked.rangeBytes)
+    const plan = planFor(candidate, band, bandCase.rangeBytes)
     await loadOn(candidate, plan, { seconds: Math.min(seconds, 1), connections }).finally(() => plan.drop())
   }
-  return interleaved(candidates, order, asked.cost, async (candidate) => {
-    const plan = planFor(candidate, band, asked.rangeBytes)
+  return interleaved(candidates, order, bandCase.cost, async (candidate) => {
+    const plan = planFor(candidate, band, bandCase.rangeBytes)
     try {
       const closed = await loadOn(candidate, plan, { seconds, connections })
       const open = await loadOn(candidate, plan, { seconds, connections: 4 * connections, rate })
@@ -58,9 +58,9 @@ async function measure(asked: BandCase, band: BandFile, candidates: readonly Can
 }
 
 /** Runs a case with servers of its own: a gateway whose index is empty soon withdraws the band that was put into its folder. */
-async function runOne(asked: BandCase, band: BandFile, order: Order): Promise<void> {
+async function runOne(bandCase: BandCase, band: BandFile, order: Order): Promise<void> {
   const { threads } = order
-  const { rangeBytes: _range, rate: _rate, ...named } = asked
+  const { rangeBytes: _range, rate: _rate, ...named } = bandCase
   const settings = { INDEX_PUBLISH: 'true' }
   const gateway = await startGateway({ name: 'sluice', threads, settings, prepare: shelveBand })
   const candidates: Candidate[] = [gateway]
@@ -69,7 +69,7 @@ async function runOne(asked: BandCase, band: BandFile, order: Order): Promise<vo
     for (const sendfile of [true, false])
       candidates.push(await fileServer({ files: band.folder }, threads, sendfile))
     for (const candidate of candidates) await idle(candidate)
-    await runCase(order, named, () => measure(asked, band, candidates, order))
+    await runCase(order, named, () => measure(bandCase, band, candidates, order))
   } finally {
     await stopAll(candidates)
   }
@@ -81,6 +81,6 @@ export const bandGroup: Group = {
   async run(order, wanted) {
     const band = await benchBand()
     order.note('bands: servers start')
-    for (const asked of cases.filter((one) => wanted.includes(one))) await runOne(asked, band, order)
+    for (const bandCase of cases.filter((one) => wanted.includes(one))) await runOne(bandCase, band, order)
   },
 }

@@ -10,11 +10,11 @@ import { offline, startGateway } from '../rivals/gateway.js'
 import { cachingProxy, upstreamServer } from '../rivals/nginx.js'
 import { wholeOf } from './hot.js'
 import {
-  askedRounds,
   closedFigures,
   type Group,
   idle,
   interleaved,
+  measuredRounds,
   type Order,
   rowOf,
   runCase,
@@ -84,11 +84,11 @@ async function startSet({ threads }: Order, fresh: number, warm: number): Promis
 async function measureBeside(order: Order): Promise<readonly Row[]> {
   const { seconds, scale } = order
   const each = Math.ceil((hotRate / 4) * seconds)
-  const set = await startSet(order, askedRounds(order) * each, scale.cold * 4)
+  const set = await startSet(order, measuredRounds(order) * each, scale.cold * 4)
   const candidates = [set.gateway, set.proxy]
   try {
     return await interleaved(candidates, order, beside.cost, async ({ port }, round): Promise<Metrics> => {
-      const asked = {
+      const repeated = {
         port,
         connections: 16,
         rate: hotRate,
@@ -96,11 +96,11 @@ async function measureBeside(order: Order): Promise<readonly Row[]> {
         order: 'uniform',
         isPrompt: true,
       } as const
-      await makeLoad(set.hot, asked)
-      const alone = await makeLoad(set.hot, asked)
+      await makeLoad(set.hot, repeated)
+      const alone = await makeLoad(set.hot, repeated)
       const cold = { ...once, port, connections: 16, rate: hotRate / 4 }
       const [mixed] = await Promise.all([
-        makeLoad(set.hot, asked),
+        makeLoad(set.hot, repeated),
         makeLoad(set.fresh(round * each, each), cold),
       ])
       const { p50Us, p99Us, p999Us } = mixed

@@ -13,12 +13,12 @@ import { offline, startGateway } from '../rivals/gateway.js'
 import { cachingProxy, upstreamServer } from '../rivals/nginx.js'
 import { wholeOf } from './hot.js'
 import {
-  askedRounds,
   closedFigures,
   type Group,
   idle,
   interleaved,
   loadOn,
+  measuredRounds,
   type Order,
   openFigures,
   planOf,
@@ -237,12 +237,15 @@ export const coldGroup: Group = {
   name: 'cold',
   cases,
   async run(order, wanted) {
-    for (const asked of cases.filter((one) => wanted.includes(one))) {
-      const { rate: _rate, warmUp: _warmUp, start, ...words } = asked
+    for (const coldCase of cases.filter((one) => wanted.includes(one))) {
+      const { rate: _rate, warmUp: _warmUp, start, ...words } = coldCase
       await runCase(order, words, async () => {
-        order.note(`${asked.name}: servers start`)
-        const cold = await start(order, order.scale.cold * ((asked.warmUp ?? 1) + 2 * askedRounds(order)))
-        return measure(asked, cold, order).finally(() => cold.stop())
+        order.note(`${coldCase.name}: servers start`)
+        const cold = await start(
+          order,
+          order.scale.cold * ((coldCase.warmUp ?? 1) + 2 * measuredRounds(order)),
+        )
+        return measure(coldCase, cold, order).finally(() => cold.stop())
       })
     }
   },

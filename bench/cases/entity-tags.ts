@@ -9,8 +9,8 @@ export async function entityTags({ name, port }: Candidate, targets: readonly Ta
   const conditional: Target[] = []
   try {
     for (const target of targets) {
-      const asked = request({ port, host: '127.0.0.1', path: target.path, method: 'HEAD', agent }).end()
-      const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+      const exchange = request({ port, host: '127.0.0.1', path: target.path, method: 'HEAD', agent }).end()
+      const [answer] = (await once(exchange, 'response')) as [IncomingMessage]
       answer.resume()
       await once(answer, 'end')
       const { etag } = answer.headers

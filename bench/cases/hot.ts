@@ -73,29 +73,29 @@ async function warm(candidate: Candidate, targets: readonly Target[], warmed: Wa
 }
 
 async function measure(
-  asked: HotCase,
+  hotCase: HotCase,
   served: Served,
   candidates: readonly Candidate[],
   warmed: Warmed,
   order: Order,
 ): Promise<Row[]> {
-  const targets = asked.targets(served)
+  const targets = hotCase.targets(served)
   const plans = new Map<Candidate, ReturnType<typeof planOf>>()
   try {
     for (const candidate of candidates) {
       await warm(candidate, targets, warmed)
-      const own = asked.conditional === true ? await entityTags(candidate, targets.slice(0, 1000)) : targets
+      const own = hotCase.conditional === true ? await entityTags(candidate, targets.slice(0, 1000)) : targets
       plans.set(candidate, planOf(own))
     }
-    const { connections = order.connections, unknown, tls, handshakes } = asked
+    const { connections = order.connections, unknown, tls, handshakes } = hotCase
     const how = {
-      order: asked.order,
+      order: hotCase.order,
       tls,
       ...(unknown === undefined ? {} : { unknown }),
       ...(handshakes === undefined ? {} : { fresh: true, spread: true, resume: handshakes === 'resumed' }),
     }
-    const rate = Math.max(1, asked.rate * order.scale.rate)
-    return await interleaved(candidates, order, asked.cost, async (candidate, round) => {
+    const rate = Math.max(1, hotCase.rate * order.scale.rate)
+    return await interleaved(candidates, order, hotCase.cost, async (candidate, round) => {
       const plan = plans.get(candidate)
       if (plan === undefined) throw new Error('no plan')
       const common = { ...how, seconds: order.seconds, seed: round + 1 }
@@ -130,10 +130,10 @@ export function hotGroup(set: HotSet): Group {
       const candidates = await set.start(served, { ...order, threads })
       const warmed: Warmed = new Map()
       try {
-        for (const asked of cases.filter((one) => wanted.includes(one))) {
-          const { name: caseName, group, about, cost, bar } = asked
+        for (const hotCase of cases.filter((one) => wanted.includes(one))) {
+          const { name: caseName, group, about, cost, bar } = hotCase
           const words = { name: caseName, group, about, cost, bar, notes: [sizeNote(served.corpus)] }
-          await runCase(order, words, () => measure(asked, served, candidates, warmed, order))
+          await runCase(order, words, () => measure(hotCase, served, candidates, warmed, order))
         }
       } finally {
         await stopAll(candidates)

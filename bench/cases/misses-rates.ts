@@ -2,7 +2,7 @@ import { type Target, tryLoad } from '../load/load.js'
 import type { CaseWords, Metrics, Row } from '../report/results.js'
 import type { Candidate } from '../rivals/candidate.js'
 import { idleRate, type Misses, startMisses, untilQuiet } from './misses-set.js'
-import { askedRounds, interleaved, loadOn, type Order, openFigures, planOf, runCase } from './run.js'
+import { interleaved, loadOn, measuredRounds, type Order, openFigures, planOf, runCase } from './run.js'
 
 interface RatedCase extends CaseWords {
   /** Requests a second. */
@@ -68,10 +68,10 @@ async function lostOf({ port }: Candidate, targets: readonly Target[]): Promise<
 interface Measured {
   readonly words: RatedCase
   readonly rows: readonly Row[]
-  readonly asked: readonly Target[]
+  readonly targets: readonly Target[]
 }
 
-async function measure(order: Order, asked: readonly RatedCase[], misses: Misses): Promise<Measured[]> {
+async function measure(order: Order, rated: readonly RatedCase[], misses: Misses): Promise<Measured[]> {
   const candidates = [misses.on, misses.proxy]
   const parts = new Parts(misses.targets)
   const waits = order.scale.judges ? quiet : shortly
@@ -91,33 +91,33 @@ async function measure(order: Order, asked: readonly RatedCase[], misses: Misses
   const first = parts.next(warmUp * order.scale.cold)
   for (const each of candidates) await ask(each, first)
   const measured: Measured[] = []
-  for (const words of asked) {
+  for (const words of rated) {
     const count = countOf(order, words)
-    const slices = Array.from({ length: askedRounds(order) }, () => parts.next(count))
+    const slices = Array.from({ length: measuredRounds(order) }, () => parts.next(count))
     order.note(`${words.name}: ${count} contents a round`)
     const rows = await interleaved(candidates, order, words.cost, (candidate, round) =>
       ask(candidate, slices[round] ?? [], words.rate),
     )
-    measured.push({ words, rows, asked: slices.flat() })
+    measured.push({ words, rows, targets: slices.flat() })
   }
   return measured
 }
 
 /** All that is asked for at fixed rates, of servers that are started once. */
 export async function runRated(order: Order, wanted: readonly CaseWords[]): Promise<void> {
-  const asked = ratedCases.filter((one) => wanted.includes(one))
-  const [first, ...rest] = asked
+  const rated = ratedCases.filter((one) => wanted.includes(one))
+  const [first, ...rest] = rated
   if (first === undefined) return
   const wordsOf = ({ rate: _rate, seconds: _seconds, ...words }: RatedCase): CaseWords => words
-  const rounds = askedRounds(order)
-  const count = asked.reduce((sum, one) => sum + rounds * countOf(order, one), warmUp * order.scale.cold)
+  const rounds = measuredRounds(order)
+  const count = rated.reduce((sum, one) => sum + rounds * countOf(order, one), warmUp * order.scale.cold)
   const found = new Map<RatedCase, readonly Row[]>()
   const fill = async (): Promise<void> => {
     const misses = await startMisses(order, 'never', count)
     try {
-      const measured = await measure(order, asked, misses)
+      const measured = await measure(order, rated, misses)
       await misses.upstream.stop()
-      for (const { words, rows, asked: targets } of measured) {
+      for (const { words, rows, targets } of measured) {
         const withLost: Row[] = []
         for (const [at, row] of rows.entries()) {
           const candidate = at === 0 ? misses.on : misses.proxy

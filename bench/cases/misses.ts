@@ -3,11 +3,11 @@ import type { Candidate } from '../rivals/candidate.js'
 import { ratedCases, runRated } from './misses-rates.js'
 import { idleRate, type Provable, startMisses, untilQuiet, waitsOf } from './misses-set.js'
 import {
-  askedRounds,
   closedFigures,
   type Group,
   interleaved,
   loadOn,
+  measuredRounds,
   type Order,
   planOf,
   runCase,
@@ -27,7 +27,7 @@ async function proofsWaiting({ port, role }: Candidate): Promise<Metrics> {
 
 async function measure(order: Order, { provable, cost }: MissCase): Promise<readonly Row[]> {
   const each = order.scale.cold * (order.scale.judges ? 5 : 1)
-  const misses = await startMisses(order, provable, each * (1 + askedRounds(order)))
+  const misses = await startMisses(order, provable, each * (1 + measuredRounds(order)))
   const { off, on, proxy, targets } = misses
   const idle = new Map<Candidate, number>()
   const ask = async (candidate: Candidate, at: number): Promise<Metrics> => {
@@ -93,11 +93,11 @@ export const missesGroup: Group = {
   name: 'misses',
   cases: [...cases, ...ratedCases],
   async run(order, wanted) {
-    for (const asked of cases.filter((one) => wanted.includes(one))) {
-      const { provable: _provable, ...words } = asked
+    for (const missCase of cases.filter((one) => wanted.includes(one))) {
+      const { provable: _provable, ...words } = missCase
       await runCase(order, words, () => {
-        order.note(`${asked.name}: servers start`)
-        return measure(order, asked)
+        order.note(`${missCase.name}: servers start`)
+        return measure(order, missCase)
       })
     }
     await runRated(order, wanted)

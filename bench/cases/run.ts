@@ -111,7 +111,7 @@ export function openFigures({ outcome, cpu }: Load, rate: number): Metrics {
 }
 
 /** Rounds that `interleaved` asks for: those that count, and the one of the profile. */
-export function askedRounds({ rounds, profiles }: Pick<Order, 'rounds' | 'profiles'>): number {
+export function measuredRounds({ rounds, profiles }: Pick<Order, 'rounds' | 'profiles'>): number {
   return rounds + (profiles ? 1 : 0)
 }
 

@@ -7,12 +7,12 @@ import { offline, startGateway } from '../rivals/gateway.js'
 import { cachingProxy, upstreamServer } from '../rivals/nginx.js'
 import { wholeOf } from './hot.js'
 import {
-  askedRounds,
   closedFigures,
   type Group,
   idle,
   interleaved,
   loadOn,
+  measuredRounds,
   type Order,
   planOf,
   runCase,
@@ -52,7 +52,7 @@ async function growthDuring<T>(
 async function measure(order: Order): Promise<readonly Row[]> {
   const { threads, scale } = order
   const sizes = { law: 'listed', sizesBytes: [scale.streamBytes] } as const
-  const count = 1 + askedRounds(order)
+  const count = 1 + measuredRounds(order)
   const corpus = corpusOf({ name: `stream-${count}`, count, sizes, unpacked: true })
   const upstream = await upstreamServer(corpus.filesFolder)
   const urls = JSON.stringify({ [`http://127.0.0.1:${upstream.port}`]: 1 })

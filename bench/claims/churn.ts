@@ -9,7 +9,7 @@ import { say } from '../kit/say.js'
 import { residentMb } from '../kit/usage.js'
 import { startGateway } from '../rivals/gateway.js'
 
-const help = `churn: memory, disk and hits of a gateway under a steady stream of ids, most of which nobody asked for before
+const help = `churn: memory, disk and hits of a gateway under a steady stream of ids, most of which nobody requested before
 
   --minutes N       (30)
   --rate N          ids in a second (100)
@@ -22,7 +22,7 @@ const help = `churn: memory, disk and hits of a gateway under a steady stream of
 
 interface ChurnOptions {
   readonly minutes: number
-  /** Requests in a second, each for an id that nobody asked for before. */
+  /** Requests in a second, each for an id that nobody requested before. */
   readonly perSecond: number
   /** Percentage of ids that the source knows; the others are unknown everywhere. */
   readonly knownPercent: number
@@ -55,20 +55,20 @@ interface ChurnSample {
 /** Hits among requests for known objects, beside those that an LRU of `held` objects would have. */
 class Hits {
   readonly #kept = new Map<number, true>()
-  #asked = 0
+  #requested = 0
   #hits = 0
   #lruHits = 0
 
   constructor(private readonly held: number) {}
 
-  /** Object number `n` is asked for; `isAgain`: it was asked for before. */
+  /** Object number `n` is requested; `isAgain`: it was requested before. */
   ask(n: number, isAgain: boolean): void {
     const had = this.#kept.delete(n)
     this.#kept.set(n, true)
     const [oldest] = this.#kept.keys()
     if (this.held > 0 && this.#kept.size > this.held && oldest !== undefined) this.#kept.delete(oldest)
     if (!isAgain) return
-    this.#asked += 1
+    this.#requested += 1
     if (had) this.#lruHits += 1
   }
 
@@ -78,8 +78,8 @@ class Hits {
 
   /** Shares since the last call. */
   take(): { readonly hits: number; readonly lruHits: number } {
-    const shares = { hits: this.#hits / this.#asked, lruHits: this.#lruHits / this.#asked }
-    this.#asked = 0
+    const shares = { hits: this.#hits / this.#requested, lruHits: this.#lruHits / this.#requested }
+    this.#requested = 0
     this.#hits = 0
     this.#lruHits = 0
     return shares
@@ -140,14 +140,14 @@ interface Answered {
 /** After the last byte; undefined: there was no answer. */
 function ask(port: number, { path, headers }: Question): Promise<Answered | undefined> {
   return new Promise((resolve) => {
-    const asked = request({ agent, port, host: '127.0.0.1', path, headers }, (answer) => {
+    const requested = request({ agent, port, host: '127.0.0.1', path, headers }, (answer) => {
       answer.resume()
       answer.on('error', () => resolve(undefined))
       const isHit = answer.headers['x-cache'] === 'HIT'
       answer.on('end', () => resolve({ status: answer.statusCode ?? 0, isHit }))
     })
-    asked.on('error', () => resolve(undefined))
-    asked.end()
+    requested.on('error', () => resolve(undefined))
+    requested.end()
   })
 }
 
@@ -157,8 +157,8 @@ function ask(port: number, { path, headers }: Question): Promise<Answered | unde
  */
 async function churn(options: ChurnOptions, tell: (sample: ChurnSample) => void): Promise<void> {
   const piece = Buffer.alloc(options.sizeBytes, 1)
-  const source = createServer((asked, response) => {
-    const id = (asked.url ?? '').slice('/raw/'.length)
+  const source = createServer((requested, response) => {
+    const id = (requested.url ?? '').slice('/raw/'.length)
     if (!isKnown(id)) {
       response.writeHead(404).end()
       return

@@ -44,7 +44,7 @@ async function memoryOf(work: () => Promise<void>): Promise<number> {
 function post(agent: Agent, url: string, body: Uint8Array): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/octet-stream', 'x-chunking-version': '2' }
-    const asked = request(url, { agent, method: body.length > 0 ? 'POST' : 'GET', headers }, (answer) => {
+    const exchange = request(url, { agent, method: body.length > 0 ? 'POST' : 'GET', headers }, (answer) => {
       let text = ''
       answer.setEncoding('utf8').on('data', (piece: string) => {
         text += piece
@@ -54,8 +54,8 @@ function post(agent: Agent, url: string, body: Uint8Array): Promise<unknown> {
         else reject(new Error(`${url}: ${answer.statusCode} ${text}`))
       })
     })
-    asked.on('error', reject)
-    asked.end(body)
+    exchange.on('error', reject)
+    exchange.end(body)
   })
 }
 

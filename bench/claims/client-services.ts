@@ -34,7 +34,7 @@ export async function startServices(): Promise<Services> {
     },
     shape: /^\{.*"msg":"ready".*\}$/m,
   })
-  const { urls } = JSON.parse(child.said?.[0] ?? '{}') as { urls: Record<string, string> }
+  const { urls } = JSON.parse(child.matched?.[0] ?? '{}') as { urls: Record<string, string> }
   const { upload = '', payment = '', gateway = '' } = urls
   return { upload, payment, gateway, stop: () => child.stop() }
 }

@@ -53,7 +53,7 @@ async function costOf(
   ids: readonly string[],
   isThere: boolean,
 ): Promise<Cost> {
-  const asked = (): Promise<number> => requestsTo(gateway.port)
+  const storeRequests = (): Promise<number> => requestsTo(gateway.port)
   // Sockets of the phase before may be closed by now.
   const agent = new Agent({ keepAlive: true })
   const read = (id: string): Promise<number> =>
@@ -67,12 +67,12 @@ async function costOf(
   const warm = ids.slice(0, Math.floor(ids.length / 6))
   await Promise.all(shared(warm, read))
   const measured = ids.slice(warm.length)
-  const before = await asked()
+  const before = await storeRequests()
   const watch = new Stopwatch(gateway.pid)
   const times = (await Promise.all(shared(measured, read))).flat()
   const cpuUs = (watch.seconds() * 1e6) / measured.length
   agent.destroy()
-  const requests = ((await asked()) - before) / measured.length
+  const requests = ((await storeRequests()) - before) / measured.length
   return { cpuUs, p50Ms: quantile(times, 0.5), p95Ms: quantile(times, 0.95), requests }
 }
 

@@ -80,7 +80,7 @@ async function readBy(path: string): Promise<string> {
 
 async function parquet(folder: string | undefined, count: number, home: string): Promise<void> {
   const rows = rowsOf(count)
-  const told = async (name: string, path: string, seconds: number): Promise<void> =>
+  const note = async (name: string, path: string, seconds: number): Promise<void> =>
     say(
       `parquet: ${name}: ${seconds.toFixed(2)} s, ${statSync(path).size} bytes; DuckDB reads ${await readBy(path)}`,
     )
@@ -91,7 +91,7 @@ async function parquet(folder: string | undefined, count: number, home: string):
     file.finish()
   }
   write()
-  await told('hyparquet-writer, with our row digest', ours, (await secondsOf(write)).seconds)
+  await note('hyparquet-writer, with our row digest', ours, (await secondsOf(write)).seconds)
   const read = await secondsOf(async () => {
     const opened = await openParquet(ours, columns)
     if ('refused' in opened) throw new Error(opened.message)
@@ -131,7 +131,7 @@ async function parquet(folder: string | undefined, count: number, home: string):
   )
   await writeTheirs(2n ** 63n)
   const { seconds } = await secondsOf(() => writeTheirs(2n ** 63n))
-  await told('parquetjs-lite, offsets below 2^53', theirs, seconds)
+  await note('parquetjs-lite, offsets below 2^53', theirs, seconds)
 }
 
 async function torrents(folder: string | undefined): Promise<void> {

@@ -67,7 +67,7 @@ async function measure(count: number, requests: number): Promise<void> {
       TLS_SELF_SIGNED: 'true',
     },
   })
-  const [, port = '', page = ''] = program.said ?? []
+  const [, port = '', page = ''] = program.matched ?? []
   const sockets: TLSSocket[] = []
   const tell = async (what: string): Promise<number> => {
     const times = await asking(Number(port), `/raw/${page}`, requests)

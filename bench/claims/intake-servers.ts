@@ -70,7 +70,7 @@ export async function startOurs({
     },
     shape: /^\{.*"msg":"ready".*\}$/m,
   })
-  const { urls } = JSON.parse(child.said?.[0] ?? '{}') as { urls: Record<string, string> }
+  const { urls } = JSON.parse(child.matched?.[0] ?? '{}') as { urls: Record<string, string> }
   return {
     name: 'sluice',
     pid: child.pid,
@@ -133,7 +133,7 @@ export async function startTus(): Promise<Taker | undefined> {
     pid: child.pid,
     method: 'POST',
     status: 201,
-    url: `http://127.0.0.1:${child.said?.[1]}/files`,
+    url: `http://127.0.0.1:${child.matched?.[1]}/files`,
     headers: (bytes) => ({
       'tus-resumable': '1.0.0',
       'upload-length': String(bytes),

@@ -179,8 +179,8 @@ async function permanent(count: number): Promise<void> {
   const headers = { authorization: `Bearer ${key}` }
   for (let isDone = false; !isDone; ) {
     await pause(500)
-    const told = await fetch(`${taker.urls.upload}/admin/uploads`, { headers })
-    const { items, bundles } = (await told.json()) as {
+    const listed = await fetch(`${taker.urls.upload}/admin/uploads`, { headers })
+    const { items, bundles } = (await listed.json()) as {
       readonly items: { readonly waiting: number }
       readonly bundles: readonly { readonly state: string }[]
     }

@@ -181,8 +181,8 @@ async function onPostgres(count: number, clients: number, rounds: number, second
     many.push(await pairs(ledger, count, clients, round))
     few.push(await pairs(ledger, Math.ceil(count / 4), pgbenchClients, rounds + round))
     const threads = String(availableParallelism())
-    const told = pgbench(['-N', '-c', String(pgbenchClients), '-j', threads, '-T', String(seconds)])
-    theirs.push(Number(/tps = ([\d.]+)/.exec(told)?.[1] ?? 0))
+    const printed = pgbench(['-N', '-c', String(pgbenchClients), '-j', threads, '-T', String(seconds)])
+    theirs.push(Number(/tps = ([\d.]+)/.exec(printed)?.[1] ?? 0))
   }
   const tps = median(theirs)
   say(`${`pgbench -N, ${pgbenchClients} clients`.padEnd(34)} ${Math.round(tps)} a second`)

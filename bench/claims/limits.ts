@@ -231,11 +231,14 @@ async function redis(count: number): Promise<void> {
   try {
     const client = clients.at('203.0.113.1')
     if (client === undefined) throw new Error('no address')
-    const asked = { method: 'GET', path: '/x', header: () => 'localhost' }
-    while ('unavailable' in (await buckets.take(client, asked, 1, false))) await pause(50)
+    const request = { method: 'GET', path: '/x', header: () => 'localhost' }
+    while ('unavailable' in (await buckets.take(client, request, 1, false))) await pause(50)
     const times: [number[], number[]] = [[], []]
     for (let at = 0; at < count; at += 1) {
-      for (const [kind, act] of [() => tool.ping(), () => buckets.take(client, asked, 1, false)].entries()) {
+      for (const [kind, act] of [
+        () => tool.ping(),
+        () => buckets.take(client, request, 1, false),
+      ].entries()) {
         const began = systemClock.monotonic()
         await act()
         times[kind]?.push((systemClock.monotonic() - began) * 1000)

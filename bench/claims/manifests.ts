@@ -59,9 +59,9 @@ async function seedManifests(
 
 /** Requests one path below each, at a fixed rate, without waiting for answers. Resolves with the slowest. */
 async function resolveAll({ port }: Candidate, sites: readonly Site[], rate: number): Promise<number> {
-  const asked: Promise<number>[] = []
+  const times: Promise<number>[] = []
   for (const { id, path } of sites) {
-    asked.push(
+    times.push(
       (async () => {
         const started = systemClock.monotonic()
         const answer = await fetch(`http://127.0.0.1:${port}/${id}/${path}`)
@@ -72,7 +72,7 @@ async function resolveAll({ port }: Candidate, sites: readonly Site[], rate: num
     )
     await pause(1000 / rate)
   }
-  return Math.max(...(await Promise.all(asked)))
+  return Math.max(...(await Promise.all(times)))
 }
 
 const sum = (seconds: Map<string, number>): number =>

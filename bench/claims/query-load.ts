@@ -79,10 +79,10 @@ function looping(port: number, connections: number, body: unknown) {
   })
   bound(child)
   child.stdin.end(JSON.stringify(body))
-  const said = text(child.stdout)
+  const printed = text(child.stdout)
   const end = (): Promise<string> => {
     child.kill('SIGTERM')
-    return said
+    return printed
   }
   return { end }
 }

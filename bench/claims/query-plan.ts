@@ -47,10 +47,10 @@ function rootOf(index: ChainIndex) {
     }
   }
   return {
-    transactions(asked: TransactionsArguments) {
-      const page = { backwards: asked.sort !== 'HEIGHT_ASC', limit: asked.first ?? 10 }
+    transactions(given: TransactionsArguments) {
+      const page = { backwards: given.sort !== 'HEIGHT_ASC', limit: given.first ?? 10 }
       const { entries, more } = index.rows(
-        selectionOf(asked, queryLimits),
+        selectionOf(given, queryLimits),
         page,
         new Effort(1e6, 60_000, systemClock),
       )
@@ -110,17 +110,17 @@ async function main(): Promise<number> {
   for (const kind of ['one id', 'newest of a tag', 'items of a bundle', 'two common tags', 'first: 1000']) {
     const dice = new Dice(99)
     const count = kind === 'first: 1000' ? 10 : 200
-    const asked = Array.from({ length: count }, () => {
+    const queries = Array.from({ length: count }, () => {
       const question = kinds[kind]?.(dice, scope) ?? { first: 10 }
       return { query: documentFor(question), variables: variablesOf(question) }
     })
-    for (const { query, variables } of asked)
+    for (const { query, variables } of queries)
       if (plan(query, variables) !== library(query, variables)) differ += 1
     const cost = { plan: 0, library: 0 }
     for (let round = 0; round < Number(values.rounds); round += 1) {
       for (const [name, answer] of Object.entries({ plan, library })) {
         const before = process.cpuUsage()
-        for (const { query, variables } of asked) Buffer.from(answer(query, variables))
+        for (const { query, variables } of queries) Buffer.from(answer(query, variables))
         const { user, system } = process.cpuUsage(before)
         cost[name as 'plan' | 'library'] += user + system
       }

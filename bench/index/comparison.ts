@@ -80,17 +80,17 @@ export class Comparison {
   /** Checks that all answers are equal; returns the number of rows. */
   #compared(questions: readonly Question[]): number {
     const end = systemClock.monotonic() + roundMs
-    let [rows, asked] = [0, 0]
+    let [rows, answered] = [0, 0]
     for (const question of questions) {
-      if (systemClock.monotonic() > end && asked > 0) break
-      asked += 1
+      if (systemClock.monotonic() > end && answered > 0) break
+      answered += 1
       const [ours = '', ...others] = this.#sides.map(({ answer }) => withPlainCursors(answer(question)))
       if (ours.includes('"errors"')) throw new Error(`the index refuses: ${ours.slice(0, 300)}`)
       rows += ours.split('"cursor":').length - 1
       const other = others.find((text) => text !== ours)
       if (other !== undefined) throw new Error(`the answers differ: ${difference(ours, other)}`)
     }
-    return rows / asked
+    return rows / answered
   }
 }
 
@@ -122,10 +122,10 @@ function difference(one: string, other: string): string {
 }
 
 function warmUp(questions: readonly Question[], answer: Side['answer'], warmMs: number): void {
-  for (let asked = 0, end = systemClock.monotonic() + warmMs; asked < warmAsks; ) {
+  for (let answered = 0, end = systemClock.monotonic() + warmMs; answered < warmAsks; ) {
     for (const question of questions) {
       sent(answer(question))
-      asked += 1
+      answered += 1
       if (systemClock.monotonic() > end) return
     }
   }

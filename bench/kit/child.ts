@@ -38,7 +38,7 @@ export async function start(
   program: string,
   args: readonly string[],
   options: { env?: Record<string, string>; shape?: RegExp; quiet?: boolean } = {},
-): Promise<Child & { said: RegExpExecArray | undefined }> {
+): Promise<Child & { matched: RegExpExecArray | undefined }> {
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', options.quiet === true ? 'ignore' : 'inherit'],
     env: { ...plainEnvironment, ...options.env },
@@ -57,8 +57,8 @@ export async function start(
     child.stdout.resume()
     await Promise.race([once(child, 'spawn'), failed])
   }
-  const said = shape === undefined ? undefined : await Promise.race([found(child, shape), failed])
-  return { pid: child.pid ?? 0, stop, said }
+  const matched = shape === undefined ? undefined : await Promise.race([found(child, shape), failed])
+  return { pid: child.pid ?? 0, stop, matched }
 }
 
 /** The first match of `shape` in the child's output. Rejects where it ends before. */

@@ -63,8 +63,18 @@ export async function profiled<T>(pid: number, act: () => Promise<T>): Promise<{
     const of = await act()
     perf.kill('SIGINT')
     if (perf.exitCode === null) await once(perf, 'exit')
-    const asked = ['report', '-i', path, '--stdio', '--no-children', '--sort', 'dso,symbol', '-w', '40,120']
-    const { stdout } = spawnSync('perf', asked, { encoding: 'utf8', maxBuffer: 2 ** 26 })
+    const reporting = [
+      'report',
+      '-i',
+      path,
+      '--stdio',
+      '--no-children',
+      '--sort',
+      'dso,symbol',
+      '-w',
+      '40,120',
+    ]
+    const { stdout } = spawnSync('perf', reporting, { encoding: 'utf8', maxBuffer: 2 ** 26 })
     return { of, lines: profileLines(partsOf(stdout)) }
   } finally {
     perf.kill('SIGKILL')

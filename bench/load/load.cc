@@ -5,7 +5,7 @@
 //   connections=N   keep-alive connections (32)
 //   seconds=N       for which requests are sent (2); what is on its way then is waited for
 //   order=zipf:S | uniform | once    which target is next: by Zipf's law with this exponent over their order in the plan, evenly, or
-//                   one after another until each was asked for
+//                   one after another until each was requested
 //   rate=N          requests a second, at random moments (a Poisson process): each is timed from when it was due, whether or not
 //                   a connection was free for it. Without a rate each connection asks again as soon as it was answered
 //   flood=1         with a rate: requests go out without waiting for answers, as many as the sockets take; none is timed
@@ -17,7 +17,7 @@
 //   tls=1.2 | 1.3   over TLS of this version, by AES-128-GCM
 //   fresh=1         each request on a connection of its own, whose handshake is part of its time
 //   resume=1        with tls: connections resume the session of one ticket; one that the server does not take is wrong
-//   shake=1         with tls: connections only shake hands, and nothing is asked for
+//   shake=1         with tls: connections only shake hands, and nothing is requested
 //   from=ADDRESS    of this machine (127.0.0.0/8), for the connections
 //   spread=1        each connection comes from a client of its own: any address of 127.0.0.0/8
 //   seed=N          of all chance
@@ -92,11 +92,11 @@ class Load {
   std::vector<Connection> connections_;
   std::vector<uint32_t> idle_;       // connections that wait for a request, of an open loop
   std::deque<uint64_t> waiting_;     // requests that are due and have no connection
-  std::deque<Target> absentees_;     // ids that nobody has, asked for just now
+  std::deque<Target> absentees_;     // ids that nobody has, requested just now
   Target absent_;
   tls::Ctx* ctx_ = nullptr;
   int poll_ = -1, timer_ = -1;
-  uint64_t began_ = 0, end_ = 0, due_ = 0, lastAnswer_ = 0, lastAsked_ = 0, asked_ = 0;
+  uint64_t began_ = 0, end_ = 0, due_ = 0, lastAnswer_ = 0, lastSent_ = 0, sent_ = 0;
   size_t turn_ = 0, given_ = 0, lost_ = 0;
 
   bool isFresh() const { return options_.fresh || options_.shake; }
@@ -153,8 +153,8 @@ class Load {
   }
 
   const Target* choose() {
-    asked_ += 1;
-    if (options_.unknown > 0 && asked_ % options_.unknown == 0) {
+    sent_ += 1;
+    if (options_.unknown > 0 && sent_ % options_.unknown == 0) {
       static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
       absent_.path = "/";
       for (int at = 0; at < 42; at += 1) absent_.path += letters[chance_.below(64)];
@@ -185,7 +185,7 @@ class Load {
     }
     text += "\r\n";
     connection.flights.push_back(flight);
-    lastAsked_ = now();
+    lastSent_ = now();
     outcome_.sent += 1;
     if (!options_.shake) pour(at);
   }
@@ -311,7 +311,7 @@ class Load {
       if ((!isSending && isOver()) || lost_ == connections_.size()) return;
       if (time > end_ + options_.drain * 1000000) return;
       // Requests on their way and no answer to any: the server is stuck.
-      if (time > std::max(lastAnswer_, lastAsked_) + (options_.late + options_.drain) * 1000000 && !isOver()) return;
+      if (time > std::max(lastAnswer_, lastSent_) + (options_.late + options_.drain) * 1000000 && !isOver()) return;
       if (options_.rate > 0 && isSending) arm(time);
       int count = epoll_wait(poll_, events, 256, 20);
       for (int at = 0; at < count; at += 1) {
@@ -340,7 +340,7 @@ class Load {
     for (const auto& connection : connections_) open += connection.flights.size();
     if (open > 0 && !options_.flood) outcome_.mistake(Wrong::unanswered, std::to_string(open) + " requests were not answered", open);
     if (options_.order == "once" && given_ < plan_.targets.size())
-      outcome_.mistake(Wrong::unanswered, "not all targets were asked for in time", plan_.targets.size() - given_);
+      outcome_.mistake(Wrong::unanswered, "not all targets were requested in time", plan_.targets.size() - given_);
   }
 };
 

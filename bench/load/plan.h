@@ -1,4 +1,4 @@
-// What is asked and what must be answered. A plan is a file of lines, fields separated by tabs:
+// The requests, and what must be answered. A plan is a file of lines, fields separated by tabs:
 //
 //   truth   PATH                          a file; bodies are windows of it, which continue at its start behind its end
 //   client  LINE LINE ...                 header lines of one kind of client; each request is one of them, at random

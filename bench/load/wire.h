@@ -19,7 +19,7 @@
 struct Flight {
   const Target* target;
   uint64_t due;         // ns: when the request had to go out
-  uint64_t from;        // first byte asked for
+  uint64_t from;        // first byte requested
   bool isCompared;      // the body is compared with the truth
 };
 
@@ -49,12 +49,12 @@ struct Connection {
   ssize_t receive(void* to, size_t room, bool dropped) {
     if (ssl == nullptr) return recv(fd, to, room, MSG_DONTWAIT | (dropped ? MSG_TRUNC : 0));
     size_t got = 0;
-    return said(tls::calls().SSL_read_ex(ssl, to, room, &got), got);
+    return outcomeOf(tls::calls().SSL_read_ex(ssl, to, room, &got), got);
   }
   ssize_t transmit(const void* bytes, size_t count) {
     if (ssl == nullptr) return send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
     size_t took = 0;
-    return said(tls::calls().SSL_write_ex(ssl, bytes, count, &took), took);
+    return outcomeOf(tls::calls().SSL_write_ex(ssl, bytes, count, &took), took);
   }
 
   // Begins TLS. `ticket`: of a session before, or null.
@@ -67,7 +67,7 @@ struct Connection {
   }
   // Goes on with a handshake. False: it has failed.
   bool shake() {
-    ssize_t step = said(tls::calls().SSL_connect(ssl), 1);
+    ssize_t step = outcomeOf(tls::calls().SSL_connect(ssl), 1);
     isUp = step > 0;
     return isUp || errno == EAGAIN;
   }
@@ -84,7 +84,7 @@ struct Connection {
   }
 
  private:
-  ssize_t said(int step, const size_t& count) {
+  ssize_t outcomeOf(int step, const size_t& count) {
     if (step == 1) return static_cast<ssize_t>(count);
     int error = tls::calls().SSL_get_error(ssl, step);
     tls::calls().ERR_clear_error();
@@ -129,7 +129,7 @@ class Reader {
   bool take(Connection& connection, Finish finish) {
     static uint8_t buffer[128 * 1024];
     bool isTls = connection.ssl != nullptr;
-    // What OpenSSL has read already makes no event: it is asked until it has no more.
+    // What OpenSSL has read already makes no event: it is read until it has no more.
     for (int turn = 0; turn < 16 || isTls; turn += 1) {
       bool dropped = !isTls && connection.inBody && connection.left > sizeof buffer && !connection.flights.front().isCompared;
       size_t room = dropped ? static_cast<size_t>(std::min<uint64_t>(connection.left, 16u << 20)) : sizeof buffer;
@@ -161,7 +161,7 @@ class Reader {
   bool read(Connection& connection, const uint8_t* bytes, size_t count, Finish finish) {
     while (count > 0) {
       if (connection.flights.empty()) {
-        outcome_.mistake(Wrong::framing, "bytes that nobody asked for");
+        outcome_.mistake(Wrong::framing, "bytes that nobody requested");
         return false;
       }
       size_t used;
@@ -220,11 +220,11 @@ class Reader {
       outcome_.mistake(Wrong::framing, nameOf(flight) + ": an answer without a length");
       return false;
     }
-    uint64_t said = length == nullptr ? 0 : strtoull(length, nullptr, 10);
-    if (isExpected) compare(flight, head, status, length, said);
+    uint64_t stated = length == nullptr ? 0 : strtoull(length, nullptr, 10);
+    if (isExpected) compare(flight, head, status, length, stated);
     const char* connectionLine = valueOf(head, "\r\nConnection:");
     connection.last = connectionLine != nullptr && strncasecmp(connectionLine, "close", 5) == 0;
-    connection.left = hasBody ? said : 0;
+    connection.left = hasBody ? stated : 0;
     connection.at = 0;
     connection.mismatch = false;
     connection.inBody = true;
@@ -233,12 +233,12 @@ class Reader {
   }
 
   // Length and range of an answer that has the expected status.
-  void compare(const Flight& flight, const std::string& head, int status, const char* length, uint64_t said) {
+  void compare(const Flight& flight, const std::string& head, int status, const char* length, uint64_t stated) {
     const Target& target = *flight.target;
     if (target.size < 0 || status == 304) return;
     uint64_t wanted = target.range > 0 ? target.range : static_cast<uint64_t>(target.size);
-    if (length == nullptr || said != wanted)
-      outcome_.mistake(Wrong::length, nameOf(flight) + ": " + std::to_string(said) + " bytes instead of " + std::to_string(wanted));
+    if (length == nullptr || stated != wanted)
+      outcome_.mistake(Wrong::length, nameOf(flight) + ": " + std::to_string(stated) + " bytes instead of " + std::to_string(wanted));
     if (target.range == 0) return;
     std::string range = "bytes " + std::to_string(flight.from) + "-" + std::to_string(flight.from + target.range - 1) + "/" +
                         std::to_string(target.size) + "\r\n";

@@ -67,8 +67,8 @@ function figures({ rows }: CaseResult): string {
 function profile({ rows }: CaseResult): string {
   const lines = rows.flatMap((row) => row.profile ?? [])
   if (lines.length === 0) return ''
-  const told = lines.map((line) => `<p class="soft">${escaped(line)}</p>`).join('')
-  return `<details><summary>where our processor time goes</summary>${told}</details>`
+  const paragraphs = lines.map((line) => `<p class="soft">${escaped(line)}</p>`).join('')
+  return `<details><summary>where our processor time goes</summary>${paragraphs}</details>`
 }
 
 function history(name: string, runs: readonly Results[]): string {
@@ -110,15 +110,15 @@ function spreadOf(row: Row | undefined): string {
 
 /** One line a case: what it means, ours and the best rival by name, with the spread of the rounds. */
 function caseLine({ name, about, cost, rows, ratio, rival }: CaseResult): string {
-  const told = (row: Row | undefined): string =>
+  const figureOf = (row: Row | undefined): string =>
     row === undefined ? '' : `${short(row.metrics[cost] ?? Number.NaN)}${spreadOf(row)}`
   const best = rows.find(({ candidate }) => candidate === rival)
   const cells = [
     name,
     about,
     headOf(cost),
-    told(rows.find(({ role }) => role === 'ours')),
-    best === undefined ? 'none' : `${best.candidate}: ${told(best)}`,
+    figureOf(rows.find(({ role }) => role === 'ours')),
+    best === undefined ? 'none' : `${best.candidate}: ${figureOf(best)}`,
     ratio === undefined ? '' : `${ratio.toFixed(2)}x`,
   ]
   return `<tr>${cells.map((cell) => `<td>${escaped(cell)}</td>`).join('')}</tr>`

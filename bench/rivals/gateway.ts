@@ -79,7 +79,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const shape = speaksTls ? bothShape : plainShape
   const words = program === undefined ? sluiceWords : [...sluiceWords.slice(0, -1), program]
   const child = await start(process.execPath, [...words, 'start'], { env, shape })
-  const { plain, secure } = { ...child.said?.groups }
+  const { plain, secure } = { ...child.matched?.groups }
   const started = candidate(name, 'ours', Number(plain), child)
   if (isBuried) await bury(started, devnetPort)
   return speaksTls ? { ...started, port: Number(secure), speaksTls, plainPort: started.port } : started

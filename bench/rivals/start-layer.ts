@@ -14,8 +14,8 @@ const own = /^(date|content-length|connection|keep-alive|etag|content-range|tran
 
 /** Header lines that a gateway sends with a content, cut where the id stands: what rivals send, too. */
 export async function blockOf(port: number, id: string): Promise<string[]> {
-  const asked = get({ port, host: '127.0.0.1', path: `/${id}`, agent: false })
-  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  const exchange = get({ port, host: '127.0.0.1', path: `/${id}`, agent: false })
+  const [answer] = (await once(exchange, 'response')) as [IncomingMessage]
   answer.resume()
   await once(answer, 'end')
   const lines: string[] = []
@@ -55,5 +55,5 @@ export async function startLayer(
   const words = [programPath('rivals/layer.js'), layer, file]
   const child = await start(process.execPath, words, { shape: /^listening (\d+)\n/ })
   const { name, role } = kinds[layer]
-  return candidate(name, role, Number(child.said?.[1]), child)
+  return candidate(name, role, Number(child.matched?.[1]), child)
 }

@@ -7,7 +7,7 @@ export interface FetchMeters {
   brought(source: string, bytes: number): void
   /** A source broke off, or its bytes were not what they had to be. */
   broke(source: string): void
-  /** A body that broke off was asked for from there on. */
+  /** The rest of a body that broke off was requested. */
   resumed(): void
   /** A payload of which a window was read is brought whole. */
   filled(): void

@@ -20,7 +20,7 @@ export function weightier(one: Refusal | undefined, other: Refusal): Refusal {
   return (weight[other.refused] ?? 5) < (weight[one.refused] ?? 5) ? other : one
 }
 
-/** Nobody that was asked lately had it; for `rememberedMs` nobody is asked again. */
+/** No source that got the request lately had it; for `rememberedMs` none gets it again. */
 export function stillUnknown(rememberedMs: number): Refusal {
   return {
     ...refuse('unknown', 'client', 'Not found; it was looked for a short time ago'),
@@ -39,7 +39,7 @@ export function defect(): Refusal {
   return refuse('defect', 'self', 'Internal server error')
 }
 
-/** Nobody that was asked has it. */
+/** No source that got the request has it. */
 export function unknownEverywhere(): Refusal {
   return refuse('unknown', 'client', 'Not found')
 }

@@ -30,7 +30,7 @@ export interface Provenance {
 export interface Window {
   readonly start: number
   readonly end: number
-  /** Asked for before the size was known: behind the payload's end, `end` means its last byte. */
+  /** Requested before the size was known: behind the payload's end, `end` means its last byte. */
   readonly mayEndEarlier?: true
 }
 
@@ -43,7 +43,7 @@ export type SourceRequest =
       readonly hints: Hints
       readonly provenance: Provenance
       readonly window?: Window
-      /** Asked for by a name: the first to be proven. */
+      /** Requested by a name: the first to be proven. */
       readonly named?: boolean
       /** The catalog's generation of the id at which the asker found nothing there: the catalog is not read again. */
       readonly absentAt?: number

@@ -17,7 +17,7 @@ export interface Wanted {
   readonly attributes?: Attributes
   /** Only bytes of which the source knows what they are read out of (`Found.around`): others may be out of what is blocked. */
   readonly needsPlace?: true
-  /** Origins (`Found.origin`) that failed for this very want and are not asked again. */
+  /** Origins (`Found.origin`) that failed for this very want and get no more requests for it. */
   readonly avoid: ReadonlySet<string>
 }
 
@@ -42,7 +42,7 @@ export interface Found {
    * Absent: `body` is the only way.
    */
   readonly collect?: (maxBytes: number) => Promise<readonly Uint8Array[] | Refusal>
-  /** Pieces of the body stay as they are; else each is valid until the next one is asked for. */
+  /** Pieces of the body stay as they are; else each is valid until the next one is requested. */
   readonly isLasting?: true
   /** From a server that the operator trusts, or proven. */
   readonly trusted: boolean
@@ -74,7 +74,7 @@ export interface Found {
  */
 export interface Source {
   readonly name: string
-  /** False: this source denies the id, which it knows without waiting. Absent: it is asked. */
+  /** False: this source denies the id, which it knows without waiting. Absent: it gets the request. */
   mayHave?(wanted: Wanted): boolean
   open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal>
   /** The same for a source that needs no signal of the platform. */

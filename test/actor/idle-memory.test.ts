@@ -16,9 +16,9 @@ function quiet(memory: IdleMemory, turns: number, heapBytes: number, turnMs = 0)
 }
 
 t.test('memory is given back in three turns once a thread was quiet for a while', async (t) => {
-  const said = quiet(new IdleMemory(), 30, 20 * MiB)
-  t.equal(said.indexOf(true), 7)
-  t.equal(said.lastIndexOf(true), 9)
+  const answers = quiet(new IdleMemory(), 30, 20 * MiB)
+  t.equal(answers.indexOf(true), 7)
+  t.equal(answers.lastIndexOf(true), 9)
 })
 
 t.test('work in between begins the quiet time anew', async (t) => {
@@ -49,8 +49,8 @@ t.test('where other threads work, a quiet one does not take their processors', a
   t.notOk(quiet(memory, 100, 20 * MiB, 500).includes(true))
   t.notOk(memory.turn({ ...busy, heapBytes: 20 * MiB, processMs: 50_000 }))
   const later = { ...idle, heapBytes: 20 * MiB, processMs: 50_100 }
-  const said = Array.from({ length: 8 }, () => memory.turn(later))
-  t.same(said, [false, false, false, false, false, false, false, true])
+  const answers = Array.from({ length: 8 }, () => memory.turn(later))
+  t.same(answers, [false, false, false, false, false, false, false, true])
 })
 
 t.test('a heap with holes shrinks to what is alive', async (t) => {

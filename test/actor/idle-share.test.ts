@@ -7,14 +7,14 @@ import { type Had, IdleShare, ownIdleThreads } from '../../src/actor/idle-share.
 /** One thread in `seconds` of which it had the processor for `ran`; it wanted it all the time, or not at all. */
 function machine(refused?: string) {
   let [now, policy] = [{ thread: 7, ranNs: 0, waitedNs: 0 }, 'idle']
-  const told: string[] = []
+  const changes: string[] = []
   const logged: string[] = []
   const word = (_: object, text: string): void => void logged.push(text)
   const idleShare = new IdleShare(
     {
       look: (): Had[] => (policy === 'idle' ? [now] : []),
       put: (thread: number, as: Policy) => {
-        told.push(`${thread} ${as}`)
+        changes.push(`${thread} ${as}`)
         if (refused === undefined) policy = as
         return refused
       },
@@ -27,7 +27,7 @@ function machine(refused?: string) {
       idleShare.look()
     }
   }
-  return { told, logged, passes }
+  return { changes, logged, passes }
 }
 
 const [share, back] = ['7 other', '7 idle']
@@ -35,17 +35,17 @@ const [share, back] = ['7 other', '7 idle']
 t.test(
   'a thread that gets almost no time for a minute has a share for the next one, and so on',
   async (t) => {
-    const { told, logged, passes } = machine()
+    const { changes, logged, passes } = machine()
     passes(6, 0.03)
-    t.same(told, [], 'the first look has nothing to compare with')
+    t.same(changes, [], 'the first look has nothing to compare with')
     passes(1, 0.03)
-    t.same(told, [share])
+    t.same(changes, [share])
     passes(5, 1)
-    t.same(told, [share], 'still in its minute')
+    t.same(changes, [share], 'still in its minute')
     passes(1, 1)
-    t.same(told, [share, back])
+    t.same(changes, [share, back])
     passes(7, 0.03)
-    t.same(told, [share, back, share])
+    t.same(changes, [share, back, share])
     t.equal(logged.length, 2)
   },
 )
@@ -53,21 +53,21 @@ t.test(
 t.test(
   'one that gets enough, wants nothing, or was hungry for a moment only stays where it is',
   async (t) => {
-    const { told, passes } = machine()
+    const { changes, passes } = machine()
     passes(20, 2)
     passes(20, 0, false)
     for (let time = 0; time < 5; time += 1) {
       passes(5, 0.03)
       passes(1, 3)
     }
-    t.same(told, [])
+    t.same(changes, [])
   },
 )
 
 t.test('without the privilege to leave SCHED_IDLE this is logged once and not tried again', async (t) => {
-  const { told, logged, passes } = machine('sched_setscheduler failed with error 1')
+  const { changes, logged, passes } = machine('sched_setscheduler failed with error 1')
   passes(40, 0.03)
-  t.same(told, [share])
+  t.same(changes, [share])
   t.equal(logged.length, 1)
 })
 

@@ -4,13 +4,13 @@ import { PriorityBoost } from '../../src/actor/priority-boost.js'
 
 /** One thread that is wanted or not, and has so many milliseconds of the processor between two looks. */
 function machine(refused?: string) {
-  const told: string[] = []
+  const changes: string[] = []
   let ranNs = 0
   let isWanted = false
   const boost = new PriorityBoost([{ thread: 7, isWanted: () => isWanted, whenWanted: () => undefined }], {
     ranNs: () => ranNs,
     put: (thread, policy) => {
-      told.push(`${thread} ${policy}`)
+      changes.push(`${thread} ${policy}`)
       return refused
     },
   })
@@ -21,7 +21,7 @@ function machine(refused?: string) {
       boost.look()
     }
   }
-  return { told, passes }
+  return { changes, passes }
 }
 
 const [share, back] = ['7 other', '7 idle']
@@ -29,34 +29,34 @@ const [share, back] = ['7 other', '7 idle']
 t.test(
   'a thread that is wanted and gets next to nothing has a share for a while, again and again',
   async (t) => {
-    const { told, passes } = machine()
+    const { changes, passes } = machine()
     passes(1, 0.3)
-    t.same(told, [], 'the first look has nothing to compare with')
+    t.same(changes, [], 'the first look has nothing to compare with')
     passes(1, 0.3)
-    t.same(told, [share])
+    t.same(changes, [share])
     passes(4, 10)
-    t.same(told, [share])
+    t.same(changes, [share])
     passes(1, 10)
-    t.same(told, [share, back])
+    t.same(changes, [share, back])
     passes(2, 0.3)
-    t.same(told, [share, back, share])
+    t.same(changes, [share, back, share])
   },
 )
 
 t.test('a thread that is not wanted, or gets enough time, keeps its policy', async (t) => {
-  const { told, passes } = machine()
+  const { changes, passes } = machine()
   passes(10, 0, false)
   passes(10, 50)
   passes(1, 0, false)
   passes(1, 0)
   passes(1, 0, false)
-  t.same(told, [])
+  t.same(changes, [])
 })
 
 t.test('where the policy cannot be raised it is tried again, and never lowered', async (t) => {
-  const { told, passes } = machine('EPERM')
+  const { changes, passes } = machine('EPERM')
   passes(20, 0)
-  t.notOk(told.includes(back))
+  t.notOk(changes.includes(back))
 })
 
 t.test('nobody looks while nobody waits', async (t) => {

@@ -56,19 +56,19 @@ t.test(
   },
 )
 
-t.test('a start that is told to end begins no further step, and takes down what is up', async (t) => {
+t.test('a start that is ordered to end begins no further step, and takes down what is up', async (t) => {
   const diary: string[] = []
   const end = new AbortController()
   const last: Part = {
     name: 'last',
     start: () => {
-      end.abort(new Error('told to end'))
+      end.abort(new Error('ordered to end'))
       return part('last', diary).start()
     },
   }
   await t.rejects(
     supervise([part('a', diary), [last, part('b', diary)], part('c', diary)], silentLog, end.signal),
-    /told to end/,
+    /ordered to end/,
   )
   t.strictSame(diary, ['+a', '+last', '+b', '-b', '-last', '-a'])
 })

@@ -12,12 +12,12 @@ function scene(name: string, silentMs = 10_000) {
   const heartbeats = new Heartbeats()
   const slot = heartbeats.claim(name, 77) ?? -1
   const clock = new HandClock()
-  const told: [Silence, boolean][] = []
+  const reported: [Silence, boolean][] = []
   const heard: string[] = []
   const kernel: { account: Account | undefined } = { account: { state: 'S', cpuMs: 0 } }
   const watchdog = new Watchdog(heartbeats, clock, {
     silentMs,
-    onSilent: (silence, isFirst) => told.push([silence, isFirst]),
+    onSilent: (silence, isFirst) => reported.push([silence, isFirst]),
     onHeard: (one) => heard.push(one),
     account: () => kernel.account,
   })
@@ -29,56 +29,56 @@ function scene(name: string, silentMs = 10_000) {
       clock.jump(1000)
     }
   }
-  return { heartbeats, slot, clock, told, heard, kernel, pass }
+  return { heartbeats, slot, clock, reported, heard, kernel, pass }
 }
 
 t.test('a thread with heartbeats is never reported, whatever it does', async (t) => {
-  const { heartbeats, slot, told, pass } = scene('edge-1')
+  const { heartbeats, slot, reported, pass } = scene('edge-1')
   for (let at = 0; at < 60; at += 1) {
     heartbeats.beat(slot)
     pass(9, 1000, 'R')
   }
-  t.same(told, [])
+  t.same(reported, [])
 })
 
 t.test('a thread in an endless loop is reported, once as new', async (t) => {
-  const { heartbeats, slot, told, heard, pass } = scene('edge-1')
+  const { heartbeats, slot, reported, heard, pass } = scene('edge-1')
   pass(10, 1000, 'R')
-  t.same(told, [])
+  t.same(reported, [])
   pass(3, 1000, 'R')
-  t.equal(told.length, 3)
-  t.match(told[0], [{ name: 'edge-1', cause: 'spins', silentMs: 10_000 }, true])
-  t.match(told[2], [{ cause: 'spins' }, false])
+  t.equal(reported.length, 3)
+  t.match(reported[0], [{ name: 'edge-1', cause: 'spins', silentMs: 10_000 }, true])
+  t.match(reported[2], [{ cause: 'spins' }, false])
   heartbeats.beat(slot)
   pass(1, 10, 'S')
   t.same(heard, ['edge-1'])
   pass(9, 10, 'S')
-  t.equal(told.length, 3)
+  t.equal(reported.length, 3)
 })
 
 t.test('a thread that gets little processor time is reported only when it had enough of it', async (t) => {
-  const { told, pass } = scene('edge-1')
+  const { reported, pass } = scene('edge-1')
   pass(25, 200, 'R')
-  t.same(told, [], 'others have the processor')
+  t.same(reported, [], 'others have the processor')
   pass(1, 200, 'R')
-  t.match(told, [[{ cause: 'spins' }, true]])
+  t.match(reported, [[{ cause: 'spins' }, true]])
 })
 
 t.test('a thread that is ready but gets no processor is not reported', async (t) => {
-  const { told, pass } = scene('ingest')
+  const { reported, pass } = scene('ingest')
   pass(500, 5, 'R')
-  t.same(told, [])
+  t.same(reported, [])
 })
 
 t.test(
   'a thread that waited for a disk first is told of again when it hangs for another cause',
   async (t) => {
-    const { told, pass } = scene('edge-1')
+    const { reported, pass } = scene('edge-1')
     pass(12, 0, 'D')
     pass(2, 0, 'S')
     pass(2, 0, 'D')
     pass(1, 0, 'S')
-    const news = told.filter(([, isFirst]) => isFirst).map(([{ cause }]) => cause)
+    const news = reported.filter(([, isFirst]) => isFirst).map(([{ cause }]) => cause)
     t.same(news, ['disk', 'sleeps'], 'each once')
   },
 )
@@ -90,41 +90,41 @@ t.test(
       ['S', 'sleeps'],
       ['D', 'disk'],
     ] as const) {
-      const { told, pass } = scene('catalog')
+      const { reported, pass } = scene('catalog')
       pass(11, 0, state)
-      t.match(told, [[{ cause }, true]])
+      t.match(reported, [[{ cause }, true]])
     }
-    const { told, pass } = scene('source/proof')
+    const { reported, pass } = scene('source/proof')
     pass(1000, 0, 'S')
-    t.same(told, [])
+    t.same(reported, [])
     pass(11, 1000, 'R')
-    t.match(told[0], [{ name: 'source/proof', cause: 'spins' }, true])
+    t.match(reported[0], [{ name: 'source/proof', cause: 'spins' }, true])
   },
 )
 
 t.test('time in which the watching thread was late does not count', async (t) => {
-  const { clock, told, kernel, pass } = scene('edge-1')
+  const { clock, reported, kernel, pass } = scene('edge-1')
   pass(9, 1000, 'R')
   // Suspended, or stopped in a debugger: nothing moved.
   clock.jump(3_600_000)
   pass(9, 1000, 'R')
-  t.same(told, [])
+  t.same(reported, [])
   for (let at = 0; at < 100; at += 1) {
     kernel.account = { state: 'R', cpuMs: (kernel.account?.cpuMs ?? 0) + 6000 }
     clock.jump(6000)
   }
-  t.same(told, [], 'a machine on which even looking takes seconds')
+  t.same(reported, [], 'a machine on which even looking takes seconds')
 })
 
 t.test('the slot of a thread that was ended is free for another', async (t) => {
-  const { heartbeats, kernel, clock, told } = scene('edge-1')
+  const { heartbeats, kernel, clock, reported } = scene('edge-1')
   kernel.account = undefined
   clock.jump(1000)
   t.same(heartbeats.read(), [])
   for (let at = 0; at < 300; at += 1) heartbeats.claim(`a-${at}`, at)
   t.equal(heartbeats.read().length, 256)
   t.equal(heartbeats.claim('one too many', 1), undefined)
-  t.same(told, [])
+  t.same(reported, [])
 })
 
 t.test('a real thread with a real endless loop is found, and its stack says where', async (t) => {
@@ -141,18 +141,18 @@ t.test('a real thread with a real endless loop is found, and its stack says wher
   const worker = new Worker(code, { eval: true })
   t.teardown(() => worker.terminate())
   await new Promise((resolve) => worker.once('message', resolve))
-  const told: Silence[] = []
+  const reported: Silence[] = []
   const watchdog = new Watchdog(heartbeats, systemClock, {
     silentMs: 2000,
-    onSilent: (silence) => told.push(silence),
+    onSilent: (silence) => reported.push(silence),
     onHeard: () => undefined,
   })
   watchdog.start()
   t.teardown(() => watchdog.stop())
   await eventually(() => heartbeats.read().some(({ count }) => count > 2))
-  t.same(told, [])
+  t.same(reported, [])
   worker.postMessage('go')
-  const found = await eventually(() => told[0])
+  const found = await eventually(() => reported[0])
   t.match(found, { name: 'spinner', cause: 'spins' })
   t.match((await stackOf(worker.threadId, 5000))?.[0], 'endless')
   await worker.terminate()

@@ -109,7 +109,7 @@ t.test('one network has so many in a minute, and this machine any number', async
   t.equal(begun.length, 31)
 })
 
-interface Said {
+interface Answered {
   readonly word: 'nothing' | 'payment'
 }
 
@@ -117,11 +117,11 @@ t.test(
   'one id is asked for once at a time, and not again for some seconds where it is nothing',
   async (t) => {
     const clock = new Hours()
-    const questions = new StrangersQuestions<Said>(options, ({ word }) => word === 'nothing', clock)
-    let [asked, answer] = [0, { word: 'nothing' } as Said | Refusal]
-    const ask = (client = '20.1.1.1', id = 'id'): Promise<Said | Refusal> =>
+    const questions = new StrangersQuestions<Answered>(options, ({ word }) => word === 'nothing', clock)
+    let [sent, answer] = [0, { word: 'nothing' } as Answered | Refusal]
+    const ask = (client = '20.1.1.1', id = 'id'): Promise<Answered | Refusal> =>
       questions.ask(client, id, async () => {
-        asked += 1
+        sent += 1
         await new Promise((resolve) => setImmediate(resolve))
         return answer
       })
@@ -129,18 +129,18 @@ t.test(
       await Promise.all([ask(), ask('30.1.1.1'), ask('40.1.1.1')]),
       Array(3).fill({ word: 'nothing' }),
     )
-    t.equal(asked, 1)
+    t.equal(sent, 1)
     answer = { word: 'payment' }
     t.strictSame(await ask(), { word: 'nothing' })
-    t.equal(asked, 1)
+    t.equal(sent, 1)
     await clock.pass(3001)
     t.strictSame(await ask(), { word: 'payment' })
     t.strictSame(await ask(), { word: 'payment' })
-    t.equal(asked, 3, 'only what is nothing is remembered')
+    t.equal(sent, 3, 'only what is nothing is remembered')
     answer = refuse('upstream', 'upstream', 'silence')
     t.ok(isRefusal(await ask()))
     t.ok(isRefusal(await ask()))
-    t.equal(asked, 5, 'nothing follows from silence')
+    t.equal(sent, 5, 'nothing follows from silence')
     await t.rejects(
       questions.ask('50.1.1.1', 'other', () => Promise.reject(new Error('a bug'))),
       /a bug/,

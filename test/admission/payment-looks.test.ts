@@ -32,9 +32,9 @@ function orderOf(
 function scene(verdictOf: (payer: string) => Verified = () => ({ verdict: 'valid' })) {
   const clock = new Hours()
   const lanes = new Lanes(cashierDefaults, clock)
-  const asked: string[] = []
+  const looked: string[] = []
   const verify = async (_: string, payer: string): Promise<Verified> => {
-    asked.push(payer)
+    looked.push(payer)
     return verdictOf(payer)
   }
   const looks = new PaymentLooks({ verify }, lanes, clock)
@@ -43,51 +43,51 @@ function scene(verdictOf: (payer: string) => Verified = () => ({ verdict: 'valid
     void looks.verdict(order).then((reply) => replies.push(reply))
   }
   const count = (state: CashierReply['state']): number => replies.filter((one) => one.state === state).length
-  return { clock, lanes, looks, look, asked, replies, count }
+  return { clock, lanes, looks, look, looked, replies, count }
 }
 
 t.test(
   'a payment that would settle is asked for once in some seconds, by whomever it is brought',
   async (t) => {
-    const { clock, look, asked, count } = scene()
+    const { clock, look, looked, count } = scene()
     for (let at = 0; at < 100; at += 1) look(orderOf('payer', 'one', `${11 + at}.1.1.1`))
     await clock.pass(5000)
     for (let at = 0; at < 100; at += 1) look(orderOf('payer', 'one', '20.1.1.1'))
     await clock.pass(0)
     t.equal(count('good'), 200)
-    t.equal(asked.length, 1)
+    t.equal(looked.length, 1)
     await clock.pass(6000)
     look(orderOf('payer', 'one', '20.1.1.1'))
     await clock.pass(0)
-    t.equal(asked.length, 2)
+    t.equal(looked.length, 2)
   },
 )
 
 t.test('a payer has some payments at a time that are looked at and not made', async (t) => {
-  const { clock, look, looks, asked, count } = scene()
+  const { clock, look, looks, looked, count } = scene()
   for (let at = 0; at < 64; at += 1) look(orderOf('rich', String(at), `${11 + at}.1.1.1`))
   await clock.pass(0)
   for (let at = 64; at < 300; at += 1) look(orderOf('rich', String(at), `${11 + (at % 200)}.1.1.1`))
   await clock.pass(0)
-  t.equal(asked.length, 64)
+  t.equal(looked.length, 64)
   t.equal(count('busy'), 236)
   look(orderOf('honest', '0', '210.1.1.1'))
   await clock.pass(100)
-  t.equal(asked.at(-1), 'honest')
+  t.equal(looked.at(-1), 'honest')
   for (let at = 0; at < 64; at += 1) looks.made(orderOf('rich', String(at), `${11 + at}.1.1.1`))
   look(orderOf('rich', 'next', '11.1.1.1'))
   await clock.pass(100)
-  t.equal(asked.length, 66, 'those that are made do not count')
+  t.equal(looked.length, 66, 'those that are made do not count')
 })
 
 t.test('payments of many payers that cannot be made leave turns to others', async (t) => {
   const invalid = { verdict: 'invalid', reason: 'insufficient_funds' } as const
-  const { clock, look, asked, count } = scene((payer) =>
+  const { clock, look, looked, count } = scene((payer) =>
     payer === 'honest' ? { verdict: 'valid' } : invalid,
   )
   for (let at = 0; at < 400; at += 1) look(orderOf(`p${at}`, '0', `${11 + (at % 100)}.1.1.1`))
   await clock.pass(1000)
-  t.ok(asked.length <= 64 + 20, `${asked.length} questions`)
+  t.ok(looked.length <= 64 + 20, `${looked.length} questions`)
   look(orderOf('honest', '0', '210.1.1.1'))
   await clock.pass(100)
   t.equal(count('good'), 1)
@@ -104,11 +104,11 @@ t.test('who brings payments of a contract uses up nothing of its own', async (t)
 })
 
 t.test('a facilitator that does not answer is nobody’s fault', async (t) => {
-  const { clock, look, asked, count } = scene(() => ({ verdict: 'nothing', why: 'silence' }))
+  const { clock, look, looked, count } = scene(() => ({ verdict: 'nothing', why: 'silence' }))
   for (let at = 0; at < 100; at += 1) {
     look(orderOf('payer', String(at), '20.1.1.1'))
     await clock.pass(100)
   }
   t.equal(count('down'), 100)
-  t.equal(asked.length, 100)
+  t.equal(looked.length, 100)
 })

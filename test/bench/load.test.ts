@@ -80,11 +80,11 @@ const manner = { connections: 4, seconds: 0.3, compare: 1 } as const
 /** What a load complains of. */
 async function complaintOf(
   port: number,
-  asked: Plan = plan,
+  requested: Plan = plan,
   how: Partial<Manner> = {},
 ): Promise<WrongAnswers> {
   try {
-    await makeLoad(asked, { ...manner, port, ...how })
+    await makeLoad(requested, { ...manner, port, ...how })
   } catch (error) {
     if (error instanceof WrongAnswers) return error
     throw error
@@ -165,20 +165,20 @@ t.test('heads of several kinds of clients reach the server, and nothing else cha
 })
 
 t.test('each target is asked for once where that is wanted', async (t) => {
-  const asked: string[] = []
+  const requested: string[] = []
   const port = await serving(t, (request) => {
-    asked.push(request.url ?? '')
+    requested.push(request.url ?? '')
     return false
   })
   const outcome = await makeLoad(plan, { ...manner, port, order: 'once', seconds: 10 })
-  t.strictSame(asked.sort(), ['/0', '/1', '/2'])
+  t.strictSame(requested.sort(), ['/0', '/1', '/2'])
   t.equal(outcome.answered, 3)
 })
 
 t.test('targets that are due faster than they are answered are each asked for once, too', async (t) => {
-  const asked: string[] = []
+  const requested: string[] = []
   const port = await serving(t, (request) => {
-    asked.push(request.url ?? '')
+    requested.push(request.url ?? '')
     return false
   })
   const outcome = await makeLoad(plan, {
@@ -189,7 +189,7 @@ t.test('targets that are due faster than they are answered are each asked for on
     rate: 1e6,
     seconds: 10,
   })
-  t.strictSame(asked.sort(), ['/0', '/1', '/2'])
+  t.strictSame(requested.sort(), ['/0', '/1', '/2'])
   t.equal(outcome.answered, 3)
 })
 

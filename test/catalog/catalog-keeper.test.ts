@@ -130,10 +130,10 @@ t.test('a blob is found through an id that has it, whatever comes later', async 
   const { keeper, catalog } = await house({ ...systemClock, now: () => now })
   const [one, two] = [someId(), someId()]
   const [digest, other] = [randomBytes(32), randomBytes(32)]
-  const learn = (id: Id, said: Uint8Array): Promise<unknown> =>
+  const learn = (id: Id, stated: Uint8Array): Promise<unknown> =>
     keeper.handle({
       kind: 'learn',
-      attributes: [{ id, size: 9, verified: false, trusted: true, digest: said }],
+      attributes: [{ id, size: 9, verified: false, trusted: true, digest: stated }],
     })
   t.equal(catalog.holder(digest), undefined)
   await learn(one, digest)

@@ -43,9 +43,9 @@ function wipe(path: string, id: Id): number {
 t.test('a page that is overwritten while all run stops nothing that does not need it', async (t) => {
   const path = scratch('damaged')
   const generations = new Generations()
-  const said: unknown[] = []
+  const logged: unknown[] = []
   const quiet = (): void => undefined
-  const log = { info: quiet, warn: quiet, error: (_about: object, words?: string) => void said.push(words) }
+  const log = { info: quiet, warn: quiet, error: (_about: object, words?: string) => void logged.push(words) }
   const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, generations, systemClock, log)
   const { environment } = openCatalogTables(path)
   const catalog = new IndexedCatalog(path, generations, new ChainIndex(environment, generations))
@@ -70,7 +70,7 @@ t.test('a page that is overwritten while all run stops nothing that does not nee
   t.notOk(left.has(victim))
   t.ok(left.size > ids.length * 0.8, `${left.size} are read in the same turn as those that are lost`)
   t.ok(generations.isDamaged)
-  t.same(said, [], 'the keeper has not met it')
+  t.same(logged, [], 'the keeper has not met it')
 
   const replies = await learn(2)
   const refused = ids.filter((_, at) => isRefusal(replies[at]))
@@ -79,7 +79,7 @@ t.test('a page that is overwritten while all run stops nothing that does not nee
     if (isRefusal(reply)) t.match(reply, { refused: 'busy', fault: 'self', message: /damaged/ })
   t.same(sizes(), new Map([...left.keys()].map((id) => [id, 2])))
   await learn(3)
-  t.equal(said.length, 1, 'told once')
+  t.equal(logged.length, 1, 'told once')
 
   const fresh = idOfBytes(Buffer.alloc(32, 0xee))
   t.match(await keeper.handle({ kind: 'learn', attributes: [about(fresh, 5)] }), { kind: 'committed' })
@@ -94,9 +94,13 @@ t.test(
   async (t) => {
     const path = scratch('missing-segment')
     const options = { path, touchEveryMs: 0, flush: { rows: 5, forkDepth: 0 } }
-    const said: unknown[] = []
+    const logged: unknown[] = []
     const quiet = (): void => undefined
-    const log = { info: quiet, warn: quiet, error: (_about: object, words?: string) => void said.push(words) }
+    const log = {
+      info: quiet,
+      warn: quiet,
+      error: (_about: object, words?: string) => void logged.push(words),
+    }
     const blocks = [...new Chain({ items: 60, itemsPerBundle: 10, bundlesPerBlock: 1, seed: 4 }).blocks()]
     const give = (keeper: CatalogKeeper, some: typeof blocks) =>
       Promise.all(some.map(({ block, transactions }) => keeper.handle(blockMessage(block, transactions))))
@@ -116,7 +120,7 @@ t.test(
     const [id = idOfBytes(Buffer.alloc(32))] = ids
     t.match(await keeper.handle({ kind: 'learn', attributes: [about(id, 7)] }), { kind: 'committed' })
     await give(keeper, blocks.slice(-1))
-    t.ok(await eventually('the damage in the log', () => said.length === 1))
+    t.ok(await eventually('the damage in the log', () => logged.length === 1))
     const { environment } = openCatalogTables(path)
     const catalog = new IndexedCatalog(path, generations, new ChainIndex(environment, generations))
     t.equal(catalog.attributes(id)?.size, 7)

@@ -44,14 +44,14 @@ function items(root: string, names: readonly string[], isUnjudged = false, rootI
   return { kind: 'index-items', rootId: idOf(root), items: packItems(rows), isUnjudged }
 }
 
-function saidOf(height: number) {
+function blockOf(height: number) {
   const id = Buffer.alloc(48, height).toString('base64url')
   const previous = Buffer.alloc(48, height - 1).toString('base64url')
   return { height, id, previous, timestamp: height, weaveSize: '0', transactionCount: 1 }
 }
 
 function block(height: number, root: string): IndexRequest {
-  return blockMessage(saidOf(height), [transaction(root)])
+  return blockMessage(blockOf(height), [transaction(root)])
 }
 
 /** A writer whose steps are taken one by one. */
@@ -119,7 +119,7 @@ t.test(
     house.tend()
     t.equal(house.left(), 15)
     // They get a block, and blocks on top of it.
-    house.apply(blockMessage(saidOf(112), pending))
+    house.apply(blockMessage(blockOf(112), pending))
     for (let height = 113; height < 118; height += 1) house.apply(block(height, `t${height}`))
     house.tend()
     t.ok(house.left() < 15)

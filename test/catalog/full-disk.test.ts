@@ -7,10 +7,10 @@ const child = fileURLToPath(new URL('./limited-keeper.js', import.meta.url))
 /** The system's own limit: writes beyond it fail, inside LMDB too. It counts in 512 bytes, and may be lifted again. */
 function run(spill: string, limitBytes?: number): { readonly refused: number; readonly sum: string } {
   const limit = limitBytes === undefined ? '' : `ulimit -S -f ${limitBytes / 512} && `
-  const said = execFileSync('sh', ['-c', `${limit}exec "$@"`, 'sh', process.execPath, child, spill], {
+  const printed = execFileSync('sh', ['-c', `${limit}exec "$@"`, 'sh', process.execPath, child, spill], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  return JSON.parse(said.toString()) as { refused: number; sum: string }
+  return JSON.parse(printed.toString()) as { refused: number; sum: string }
 }
 
 t.test(

@@ -55,11 +55,11 @@ export class Model {
   #arrivals = 0
 
   /** `index` of what is in no block counts what arrived. */
-  put(asked: ModelRow): void {
-    const known = this.rows.get(asked.id)
+  put(added: ModelRow): void {
+    const known = this.rows.get(added.id)
     this.#arrivals += 1
     const arrival = known !== undefined && known.height === undefined ? known.index : this.#arrivals
-    const row = asked.height === undefined ? { ...asked, index: arrival } : asked
+    const row = added.height === undefined ? { ...added, index: arrival } : added
     const order = known === undefined ? -1 : inChainOrder(row, known)
     const lower =
       known !== undefined &&
@@ -258,7 +258,7 @@ export function dump(tables: IndexTables): string[] {
   const lines: string[] = []
   for (const { key: at, value } of tables.rows.span({})) {
     const row = decodeRow(at, value)
-    const said = {
+    const fields = {
       ...row,
       key: key(at),
       index: row.height === undefined ? 0 : row.index,
@@ -269,7 +269,7 @@ export function dump(tables: IndexTables): string[] {
     const place = row.place && { ...row.place, parent: text(row.place.parent) }
     const led = findRow(tables, tables.runs.ids, row.id)
     lines.push(`id ${hex(row.id)} ${led === undefined ? 'leads nowhere' : key(led.key)}`)
-    lines.push(`row ${textOf({ ...said, place })}`)
+    lines.push(`row ${textOf({ ...fields, place })}`)
   }
   for (const { key: block, value } of tables.postings.span({})) {
     const prefix = prefixOf(block)

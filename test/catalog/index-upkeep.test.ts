@@ -62,7 +62,7 @@ t.test('compacting drops unused rows and changes no answer', async (t) => {
 t.test('a check reports missing rows and surplus rows', async (t) => {
   const house = await grown()
   const { tables } = house
-  const told = (act: () => void): string[] => {
+  const reported = (act: () => void): string[] => {
     let problems: readonly string[] = []
     try {
       tables.environment.write(() => {
@@ -77,29 +77,32 @@ t.test('a check reports missing rows and surplus rows', async (t) => {
   }
   const first = <Entry>(entries: Iterable<Entry>): Entry => [...entries][0] as Entry
   t.same(
-    told(() => undefined),
+    reported(() => undefined),
     [],
   )
   t.match(
-    told(() => tables.ids.remove(first(tables.ids.keys({})))),
+    reported(() => tables.ids.remove(first(tables.ids.keys({})))),
     [/no id leads to/],
   )
-  t.match(told(() => tables.rows.remove(first(tables.rows.keys({})))).join(), /postings where the rows have/)
   t.match(
-    told(() => tables.postings.remove(first(tables.postings.keys({})))).join(),
+    reported(() => tables.rows.remove(first(tables.rows.keys({})))).join(),
     /postings where the rows have/,
   )
   t.match(
-    told(() => tables.numbers.remove(first(tables.numbers.keys({})))).join(),
+    reported(() => tables.postings.remove(first(tables.postings.keys({})))).join(),
+    /postings where the rows have/,
+  )
+  t.match(
+    reported(() => tables.numbers.remove(first(tables.numbers.keys({})))).join(),
     /missing word|has no name|words for/,
   )
-  t.match(told(() => tables.blocks.remove(first(tables.blocks.keys({})))).join(), /which is not there/)
+  t.match(reported(() => tables.blocks.remove(first(tables.blocks.keys({})))).join(), /which is not there/)
   t.match(
-    told(() => tables.pending.put(Buffer.alloc(20), Buffer.alloc(0))),
+    reported(() => tables.pending.put(Buffer.alloc(20), Buffer.alloc(0))),
     [/pending entries/],
   )
   t.match(
-    told(() => tables.weave.put(Buffer.alloc(8), Buffer.alloc(16))),
+    reported(() => tables.weave.put(Buffer.alloc(8), Buffer.alloc(16))),
     [/ends in the weave/],
   )
   await house.close()
@@ -113,11 +116,11 @@ t.test('attributes join learned records with those of the chain', async (t) => {
   const bundle = blocks[2]?.bundles[1]
   const item = bundle?.items[7]
   if (bundle === undefined || item === undefined) throw new Error('the chain is too short')
-  const said = catalog.attributes(item.id)
-  t.match(said, { size: item.size, height: blocks[2]?.block.height, verified: false })
-  t.same(said?.place?.path, [bundle.rootId])
-  t.equal(said?.place?.itemSize, item.size + item.headerSize)
-  t.equal(said?.header?.tags.length, item.tags.length)
+  const attributes = catalog.attributes(item.id)
+  t.match(attributes, { size: item.size, height: blocks[2]?.block.height, verified: false })
+  t.same(attributes?.place?.path, [bundle.rootId])
+  t.equal(attributes?.place?.itemSize, item.size + item.headerSize)
+  t.equal(attributes?.header?.tags.length, item.tags.length)
   t.equal(catalog.attributes(bundle.rootId)?.place, undefined)
   const digest = Buffer.alloc(32, 5)
   const wrong = { id: item.id, size: 3, height: 5, verified: false, trusted: true, digest }
@@ -127,7 +130,7 @@ t.test('attributes join learned records with those of the chain', async (t) => {
     size: 3,
     height: blocks[2]?.block.height,
     trusted: true,
-    place: said?.place ?? {},
+    place: attributes?.place ?? {},
   })
   await house.apply([{ kind: 'unwind', fromHeight: 1000 }])
   t.equal(house.index.row(idBytes(item.id)), undefined)

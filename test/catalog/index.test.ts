@@ -97,22 +97,22 @@ t.test('an item whose signature was checked stands before one that nobody checke
     await house.apply([blockMessage(one?.block as BlockInput, one?.transactions ?? [])])
   const roots = [early, late].map((one) => one?.bundles[0]?.rootId as Id)
   const input = early?.bundles[0]?.items[0] as ItemInput
-  const told = async (at: number, size: number, isUnjudged: boolean) => {
+  const outcomeOf = async (at: number, size: number, isUnjudged: boolean) => {
     const items = packItems([{ ...input, size }])
     await house.apply([{ kind: 'index-items', rootId: roots[at] as Id, items, isUnjudged }])
     const { height, size: now, isUnjudged: mark } = house.index.row(idBytes(input.id)) ?? {}
     return [height, now, mark]
   }
   const [first, second] = [early?.block.height, late?.block.height]
-  t.same(await told(0, 1, true), [first, 1, true], 'a copied header, imported without a look')
+  t.same(await outcomeOf(0, 1, true), [first, 1, true], 'a copied header, imported without a look')
   const announced = packItems([{ ...input, size: 3 }])
   await house.apply([
     { kind: 'index-items', rootId: idOfBytes(Buffer.alloc(32, 1)), items: announced, optimistic: true },
   ])
   t.equal(house.index.row(idBytes(input.id))?.height, first, 'an upload of it may never come into a block')
-  t.same(await told(1, 2, false), [second, 2, undefined], 'gives way, though it is earlier')
-  t.same(await told(0, 1, true), [second, 2, undefined], 'and does not come back')
-  t.same(await told(0, 2, false), [first, 2, undefined], 'of two that were checked the earlier counts')
+  t.same(await outcomeOf(1, 2, false), [second, 2, undefined], 'gives way, though it is earlier')
+  t.same(await outcomeOf(0, 1, true), [second, 2, undefined], 'and does not come back')
+  t.same(await outcomeOf(0, 2, false), [first, 2, undefined], 'of two that were checked the earlier counts')
   t.same(
     checkIndex(house.tables).problems.filter((problem) => !problem.startsWith("the owner's key")),
     [],

@@ -103,9 +103,9 @@ t.test('a record with any bit changed is none, and so is one of another bundle',
   const found = (): boolean => {
     // Who changed the table is not the keeper: the reader is to look again.
     const fresh = new LmdbCatalog(path, new Generations())
-    const said = fresh.judged(digest, item.id, item.place)
+    const verdict = fresh.judged(digest, item.id, item.place)
     void fresh.close()
-    return said !== undefined
+    return verdict !== undefined
   }
   t.ok(found())
   for (let bit = 0; bit < entry.value.length * 8; bit += 1) {

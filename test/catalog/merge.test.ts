@@ -42,16 +42,16 @@ t.test('each field is one that was learned, and never becomes unknown again', as
     fc.property(history, (all) => {
       const known = fold(all)
       for (const name of names) {
-        const said = all.map((one) => one[name]).filter((value) => value !== undefined)
+        const stated = all.map((one) => one[name]).filter((value) => value !== undefined)
         if (
-          said.length > 0 &&
+          stated.length > 0 &&
           known[name] === undefined &&
           name !== 'contentEncoding' &&
           name !== 'contentType'
         ) {
           return false
         }
-        if (known[name] !== undefined && !said.includes(known[name])) return false
+        if (known[name] !== undefined && !stated.includes(known[name])) return false
       }
       return true
     }),
@@ -80,8 +80,8 @@ t.test('trust belongs to the bytes that a trusted source sent', async (t) => {
 t.test('the type that the item itself names wins over what a server says', async (t) => {
   fc.assert(
     fc.property(anyAttributes, anyAttributes, (known, learned) => {
-      const { header: _header, ...said } = learned
-      const after = merge(known, { ...said, contentType: 'text/liar' })
+      const { header: _header, ...stated } = learned
+      const after = merge(known, { ...stated, contentType: 'text/liar' })
       return known.header === undefined || after.contentType !== 'text/liar'
     }),
   )

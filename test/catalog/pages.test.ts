@@ -43,10 +43,10 @@ function page(
 }
 
 /** All pages; `meanwhile` runs between two of them. */
-async function walk(index: ChainIndex, asked: Walk, meanwhile?: () => Promise<void>): Promise<string[]> {
+async function walk(index: ChainIndex, walked: Walk, meanwhile?: () => Promise<void>): Promise<string[]> {
   const ids: string[] = []
   for (let after: Uint8Array | undefined, turn = 0; turn < 10_000; turn += 1) {
-    const found = page(index, asked, after)
+    const found = page(index, walked, after)
     ids.push(...found.ids)
     if (found.next === undefined) return ids
     after = found.next
@@ -93,11 +93,11 @@ t.test('pages that end early, put together, are the whole list in order, each ro
         const house = openHouse(spill, undefined, flush)
         const history = new History()
         for (const step of steps) await house.apply(history.play(step))
-        for (const asked of walks) {
-          assert.deepEqual(await walk(house.index, asked), expected(history, asked))
-          const count = house.index.count(asked.wanted, tired(asked.steps))
-          if (count !== undefined) assert.equal(count, expected(history, asked).length)
-          assert.equal(house.index.count(asked.wanted, tireless()), expected(history, asked).length)
+        for (const walked of walks) {
+          assert.deepEqual(await walk(house.index, walked), expected(history, walked))
+          const count = house.index.count(walked.wanted, tired(walked.steps))
+          if (count !== undefined) assert.equal(count, expected(history, walked).length)
+          assert.equal(house.index.count(walked.wanted, tireless()), expected(history, walked).length)
         }
         await house.close()
       },
@@ -117,12 +117,12 @@ t.test('while the chain grows and forks, rows that stay where they are come exac
       fc.array(anyStep, { maxLength: 15 }),
       anyWalk,
       fc.constantFrom(undefined, earlyFlush),
-      async (before, between, asked, flush) => {
+      async (before, between, walked, flush) => {
         const house = openHouse(undefined, undefined, flush)
         const history = new History()
         for (const step of before) await house.apply(history.play(step))
         const select = (): Map<string, string> => {
-          const wanted = new Set(expected(history, asked))
+          const wanted = new Set(expected(history, walked))
           const rows = [...history.model.rows.values()].filter(({ id }) => wanted.has(id))
           return new Map(rows.map((row) => [row.id, placeOf(row)]))
         }
@@ -130,7 +130,7 @@ t.test('while the chain grows and forks, rows that stay where they are come exac
         const still = select()
         const ever = new Map([...still].map(([id, place]) => [id, new Set([place])]))
         const steps = [...between]
-        const ids = await walk(house.index, asked, async () => {
+        const ids = await walk(house.index, walked, async () => {
           const step = steps.shift()
           if (step === undefined) return
           await house.apply(history.play(step))

@@ -17,10 +17,10 @@ t.test('words are hashed as the authors of the hash do, however long the one bef
   const hash = new TermHash(Uint8Array.from({ length: 8 }, (_, at) => at))
   for (const [length, expected] of vectors.entries()) {
     hash.take(Uint8Array.from({ length }, (_, at) => at))
-    const said = Buffer.alloc(8)
-    said.writeUInt32LE(hash.first, 0)
-    said.writeUInt32LE(hash.second, 4)
-    t.equal(said.toString('hex'), expected, `${length} bytes`)
+    const hashBytes = Buffer.alloc(8)
+    hashBytes.writeUInt32LE(hash.first, 0)
+    hashBytes.writeUInt32LE(hash.second, 4)
+    t.equal(hashBytes.toString('hex'), expected, `${length} bytes`)
     hash.take(new Uint8Array(5000 * (length + 1)).fill(255))
   }
 })

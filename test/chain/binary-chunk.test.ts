@@ -77,7 +77,7 @@ t.test('a node that answers in binary is asked so, and believed where it has no 
     t.equal(chunk.node, node.url)
   }
   t.match(await chain.chunk(10), { refused: 'unknown' })
-  t.same(node.asked, ['GET /chunk2/9', 'GET /chunk2/10'], 'no JSON')
+  t.same(node.requested, ['GET /chunk2/9', 'GET /chunk2/10'], 'no JSON')
 })
 
 t.test('a node that does not know the path is asked for JSON from then on', async (t) => {
@@ -99,8 +99,8 @@ t.test('a node that does not know the path is asked for JSON from then on', asyn
       const chunk = await chain.chunk(9)
       t.ok(!isRefusal(chunk) && parts.chunk.equals(chunk.chunk), String(status))
     }
-    const asked = ['GET /chunk2/7', 'GET /chunk/7', 'GET /chunk2/9', 'GET /chunk/9', 'GET /chunk/9']
-    t.same(node.asked, asked, String(status))
+    const requested = ['GET /chunk2/7', 'GET /chunk/7', 'GET /chunk2/9', 'GET /chunk/9', 'GET /chunk/9']
+    t.same(node.requested, requested, String(status))
   }
 })
 
@@ -115,5 +115,5 @@ t.test('another server behind the same address is noticed', async (t) => {
   t.notOk(isRefusal(await chain.chunk(9)))
   isNew = false
   t.notOk(isRefusal(await chain.chunk(9)))
-  t.same(node.asked, ['GET /chunk2/9', 'GET /chunk2/9', 'GET /chunk/9'])
+  t.same(node.requested, ['GET /chunk2/9', 'GET /chunk2/9', 'GET /chunk/9'])
 })

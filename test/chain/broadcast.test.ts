@@ -18,7 +18,7 @@ const usual: BroadcastOptions = {
 }
 
 /** Nodes that answer each with its status, or never. */
-async function told(
+async function outcomeOf(
   t: Test,
   statuses: readonly (number | 'never')[],
   options: Partial<BroadcastOptions> = {},
@@ -35,27 +35,29 @@ async function told(
   const broadcast = new Broadcast(all, { ...usual, ...options }, systemClock)
   t.teardown(() => broadcast.close())
   const outcome = await broadcast.chunk('{}')
-  return { outcome, asked: nodes.filter(({ asked }) => asked.length > 0).length }
+  return { outcome, reached: nodes.filter(({ requested }) => requested.length > 0).length }
 }
 
 t.test('enough nodes must take a chunk, all of them where few are configured', async (t) => {
-  t.match((await told(t, [200])).outcome, { enough: true, successCount: 1, failureCount: 0 })
-  t.match((await told(t, [200, 500])).outcome, { enough: false, successCount: 1, failureCount: 1 })
-  t.match((await told(t, [500, 200, 208, 303])).outcome, { enough: true, successCount: 3 })
-  const many = await told(t, [200, 200, 200, 200, 200, 200], { concurrency: 1 })
+  t.match((await outcomeOf(t, [200])).outcome, { enough: true, successCount: 1, failureCount: 0 })
+  t.match((await outcomeOf(t, [200, 500])).outcome, { enough: false, successCount: 1, failureCount: 1 })
+  t.match((await outcomeOf(t, [500, 200, 208, 303])).outcome, { enough: true, successCount: 3 })
+  const many = await outcomeOf(t, [200, 200, 200, 200, 200, 200], { concurrency: 1 })
   t.equal(many.outcome.successCount, 3)
-  t.equal(many.asked, 3, 'nobody is told in vain')
+  t.equal(many.reached, 3, 'nobody is told in vain')
 })
 
 t.test('after five final refusals no other node is asked', async (t) => {
-  const { outcome, asked } = await told(t, [400, 400, 400, 400, 400, 400, 400, 200], { concurrency: 1 })
-  t.equal(asked, 5)
+  const { outcome, reached } = await outcomeOf(t, [400, 400, 400, 400, 400, 400, 400, 200], {
+    concurrency: 1,
+  })
+  t.equal(reached, 5)
   t.match(outcome, { enough: false, successCount: 0, failureCount: 5 })
   t.equal(commonFailure(outcome.results), 400)
 })
 
 t.test('a node that does not answer is given up, and reported as late', async (t) => {
-  const { outcome } = await told(t, ['never', 200, 200, 200], { responseMs: 2000, successesMin: 4 })
+  const { outcome } = await outcomeOf(t, ['never', 200, 200, 200], { responseMs: 2000, successesMin: 4 })
   t.match(outcome, { enough: false, successCount: 3 })
   const late = outcome.results.find(({ success }) => !success)
   t.match(late, { statusCode: 504, timedOut: true, canceled: false })
@@ -71,7 +73,7 @@ t.test('a node with too many posts under way is skipped', async (t) => {
   t.teardown(() => broadcast.close())
   const outcomes = await Promise.all([1, 2, 3].map(() => broadcast.chunk('{}')))
   t.equal(outcomes.filter(({ results }) => results[0]?.skipped === true).length, 1)
-  t.equal(node.asked.length, 2)
+  t.equal(node.requested.length, 2)
 })
 
 t.test(

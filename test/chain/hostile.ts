@@ -7,10 +7,10 @@ import type { ChainOptions } from '../../src/chain/remote-chain-options.js'
 export async function nodeThat(
   t: Test,
   act: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<{ url: string; asked: string[] }> {
-  const asked: string[] = []
+): Promise<{ url: string; requested: string[] }> {
+  const requested: string[] = []
   const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`)
+    requested.push(`${request.method} ${request.url}`)
     act(request, response)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -18,7 +18,7 @@ export async function nodeThat(
     server.closeAllConnections()
     server.close()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requested }
 }
 
 /** A node with fixed answers by path; others are 404. */

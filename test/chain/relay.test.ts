@@ -21,7 +21,7 @@ async function over(t: Test, statuses: readonly number[]) {
   return relay
 }
 
-async function asked(relay: Relay, others: boolean): Promise<string> {
+async function answerOf(relay: Relay, others: boolean): Promise<string> {
   const answer = await relay.ask({ path: '/tx/x', maxBytes: 1000 }, others, '198.51.100.1')
   if (isRefusal(answer)) return answer.refused
   const body = await wholeBody(answer)
@@ -29,22 +29,22 @@ async function asked(relay: Relay, others: boolean): Promise<string> {
 }
 
 t.test('the first good answer of a node is used', async (t) => {
-  t.equal(await asked(await over(t, [0, 500, 200]), false), '200 node 2')
-  t.equal(await asked(await over(t, [429, 400]), false), '400 node 1')
-  t.equal(await asked(await over(t, [404, 200]), false), '404 node 0')
-  t.equal(await asked(await over(t, [404, 200]), true), '200 node 1', 'another node may have it')
+  t.equal(await answerOf(await over(t, [0, 500, 200]), false), '200 node 2')
+  t.equal(await answerOf(await over(t, [429, 400]), false), '400 node 1')
+  t.equal(await answerOf(await over(t, [404, 200]), false), '404 node 0')
+  t.equal(await answerOf(await over(t, [404, 200]), true), '200 node 1', 'another node may have it')
 })
 
 t.test('without a good answer the most informative one is used', async (t) => {
-  t.equal(await asked(await over(t, [404, 500, 0]), true), '404 node 0')
-  t.equal(await asked(await over(t, [500, 404]), true), '404 node 1')
-  t.equal(await asked(await over(t, [503, 500]), true), '503 node 0')
-  t.equal(await asked(await over(t, [0]), true), 'upstream')
+  t.equal(await answerOf(await over(t, [404, 500, 0]), true), '404 node 0')
+  t.equal(await answerOf(await over(t, [500, 404]), true), '404 node 1')
+  t.equal(await answerOf(await over(t, [503, 500]), true), '503 node 0')
+  t.equal(await answerOf(await over(t, [0]), true), 'upstream')
 })
 
 t.test('every slot is released', async (t) => {
   const relay = await over(t, [404, 0, 200, 500])
-  for (let round = 0; round < 12; round += 1) await asked(relay, true)
+  for (let round = 0; round < 12; round += 1) await answerOf(relay, true)
   const answer = await relay.ask({ path: '/', maxBytes: 10 }, false, '198.51.100.1')
   t.equal(relay.underWay, 1)
   if (!isRefusal(answer)) {

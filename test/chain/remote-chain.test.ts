@@ -167,8 +167,8 @@ t.test('after a failing node the next one is asked, and the failing one is avoid
   const chain = chainOf(t, [bad.url, good.url])
   t.equal(await chain.height(), 7)
   t.equal(await chain.height(), 7)
-  t.same(bad.asked, ['GET /height'], 'asked once, then left to cool off')
-  t.equal(good.asked.length, 2)
+  t.same(bad.requested, ['GET /height'], 'asked once, then left to cool off')
+  t.equal(good.requested.length, 2)
 })
 
 t.test('after a node with wrong bytes, a broken answer or no connection the next one is asked', async (t) => {
@@ -208,10 +208,10 @@ t.test(
     t.equal(await chainOf(t, [shaky.url]).height(), 7)
     const down = await nodeThat(t, (_, response) => response.writeHead(502).end())
     t.equal(refusal(await chainOf(t, [down.url], { attemptsMax: 2 }).height()), 'upstream')
-    t.equal(down.asked.length, 2)
+    t.equal(down.requested.length, 2)
     const fool = await nodeThat(t, (_, response) => response.end('seven'))
     t.equal(refusal(await chainOf(t, [fool.url]).height()), 'upstream')
-    t.equal(fool.asked.length, 1)
+    t.equal(fool.requested.length, 1)
     const control = new AbortController()
     const waiting = chainOf(t, [down.url], { attemptsMax: 99 }).height(control.signal)
     control.abort()
@@ -484,5 +484,9 @@ t.test('a chunk is asked of the node that had its neighbour, and of one that had
   const [without, having] = [await nodeWith(t, {}), await nodeWith(t, here)]
   const chain = chainOf(t, [without.url, having.url])
   for (const offset of [7, 8, 9]) t.notOk(isRefusal(await chain.chunk(offset)), `${offset}`)
-  t.same([...new Set(without.asked.map((line) => line.replace(/\D+\d?\//, '')))], ['7'], 'it was asked once')
+  t.same(
+    [...new Set(without.requested.map((line) => line.replace(/\D+\d?\//, '')))],
+    ['7'],
+    'it was asked once',
+  )
 })

@@ -14,7 +14,7 @@ function hash() {
 
 /** A chain in memory that counts what it is asked. */
 class Blocks {
-  asked = 0
+  requested = 0
   readonly list: Block[] = []
 
   constructor(sizes: readonly number[]) {
@@ -30,7 +30,7 @@ class Blocks {
   currentBlock = (): Promise<Block | Refusal> => this.blockByHeight(this.list.length - 1)
 
   blockByHeight = async (height: number): Promise<Block | Refusal> => {
-    this.asked += 1
+    this.requested += 1
     return this.list[height] ?? refuse('unknown', 'upstream', 'no such block')
   }
 
@@ -80,10 +80,10 @@ t.test('a long chain takes some twenty requests, a known region none', async (t)
   const search = new WeaveSearch(blocks, handClock())
   const offset = (blocks.list[123_456]?.weaveSize ?? 0) - 5
   t.match(await search.find(offset), { height: blocks.holding(offset) })
-  t.ok(blocks.asked <= 2 * 18 + 1, `${blocks.asked} questions`)
-  blocks.asked = 0
+  t.ok(blocks.requested <= 2 * 18 + 1, `${blocks.requested} questions`)
+  blocks.requested = 0
   t.match(await search.find(offset + 1), { height: blocks.holding(offset + 1) })
-  t.equal(blocks.asked, 0, 'the same block again')
+  t.equal(blocks.requested, 0, 'the same block again')
 })
 
 t.test('the tip is remembered for a moment, shorter for offsets beyond it', async (t) => {
@@ -93,7 +93,7 @@ t.test('the tip is remembered for a moment, shorter for offsets beyond it', asyn
   t.match(await search.find(201), { refused: 'unknown' })
   blocks.add(100)
   t.match(await search.find(201), { refused: 'unknown' }, 'at once: nobody asked again')
-  t.equal(blocks.asked, 1)
+  t.equal(blocks.requested, 1)
   clock.move(300)
   t.match(await search.find(201), { height: 2 })
 })

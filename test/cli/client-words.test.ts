@@ -50,7 +50,7 @@ t.test('wrong words and paths end with one line and advice, never with a stack',
     return join(folder, name)
   }
   mkdirSync(join(folder, 'taken'))
-  const cases: readonly (readonly [words: readonly string[], code: number, said: RegExp])[] = [
+  const cases: readonly (readonly [words: readonly string[], code: number, printed: RegExp])[] = [
     [['get', id, '--output', join(folder, 'none/x')], 1, /none\/x\.part: ENOENT\n {2}check the path/],
     [['get', id, '--output', join(folder, 'taken')], 1, /taken: EISDIR/],
     [['get', id, '--range', '20-10'], 2, /20-10 ends before it begins/],
@@ -65,10 +65,10 @@ t.test('wrong words and paths end with one line and advice, never with a stack',
     [['balance', '--key', badKey('half.json', '{"kty":"RSA"}')], 2, /no private RSA key/],
     [['balance', '--key', badKey('word', 'no key')], 2, /the key is no Arweave JWK/],
   ]
-  for (const [given, code, said] of cases) {
+  for (const [given, code, printed] of cases) {
     const ended = await sluice([given[0] as string, ...words, ...given.slice(1)], env)
     t.equal(ended.code, code, `${given.join(' ')}: ${ended.err}`)
-    t.match(ended.err, said)
+    t.match(ended.err, printed)
     t.notMatch(ended.err, /\n\s+at /, 'no stack')
   }
 })
@@ -121,11 +121,11 @@ t.test('a folder is watched: what is added, changed, removed, renamed, and what 
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   t.teardown(() => child.kill('SIGKILL'))
-  const [said, failed]: [string[], string[]] = [[], []]
-  child.stdout.on('data', (text: Buffer) => said.push(text.toString()))
+  const [printed, failed]: [string[], string[]] = [[], []]
+  child.stdout.on('data', (text: Buffer) => printed.push(text.toString()))
   child.stderr.on('data', (text: Buffer) => failed.push(text.toString()))
   const paths = (): string => {
-    const last = said.join('').trim().split('\n').at(-1) ?? ''
+    const last = printed.join('').trim().split('\n').at(-1) ?? ''
     if (last === '') return ''
     return (JSON.parse(last) as { files: { path: string }[] }).files.map(({ path }) => path).join(' ')
   }
@@ -167,22 +167,22 @@ t.test('completion scripts know every option of the client’s commands', async 
   for (const [command, options] of Object.entries(ownOptions)) {
     const { out } = await sluice([command, '--help'])
     const [own = ''] = out.split('\n  --network NAME')
-    const told = new Set([...own.matchAll(/--[a-z-]+/g)].map(([one]) => one))
+    const documented = new Set([...own.matchAll(/--[a-z-]+/g)].map(([one]) => one))
     for (const common of ['--help', '--json', '--key', '--network', '--gateway', '--token'])
-      told.delete(common)
-    t.strictSame([...told].sort(), options.split(' ').sort(), command)
+      documented.delete(common)
+    t.strictSame([...documented].sort(), options.split(' ').sort(), command)
   }
   const script = await sluice(['completion', 'bash'])
-  const asked = (words: string): string => {
+  const meant = (words: string): string => {
     const line = `${script.out}
 COMP_WORDS=(${words}); COMP_CWORD=$(( \${#COMP_WORDS[@]} - 1 )); _sluice; echo "\${COMPREPLY[*]}"`
     return spawnSync('bash', ['-c', line], { encoding: 'utf8' }).stdout.trim()
   }
-  t.equal(asked('sluice dr'), 'drive')
-  t.equal(asked('sluice drive r'), 'rename')
-  t.equal(asked('sluice sync --w'), '--watch')
-  t.equal(asked('sluice get --ra'), '--range')
-  t.equal(asked('sluice get site'), '', 'names of files are the shell’s own')
+  t.equal(meant('sluice dr'), 'drive')
+  t.equal(meant('sluice drive r'), 'rename')
+  t.equal(meant('sluice sync --w'), '--watch')
+  t.equal(meant('sluice get --ra'), '--range')
+  t.equal(meant('sluice get site'), '', 'names of files are the shell’s own')
   t.equal(await completion(['tcsh']), 2)
   const { out } = await sluice(['--help'])
   const known = (await sluice(['completion', 'fish'])).out

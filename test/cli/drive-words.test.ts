@@ -23,9 +23,9 @@ function commander(t: Test, folder: string, { urls }: Running, more: readonly st
   const key = ['--key', join(folder, 'wallet.json')]
   return async (words: readonly string[], code = 0): Promise<string> => {
     const line = ['drive', ...words, ...places, ...key, ...more]
-    const said = await sluice(line, { HOME: folder, DATA_PATH: join(folder, 'data') })
-    t.equal(said.code, code, `drive ${words.join(' ')}: ${said.err}`)
-    return said.out.trim()
+    const ended = await sluice(line, { HOME: folder, DATA_PATH: join(folder, 'data') })
+    t.equal(ended.code, code, `drive ${words.join(' ')}: ${ended.err}`)
+    return ended.out.trim()
   }
 }
 

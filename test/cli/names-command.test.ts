@@ -19,7 +19,7 @@ t.test('all malformed names are reported at once, and nothing is set', async (t)
   writeFileSync(file, JSON.stringify(many))
   const { code, err } = await sluice(['names', 'import', file], environment)
   t.equal(code, 2)
-  const told = [
+  const expected = [
     "'bad name'",
     'worse: not an id',
     'ttl: ttlSeconds cannot be -1',
@@ -27,7 +27,7 @@ t.test('all malformed names are reported at once, and nothing is set', async (t)
     'odd: owner',
     'none: not',
   ]
-  for (const word of told) t.match(err, word)
+  for (const word of expected) t.match(err, word)
   t.equal((await sluice(['names', 'list'], environment)).out, '')
   t.equal((await sluice(['names', 'set', 'a.b', someId()], environment)).code, 2)
   t.equal((await sluice(['names', 'remove', 'nobody'], environment)).code, 3)

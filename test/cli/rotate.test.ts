@@ -99,15 +99,15 @@ t.test(
     const stolen = headKey(join(root, 'stolen.pem'))
     rotateHeadKey(join(root, 'stolen.pem'), 5000)
     const mine = headKey(join(root, 'stolen.pem'))
-    const said = (timeMs: number) => ({
+    const statement = (timeMs: number) => ({
       sequence: 1,
       head: 'ab',
       timeMs,
       signature: stolen.sign(1, 'ab', timeMs),
     })
-    t.ok(mine.hasSigned(said(5000)))
-    t.notOk(mine.hasSigned(said(5001)), 'signed after the rotation')
-    t.notOk(key.hasSigned(said(4000)), 'by a stranger')
+    t.ok(mine.hasSigned(statement(5000)))
+    t.notOk(mine.hasSigned(statement(5001)), 'signed after the rotation')
+    t.notOk(key.hasSigned(statement(4000)), 'by a stranger')
     writeFileSync(join(root, 'stolen.pem.retired.json'), '[{}]')
     t.throws(() => headKey(join(root, 'stolen.pem')), 'a list that was not written here')
   },

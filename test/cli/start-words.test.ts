@@ -39,9 +39,9 @@ t.test('the command says what is missing where nothing was built', async (t) => 
   const empty = t.testdir()
   mkdirSync(join(empty, 'bin'))
   cpSync(join(root, 'bin/sluice.mjs'), join(empty, 'bin/sluice.mjs'))
-  const said = spawnSync(process.execPath, [join(empty, 'bin/sluice.mjs'), 'start'], { encoding: 'utf8' })
-  t.equal(said.status, 1)
-  t.match(said.stderr, /not built yet. Run: npm ci && npm run build/)
+  const ended = spawnSync(process.execPath, [join(empty, 'bin/sluice.mjs'), 'start'], { encoding: 'utf8' })
+  t.equal(ended.status, 1)
+  t.match(ended.stderr, /not built yet. Run: npm ci && npm run build/)
 })
 
 t.test('a start that is told to stop leaves within seconds, with code 0, at whatever moment', async (t) => {

@@ -11,7 +11,7 @@ import { elsewhere } from './elsewhere.js'
 
 const nobody = 65_534
 
-interface Said {
+interface Printed {
   readonly code: number
   readonly out: string
   readonly err: string
@@ -33,15 +33,15 @@ export async function stranger(t: Test, installed: string): Promise<Stranger> {
   for (const folder of [installed, home]) chmodSync(folder, 0o755)
   const { under, host, listenAddress, what } = elsewhere(t, [process.execPath, program, '--version'])
   t.comment(`the stranger has ${what}`)
-  const run = async (words: readonly string[]): Promise<Said> => {
+  const run = async (words: readonly string[]): Promise<Printed> => {
     const [command = '', ...rest] = [...under, process.execPath, program, ...words]
     const env = { PATH: process.env.PATH ?? '', HOME: home, DATA_PATH: join(home, 'no-data') }
     const child = spawn(command, rest, { cwd: home, env, stdio: ['ignore', 'pipe', 'pipe'] })
-    const said = { out: '', err: '' }
-    child.stdout.on('data', (text: Buffer) => (said.out += text.toString()))
-    child.stderr.on('data', (text: Buffer) => (said.err += text.toString()))
+    const printed = { out: '', err: '' }
+    child.stdout.on('data', (text: Buffer) => (printed.out += text.toString()))
+    child.stderr.on('data', (text: Buffer) => (printed.err += text.toString()))
     const [code] = (await once(child, 'close')) as [number]
-    return { code, ...said }
+    return { code, ...printed }
   }
   makeSite(home)
   if (under.includes('setpriv')) chownSync(home, nobody, nobody)
@@ -74,8 +74,12 @@ export async function stranger(t: Test, installed: string): Promise<Stranger> {
     t.equal(done.code, 0, done.err)
     const { named, winc, totalFiles } = JSON.parse(done.out) as Record<string, string>
     t.equal(Number(totalFiles), 3, 'without the hidden file')
-    const [, said = ''] = /at most ([\d.]+) credits/.exec(done.err) ?? []
-    t.equal(BigInt(said.replace('.', '').padEnd(said.indexOf('.') + 12, '0')), BigInt(winc ?? 0), done.err)
+    const [, printed = ''] = /at most ([\d.]+) credits/.exec(done.err) ?? []
+    t.equal(
+      BigInt(printed.replace('.', '').padEnd(printed.indexOf('.') + 12, '0')),
+      BigInt(winc ?? 0),
+      done.err,
+    )
     t.equal(before - (await balance()), BigInt(winc ?? 0), 'what was said is what is charged')
     await opens(t, named ?? '', [`--host-resolver-rules=MAP *.${host} ${listenAddress}`])
   }

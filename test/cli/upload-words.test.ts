@@ -200,12 +200,12 @@ t.test('secrets are left out of a folder unless somebody asks for them', async (
   for (const [path, text] of Object.entries(files)) writeFileSync(join(site, path), text)
   writeFileSync(join(site, 'key.txt'), '31'.repeat(32), { mode: 0o600 })
   chmodSync(join(site, 'key.txt'), 0o600)
-  const told = await readFolder(site, { never: [join(site, 'key.txt')] })
+  const found = await readFolder(site, { never: [join(site, 'key.txt')] })
   t.strictSame(
-    told.files.map(({ path }) => path),
+    found.files.map(({ path }) => path),
     ['.well-known/security.txt', 'index.html', 'sub/deep/keep.tmp'],
   )
-  t.strictSame(told.leftOut, [
+  t.strictSame(found.leftOut, [
     '.env: hidden, because its name begins with a dot',
     '.git: hidden, because its name begins with a dot',
     'drafts: by .sluiceignore',

@@ -20,8 +20,8 @@ async function verified(t: Test, id: string, raw: ServedAnswer, tx: ServedAnswer
 }
 
 t.test('what nobody accounts for', async (t) => {
-  const said = await verified(t, 'A'.repeat(43), { bytes: Buffer.from('anything') }, undefined)
-  t.match(said, { code: 4, out: /NO +content/ }, 'no root is named, and no node has it as a transaction')
+  const outcome = await verified(t, 'A'.repeat(43), { bytes: Buffer.from('anything') }, undefined)
+  t.match(outcome, { code: 4, out: /NO +content/ }, 'no root is named, and no node has it as a transaction')
 })
 
 t.test('a header of any length is not read', async (t) => {
@@ -30,13 +30,13 @@ t.test('a header of any length is not read', async (t) => {
     'x-gateway-root-data-item-offset': '0',
     'x-gateway-root-data-offset': String(2 ** 40),
   }
-  const said = await verified(
+  const outcome = await verified(
     t,
     'A'.repeat(43),
     { bytes: Buffer.from('anything'), headers: lines },
     undefined,
   )
-  t.match(said, { code: 4, out: /NO +content +no item has a header of 1099511627776 bytes/ })
+  t.match(outcome, { code: 4, out: /NO +content +no item has a header of 1099511627776 bytes/ })
 })
 
 t.test('a transaction of format 1', async (t) => {
@@ -44,11 +44,11 @@ t.test('a transaction of format 1', async (t) => {
   const one = await signed(payer, { data: 'the owner wrote this' }, (tx) => {
     Object.assign(tx, { format: 1, data_root: '', data_size: String(tx.data.length) })
   })
-  const said = await verified(
+  const outcome = await verified(
     t,
     one.id,
     { bytes: Buffer.from('and not this') },
     { json: { ...one.toJSON(), data_root: '' } },
   )
-  t.match(said, { code: 4, out: /yes +transaction signature +format 1[\s\S]*NO +content/ })
+  t.match(outcome, { code: 4, out: /yes +transaction signature +format 1[\s\S]*NO +content/ })
 })

@@ -48,7 +48,7 @@ async function lagOf(one: ClusterMachine, other: ClusterMachine): Promise<number
   return systemClock.monotonic() - begun
 }
 
-async function asked(url: string, ...statements: readonly string[]): Promise<unknown[]> {
+async function queried(url: string, ...statements: readonly string[]): Promise<unknown[]> {
   const client = new Client({ connectionString: url })
   await client.connect()
   let rows: unknown[] = []
@@ -159,7 +159,7 @@ t.test('a database that can only be read', { skip }, async (t) => {
     const [before, meanwhile] = [some(), some()]
     block(one, before)
     await settledAmong([one, other], url)
-    await asked(url, 'ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()')
+    await queried(url, 'ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()')
     const sessions = new PostgresSessions(url, 1, 5000)
     await eventually(
       'it can only be read',
@@ -174,7 +174,7 @@ t.test('a database that can only be read', { skip }, async (t) => {
     const facts = await clusterFacts(sessions, systemClock)
     t.ok(facts && findingsOf(facts).some(({ level, text }) => level === 'fault' && /only be read/.test(text)))
     await sessions.close()
-    await asked(
+    await queried(
       url,
       'SET default_transaction_read_only = off',
       'ALTER SYSTEM RESET default_transaction_read_only',
@@ -194,7 +194,7 @@ t.test('a database with older data: no block is lost', { skip }, async (t) => {
     const [early, late, later] = [some(), some(), some()]
     block(one, early)
     await settledAmong([one], url)
-    await asked(url, ...tables.map((table) => `CREATE TABLE kept_${table} AS TABLE ${table}`))
+    await queried(url, ...tables.map((table) => `CREATE TABLE kept_${table} AS TABLE ${table}`))
     const other = await clusterMachine(t, url, 'other', often)
     block(one, late)
     await settledAmong([one, other], url)
@@ -203,7 +203,7 @@ t.test('a database with older data: no block is lost', { skip }, async (t) => {
       `INSERT INTO ${table} TABLE kept_${table}`,
     ])
     // In one transaction: as a database that comes back.
-    await asked(url, ['BEGIN', ...restored, 'COMMIT'].join(';'))
+    await queried(url, ['BEGIN', ...restored, 'COMMIT'].join(';'))
     const third = await clusterMachine(t, url, 'third', often)
     block(third, later)
     await settledAmong([one, other, third], url)
@@ -333,7 +333,7 @@ t.test('heartbeats, and what the doctor finds', { skip }, async (t) => {
     t.notOk(well && findingsOf(well).some(({ level }) => level === 'fault'))
     await other.close()
     t.strictSame((await facts())?.machines.map(presenceOf), ['there', 'stopped'])
-    await asked(
+    await queried(
       url,
       "UPDATE cluster_machines SET ended = false, seen_at = seen_at - interval '5 minutes' WHERE node = 'other'",
     )

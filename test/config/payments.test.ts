@@ -16,9 +16,9 @@ function wrong(settings: Record<string, string>): string[] {
 t.test('a malformed setting is named once, and is not missing as well', async (t) => {
   const settings = { ...good, ENABLE_RATE_LIMITER: 'true', ENABLE_X_402_USDC_DATA_EGRESS: 'true' }
   for (const name of Object.keys(good)) {
-    const said = wrong({ ...settings, [name]: 'rubbish' })
-    t.equal(said.length, 1, said.join('; '))
-    t.ok(said[0]?.startsWith(`${name}: `), name)
+    const reasons = wrong({ ...settings, [name]: 'rubbish' })
+    t.equal(reasons.length, 1, reasons.join('; '))
+    t.ok(reasons[0]?.startsWith(`${name}: `), name)
     t.match(wrong({ ...settings, [name]: '' }), [new RegExp(`needs ${name}$`)])
   }
 })
@@ -40,9 +40,9 @@ t.test('absurd prices and addresses stop the start, each named', async (t) => {
   ]
   for (const name of ['PER_BYTE_PRICE', 'DATA_EGRESS_MIN_PRICE', 'DATA_EGRESS_MAX_PRICE']) {
     for (const amount of amounts) {
-      const said = wrong({ [`X_402_USDC_${name}`]: amount })
+      const reasons = wrong({ [`X_402_USDC_${name}`]: amount })
       t.ok(
-        said.some((line) => line.startsWith(`X_402_USDC_${name}: `)),
+        reasons.some((line) => line.startsWith(`X_402_USDC_${name}: `)),
         `${name}=${amount}`,
       )
     }
@@ -102,12 +102,12 @@ const base: Given = {
 t.test('all missing settings of payments are listed at once', async (t) => {
   t.same(paymentFaults(base, true), [])
   const nothing = { ...base, network: undefined, wallet: undefined, facilitatorUrl: undefined, minPrice: '2' }
-  const said = paymentFaults(nothing, false)
+  const reasons = paymentFaults(nothing, false)
   const needed = ['MIN_PRICE', 'ENABLE_RATE_LIMITER', 'NETWORK', 'WALLET_ADDRESS', 'FACILITATOR_URL']
-  t.equal(said.length, needed.length)
+  t.equal(reasons.length, needed.length)
   for (const name of needed)
     t.ok(
-      said.some((line) => line.includes(name)),
+      reasons.some((line) => line.includes(name)),
       name,
     )
   t.same(paymentFaults({ ...nothing, enabled: false, minPrice: '0.1' }, false), [], 'off needs nothing')
@@ -123,7 +123,7 @@ t.test("the provider's facilitator needs its keys on mainnet, and only there", a
 })
 
 t.test('secrets are never repeated', async (t) => {
-  const said = wrong({ CDP_API_KEY_ID: 'top secret', CDP_API_KEY_SECRET: 'x' })
-  t.match(said, [/^CDP_API_KEY_ID: /])
-  t.notMatch(said.join(), /top secret/)
+  const reasons = wrong({ CDP_API_KEY_ID: 'top secret', CDP_API_KEY_SECRET: 'x' })
+  t.match(reasons, [/^CDP_API_KEY_ID: /])
+  t.notMatch(reasons.join(), /top secret/)
 })

@@ -43,7 +43,7 @@ t.test('all errors are listed at once', async (t) => {
     LOG_LEVL: 'debug',
   })
   t.ok(Array.isArray(wrong))
-  const told = (wrong as string[]).join('\n')
+  const reasons = (wrong as string[]).join('\n')
   for (const name of [
     'PORT',
     'DEVNET_PORT',
@@ -52,10 +52,10 @@ t.test('all errors are listed at once', async (t) => {
     'TRUSTED_NODE_URL',
     'TRUSTED_GATEWAYS_URLS',
   ]) {
-    t.match(told, `${name}: `)
+    t.match(reasons, `${name}: `)
   }
-  t.match(told, 'RATE_LIMITER_TYPO: no such setting')
-  t.match(told, 'LOG_LEVL: no such setting; did you mean LOG_LEVEL?')
+  t.match(reasons, 'RATE_LIMITER_TYPO: no such setting')
+  t.match(reasons, 'LOG_LEVL: no such setting; did you mean LOG_LEVEL?')
   t.equal((wrong as string[]).length, 8)
 })
 
@@ -117,9 +117,9 @@ t.test('receivers of webhooks may have a query, other addresses may not', async 
   t.strictSame(Array.isArray(config) ? config : config.webhooks.servers, [url])
   const wrong = ['https://hooks.example/#x', 'https://u:secret@hooks.example/', 'ftp://hooks.example']
   for (const one of wrong) {
-    const told = readConfig({ WEBHOOK_TARGET_SERVERS: one })
-    t.match(told, [/^WEBHOOK_TARGET_SERVERS: /])
-    t.notMatch(String(told), 'secret')
+    const reasons = readConfig({ WEBHOOK_TARGET_SERVERS: one })
+    t.match(reasons, [/^WEBHOOK_TARGET_SERVERS: /])
+    t.notMatch(String(reasons), 'secret')
   }
   t.match(readConfig({ TRUSTED_NODE_URL: url }), ['TRUSTED_NODE_URL: must not hold a query'])
 })
@@ -144,9 +144,9 @@ t.test('names that contradict each other stop the start', async (t) => {
     [{ SANDBOX_PROTOCOL: 'gopher' }, /http or https/],
     [{ ARNS_NOT_FOUND_ARNS_NAME: 'Not A Name' }, /a name/],
   ]
-  for (const [environment, told] of rows) {
+  for (const [environment, reasons] of rows) {
     const wrong = readConfig(environment)
-    t.match(Array.isArray(wrong) ? wrong.join('\n') : '', told, JSON.stringify(environment))
+    t.match(Array.isArray(wrong) ? wrong.join('\n') : '', reasons, JSON.stringify(environment))
   }
   const good = readConfig({
     ARNS_ROOT_HOST: 'one.example, two.example',
@@ -230,13 +230,13 @@ t.test('settings are found by words of their names, texts and groups, each of th
 })
 
 t.test('settings in use are told without what must not be told', async (t) => {
-  const told = settingsInUse({
+  const reasons = settingsInUse({
     ADMIN_API_KEY: 'a-secret-key',
     TRUSTED_NODE_URL: 'http://user:word@node.example/@x',
     WEBHOOK_TARGET_SERVERS: 'https://me:word@a.example/, https://b.example/@c',
     HOME: '/home/somebody',
   })
-  t.strictSame(told, {
+  t.strictSame(reasons, {
     TRUSTED_NODE_URL: 'http://...@node.example/@x',
     ADMIN_API_KEY: 'set',
     WEBHOOK_TARGET_SERVERS: 'set',

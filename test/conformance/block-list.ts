@@ -60,7 +60,7 @@ export async function conform(t: Test, fresh: () => Blocking): Promise<void> {
         if (at > 3) return { kind: 'name', key: `name-${at}` }
         return { kind: at > 1 ? 'hash' : 'id', key: someId() }
       })
-      const asked = (list: BlockList, { kind, key }: Subject): boolean => {
+      const isListed = (list: BlockList, { kind, key }: Subject): boolean => {
         if (kind === 'name') return list.blocksName(key)
         return kind === 'id' ? list.blocksId(key as Id) : list.blocksDigest(Buffer.from(key, 'base64url'))
       }
@@ -74,7 +74,7 @@ export async function conform(t: Test, fresh: () => Blocking): Promise<void> {
             else release(subject)
             if (blocks) model.add(subject)
             else model.delete(subject)
-            for (const one of subjects) if (asked(list, one) !== model.has(one)) return false
+            for (const one of subjects) if (isListed(list, one) !== model.has(one)) return false
           }
           return true
         }),

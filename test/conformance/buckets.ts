@@ -304,8 +304,10 @@ export async function conform(
       const rules = { capacity: 10, refillPerSecond: 0 }
       const house = await open({ ip: rules, resource: rules })
       t.teardown(() => house.close())
-      const asked = Array.from({ length: 8 }, () => house.buckets.credit('198.51.100.1', 'payer:nonce', 70))
-      const outcomes = (await Promise.all(asked)).sort()
+      const credited = Array.from({ length: 8 }, () =>
+        house.buckets.credit('198.51.100.1', 'payer:nonce', 70),
+      )
+      const outcomes = (await Promise.all(credited)).sort()
       t.same(outcomes, ['credited', ...new Array<string>(7).fill('known')])
       t.match(await house.buckets.ofClient(clientAt(house.clients, '198.51.100.1')), { paidTokens: 70 })
       t.equal(await house.buckets.ofClient(clientAt(house.clients, '198.51.100.2')), undefined)

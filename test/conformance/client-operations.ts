@@ -71,20 +71,20 @@ async function served({ gateway }: Scene, uploaded: unknown): Promise<Record<str
   const bytes = Buffer.from(await response.arrayBuffer())
   const query = `{ transaction(id: "${id}") { anchor recipient tags { name value } } }`
   const headers = { 'content-type': 'application/json' }
-  const asked = await fetch(`${gateway}/graphql`, {
+  const answer = await fetch(`${gateway}/graphql`, {
     method: 'POST',
     headers,
     body: JSON.stringify({ query }),
   })
-  const { data } = (await asked.json()) as {
+  const { data } = (await answer.json()) as {
     data?: { transaction?: { tags: { name: string; value: string }[] } | null }
   }
   const item = data?.transaction
   // What a service signs has the time in it.
-  const told = (item?.tags ?? []).map((tag) =>
+  const stated = (item?.tags ?? []).map((tag) =>
     tag.name === 'Upload-Timestamp' ? { ...tag, value: '<time>' } : tag,
   )
-  const tags = told.sort((one, other) => (one.name < other.name ? -1 : 1))
+  const tags = stated.sort((one, other) => (one.name < other.name ? -1 : 1))
   const found = { status: response.status, sha256: createHash('sha256').update(bytes).digest('hex') }
   return { receipt: uploaded, ...found, item: { ...item, tags } }
 }
@@ -135,9 +135,9 @@ export const steps: readonly Step[] = [
     'topUpWithTokens',
     async ({ client, hasTokens, sent }) => {
       if (!hasTokens) return 'not on this chain'
-      const told = await client.topUpWithTokens(1_000_000)
-      sent.push((told as { id: string }).id)
-      return told
+      const stated = await client.topUpWithTokens(1_000_000)
+      sent.push((stated as { id: string }).id)
+      return stated
     },
   ],
   [

@@ -15,7 +15,7 @@ import { bytesOf, conformObjects, contentOf } from './object-store.js'
 const { signal } = new AbortController()
 /** As many at once as the tests put. */
 const wide = { ...guardDefaults, writesMax: 32 }
-const unmetered = { asked: () => undefined, received: () => undefined, sent: () => undefined }
+const unmetered = { ended: () => undefined, received: () => undefined, sent: () => undefined }
 
 function clientOf(server: Radosgw, bucket: string, more: Partial<S3Options> = {}): S3Objects {
   const { endpoint, region, credentials } = server

@@ -119,13 +119,13 @@ export async function conformObjects(t: Test, open: OpenStore): Promise<void> {
   await t.test('an object in parts is there when it is whole', async (t) => {
     const store = await open()
     const bytes = randomBytes(40_000_000)
-    let asked = 0
+    let requested = 0
     const read = async (start: number, length: number): Promise<Uint8Array> => {
-      asked += length
+      requested += length
       return bytes.subarray(start, start + length)
     }
     t.equal(await store.putLarge('parts/whole', { sizeBytes: bytes.length, read }, signal), 'put')
-    t.equal(asked, bytes.length, 'each byte is read once')
+    t.equal(requested, bytes.length, 'each byte is read once')
     t.ok((await bytesOf(await store.get('parts/whole', undefined, signal))).equals(bytes))
     const gone = async (): Promise<Uint8Array> => {
       throw new Error('the file is gone')

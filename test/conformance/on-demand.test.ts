@@ -66,7 +66,7 @@ function theirUpload(library: TurboLibrary, places: Places, chain: LocalChain, k
 }
 
 /** What is told of a top-up; how much is in it depends on how each reads a price that is not linear. */
-function told({ winc, cryptoFundResult: fund }: Funded): object {
+function fundedOutcome({ winc, cryptoFundResult: fund }: Funded): object {
   const top = fund && { status: fund.status, token: fund.token, isPaid: Number(fund.quantity) > 0 }
   return { winc, cryptoFundResult: top }
 }
@@ -77,10 +77,10 @@ async function steps(t: Test, chain: LocalChain, key: Hex, upload: FundedUpload)
   const before = await held()
   const capped = await outcomeOf(() => upload(Buffer.alloc(400_000, 1), 1n))
   t.equal(await held(), before, 'nothing was sent above the cap')
-  const paid = told(await upload(Buffer.alloc(400_000, 2)))
+  const paid = fundedOutcome(await upload(Buffer.alloc(400_000, 2)))
   t.ok((await held()) < before)
   const rest = await held()
-  const second = told(await upload(Buffer.alloc(1000, 3)))
+  const second = fundedOutcome(await upload(Buffer.alloc(1000, 3)))
   t.ok((await held()) <= rest)
   return ['refused' in capped ? 'refused' : capped, paid, { winc: (second as Funded).winc }]
 }

@@ -50,13 +50,13 @@ function registered(source: string, believeMs = 60_000): RegisteredKeys {
 /** A registry that answers what it is told, or nothing. */
 async function registryServer(
   t: Test,
-): Promise<{ url: string; asked: () => number; say: (text: string | undefined) => void }> {
-  let said: string | undefined = registry
-  let asked = 0
+): Promise<{ url: string; requests: () => number; say: (text: string | undefined) => void }> {
+  let served: string | undefined = registry
+  let requests = 0
   const server = createServer((_request, response) => {
-    asked += 1
-    if (said === undefined) response.writeHead(503).end()
-    else response.end(said)
+    requests += 1
+    if (served === undefined) response.writeHead(503).end()
+    else response.end(served)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
@@ -64,11 +64,11 @@ async function registryServer(
     server.close()
   })
   const say = (text: string | undefined): void => {
-    said = text
+    served = text
   }
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/gateway/peers`,
-    asked: () => asked,
+    requests: () => requests,
     say,
   }
 }
@@ -119,9 +119,9 @@ t.test(
       t.equal(isRefusal(found) && found.refused, reason)
     }
     const calm = registered(server.url)
-    const before = server.asked()
+    const before = server.requests()
     for (let times = 0; times < 3; times += 1) t.ok(isRefusal(await calm.of(of, never)))
-    t.equal(server.asked(), before + 1, 'who failed is left alone for a while')
+    t.equal(server.requests(), before + 1, 'who failed is left alone for a while')
     t.ok(isRefusal(await registered('/nowhere/registry.json').of(of, never)))
     t.ok(isRefusal(await registered('http://127.0.0.1:1/').of(of, never)))
   },

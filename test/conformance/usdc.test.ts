@@ -104,7 +104,7 @@ const theirFaults: Readonly<Record<string, string>> = {
 }
 
 /** Fields of a receipt that both must have; what a service adds is its own. */
-function told(uploaded: unknown): object {
+function uploadOutcome(uploaded: unknown): object {
   const { id, owner, winc, dataCaches, fastFinalityIndexes } = uploaded as Record<string, unknown>
   return { id, owner, winc, dataCaches, fastFinalityIndexes }
 }
@@ -127,7 +127,7 @@ async function ran(
     const { id } = outcome.value as { id: string }
     const bytes = await (await fetch(`${places.gateway}/raw/${id}`)).arrayBuffer()
     const sha256 = createHash('sha256').update(new Uint8Array(bytes)).digest('hex')
-    outcomes.set(name, { value: settled({ ...told(outcome.value), microUsdc, sha256 }, new Map()) })
+    outcomes.set(name, { value: settled({ ...uploadOutcome(outcome.value), microUsdc, sha256 }, new Map()) })
   }
   return outcomes
 }

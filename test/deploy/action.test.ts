@@ -46,12 +46,12 @@ t.test('a name that could not be set fails the step, and what was uploaded is to
       process.exitCode = Number(process.env.CODE)`,
   })
   const environment = { SLUICE_CLIENT: join(folder, 'client.mjs'), DEPLOY_FOLDER: '.' }
-  const told = async (CODE: string): Promise<string> => {
+  const outputOf = async (CODE: string): Promise<string> => {
     await t.rejects(step(folder, 'deploy.sh', { ...environment, CODE }), { code: Number(CODE) })
     return readFileSync(join(folder, 'outputs'), 'utf8')
   }
-  t.equal(await told('6'), 'id=ID\nlink=LINK\nuploaded=1\n')
-  t.equal(await told('1'), '', 'of any other failure nothing is told')
+  t.equal(await outputOf('6'), 'id=ID\nlink=LINK\nuploaded=1\n')
+  t.equal(await outputOf('1'), '', 'of any other failure nothing is told')
 })
 
 /** Runs a step of the action. Resolves with what it printed and its outputs; rejects where it fails. */

@@ -30,7 +30,7 @@ export const loadSettings = {
 /** Whatever the disk does, a client hears of it in this time. */
 const patienceMs = 30_000
 
-function asked(url: string, init: RequestInit = {}): Promise<Response> {
+function request(url: string, init: RequestInit = {}): Promise<Response> {
   return fetch(url, { ...init, signal: abortAfter(patienceMs) })
 }
 
@@ -179,7 +179,7 @@ export class MixedLoad {
   }
 
   /** Judges an answer; `done` is called with its text where it is one of these. */
-  async #told(
+  async #judge(
     what: string,
     answer: Response,
     good: readonly number[],
@@ -202,8 +202,8 @@ export class MixedLoad {
   }
 
   async #upload({ item, payload }: { readonly item: Buffer; readonly payload: Buffer }): Promise<Outcome> {
-    const answer = await asked(`${this.#urls.upload}/v1/tx`, { method: 'POST', body: item })
-    return this.#told('upload', answer, [200, 202], (text) => this.#received(text, payload))
+    const answer = await request(`${this.#urls.upload}/v1/tx`, { method: 'POST', body: item })
+    return this.#judge('upload', answer, [200, 202], (text) => this.#received(text, payload))
   }
 
   #received(text: string, payload: Buffer): void {
@@ -218,8 +218,8 @@ export class MixedLoad {
     const bundle = Buffer.from(encodeBundle([{ id, bytes: item }]))
     const tags = [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')]
     const body = Buffer.from(signItem(this.#signer, { tags, anchor: randomBytes(32) }, bundle))
-    const answer = await asked(`${this.#urls.upload}/v1/tx`, { method: 'POST', body })
-    return this.#told('bundle', answer, [200, 202], (text) => {
+    const answer = await request(`${this.#urls.upload}/v1/tx`, { method: 'POST', body })
+    return this.#judge('bundle', answer, [200, 202], (text) => {
       this.#received(text, bundle)
       this.#uploads.push({ id, payload, isPermanent: false })
     })
@@ -229,31 +229,31 @@ export class MixedLoad {
     const { item, payload } = this.#item(60_000)
     const base = `${this.#urls.upload}/v1/chunks/any`
     let id = ''
-    const begun = await this.#told('parts, begun', await asked(`${base}/-1/-1`), [200], (text) => {
+    const begun = await this.#judge('parts, begun', await request(`${base}/-1/-1`), [200], (text) => {
       id = (JSON.parse(text) as { id: string }).id
     })
     if (begun !== 'done') return begun
-    const part = await asked(`${base}/${id}/0`, { method: 'POST', body: item })
-    const sent = await this.#told('a part', part, [200], () => undefined)
+    const part = await request(`${base}/${id}/0`, { method: 'POST', body: item })
+    const sent = await this.#judge('a part', part, [200], () => undefined)
     if (sent !== 'done') return sent
-    const end = await asked(`${base}/${id}/-1`, { method: 'POST' })
-    return this.#told('parts, ended', end, [200, 202], (text) => this.#received(text, payload))
+    const end = await request(`${base}/${id}/-1`, { method: 'POST' })
+    return this.#judge('parts, ended', end, [200, 202], (text) => this.#received(text, payload))
   }
 
   async #usdc(): Promise<Outcome> {
     const { item, payload } = this.#item(15_000)
     const url = `${this.#urls.upload}/v1/x402/upload/signed`
-    const offered = await asked(url, { method: 'POST', body: item })
+    const offered = await request(url, { method: 'POST', body: item })
     let wish: { maxAmountRequired: string; payTo: string } | undefined
-    const offer = await this.#told('an offer', offered, [402], (text) => {
+    const offer = await this.#judge('an offer', offered, [402], (text) => {
       wish = (JSON.parse(text) as { accepts: (typeof wish)[] }).accepts[0]
     })
     if (offer !== 'done' || wish === undefined) return offer
     const headers = await payment(this.#account, 1, { to: wish.payTo, value: wish.maxAmountRequired }, 'base')
     // Paid for and not answered, it is sent again as it is, as clients do.
     for (let tries = 0; ; tries += 1) {
-      const answer = await asked(url, { method: 'POST', body: item, headers })
-      const outcome = await this.#told('an item that is paid for', answer, [200, 202], (text) => {
+      const answer = await request(url, { method: 'POST', body: item, headers })
+      const outcome = await this.#judge('an item that is paid for', answer, [200, 202], (text) => {
         const { id } = JSON.parse(text) as { id: string }
         this.#uploads.push({ id, payload, isPermanent: true })
       })
@@ -276,19 +276,19 @@ export class MixedLoad {
   async #charge(address: string, cents: number): Promise<Outcome> {
     const where = `${this.#urls.payment}/v1/top-up/checkout-session/${address}/usd/${cents}`
     let url = ''
-    const session = await this.#told('a session of a card', await asked(where), [200], (text) => {
+    const session = await this.#judge('a session of a card', await request(where), [200], (text) => {
       url = (JSON.parse(text) as { paymentSession: { url: string } }).paymentSession.url
     })
     if (session !== 'done') return session
     const body = new URLSearchParams({ card: '4242424242424242' })
-    const paid = await asked(url, { method: 'POST', body, redirect: 'manual' })
-    return this.#told('a card', paid, [200, 302, 303], () => undefined)
+    const paid = await request(url, { method: 'POST', body, redirect: 'manual' })
+    return this.#judge('a card', paid, [200, 302, 303], () => undefined)
   }
 
   async #balance(address: string): Promise<bigint> {
-    const told = await asked(`${this.#urls.payment}/v1/account/balance/any?address=${address}`)
-    if (told.status === 404) return 0n
-    return BigInt(((await told.json()) as { winc: string }).winc)
+    const judge = await request(`${this.#urls.payment}/v1/account/balance/any?address=${address}`)
+    if (judge.status === 404) return 0n
+    return BigInt(((await judge.json()) as { winc: string }).winc)
   }
 
   /** A bundle that somebody else has on the chain: the gateway opens it. */
@@ -308,19 +308,19 @@ export class MixedLoad {
 
   async #block(): Promise<Outcome> {
     const id = randomBytes(32).toString('base64url')
-    const answer = await asked(`${this.#urls.gateway}/gateway/admin/block-data`, {
+    const answer = await request(`${this.#urls.gateway}/gateway/admin/block-data`, {
       method: 'PUT',
       body: JSON.stringify({ id, source: 'test', notes: 'none' }),
       headers: { authorization: `Bearer ${adminKey}`, 'content-type': 'application/json' },
     })
-    return this.#told('an order to block', answer, [200], () => this.#blocked.push(id))
+    return this.#judge('an order to block', answer, [200], () => this.#blocked.push(id))
   }
 
   /** Something that was taken, which must be had: a receipt was given for it. */
   async #read(): Promise<Outcome> {
     const kept = this.#uploads[Math.floor(this.random() * this.#uploads.length)]
     if (kept === undefined) return 'refused'
-    const answer = await asked(`${this.#urls.gateway}/raw/${kept.id}`)
+    const answer = await request(`${this.#urls.gateway}/raw/${kept.id}`)
     const bytes = Buffer.from(await answer.arrayBuffer())
     if (answer.status === 200) {
       if (!bytes.equals(kept.payload)) this.#fault(`read: wrong bytes of ${kept.id}`)
@@ -332,7 +332,7 @@ export class MixedLoad {
   }
 
   async #export(): Promise<Outcome> {
-    const answer = await asked(`${this.#urls.gateway}/gateway/admin/export-parquet`, {
+    const answer = await request(`${this.#urls.gateway}/gateway/admin/export-parquet`, {
       method: 'POST',
       body: JSON.stringify({
         outputDir: `export-${Math.floor(this.random() * 1e9)}`,
@@ -343,7 +343,7 @@ export class MixedLoad {
       headers: { authorization: `Bearer ${adminKey}`, 'content-type': 'application/json' },
     })
     // So short a chain may have nothing final yet, and one export may be under way.
-    const outcome = await this.#told('an export', answer, [200, 400, 409], () => undefined)
+    const outcome = await this.#judge('an export', answer, [200, 400, 409], () => undefined)
     await pause(500)
     return outcome
   }
@@ -355,7 +355,7 @@ export class MixedLoad {
   async compare(dataPath?: string): Promise<Record<string, number>> {
     const { gateway, upload } = this.#urls
     const served = async ({ id, payload }: Kept): Promise<boolean> => {
-      const answer = await asked(`${gateway}/raw/${id}`)
+      const answer = await request(`${gateway}/raw/${id}`)
       const bytes = Buffer.from(await answer.arrayBuffer())
       if (answer.status === 200 && !bytes.equals(payload)) throw new Error(`wrong bytes of ${id}`)
       return answer.status === 200
@@ -363,7 +363,7 @@ export class MixedLoad {
     for (const kept of this.#uploads) await eventually(() => served(kept))
     for (const kept of this.#imported) await eventually(() => served(kept))
     for (const id of this.#blocked) {
-      const { status } = await asked(`${gateway}/raw/${id}`)
+      const { status } = await request(`${gateway}/raw/${id}`)
       if (status !== 451) throw new Error(`${id} was blocked, and is answered ${status}`)
     }
     for (const { address, leastWinc } of this.#payers)
@@ -375,9 +375,9 @@ export class MixedLoad {
     for (const { id, isPermanent } of this.#uploads) {
       if (!isPermanent) continue
       await eventually(async () => {
-        const told = (await (await asked(`${upload}/v1/tx/${id}/status`)).json()) as { status: string }
-        if (told.status === 'FAILED') throw new Error(`${id} failed: ${JSON.stringify(told)}`)
-        return told.status === 'FINALIZED'
+        const judge = (await (await request(`${upload}/v1/tx/${id}/status`)).json()) as { status: string }
+        if (judge.status === 'FAILED') throw new Error(`${id} failed: ${JSON.stringify(judge)}`)
+        return judge.status === 'FINALIZED'
       })
     }
     const code = await this.program.stop()

@@ -225,7 +225,7 @@ t.test('what a trusted gateway sends is not blocked by a place that a client nam
   const copy = await placed('a bundle that lists it', own)
   served.set(own.id, { bytes: own.payload })
   t.equal(await statusOf(own.id, copy.hints), 200)
-  t.ok(trusted.asked.includes(own.id))
+  t.ok(trusted.requested.includes(own.id))
   await eventually(() => isVerified(own.id))
   await block(copy.around[0] ?? '')
   t.equal(await statusOf(own.id), 200)

@@ -109,5 +109,5 @@ t.test('a stranger cannot have anything blocked by what it states', async (t) =>
   served.set(id, { bytes })
   lies.set(id, root)
   t.equal(await statusOf(id), 200)
-  t.ok(stranger.asked.includes(id))
+  t.ok(stranger.requested.includes(id))
 })

@@ -55,7 +55,7 @@ function answerWith(response: ServerResponse, body: Buffer): void {
 t.test('first requests, clients that leave, and a source that breaks off', async (t) => {
   const served = new Map<string, (response: ServerResponse) => void>()
   const source = await upstream(t, (id, _request, response) => served.get(id)?.(response))
-  const asked = (id: string): number => source.asked.filter((one) => one === id).length
+  const requested = (id: string): number => source.requested.filter((one) => one === id).length
   const dataPath = t.testdir()
   const running = await run(t, dataPath, { ...fedBy(source.url), ...twoEdges })
 
@@ -84,9 +84,9 @@ t.test('first requests, clients that leave, and a source that breaks off', async
       all.every((bytes) => bytes.equals(body)),
       'every client has every byte',
     )
-    t.equal(asked(id), 1, 'one fetch')
+    t.equal(requested(id), 1, 'one fetch')
     await kept(running, id)
-    t.equal(asked(id), 1)
+    t.equal(requested(id), 1)
   })
 
   await t.test('one client that leaves does not stop the fetch; when all leave, it stops', async (t) => {
@@ -109,7 +109,7 @@ t.test('first requests, clients that leave, and a source that breaks off', async
     leave.abort()
     gone.give()
     t.ok(Buffer.from(await stayer.arrayBuffer()).equals(body), 'the other has every byte')
-    t.equal(asked(shared), 1)
+    t.equal(requested(shared), 1)
     t.equal(torn, 0)
     await kept(running, shared)
 
@@ -176,7 +176,7 @@ t.test('the remains of a kill -9 while caching, and a damaged blob, are never se
   t.equal(answer.status, 200)
   t.ok(again.equals(rotten.body), 'the right bytes')
   t.equal(
-    source.asked.filter((id) => id === rotten.id).length,
+    source.requested.filter((id) => id === rotten.id).length,
     2,
     'fetched again, before it is called anything',
   )

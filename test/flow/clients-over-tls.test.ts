@@ -39,14 +39,14 @@ const served = async (id: string): Promise<Buffer> =>
 const ran = promisify(execFile)
 
 /** What a program for Node prints as JSON. It trusts the authority by its environment, which is read at the start. */
-async function said<Said>(code: string, environment: Record<string, string>): Promise<Said> {
+async function outputOf<Output>(code: string, environment: Record<string, string>): Promise<Output> {
   const words = ['--input-type=module', '-e', code]
   const { stdout } = await ran(process.execPath, words, {
     env: { PATH: process.env.PATH ?? '', NODE_EXTRA_CA_CERTS: ca, ...environment },
     maxBuffer: 2 ** 24,
   })
   // Some libraries write lines of their own before.
-  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Said
+  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Output
 }
 
 t.test('the library of the network uploads and asks what it has', { skip: withoutTurbo }, async (t) => {
@@ -70,7 +70,7 @@ t.test('the library of the network uploads and asks what it has', { skip: withou
     const balance = await turbo.getBalance()
     const [cost] = await turbo.getUploadCosts({ bytes: [1000000000] })
     process.stdout.write(JSON.stringify({ small, whole, parts, balance, cost }))`
-  const told = await said<{
+  const found = await outputOf<{
     small: Receipt
     whole: Receipt
     parts: Receipt
@@ -83,11 +83,11 @@ t.test('the library of the network uploads and asks what it has', { skip: withou
     PAYMENTS: payments,
     FILE: at('large.bin'),
   })
-  for (const receipt of [told.small, told.whole, told.parts]) t.ok(isSigned(receipt))
-  t.equal(String(await served(told.small.id)), 'over TLS')
-  for (const { id } of [told.whole, told.parts]) t.ok((await served(id)).equals(bytes), 'byte for byte')
-  t.equal(told.balance.winc, '0')
-  t.ok(BigInt(told.cost.winc) > 0n)
+  for (const receipt of [found.small, found.whole, found.parts]) t.ok(isSigned(receipt))
+  t.equal(String(await served(found.small.id)), 'over TLS')
+  for (const { id } of [found.whole, found.parts]) t.ok((await served(id)).equals(bytes), 'byte for byte')
+  t.equal(found.balance.winc, '0')
+  t.ok(BigInt(found.cost.winc) > 0n)
 })
 
 const wayfinder = fileURLToPath(
@@ -105,7 +105,7 @@ t.test('wayfinder reads a transaction by chunks', { skip: withoutWayfinder }, as
     const answer = await new ChunkDataRetrievalStrategy().getData({ gateway, requestUrl, headers: {} })
     const bytes = Buffer.from(await answer.arrayBuffer())
     process.stdout.write(JSON.stringify(createHash('sha256').update(bytes).digest('hex')))`
-  const digest = await said<string>(code, { LIBRARY: pathToFileURL(wayfinder).href, SITE: site })
+  const digest = await outputOf<string>(code, { LIBRARY: pathToFileURL(wayfinder).href, SITE: site })
   t.equal(
     digest,
     createHash('sha256')

@@ -17,12 +17,12 @@ const key = 'a-key-for-the-tests'
 
 /** Everything that the browser complains about. */
 function complaints(page: Page): string[] {
-  const said: string[] = []
-  page.on('pageerror', (error) => said.push(error.message))
+  const errors: string[] = []
+  page.on('pageerror', (error) => errors.push(error.message))
   page.on('console', (message) => {
-    if (message.type() === 'error') said.push(message.text())
+    if (message.type() === 'error') errors.push(message.text())
   })
-  return said
+  return errors
 }
 
 async function operatorsWork(t: Test, running: Running): Promise<void> {
@@ -31,7 +31,7 @@ async function operatorsWork(t: Test, running: Running): Promise<void> {
   const opened = await openBrowser(t)
   const page = await opened.newPage({ viewport: { width: 390, height: 844 } })
   page.setDefaultTimeout(120_000)
-  const said = complaints(page)
+  const errors = complaints(page)
   const answer = await page.goto(console)
   t.match(answer?.headers(), {
     'content-security-policy': /default-src 'none'; script-src 'self'.*frame-ancestors 'none'/,
@@ -45,7 +45,7 @@ async function operatorsWork(t: Test, running: Running): Promise<void> {
   await page.keyboard.press('Enter')
   await page.locator('#login-said', { hasText: 'does not take this key' }).waitFor()
   // Refused as it should be: the browser says so too.
-  t.ok(said.splice(0).every((line) => line.includes('401')))
+  t.ok(errors.splice(0).every((line) => line.includes('401')))
 
   await page.fill('#key', key)
   await page.keyboard.press('Enter')
@@ -97,7 +97,7 @@ async function operatorsWork(t: Test, running: Running): Promise<void> {
   await page.click('#sign-out')
   t.ok(await page.isVisible('#login'))
   t.equal(await page.evaluate('sessionStorage.length'), 0)
-  t.strictSame(said, [], 'no complaint of the browser')
+  t.strictSame(errors, [], 'no complaint of the browser')
 }
 
 async function orders(t: Test, running: Running, path: string): Promise<void> {
@@ -212,8 +212,8 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
       'Invalid endHeight - must be a positive integer',
     ],
   ]
-  for (const [path, body, said] of rubbish)
-    t.strictSame(await order('POST', path, body), { status: 400, body: said })
+  for (const [path, body, errors] of rubbish)
+    t.strictSame(await order('POST', path, body), { status: 400, body: errors })
   t.strictSame(await order('GET', 'bundle-status/x'), { status: 400, body: 'Must provide a valid bundle id' })
   t.strictSame(await order('GET', `bundle-status/${base64url(32)}`), {
     status: 404,

@@ -77,12 +77,12 @@ function databasesOf(root: string): string[] {
 }
 
 /** What an operator does where a start says so. */
-function obey(root: string, said: string): void {
-  const [, name = ''] = /([\w-]+)\/data\.mdb(?: is broken)?:/.exec(said) ?? []
+function obey(root: string, printed: string): void {
+  const [, name = ''] = /([\w-]+)\/data\.mdb(?: is broken)?:/.exec(printed) ?? []
   const path = join(root, name)
-  if (name === '' || !existsSync(join(path, 'data.mdb'))) throw new Error(`no file is named: ${said}`)
-  if (!/What to do: .{30}|See "A database is broken"/.test(said))
-    throw new Error(`no way on is named: ${said}`)
+  if (name === '' || !existsSync(join(path, 'data.mdb'))) throw new Error(`no file is named: ${printed}`)
+  if (!/What to do: .{30}|See "A database is broken"/.test(printed))
+    throw new Error(`no way on is named: ${printed}`)
   const away = `${path}.broken`
   rmSync(away, { recursive: true, force: true })
   if (name !== 'uploads') {
@@ -207,18 +207,18 @@ t.test('overwritten pages cost what they held, and never a wrong byte or start a
     const file = join(root, name, 'data.mdb')
     const isRunning = random() < 0.6
     let how = isRunning ? '' : damage(file)
-    const told: string[] = []
+    const followed: string[] = []
     /** Starts until it is up, as an operator and a supervisor of processes do. */
     const up = async (): Promise<Running> => {
       for (let tries = 0; ; tries += 1) {
-        if (tries > 4) throw new Error(`it does not start: ${name}, ${how}\n${told.join('\n')}`)
+        if (tries > 4) throw new Error(`it does not start: ${name}, ${how}\n${followed.join('\n')}`)
         let early: Error
         try {
           return await run(t, root, environment)
         } catch (error) {
           early = error as Error
         }
-        told.push(early.message.slice(0, 600))
+        followed.push(early.message.slice(0, 600))
         if (early.message.startsWith('ended with null')) count('signal at a start')
         else {
           count('start refused')
@@ -239,10 +239,10 @@ t.test('overwritten pages cost what they held, and never a wrong byte or start a
       if (signalCode !== null) {
         signals += 1
         count(`signal while it ran (${signalCode})`)
-        told.push(`life ${life}: ${signalCode} ${program.noise.join('').slice(-400)}`)
+        followed.push(`life ${life}: ${signalCode} ${program.noise.join('').slice(-400)}`)
       } else if (exitCode !== null) {
         count('ended by itself')
-        told.push(`life ${life}: ${exitCode} ${JSON.stringify(program.log.slice(-2))}`)
+        followed.push(`life ${life}: ${exitCode} ${JSON.stringify(program.log.slice(-2))}`)
       } else {
         if (answered === 0) throw new Error(`nothing is answered: ${name}, ${how}`)
         const isDamaged = program.log.some(({ msg }) => /damaged|broken/.test(String(msg)))
@@ -250,14 +250,14 @@ t.test('overwritten pages cost what they held, and never a wrong byte or start a
         if (life === livesMax - 1)
           for (const one of accepted)
             await eventually(() => isServed(program.urls.gateway ?? '', one)).catch(() => {
-              throw new Error(`${one.id} was accepted and is lost: ${name}, ${how}\n${told.join('\n')}`)
+              throw new Error(`${one.id} was accepted and is lost: ${name}, ${how}\n${followed.join('\n')}`)
             })
       }
       await program.kill()
     }
     t.ok(
       signals <= 1,
-      `${name}: ${how}${isRunning ? ', while it ran' : ''}; ${signals} signals\n${told.join('\n')}`,
+      `${name}: ${how}${isRunning ? ', while it ran' : ''}; ${signals} signals\n${followed.join('\n')}`,
     )
     rmSync(root, { recursive: true })
   }

@@ -117,8 +117,8 @@ t.test('what is said before is what is charged', async (t) => {
       for (let at = 0; at < 12; at++) writeFileSync(join(folder, 'site', `${at}.txt`), `bundled ${at}`)
     const done = await sluice([...place.words(running), ...bundle], place.environment)
     t.equal(done.code, 0, done.err)
-    const [, said = ''] = /at most ([\d.]+) credits \(\$0\.\d+\)/.exec(done.err) ?? []
-    const winc = BigInt(said.replace('.', '').padEnd(said.indexOf('.') + 12, '0'))
+    const [, shown = ''] = /at most ([\d.]+) credits \(\$0\.\d+\)/.exec(done.err) ?? []
+    const winc = BigInt(shown.replace('.', '').padEnd(shown.indexOf('.') + 12, '0'))
     t.ok(winc > 0n, done.err)
     t.equal(before - (await balanceOf(running, address)), winc, 'nothing is free, so the price is exact')
     t.equal(JSON.parse(done.out).winc, String(winc))

@@ -98,8 +98,10 @@ t.test('ardrive-core-js uploads drives, public and private, and downloads them',
       t.equal(sent.created.filter(({ type }) => type === 'file').length, 2)
       await mined(drive)
       await mined(sent)
-      const asked = { folderId: rootFolderId, maxDepth: 5, includeRoot: true, ...keyed }
-      const listed = isPrivate ? await drives.listPrivateFolder(asked) : await drives.listPublicFolder(asked)
+      const wanted = { folderId: rootFolderId, maxDepth: 5, includeRoot: true, ...keyed }
+      const listed = isPrivate
+        ? await drives.listPrivateFolder(wanted)
+        : await drives.listPublicFolder(wanted)
       const under = `/${kind} drive`
       t.strictSame(
         listed.map(({ path }) => path).sort(),

@@ -25,12 +25,12 @@ async function example(
   const path = join(root, 'examples', name)
   const [command, args] = name.endsWith('.sh') ? [path, words] : [process.execPath, [path, ...words]]
   const child = spawn(command, args, { env: { PATH: process.env.PATH ?? '', ...given }, stdio: 'pipe' })
-  let said = ''
+  let printed = ''
   for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (text: Buffer) => (said += text.toString()))
+    stream.on('data', (text: Buffer) => (printed += text.toString()))
   const [code] = (await once(child, 'close')) as [number]
-  t.equal(code, 0, `${name} ${words.join(' ')}: ${said}`)
-  return said
+  t.equal(code, 0, `${name} ${words.join(' ')}: ${printed}`)
+  return printed
 }
 
 function addresses({ urls }: Running): Record<string, string> {
@@ -67,8 +67,8 @@ t.test('reading, querying, posting, blocking, exporting, publishing and receivin
   const keyFile = join(dataPath, 'keys/admin.key')
   await until('the site in the index', async () => {
     const query = `{transactions(ids: ["${page}"]) {edges {node {id}}}}`
-    const asked = await fetch(`${given.GATEWAY}/graphql?query=${encodeURIComponent(query)}`)
-    return (await asked.text()).includes(page) ? true : undefined
+    const answer = await fetch(`${given.GATEWAY}/graphql?query=${encodeURIComponent(query)}`)
+    return (await answer.text()).includes(page) ? true : undefined
   })
   t.match(
     await example(t, '01-fetch-and-verify.mjs', [page], given),
@@ -82,8 +82,8 @@ t.test('reading, querying, posting, blocking, exporting, publishing and receivin
   await fetch(`${given.NODE}/mine/3`)
   await until('the site in a final block', async () => {
     const query = `{transactions(ids: ["${page}"]) {edges {node {block {height}}}} blocks(first: 1) {edges {node {height}}}}`
-    const asked = await fetch(`${given.GATEWAY}/graphql?query=${encodeURIComponent(query)}`)
-    const heights = [...(await asked.text()).matchAll(/"height":(\d+)/g)].map(([, height]) => Number(height))
+    const answer = await fetch(`${given.GATEWAY}/graphql?query=${encodeURIComponent(query)}`)
+    const heights = [...(await answer.text()).matchAll(/"height":(\d+)/g)].map(([, height]) => Number(height))
     const [block = Number.POSITIVE_INFINITY, top = 0] = heights
     return heights.length === 2 && top >= block + 2 ? true : undefined
   })
@@ -132,8 +132,8 @@ t.test('a stock client pays on devnet, where every key has money', async (t) => 
     X_402_USDC_WALLET_ADDRESS: '0x000000000000000000000000000000000000dEaD',
     X_402_USDC_FACILITATOR_URL: `http://127.0.0.1:${port}/x402`,
   })
-  const said = await example(t, '04-pay-with-x402.mjs', [running.examples.image ?? ''], addresses(running))
-  t.match(said, /without payment: 402\nwith payment: {4}200, \d+ bytes/)
+  const printed = await example(t, '04-pay-with-x402.mjs', [running.examples.image ?? ''], addresses(running))
+  t.match(printed, /without payment: 402\nwith payment: {4}200, \d+ bytes/)
   t.equal(await running.stop(), 0)
 })
 
@@ -159,7 +159,7 @@ t.test('a stock client pays', { skip }, async (t) => {
     X_402_USDC_SETTLE_TIMEOUT_MS: '30000',
   })
   const given = { ...addresses(running), PRIVATE_KEY: key }
-  const said = await example(t, '04-pay-with-x402.mjs', [running.examples.image ?? ''], given)
-  t.match(said, /without payment: 402\nwith payment: {4}200, \d+ bytes/)
+  const printed = await example(t, '04-pay-with-x402.mjs', [running.examples.image ?? ''], given)
+  t.match(printed, /without payment: 402\nwith payment: {4}200, \d+ bytes/)
   t.equal(await running.stop(), 0)
 })

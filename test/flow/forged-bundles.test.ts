@@ -24,13 +24,13 @@ const rangeLine = { range: `bytes=${range.start}-${range.end}` }
 let running: Running
 let payer: Payer
 
-interface Asked {
+interface Answered {
   readonly status: number
   readonly bytes: Buffer | 'broken'
   readonly headers: Headers
 }
 
-async function ask(path: string, headers: Record<string, string> = {}): Promise<Asked> {
+async function ask(path: string, headers: Record<string, string> = {}): Promise<Answered> {
   const answer = await fetch(`${running.urls.gateway}${path}`, { headers })
   const bytes = await answer.arrayBuffer().then(
     (whole) => Buffer.from(whole),
@@ -46,8 +46,8 @@ async function indexed(id: string): Promise<{ bundledIn?: { id: string }; data?:
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ query }),
   })
-  const said = (await answer.json()) as { data: { transaction: { bundledIn?: { id: string } } | null } }
-  return said.data.transaction
+  const found = (await answer.json()) as { data: { transaction: { bundledIn?: { id: string } } | null } }
+  return found.data.transaction
 }
 
 /** Posts a bundle, and waits until it was opened: the last item in it is found. */
@@ -71,12 +71,12 @@ async function isGenuine(
   for (const hint of [{}, ...hints])
     for (const part of [{}, rangeLine]) {
       const { status, bytes, headers } = await ask(`/raw/${id}`, { ...hint, ...part })
-      const said = `${what}: ${JSON.stringify({ ...hint, ...part })}: ${status}`
-      if (isThere && Object.keys(hint).length === 0) t.ok(status === 200 || status === 206, said)
+      const found = `${what}: ${JSON.stringify({ ...hint, ...part })}: ${status}`
+      if (isThere && Object.keys(hint).length === 0) t.ok(status === 200 || status === 206, found)
       if (status >= 400) continue
       const { start = 0, end = whole.length - 1 } = rangeOf(headers)
-      t.ok(bytes !== 'broken' && bytes.equals(whole.subarray(start, end + 1)), said)
-      t.equal(headers.get('content-type'), 'image/png', said)
+      t.ok(bytes !== 'broken' && bytes.equals(whole.subarray(start, end + 1)), found)
+      t.equal(headers.get('content-type'), 'image/png', found)
     }
 }
 
@@ -87,8 +87,8 @@ function rangeOf(headers: Headers): { start?: number; end?: number } {
 
 /** A gateway that names another root, and has for the id what lies there. */
 function naming(t: Test, root: string, { id, payload }: MadeItem): Promise<string> {
-  return bent(t, running.urls.gateway ?? '', ({ path, headers }, told) => {
-    if (path !== `/raw/${id}`) return told
+  return bent(t, running.urls.gateway ?? '', ({ path, headers }, upstreamAnswer) => {
+    if (path !== `/raw/${id}`) return upstreamAnswer
     const [, from = '0', to = String(payload.length - 1)] =
       /bytes=(\d+)-(\d*)/.exec(headers.range ?? '') ?? []
     const lines = { 'content-type': 'image/png', 'x-gateway-root-transaction-id': root }

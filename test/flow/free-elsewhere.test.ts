@@ -21,7 +21,7 @@ t.test('what is free is told by both services alike', async (t) => {
     SERVICES: 'payment',
     UPLOAD_SERVICE_URL: upload,
   })
-  const told = async (address: string): Promise<unknown[]> => {
+  const statedFor = async (address: string): Promise<unknown[]> => {
     const urls = [
       `${upload}/account/free`,
       `${upload}/v1/account/free`,
@@ -34,12 +34,12 @@ t.test('what is free is told by both services alike', async (t) => {
     }
     return Promise.all(urls.map(bytesOf))
   }
-  t.same(await told(''), Array(3).fill({ bytesRemaining: 5000 }), 'nobody in particular')
-  t.same(await told('A'.repeat(43)), Array(3).fill({ bytesRemaining: null }), 'without end')
+  t.same(await statedFor(''), Array(3).fill({ bytesRemaining: 5000 }), 'nobody in particular')
+  t.same(await statedFor('A'.repeat(43)), Array(3).fill({ bytesRemaining: null }), 'without end')
   const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, Buffer.from('free'))
   const answer = await fetch(`${upload}/tx`, { method: 'POST', body: item })
   const { owner } = (await answer.json()) as { owner: string }
-  t.same(await told(owner), Array(3).fill({ bytesRemaining: 5000 - item.length }))
+  t.same(await statedFor(owner), Array(3).fill({ bytesRemaining: 5000 - item.length }))
   t.equal(await uploads.stop(), 0)
   const away = await fetch(`${payments.urls.payment}/v1/account/free?address=${owner}`)
   t.strictSame([away.status, await away.text()], [503, 'Upload Service is unreachable'])

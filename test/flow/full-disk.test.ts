@@ -50,7 +50,7 @@ t.test('uploads and payments are refused while it is full, and go on afterwards'
   const filler = join(`/proc/${program.process.pid}/root`, folder, 'filler')
   fillDisk(filler)
   const last = { 'upload-complete': '?1', 'upload-draft-interop-version': '6' }
-  const asked: readonly (readonly [string, () => Promise<Response>])[] = [
+  const requests: readonly (readonly [string, () => Promise<Response>])[] = [
     ['a small item', () => post('/tx', itemOf(1000))],
     ['a large item', () => post('/tx', itemOf(8_000_000))],
     ['bytes to be signed', () => post('/x402/upload/unsigned', Buffer.alloc(5000))],
@@ -61,7 +61,7 @@ t.test('uploads and payments are refused while it is full, and go on afterwards'
     ['its end without waiting', () => post(`/chunks/any/${whole}/finalize`)],
     ['an upload that can be resumed', () => post('/upload', itemOf(1000), last)],
   ]
-  for (const [what, ask] of asked) {
+  for (const [what, ask] of requests) {
     const answer = await ask()
     t.equal(answer.status, 503, what)
     t.match(await answer.text(), /disk .* full/, what)
@@ -83,8 +83,8 @@ t.test('uploads and payments are refused while it is full, and go on afterwards'
   t.equal((await post(`/chunks/any/${empty}/0`, itemOf(1000))).status, 200)
   t.equal((await post(`/chunks/any/${whole}/-1`)).status, 200, 'what was here of an upload is not lost')
   await eventually(async () => {
-    const told = await fetch(`${upload}/tx/${before.id}/status`)
-    return ((await told.json()) as { status: string }).status === 'FINALIZED'
+    const statusAnswer = await fetch(`${upload}/tx/${before.id}/status`)
+    return ((await statusAnswer.json()) as { status: string }).status === 'FINALIZED'
   })
   t.equal(await program.stop(), 0)
   t.strictSame(program.noise, [], 'nothing but the log')

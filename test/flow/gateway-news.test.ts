@@ -36,10 +36,10 @@ t.test('accepted items and bundles are told until they are heard, through a kill
   await program.kill()
   isAway = false
   const second = await run(t, folder, settings)
-  const told = await eventually(() => heard.find(({ path }) => path.endsWith('/queue-data-item')))
-  t.equal(told.path, '/gateway/admin/queue-data-item')
-  t.equal(told.key, 'Bearer key-of-the-gateway')
-  t.match(told.body, [
+  const reported = await eventually(() => heard.find(({ path }) => path.endsWith('/queue-data-item')))
+  t.equal(reported.path, '/gateway/admin/queue-data-item')
+  t.equal(reported.key, 'Bearer key-of-the-gateway')
+  t.match(reported.body, [
     {
       id: header.id,
       owner: Buffer.from(header.owner).toString('base64url'),

@@ -69,8 +69,8 @@ async function isOpened({ urls }: Running, { items }: Bundle): Promise<void> {
     const body = JSON.stringify({ query })
     const headers = { 'content-type': 'application/json' }
     const answer = await fetch(`${urls.gateway}/graphql`, { method: 'POST', headers, body })
-    const said = (await answer.json()) as { data?: { transaction?: { id: string } | null } }
-    return said.data?.transaction ?? undefined
+    const found = (await answer.json()) as { data?: { transaction?: { id: string } | null } }
+    return found.data?.transaction ?? undefined
   })
 }
 

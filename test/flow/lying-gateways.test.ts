@@ -45,18 +45,18 @@ t.test('gateways that lie', async (t) => {
     t.equal(shifts.status, 206)
     t.match(shifts.headers.get('content-range'), /^bytes 300000-300999\//)
     t.strictSame(Buffer.from(await shifts.arrayBuffer()).subarray(0, -1), part.subarray(1))
-    const [told, old] = await Promise.all(
+    const [resolved, old] = await Promise.all(
       [truth, `${liars}/delays`].map(async (url) => (await fetch(`${url}/gateway/resolver/site`)).json()),
     )
-    t.match(told, { txId: site })
+    t.match(resolved, { txId: site })
     t.match(old, { txId: page })
-    const asked = [
+    const cases = [
       { kind: 'flips', reference: image, expected: right },
       { kind: 'swaps', reference: image, expected: right },
       { kind: 'shifts', reference: large, expected: part, range: { start: 300_000, end: 300_999 } },
       { kind: 'delays', reference: 'ar://site/image.png', expected: right },
     ]
-    for (const { kind, reference, expected, range } of asked) {
+    for (const { kind, reference, expected, range } of cases) {
       const liar = `${liars}/${kind}`
       const findings: Finding[] = []
       const fetcher = new ProvingFetcher({

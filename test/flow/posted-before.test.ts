@@ -76,7 +76,7 @@ t.test('what no gateway has is carried out', async (t) => {
     (await approvals()).map(({ approvedWincAmount }) => approvedWincAmount),
     ['1001'],
   )
-  t.ok(one.asked.includes(headerOf(item).id))
+  t.ok(one.requested.includes(headerOf(item).id))
 })
 
 t.test('what a gateway has moves nothing', async (t) => {
@@ -113,7 +113,7 @@ t.test('no gateway is asked for a wallet without credits', async (t) => {
   const answer = await post(item)
   t.equal(answer.status, 400)
   t.match(await answer.text(), /^Unable to create delegated payment approval : Insufficient balance/)
-  t.notOk(one.asked.includes(headerOf(item).id))
+  t.notOk(one.requested.includes(headerOf(item).id))
 })
 
 t.test('an old order that is posted while the first credits come moves nothing', async (t) => {
@@ -180,7 +180,7 @@ t.test('who posts old items again and again is not looked up for long', async (t
   const statuses: number[] = []
   for (const [at, item] of old.entries()) statuses.push((await post(item, `10.${at}.0.1`)).status)
   t.same(statuses, [...Array(20).fill(409), ...Array(10).fill(503)], 'from wherever')
-  t.ok(old.slice(20).every((item) => !one.asked.includes(headerOf(item).id)))
+  t.ok(old.slice(20).every((item) => !one.requested.includes(headerOf(item).id)))
   status = 404
   t.equal((await post(large(12))).status, 200, 'others are')
 })
@@ -192,7 +192,7 @@ t.test('no gateway is asked for who cannot pay, nor for what is not signed', asy
   forged[forged.length - 1] = 11
   t.equal((await post(unpaid)).status, 402)
   t.equal((await post(forged)).status, 400)
-  for (const item of [unpaid, forged]) t.notOk(one.asked.includes(headerOf(item).id))
+  for (const item of [unpaid, forged]) t.notOk(one.requested.includes(headerOf(item).id))
 })
 
 t.test('an item of an uploaded bundle has the receipt of the bundle', async (t) => {

@@ -196,9 +196,9 @@ t.test('a signal that comes early counts when the program is up', async (t) => {
   })
   t.teardown(() => child.kill('SIGKILL'))
   const exited = once(child, 'exit')
-  const said: string[] = []
-  createInterface({ input: child.stdout }).on('line', (text) => said.push(text))
-  const has = (words: string): boolean => said.some((text) => text.includes(words))
+  const printed: string[] = []
+  createInterface({ input: child.stdout }).on('line', (text) => printed.push(text))
+  const has = (words: string): boolean => printed.some((text) => text.includes(words))
   await eventually('it hears the signal', () => child.exitCode !== null || hears(child.pid ?? 0))
   t.notOk(has('"ready"'), 'long before it is up')
   await eventually('it is up all the same', () => {

@@ -19,7 +19,7 @@ const folder = t.testdir()
 let program = await run(t, folder, settings)
 const partial = { 'content-type': 'application/partial-upload' }
 
-interface Told {
+interface Answered {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
@@ -33,7 +33,7 @@ async function tell(
   path: string,
   headers: Readonly<Record<string, string>> = {},
   body?: Uint8Array | Iterable<Uint8Array>,
-): Promise<Told> {
+): Promise<Answered> {
   const before: { status: number; headers: IncomingHttpHeaders }[] = []
   const isWhole = body === undefined || body instanceof Uint8Array
   const sized: Record<string, string> =
@@ -59,9 +59,9 @@ function itemOf(text: string, bytes = 100_000): Buffer {
 }
 
 async function begin(headers: Readonly<Record<string, string>> = {}, body?: Uint8Array): Promise<string> {
-  const told = await tell('POST', '/upload', { 'upload-complete': '?0', ...headers }, body)
-  t.equal(told.status, 201)
-  return String(told.headers.location)
+  const answer = await tell('POST', '/upload', { 'upload-complete': '?0', ...headers }, body)
+  t.equal(answer.status, 201)
+  return String(answer.headers.location)
 }
 
 function append(
@@ -70,47 +70,47 @@ function append(
   isLast: boolean,
   body: Uint8Array | Iterable<Uint8Array>,
   headers: Readonly<Record<string, string>> = {},
-): Promise<Told> {
+): Promise<Answered> {
   const fields = { 'upload-offset': String(offset), 'upload-complete': isLast ? '?1' : '?0' }
   return tell('PATCH', path, { ...partial, ...fields, ...headers }, body)
 }
 
 async function offsetOf(path: string): Promise<number> {
-  const told = await tell('HEAD', path)
-  t.equal(told.status, 204)
-  return Number(told.headers['upload-offset'])
+  const answer = await tell('HEAD', path)
+  t.equal(answer.status, 204)
+  return Number(answer.headers['upload-offset'])
 }
 
-async function isServed(told: Told, item: Buffer): Promise<void> {
-  t.equal(told.status, 200, told.text.slice(0, 60))
-  const { id } = JSON.parse(told.text) as { id: string }
+async function isServed(answer: Answered, item: Buffer): Promise<void> {
+  t.equal(answer.status, 200, answer.text.slice(0, 60))
+  const { id } = JSON.parse(answer.text) as { id: string }
   const served = Buffer.from(await (await fetch(`${program.urls.gateway}/raw/${id}`)).arrayBuffer())
   t.ok(served.length > 0 && item.subarray(-served.length).equals(served), 'byte for byte')
 }
 
 t.test('what can be had is told before anything is sent', async (t) => {
-  const told = await tell('OPTIONS', '/upload')
-  t.equal(told.status, 204)
-  t.equal(told.headers['accept-patch'], 'application/partial-upload')
-  t.match(told.headers['upload-limit'], /^max-size=\d+, max-age=86400$/)
+  const answer = await tell('OPTIONS', '/upload')
+  t.equal(answer.status, 204)
+  t.equal(answer.headers['accept-patch'], 'application/partial-upload')
+  t.match(answer.headers['upload-limit'], /^max-size=\d+, max-age=86400$/)
 })
 
 t.test('a whole item in one request has its receipt, and could have gone on', async (t) => {
   const item = itemOf('whole')
   for (const path of ['/upload', '/v1/upload']) {
-    const told = await tell(
+    const answer = await tell(
       'POST',
       path,
       { 'upload-complete': '?1', 'upload-draft-interop-version': '9' },
       item,
     )
-    await isServed(told, item)
-    t.equal(told.headers['upload-complete'], '?1')
-    const [first] = told.before
+    await isServed(answer, item)
+    t.equal(answer.headers['upload-complete'], '?1')
+    const [first] = answer.before
     t.equal(first?.status, 104)
     t.match(first?.headers, { 'upload-draft-interop-version': '9', location: `${path}/` })
     t.match(first?.headers['upload-limit'], /max-size=/)
-    t.equal(told.headers.location, first?.headers.location)
+    t.equal(answer.headers.location, first?.headers.location)
   }
   const plain = await tell('POST', '/upload', { 'content-type': 'application/octet-stream' }, item)
   t.equal(plain.status, 202, 'without the field it is a usual upload')
@@ -185,8 +185,8 @@ t.test('what contradicts what is known is refused, and changes nothing', async (
     [400, {}, Buffer.alloc(91)],
   ]
   for (const [status, headers, body] of cases) {
-    const told = await append(path, 10, false, body, headers)
-    t.equal(told.status, status, JSON.stringify(headers))
+    const answer = await append(path, 10, false, body, headers)
+    t.equal(answer.status, status, JSON.stringify(headers))
     t.equal(await offsetOf(path), 10)
   }
   const typed = await tell('POST', '/upload', { 'upload-complete': '?1', 'content-type': 'text/plain' }, item)
@@ -339,16 +339,16 @@ t.test('whatever is asked in whatever order, what is here never shrinks and stay
         }
         const bytes = Buffer.alloc(size, 0xee)
         const body = method === 'PATCH' ? (chunked ? [bytes] : bytes) : undefined
-        const told = await tell(method, path, headers, body)
-        if (told.status >= 500) throw new Error(`${told.status}: ${told.text}`)
+        const answer = await tell(method, path, headers, body)
+        if (answer.status >= 500) throw new Error(`${answer.status}: ${answer.text}`)
         const head = await tell('HEAD', path)
         if (isGone && head.status !== 404) throw new Error('what was given up is here')
         if (head.status === 404) isGone = true
         if (isGone) continue
         const now = Number(head.headers['upload-offset'])
-        const grown = told.status < 300 && method === 'PATCH' ? size : 0
+        const grown = answer.status < 300 && method === 'PATCH' ? size : 0
         const isEnd = head.headers['upload-complete'] === '?1'
-        if (!isEnd && now !== offset + grown && !(chunked && told.status === 400 && now === offset + size))
+        if (!isEnd && now !== offset + grown && !(chunked && answer.status === 400 && now === offset + size))
           throw new Error(`${offset} and ${grown} became ${now}`)
         if (now < offset) throw new Error('it shrank')
         offset = now

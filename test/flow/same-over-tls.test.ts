@@ -34,7 +34,7 @@ t.teardown(() => {
   agent.destroy()
 })
 
-function asked(
+function answerOf(
   base: string,
   path: string,
   method = 'GET',
@@ -89,7 +89,7 @@ t.test('answers of all kinds are the same over both', async (t) => {
   const all = [...Object.values(examples), ...ids]
   const sizes = new Map<string, { size: number; tag: string }>()
   for (const id of all) {
-    const { headers, body } = await asked(gateway, `/raw/${id}`)
+    const { headers, body } = await answerOf(gateway, `/raw/${id}`)
     sizes.set(id, { size: body.length, tag: headers.etag ?? '' })
   }
   const one = async (): Promise<void> => {
@@ -111,8 +111,8 @@ t.test('answers of all kinds are the same over both', async (t) => {
     const path = pick([`/raw/${id}`, `/raw/${id}`, `/${id}`])
     // What is known of content grows meanwhile, from its first request on: its header lines are those of one moment.
     for (let tries = 0; ; tries += 1) {
-      const got = lasting(await asked(https, path, method, headers))
-      const wanted = lasting(await asked(gateway, path, method, headers))
+      const got = lasting(await answerOf(https, path, method, headers))
+      const wanted = lasting(await answerOf(gateway, path, method, headers))
       const isSame = JSON.stringify(got).replaceAll('https://', 'http://') === JSON.stringify(wanted)
       if (isSame) return
       const isMeanwhile = got.digest === wanted.digest && got.status === wanted.status && tries < 5
@@ -147,7 +147,7 @@ t.test('addresses in answers say https', async (t) => {
   const { site = '', large = '' } = examples
   const page = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
   const of = (base: string, path: string, headers = {}): Promise<Answer> =>
-    asked(base, path, 'GET', { host: `localhost:${new URL(base).port}`, ...headers })
+    answerOf(base, path, 'GET', { host: `localhost:${new URL(base).port}`, ...headers })
   const address = (base: string): RegExp => new RegExp(`^${base.startsWith('https') ? 'https' : 'http'}://`)
   for (const base of [https, gateway]) {
     for (const path of [`/${site}`, `/${site}/`]) {
@@ -189,17 +189,17 @@ t.test('what a client took over one listener is gone at the other', async (t) =>
   const path = `/raw/${page}`
   const from = { 'x-forwarded-for': '203.0.113.50' }
   const statuses = { plain: 0, secure: 0 }
-  const { body } = await asked(gateway, path, 'GET', { 'x-forwarded-for': '203.0.113.51' })
+  const { body } = await answerOf(gateway, path, 'GET', { 'x-forwarded-for': '203.0.113.51' })
   const each = Math.ceil(body.length / 1024)
   for (let at = 0; at < 200; at += 1) {
     const [base, kind] = at % 2 === 0 ? ([gateway, 'plain'] as const) : ([https, 'secure'] as const)
-    if ((await asked(base, path, 'GET', from)).status === 200) statuses[kind] += 1
+    if ((await answerOf(base, path, 'GET', from)).status === 200) statuses[kind] += 1
   }
   t.equal(statuses.plain + statuses.secure, Math.floor(100 / each), JSON.stringify(statuses))
   t.ok(Math.abs(statuses.plain - statuses.secure) <= 1)
   for (const base of [gateway, https]) {
-    t.equal((await asked(base, path, 'GET', from)).status, 429)
-    const balance = await asked(base, '/gateway/rate-limit/ip/203.0.113.50')
+    t.equal((await answerOf(base, path, 'GET', from)).status, 429)
+    const balance = await answerOf(base, '/gateway/rate-limit/ip/203.0.113.50')
     t.match(JSON.parse(balance.body.toString()), { tokens: 100 % each })
   }
 })

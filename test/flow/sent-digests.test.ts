@@ -35,9 +35,9 @@ t.test('bytes that are not what the client has hashed do not stay', async (t) =>
     return { status: answer.status, headers: answer.headers, text: await answer.text() }
   }
   const begin = async (headers: Record<string, string>, body: Uint8Array): Promise<string> => {
-    const told = await tell('POST', '/upload', { 'upload-complete': '?0', ...headers }, body)
-    t.equal(told.status, 201, told.text)
-    return told.headers.get('location') ?? ''
+    const created = await tell('POST', '/upload', { 'upload-complete': '?0', ...headers }, body)
+    t.equal(created.status, 201, created.text)
+    return created.headers.get('location') ?? ''
   }
   const append = (path: string, isLast: boolean, body: Uint8Array, headers: Record<string, string> = {}) =>
     tell(
@@ -57,11 +57,11 @@ t.test('bytes that are not what the client has hashed do not stay', async (t) =>
   const changed = Buffer.from(rest)
   changed[1000] = (changed[1000] ?? 0) ^ 1
   for (const name of ['sha-256', 'sha-512']) {
-    const told = await append(path, false, changed, { 'content-digest': of(rest, name) })
-    t.equal(told.status, 400)
-    t.equal(told.headers.get('content-type'), 'application/problem+json')
-    t.match(told.text, 'digest-mismatching-values')
-    t.equal(told.headers.get('upload-offset'), '50000')
+    const created = await append(path, false, changed, { 'content-digest': of(rest, name) })
+    t.equal(created.status, 400)
+    t.equal(created.headers.get('content-type'), 'application/problem+json')
+    t.match(created.text, 'digest-mismatching-values')
+    t.equal(created.headers.get('upload-offset'), '50000')
     t.equal((await tell('HEAD', path)).headers.get('upload-offset'), '50000', 'nothing of it stayed')
   }
   const digests = { 'content-digest': `${of(rest)}, ${of(rest, 'sha-512')}, md5=:AAAA:` }
@@ -71,9 +71,9 @@ t.test('bytes that are not what the client has hashed do not stay', async (t) =>
 
   const other = itemOf('another one')
   const wrong = await begin({ 'repr-digest': of(item) }, other.subarray(0, 50_000))
-  const told = await append(wrong, true, other.subarray(50_000))
-  t.equal(told.status, 400)
-  t.match(told.text, 'digest-mismatching-values')
+  const created = await append(wrong, true, other.subarray(50_000))
+  t.equal(created.status, 400)
+  t.match(created.text, 'digest-mismatching-values')
   t.match(JSON.parse((await tell('GET', wrong)).text), { state: 'invalid' })
   for (const field of ['content-digest', 'repr-digest']) {
     const single = await tell('POST', '/tx', { [field]: of(item) }, other)

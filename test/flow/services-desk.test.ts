@@ -23,7 +23,7 @@ function itemId(item: Uint8Array): Id {
   return idOfBytes(sha256(item.subarray(2, 66)))
 }
 
-async function asked(
+async function answerOf(
   url: string,
   method = 'GET',
   body?: object,
@@ -57,11 +57,11 @@ t.test('an operator sees uploads on their way, and has them packed and seeded ag
     body: Buffer.alloc(5000),
   })
   const bundle = await eventually(async () => {
-    const { json } = await asked(`${gateway}/gateway/admin/uploads`)
+    const { json } = await answerOf(`${gateway}/gateway/admin/uploads`)
     const [first] = json.bundles as { id: string; state: string }[]
     return first?.state === 'seeded' && first
   })
-  const overview = (await asked(`${upload}/admin/uploads`)).json
+  const overview = (await answerOf(`${upload}/admin/uploads`)).json
   t.match(overview, {
     items: { kept: 1, waiting: 0 },
     open: { open: 1, bytes: 5000, uploads: [{ protocol: 'resumable', state: 'open', bytes: 5000 }] },
@@ -69,26 +69,26 @@ t.test('an operator sees uploads on their way, and has them packed and seeded ag
     wallet: { address: /^[\w-]{43}$/ },
     free: { known: 1 },
   })
-  t.match((await asked(`${gateway}/gateway/admin/uploads/${id}`)).json, {
+  t.match((await answerOf(`${gateway}/gateway/admin/uploads/${id}`)).json, {
     item: { id, bundle: bundle.id },
     bundle: { id: bundle.id },
   })
-  t.equal((await asked(`${upload}/admin/uploads/${'A'.repeat(43)}`)).status, 404)
+  t.equal((await answerOf(`${upload}/admin/uploads/${'A'.repeat(43)}`)).status, 404)
   const environment = { ...settings, DATA_PATH: folder }
   const command = (...words: string[]) => sluice(['uploads', ...words, '--upload', upload], environment)
   t.match(JSON.parse((await command('status')).out), { items: { kept: 1 } })
   t.match(await command('reseed', id), { code: 0, out: /sent again/ })
   await eventually(async () => {
-    const { json } = await asked(`${upload}/admin/uploads/${bundle.id}`)
+    const { json } = await answerOf(`${upload}/admin/uploads/${bundle.id}`)
     return (json.bundle as Json).state === 'seeded'
   })
   t.match(await command('repack', bundle.id), { code: 0, out: /1 items of the bundle wait/ })
   const next = await eventually(async () => {
-    const { json } = await asked(`${upload}/admin/uploads/${id}`)
+    const { json } = await answerOf(`${upload}/admin/uploads/${id}`)
     const { bundle: now } = json.item as { bundle?: string }
     return now !== undefined && now !== bundle.id && now
   })
-  t.match((await asked(`${upload}/admin/uploads/${bundle.id}`)).json, { bundle: { state: 'dropped' } })
+  t.match((await answerOf(`${upload}/admin/uploads/${bundle.id}`)).json, { bundle: { state: 'dropped' } })
   t.not(next, bundle.id)
   t.match(await command('repack', bundle.id), { code: 1, err: /dropped/ })
   t.match(await command('repack', 'A'.repeat(43)), { code: 3 })
@@ -112,12 +112,12 @@ t.test('balances are corrected by transfers with a reason, and statements say so
   const admin = `${gateway}/gateway/admin`
   const wallet = '0x1111111111111111111111111111111111111111'
   const order = { key: 'correction-1', address: wallet, winc: '5000', note: 'a "gift", of ours' }
-  t.equal((await asked(`${admin}/credits/${wallet}`)).status, 404)
-  t.match(await asked(`${admin}/corrections`, 'POST', order), {
+  t.equal((await answerOf(`${admin}/credits/${wallet}`)).status, 404)
+  t.match(await answerOf(`${admin}/corrections`, 'POST', order), {
     status: 200,
     json: { message: /by 5000 winc/ },
   })
-  t.match(await asked(`${admin}/corrections`, 'POST', order), {
+  t.match(await answerOf(`${admin}/corrections`, 'POST', order), {
     status: 200,
     json: { message: /was made before/ },
   })
@@ -128,11 +128,11 @@ t.test('balances are corrected by transfers with a reason, and statements say so
     { ...order, key: 'correction-4', note: ' ' },
     { ...order, key: 'correction-5', address: 'nobody' },
   ])
-    t.equal((await asked(`${admin}/corrections`, 'POST', wrong)).status, 409, JSON.stringify(wrong))
-  t.equal((await asked(`${admin}/corrections`, 'POST', { key: 'x' })).status, 400)
+    t.equal((await answerOf(`${admin}/corrections`, 'POST', wrong)).status, 409, JSON.stringify(wrong))
+  t.equal((await answerOf(`${admin}/corrections`, 'POST', { key: 'x' })).status, 400)
   const taken = { ...order, key: 'correction-6', winc: '-2000', note: '=too much' }
-  t.equal((await asked(`${admin}/corrections`, 'POST', taken)).status, 200)
-  t.match((await asked(`${admin}/credits/${wallet}`)).json, {
+  t.equal((await answerOf(`${admin}/corrections`, 'POST', taken)).status, 200)
+  t.match((await answerOf(`${admin}/credits/${wallet}`)).json, {
     wallet,
     balance: { winc: '3000' },
     rows: [
@@ -152,7 +152,7 @@ t.test('balances are corrected by transfers with a reason, and statements say so
   t.equal(rest, '')
   const balance = await fetch(`${payment}/v1/account/balance/ethereum?address=${wallet}`)
   t.match(await balance.json(), { winc: '3000' })
-  const { json } = await asked(`${admin}/credits`)
+  const { json } = await answerOf(`${admin}/credits`)
   t.match(json, {
     oracle: { source: 'fixed', usd: { ar: 6.25 } },
     accounts: [{ name: 'operator:corrections', winc: '-3000' }],
@@ -169,16 +169,16 @@ t.test('services that run alone have their numbers, and their orders', async (t)
     t.match(text, /^sluice_build_info\{/m)
     t.match(text, /^http_requests_total\{/m)
     const path = service === 'upload' ? 'uploads' : 'credits'
-    t.equal((await asked(`${base}/admin/${path}`)).status, 200)
+    t.equal((await answerOf(`${base}/admin/${path}`)).status, 200)
   }
 })
 
 t.test('receivers are told of receipts, and of items that are permanent', async (t) => {
-  const told: { body: string; headers: Record<string, unknown> }[] = []
+  const reported: { body: string; headers: Record<string, unknown> }[] = []
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = []
     for await (const piece of request) pieces.push(piece as Buffer)
-    told.push({ body: Buffer.concat(pieces).toString(), headers: request.headers })
+    reported.push({ body: Buffer.concat(pieces).toString(), headers: request.headers })
     response.writeHead(204).end()
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -192,13 +192,13 @@ t.test('receivers are told of receipts, and of items that are permanent', async 
     WEBHOOK_EMIT_UPLOAD_EVENTS: 'true',
   })
   const receipt = await post(urls.upload ?? '', 'told of')
-  const events = () => told.map(({ body }) => JSON.parse(body) as { event: string; data: Json })
+  const events = () => reported.map(({ body }) => JSON.parse(body) as { event: string; data: Json })
   const accepted = await eventually(() => events().find(({ event }) => event === 'upload-accepted'))
   const { dataCaches: _, fastFinalityIndexes: __, ...signed } = receipt
   t.match(accepted.data.receipt, signed)
   const permanent = await eventually(() => events().find(({ event }) => event === 'upload-permanent'))
   t.match(permanent.data, { id: receipt.id, root_tx_id: /^[\w-]{43}$/ })
-  const [{ body, headers: lines }] = told as [(typeof told)[number]]
+  const [{ body, headers: lines }] = reported as [(typeof reported)[number]]
   const text = `${lines['webhook-id']}.${lines['webhook-timestamp']}.${body}`
   t.equal(lines['webhook-signature'], `v1,${createHmac('sha256', secret).update(text).digest('base64')}`)
 })
@@ -272,16 +272,16 @@ t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) =>
       headers,
       body: JSON.stringify({ query }),
     })
-    const told = (await answer.json()) as { data: { transaction: object | null } }
-    return told.data.transaction !== null
+    const reported = (await answer.json()) as { data: { transaction: object | null } }
+    return reported.data.transaction !== null
   }
   t.ok(await indexed(id), 'queries find it while it is kept')
   await eventually(() => indexed(inside))
   const large = await fetch(`${upload}/tx`, { method: 'POST', body: Buffer.alloc(10_485_761) })
   t.equal(large.status, 413)
   const status = await eventually(async () => {
-    const told = (await (await fetch(`${upload}/tx/${id}/status`)).json()) as Json
-    return told.status === 'FAILED' && told
+    const reported = (await (await fetch(`${upload}/tx/${id}/status`)).json()) as Json
+    return reported.status === 'FAILED' && reported
   })
   t.match(status, { reason: /sandbox/ })
   t.notOk('bundleId' in status)
@@ -289,7 +289,7 @@ t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) =>
   t.not((await fetch(`${gateway}/raw/${id}`)).status, 200, 'and it is not served any more')
   await eventually(async () => !(await indexed(inside)))
   t.equal(await read(), 404, 'nor is what lay in it')
-  t.same((await asked(`${upload}/admin/uploads`)).json.bundles, [])
+  t.same((await answerOf(`${upload}/admin/uploads`)).json.bundles, [])
   const anew = await post(upload, 'x'.repeat(5_000_000))
   t.equal(anew.id, id)
   t.ok(Number(anew.timestamp) > Number(first.timestamp), 'it is taken anew')

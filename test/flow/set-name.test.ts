@@ -43,7 +43,7 @@ t.before(async () => {
 })
 
 /** Deploys as somebody who has nothing of the gateway's but its address. */
-async function deploy(name: string): Promise<{ code: number; err: string; told: Deployed }> {
+async function deploy(name: string): Promise<{ code: number; err: string; deployed: Deployed }> {
   const { upload = '', payment = '', gateway = '' } = running.urls
   const places = [
     '--upload',
@@ -57,7 +57,7 @@ async function deploy(name: string): Promise<{ code: number; err: string; told: 
   ]
   const words = ['deploy', join(folder, 'site'), '--name', name, '--json', ...places]
   const { code, out, err } = await sluice(words, { HOME: join(folder, 'home') })
-  return { code, err, told: out === '' ? ({} as Deployed) : (JSON.parse(out) as Deployed) }
+  return { code, err, deployed: out === '' ? ({} as Deployed) : (JSON.parse(out) as Deployed) }
 }
 
 async function granted(name: string, { address }: ClientSigner): Promise<void> {
@@ -95,15 +95,15 @@ function putOnce(
   body: string,
 ): Promise<{ readonly status: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
-    const asked = request(new URL(path, running.urls.gateway), { method: 'PUT', agent: false, headers })
-    asked.on('error', reject).on('response', (answer) => {
+    const exchange = request(new URL(path, running.urls.gateway), { method: 'PUT', agent: false, headers })
+    exchange.on('error', reject).on('response', (answer) => {
       const pieces: Buffer[] = []
       answer.on('data', (piece: Buffer) => pieces.push(piece)).on('error', reject)
       answer.on('end', () =>
         resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(pieces).toString() }),
       )
     })
-    asked.end(body)
+    exchange.end(body)
   })
 }
 
@@ -119,16 +119,18 @@ t.test(
     const refused = await deploy('docs')
     t.equal(refused.code, 6, refused.err)
     t.match(refused.err, `sluice names grant docs ${signer.address}`)
-    t.match(refused.told, { nameError: { code: 'forbidden' }, named: undefined })
-    t.equal((await fetch(refused.told.link)).status, 200)
+    t.match(refused.deployed, { nameError: { code: 'forbidden' }, named: undefined })
+    t.equal((await fetch(refused.deployed.link)).status, 200)
     t.equal(await meaningOf('docs'), undefined)
 
     await granted('docs', signer)
-    const { code, err, told } = await deploy('docs')
+    const { code, err, deployed } = await deploy('docs')
     t.equal(code, 0, err)
-    t.equal(told.id, refused.told.id, 'nothing was uploaded anew')
-    t.equal(told.named, `http://docs.${hostOf().replace('127.0.0.1', 'localhost')}/`)
-    const page = await askAt(running.urls.gateway ?? '', '/', 'GET', { host: new URL(told.named ?? '').host })
+    t.equal(deployed.id, refused.deployed.id, 'nothing was uploaded anew')
+    t.equal(deployed.named, `http://docs.${hostOf().replace('127.0.0.1', 'localhost')}/`)
+    const page = await askAt(running.urls.gateway ?? '', '/', 'GET', {
+      host: new URL(deployed.named ?? '').host,
+    })
     t.equal(page.status, 200)
     t.equal(page.body.toString(), '<p>hi')
   },
@@ -184,8 +186,8 @@ t.test('an order is carried out once, here, now, as it was signed, by whom it wa
     ['too long', 413, orderFor(), { more: 'x'.repeat(5000) }],
   ]
   for (const [what, status, each, sent] of wrong) {
-    const told = await send('once', signer, each, sent)
-    t.equal(told.status, status, `${what}: ${told.text}`)
+    const deployed = await send('once', signer, each, sent)
+    t.equal(deployed.status, status, `${what}: ${deployed.text}`)
   }
   t.equal((await send('a.b', signer, orderFor())).status, 400)
   const stranger = await send('once', await signerOfEthereum('24'.repeat(32)), orderFor())

@@ -25,11 +25,11 @@ function ownAddress(): string {
 
 const address = ownAddress()
 
-const asked = async (url: string): Promise<Record<string, unknown>> =>
+const jsonOf = async (url: string): Promise<Record<string, unknown>> =>
   (await (await fetch(url)).json()) as Record<string, unknown>
 
 const wincAt = async ({ urls }: Running): Promise<bigint> =>
-  BigInt(String((await asked(`${urls.payment}/v1/account/balance/any?address=${address}`)).winc))
+  BigInt(String((await jsonOf(`${urls.payment}/v1/account/balance/any?address=${address}`)).winc))
 
 /** Whether the item was taken: the same again while the answer is 503, as on a busy machine. */
 async function isTaken({ urls }: Running, item: Uint8Array): Promise<boolean> {
@@ -61,7 +61,7 @@ t.test(
       run(t, `${folders}/one`, settings),
       run(t, `${folders}/two`, settings),
     ])
-    const session = await asked(`${one.urls.payment}/v1/top-up/checkout-session/${address}/usd/1000`)
+    const session = await jsonOf(`${one.urls.payment}/v1/top-up/checkout-session/${address}/usd/1000`)
     const { url: checkout } = session.paymentSession as { url: string }
     const body = new URLSearchParams({ card: '4242424242424242' })
     await fetch(checkout, { method: 'POST', body, redirect: 'manual' })

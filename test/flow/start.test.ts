@@ -139,8 +139,8 @@ async function plainWords(t: Test, running: Running): Promise<void> {
   })
   // On a busy machine the node answers a moment later.
   const health = await eventually(async () => {
-    const said = (await (await fetch(`${gateway}/gateway/healthcheck`)).json()) as { status: string }
-    return said.status === 'ok' ? said : undefined
+    const state = (await (await fetch(`${gateway}/gateway/healthcheck`)).json()) as { status: string }
+    return state.status === 'ok' ? state : undefined
   })
   t.match(health, { status: 'ok', uptime: Number })
   const metrics = await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text()

@@ -32,7 +32,7 @@ interface Approval {
   readonly payingAddress: string
 }
 
-type Ask<Told> = (given: object) => Promise<Told>
+type Ask<Answered> = (given: object) => Promise<Answered>
 
 /** What of the library is used; it is too large to be a dependency for its types. */
 interface Turbo {
@@ -86,14 +86,14 @@ const settings = {
 
 /** How often the library told each kind of event of an upload. */
 function listened() {
-  const told = new Map<string, number>()
+  const reported = new Map<string, number>()
   const names = ['Progress', 'Error', 'Success'].flatMap((what) =>
     ['', 'Upload', 'Signing'].map((part) => `on${part}${what}`),
   )
   const events = Object.fromEntries(
-    names.map((name) => [name, () => void told.set(name, (told.get(name) ?? 0) + 1)]),
+    names.map((name) => [name, () => void reported.set(name, (reported.get(name) ?? 0) + 1)]),
   )
-  return { events, told: () => names.filter((name) => told.has(name)) }
+  return { events, reported: () => names.filter((name) => reported.has(name)) }
 }
 const ofUpload = ['onProgress', 'onUploadProgress', 'onSuccess', 'onUploadSuccess']
 const ofBoth = [
@@ -202,13 +202,13 @@ t.test("the cases of the library's own suite", { skip }, async (t) => {
     t.match(await fresh().getBalance(), { winc: '0' }, 'a wallet that nobody knows')
     const none = nobody.submitFundTransaction({ txId: 'non-existent-payment-tx-id' })
     await t.rejects(none, /Failed request \(Status 404\): Transaction not found/)
-    const told = { owner: address, token: 'arweave', winc: '766' }
+    const reported = { owner: address, token: 'arweave', winc: '766' }
     const txId = await sent(1000)
-    t.match(await nobody.submitFundTransaction({ txId }), { id: txId, status: 'pending', ...told })
+    t.match(await nobody.submitFundTransaction({ txId }), { id: txId, status: 'pending', ...reported })
     await mine(11)
     const second = await sent(1000)
     await mine(11)
-    t.match(await nobody.submitFundTransaction({ txId: second }), { status: 'confirmed', ...told })
+    t.match(await nobody.submitFundTransaction({ txId: second }), { status: 'confirmed', ...reported })
     const all = await sent(10 ** 15)
     await mine(11)
     await nobody.submitFundTransaction({ txId: all })
@@ -245,13 +245,13 @@ t.test("the cases of the library's own suite", { skip }, async (t) => {
     ]
     for (const data of kinds)
       for (const dataItemOpts of options) {
-        const { events, told } = listened()
+        const { events, reported } = listened()
         await owned(
           t,
           await turbo.upload({ data: data(), dataItemOpts, chunkingMode: 'disabled', events }),
           turbo,
         )
-        t.strictSame(told(), ofBoth)
+        t.strictSame(reported(), ofBoth)
       }
     const wrong = {
       'Target must be 32 bytes but was incorrectly 10': { target: 'target Too Short' },
@@ -276,9 +276,9 @@ t.test("the cases of the library's own suite", { skip }, async (t) => {
     const large = file('1MB_file', mib)
     for (const dataItemOpts of options)
       for (const chunkingMode of ['disabled', 'force']) {
-        const { events, told } = listened()
+        const { events, reported } = listened()
         await owned(t, await turbo.uploadFile({ ...small, dataItemOpts, chunkingMode, events }), turbo)
-        t.strictSame(told(), ofBoth, chunkingMode)
+        t.strictSame(reported(), ofBoth, chunkingMode)
       }
     await owned(t, await turbo.uploadFile({ file: join(folder, '1MB_file') }), turbo)
     const eleven = file('11MiB', 11 * mib)
@@ -321,9 +321,9 @@ t.test("the cases of the library's own suite", { skip }, async (t) => {
       const aborted = nobody.uploadSignedDataItem(given(item.getRaw(), { signal: AbortSignal.abort() }))
       await t.rejects(aborted, { name: 'AbortError' })
       await t.rejects(nobody.uploadSignedDataItem(given(unsigned)), /Status 400\): Invalid Data Item/)
-      const { events, told } = listened()
+      const { events, reported } = listened()
       t.equal((await nobody.uploadSignedDataItem(given(item.getRaw(), { events }))).id, item.id)
-      t.strictSame(told(), ofUpload)
+      t.strictSame(reported(), ofUpload)
       const streamed = { ...given(item.getRaw()), dataItemStreamFactory: () => Readable.from(item.getRaw()) }
       t.equal((await nobody.uploadSignedDataItem(streamed)).id, item.id, 'the same as a stream')
     }
@@ -335,28 +335,28 @@ t.test("the cases of the library's own suite", { skip }, async (t) => {
       mkdirSync(dirname(join(site, name)), { recursive: true })
       writeFileSync(join(site, name), `this is ${name}`)
     }
-    const told: string[] = []
+    const reported: string[] = []
     const tags = [{ name: 'Content-Type', value: 'total/gibberish' }]
     const first = await turbo.uploadFolder({
       folderPath: site,
       dataItemOpts: { tags },
       events: {
-        onFileStart: () => told.push('start'),
-        onFileComplete: () => told.push('complete'),
-        onFileError: () => told.push('error'),
-        onFolderProgress: ({ currentPhase }: { currentPhase: string }) => told.push(currentPhase),
-        onFolderError: () => told.push('error'),
-        onFolderSuccess: () => told.push('success'),
+        onFileStart: () => reported.push('start'),
+        onFileComplete: () => reported.push('complete'),
+        onFileError: () => reported.push('error'),
+        onFolderProgress: ({ currentPhase }: { currentPhase: string }) => reported.push(currentPhase),
+        onFolderError: () => reported.push('error'),
+        onFolderSuccess: () => reported.push('success'),
       },
     })
     t.equal(first.fileResponses.length, 5)
     t.equal(first.manifest.index.path, 'index.html')
     t.equal(first.manifest.fallback?.id, first.manifest.paths['404.html']?.id)
-    t.equal(told.filter((one) => one === 'start').length, 5)
-    t.equal(told.filter((one) => one === 'complete').length, 5)
-    t.notOk(told.includes('error'))
-    t.ok(told.indexOf('files') >= 0 && told.indexOf('files') < told.indexOf('manifest'))
-    t.equal(told.at(-1), 'success')
+    t.equal(reported.filter((one) => one === 'start').length, 5)
+    t.equal(reported.filter((one) => one === 'complete').length, 5)
+    t.notOk(reported.includes('error'))
+    t.ok(reported.indexOf('files') >= 0 && reported.indexOf('files') < reported.indexOf('manifest'))
+    t.equal(reported.at(-1), 'success')
     const page = await fetch(`${gateway}/raw/${first.manifest.paths['3.txt']?.id}`)
     t.equal(page.headers.get('content-type'), 'total/gibberish')
     const manifestOptions = { indexFile: '3.txt', fallbackFile: 'content/4.txt' }
@@ -375,10 +375,10 @@ t.test("the cases of the library's own suite", { skip }, async (t) => {
     const share = (more: object = {}): Promise<Approval> =>
       turbo.shareCredits({ approvedWincAmount: '100', approvedAddress: friend, ...more })
     const balance = async (winc: bigint, given: number): Promise<void> => {
-      const told = await turbo.getBalance()
-      t.match(told, { winc: String(winc), effectiveBalance: String(winc), controlledWinc: String(start) })
-      t.equal(told.givenApprovals.length, given)
-      t.equal(told.receivedApprovals.length, 0)
+      const reported = await turbo.getBalance()
+      t.match(reported, { winc: String(winc), effectiveBalance: String(winc), controlledWinc: String(start) })
+      t.equal(reported.givenApprovals.length, given)
+      t.equal(reported.receivedApprovals.length, 0)
     }
     const oldest = await share()
     t.equal(oldest.payingAddress, address)
@@ -402,7 +402,7 @@ t.test("the cases of the library's own suite", { skip }, async (t) => {
           `for approved address '${somebody}' and paying address '${address}'`,
       ],
     ]
-    for (const [asked, message] of messages) await t.rejects(asked(), { message: `${unable} ${message}` })
+    for (const [act, message] of messages) await t.rejects(act(), { message: `${unable} ${message}` })
     const endless = await share()
     const far = await share({ expiresBySeconds: 10_000 })
     const near = await share({ expiresBySeconds: 1000 })

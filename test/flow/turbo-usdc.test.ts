@@ -124,8 +124,8 @@ t.test('clients pay for uploads and top-ups in USDC', { skip }, async (t) => {
     t.equal(paid.status, 200)
     const { winc } = (await paid.json()) as Uploaded
     await eventually(async () => {
-      const told = await fetch(`${payment}/v1/account/balance/ethereum?address=${address}`)
-      const left = ((await told.json()) as { winc: string }).winc
+      const balanceAnswer = await fetch(`${payment}/v1/account/balance/ethereum?address=${address}`)
+      const left = ((await balanceAnswer.json()) as { winc: string }).winc
       return BigInt(left) === BigInt(creditsGranted ?? 0) - BigInt(winc)
     })
   })

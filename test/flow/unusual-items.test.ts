@@ -159,13 +159,13 @@ t.test('names of tags that become header fields have no letter case', async (t) 
 })
 
 t.test('a type without a slash is the end of a name', async (t) => {
-  for (const [said, type] of [
+  for (const [stated, type] of [
     ['png', 'image/png'],
     ['rabbit', 'application/octet-stream'],
   ] as const) {
-    const id = await post(tagged({ 'Content-Type': said }, `a ${said}`))
+    const id = await post(tagged({ 'Content-Type': stated }, `a ${stated}`))
     t.equal((await fetch(`${gateway}/raw/${id}`)).headers.get('content-type'), type)
-    t.equal((await query(id)).data.type, said, 'the tag itself stays')
+    t.equal((await query(id)).data.type, stated, 'the tag itself stays')
     const proven = await new ProvingFetcher({ gatewayUrls: [gateway] }).content(id)
     t.equal(proven.headers.get('content-type'), type)
   }

@@ -6,7 +6,7 @@ import { run } from './running.js'
 
 const scenes = { 'no gateway': false, 'a gateway that is told of uploads': true }
 
-for (const [title, isTold] of Object.entries(scenes)) {
+for (const [title, isReporting] of Object.entries(scenes)) {
   t.test(title, async (t) => {
     const web = await serveWeb(t, (call) => call.json(200, {}))
     const program = await run(t, t.testdir(), {
@@ -14,11 +14,11 @@ for (const [title, isTold] of Object.entries(scenes)) {
       DEVNET_SEED: 'false',
       PAYMENT_SERVICE_URL: web.url,
       PRIVATE_ROUTE_SECRET: 'a'.repeat(16),
-      ...(isTold
+      ...(isReporting
         ? { UPLOAD_GATEWAY_ADMIN_URL: `${web.url}/gateway/admin`, UPLOAD_GATEWAY_ADMIN_KEY: 'its-key' }
         : {}),
     })
-    const gateways = isTold ? [web.url] : []
+    const gateways = isReporting ? [web.url] : []
     const info = await (await fetch(`${program.urls.upload}/info`)).json()
     t.match(info, { gateway: gateways[0] ?? '', gateways })
     t.equal((info as { gateways: string[] }).gateways.length, gateways.length)

@@ -36,8 +36,8 @@ t.test('it is not ready while the payment service is gone, and says so', async (
   }
   const { urls } = await run(t, t.testdir(), settings)
   await eventually(async () => (await fetch(`${urls.upload}/healthcheck`)).status === 503)
-  const told = (await (await fetch(`${urls.upload}/v1/healthcheck`)).json()) as { reasons: string[] }
-  t.match(told, { status: 'unhealthy', reasons: [/payment service does not answer/] })
+  const state = (await (await fetch(`${urls.upload}/v1/healthcheck`)).json()) as { reasons: string[] }
+  t.match(state, { status: 'unhealthy', reasons: [/payment service does not answer/] })
   t.equal((await fetch(`${urls.upload}/livez`)).status, 200)
   t.equal((await fetch(`${urls.upload}/health`)).status, 200)
 })

@@ -50,7 +50,7 @@ async function sent(program: Running, upload: Upload): Promise<Receipt | undefin
   const { how, item } = upload
   try {
     if (how === 'parts') return await inParts(base, upload)
-    if (how !== 'usdc') return await told(await fetch(`${base}/tx`, { method: 'POST', body: item }))
+    if (how !== 'usdc') return await outcomeOf(await fetch(`${base}/tx`, { method: 'POST', body: item }))
     const url = `${base}/x402/upload/signed`
     if (upload.headers === undefined) {
       const offer = await fetch(url, { method: 'POST', body: item })
@@ -61,14 +61,14 @@ async function sent(program: Running, upload: Upload): Promise<Receipt | undefin
       const validBefore = Math.floor(Date.now() / 1000) + 3600
       upload.headers = await payment(account, 1, { to: payee, value, validBefore })
     }
-    return await told(await fetch(url, { method: 'POST', body: item, headers: upload.headers }))
+    return await outcomeOf(await fetch(url, { method: 'POST', body: item, headers: upload.headers }))
   } catch (error) {
     if (error instanceof TypeError) return undefined
     throw error
   }
 }
 
-async function told(answer: Response): Promise<Receipt | undefined> {
+async function outcomeOf(answer: Response): Promise<Receipt | undefined> {
   const text = await answer.text()
   if (answer.status === 503) return undefined
   if (answer.status !== 200 && answer.status !== 202) throw new Error(`${answer.status}: ${text}`)
@@ -89,7 +89,7 @@ async function inParts(base: string, upload: Upload): Promise<Receipt | undefine
       await (await fetch(`${url}/${offset}`, { method: 'POST', body })).text()
     }
   }
-  return told(await fetch(`${url}/-1`, { method: 'POST' }))
+  return outcomeOf(await fetch(`${url}/-1`, { method: 'POST' }))
 }
 
 function headerOf(item: Uint8Array): ItemHeader {
@@ -156,8 +156,8 @@ t.test(`what has a receipt outlives ${kills} kills`, async (t) => {
 
   let bought = 0n
   const balance = async ({ urls }: Running): Promise<bigint> => {
-    const told = await fetch(`${urls.payment}/v1/account/balance/any?address=${addressOf(signer)}`)
-    return BigInt(((await told.json()) as { winc: string }).winc)
+    const outcomeOf = await fetch(`${urls.payment}/v1/account/balance/any?address=${addressOf(signer)}`)
+    return BigInt(((await outcomeOf.json()) as { winc: string }).winc)
   }
   for (let round = 0; round < kills; round += 1) {
     const program = await run(t, folder, settings)
@@ -206,9 +206,9 @@ t.test(`what has a receipt outlives ${kills} kills`, async (t) => {
   t.equal(bytesRemaining, freeBytes - free, 'free bytes are counted once')
   for (const [{ how }, { id }] of receipts) {
     await eventually(`the block of an item (${how})`, async () => {
-      const told = await (await fetch(`${program.urls.upload}/v1/tx/${id}/status`)).json()
-      const { status } = told as { status: string }
-      if (status === 'FAILED') throw new Error(`${id} (${how}) failed: ${JSON.stringify(told)}`)
+      const outcomeOf = await (await fetch(`${program.urls.upload}/v1/tx/${id}/status`)).json()
+      const { status } = outcomeOf as { status: string }
+      if (status === 'FAILED') throw new Error(`${id} (${how}) failed: ${JSON.stringify(outcomeOf)}`)
       return status === 'FINALIZED'
     })
   }

@@ -110,8 +110,8 @@ t.test('what lies in a bundle is found as soon as the receipt of the bundle is h
     if (performance.now() - notedAt > 1000) continue
     prompt += 1
     const query = `{ transactions(tags: [{ name: "Folder-Id", values: ["f-${round}"] }]) { edges { node { id } } } }`
-    const told = await fetch(`${gateway}/graphql?query=${encodeURIComponent(query)}`)
-    t.match(await told.json(), { data: { transactions: { edges: [{ node: { id: header.id } }] } } })
+    const found = await fetch(`${gateway}/graphql?query=${encodeURIComponent(query)}`)
+    t.match(await found.json(), { data: { transactions: { edges: [{ node: { id: header.id } }] } } })
     t.equal(await (await fetch(`${gateway}/raw/${header.id}`)).text(), `inside ${round}`)
   }
   t.ok(prompt > 0, `${prompt} receipts within a second`)
@@ -178,20 +178,20 @@ t.test('prices are plain numbers', async (t) => {
 t.test('the credits of a wallet are a plain number, for clients that ask here', async (t) => {
   const { upload, payment } = program.urls
   const wallet = 'b'.repeat(43)
-  const told = async (path: string): Promise<string> => (await fetch(`${upload}${path}`)).text()
-  t.equal(await told(`/account/balance/arweave?address=${wallet}`), '0')
+  const balanceText = async (path: string): Promise<string> => (await fetch(`${upload}${path}`)).text()
+  t.equal(await balanceText(`/account/balance/arweave?address=${wallet}`), '0')
   const where = `${payment}/v1/top-up/checkout-session/${wallet}/usd/1000`
   const { paymentSession } = (await (await fetch(where)).json()) as { paymentSession: { url: string } }
   const body = new URLSearchParams({ card: '4242424242424242' })
   await fetch(paymentSession.url, { method: 'POST', body, redirect: 'manual' })
   const paid = await eventually(async () => {
-    const balance = await told(`/account/balance/arweave?address=${wallet}`)
+    const balance = await balanceText(`/account/balance/arweave?address=${wallet}`)
     return balance !== '0' && balance
   })
   const known = await fetch(`${payment}/v1/account/balance/arweave?address=${wallet}`)
   t.equal(((await known.json()) as { winc: string }).winc, paid)
-  t.equal(await told(`/v1/account/balance?address=${wallet}`), paid)
-  t.equal(await told('/account/balance/arweave'), 'Missing address in query parameters')
+  t.equal(await balanceText(`/v1/account/balance?address=${wallet}`), paid)
+  t.equal(await balanceText('/account/balance/arweave'), 'Missing address in query parameters')
   t.equal((await fetch(`${upload}/account/balance/arweave?address=a/b`)).status, 400)
 })
 
@@ -202,8 +202,8 @@ t.test('browsers see a page, and programs what it says', async (t) => {
   const links = [...html.matchAll(/<a href="([^"]+)"/g)].map(([, link = '']) => link)
   t.ok(links.length >= 4)
   for (const link of links) t.equal((await fetch(new URL(link, program.urls.upload))).status, 200, link)
-  const told = await fetch(`${program.urls.upload}/`)
-  t.match(await told.json(), { version: '0.2.0', gateway: program.urls.gateway })
+  const found = await fetch(`${program.urls.upload}/`)
+  t.match(await found.json(), { version: '0.2.0', gateway: program.urls.gateway })
 })
 
 t.test('the program ends when it is told to', async (t) => {

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 export interface Upstream {
   readonly url: string
   /** Ids asked for, in order. */
-  readonly asked: readonly string[]
+  readonly requested: readonly string[]
   /** Nobody listens there any more. A second call does nothing. */
   close(): Promise<void>
 }
@@ -16,14 +16,14 @@ export async function upstream(
   t: Test,
   answer: (id: string, request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<Upstream> {
-  const asked: string[] = []
+  const requested: string[] = []
   const server = createServer((request, response) => {
     const id = /^\/raw\/([\w-]{43})$/.exec(request.url ?? '')?.[1]
     if (id === undefined) {
       response.writeHead(404).end()
       return
     }
-    asked.push(id)
+    requested.push(id)
     answer(id, request, response)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -36,7 +36,7 @@ export async function upstream(
     await closed
   }
   t.teardown(close)
-  return { url: `http://127.0.0.1:${port}`, asked, close }
+  return { url: `http://127.0.0.1:${port}`, requested, close }
 }
 
 /** Sends `body` in pieces with pauses between; `until` cuts it off. The last piece waits for `last`. */

@@ -60,7 +60,7 @@ const signer = ed25519Signer(Buffer.alloc(32, 7))
 export const itemOf = (text: string, bytes = 50_000): Buffer =>
   Buffer.from(signItem(signer, {}, Buffer.alloc(bytes, text)))
 
-export interface Told {
+export interface Answered {
   readonly status: number
   readonly headers: Headers
   readonly json: Record<string, unknown>
@@ -70,7 +70,7 @@ export async function post(
   url: string,
   body: Uint8Array,
   headers: Record<string, string> = {},
-): Promise<Told> {
+): Promise<Answered> {
   const answer = await fetch(url, { method: 'POST', body, headers })
   const text = await answer.text()
   const json = text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : { text }
@@ -93,14 +93,14 @@ interface Offer {
   readonly maxTimeoutSeconds: number
 }
 
-export function offerIn({ json }: Told): Offer {
+export function offerIn({ json }: Answered): Offer {
   const [offer] = json.accepts as Offer[]
   if (offer === undefined) throw new Error('nothing was offered')
   return offer
 }
 
 /** Of a receipt: what must be the same each time. */
-export function signed({ json }: Told): object {
+export function signed({ json }: Answered): object {
   const { id, timestamp, deadlineHeight, signature, winc, x402PaymentTxId } = json
   return { id, timestamp, deadlineHeight, signature, winc, x402PaymentTxId }
 }

@@ -5,10 +5,10 @@ import { payment } from '../admission/shop.js'
 import { eventually } from '../eventually.js'
 import { suspend } from '../suspend.js'
 import { type Running, run } from './running.js'
-import { buyer, itemOf, offerIn, post, type Scene, signed, type Told } from './usdc-scene.js'
+import { type Answered, buyer, itemOf, offerIn, post, type Scene, signed } from './usdc-scene.js'
 
 /** The same again while the answer is 503: an upload service on a busy machine has not waited for the other one. */
-const posted = (...given: Parameters<typeof post>): Promise<Told> =>
+const posted = (...given: Parameters<typeof post>): Promise<Answered> =>
   eventually(async () => {
     const answer = await post(...given)
     return answer.status === 503 ? undefined : answer
@@ -21,7 +21,7 @@ interface Two extends Pick<Scene, 'facilitator' | 'payer'> {
   /** The payment service again, after it was killed: where it was, with what it has. */
   again(): Promise<Running>
   /** Headers that pay what the answer offers. */
-  paying(asked: Told): Promise<Record<string, string>>
+  paying(offered: Answered): Promise<Record<string, string>>
 }
 
 async function two(t: Test): Promise<Two> {
@@ -45,25 +45,25 @@ async function two(t: Test): Promise<Two> {
     bank,
     url: uploads.urls.upload ?? '',
     again: () => start(new URL(bankUrl).port),
-    paying: (asked) => payment(payer, 1, { to: payee, value: offerIn(asked).maxAmountRequired }),
+    paying: (offered) => payment(payer, 1, { to: payee, value: offerIn(offered).maxAmountRequired }),
   }
 }
 
 const credits = async (bank: Running, address: string): Promise<bigint> => {
-  const told = await fetch(`${bank.urls.payment}/v1/account/balance/ethereum?address=${address}`)
-  return told.status === 404 ? 0n : BigInt(((await told.json()) as { winc: string }).winc)
+  const balanceAnswer = await fetch(`${bank.urls.payment}/v1/account/balance/ethereum?address=${address}`)
+  return balanceAnswer.status === 404 ? 0n : BigInt(((await balanceAnswer.json()) as { winc: string }).winc)
 }
 
 t.test('signed items, bytes, and uploads in parts are sold for a payment service elsewhere', async (t) => {
   const { facilitator, url, bank, paying } = await two(t)
   const signedUrl = `${url}/v1/x402/upload/signed`
   const item = itemOf('far away')
-  const asked = await posted(signedUrl, item)
-  t.equal(asked.status, 402)
-  t.equal(offerIn(asked).resource, signedUrl, 'the address of the upload service')
-  const headers = await paying(asked)
+  const offered = await posted(signedUrl, item)
+  t.equal(offered.status, 402)
+  t.equal(offerIn(offered).resource, signedUrl, 'the address of the upload service')
+  const headers = await paying(offered)
   const answers = await Promise.all([1, 2, 3].map(() => posted(signedUrl, item, headers)))
-  const [first] = answers as [Told]
+  const [first] = answers as [Answered]
   t.strictSame(
     answers.map(({ status }) => status),
     [200, 200, 200],
@@ -81,7 +81,7 @@ t.test('signed items, bytes, and uploads in parts are sold for a payment service
 
   const large = itemOf('in parts', 6_000_000)
   const { address } = newAccount()
-  const begin = async (more: Record<string, string> = {}): Promise<Told> => {
+  const begin = async (more: Record<string, string> = {}): Promise<Answered> => {
     const query = `chunkSize=5242880&totalBytes=12000000&address=${address}&signatureType=3`
     const answer = await fetch(`${url}/v1/chunks/base-usdc/-1/-1?${query}`, { headers: more })
     return { ...answer, status: answer.status, headers: answer.headers, json: (await answer.json()) as never }
@@ -95,7 +95,7 @@ t.test('signed items, bytes, and uploads in parts are sold for a payment service
   await eventually(async () => (await credits(bank, address)) > 0n)
 
   const price = await fetch(`${url}/price/x402/data-item/usdc-base-sepolia/${item.length}`)
-  t.match(await price.json(), { usdcAmount: offerIn(asked).maxAmountRequired })
+  t.match(await price.json(), { usdcAmount: offerIn(offered).maxAmountRequired })
   t.equal(facilitator.count('settle'), 3)
 })
 
@@ -125,7 +125,7 @@ t.test('the payment service goes while the money moves, and comes back', async (
   const back = await again()
   const receipt = await posted(signedUrl, items[0], headers[0])
   t.equal(receipt.status, 200)
-  t.match(receipt.json, { mUSDCPaid: offerIn(offers[0] as Told).maxAmountRequired })
+  t.match(receipt.json, { mUSDCPaid: offerIn(offers[0] as Answered).maxAmountRequired })
   await eventually(async () => (await post(`${url}/tx`, items[1])).status === 202)
   t.equal(facilitator.used.size, items.length)
   const total = offers.reduce((sum, offer) => sum + BigInt(offerIn(offer).maxAmountRequired), 0n)
@@ -137,13 +137,13 @@ t.test('a payment service that hangs is waited for less than a second', async (t
   const { facilitator, url, bank, paying } = await two(t)
   const signedUrl = `${url}/x402/upload/signed`
   const item = itemOf('patience')
-  const asked = await posted(signedUrl, item)
+  const offered = await posted(signedUrl, item)
   await suspend(bank.process)
   t.equal((await post(signedUrl, item)).status, 503)
   t.equal((await post(`${url}/tx`, item)).status, 503)
   t.equal((await fetch(`${url}/price/x402/data-item/usdc-base-sepolia/1000`)).status, 503)
   bank.process.kill('SIGCONT')
-  const sold = await posted(signedUrl, item, await paying(asked))
+  const sold = await posted(signedUrl, item, await paying(offered))
   t.equal(sold.status, 200)
   t.equal(facilitator.count('settle'), 1)
 })

@@ -38,7 +38,7 @@ for (const [speaks, hears] of [
     await until('the item is indexed', async () =>
       (await status(`${gateway}/raw/${made.id}`)) === 200 ? true : undefined,
     )
-    const said = await until('a band is published', async () => {
+    const published = await until('a band is published', async () => {
       const { code, err } = await sluice(['bands', 'build'], { ...words, DATA_PATH: dataPath })
       if (code !== 0) throw new Error(err)
       const now = await document(gateway, pathPrefix)
@@ -51,7 +51,7 @@ for (const [speaks, hears] of [
       INTERFACE_VOCABULARY: hears,
       TRUSTED_NODE_URL: devnet,
       ANS104_UNBUNDLE_FILTER: '{"never":true}',
-      INDEX_SUBSCRIPTIONS: `${gateway}#${said.signature.keyId}`,
+      INDEX_SUBSCRIPTIONS: `${gateway}#${published.signature.keyId}`,
       INDEX_SUBSCRIPTION_POLL_SECONDS: '1',
     })
     const installed = join(followerPath, 'bands', 'installed', 'root-tx-index')

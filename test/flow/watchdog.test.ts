@@ -32,7 +32,7 @@ async function spin(address: string, name: string): Promise<void> {
   await new Promise((resolve) => socket.addEventListener('open', resolve))
   const say = (id: number, method: string, params: object): void =>
     socket.send(JSON.stringify({ id, method, params }))
-  const told = new Promise<void>((resolve) => {
+  const reported = new Promise<void>((resolve) => {
     socket.addEventListener('message', ({ data }) => {
       const word = JSON.parse(String(data)) as {
         method?: string
@@ -53,7 +53,7 @@ async function spin(address: string, name: string): Promise<void> {
     })
   })
   say(1, 'NodeWorker.enable', { waitForDebuggerOnStart: false })
-  await told
+  await reported
   socket.close()
 }
 

@@ -34,8 +34,8 @@ t.test(
     const { gateway = '', devnet = '' } = urls
     const listed = await new TrustedPeersGatewaysProvider({ trustedGateway: gateway }).getGateways()
     t.same(listed.map(String), ['http://peer.example:3000/', 'https://other.example/'])
-    const said = (await (await fetch(`${gateway}/ar-io/peers`)).json()) as Record<string, object>
-    t.strictSame(said, {
+    const peersPage = (await (await fetch(`${gateway}/ar-io/peers`)).json()) as Record<string, object>
+    t.strictSame(peersPage, {
       gateways: {
         'peer.example:3000': { url: 'http://peer.example:3000', dataWeight: 50, chunkWeight: 0 },
         'other.example': { url: 'https://other.example', dataWeight: 50, chunkWeight: 0 },

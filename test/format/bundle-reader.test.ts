@@ -23,23 +23,23 @@ function bundleOf(items: readonly Uint8Array[]): Uint8Array {
 /** Feeds the pieces and tells what happened, in words that do not depend on where the pieces were cut. */
 function story(pieces: Iterable<Uint8Array>, of: BundleLimits = limits): unknown[] {
   const reader = new BundleReader(of)
-  const told: unknown[] = []
+  const events: unknown[] = []
   let payload: Uint8Array[] = []
   const tell = (event: BundleEvent) => {
     if (event.kind === 'payload') payload.push(Buffer.from(event.bytes))
     else if (event.kind === 'end') {
-      told.push(['end', event.index, Buffer.concat(payload).toString('latin1')])
+      events.push(['end', event.index, Buffer.concat(payload).toString('latin1')])
       payload = []
     } else if (event.kind === 'header')
-      told.push(['header', event.index, event.header.id, event.header.headerSize])
-    else if (event.kind === 'entries') told.push(['entries', event.entries.map((entry) => entry.id)])
-    else if (event.kind === 'bad') told.push(['bad', event.index, event.refusal.message])
-    else if (event.kind === 'broken') told.push(['broken', event.refusal.message])
-    else told.push([event.kind])
+      events.push(['header', event.index, event.header.id, event.header.headerSize])
+    else if (event.kind === 'entries') events.push(['entries', event.entries.map((entry) => entry.id)])
+    else if (event.kind === 'bad') events.push(['bad', event.index, event.refusal.message])
+    else if (event.kind === 'broken') events.push(['broken', event.refusal.message])
+    else events.push([event.kind])
   }
   for (const piece of pieces) for (const event of reader.push(piece)) tell(event)
   for (const event of reader.end()) tell(event)
-  return told
+  return events
 }
 
 function* cutAt(bytes: Uint8Array, sizes: readonly number[]): Generator<Uint8Array> {
@@ -51,7 +51,7 @@ function* cutAt(bytes: Uint8Array, sizes: readonly number[]): Generator<Uint8Arr
   }
 }
 
-const kinds = (told: readonly unknown[]) => told.map((line) => (line as unknown[])[0])
+const kinds = (events: readonly unknown[]) => events.map((line) => (line as unknown[])[0])
 
 t.test('any cut of the input gives the same events', async (t) => {
   const items = fc.array(fc.tuple(fc.nat(200), fc.nat(300)), { maxLength: 6 })
@@ -99,9 +99,9 @@ t.test('a bad item is named and skipped, the good ones go on', async (t) => {
   const bytes = Buffer.from(bundleOf([...good.slice(0, 1), item(4, 30), ...good.slice(1)]))
   const at = 32 + 4 * 64 + item(1, 10).length
   bytes.set(foreign, at)
-  const told = story(cutAt(bytes, [11]))
-  t.strictSame(kinds(told), ['entries', 'header', 'end', 'bad', 'header', 'end', 'header', 'end', 'done'])
-  t.match(told[3], ['bad', 1, /its entry says/])
+  const events = story(cutAt(bytes, [11]))
+  t.strictSame(kinds(events), ['entries', 'header', 'end', 'bad', 'header', 'end', 'header', 'end', 'done'])
+  t.match(events[3], ['bad', 1, /its entry says/])
   bytes[at] = 77
   t.match(story([bytes])[3], ['bad', 1, /signature type 77/])
 })
@@ -110,10 +110,10 @@ t.test('items that are too short for a header, or have no bytes, are bad', async
   const ids = [1, 2, 3].map((n) => idOfBytes(Buffer.alloc(32, n)))
   const sizes = [0, 5, 0]
   const header = encodeBundleHeader(ids.map((id, i) => ({ id, sizeBytes: sizes[i] ?? 0 })))
-  const told = story([Buffer.concat([header, Buffer.from([2, 0, 0, 0, 0])])])
-  t.strictSame(kinds(told), ['entries', 'bad', 'bad', 'bad', 'done'])
-  t.match(told[1], ['bad', 0, /no bytes/])
-  t.match(told[2], ['bad', 1, /ends in its header/])
+  const events = story([Buffer.concat([header, Buffer.from([2, 0, 0, 0, 0])])])
+  t.strictSame(kinds(events), ['entries', 'bad', 'bad', 'bad', 'done'])
+  t.match(events[1], ['bad', 0, /no bytes/])
+  t.match(events[2], ['bad', 1, /ends in its header/])
 })
 
 t.test('what ends too early or too late is broken, after the items that are whole', async (t) => {

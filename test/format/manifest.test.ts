@@ -117,14 +117,14 @@ t.test('what is no manifest is refused, and so is what is beyond a limit', async
     t.ok(isRefusal(parse(text)), text.slice(0, 20))
   }
   const text = JSON.stringify({ paths })
-  const said = (more: Partial<ManifestLimits>, given = text): string =>
+  const outcomeOf = (more: Partial<ManifestLimits>, given = text): string =>
     `${(parse(given, more) as Refusal).refused}: ${(parse(given, more) as Refusal).message}`
-  t.equal(said({ sizeBytes: 4 }, '{}   '), 'too-large: manifest: more than 4 bytes')
-  t.equal(said({ pathsMax: 1 }), 'too-large: manifest: more than 1 paths')
-  t.equal(said({ pathMaxBytes: 9 }), 'too-large: manifest: a path of more than 9 bytes')
+  t.equal(outcomeOf({ sizeBytes: 4 }, '{}   '), 'too-large: manifest: more than 4 bytes')
+  t.equal(outcomeOf({ pathsMax: 1 }), 'too-large: manifest: more than 1 paths')
+  t.equal(outcomeOf({ pathMaxBytes: 9 }), 'too-large: manifest: a path of more than 9 bytes')
   t.notOk(isRefusal(parse(text, { pathsMax: 2, pathMaxBytes: 10 })))
   const hollow = `{"paths":{},"x":[${'{},'.repeat(300_000)}{}]}`
-  t.equal(said({ pathsMax: 10_000 }, hollow), 'too-large: manifest: more than 84096 values')
+  t.equal(outcomeOf({ pathsMax: 10_000 }, hollow), 'too-large: manifest: more than 84096 values')
 })
 
 /** Ids, and texts that are none. */
@@ -237,9 +237,9 @@ t.test('a packed manifest says what its text says, whatever stands in that', asy
   fc.assert(
     fc.property(manifestText, fc.array(key, { maxLength: 10 }), (text, more) => {
       const ask = look(text)
-      const asked = [...more, '', 'a', 'a/', '__proto__', '1', '1/', 'e\u0301', '%61']
+      const tried = [...more, '', 'a', 'a/', '__proto__', '1', '1/', 'e\u0301', '%61']
       // No request can spell half a character.
-      for (const path of asked.filter((one) => !/\p{Surrogate}/u.test(one))) {
+      for (const path of tried.filter((one) => !/\p{Surrogate}/u.test(one))) {
         deepEqual(ask(path), plainly(text, path), JSON.stringify({ text, path }))
       }
     }),

@@ -18,7 +18,7 @@ t.test('a word without a slash is the end of a name', async (t) => {
     'Image/PNG; a=b': 'Image/PNG; a=b',
     'a/b': 'a/b',
   }
-  for (const [said, type] of Object.entries(types)) t.equal(mediaTypeOf(said), type, said)
+  for (const [stated, type] of Object.entries(types)) t.equal(mediaTypeOf(stated), type, stated)
 })
 
 t.test('tags that become header fields count in any letter case, and the first of them', async (t) => {

@@ -67,13 +67,13 @@ fuzz(
     const target = Buffer.alloc(20, 0x55)
     const walk = new Walk(target, id, true)
     walk.add(tells[0] ?? [])
-    const asked = new Set<number>()
+    const visited = new Set<number>()
     const answered: string[] = []
     for (let count = 0; ; count += 1) {
       const next = walk.next()
       if (next === undefined) break
-      ok(!asked.has(next.port) && count < 120)
-      asked.add(next.port)
+      ok(!visited.has(next.port) && count < 120)
+      visited.add(next.port)
       if (moods[count] === false) walk.silent(next)
       else {
         walk.add(tells[count % tells.length] ?? [])

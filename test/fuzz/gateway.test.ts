@@ -13,7 +13,7 @@ import { type Running, run, sluice, twoEdges } from '../flow/running.js'
 import { random } from '../property.js'
 import { scratch } from '../scratch.js'
 import { type Expected, expectedOf, type Kept, linesOf, type Shown, type Wish } from './expected.js'
-import { type Asked, Ended, faultOf, Pipeline } from './pipeline.js'
+import { Ended, faultOf, Pipeline, type Sent } from './pipeline.js'
 
 const seconds = Number(process.env.FUZZ_SECONDS ?? 0)
 /** Each kind of answer comes some dozens of times. */
@@ -119,8 +119,8 @@ async function seed(running: Running, dataPath: string): Promise<Site> {
     ['large.mp4', kept[19] as Kept],
   ])
   const entries = [...paths].filter(([path]) => path !== '').map(([path, { id }]) => [path, { id }])
-  const said = { manifest: 'arweave/paths', index: { path: 'index.css' }, paths: Object.fromEntries(entries) }
-  const write = (more: object): Buffer => Buffer.from(JSON.stringify({ ...said, ...more }))
+  const base = { manifest: 'arweave/paths', index: { path: 'index.css' }, paths: Object.fromEntries(entries) }
+  const write = (more: object): Buffer => Buffer.from(JSON.stringify({ ...base, ...more }))
   const manifest = await post(write({ version: '0.2.0', fallback: { id: fallback.id } }), manifestType)
   const bare = await post(write({ version: '0.1.0' }), manifestType)
   await fetch(`${node}/mine/2`)
@@ -214,7 +214,7 @@ class Requests {
   ) {}
 
   /** The same few addresses as every other connection, and the same words but for the bounds of a range. */
-  again(closes: boolean): Asked {
+  again(closes: boolean): Sent {
     const { dice } = this
     const shown = dice.one(this.hot)
     const size = shown.kept.body.length
@@ -233,7 +233,7 @@ class Requests {
     }
   }
 
-  next(closes: boolean): Asked {
+  next(closes: boolean): Sent {
     const { dice } = this
     const { method, host, path, lines, expected } = this.#plain()
     this.#count += 1
@@ -440,12 +440,12 @@ async function exchange(pipeline: Pipeline, requests: Requests, dice: Dice, tall
   const closes = dice.in(12)
   const isHot = dice.in(2)
   const count = 1 + (isHot ? dice.below(64) : dice.in(3) ? dice.below(24) : dice.below(4))
-  const asked = Array.from({ length: count }, (_, index) => {
+  const pipelined = Array.from({ length: count }, (_, index) => {
     const isLast = closes && index === count - 1
     return isHot ? requests.again(isLast) : requests.next(isLast)
   })
   const { socket } = pipeline
-  const text = asked.map((one) => one.text).join('')
+  const text = pipelined.map((one) => one.text).join('')
   // Leaves in the middle: of what it sends, or of what it gets.
   if (dice.in(15)) {
     tally.left += 1
@@ -464,7 +464,7 @@ async function exchange(pipeline: Pipeline, requests: Requests, dice: Dice, tall
   const ends = !closes && dice.in(20)
   await send(socket, text, dice, ends)
   const isSlow = dice.in(10)
-  for (const [index, one] of asked.entries()) {
+  for (const [index, one] of pipelined.entries()) {
     if (isSlow && dice.in(2)) {
       socket.pause()
       await pause(dice.below(30))

@@ -23,14 +23,14 @@ function converse(strict: boolean, answering: Encryption, cuts: readonly number[
   const sides = { asking: new MseInitiator(hidden, strict), answering: new MseResponder(answering, parts) }
   const ways = { asking: sides.asking.begin(), answering: Buffer.alloc(0) as Buffer }
   const steps: { asking?: Step; answering?: Step } = {}
-  let said = 0
+  let sentBytes = 0
   for (let turn = 0; turn < 8; turn += 1) {
     const [from, to] =
       turn % 2 === 0 ? (['asking', 'answering'] as const) : (['answering', 'asking'] as const)
     const stream = Buffer.from(ways[from])
     ways[from] = Buffer.alloc(0)
-    if (spoil >= said && spoil < said + stream.length) stream[spoil - said]! ^= 1
-    said += stream.length
+    if (spoil >= sentBytes && spoil < sentBytes + stream.length) stream[spoil - sentBytes]! ^= 1
+    sentBytes += stream.length
     let at = 0
     for (const size of [...cuts, stream.length]) {
       const end = Math.min(stream.length, at + size)
@@ -41,7 +41,7 @@ function converse(strict: boolean, answering: Encryption, cuts: readonly number[
       at = end
     }
   }
-  return { ...steps, said }
+  return { ...steps, sentBytes }
 }
 
 const policies = fc.constantFrom<Encryption>('accept', 'prefer', 'require')
@@ -70,9 +70,9 @@ t.test('both sides agree however the stream is cut, and exchange the same bytes'
 
 t.test('a flipped bit ends an agreement, or was in a pad', async () => {
   const property = fc.property(fc.nat(1400), (spoil) => {
-    const { asking, answering, said } = converse(true, 'require', [], spoil)
+    const { asking, answering, sentBytes } = converse(true, 'require', [], spoil)
     ok(asking !== undefined || answering !== undefined)
-    if (spoil >= said) ok(asking?.kind === 'agreed')
+    if (spoil >= sentBytes) ok(asking?.kind === 'agreed')
     // Behind the keys: what names the torrent, and both lists of words.
     if (spoil < 96) ok(answering?.kind !== 'agreed')
   })

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import type { Expected, Part, Wanted } from './expected.js'
 
 /** One request as it is sent, and what it must get. */
-export interface Asked {
+export interface Sent {
   readonly text: string
   readonly isHead: boolean
   /** The client's own name of the request. */
@@ -107,17 +107,17 @@ export class Pipeline {
       headers.set(lower, headers.has(lower) ? `${headers.get(lower)}, ${value}` : value)
     }
     const isBodiless = isHead || status === 304 || status === 204
-    const said = headers.get('content-length')
-    if (!isBodiless && !/^\d+$/.test(said ?? ''))
+    const stated = headers.get('content-length')
+    if (!isBodiless && !/^\d+$/.test(stated ?? ''))
       throw new Error(`an answer of no length: ${head.slice(0, 500)}`)
-    const length = isBodiless ? 0 : Number(said)
+    const length = isBodiless ? 0 : Number(stated)
     while (this.#bytes < length) await this.#more()
     return { status, headers, body: Buffer.from(this.#take(length)) }
   }
 }
 
 /** In words what is wrong with an answer; undefined where nothing is. */
-export function faultOf({ expected, requestId, closes }: Asked, answer: Answer): string | undefined {
+export function faultOf({ expected, requestId, closes }: Sent, answer: Answer): string | undefined {
   const { status, headers, body } = answer
   if (status !== expected.status) return `status ${status} instead of ${expected.status}`
   for (const [name, wanted] of Object.entries(expected.headers)) {

@@ -137,7 +137,7 @@ t.test('the far range of content that nothing is known of costs one question for
     ['bytes=2900000-', 'bytes=2900000-', 2_900_000, 3_000_000],
     ['bytes=2999990-9999999', 'bytes=2999990-9999999', 2_999_990, 3_000_000],
   ]
-  for (const [range, asked, start, end] of wishes) {
+  for (const [range, requested, start, end] of wishes) {
     const id = someId()
     on.has.set(id, { body, contentType: 'video/mp4' })
     on.ranges.length = 0
@@ -146,7 +146,7 @@ t.test('the far range of content that nothing is known of costs one question for
     t.ok(part.body.equals(body.subarray(start, end)), range)
     t.equal(part.headers['content-range'], `bytes ${start}-${end - 1}/3000000`)
     t.equal(part.headers['content-type'], 'video/mp4')
-    t.same(on.ranges, [asked])
+    t.same(on.ranges, [requested])
   }
   for (const range of ['bytes=2900000-2900009,5-6', 'bytes=-5', 'bytes=9-5', 'lines=2900000-']) {
     const id = someId()

@@ -71,7 +71,7 @@ async function serving(
 }
 
 /** Asks for /bad, reading only once `read` resolves; how many bytes came before the end. */
-async function asked(port: number, read: Promise<unknown> = Promise.resolve()): Promise<number> {
+async function statusOf(port: number, read: Promise<unknown> = Promise.resolve()): Promise<number> {
   const socket = connect(port)
   let bytes = 0
   socket.on('error', () => undefined)
@@ -164,7 +164,7 @@ for (const by of ways) {
   for (const [name, sizeBytes, content] of failures) {
     t.test(`${by}: content that fails ${name} ends one socket`, async (t) => {
       const { server, met } = await serving(t, by, sizeBytes, content)
-      const got = await asked(server.port)
+      const got = await statusOf(server.port)
       t.ok(got < sizeBytes)
       await eventually(() => met.sent)
       t.equal(met.sent?.outcome, 'broken')
@@ -182,7 +182,7 @@ for (const by of ways) {
       const read = (start: number, end: number): Uint8Array => (broken ? fails() : bytes.subarray(start, end))
       const { server, met, clock } = await serving(t, by, large, () => ({ read, ready: async () => true }))
       let go: (() => void) | undefined
-      const reading = asked(server.port, new Promise<void>((resolve) => (go = resolve)))
+      const reading = statusOf(server.port, new Promise<void>((resolve) => (go = resolve)))
       await eventually(() => server.flows === 1)
       broken = true
       if (wakes === 'client') go?.()
@@ -220,7 +220,7 @@ for (const by of ways) {
       },
       ready: async () => true,
     }))
-    await asked(server.port)
+    await statusOf(server.port)
     await eventually(() => met.sent)
     t.equal(met.sent?.outcome, 'broken')
     t.match(String(met.thrown[0]), /EBADF/)
@@ -241,7 +241,7 @@ for (const by of ways) {
         truncateSync(path, 0)
         delete met.sent
         // Its bytes are believed to be in memory still.
-        await asked(server.port)
+        await statusOf(server.port)
         await eventually(() => met.sent)
         t.match(met, { sent: { outcome: 'broken' } })
         t.ok(await isSound(server.port))

@@ -71,30 +71,30 @@ for (const by of ways) {
     const left = (reply: Reply): Promise<void> => new Promise((resolve) => reply.onAbort(resolve))
 
     await t.test('get an answer that comes later, and then the end', async (t) => {
-      const told = converse(server.port, get('/later'))
+      const conversation = converse(server.port, get('/later'))
       const reply = await next()
       await pause(50)
       t.equal(reply.aborted, false)
       reply.end({ status: 200, block: '' }, 'worth it')
-      t.match((await told).text, /\r\nworth it$/)
+      t.match((await conversation).text, /\r\nworth it$/)
     })
     await t.test('get all of a large answer whose bytes come later', async (t) => {
-      const told = converse(server.port, get('/later'))
+      const conversation = converse(server.port, get('/later'))
       const reply = await next()
       const { content, arrive } = arriving()
       const sent = reply.stream({ status: 200, block: '' }, [{ start: 0, end: large.length }], content)
       await pause(50)
       arrive()
       t.strictSame(await sent, { outcome: 'whole', bytes: large.length })
-      const { text } = await told
+      const { text } = await conversation
       t.equal(text.length - text.indexOf('\r\n\r\n') - 4, large.length)
     })
     await t.test('get the answers to all that they sent, in order', async (t) => {
       const paths = Array.from({ length: 500 }, (_, at) => `/${at}`)
-      const told = converse(server.port, get('/later') + paths.map(get).join(''))
+      const conversation = converse(server.port, get('/later') + paths.map(get).join(''))
       const reply = await next()
       reply.end({ status: 200, block: '' }, '/later')
-      const { text } = await told
+      const { text } = await conversation
       t.equal(text.match(statusLine)?.length, 501)
       t.strictSame(
         [...text.matchAll(/\r\n\r\n(\/(?:later|\d+))/g)].map(([, path]) => path),

@@ -13,11 +13,11 @@ for (const by of ways) {
       })
     })
     const lines = 'Host: x\r\nContent-Length: 3\r\n'
-    const { text: told } = await converse(
+    const { text: received } = await converse(
       server.port,
       `POST / HTTP/1.1\r\n${lines}Connection: close\r\n\r\nabc`,
     )
-    const heads = told.split('\r\n\r\n')
+    const heads = received.split('\r\n\r\n')
     t.equal(heads[0], 'HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /a')
     t.equal(heads[1], 'HTTP/1.1 104 Upload Resumption Supported\r\nUpload-Offset: 3')
     t.match(heads[2], /^HTTP\/1\.1 200 OK\r\nX: y/)

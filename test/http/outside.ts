@@ -12,10 +12,10 @@ export interface Heard {
 const script = `
 const { parentPort, workerData } = require('node:worker_threads')
 const { connect } = require('node:net')
-const { port, flag, told } = workerData
+const { port, flag, orderPort } = workerData
 const sockets = new Map()
 const done = () => { Atomics.add(flag, 0, 1); Atomics.notify(flag, 0) }
-told.on('message', ({ name, sent, ends }) => {
+orderPort.on('message', ({ name, sent, ends }) => {
   let socket = sockets.get(name)
   const act = () => {
     if (sent === '') return done()
@@ -41,9 +41,9 @@ export class Outside {
 
   private constructor(port: number) {
     this.#flag = new Int32Array(new SharedArrayBuffer(4))
-    const told = this.#orders.port2
-    const workerData = { port, flag: this.#flag, told }
-    this.#worker = new Worker(script, { eval: true, workerData, transferList: [told] })
+    const orderPort = this.#orders.port2
+    const workerData = { port, flag: this.#flag, orderPort }
+    this.#worker = new Worker(script, { eval: true, workerData, transferList: [orderPort] })
     this.#worker.on('message', (message: { name: string; text: string; end: string }) => {
       const { text = '', end = 'open' } = this.#heard.get(message.name) ?? {}
       const isOver = end !== 'open' && end !== 'ended'

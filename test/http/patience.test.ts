@@ -92,10 +92,10 @@ for (const by of ways) {
       const last = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
       const { heard, over } = await open(server, `${bodies.map((body) => one + body).join('')}${last}`)
       await over
-      const told = heard().split('HTTP/1.1 200 OK').slice(1)
-      t.equal(told.length, count + 1)
+      const answers = heard().split('HTTP/1.1 200 OK').slice(1)
+      t.equal(answers.length, count + 1)
       t.strictSame(
-        told.slice(0, count).map((text) => text.slice(-4)),
+        answers.slice(0, count).map((text) => text.slice(-4)),
         bodies,
       )
     })

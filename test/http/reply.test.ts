@@ -83,9 +83,9 @@ type Tap = {
 async function ask(server: Server, path: string, options: object = {}): Promise<IncomingMessage> {
   await server.listening
   const createConnection = () => connect(server.port)
-  const asked = httpRequest({ host: '127.0.0.1', port: server.port, path, createConnection, ...options })
-  asked.end()
-  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  const exchange = httpRequest({ host: '127.0.0.1', port: server.port, path, createConnection, ...options })
+  exchange.end()
+  const [answer] = (await once(exchange, 'response')) as [IncomingMessage]
   return answer
 }
 
@@ -170,14 +170,14 @@ for (const way of ways) {
 
     t.test('a client that leaves ends the flow and calls the abort handlers', async (t) => {
       const content = new StepContent(bytesOf(50_000_000), 1_000_000, 0)
-      let told = 0
+      let calls = 0
       let over: ((sent: Sent) => void) | undefined
       const ended = new Promise<Sent>((resolve) => {
         over = resolve
       })
       const server = served(t, async (_, reply) => {
         reply.onAbort(() => {
-          told += 1
+          calls += 1
         })
         over?.(await reply.stream({ status: 200, block }, [{ start: 0, end: content.sizeBytes }], content))
         t.ok(reply.aborted)
@@ -187,7 +187,7 @@ for (const way of ways) {
       await once(answer, 'data')
       answer.destroy()
       t.equal((await ended).outcome, 'aborted')
-      t.equal(told, 1)
+      t.equal(calls, 1)
       t.equal(content.closed, 1)
     })
 
@@ -321,16 +321,16 @@ for (const way of ways) {
         body: Buffer,
       ): Promise<[number | undefined, string]> => {
         await server.listening
-        const asked = httpRequest({
+        const exchange = httpRequest({
           host: '127.0.0.1',
           port: server.port,
           method: 'POST',
           headers,
           createConnection: () => connect(server.port),
         })
-        asked.on('error', () => undefined)
-        asked.end(body)
-        const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+        exchange.on('error', () => undefined)
+        exchange.end(body)
+        const [answer] = (await once(exchange, 'response')) as [IncomingMessage]
         return [answer.statusCode, (await bodyOf(answer)).toString('latin1')]
       }
       const small = bytesOf(1000)

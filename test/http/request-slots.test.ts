@@ -179,7 +179,7 @@ async function open(t: Test, port: number, from: string, head: string): Promise<
 }
 
 /** Status and bytes of an answer; 0 where the connection broke. */
-function asked(port: number, from: string, method: string): Promise<readonly [number, number]> {
+function statusesOf(port: number, from: string, method: string): Promise<readonly [number, number]> {
   return new Promise((resolve) => {
     const sent = request({ host: '127.0.0.1', port, localAddress: from, agent: false, method }, (reply) => {
       let bytes = 0
@@ -215,11 +215,11 @@ for (const by of ways) {
       const { port } = server
       await Promise.all(Array.from({ length: 8 }, (_, at) => open(t, port, `127.${10 + at}.0.1`, head)))
       t.ok(await eventually(async () => server.flows === 8))
-      const newcomer = async (): Promise<boolean> => (await asked(port, '127.30.0.1', 'POST'))[0] === 200
+      const newcomer = async (): Promise<boolean> => (await statusesOf(port, '127.30.0.1', 'POST'))[0] === 200
       t.ok(await eventually(newcomer), 'as soon as they have shown how slow they are')
       for (let turn = 0; turn < 4; turn += 1) {
-        t.same(await asked(port, `127.${40 + turn}.0.1`, 'GET'), [200, answer.length])
-        t.equal((await asked(port, `127.${50 + turn}.0.1`, 'POST'))[0], 200)
+        t.same(await statusesOf(port, `127.${40 + turn}.0.1`, 'GET'), [200, answer.length])
+        t.equal((await statusesOf(port, `127.${50 + turn}.0.1`, 'POST'))[0], 200)
       }
       t.equal(server.flows, 7, 'no more than was needed made room')
     })

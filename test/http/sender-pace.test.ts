@@ -63,10 +63,10 @@ t.test('a body that is too slow or breaks off ends with a refusal, and its sende
     ended += 1
   }
   const read = async (body: AsyncIterable<Uint8Array>): Promise<string> => {
-    let said = ''
+    let received = ''
     for await (const piece of paced(body, 'it', options, clock, end))
-      said += isRefusal(piece) ? piece.refused : Buffer.from(piece).toString()
-    return said
+      received += isRefusal(piece) ? piece.refused : Buffer.from(piece).toString()
+    return received
   }
   async function* dripping(): AsyncGenerator<Uint8Array> {
     for (;;) {

@@ -13,10 +13,10 @@ type Bounds = { readonly flowsMax: number; readonly connectionsMax: number }
 
 async function started(t: Test, by: (typeof ways)[number], bounds: Bounds): Promise<Server> {
   const server = serve(
-    (asked, reply) => {
-      if (asked.method === 'GET') reply.end({ status: 200, block: '' }, 'fine')
+    (incoming, reply) => {
+      if (incoming.method === 'GET') reply.end({ status: 200, block: '' }, 'fine')
       else {
-        void asked.body(1000).then((body) => {
+        void incoming.body(1000).then((body) => {
           if (!reply.aborted) reply.end({ status: isRefusal(body) ? 408 : 200, block: '' }, 'done')
         })
       }
@@ -51,7 +51,7 @@ async function unfinished(
 }
 
 /** The status of a request from an address of this machine; 0 where the connection was closed. */
-function asked(port: number, from: string, method = 'GET'): Promise<number> {
+function incoming(port: number, from: string, method = 'GET'): Promise<number> {
   return new Promise((resolve) => {
     const sent = request({ host: '127.0.0.1', port, localAddress: from, agent: false, method }, (answer) => {
       answer.resume()
@@ -78,11 +78,11 @@ for (const by of ways) {
       const { port } = await started(t, by, bounds)
       await unfinished(t, port, attackers, from)
       for (let turn = 0; turn < 20; turn += 1) {
-        t.equal(await asked(port, '127.0.0.2'), 200, `another client, time ${turn}`)
-        t.equal(await asked(port, '127.0.0.2', 'POST'), 200, `its bodies, time ${turn}`)
+        t.equal(await incoming(port, '127.0.0.2'), 200, `another client, time ${turn}`)
+        t.equal(await incoming(port, '127.0.0.2', 'POST'), 200, `its bodies, time ${turn}`)
       }
-      t.ok(await eventually(async () => (await asked(port, from(0))) === 200), 'the same client')
-      t.ok(await eventually(async () => (await asked(port, from(0), 'POST')) === 200), 'with a body')
+      t.ok(await eventually(async () => (await incoming(port, from(0))) === 200), 'the same client')
+      t.ok(await eventually(async () => (await incoming(port, from(0), 'POST')) === 200), 'with a body')
     })
   }
 }
@@ -124,8 +124,8 @@ for (const by of ways) {
       const began = performance.now()
       let answered = 0
       for (let turn = 0; turn < 10; turn += 1) {
-        if ((await asked(port, `127.20${turn}.0.1`)) === 200) answered += 1
-        if ((await asked(port, `127.20${turn}.0.1`, 'POST')) === 200) answered += 1
+        if ((await incoming(port, `127.20${turn}.0.1`)) === 200) answered += 1
+        if ((await incoming(port, `127.20${turn}.0.1`, 'POST')) === 200) answered += 1
       }
       t.equal(answered, 20)
       t.ok(performance.now() - began < 15_000, 'none had to wait for the end of another')
@@ -137,8 +137,8 @@ for (const by of ways) {
   t.test(`${by}: whose share a request uses is what clientOf says`, async (t) => {
     const waiting: (() => void)[] = []
     const server = serve(
-      (asked, reply) => {
-        if (asked.path === '/wait') waiting.push(() => reply.end({ status: 200, block: '' }))
+      (incoming, reply) => {
+        if (incoming.path === '/wait') waiting.push(() => reply.end({ status: 200, block: '' }))
         else reply.end({ status: 200, block: '' })
       },
       {

@@ -18,12 +18,12 @@ const content = (): Content => ({
 })
 
 const server = serve(
-  (asked, reply) => {
-    if (asked.path === '/large')
+  (incoming, reply) => {
+    if (incoming.path === '/large')
       void reply.stream({ status: 200, block: '' }, [{ start: 0, end: bytes.length }], content())
-    else if (asked.method === 'GET') reply.end({ status: 200, block: '' }, 'fine')
+    else if (incoming.method === 'GET') reply.end({ status: 200, block: '' }, 'fine')
     else {
-      void asked.body(100_000).then((body) => {
+      void incoming.body(100_000).then((body) => {
         reply.end({ status: isRefusal(body) ? 400 : 200, block: '' }, 'done')
       })
     }

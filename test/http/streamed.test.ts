@@ -77,10 +77,10 @@ for (const by of ways) {
 
   t.test(`${by}: a client that leaves is reported once, paused or not`, async (t) => {
     for (const paused of [false, true]) {
-      const said: (Refusal | undefined)[] = []
+      const outcomes: (Refusal | undefined)[] = []
       let seen: Request | undefined
       const server = await listening(by, (request) => {
-        const flow = request.stream({ piece: () => undefined, over: (refusal) => said.push(refusal) })
+        const flow = request.stream({ piece: () => undefined, over: (refusal) => outcomes.push(refusal) })
         if (paused) flow.pause()
         seen = request
       })
@@ -88,9 +88,9 @@ for (const by of ways) {
       socket.write('some')
       await eventually(() => seen !== undefined)
       socket.resetAndDestroy()
-      await eventually(() => said.length > 0)
-      t.equal(said.length, 1)
-      t.ok(isRefusal(said[0]))
+      await eventually(() => outcomes.length > 0)
+      t.equal(outcomes.length, 1)
+      t.ok(isRefusal(outcomes[0]))
     }
   })
 

@@ -24,8 +24,8 @@ for (const by of ways) {
       (request, reply) => {
         const answer = (): void => {
           const { method, path, query } = request
-          const said = [method, path, query, request.header('host'), request.header('accept')]
-          reply.end({ status: 200, block: 'Connection: close' }, said.join(' '))
+          const parts = [method, path, query, request.header('host'), request.header('accept')]
+          reply.end({ status: 200, block: 'Connection: close' }, parts.join(' '))
         }
         // At once, and from the copy of the head that a handler keeps which waits.
         if (request.method === 'GET') answer()

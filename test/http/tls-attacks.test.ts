@@ -13,7 +13,7 @@ const pair = madePair('ec', 'first.test')
 const skip = tlsBy !== 'addon'
 
 async function listening(connectionsMax = 100, by: 'addon' | 'fallback' = tlsBy): Promise<Server> {
-  const server = serve((asked, reply) => reply.end({ status: 200, block: '' }, asked.path), {
+  const server = serve((request, reply) => reply.end({ status: 200, block: '' }, request.path), {
     host: '127.0.0.1',
     port: 0,
     stallMs: 5000,
@@ -56,8 +56,8 @@ t.test('what is no TLS breaks no other connection of its thread', async (t) => {
     await once(one, 'close')
     // node:tls looks into the errors of the thread when nothing more is to be read.
     theirs.write('a word')
-    const [said] = (await once(mine, 'data')) as [Buffer]
-    t.equal(String(said), 'a word')
+    const [echoed] = (await once(mine, 'data')) as [Buffer]
+    t.equal(String(echoed), 'a word')
   }
   mine.destroy()
   theirs.destroy()

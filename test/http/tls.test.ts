@@ -19,7 +19,7 @@ const request = 'GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
 
 async function listening(by: (typeof ways)[number], tls: TlsOptions, connectionsMax = 100): Promise<Server> {
   const server = serve(
-    (asked, reply) => reply.end({ status: 200, block: '' }, `${asked.path} ${asked.secure}`),
+    (incoming, reply) => reply.end({ status: 200, block: '' }, `${incoming.path} ${incoming.secure}`),
     {
       host: '127.0.0.1',
       port: 0,
@@ -85,9 +85,9 @@ for (const by of ways) {
         ['TLSv1.3', 'TLS_AES_128_GCM_SHA256'],
         ['TLSv1.2', 'ECDHE-ECDSA-AES128-GCM-SHA256'],
       ] as const) {
-        const told = await talk(port, { maxVersion: version, ALPNProtocols: ['h2', 'http/1.1'] })
-        t.match(told, { protocol: version, cipher, alpn: 'http/1.1' })
-        t.match(told.text, /^HTTP\/1\.1 200 OK[\s\S]*\r\n\/a true$/)
+        const agreed = await talk(port, { maxVersion: version, ALPNProtocols: ['h2', 'http/1.1'] })
+        t.match(agreed, { protocol: version, cipher, alpn: 'http/1.1' })
+        t.match(agreed.text, /^HTTP\/1\.1 200 OK[\s\S]*\r\n\/a true$/)
       }
       const mobile = { ciphers: 'TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256' }
       if (by === 'addon') t.match((await talk(port, mobile)).cipher, /CHACHA20/)
@@ -168,9 +168,9 @@ for (const by of ways) {
       const words = ['s_client', '-connect', `127.0.0.1:${port}`, '-quiet', '-servername', 'first.test']
       const client = spawn('openssl', words, { stdio: ['pipe', 'pipe', 'ignore'] })
       client.stdin.end(request)
-      let said = ''
-      for await (const piece of client.stdout) said += piece
-      t.match(said, /\/a true$/)
+      let printed = ''
+      for await (const piece of client.stdout) printed += piece
+      t.match(printed, /\/a true$/)
     })
   })
 }

@@ -45,7 +45,7 @@ t.test('closing unused connections is no error', async (t) => {
 
 t.test('an unreachable server is reported by its error code', async (t) => {
   const upstream = new Upstream({})
-  const asked = upstream.request({ origin: 'http://127.0.0.1:1', path: '/', method: 'GET' })
-  await t.rejects(asked, { code: 'ECONNREFUSED' })
+  const exchange = upstream.request({ origin: 'http://127.0.0.1:1', path: '/', method: 'GET' })
+  await t.rejects(exchange, { code: 'ECONNREFUSED' })
   await upstream.destroy()
 })

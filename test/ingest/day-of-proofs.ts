@@ -75,7 +75,7 @@ t.test('days with contents that cannot be proven', async (t) => {
     await rig.clock.turn(stepMs)
     if (step % 60 === 59)
       t.comment(
-        `hour ${(step + 1) / 60}: ${rig.asked.length} questions, ${rig.agenda.count} wait, ${rig.unsettled.size} listed, ` +
+        `hour ${(step + 1) / 60}: ${rig.requested.length} questions, ${rig.agenda.count} wait, ${rig.unsettled.size} listed, ` +
           `${(rig.spentMs() / (((step + 1) * stepMs) / 1000)).toFixed(1)} ms a second`,
       )
   }
@@ -87,7 +87,7 @@ t.test('days with contents that cannot be proven', async (t) => {
   t.same(open(lonesFrom, loneCount, () => true).length, 0, 'transactions')
   const last = new Map<Id, number>()
   let again = 0
-  for (const { rootId, atMs } of rig.asked) {
+  for (const { rootId, atMs } of rig.requested) {
     const before = last.get(rootId)
     const leastMs = numbered.has(rootId) ? sourceDefaults.verifier.retryMs : sourceDefaults.verifier.loneMs
     // The index has heard of the others since.
@@ -98,5 +98,5 @@ t.test('days with contents that cannot be proven', async (t) => {
   t.equal(again, 0, 'nobody is asked again within the time of a no')
   const seconds = (2 * day) / 1000
   t.ok(rig.spentMs() / seconds <= elseMs * 0.05 + 20, 'the budget')
-  t.ok(rig.asked.length <= 20 * seconds, 'requests')
+  t.ok(rig.requested.length <= 20 * seconds, 'requests')
 })

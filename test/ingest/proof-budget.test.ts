@@ -47,7 +47,7 @@ t.test('what proofs use gives them no share', async (t) => {
 t.test('requests go in order, at their rate, with a second of them at once', async (t) => {
   const clock = new HandClock()
   let spent = 0
-  let asked = 0
+  let requests = 0
   const budget = new ProofBudget(
     options,
     clock,
@@ -56,7 +56,7 @@ t.test('requests go in order, at their rate, with a second of them at once', asy
       spent += ms
     },
     () => {
-      asked += 1
+      requests += 1
     },
   )
   const order: number[] = []
@@ -76,6 +76,6 @@ t.test('requests go in order, at their rate, with a second of them at once', asy
   await clock.turn(0)
   t.equal(order.length, 50, 'who waits at the end is let go')
   t.equal(clock.waiting, 0)
-  t.equal(asked, 50)
+  t.equal(requests, 50)
   t.equal(spent, 25)
 })

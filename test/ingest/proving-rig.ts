@@ -21,7 +21,7 @@ export function idOf(number: number): Id {
 }
 
 /** A question to a node. */
-export interface Asked {
+export interface RootRequest {
   readonly rootId: Id
   readonly atMs: number
   /** Contents that were judged by the answer. */
@@ -36,7 +36,7 @@ export interface ProvingRig {
   readonly known: Map<Id, Attributes>
   /** Ids that the catalog lists as unproven. */
   readonly unsettled: Set<Id>
-  readonly asked: Asked[]
+  readonly requested: RootRequest[]
   /** Milliseconds of processor time that proofs used, as the budget counts them. */
   spentMs(): number
   /** The program did so much else. */
@@ -60,13 +60,13 @@ export function provingRig(
   t: Test,
   nodes: ProvingNodes,
   changed = idle,
-  earlier?: Pick<ProvingRig, 'clock' | 'known' | 'unsettled' | 'asked'> & { readonly path: string },
+  earlier?: Pick<ProvingRig, 'clock' | 'known' | 'unsettled' | 'requested'> & { readonly path: string },
 ): ProvingRig {
   const path = earlier?.path ?? folder(t)
   const clock = earlier?.clock ?? new HandClock()
   const known = earlier?.known ?? new Map<Id, Attributes>()
   const unsettled = earlier?.unsettled ?? new Set<Id>()
-  const asked = earlier?.asked ?? []
+  const requested = earlier?.requested ?? []
   const environment = openEnvironment(path)
   const options: VerifierOptions = {
     ...sourceDefaults.verifier,
@@ -95,14 +95,14 @@ export function provingRig(
           .filter((id) => after === undefined || id > after)
           .slice(0, limit),
     },
-    keeper: { ask: async (message: CatalogRequest) => told(message) },
+    keeper: { ask: async (message: CatalogRequest) => apply(message) },
     heights: {
       of: async (rootId: Id) => (nodes.height === undefined ? 7 : nodes.height(rootId)),
     },
     evidence: {
       async judgeAll(rootId: Id, claims: readonly ProofClaim[]): Promise<Judgement> {
         await budget.request()
-        asked.push({ rootId, atMs: clock.now(), count: claims.length })
+        requested.push({ rootId, atMs: clock.now(), count: claims.length })
         const verdicts = new Map(claims.map((claim) => [claim.known.id, nodes.judge(claim, rootId)]))
         return { verdicts, ranMs: 0.1 * claims.length }
       },
@@ -120,8 +120,8 @@ export function provingRig(
     log: silentLog,
     random: () => 0.5,
   }
-  function told(message: CatalogRequest): { readonly kind: 'committed' } {
-    if (message.kind === 'all') for (const one of message.requests) told(one)
+  function apply(message: CatalogRequest): { readonly kind: 'committed' } {
+    if (message.kind === 'all') for (const one of message.requests) apply(one)
     else if (message.kind === 'resigned') unsettled.delete(message.id)
     else if (message.kind === 'learn')
       for (const one of message.attributes) {
@@ -145,7 +145,7 @@ export function provingRig(
     agenda,
     known,
     unsettled,
-    asked,
+    requested,
     spentMs: () => spentMs,
     work: (ms) => {
       processorMs += ms
@@ -159,7 +159,7 @@ export function provingRig(
     },
     async restarted() {
       await close()
-      return provingRig(t, nodes, changed, { clock, known, unsettled, asked, path })
+      return provingRig(t, nodes, changed, { clock, known, unsettled, requested, path })
     },
   }
 }

@@ -34,8 +34,8 @@ t.test('one look proves all contents of a bundle', async (t) => {
   const root = idOf(1000)
   come(rig, 0, 200, root)
   await rig.clock.turn(3000)
-  t.equal(rig.asked.length, 1)
-  t.equal(rig.asked[0]?.count, 200)
+  t.equal(rig.requested.length, 1)
+  t.equal(rig.requested[0]?.count, 200)
   t.equal(rig.unsettled.size, 0)
   t.equal(rig.agenda.count, 0)
   t.equal(rig.known.get(idOf(5))?.height, 7)
@@ -49,10 +49,10 @@ t.test('a root that nodes deny is asked for once for all of its contents, less a
     come(rig, at, 1, root)
     await rig.clock.turn(1000)
   }
-  t.ok(rig.asked.length <= 6, `${rig.asked.length} questions while 50 contents came`)
+  t.ok(rig.requested.length <= 6, `${rig.requested.length} questions while 50 contents came`)
   await rig.clock.turn(24 * hour)
-  t.ok(rig.asked.length <= 18, `${rig.asked.length} questions in a day`)
-  const times = rig.asked.map(({ atMs }) => atMs)
+  t.ok(rig.requested.length <= 18, `${rig.requested.length} questions in a day`)
+  const times = rig.requested.map(({ atMs }) => atMs)
   for (const [at, time] of times.entries()) {
     const before = times[at - 1]
     if (before !== undefined) t.ok(time - before >= Math.min(2000 * 2 ** (at - 1), 6 * hour))
@@ -63,16 +63,16 @@ t.test('a content without a known root is asked for once, and then waits for the
   const rig = provingRig(t, { judge: (_, rootId) => (rootId === idOf(1000) ? proven : denied('absent')) })
   come(rig, 0, 30)
   await rig.clock.turn(100_000)
-  t.equal(rig.asked.length, 30)
+  t.equal(rig.requested.length, 30)
   for (let at = 0; at < 30; at += 1) {
     const known = rig.known.get(idOf(at))
     if (known !== undefined) rig.known.set(idOf(at), { ...known, place: { rootId: idOf(1000) } as never })
   }
   await rig.clock.turn(10_000)
-  t.equal(rig.asked.length, 30, 'nothing is looked up before a block')
+  t.equal(rig.requested.length, 30, 'nothing is looked up before a block')
   rig.block()
   await rig.clock.turn(10_000)
-  t.equal(rig.asked.length, 31)
+  t.equal(rig.requested.length, 31)
   t.equal(rig.unsettled.size, 0)
 })
 
@@ -82,8 +82,8 @@ t.test('a false hint is forgotten, and its content waits like one without', asyn
   })
   come(rig, 0, 20, idOf(1000))
   await rig.clock.turn(100_000)
-  t.equal(rig.asked.filter(({ rootId }) => rootId === idOf(1000)).length, 1)
-  t.equal(rig.asked.length, 21)
+  t.equal(rig.requested.filter(({ rootId }) => rootId === idOf(1000)).length, 1)
+  t.equal(rig.requested.length, 21)
 })
 
 t.test('named content has its turn beside any number of others', async (t) => {
@@ -91,9 +91,9 @@ t.test('named content has its turn beside any number of others', async (t) => {
   come(rig, 0, 3000)
   await rig.clock.turn(5000)
   come(rig, 5000, 1, undefined, priorities.named)
-  const before = rig.asked.length
+  const before = rig.requested.length
   await rig.clock.turn(1000)
-  const place = rig.asked.findIndex(({ rootId }) => rootId === idOf(5000))
+  const place = rig.requested.findIndex(({ rootId }) => rootId === idOf(5000))
   t.ok(place >= 0 && place - before < 12, `it was the ${place - before}. of those`)
 })
 
@@ -102,14 +102,14 @@ t.test('while no node answers they are asked now and then, and not for each root
   const rig = provingRig(t, { judge: () => (isAway ? denied('away') : denied('absent')) })
   come(rig, 0, 40)
   await rig.clock.turn(10_000)
-  const first = rig.asked.length
+  const first = rig.requested.length
   t.ok(first <= 12, `${first} questions in ten seconds`)
   come(rig, 40, 40)
   await rig.clock.turn(5 * minute)
-  t.ok(rig.asked.length - first <= 14, `${rig.asked.length - first} in five minutes`)
+  t.ok(rig.requested.length - first <= 14, `${rig.requested.length - first} in five minutes`)
   isAway = false
   await rig.clock.turn(2 * minute)
-  const roots = new Set(rig.asked.map(({ rootId }) => rootId))
+  const roots = new Set(rig.requested.map(({ rootId }) => rootId))
   t.equal(roots.size, 80, 'all have their turn when a node answers')
 })
 
@@ -119,15 +119,15 @@ t.test('what was denied is remembered over a restart, with the hints', async (t)
   const root = idOf(1000)
   come(rig, 0, 10, root)
   await rig.clock.turn(5 * minute)
-  const before = rig.asked.length
+  const before = rig.requested.length
   rig = await rig.restarted()
   rig.verifier.start()
   await rig.clock.turn(minute)
-  t.ok(rig.asked.length - before <= 1, 'no root is asked for sooner')
+  t.ok(rig.requested.length - before <= 1, 'no root is asked for sooner')
   nodes.judge = () => proven
   await rig.clock.turn(hour)
   t.equal(rig.unsettled.size, 0)
-  t.ok(rig.asked.slice(before).every(({ rootId }) => rootId === root))
+  t.ok(rig.requested.slice(before).every(({ rootId }) => rootId === root))
 })
 
 t.test(
@@ -145,7 +145,7 @@ t.test(
     t.equal(rig.agenda.count, 0)
     t.equal(rig.unsettled.size, 0)
     t.same(
-      rig.asked.map(({ rootId }) => rootId),
+      rig.requested.map(({ rootId }) => rootId),
       [idOf(2)],
     )
   },
@@ -167,11 +167,11 @@ t.test('what was displaced is asked for again when the index has it, and nothing
     if (known !== undefined) rig.known.set(id, { ...known, height: 5 })
   }
   t.notOk(rig.agenda.has(idOf(3)) && rig.agenda.has(idOf(7)), 'others came')
-  const before = rig.asked.length
+  const before = rig.requested.length
   await rig.clock.turn(2 * hour)
   t.notOk(rig.unsettled.has(idOf(3)) || rig.unsettled.has(idOf(7)), 'these can be proven now')
   const times = new Map<Id, number>()
-  for (const { rootId, atMs } of rig.asked.slice(before)) {
+  for (const { rootId, atMs } of rig.requested.slice(before)) {
     if (atMs - (times.get(rootId) ?? 0) < 2 * minute) t.fail('asked within the time of a no')
     times.set(rootId, atMs)
   }
@@ -190,8 +190,8 @@ t.test('proofs stay within their share, however much waits', async (t) => {
   }
   const spent = rig.spentMs() - before
   t.ok(spent <= 300 * (20 + 100 * 0.05) + 250 + 20, `${spent} ms in five minutes`)
-  t.ok(rig.asked.length <= 300 * 20 + 20, `${rig.asked.length} questions`)
-  t.ok(rig.asked.length > 2000, `${rig.asked.length} questions`)
+  t.ok(rig.requested.length <= 300 * 20 + 20, `${rig.requested.length} questions`)
+  t.ok(rig.requested.length > 2000, `${rig.requested.length} questions`)
 })
 
 t.test(
@@ -240,7 +240,7 @@ t.test(
     const verified = [...rig.known.values()].filter((one) => one.verified).length
     t.equal(verified, 100 * 10 + 400, 'items of roots')
     const last = new Map<Id, { atMs: number; count: number }>()
-    for (const { rootId, atMs } of rig.asked) {
+    for (const { rootId, atMs } of rig.requested) {
       const before = last.get(rootId)
       const count = (before?.count ?? 0) + 1
       if (before !== undefined) {
@@ -253,6 +253,8 @@ t.test(
       last.set(rootId, { atMs, count })
     }
     t.ok(rig.spentMs() < 86_400 * 20, 'and all of it within the budget')
-    t.comment(`${rig.asked.length} questions, ${rig.spentMs().toFixed(0)} ms of processor time in the day`)
+    t.comment(
+      `${rig.requested.length} questions, ${rig.spentMs().toFixed(0)} ms of processor time in the day`,
+    )
   },
 )

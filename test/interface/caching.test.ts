@@ -128,7 +128,7 @@ function asker(t: Test): Ask {
     new Promise((resolve, reject) => {
       const { hostname, port } = new URL(base)
       const given = { hostname, port, path, method, headers: { host, ...headers }, agent }
-      const asked = httpRequest(given, (response) => {
+      const exchange = httpRequest(given, (response) => {
         const pieces: Buffer[] = []
         response.on('data', (piece: Buffer) => pieces.push(piece))
         response.on('error', reject)
@@ -141,8 +141,8 @@ function asker(t: Test): Ask {
           resolve({ status: statusCode, headers: merged, fields, body: Buffer.concat(pieces), complete })
         })
       })
-      asked.on('error', reject)
-      asked.end()
+      exchange.on('error', reject)
+      exchange.end()
     })
 }
 
@@ -158,14 +158,17 @@ async function described(
     const methods = Object.keys(operations).map((one) => one.toUpperCase())
     const { parameters = [] } = Object.values(operations)[0] ?? {}
     const query = parameters.filter((one) => one.in === 'query' && one.example)
-    const asked = query.map(({ name, example = '' }) => `${name}=${encodeURIComponent(example)}`).join('&')
+    const exchange = query.map(({ name, example = '' }) => `${name}=${encodeURIComponent(example)}`).join('&')
     const filled = things.map((thing) =>
       path.replace(
         /\{(\w+)\}/g,
         (_, name: string) => thing[name] ?? parameters.find((one) => one.name === name)?.example ?? 'png',
       ),
     )
-    return [...new Set(filled)].map((one) => ({ path: asked === '' ? one : `${one}?${asked}`, methods }))
+    return [...new Set(filled)].map((one) => ({
+      path: exchange === '' ? one : `${one}?${exchange}`,
+      methods,
+    }))
   })
 }
 
@@ -174,7 +177,7 @@ function isPublic({ headers }: Answered): boolean {
   return !/\b(no-store|private)\b/.test(headers['cache-control'] ?? '')
 }
 
-function said({ status, fields, body }: Answered): string {
+function visible({ status, fields, body }: Answered): string {
   const lines = fields.filter(([name]) => !ownLines.test(name)).map(([name, value]) => `${name}: ${value}`)
   return `${status}\n${lines.join('\n')}\n\n${body.toString('latin1')}`
 }
@@ -185,7 +188,7 @@ function names({ headers }: Answered, header: string): boolean {
 
 function isSame(plain: Answered, other: Answered): boolean {
   // One that is not kept may say so where the other one says how long it may be.
-  return said(plain) === said(other) || (!isPublic(other) && body(plain) === body(other))
+  return visible(plain) === visible(other) || (!isPublic(other) && body(plain) === body(other))
 }
 
 function body({ status, body }: Answered): string {

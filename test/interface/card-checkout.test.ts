@@ -81,10 +81,10 @@ t.test('a test card is charged once, and a gift is redeemed', options, async (t)
 
       const name = `shown-${colorScheme}-${width}`
       const target = stranger()
-      const asked = await fetch(
+      const quoteAnswer = await fetch(
         `${payment}/v1/arns/quote/checkout-session/${friend}/usd/Buy-Name/${name}?type=lease&years=1&processId=${target}`,
       )
-      const { purchaseQuote, paymentSession } = (await asked.json()) as {
+      const { purchaseQuote, paymentSession } = (await quoteAnswer.json()) as {
         purchaseQuote: { nonce: string }
         paymentSession: { url: string }
       }

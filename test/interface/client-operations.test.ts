@@ -46,12 +46,12 @@ t.test('uploads are received, found and proven; folders are opened by their mani
     t.equal(range.status, 206)
     t.equal(range.headers.get('content-range'), 'bytes 70000-70099/90000')
     t.ok(data.subarray(70_000, 70_100).equals(Buffer.from(await range.arrayBuffer())))
-    let asked = 0
+    let requests = 0
     const changing = new ProvingFetcher({
       gatewayUrls: [gateway],
       fetch: async (url, init) => {
         const response = await fetch(url, init)
-        if (!url.includes('/raw/') || asked++ < 3) return response
+        if (!url.includes('/raw/') || requests++ < 3) return response
         const bytes = new Uint8Array(await response.arrayBuffer())
         bytes[7] = (bytes[7] ?? 0) ^ 1
         return new Response(bytes, response)

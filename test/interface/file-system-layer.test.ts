@@ -70,8 +70,8 @@ t.test('ardrive-core-js finds a drive, lists its folders and downloads a file', 
   )
   const query = encodeURIComponent(`{ transaction(id: "${last}") { block { height } } }`)
   await eventually(async () => {
-    const said = await (await fetch(`${gateway}/graphql?query=${query}`)).text()
-    return said.includes('"height"')
+    const answer = await (await fetch(`${gateway}/graphql?query=${query}`)).text()
+    return answer.includes('"height"')
   })
 
   const reader = arDriveAnonymousFactory({ arweave: clientOf(gateway) })

@@ -36,12 +36,12 @@ async function everyPath(t: Test, gateway: string, document: OpenApi): Promise<v
     const wrong = await fetch(url, { method: 'PATCH', headers, redirect: 'manual' })
     t.equal(wrong.status, 405, `${path} is there, and not for PATCH`)
     const allowed = (wrong.headers.get('allow') ?? '').split(', ').filter((one) => !/HEAD|OPTIONS/.test(one))
-    const told = Object.keys(methods).map((one) => one.toUpperCase())
-    t.same(allowed.sort(), told.filter((one) => one !== 'HEAD').sort(), `methods of ${path}`)
+    const documented = Object.keys(methods).map((one) => one.toUpperCase())
+    t.same(allowed.sort(), documented.filter((one) => one !== 'HEAD').sort(), `methods of ${path}`)
     for (const [method, operation] of Object.entries(methods)) {
       const body = method === 'get' || method === 'head' ? {} : { body: '{}' }
-      const asked = { method: method.toUpperCase(), headers, redirect: 'manual', ...body } as const
-      const answer = await fetch(gateway + exampleOf(path, operation), asked)
+      const options = { method: method.toUpperCase(), headers, redirect: 'manual', ...body } as const
+      const answer = await fetch(gateway + exampleOf(path, operation), options)
       await answer.arrayBuffer()
       t.ok(String(answer.status) in operation.responses, `${method} ${path}: ${answer.status}`)
     }

@@ -68,14 +68,18 @@ async function nestedItems(t: Test, { gateway, post }: Stage): Promise<void> {
     t.equal(head.status, 200)
     t.equal(Number(head.headers.get('content-length')), wanted.payload.length, 'the size is known before')
     const answer = await fetch(`${gateway}/raw/${wanted.id}`)
-    const said = (name: string): string | null => answer.headers.get(`x-gateway-${name}`)
+    const stated = (name: string): string | null => answer.headers.get(`x-gateway-${name}`)
     t.ok(Buffer.from(await answer.arrayBuffer()).equals(wanted.payload))
     t.equal(answer.headers.get('x-cache'), 'HIT', 'its bundle was kept: it is served out of it')
-    t.equal(said('verified'), 'true')
-    t.equal(said('root-transaction-id'), root)
-    t.equal(said('root-data-item-offset'), String(bytes.indexOf(wanted.bytes)), 'where it lies in the root')
-    t.equal(said('data-item-size'), String(wanted.bytes.length))
-    t.equal(said('data-item-offset'), String(Buffer.from(parent).indexOf(wanted.bytes)), 'and in its parent')
+    t.equal(stated('verified'), 'true')
+    t.equal(stated('root-transaction-id'), root)
+    t.equal(stated('root-data-item-offset'), String(bytes.indexOf(wanted.bytes)), 'where it lies in the root')
+    t.equal(stated('data-item-size'), String(wanted.bytes.length))
+    t.equal(
+      stated('data-item-offset'),
+      String(Buffer.from(parent).indexOf(wanted.bytes)),
+      'and in its parent',
+    )
   }
   const typed = await fetch(`${gateway}/raw/${deep[0]?.id}`, { method: 'HEAD' })
   t.equal(typed.headers.get('content-type'), 'text/x-deep')

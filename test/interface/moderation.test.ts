@@ -13,12 +13,18 @@ import { askAt } from '../gateway/rig.js'
 
 const key = 'a-key-for-the-tests'
 
-interface Told {
+interface Answered {
   readonly status: number
   readonly body: string
 }
 
-function order(running: Running, method: string, path: string, body?: unknown, shown = key): Promise<Told> {
+function order(
+  running: Running,
+  method: string,
+  path: string,
+  body?: unknown,
+  shown = key,
+): Promise<Answered> {
   const { hostname, port } = new URL(running.urls.gateway ?? '')
   const headers = { authorization: `Bearer ${shown}` }
   return new Promise((resolve, reject) => {
@@ -157,7 +163,7 @@ t.test(
       })
       t.equal((await order(running, 'PUT', 'nothing', undefined, shown)).status, 401)
     }
-    const put = (route: string, body: unknown): Promise<Told> => order(running, 'PUT', route, body, own)
+    const put = (route: string, body: unknown): Promise<Answered> => order(running, 'PUT', route, body, own)
     const id = randomBytes(32).toString('base64url')
     const impossible =
       "'name' cannot exist: names have a-z, 0-9 and -, and _ between undername and name (other scripts as punycode, xn--)"
@@ -185,10 +191,10 @@ t.test(
       ['nothing', {}, 404, 'Not found'],
       ['debug', {}, 405, 'Method not allowed'],
     ]
-    for (const [route, body, status, said] of rubbish) {
+    for (const [route, body, status, expected] of rubbish) {
       t.strictSame(
         await put(route, body),
-        { status, body: said },
+        { status, body: expected },
         `${route} ${JSON.stringify(body)?.slice(0, 40)}`,
       )
     }

@@ -28,13 +28,13 @@ interface Places {
   readonly payment: string
 }
 
-async function asked(url: string): Promise<Record<string, unknown>> {
+async function jsonOf(url: string): Promise<Record<string, unknown>> {
   return (await (await fetch(url)).json()) as Record<string, unknown>
 }
 
 /** Ten dollars by a card that pays. */
 async function pay({ payment }: Places, { native }: Wallet): Promise<bigint> {
-  const session = await asked(`${payment}/v1/top-up/checkout-session/${native}/usd/1000`)
+  const session = await jsonOf(`${payment}/v1/top-up/checkout-session/${native}/usd/1000`)
   const { url } = session.paymentSession as { url: string }
   const body = new URLSearchParams({ card: '4242424242424242' })
   await fetch(url, { method: 'POST', body, redirect: 'manual' })
@@ -42,7 +42,7 @@ async function pay({ payment }: Places, { native }: Wallet): Promise<bigint> {
 }
 
 async function balanceOf({ payment }: Places, { native }: Pick<Wallet, 'native'>): Promise<bigint> {
-  return BigInt(String((await asked(`${payment}/v1/account/balance/any?address=${native}`)).winc))
+  return BigInt(String((await jsonOf(`${payment}/v1/account/balance/any?address=${native}`)).winc))
 }
 
 function post({ upload }: Places, item: Uint8Array): Promise<Response> {
@@ -65,7 +65,7 @@ async function paysOnce(t: Test, places: Places, wallet: Wallet): Promise<void> 
   for (const receipt of receipts) t.match(receipt, { winc: String(cost) })
   t.equal((await post(places, item)).status, 202)
   const parts = `${places.upload}/v1/chunks/any`
-  const { id } = await asked(`${parts}/-1/-1`)
+  const { id } = await jsonOf(`${parts}/-1/-1`)
   await fetch(`${parts}/${String(id)}/0`, { method: 'POST', body: item })
   const finalized = await fetch(`${parts}/${String(id)}/-1`, { method: 'POST' })
   t.match(await finalized.json(), { winc: String(cost) })
@@ -83,7 +83,7 @@ t.test('the payment service tells how much is left for free, by either address o
   const { urls } = await run(t, t.testdir(), settings)
   const wallet = walletOf(ethereumSigner(Buffer.alloc(32, 10)))
   const left = async (address: string): Promise<unknown> =>
-    (await asked(`${urls.payment}/v1/account/free?address=${address}`)).bytesRemaining
+    (await jsonOf(`${urls.payment}/v1/account/free?address=${address}`)).bytesRemaining
   for (const address of [wallet.native, wallet.alias, '']) t.equal(await left(address), 1500)
   const item = signItem(wallet.signer, {}, Buffer.from('free'))
   t.equal((await post({ upload: urls.upload ?? '', payment: '' }, item)).status, 200)
@@ -113,8 +113,8 @@ t.test('an upload service alone asks the payment service that it is told of', as
   t.equal(away.status, 503)
   t.match(await away.text(), /Payment Service is unreachable$/)
   for (const path of ['/price/1000', `/account/balance/any?address=${'a'.repeat(43)}`]) {
-    const told = await fetch(places.upload + path)
-    t.equal(told.status, 503, path)
-    t.equal(await told.text(), 'Payment Service is unreachable', 'and nothing of where it is')
+    const offerAnswer = await fetch(places.upload + path)
+    t.equal(offerAnswer.status, 503, path)
+    t.equal(await offerAnswer.text(), 'Payment Service is unreachable', 'and nothing of where it is')
   }
 })

@@ -27,8 +27,8 @@ t.setTimeout(600_000 + kills * 20_000)
 
 const quiet = { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1' }
 
-function bandOf(said: PublicationDocument | undefined): Band | undefined {
-  const bands = said?.indexes.find(({ name }) => name === 'root-tx-index')?.bands ?? []
+function bandOf(publication: PublicationDocument | undefined): Band | undefined {
+  const bands = publication?.indexes.find(({ name }) => name === 'root-tx-index')?.bands ?? []
   return bands.find(({ files }) => files.length === 257)
 }
 
@@ -40,7 +40,9 @@ const sha256 = (path: string): string => createHash('sha256').update(readFileSyn
 
 /** Names of files that are not what the document says. */
 function wrongFiles({ files }: Band, folder: string): string[] {
-  return files.filter(({ name, sha256: told }) => sha256(join(folder, name)) !== told).map(({ name }) => name)
+  return files
+    .filter(({ name, sha256: announced }) => sha256(join(folder, name)) !== announced)
+    .map(({ name }) => name)
 }
 
 /**
@@ -93,20 +95,25 @@ async function publisher(t: Test) {
   await until('the last item is indexed', async () =>
     (await head(gateway, last)) === 200 ? true : undefined,
   )
-  const said = await built(dataPath, 'a band of 257 files', async () => {
+  const publication = await built(dataPath, 'a band of 257 files', async () => {
     const now = await document(gateway)
     return bandOf(now)?.records === items.length ? now : undefined
   })
-  return { running, dataPath, gateway, node, payer, items, said }
+  return { running, dataPath, gateway, node, payer, items, publication }
 }
 
 /** The second: follows the same chain, opens no bundle, and asks no gateway for content. */
-function subscriber(t: Test, node: string, gateway: string, said: PublicationDocument): Promise<Running> {
+function subscriber(
+  t: Test,
+  node: string,
+  gateway: string,
+  publication: PublicationDocument,
+): Promise<Running> {
   return run(t, join(folder, 'two'), {
     ...quiet,
     TRUSTED_NODE_URL: node,
     ANS104_UNBUNDLE_FILTER: '{"never":true}',
-    INDEX_SUBSCRIPTIONS: `${gateway}#${said.signature.keyId}`,
+    INDEX_SUBSCRIPTIONS: `${gateway}#${publication.signature.keyId}`,
     INDEX_SUBSCRIPTION_POLL_SECONDS: '1',
     INDEX_SUBSCRIPTION_GRACE_SECONDS: '0',
     INDEX_SUBSCRIPTION_WEB_SECONDS: '3600',
@@ -116,20 +123,20 @@ function subscriber(t: Test, node: string, gateway: string, said: PublicationDoc
 type Publisher = Awaited<ReturnType<typeof publisher>>
 
 async function anotherGateway(t: Test, one: Publisher): Promise<void> {
-  const { dataPath, gateway, node, payer, items, said } = one
-  const band = bandOf(said)
+  const { dataPath, gateway, node, payer, items, publication } = one
+  const band = bandOf(publication)
   if (band === undefined) throw new Error('no band')
   const group = join(folder, 'two', 'bands')
   const installed = join(group, 'installed', 'root-tx-index')
   const fetching = join(group, 'fetching', 'root-tx-index')
 
   for (let index = 0; index < kills; index += 1) {
-    const running = await subscriber(t, node, gateway, said)
+    const running = await subscriber(t, node, gateway, publication)
     await pause(200 + random() * 600)
     await running.kill()
     t.comment(`killed; ${existsSync(join(fetching, band.id)) ? 'half there' : 'nothing, or all there'}`)
   }
-  const two = await subscriber(t, node, gateway, said)
+  const two = await subscriber(t, node, gateway, publication)
   await until('the band is in place', async () => existsSync(join(installed, band.id)) || undefined)
   t.same(wrongFiles(band, join(installed, band.id)), [])
   t.equal(readdirSync(join(installed, band.id)).length, 257)
@@ -163,17 +170,17 @@ async function anotherGateway(t: Test, one: Publisher): Promise<void> {
   t.equal(await two.stop(), 0)
 }
 
-async function otherPrograms(t: Test, { gateway, said }: Publisher): Promise<void> {
-  const band = bandOf(said)
+async function otherPrograms(t: Test, { gateway, publication }: Publisher): Promise<void> {
+  const band = bandOf(publication)
   const { torrent } = band ?? {}
   if (band === undefined || torrent === undefined) throw new Error('no torrent')
   const file = join(folder, 'band.torrent')
   const answer = await fetch(`${gateway}${torrent.torrentUrl}`)
   t.equal(answer.headers.get('content-type'), 'application/x-bittorrent')
   writeFileSync(file, Buffer.from(await answer.arrayBuffer()))
-  const asked = `${gateway}/gateway/indexes/announce?port=1&info_hash=${torrent.infohashV1.replace(/../g, '%$&')}`
+  const announceUrl = `${gateway}/gateway/indexes/announce?port=1&info_hash=${torrent.infohashV1.replace(/../g, '%$&')}`
   await until('the tracker knows the band', async () => {
-    return (await (await fetch(asked)).text()).includes('interval') || undefined
+    return (await (await fetch(announceUrl)).text()).includes('interval') || undefined
   })
   const magnet = await fedMagnet(gateway, band.id)
   t.match(torrentName(torrent.magnet), torrentName(magnet))

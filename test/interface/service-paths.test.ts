@@ -53,10 +53,10 @@ async function proxied(t: Test, url: string, change = (text: string): string => 
   const child: ChildProcess = spawn(process.execPath, [prism, 'proxy', path, url, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  let said = ''
+  let received = ''
   for (const stream of [child.stdout, child.stderr])
     stream?.on('data', (piece: Buffer) => {
-      said += piece.toString()
+      received += piece.toString()
     })
   t.teardown(async () => {
     if (child.exitCode !== null) return
@@ -64,8 +64,8 @@ async function proxied(t: Test, url: string, change = (text: string): string => 
     await once(child, 'exit')
   })
   await eventually(() => {
-    if (child.exitCode !== null) throw new Error(`prism has ended: ${said}`)
-    return said.includes('Prism is listening')
+    if (child.exitCode !== null) throw new Error(`prism has ended: ${received}`)
+    return received.includes('Prism is listening')
   })
   return `http://127.0.0.1:${port}`
 }

@@ -95,8 +95,8 @@ t.test('a top-up for another wallet, shared credits, and the command line', { sk
   const mine = ['--wallet-file', jwk]
 
   await t.test('the command line puts credits into its own wallet', async (t) => {
-    const said = await command('crypto-fund', '--value', '0.01', '--skip-confirmation', ...mine)
-    t.match(said, /"winc": "7660000000"/)
+    const printed = await command('crypto-fund', '--value', '0.01', '--skip-confirmation', ...mine)
+    t.match(printed, /"winc": "7660000000"/)
     await eventually(async () => (await wincOf(owner)) === '7660000000')
     t.match(await command('balance', ...mine), /0\.00766/)
     const { payments } = JSON.parse(await command('payment-history', ...mine)) as { payments: object[] }

@@ -149,11 +149,14 @@ t.test('an upload in parts says that credits could not be shared or taken back',
     const parts = `${upload}/v1/chunks/any/${id}`
     t.equal((await fetch(`${parts}/0`, { method: 'POST', body: item })).status, 200)
     t.equal((await fetch(`${parts}/finalize`, { method: 'POST' })).status, 202)
-    const told = await eventually(async () => {
-      const told = (await (await fetch(`${parts}/status`)).json()) as { status: string }
-      return told.status.endsWith('ING') ? undefined : told
+    const partsStatus = await eventually(async () => {
+      const partsStatus = (await (await fetch(`${parts}/status`)).json()) as { status: string }
+      return partsStatus.status.endsWith('ING') ? undefined : partsStatus
     })
-    t.match(told, { status: state, reason: /^Unable to (create|revoke) delegated payment approval : / })
+    t.match(partsStatus, {
+      status: state,
+      reason: /^Unable to (create|revoke) delegated payment approval : /,
+    })
     t.match(await (await fetch(`${parts}/-1`)).json(), { failedReason: state })
     const header = parseItemHeader(item)
     if (header === 'more' || isRefusal(header)) throw new Error('it is no item')

@@ -8,7 +8,16 @@ import { newAccount, payee } from '../admission/scene.js'
 import { payment, unpacked } from '../admission/shop.js'
 import { eventually } from '../eventually.js'
 import { run } from '../flow/running.js'
-import { answerTo, itemOf, newBuyer, offerIn, post, scene, signed, type Told } from '../flow/usdc-scene.js'
+import {
+  type Answered,
+  answerTo,
+  itemOf,
+  newBuyer,
+  offerIn,
+  post,
+  scene,
+  signed,
+} from '../flow/usdc-scene.js'
 
 /** One program for all tests but the one that kills it: each buyer comes with a purse and a facilitator that has seen nothing. */
 const shop = await scene(t)
@@ -19,19 +28,19 @@ t.test('a signed item is paid for by a payment of its own, once', async (t) => {
   const names = ['/x402/upload/signed', '/v1/x402/upload/signed', '/x402/data-item/signed/base-sepolia']
   for (const [at, name] of names.entries()) {
     const item = itemOf(`paid ${at}`)
-    const asked = await post(upload + name, item)
-    t.equal(asked.status, 402)
-    t.match(asked.json, { x402Version: 1, accepts: [{ network: 'base-sepolia', payTo: payee }] })
-    const offer = offerIn(asked)
+    const unpaid = await post(upload + name, item)
+    t.equal(unpaid.status, 402)
+    t.match(unpaid.json, { x402Version: 1, accepts: [{ network: 'base-sepolia', payTo: payee }] })
+    const offer = offerIn(unpaid)
     t.equal(offer.resource, upload + name)
-    const required = unpacked<object>(asked.headers.get('payment-required'))
+    const required = unpacked<object>(unpaid.headers.get('payment-required'))
     t.match(required, { extensions: { 'payment-identifier': { info: { required: false } } } })
-    t.equal(asked.headers.get('x-free-tier-exhausted'), null)
+    t.equal(unpaid.headers.get('x-free-tier-exhausted'), null)
     const before = taken()
     const headers = await payment(payer, at === 1 ? 2 : 1, { to: payee, value: offer.maxAmountRequired })
     const answers = await Promise.all([1, 2, 3].map(() => post(upload + name, item, headers)))
     for (const { status } of answers) t.equal(status, 200)
-    const [first] = answers as [Told]
+    const [first] = answers as [Answered]
     for (const other of answers) t.strictSame(signed(other), signed(first), 'one receipt')
     t.match(first.json, { mUSDCPaid: offer.maxAmountRequired, x402PaymentTxId: /^0x[0-9a-f]{64}$/ })
     t.ok(BigInt(String(first.json.winc)) > 0n)
@@ -110,13 +119,13 @@ t.test('bytes are signed by the service: small ones for nothing, others for USDC
     t.equal(free.json.winc, '0')
     const body = Buffer.alloc(name.includes('upload') ? 400_000 : 30_000, name)
     const wanted = { 'x-data-item-tags': tags, 'content-type': 'text/plain' }
-    const asked = await post(url, body, wanted)
-    t.equal(asked.status, 402)
-    const { maxAmountRequired: value } = offerIn(asked)
+    const unpaid = await post(url, body, wanted)
+    t.equal(unpaid.status, 402)
+    const { maxAmountRequired: value } = offerIn(unpaid)
     const before = taken()
     const headers = { ...wanted, ...(await payment(payer, 1, { to: payee, value })) }
     const answers = await Promise.all([1, 2].map(() => post(url, body, headers)))
-    const [first] = answers as [Told]
+    const [first] = answers as [Answered]
     t.strictSame(
       answers.map(({ status }) => status),
       [200, 200],
@@ -149,12 +158,12 @@ t.test('bytes are signed by the service: small ones for nothing, others for USDC
   const owners = new Set<unknown>()
   for (const order of orders) {
     const headers = Object.fromEntries(Object.entries(order).map(([name, value]) => [`x-tag-${name}`, value]))
-    const told = await post(`${upload}/x402/upload/unsigned`, Buffer.from(JSON.stringify(order)), headers)
-    const { headers: served } = await fetch(`${gateway}/raw/${String(told.json.id)}`)
+    const accepted = await post(`${upload}/x402/upload/unsigned`, Buffer.from(JSON.stringify(order)), headers)
+    const { headers: served } = await fetch(`${gateway}/raw/${String(accepted.json.id)}`)
     t.match(served.get('x-chain-signature-type'), '2', JSON.stringify(order))
     const owner = Buffer.from(served.get('x-chain-owner') ?? '', 'base64url')
     owners.add(createHash('sha256').update(owner).digest('base64url'))
-    t.ok(owners.has(told.json.owner))
+    t.ok(owners.has(accepted.json.owner))
   }
   t.equal(owners.size, 1)
   t.notOk(owners.has(addresses.arweave), 'the wallet of the service has signed none of them')
@@ -184,7 +193,7 @@ t.test(
     const { facilitator, payer, program, taken } = newBuyer(shop)
     const { upload = '', gateway = '' } = program.urls
     const url = `${upload}/x402/upload/unsigned`
-    const chunked = async (body: Uint8Array, headers: Record<string, string> = {}): Promise<Told> => {
+    const chunked = async (body: Uint8Array, headers: Record<string, string> = {}): Promise<Answered> => {
       const pieces = async function* (): AsyncGenerator<Uint8Array> {
         for (let from = 0; from < body.length; from += 50_000) yield body.subarray(from, from + 50_000)
       }
@@ -233,7 +242,7 @@ t.test('an upload in parts is paid at its beginning, and what is not used become
   const item = itemOf('in parts', 6_000_000)
   const chunk = 5_242_880
   const address = newAccount().address
-  const begin = async (totalBytes: number, headers: Record<string, string> = {}): Promise<Told> => {
+  const begin = async (totalBytes: number, headers: Record<string, string> = {}): Promise<Answered> => {
     const query = `chunkSize=${chunk}&totalBytes=${totalBytes}&address=${address}&signatureType=3`
     const answer = await fetch(`${upload}/v1/chunks/base-usdc/-1/-1?${query}`, { headers })
     const text = await answer.text()
@@ -241,12 +250,12 @@ t.test('an upload in parts is paid at its beginning, and what is not used become
     return { status: answer.status, headers: answer.headers, json }
   }
   const credits = async (): Promise<bigint> => {
-    const told = await fetch(`${bank}/v1/account/balance/ethereum?address=${address}`)
-    return told.status === 404 ? 0n : BigInt(((await told.json()) as { winc: string }).winc)
+    const accepted = await fetch(`${bank}/v1/account/balance/ethereum?address=${address}`)
+    return accepted.status === 404 ? 0n : BigInt(((await accepted.json()) as { winc: string }).winc)
   }
-  const asked = await begin(12_000_000)
-  t.equal(asked.status, 402)
-  const value = offerIn(asked).maxAmountRequired
+  const unpaid = await begin(12_000_000)
+  t.equal(unpaid.status, 402)
+  const value = offerIn(unpaid).maxAmountRequired
   const headers = await payment(payer, 1, { to: payee, value })
   const [first, second] = await Promise.all([begin(12_000_000, headers), begin(12_000_000, headers)])
   t.equal(first.status, 200)
@@ -291,8 +300,8 @@ t.test('an upload in parts is paid at its beginning, and what is not used become
   t.equal((await post(`${other}/-1`, new Uint8Array(0))).status, 200)
   await eventually(async () => (await credits()) === back + paid)
   t.equal(facilitator.count('settle'), 2)
-  const told = await (await fetch(`${bank}/metrics`)).text()
-  t.match(told, /^payment_unpaid_items_total(\{[^}]*\})? 0$/m, 'all that was accepted was paid')
+  const accepted = await (await fetch(`${bank}/metrics`)).text()
+  t.match(accepted, /^payment_unpaid_items_total(\{[^}]*\})? 0$/m, 'all that was accepted was paid')
 })
 
 t.test('prices are told in USDC, and are what is asked for', async (t) => {
@@ -400,10 +409,10 @@ t.test('a kill between the settlement and the receipt loses nothing', async (t) 
     const headers = await payment(payer, 1, { to: payee, value })
     paid.push(headers)
     const before = taken()
-    const asked = post(url, item, headers).catch(() => undefined)
+    const unpaid = post(url, item, headers).catch(() => undefined)
     await moved
     await here.program.kill()
-    await asked
+    await unpaid
     t.equal(taken() - before, BigInt(value))
     here.program = await run(t, folder, settings)
   }

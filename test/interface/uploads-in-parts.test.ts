@@ -26,12 +26,12 @@ function ask(path: string, method = 'GET', body?: Uint8Array): Promise<Response>
   return fetch(`${program.urls.upload}/v1/chunks/arweave/${path}`, { method, headers, ...content })
 }
 
-async function told(path: string): Promise<Record<string, unknown>> {
+async function jsonOf(path: string): Promise<Record<string, unknown>> {
   return (await (await ask(path)).json()) as Record<string, unknown>
 }
 
 async function create(): Promise<string> {
-  return String((await told(`-1/-1?chunkSize=${chunkBytes}`)).id)
+  return String((await jsonOf(`-1/-1?chunkSize=${chunkBytes}`)).id)
 }
 
 function send(id: string, item: Uint8Array, offset: number): Promise<Response> {
@@ -54,18 +54,18 @@ function payloadOf(item: Buffer): Buffer {
 
 async function ended(id: string): Promise<Record<string, unknown>> {
   return eventually(async () => {
-    const status = await told(`${id}/status`)
+    const status = await jsonOf(`${id}/status`)
     return !['ASSEMBLING', 'VALIDATING', 'FINALIZING'].includes(String(status.status)) && status
   })
 }
 
 t.test('a new upload says its limits, and takes what clients may ask for', async (t) => {
-  t.match(await told(`-1/-1?chunkSize=${chunkBytes}`), {
+  t.match(await jsonOf(`-1/-1?chunkSize=${chunkBytes}`), {
     min: chunkBytes,
     max: 524_288_000,
     chunkSize: chunkBytes,
   })
-  t.match(await told('-1/-1'), { chunkSize: 25_000_000 })
+  t.match(await jsonOf('-1/-1'), { chunkSize: 25_000_000 })
   for (const size of ['5242879', '524288001', 'x', '', '5242880.5']) {
     const refused = await ask(`-1/-1?chunkSize=${size}`)
     t.equal(refused.status, 400)
@@ -78,7 +78,7 @@ t.test('a new upload says its limits, and takes what clients may ask for', async
 t.test('parts in any order are one item, with one receipt', async (t) => {
   const item = itemOf('in any order')
   const id = await create()
-  t.match(await told(`${id}/status`), { status: 'ASSEMBLING' })
+  t.match(await jsonOf(`${id}/status`), { status: 'ASSEMBLING' })
   await sendAll(id, item)
   // Once more, and something else first: the last one counts.
   t.equal((await send(id, randomBytes(item.length), chunkBytes)).status, 200)
@@ -88,14 +88,14 @@ t.test('parts in any order are one item, with one receipt', async (t) => {
     [chunkBytes, chunkBytes],
     [2 * chunkBytes, item.length - 2 * chunkBytes],
   ]
-  t.match(await told(`${id}/-1`), { id, size: chunkBytes, chunks })
+  t.match(await jsonOf(`${id}/-1`), { id, size: chunkBytes, chunks })
   const [first, second] = await Promise.all([ask(`${id}/-1`, 'POST'), ask(`${id}/-1`, 'POST')])
   t.equal(first.status, 200)
   const receipt = (await first.json()) as Record<string, unknown>
   t.same(await second.json(), receipt)
   t.match(receipt, { version: '0.2.0', winc: '0' })
   t.ok((await served(receipt.id)).includes(payloadOf(item)))
-  t.same(await told(`${id}/status`).then(({ status, receipt }) => ({ status, receipt })), {
+  t.same(await jsonOf(`${id}/status`).then(({ status, receipt }) => ({ status, receipt })), {
     status: 'FINALIZED',
     receipt,
   })
@@ -124,7 +124,7 @@ t.test('what is no part of an upload is refused', async (t) => {
     ['nobody/0', item.subarray(0, 10), 404],
   ]
   for (const [path, body, status] of cases) t.equal((await ask(path, 'POST', body)).status, status, path)
-  t.match(await told(`${id}/-1`), { chunks: [] })
+  t.match(await jsonOf(`${id}/-1`), { chunks: [] })
   for (const path of ['nobody/-1', 'nobody/status']) {
     const unknown = await ask(path)
     t.equal(unknown.status, 404)
@@ -155,7 +155,7 @@ t.test('an item with a false signature is invalid, and the status says why', asy
   await sendAll(id, item)
   t.equal((await ask(`${id}/finalize`, 'POST')).status, 202)
   t.match(await ended(id), { status: 'INVALID', reason: 'Invalid Data Item!' })
-  t.match(await told(`${id}/-1`), { failedReason: 'INVALID', chunks: [] })
+  t.match(await jsonOf(`${id}/-1`), { failedReason: 'INVALID', chunks: [] })
   const again = await ask(`${id}/-1`, 'POST')
   t.equal(again.status, 400)
   t.equal(await again.text(), 'Invalid Data Item!')
@@ -175,7 +175,7 @@ t.test('an upload that is not paid is underfunded, and stays until it is paid', 
   t.equal((await ask(`${id}/finalize`, 'POST')).status, 202)
   t.match(await ended(id), { status: 'UNDERFUNDED' })
   t.equal((await ask(`${id}/-1`, 'POST')).status, 402)
-  t.match(await told(`${id}/-1`), { failedReason: 'UNDERFUNDED', chunks: [[0, chunkBytes]] })
+  t.match(await jsonOf(`${id}/-1`), { failedReason: 'UNDERFUNDED', chunks: [[0, chunkBytes]] })
 })
 
 t.test('a killed service goes on with what it has', async (t) => {
@@ -189,7 +189,7 @@ t.test('a killed service goes on with what it has', async (t) => {
   const status = await ended(second)
   t.match(status, { status: 'FINALIZED' })
   t.ok((await served((status.receipt as { id: string }).id)).includes(payloadOf(ordered)))
-  t.match(await told(`${first}/-1`), {
+  t.match(await jsonOf(`${first}/-1`), {
     chunks: [
       [0, chunkBytes],
       [2 * chunkBytes, begun.length - 2 * chunkBytes],

@@ -142,8 +142,11 @@ t.test('the service says who it is, and what it takes', async (t) => {
   t.equal((await fetch(`${upload}/tx/${'A'.repeat(43)}/status`)).status, 404)
   t.equal((await fetch(`${upload}/nothing`)).status, 404)
   t.equal((await fetch(`${upload}/tx`)).status, 405)
-  const asked = { 'access-control-request-headers': 'x-paid-by', 'access-control-request-method': 'POST' }
-  const preflight = await fetch(`${upload}/tx`, { method: 'OPTIONS', headers: asked })
+  const preflightHeaders = {
+    'access-control-request-headers': 'x-paid-by',
+    'access-control-request-method': 'POST',
+  }
+  const preflight = await fetch(`${upload}/tx`, { method: 'OPTIONS', headers: preflightHeaders })
   t.equal(preflight.headers.get('access-control-allow-headers'), 'x-paid-by')
 })
 
@@ -172,8 +175,11 @@ async function isPermanent(t: Test, { urls }: Running): Promise<void> {
   }
   for (const [at, id] of ids.entries()) {
     const status = await eventually(async () => {
-      const told = await (await fetch(`${urls.upload}/tx/${id}/status`)).json()
-      return (told as { status: string }).status === 'FINALIZED' && (told as Record<string, unknown>)
+      const statusAnswer = await (await fetch(`${urls.upload}/tx/${id}/status`)).json()
+      return (
+        (statusAnswer as { status: string }).status === 'FINALIZED' &&
+        (statusAnswer as Record<string, unknown>)
+      )
     })
     t.match(status, { info: 'permanent', winc: '0', rawContentLength: items[at]?.length })
     const served = await eventually(async () => {

@@ -100,10 +100,10 @@ t.test('the program sells bytes for USDC', { skip }, async (t) => {
     }
     const paying = await payment(payer, 2, { to: payee, value: price.toString() })
     const headers = { ...paying, ...from('203.0.113.3') }
-    const asked = fetch(url(), { headers }).catch(() => undefined)
+    const pending = fetch(url(), { headers }).catch(() => undefined)
     await done
     await program.kill()
-    await asked
+    await pending
     t.equal((await chain.balance(payee)) - before, price)
     program = await start()
     const answer = await eventually(async () => {

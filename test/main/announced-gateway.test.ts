@@ -9,29 +9,33 @@ function configOf(environment: Record<string, string>): Config {
 }
 
 t.test('clients are told where they can reach the gateway', async (t) => {
-  const told = (environment: Record<string, string>, here: string | undefined): string =>
+  const announced = (environment: Record<string, string>, here: string | undefined): string =>
     announcedGateway(configOf(environment), here)
   const here = 'http://127.0.0.1:3000'
   const named = { NETWORK: 'mainnet', ARNS_ROOT_HOST: 'Gateway.example,other.example' }
-  t.equal(told(named, here), 'https://gateway.example')
-  t.equal(told({ ...named, SANDBOX_PROTOCOL: 'http' }, here), 'http://gateway.example')
-  t.equal(told({ NETWORK: 'mainnet' }, here), here)
-  t.equal(told({ NETWORK: 'devnet', ARNS_ROOT_HOST: 'localhost' }, here), here, 'names have a port there')
+  t.equal(announced(named, here), 'https://gateway.example')
+  t.equal(announced({ ...named, SANDBOX_PROTOCOL: 'http' }, here), 'http://gateway.example')
+  t.equal(announced({ NETWORK: 'mainnet' }, here), here)
+  t.equal(
+    announced({ NETWORK: 'devnet', ARNS_ROOT_HOST: 'localhost' }, here),
+    here,
+    'names have a port there',
+  )
   const elsewhere = { NETWORK: 'mainnet', TRUSTED_GATEWAY_URL: 'https://first.example' }
-  t.equal(told(elsewhere, undefined), 'https://first.example')
+  t.equal(announced(elsewhere, undefined), 'https://first.example')
   const news = {
     ...elsewhere,
     SERVICES: 'upload',
     UPLOAD_GATEWAY_ADMIN_URL: 'https://own.example/gateway/admin/',
     UPLOAD_GATEWAY_ADMIN_KEY: 'key',
   }
-  t.equal(told(news, undefined), 'https://own.example', 'the one that is told of uploads goes first')
+  t.equal(announced(news, undefined), 'https://own.example', 'the one that is told of uploads goes first')
   t.equal(
-    told({ ...news, UPLOAD_GATEWAY_ADMIN_URL: 'http://core:4000/ar-io/admin' }, undefined),
+    announced({ ...news, UPLOAD_GATEWAY_ADMIN_URL: 'http://core:4000/ar-io/admin' }, undefined),
     'http://core:4000',
   )
-  t.equal(told({ ...news, ARNS_ROOT_HOST: 'public.example' }, undefined), 'https://public.example')
-  t.equal(told({ NETWORK: 'devnet', SERVICES: 'upload' }, undefined), '', 'there is none')
+  t.equal(announced({ ...news, ARNS_ROOT_HOST: 'public.example' }, undefined), 'https://public.example')
+  t.equal(announced({ NETWORK: 'devnet', SERVICES: 'upload' }, undefined), '', 'there is none')
 })
 
 t.test('a gateway elsewhere has an address and a key', async (t) => {

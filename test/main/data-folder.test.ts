@@ -14,15 +14,15 @@ const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url
 
 t.test('the folder is made for this user alone, and one that others may enter is told of', async (t) => {
   const root = join(scratch('data'), 'new', 'deep')
-  const told: object[] = []
-  const log = { warn: (what: object) => void told.push(what) } as never
+  const warnings: object[] = []
+  const log = { warn: (what: object) => void warnings.push(what) } as never
   const claim = await claimDataFolder(root, log)
   t.equal(statSync(root).mode & 0o777, 0o700)
-  t.same(told, [])
+  t.same(warnings, [])
   await claim.release()
   chmodSync(root, 0o755)
   await (await claimDataFolder(root, log)).release()
-  t.same(told, [{ path: root, mode: '755' }])
+  t.same(warnings, [{ path: root, mode: '755' }])
 })
 
 t.test('what is no folder, or takes no files, is told in plain words', async (t) => {
@@ -87,15 +87,15 @@ async function brokenDeepDown(path: string): Promise<void> {
 }
 
 t.test('after a run that ended by a signal every page is looked at', async (t) => {
-  const told: string[] = []
-  const hear = (_about: object, words: string) => void told.push(words)
+  const warnings: string[] = []
+  const hear = (_about: object, words: string) => void warnings.push(words)
   const log = { warn: hear, error: hear } as never
   const root = scratch('data')
   const started = async (): Promise<void> => (await claimDataFolder(root, log)).release()
   for (const name of ['catalog', 'segments/index', 'proofs', 'tier', 'agenda'])
     await brokenDeepDown(join(root, name))
   await started()
-  t.same(told, [], 'not without a reason')
+  t.same(warnings, [], 'not without a reason')
 
   const note = new CrashNote(root)
   note.add('SIGSEGV')
@@ -108,9 +108,9 @@ t.test('after a run that ended by a signal every page is looked at', async (t) =
   t.ok(existsSync(join(root, 'proofs.broken')))
   t.ok(existsSync(join(root, 'tier.broken')))
   t.notOk(existsSync(join(root, 'catalog')))
-  told.length = 0
+  warnings.length = 0
   await started()
-  t.same(told, [], 'and is not looked at again')
+  t.same(warnings, [], 'and is not looked at again')
 
   mkdirSync(join(root, 'catalog'))
   await brokenDeepDown(join(root, 'catalog'))

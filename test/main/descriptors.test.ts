@@ -76,10 +76,10 @@ t.test('more connections than descriptors end nothing, and each is served when t
     })
     sockets.push(socket)
   }
-  const told = await eventually(() =>
+  const counts = await eventually(() =>
     log.find(({ msg }) => msg?.startsWith('the limit of open connections is reached')),
   )
-  t.ok((told.max ?? 0) > 0 && (told.open ?? 0) <= (told.max ?? 0))
+  t.ok((counts.max ?? 0) > 0 && (counts.open ?? 0) <= (counts.max ?? 0))
   for (const socket of sockets.slice(0, 60)) socket.destroy()
   await eventually(() => answers + 60 >= 400 || answers > 340)
   t.equal(child.exitCode, null, 'it runs')

@@ -29,13 +29,13 @@ t.test('a disk is shared out by its size', async (t) => {
 
 t.test('of a folder that is not there yet the disk above counts, and the shares are said', async (t) => {
   const folder = t.testdir()
-  const said: string[] = []
-  const say = (_about: object, words: string): void => void said.push(words)
+  const logged: string[] = []
+  const say = (_about: object, words: string): void => void logged.push(words)
   const log = { info: say, warn: say } as unknown as Parameters<typeof sayShares>[3]
   t.same(diskShares(`${folder}/none/deeper`), diskShares(folder))
   sayShares(folder, sharesOf(300 * mib), 0, log)
   sayShares(folder, { ...sharesOf(300 * mib), freeMinBytes: 2 ** 60 }, 0, log)
-  t.match(said, ['room on the disk of DATA_PATH', /content up to 1 MiB is not cached/])
+  t.match(logged, ['room on the disk of DATA_PATH', /content up to 1 MiB is not cached/])
 })
 
 t.test('what lies behind the slots of a smaller shape is not marked for others', async (t) => {

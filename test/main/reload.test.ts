@@ -36,21 +36,21 @@ const others: Readonly<Record<string, string>> = {
 }
 
 function reloadingFrom(started: Config) {
-  const told: { file: string; about: string; message: unknown }[] = []
+  const sent: { file: string; about: string; message: unknown }[] = []
   const levels: string[] = []
   const live = { config: started, key: 'first-key' }
   const say = (): void => undefined
   const reloading = new Reloading({
     started,
     threads: {
-      tell: (file, about, message) => void told.push({ file, about, message }),
+      tell: (file, about, message) => void sent.push({ file, about, message }),
       setLogLevel: (level) => void levels.push(level),
     },
     tls: { reload: () => ({ refused: [], isOtherCertificate: false }) },
     log: { info: say, warn: say, error: say } as unknown as Pick<Log, 'info' | 'warn' | 'error'>,
     live,
   })
-  return { reloading, told, levels, live }
+  return { reloading, sent, levels, live }
 }
 
 t.test('each reloadable setting reaches a thread, and is named', async (t) => {
@@ -59,14 +59,14 @@ t.test('each reloadable setting reaches a thread, and is named', async (t) => {
   const usual = configOf({})
   for (const [name, value] of Object.entries(others)) {
     if (name === 'ADMIN_API_KEY_FILE') continue
-    const { reloading, told, levels, live } = reloadingFrom(usual)
+    const { reloading, sent, levels, live } = reloadingFrom(usual)
     const { logLevel } = usual.server
     const before = reloading.reload(usual)
     t.same(before.used, [], 'nothing is said to be used where nothing differs')
-    const first = JSON.stringify([told.splice(0), levels.splice(0)])
+    const first = JSON.stringify([sent.splice(0), levels.splice(0)])
     const after = reloading.reload(configOf({ [name]: value }))
     t.same([after.used, after.waiting, after.wrong], [[name], [], []])
-    t.not(JSON.stringify([told, levels]), first, `${name} is told`)
+    t.not(JSON.stringify([sent, levels]), first, `${name} is told`)
     t.equal(live.key, name === 'ADMIN_API_KEY' ? value : 'first-key')
     // The level is one of this process, too.
     reloading.reload(usual)
@@ -75,13 +75,13 @@ t.test('each reloadable setting reaches a thread, and is named', async (t) => {
 })
 
 t.test('secrets reach those alone who use them; all else waits for a start', async (t) => {
-  const { reloading, told } = reloadingFrom(configOf({}))
+  const { reloading, sent } = reloadingFrom(configOf({}))
   const read = configOf({ ADMIN_API_KEY: 'another-key', PORT: '4000', TRUSTED_PROXIES: 'none' })
   const { used, waiting } = reloading.reload(read)
   t.same([used, waiting], [['ADMIN_API_KEY', 'TRUSTED_PROXIES'], ['PORT']])
-  const withKey = told.filter(({ message }) => JSON.stringify(message).includes('another-key'))
+  const withKey = sent.filter(({ message }) => JSON.stringify(message).includes('another-key'))
   t.same(withKey.map(({ file }) => file).sort(), ['edge', 'payment', 'upload'])
-  const edge = told.find(({ file }) => file === 'edge')?.message as { settings: Config }
+  const edge = sent.find(({ file }) => file === 'edge')?.message as { settings: Config }
   t.equal(edge.settings.server.port, 3000, 'no thread sees what waits')
   t.same(edge.settings.limits.trustedProxies, [])
   t.same(reloading.reload(read).used, [], 'used once')
@@ -89,7 +89,7 @@ t.test('secrets reach those alone who use them; all else waits for a start', asy
 })
 
 t.test('one wrong setting, or a key that cannot be read, changes nothing', async (t) => {
-  const { reloading, told, levels, live } = reloadingFrom(configOf({}))
+  const { reloading, sent, levels, live } = reloadingFrom(configOf({}))
   const wrong = readConfig({ LOG_LEVEL: 'debug', PORT: 'x' }, { DATA_PATH: folder })
   t.match(reloading.reload(wrong), { used: [], waiting: [], wrong: [/^PORT: must be/] })
   const keyless = configOf({ LOG_LEVEL: 'debug', ADMIN_API_KEY_FILE: '/nowhere/key' })
@@ -97,5 +97,5 @@ t.test('one wrong setting, or a key that cannot be read, changes nothing', async
     used: [],
     wrong: [/^ADMIN_API_KEY_FILE: \/nowhere\/key cannot be read/],
   })
-  t.same([told, levels, live.key], [[], [], 'first-key'])
+  t.same([sent, levels, live.key], [[], [], 'first-key'])
 })

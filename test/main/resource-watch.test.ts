@@ -9,8 +9,8 @@ import { HandClock } from '../names/hand-clock.js'
 
 t.test('free disk and open files are shown; that a folder cannot be looked at is said once', async (t) => {
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-  const said: unknown[] = []
-  const log = { warn: (about: unknown) => void said.push(about), error: () => t.fail() }
+  const warnings: unknown[] = []
+  const log = { warn: (about: unknown) => void warnings.push(about), error: () => t.fail() }
   const folder = t.testdir()
   const watch = new ResourceWatch(folder, meters, log, new HandClock(), new Generations())
   await watch.look()
@@ -19,28 +19,28 @@ t.test('free disk and open files are shown; that a folder cannot be looked at is
   t.equal(meters.total('data_disk_size_bytes'), blocks * bsize)
   t.ok(meters.total('data_disk_free_bytes') <= blocks * bsize)
   t.ok(meters.total('process_open_fds') > 3)
-  t.same(said, [])
+  t.same(warnings, [])
   const other = new ResourceWatch(join(folder, 'none'), meters, log, new HandClock(), new Generations())
   await other.look()
   await other.look()
   other.close()
-  t.equal(said.length, 1)
+  t.equal(warnings.length, 1)
 })
 
 t.test('a damaged catalog is shown and said once', async (t) => {
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-  const said: unknown[] = []
-  const log = { warn: () => t.fail(), error: (_about: object, words?: string) => void said.push(words) }
+  const warnings: unknown[] = []
+  const log = { warn: () => t.fail(), error: (_about: object, words?: string) => void warnings.push(words) }
   const catalog = new Generations()
   const watch = new ResourceWatch(t.testdir(), meters, log, new HandClock(), catalog)
   t.teardown(() => watch.close())
   await watch.look()
   t.equal(meters.total('catalog_damaged'), 0)
-  t.same(said, [])
+  t.same(warnings, [])
   catalog.reportDamage()
   await watch.look()
   await watch.look()
   t.equal(meters.total('catalog_damaged'), 1)
-  t.equal(said.length, 1)
-  t.match(said[0], 'A database is broken')
+  t.equal(warnings.length, 1)
+  t.match(warnings[0], 'A database is broken')
 })

@@ -8,9 +8,9 @@ import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
 t.test('what a thread threw is logged with its stack before it is lost', async (t) => {
-  const said: { readonly about: { readonly name: string; readonly err: Error }; readonly words: string }[] =
+  const logged: { readonly about: { readonly name: string; readonly err: Error }; readonly words: string }[] =
     []
-  const log = { fatal: (about: never, words: string) => void said.push({ about, words }) }
+  const log = { fatal: (about: never, words: string) => void logged.push({ about, words }) }
   const threads = new RunningThreads(1000, log as unknown as ConstructorParameters<typeof RunningThreads>[1])
   const part = threads.part('catalog', 'catalog', () => ({
     keeper: { path: scratch('thrown'), touchEveryMs: 0 },
@@ -22,9 +22,9 @@ t.test('what a thread threw is logged with its stack before it is lost', async (
   const catalog = addressOf<{ readonly kind: string }, never>(threads.line('catalog'), 10)
   void catalog.ask({ kind: 'touched' })
   t.match(await running.lost, 'ended with code')
-  t.equal(said.length, 1)
-  t.match(said[0], { about: { name: 'catalog', err: { message: /./, stack: /catalog\.js/ } } })
-  t.match(said[0]?.words, 'nobody caught')
+  t.equal(logged.length, 1)
+  t.match(logged[0], { about: { name: 'catalog', err: { message: /./, stack: /catalog\.js/ } } })
+  t.match(logged[0]?.words, 'nobody caught')
 })
 
 t.test('a thread that is started later is told the last of what was said before', async (t) => {

@@ -122,7 +122,7 @@ export interface AskingOptions {
 export interface Asking {
   readonly client: HttpClient
   readonly origin: number
-  ask(path?: string, method?: 'GET' | 'HEAD'): { heard: Heard; asked: OpenRequest }
+  ask(path?: string, method?: 'GET' | 'HEAD'): { heard: Heard; request: OpenRequest }
 }
 
 /** A client of one server. */
@@ -143,7 +143,7 @@ export function asking(t: Test, port: number, options: AskingOptions = {}): Aski
     ask(path = '/', method = 'GET') {
       const heard = new Heard()
       const head = `${method} ${path} HTTP/1.1\r\nhost: there\r\n\r\n`
-      return { heard, asked: client.ask(origin, head, method === 'HEAD', heard) }
+      return { heard, request: client.ask(origin, head, method === 'HEAD', heard) }
     },
   }
 }

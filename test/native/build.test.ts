@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 /** The sources of the addons in a folder of their own, and a compiler there that does what `script` does. */
 function workshop(script: string | undefined): {
   folder: string
-  build(...words: string[]): { code: number | null; said: string[] }
+  build(...words: string[]): { code: number | null; lines: string[] }
 } {
   const folder = scratch('build')
   mkdirSync(join(folder, 'bin'))
@@ -33,7 +33,7 @@ function workshop(script: string | undefined): {
         env,
         encoding: 'utf8',
       })
-      return { code: run.status, said: run.stdout.split('\n').filter((line) => line !== '') }
+      return { code: run.status, lines: run.stdout.split('\n').filter((line) => line !== '') }
     },
   }
 }
@@ -51,12 +51,12 @@ t.test(
   'where the compiler fails the addon is missing, and one line says which, why, and what to do',
   async (t) => {
     const { folder, build } = workshop('echo "x.cc:1: error: no such thing" >&2; exit 3')
-    const { code, said } = build()
+    const { code, lines } = build()
     t.equal(code, 0, 'the program runs all the same')
-    t.equal(said.length, 2, 'one line each')
+    t.equal(lines.length, 2, 'one line each')
     for (const [index, name] of ['mapped', 'schedule'].entries()) {
-      t.match(said[index], `native/${name} was not built: c++ ended with 3: x.cc:1: error: no such thing;`)
-      t.match(said[index], 'npm run build')
+      t.match(lines[index], `native/${name} was not built: c++ ended with 3: x.cc:1: error: no such thing;`)
+      t.match(lines[index], 'npm run build')
     }
     const found = await missing(folder)
     t.same(
@@ -71,9 +71,9 @@ t.test(
 
 t.test('without a compiler the same', async (t) => {
   const { build } = workshop(undefined)
-  const { code, said } = build()
+  const { code, lines } = build()
   t.equal(code, 0)
-  for (const line of said) t.match(line, 'no C++ compiler was found')
+  for (const line of lines) t.match(line, 'no C++ compiler was found')
   t.equal(build('--strict').code, 1)
 })
 
@@ -87,11 +87,11 @@ t.test('warnings are errors where that is asked for, and nowhere else', async (t
     'done',
   ].join('\n')
   const { folder, build } = workshop(script)
-  t.strictSame(build(), { code: 0, said: [] })
+  t.strictSame(build(), { code: 0, lines: [] })
   t.ok(existsSync(join(folder, `native/mapped/build/${process.platform}-${process.arch}.node`)))
-  const { code, said } = build('--strict')
+  const { code, lines } = build('--strict')
   t.equal(code, 1)
-  t.match(said[0], 'warning, error')
+  t.match(lines[0], 'warning, error')
 })
 
 t.test('what was built here is there', async (t) => {

@@ -86,7 +86,7 @@ t.test('however many wait, a network that is gone breaks them all', { skip }, as
   const waiting = Array.from({ length: 100_000 }, () => ask().heard)
   // No connection over TCP leads there: each fails in its first call.
   client.locate(origin, ['255.255.255.255'], 80)
-  first.asked.drop()
+  first.request.drop()
   const all = await Promise.all(waiting.map(({ over }) => over))
   t.ok(all.every(({ error }) => error !== undefined))
 })

@@ -87,9 +87,9 @@ t.test('a request whose server never shakes hands can be dropped', { skip }, asy
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
   const { ask } = asking(t, port, { tls: { authorities: pair.cert, host: 'localhost' } })
-  const { heard, asked } = ask()
+  const { heard, request } = ask()
   while (sockets.size === 0) await pause(5)
-  asked.drop()
+  request.drop()
   while (sockets.size > 0) await pause(5)
   t.match(heard, { heads: 0, ends: 0, error: undefined })
   await new Promise((resolve) => server.close(resolve))
@@ -185,8 +185,8 @@ t.test(
     const all = await Promise.all(Array.from({ length: 64 }, () => ask().heard.over))
     t.ok(all.every(({ body, error }) => error === undefined && body.toString() === 'a'))
     t.ok(server.connections <= 6 + 40, `${server.connections} connections`)
-    for (const { heard, asked } of silent) {
-      asked.drop()
+    for (const { heard, request } of silent) {
+      request.drop()
       t.match(heard, { heads: 0, error: undefined })
     }
   },

@@ -223,10 +223,10 @@ either(
       more()
     })
     const { ask } = kind.ask(t, server.port)
-    const { heard, asked } = ask()
+    const { heard, request } = ask()
     const first = new Promise<void>((resolve) => {
       heard.onFirst = () => {
-        asked.pause()
+        request.pause()
         resolve()
       }
     })
@@ -237,7 +237,7 @@ either(
     await pause(50)
     t.equal(heard.body.length, seen, 'nothing comes meanwhile')
     heard.onFirst = undefined
-    asked.resume()
+    request.resume()
     await heard.over
     t.equal(heard.body.length, sizeBytes)
     t.equal(heard.ends, 1)
@@ -274,7 +274,7 @@ either('dropped requests are never heard of, and make room', async (t, kind) => 
   while (seen < 2) await pause(5)
   await pause(50)
   t.equal(seen, 2, 'others wait for a connection')
-  for (const { asked } of silent) asked.drop()
+  for (const { request } of silent) request.drop()
   t.equal((await ask('/answer').heard.over).body.toString(), 'a')
   for (const { heard } of silent) t.match(heard, { heads: 0, ends: 0, error: undefined })
   const last = ask('/5')

@@ -79,11 +79,11 @@ function isOfSmallOrder(key: Uint8Array): boolean {
 
 /** What both ways say, which must be the same; but for keys that Node may refuse by itself. */
 function isAccepted(key: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
-  const said = verifyEd25519(key, message, signature)
-  if (said === verifyEd25519ByFallback(key, message, signature)) return said
-  if (said && refusesSmallOrder && isOfSmallOrder(key)) return said
+  const isValid = verifyEd25519(key, message, signature)
+  if (isValid === verifyEd25519ByFallback(key, message, signature)) return isValid
+  if (isValid && refusesSmallOrder && isOfSmallOrder(key)) return isValid
   const given = [key, message, signature].map((bytes) => Buffer.from(bytes).toString('hex'))
-  throw new Error(`${verifiedBy} says ${said} of key, message and signature ${given.join(' ')}`)
+  throw new Error(`${verifiedBy} says ${isValid} of key, message and signature ${given.join(' ')}`)
 }
 
 function bytesOf(number: bigint): Buffer {

@@ -13,12 +13,12 @@ const options = { host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 10, onThr
 const server = serve((request, reply) => reply.end({ status: 200, block: 'A: b' }, 'here'), options)
 await server.listening
 const ask = () => new Promise((resolve) => {
-  let said = ''
+  let received = ''
   const head = 'GET / HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n'
   const socket = connect(server.port, '127.0.0.1', () => socket.write(head))
-  socket.on('data', (piece) => { said += piece })
+  socket.on('data', (piece) => { received += piece })
   socket.on('error', () => undefined)
-  socket.on('close', () => resolve(said.endsWith('here') ? 'answered' : 'closed'))
+  socket.on('close', () => resolve(received.endsWith('here') ? 'answered' : 'closed'))
 })
 process.env.UNWATCHED_PORT = String(server.port)
 const [first, second] = [await ask(), await ask()]

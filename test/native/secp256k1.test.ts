@@ -31,9 +31,9 @@ const signatureOf = (r: bigint, s: bigint): Buffer => Buffer.concat([bytesOf(r),
 
 /** What both ways say, which must be the same. */
 function isAccepted(key: Uint8Array, digest: Uint8Array, signature: Uint8Array): boolean {
-  const said = verifySecp256k1(key, digest, signature)
-  if (said === verifySecp256k1ByFallback(key, digest, signature)) return said
-  throw new Error(`${secp256k1By} says ${said} of ${[key, digest, signature].map(hex).join(' ')}`)
+  const isValid = verifySecp256k1(key, digest, signature)
+  if (isValid === verifySecp256k1ByFallback(key, digest, signature)) return isValid
+  throw new Error(`${secp256k1By} says ${isValid} of ${[key, digest, signature].map(hex).join(' ')}`)
 }
 
 function keyOf(digest: Uint8Array, signature: Uint8Array, recovery: number): Uint8Array | undefined {

@@ -16,7 +16,7 @@ async function before(t: Test, ...nodes: ((path: string, response: ServerRespons
     t,
     started.map(({ url }) => url),
   )
-  return { gateway, requests: started.map(({ asked }) => asked) }
+  return { gateway, requests: started.map(({ requested }) => requested) }
 }
 
 const json = (response: ServerResponse, body: string): void => {

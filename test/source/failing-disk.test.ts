@@ -18,7 +18,7 @@ async function stocked(t: Test): Promise<{
   house: Rig
   edge: ReturnType<Rig['edge']>
   id: ReturnType<typeof someId>
-  asked: () => number
+  requests: () => number
 }> {
   const server = await upstream((_, response) => response.end(body))
   const house = await rig({ source: gateways([server.url]) })
@@ -32,7 +32,7 @@ async function stocked(t: Test): Promise<{
   t.ok((await drain(content, 0, body.length)).equals(body))
   content.close()
   await eventually(() => house.catalog.blobSize(digest) !== undefined && house.fetcher.held === 0)
-  return { house, edge, id, asked: () => server.requests.length }
+  return { house, edge, id, requests: () => server.requests.length }
 }
 
 t.test('a blob that cannot be read now is not removed as damaged', async (t) => {
@@ -45,8 +45,8 @@ t.test('a blob that cannot be read now is not removed as damaged', async (t) => 
   ] as const) {
     await rm(path)
     await symlink(target, path)
-    const said = await edge.address.ask({ kind: 'check', id, digest })
-    t.match(said, { kind: 'refused', refusal: { refused: 'busy', fault: 'self' } }, code)
+    const answer = await edge.address.ask({ kind: 'check', id, digest })
+    t.match(answer, { kind: 'refused', refusal: { refused: 'busy', fault: 'self' } }, code)
     t.equal(house.catalog.blobSize(digest), body.length, 'its record stays')
     t.ok((await lstat(path)).isSymbolicLink(), 'and its file')
   }
@@ -56,7 +56,7 @@ t.test('a blob that cannot be read now is not removed as damaged', async (t) => 
 })
 
 t.test('a blob that cannot be opened is fetched again and replaced', async (t) => {
-  const { house, edge, id, asked } = await stocked(t)
+  const { house, edge, id, requests } = await stocked(t)
   const path = blobPath(house.store.folder, digest)
   await rm(path)
   await symlink(path, path)
@@ -67,7 +67,7 @@ t.test('a blob that cannot be opened is fetched again and replaced', async (t) =
   content.close()
   await eventually(async () => (await lstat(path)).isFile())
   t.ok((await readFile(path)).equals(body))
-  t.equal(asked(), 2)
+  t.equal(requests(), 2)
 })
 
 t.test('a file that cannot be removed does not end the thread', async (t) => {
@@ -144,13 +144,13 @@ t.test('without a free descriptor nothing is removed, and it works again when th
   const run = spawn('sh', ['-c', 'ulimit -n 80 && exec "$0" "$1"', process.execPath, child], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  let said = ''
+  let answer = ''
   run.stdout.on('data', (text: Buffer) => {
-    said += text.toString()
+    answer += text.toString()
   })
   const [code] = (await once(run, 'close')) as [number]
   t.equal(code, 0)
-  t.same(JSON.parse(said), {
+  t.same(JSON.parse(answer), {
     idlers: 0,
     without: 'busy',
     opened: 'busy',

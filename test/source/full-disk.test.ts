@@ -37,9 +37,9 @@ t.test('what a full disk does not take is served from memory, within a bound, an
   const digest = sha256(body)
 
   const [one, two] = [sure(await edge.open(someId())), sure(await edge.open(someId()))]
-  const asked = server.requests.length
+  const requestsBefore = server.requests.length
   t.match(await edge.open(someId()), { refused: 'busy', fault: 'self', message: 'the disk is full' })
-  t.equal(server.requests.length, asked + 1, 'another source has no more room: it is not asked')
+  t.equal(server.requests.length, requestsBefore + 1, 'another source has no more room: it is not asked')
   const window = sure(await edge.open(someId(), { start: 1_500_000, end: 1_500_999 }))
   const inWindow = edge.grow(window)
   t.ok((await drain(inWindow, 1_500_000, 1_501_000)).equals(body.subarray(1_500_000, 1_501_000)))

@@ -4,7 +4,7 @@ import { gateways, rig, someId, sure } from './rig.js'
 const [, , path = '', url = ''] = process.argv
 const house = await rig({ source: gateways([url]), path })
 const edge = house.edge()
-let said = false
+let isReported = false
 for (;;) {
   await Promise.all(
     Array.from({ length: 4 }, async () => {
@@ -13,8 +13,8 @@ for (;;) {
       content.close()
     }),
   )
-  if (!said && house.kept.length > 0) {
-    said = true
+  if (!isReported && house.kept.length > 0) {
+    isReported = true
     process.send?.('kept')
   }
 }

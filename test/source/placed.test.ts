@@ -18,9 +18,9 @@ import { threads } from './threads.js'
 t.test('small payloads of a gateway are read in their segment, and nothing is left open', async (t) => {
   const bodies = new Map<Id, Buffer>()
   for (let at = 0; at < 100; at += 1) bodies.set(someId(), randomBytes(1 + at * 97))
-  let asked = 0
+  let requested = 0
   const server = await upstream((request, response) => {
-    asked += 1
+    requested += 1
     const found = bodies.get((request.url?.replace('/raw/', '') ?? '') as Id)
     if (found === undefined) return void response.writeHead(404).end()
     response.writeHead(200, { 'content-length': found.length, 'content-type': 'text/plain' })
@@ -64,22 +64,22 @@ t.test('small payloads of a gateway are read in their segment, and nothing is le
     // And none is needed before the catalog has heard of it, nor afterwards.
     await readAgain(id, body)
   }
-  t.equal(asked, bodies.size)
+  t.equal(requested, bodies.size)
   const isKept = (id: Id, body: Buffer): boolean =>
     catalog.attributes(id)?.digest !== undefined && catalog.blobSize(sha256(body)) === body.length
   await eventually(() => [...bodies].every(([id, body]) => isKept(id, body)))
   for (const [id, body] of bodies) await readAgain(id, body)
-  t.equal(asked, bodies.size)
+  t.equal(requested, bodies.size)
   await stop()
 })
 
 t.test('a payload whose segment is gone is refused, not served in part', async (t) => {
   const id = someId()
   const digest = randomBytes(32)
-  const asked: SourceRequest[] = []
+  const requested: SourceRequest[] = []
   const fetcher: Address<SourceRequest, SourceReply> = {
     async ask(request) {
-      asked.push(request)
+      requested.push(request)
       return {
         kind: 'placed',
         attributes: { id, size: 10, digest, verified: false, trusted: true },
@@ -104,7 +104,7 @@ t.test('a payload whose segment is gone is refused, not served in part', async (
     t.ok(isRefusal(refused) && refused.refused === 'busy' && refused.fault === 'self')
   }
   t.same(
-    asked.map((one) => one.kind === 'open' && one.readsSegments),
+    requested.map((one) => one.kind === 'open' && one.readsSegments),
     [true, true],
   )
 })

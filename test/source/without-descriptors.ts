@@ -41,7 +41,7 @@ const after = await edge.address.ask({ kind: 'check', id, digest })
 const without = isRefusal(checked) || checked.kind !== 'refused' ? checked : checked.refusal.refused
 // The timers of the program look at such things, and nothing catches what they throw.
 const idlers = threads.length
-const said = { idlers, without, opened: isRefusal(opened) ? opened.refused : opened, recorded, after }
-process.stdout.write(JSON.stringify(said))
+const found = { idlers, without, opened: isRefusal(opened) ? opened.refused : opened, recorded, after }
+process.stdout.write(JSON.stringify(found))
 await house.close()
 await server.close()

@@ -28,9 +28,9 @@ t.test('an error of the disk is told apart, whoever gives it', async (t) => {
 })
 
 t.test('what is refused to somebody is a refusal, and what comes again is said once', async (t) => {
-  const said: string[] = []
-  const say = (_about: unknown, words?: string): void => void said.push(words ?? '')
-  const outage = diskOutage({ warn: say, info: (words: string) => void said.push(words) } as never, 'tests')
+  const logged: string[] = []
+  const say = (_about: unknown, words?: string): void => void logged.push(words ?? '')
+  const outage = diskOutage({ warn: say, info: (words: string) => void logged.push(words) } as never, 'tests')
   const failing = (): never => {
     throw full()
   }
@@ -42,7 +42,7 @@ t.test('what is refused to somebody is a refusal, and what comes again is said o
   t.notOk(whileDiskTakes(outage, failing))
   t.notOk(whileDiskTakes(outage, failing))
   t.ok(whileDiskTakes(outage, () => undefined))
-  t.strictSame(said, [
+  t.strictSame(logged, [
     'the disk is full or fails: tests wait, and are tried again',
     'the disk takes changes again: tests go on',
   ])

@@ -99,12 +99,12 @@ await environment.close()
 const again = openEnvironment(folder, 4, kind === 'durable')
 const rows = again.table('rows').count()
 await again.close()
-const said = {
+const outcome = {
   written: what === 'state' ? written === 40 : written > 200,
   refused: refused > 20,
   codes: [...codes],
   lost: model.size - rows,
 }
 process.stdout.write(
-  JSON.stringify({ ...said, fault: databaseFault(folder, Number.MAX_SAFE_INTEGER) ?? 'none' }),
+  JSON.stringify({ ...outcome, fault: databaseFault(folder, Number.MAX_SAFE_INTEGER) ?? 'none' }),
 )

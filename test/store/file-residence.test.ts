@@ -7,13 +7,13 @@ const page = 4096
 
 /** A file of which the system has these pages in memory, and what it was asked for. */
 function fileOf(sizeBytes: number, pages: ReadonlySet<number>) {
-  const asked: (readonly [start: number, end: number, fill: boolean])[] = []
+  const calls: (readonly [start: number, end: number, fill: boolean])[] = []
   const settle = (start: number, end: number, fill: boolean): boolean => {
-    asked.push([start, end, fill])
+    calls.push([start, end, fill])
     for (let at = Math.floor(start / page); at * page < end; at += 1) if (!pages.has(at)) return false
     return true
   }
-  return { asked, file: { sizeBytes, settle } }
+  return { calls, file: { sizeBytes, settle } }
 }
 
 function pagesTo(end: number): Set<number> {
@@ -22,40 +22,40 @@ function pagesTo(end: number): Set<number> {
 
 t.test('where all of a window is in memory, two questions are enough for all of it', async (t) => {
   const ticks = new Ticks()
-  const { asked, file } = fileOf(windowBytes + 100, pagesTo(windowBytes + 100))
+  const { calls, file } = fileOf(windowBytes + 100, pagesTo(windowBytes + 100))
   const residence = new FileResidence(file, ticks)
   t.ok(residence.has(5000, 6000))
   t.ok(residence.has(windowBytes - 1, windowBytes))
-  t.same(asked.splice(0), [
+  t.same(calls.splice(0), [
     [5000, 6000, false],
     [0, windowBytes, true],
   ])
   t.ok(residence.has(windowBytes - 10, windowBytes + 10), 'of two windows the second is asked for')
-  t.same(asked.splice(0), [
+  t.same(calls.splice(0), [
     [windowBytes - 10, windowBytes + 10, false],
     [0, windowBytes, false],
     [windowBytes, windowBytes + 100, true],
   ])
   for (let tick = 0; tick < Ticks.lasting; tick += 1) ticks.next()
   t.ok(residence.has(0, 1))
-  t.equal(asked.length, 2, 'it is believed for so long')
+  t.equal(calls.length, 2, 'it is believed for so long')
 })
 
 t.test('of a window that is not all in memory only what is read is asked for', async (t) => {
   const ticks = new Ticks()
-  const { asked, file } = fileOf(windowBytes, new Set([3, 7]))
+  const { calls, file } = fileOf(windowBytes, new Set([3, 7]))
   const residence = new FileResidence(file, ticks)
   t.notOk(residence.has(0, 1))
-  t.equal(asked.splice(0).length, 1, 'nothing around what is not there')
+  t.equal(calls.splice(0).length, 1, 'nothing around what is not there')
   t.ok(residence.has(3 * page, 4 * page))
-  t.equal(asked.splice(0).length, 2, 'the window was tried')
+  t.equal(calls.splice(0).length, 2, 'the window was tried')
   t.ok(residence.has(3 * page, 4 * page))
-  t.equal(asked.length, 0)
+  t.equal(calls.length, 0)
   t.ok(residence.has(7 * page + 9, 7 * page + 10))
-  t.same(asked.splice(0), [[7 * page + 9, 7 * page + 10, false]], 'and is not tried again')
+  t.same(calls.splice(0), [[7 * page + 9, 7 * page + 10, false]], 'and is not tried again')
   for (let tick = 0; tick < Ticks.lasting; tick += 1) ticks.next()
   t.ok(residence.has(7 * page, 8 * page))
-  t.equal(asked.length, 2, 'until that is old')
+  t.equal(calls.length, 2, 'until that is old')
 })
 
 t.test('what is said to be there is there', async (t) => {

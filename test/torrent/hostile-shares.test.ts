@@ -220,7 +220,7 @@ function zerosFor({ piece, begin, length }: { piece: number; begin: number; leng
 /** A peer that has everything, and sends a block of zeros each `everyMs` for whatever it was asked. */
 async function slowPeer(t: Test, { torrent }: Band, everyMs: number): Promise<number> {
   const server = createServer((socket) => {
-    const asked: { piece: number; begin: number; length: number }[] = []
+    const requested: { piece: number; begin: number; length: number }[] = []
     let text = Buffer.alloc(0)
     socket.on('error', () => 'it was dropped')
     socket.on('data', (bytes: Buffer) => {
@@ -234,7 +234,7 @@ async function slowPeer(t: Test, { torrent }: Band, everyMs: number): Promise<nu
             number,
             number,
           ]
-          asked.push({ piece, begin, length })
+          requested.push({ piece, begin, length })
         }
         at += 4 + size
       }
@@ -247,7 +247,7 @@ async function slowPeer(t: Test, { torrent }: Band, everyMs: number): Promise<nu
     ]
     socket.write(Buffer.concat(words))
     const sending = setInterval(() => {
-      const block = asked.shift()
+      const block = requested.shift()
       if (block !== undefined) socket.write(zerosFor(block))
     }, everyMs)
     socket.on('close', () => clearInterval(sending))

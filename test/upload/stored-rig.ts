@@ -39,7 +39,7 @@ export interface MachineOptions extends Partial<StoredUploadsOptions> {
   readonly secret?: Uint8Array
 }
 
-const unmetered = { asked: () => undefined, received: () => undefined, sent: () => undefined }
+const unmetered = { ended: () => undefined, received: () => undefined, sent: () => undefined }
 
 /** Starts one; resolves when it accepts items, or at once with `isWaited` false. */
 export async function storingMachine(

@@ -27,7 +27,7 @@ const boundMs = 1000
 /** Of the bound: beyond it by more, nothing but what came just now is spared, or a fast source would fill the disk. */
 const slackShare = 1 / 64
 
-/** What came within this time may not have been opened yet by those who asked for it. */
+/** What came within this time may not have been opened yet by those who requested it. */
 const newMs = 3000
 
 /** Blobs looked at in one go: bounds the time between two messages of the thread. */

@@ -19,7 +19,7 @@ export interface Kept {
   readonly hints: Hints
   /** Place of the item as stated by the client, unproven. */
   readonly wishHints: Hints
-  /** It was asked for by a name. */
+  /** It was requested by a name. */
   readonly named: boolean
   readonly source: string
 }
@@ -252,7 +252,7 @@ export class Keeping {
     }
   }
 
-  /** Removes a file that has no record. `recorded` is asked once more when nothing else happens to the digest. */
+  /** Removes a file that has no record. `recorded` is called once more when nothing else happens to the digest. */
   sweep(digest: Uint8Array, recorded: () => boolean): Promise<void> {
     return this.#alone(digest, async () => {
       if (!recorded()) await this.store.remove(digest)

@@ -66,7 +66,7 @@ export class ManifestCache {
 
   /**
    * Takes over what an earlier process left, and removes what belongs to no content: `isHeld` says of which there is some. What
-   * is asked for before its turn came is made again.
+   * is requested before its turn came is made again.
    */
   async takeOver(isHeld: (digest: Uint8Array) => boolean): Promise<void> {
     for (let first = 0; first < 256; first += 1) {

@@ -7,7 +7,7 @@ export const pinsMax = 100_000
 const keyOf = (digest: Uint8Array): string => Buffer.from(digest).toString('latin1')
 
 /**
- * Content that stays on disk whatever room is needed, by the SHA-256 of its bytes: what an operator said, on disk. Content that
+ * Content that stays on disk whatever room is needed, by the SHA-256 of its bytes: as an operator ordered. Content that
  * is a window of a bundle keeps the bundle there. Each entry: digest -> digest of the bundle, or nothing.
  */
 export class Pins {

@@ -19,7 +19,7 @@ export type StoreOutcome = 'done' | 'absent' | 'refused' | 'failed'
 
 /** Hears of every request to the store. */
 export interface StoreMeters {
-  asked(operation: StoreOperation, outcome: StoreOutcome, seconds: number): void
+  ended(operation: StoreOperation, outcome: StoreOutcome, seconds: number): void
   received(bytes: number): void
   sent(bytes: number): void
 }
@@ -32,7 +32,7 @@ export interface StoreGuardOptions {
   readonly readsMax: number
   readonly readsWaitingMax: number
   readonly writesMax: number
-  /** After so many failures in a row nothing is asked for `restMs`, twice as long each time. */
+  /** After so many failures in a row nothing is requested for `restMs`, twice as long each time. */
   readonly failuresMax: number
   readonly restMs: number
   readonly restMaxMs: number
@@ -85,7 +85,7 @@ export class GuardedObjects implements ObjectStore {
     return this.#sides[side].fault
   }
 
-  /** Milliseconds until a side is asked again. */
+  /** Milliseconds until a side is used again. */
   restMs(side: StoreSide): number {
     return this.#sides[side].rest.leftMs
   }
@@ -93,7 +93,7 @@ export class GuardedObjects implements ObjectStore {
   async get(key: string, window: Window | undefined, signal: AbortSignal): Promise<ObjectBody | Refusal> {
     const slot = await this.#begin('read', signal)
     if (isRefusal(slot)) return slot
-    const found = await this.#asked('get', 'read', signal, () => this.inner.get(key, window, signal))
+    const found = await this.#metered('get', 'read', signal, () => this.inner.get(key, window, signal))
     if (!isRefusal(found)) return this.#held(found, slot, signal)
     slot()
     return found
@@ -141,7 +141,7 @@ export class GuardedObjects implements ObjectStore {
 
   async #begin(side: StoreSide, signal: AbortSignal): Promise<Release | Refusal> {
     const { slots, rest } = this.#sides[side]
-    if (rest.isOn) return refuse('busy', 'upstream', 'the object store failed; it is asked again soon')
+    if (rest.isOn) return refuse('busy', 'upstream', 'the object store failed; it is tried again soon')
     if (rest.isDue) rest.hold(trialMs)
     return slots.wait('', signal)
   }
@@ -155,13 +155,13 @@ export class GuardedObjects implements ObjectStore {
     const slot = await this.#begin(side, signal)
     if (isRefusal(slot)) return slot
     try {
-      return await this.#asked(operation, side, signal, act)
+      return await this.#metered(operation, side, signal, act)
     } finally {
       slot()
     }
   }
 
-  async #asked<T>(
+  async #metered<T>(
     operation: StoreOperation,
     side: StoreSide,
     signal: AbortSignal,
@@ -170,7 +170,7 @@ export class GuardedObjects implements ObjectStore {
     const beganMs = this.clock.monotonic()
     const answer = await act()
     const outcome = isRefusal(answer) ? outcomeOf(answer) : 'done'
-    this.meters.asked(operation, outcome, (this.clock.monotonic() - beganMs) / 1000)
+    this.meters.ended(operation, outcome, (this.clock.monotonic() - beganMs) / 1000)
     // That the caller left says nothing about the store.
     if (!signal.aborted) this.#note(side, isRefusal(answer) ? answer : undefined)
     return answer

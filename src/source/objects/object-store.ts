@@ -24,7 +24,7 @@ export interface ObjectHead {
 
 /** An object on its way. The body is iterated to its end, or left early, or dropped. */
 export interface ObjectBody extends ObjectHead {
-  /** The bytes that come, where a window was asked for: a window that reaches beyond the end is cut off there. */
+  /** The bytes that come, where a window was requested: a window that reaches beyond the end is cut off there. */
   readonly part?: Window
   /** Pieces in order, which stay as they are; a refusal is the last word. */
   readonly body: AsyncIterable<Uint8Array | Refusal>

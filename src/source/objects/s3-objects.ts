@@ -85,7 +85,7 @@ export class S3Objects implements ObjectStore {
     if (head !== undefined && isWanted)
       return { ...head, ...(part === undefined ? {} : { part }), body: answer, drop: () => answer.drop() }
     answer.drop()
-    return refuse('upstream', 'upstream', 'the object store answered with other bytes than those asked for')
+    return refuse('upstream', 'upstream', 'the object store answered with other bytes than those requested')
   }
 
   async head(key: string, signal: AbortSignal): Promise<ObjectHead | Refusal> {

@@ -74,7 +74,7 @@ export class S3Signer {
 
   constructor(
     private readonly place: S3Place,
-    /** Asked with each request: they may change. */
+    /** Read with each request: they may change. */
     private readonly credentials: () => S3Credentials,
   ) {
     const { host, pathname } = new URL(place.endpoint)

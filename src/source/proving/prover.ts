@@ -40,7 +40,7 @@ export interface JudgedPayloads {
 /** Four chunks: they are hashed two at once. */
 const pieceBytes = 1024 * 1024
 
-/** True: `take` had all of the file. False: there is no such file. Told as values: errors lose their code between threads. */
+/** True: `take` had all of the file. False: there is no such file. Returned as values: errors lose their code between threads. */
 async function feed(part: FilePart, take: (piece: Uint8Array) => void): Promise<boolean | Refusal> {
   const { path, offset = 0, sizeBytes } = part
   if (sizeBytes === 0) return true

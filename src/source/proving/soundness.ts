@@ -83,7 +83,7 @@ export class Soundness {
   #tell(id: Id, digest: Uint8Array): void {
     this.log.error(
       { id, digest: Buffer.from(digest).toString('base64url') },
-      'a blob was damaged on disk and is removed: it is fetched again when it is asked for',
+      'a blob was damaged on disk and is removed: it is fetched again when it is requested',
     )
   }
 

@@ -55,7 +55,7 @@ export class TransferClient {
   #retry: Timer | undefined
 
   /**
-   * `listener.hear` must be the hearer of `fetcher`'s events. Without the catalog each absence is asked for; with `segments` what
+   * `listener.hear` must be the hearer of `fetcher`'s events. Without the catalog each absence is requested; with `segments` what
    * lies in one is read there, without opening a file and without a second message.
    */
   constructor(
@@ -172,8 +172,8 @@ export class TransferClient {
   }
 
   /**
-   * Content of a flow that was opened; the fetcher is told when it needs it no more. It gives bytes of the file's window only,
-   * which is all of the payload but where a window was asked for. Never throws: a file that cannot be opened is a broken source.
+   * Content of a flow that was opened; the fetcher hears when it is needed no more. It gives bytes of the file's window only,
+   * which is all of the payload but where a window was requested. Never throws: a file that cannot be opened is a broken source.
    */
   grow(opened: OpenedReply): Content {
     const { attributes, base, sizeBytes, slot, path, offset, reader, isInMemory } = opened

@@ -13,9 +13,9 @@ import { Transactions } from './transaction-headers.js'
 import { TxData } from './tx-data.js'
 
 export interface ChunkOptions {
-  /** Chunks asked at once for one payload. */
+  /** Chunks requested at once for one payload. */
   readonly aheadMax: number
-  /** Chunks asked at once, all payloads together. */
+  /** Chunks requested at once, all payloads together. */
   readonly concurrencyMax: number
   /** Bytes of proven chunks kept in memory; absent: as many as one payload needs. */
   readonly memoryMaxBytes?: number

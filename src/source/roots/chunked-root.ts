@@ -8,7 +8,7 @@ import type { RootBytes } from './root-bytes.js'
 
 export interface ChunkedRootParts {
   readonly chunks: ProvenChunks
-  /** Chunks asked ahead of what was taken, for one stream: each holds at most 256 KiB and its proof. */
+  /** Chunks requested ahead of what was taken, for one stream: each holds at most 256 KiB and its proof. */
   readonly aheadMax: number
 }
 
@@ -68,7 +68,7 @@ export class ChunkedRoot implements RootBytes {
         elsewhere?.taken(chunk)
         yield chunk.chunk.subarray(at - chunk.start, Math.min(end, chunk.end) - chunk.start)
         at = chunk.end
-        for (const asked of ahead.keys()) if (asked < at) ahead.delete(asked)
+        for (const start of ahead.keys()) if (start < at) ahead.delete(start)
       }
       return undefined
     } finally {

@@ -36,7 +36,7 @@ export function learnedOfItem(item: ItemHeader): Learned {
 
 /**
  * What is known of an item that its owner signed and that lies in the bundle `root`, with the SHA-256 of its payload. It is as
- * verified as the bundle; it is trusted where the bundle is, or where a trusted server said this digest before.
+ * verified as the bundle; it is trusted where the bundle is, or where a trusted server stated this digest before.
  */
 export function attributesInBundle(
   known: Attributes,
@@ -64,7 +64,7 @@ export function withinBundle(
 const bundleFormat = Buffer.from('Bundle-Format')
 const bundleVersion = Buffer.from('Bundle-Version')
 
-/** True where the tags say that the payload is an ANS-104 bundle. Asked of every item: most have no such tag. */
+/** True where the tags say that the payload is an ANS-104 bundle. Called for every item: most have no such tag. */
 export function isBundle(tags: readonly Tag[]): boolean {
   return (
     textUnder(tags, bundleFormat) === 'binary' && textUnder(tags, bundleVersion)?.startsWith('2.') === true

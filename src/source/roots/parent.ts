@@ -29,7 +29,7 @@ export class Parent implements Source {
       { ...wanted, attributes: { ...attributes, place: inParent } },
       signal,
     )
-    // The place in the parent served to read; what is told stays the place in the root.
+    // The place in the parent served to read; what is reported stays the place in the root.
     return isRefusal(nearer) ? nearer : { ...nearer, learned: { ...nearer.learned, place } }
   }
 }

@@ -21,7 +21,7 @@ export interface RootPlace {
 
 export interface ProvenChunksParts {
   readonly chain: Pick<Chain, 'chunk'>
-  /** Chunks asked at once, all transfers together. */
+  /** Chunks requested at once, all transfers together. */
   readonly turns: FairSlots
   /** Bytes of chunks and their proofs in memory. */
   readonly memoryMaxBytes: number
@@ -45,10 +45,10 @@ function isWithin(chunk: ProvenChunk, { dataRoot, start, end }: KeptRange): bool
   return start <= chunk.start && chunk.end <= end && equalBytes(chunk.dataRoot, dataRoot)
 }
 
-/** Nodes asked for one chunk when the proof of what came does not hold. */
+/** Nodes that get a request for one chunk when the proof of what came does not hold. */
 const forgeriesMax = 3
 
-/** Chunks asked for that nobody waits for yet. Each is one of those asked at once. */
+/** Chunks requested that nobody waits for yet. Each is one of those requested at once. */
 const foreseenMax = 4
 
 /**
@@ -111,7 +111,7 @@ export class ProvenChunks {
    * the same answer, and the question is given up when the last of them left. Refusals as `Chain.chunk` has them, and `forged`.
    */
   async take(place: RootPlace, at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
-    // Data may be cut in another way than usual: then what others wait for is another chunk, and this byte is asked for itself.
+    // Data may be cut in another way than usual: then what others wait for is another chunk, and this byte is requested itself.
     for (const key of [
       this.#keyOf(place, usualStart(at, place.sizeBytes)),
       `${this.#keyOf(place, at)} alone`,

@@ -17,7 +17,7 @@ export interface RootBytes {
   readonly height?: number
   /**
    * Bytes from `start` to `end` (exclusive, inside the data) in order, in pieces as they come; a refusal is the last word. A
-   * piece is valid until the next one is asked for.
+   * piece is valid until the next one is requested.
    * Reads ahead by a bounded number of pieces. `isKept`: the reader writes all of it into the store.
    */
   stream(
@@ -26,7 +26,7 @@ export interface RootBytes {
     signal: AbortSignal,
     isKept?: boolean,
   ): AsyncIterable<Uint8Array | Refusal>
-  /** Those bytes where they lie in memory in one piece, for those who need not wait; valid until anything else is asked. */
+  /** Those bytes where they lie in memory in one piece, for those who need not wait; valid until anything else is requested. */
   near?(start: number, end: number): Uint8Array | undefined
   /** Gives back what is held. */
   close(): Promise<void>

@@ -12,7 +12,7 @@ const rememberedMax = 10_000
 const nearTipMs = 60_000
 const settledMs = 3_600_000
 
-/** So long nobody is asked again after an answer without a height. */
+/** After an answer without a height no node gets the request for so long. */
 const absentMs = 1000
 
 interface Remembered {
@@ -21,7 +21,7 @@ interface Remembered {
   readonly untilMs: number
 }
 
-/** In which blocks roots lie, asked of nodes once for all the items of one. */
+/** In which blocks roots lie: one request to nodes for all the items of one. */
 export class RootHeights {
   readonly #known = new BoundedMap<Id, Remembered>(rememberedMax)
 

@@ -10,7 +10,7 @@ import type { LineAnswer } from '../upstream/line-answer.js'
 import { isConfined, passed, type TrailRules, trailKey } from '../upstream/trail.js'
 
 export interface RootLookupOptions extends TrailRules {
-  /** Base URLs of gateways, the first to be asked first. */
+  /** Base URLs of gateways, in the order in which they are used. */
   readonly gateways: readonly string[]
   readonly headMs: number
   /** Of each gateway. */
@@ -27,7 +27,7 @@ export interface RootLookup {
   find(id: Id, provenance: Provenance, signal: AbortSignal): Promise<Hints | undefined>
 }
 
-interface Asked {
+interface Remembered {
   readonly hints: Hints | undefined
   readonly untilMs: number
 }
@@ -39,13 +39,13 @@ const answerMaxBytes = 16_384
 const offsetPaths = ['/ar-io/offsets/', '/gateway/offsets/']
 
 /**
- * Asks other gateways where an item lies: by the headers of HEAD `/raw/{id}`, then by `/offsets/{id}`. Each gateway is asked
- * seldom, and left alone for a while where it fails; what was said is remembered for a few minutes.
+ * Asks other gateways where an item lies: by the headers of HEAD `/raw/{id}`, then by `/offsets/{id}`. Each gateway gets
+ * few requests, and none for a while where it fails; answers are remembered for a few minutes.
  */
 export class GatewayRoots implements RootLookup {
   readonly #line: GatewayLine
   readonly #gateways: readonly { readonly url: string; readonly breaker: Breaker }[]
-  readonly #remembered: BoundedMap<Id, Asked>
+  readonly #remembered: BoundedMap<Id, Remembered>
   readonly #own: OwnName
 
   constructor(
@@ -64,26 +64,26 @@ export class GatewayRoots implements RootLookup {
     if (isConfined(provenance, this.options)) return undefined
     const known = this.#remembered.get(id)
     if (known !== undefined && known.untilMs > this.clock.monotonic()) return known.hints
-    let isAsked = false
+    let isAnswered = false
     let found: Hints | undefined
     const isLed = trailKey(provenance, this.options) !== ''
     for (const { url, breaker } of this.#gateways) {
       if (signal.aborted || passed(url, provenance) || !breaker.take()) continue
-      const said = await this.#ask(url, id, provenance, signal)
+      const answer = await this.#ask(url, id, provenance, signal)
       if (signal.aborted) return undefined
       // What is refused to a client's trail says nothing about the gateway.
-      breaker.tell(said !== 'away' && (said !== 'refused' || isLed))
-      if (said === 'away' || said === 'refused') continue
-      isAsked = true
+      breaker.tell(answer !== 'away' && (answer !== 'refused' || isLed))
+      if (answer === 'away' || answer === 'refused') continue
+      isAnswered = true
       // A root with the offset is better than a root alone, which is better than nothing.
-      if (said?.itemOffset !== undefined) {
-        found = said
+      if (answer?.itemOffset !== undefined) {
+        found = answer
         break
       }
-      found ??= said
+      found ??= answer
     }
-    // That nobody knows it is what everybody said to nobody's trail; a place is one whoever asked for it.
-    if (isAsked && (found !== undefined || !isLed)) this.#remember(id, found)
+    // An absence holds only for requests without a trail; a place holds for whoever requested it.
+    if (isAnswered && (found !== undefined || !isLed)) this.#remember(id, found)
     return found
   }
 
@@ -107,8 +107,8 @@ export class GatewayRoots implements RootLookup {
     for (const path of offsetPaths) {
       const answer = await this.#line.ask(url, { method: 'GET', path: `${path}${id}`, headers }, signal)
       if (isRefusal(answer)) return 'away'
-      const said = await readOffsets(answer)
-      if (said !== undefined) return said
+      const offsets = await readOffsets(answer)
+      if (offsets !== undefined) return offsets
     }
     return hints.rootId === undefined ? undefined : hints
   }

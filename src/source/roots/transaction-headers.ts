@@ -8,7 +8,7 @@ import { unknownEverywhere } from '../refusals.js'
 import type { Wanted } from '../source.js'
 import type { RootPlace } from './proven-chunks.js'
 
-/** What is asked of the chain here. */
+/** The requests to the chain that are made here. */
 export type TransactionChain = Pick<Chain, 'transaction' | 'transactionOffset'>
 
 const nothing = new Uint8Array(0)
@@ -48,12 +48,12 @@ export class Transactions {
   }
 
   /**
-   * The header for a want that several sources see, one after the other: nodes are asked once where they know no such
+   * The header for a want that several sources see, one after the other: nodes get one request where they know no such
    * transaction, which is so for every data item.
    */
   async headerFor(wanted: Wanted, signal: AbortSignal): Promise<Transaction | Refusal> {
-    const said = this.#unknown.get(wanted)
-    if (said !== undefined) return said
+    const refusal = this.#unknown.get(wanted)
+    if (refusal !== undefined) return refusal
     const answer = await this.header(wanted.id, signal)
     if (isRefusal(answer) && answer.refused === 'unknown') this.#unknown.set(wanted, answer)
     return answer

@@ -38,7 +38,7 @@ export class BundleLister {
     this.parts.records.setBundle(id, { dueMs: this.parts.clock.now() + (this.afterMs[0] ?? 0), tries: 0 })
   }
 
-  /** Lists what is due. A refusal: the store could not be asked; the rest waits. Throws where the disk refuses. */
+  /** Lists what is due. A refusal: the store could not be reached; the rest waits. Throws where the disk refuses. */
   async run(signal: AbortSignal): Promise<Refusal | undefined> {
     const { records, clock } = this.parts
     for (const { id, tries } of records.dueBundles(clock.now(), batchMax)) {

@@ -57,7 +57,7 @@ const closeMs = 5000
  * It is opened beside everything else: a store that cannot be reached stops nothing.
  */
 export class ContentTier {
-  /** To be asked after the disk, before the network. */
+  /** Comes after the disk, before the network. */
   readonly source: Source
   readonly #keys: TierKeys
   readonly #records: TierRecords

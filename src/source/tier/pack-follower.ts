@@ -23,7 +23,7 @@ export class PackFollower {
     private readonly log: Log,
   ) {}
 
-  /** Undefined: all is read. A refusal: the store could not be asked. Throws where the disk refuses. */
+  /** Undefined: all is read. A refusal: the store could not be reached. Throws where the disk refuses. */
   follow(signal: AbortSignal): Promise<Refusal | undefined> {
     this.#underway ??= this.#read(signal).finally(() => {
       this.#underway = undefined
@@ -48,7 +48,7 @@ export class PackFollower {
 
   /**
    * Whether the store still has the last directory that was read: not where it was replaced, or went back to an older state. A
-   * refusal: it could not be asked.
+   * refusal: it could not be reached.
    */
   async isCurrent(signal: AbortSignal): Promise<boolean | Refusal> {
     if (this.records.last === 0) return true

@@ -48,7 +48,7 @@ function parsed(
 /**
  * Reads the marker, or writes it where there is none. Then it is written once more, with the same bytes, on the condition that
  * there is none: a store that does that would let two machines take one number for their directories. A refusal: the store could
- * not be asked, or the marker not be written. `isReadOnly`: there is one, and nothing may be written.
+ * not be reached, or the marker not be written. `isReadOnly`: there is one, and nothing may be written.
  */
 export async function readMarker(
   store: ObjectStore,
@@ -67,12 +67,12 @@ export async function readMarker(
     }
     const bytes = await wholeObject(found, markerMaxBytes)
     if (isRefusal(bytes)) return bytes
-    const said = parsed(bytes)
-    if (said?.format !== 1 || typeof said.store !== 'string') return 'newer format'
-    if (said.network !== network) return 'other network'
+    const marker = parsed(bytes)
+    if (marker?.format !== 1 || typeof marker.store !== 'string') return 'newer format'
+    if (marker.network !== network) return 'other network'
     const again = await putNew(store, keys.marker, bytes, signal)
     if (again === 'put') return 'no conditional writes'
-    return { marker: { format: 1, store: said.store, network }, isReadOnly: isRefusal(again) }
+    return { marker: { format: 1, store: marker.store, network }, isReadOnly: isRefusal(again) }
   }
 }
 

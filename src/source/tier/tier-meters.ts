@@ -30,7 +30,7 @@ export function tierMeters(meters: Meters): TierMeters {
   const knownNow = meters.of('content_store_known')
   return {
     store: {
-      asked(operation, outcome, seconds) {
+      ended(operation, outcome, seconds) {
         cell('content_store_requests_total', { operation, outcome }).add(1)
         cell('content_store_request_seconds', { operation }).add(seconds)
       },

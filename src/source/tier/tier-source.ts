@@ -48,7 +48,7 @@ export const objectMetadata = {
   rootItemOffset: 'root-item-offset',
 } as const
 
-/** Types that services give to objects of which nobody said one. */
+/** Types that services give to objects that were put without one. */
 const untyped = /^(binary|application)\/octet-stream$/
 
 /**
@@ -99,7 +99,7 @@ export class TierSource implements Source {
       const found = await store.get(key, undefined, signal)
       return isRefusal(found) ? found : this.#found(wanted, describe(found), found, 'object')
     }
-    // Where the payload begins is not known before: so much more is asked for that it is within what comes.
+    // Where the payload begins is not known before: so much more is requested that it is within what comes.
     const { start, end } = wanted.window
     const wide = await store.get(key, { start, end: end + headerUsualBytes }, signal)
     if (isRefusal(wide)) return wide
@@ -250,13 +250,13 @@ function count(text: string | undefined): number | undefined {
 
 function describe({ sizeBytes, contentType, metadata }: ObjectHead): Described {
   const dataStart = count(metadata[objectMetadata.dataStart]) ?? 0
-  const said = metadata[objectMetadata.contentType] ?? contentType
-  const isType = said !== undefined && /^[\x20-\x7e]{1,255}$/.test(said) && !untyped.test(said)
+  const declared = metadata[objectMetadata.contentType] ?? contentType
+  const isType = declared !== undefined && /^[\x20-\x7e]{1,255}$/.test(declared) && !untyped.test(declared)
   const rootId = parseId(metadata[objectMetadata.rootId] ?? '')
   const itemOffset = count(metadata[objectMetadata.rootItemOffset])
   const hints =
     rootId === undefined || itemOffset === undefined ? {} : hintsOf(rootId, itemOffset, dataStart, sizeBytes)
-  return { sizeBytes, dataStart, contentType: isType ? said : undefined, hints }
+  return { sizeBytes, dataStart, contentType: isType ? declared : undefined, hints }
 }
 
 /** The bytes of the object to ask for: all of it, or a window of its payload. */

@@ -123,7 +123,7 @@ export class TierWriter {
     this.#isMissed = true
   }
 
-  /** Some content found no room on the list since this was asked last. */
+  /** Some content found no room on the list since this was called last. */
   takeMissed(): boolean {
     const isMissed = this.#isMissed
     this.#isMissed = false

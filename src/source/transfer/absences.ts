@@ -33,8 +33,8 @@ const recentMin = 10
 const failedShare = 0.8
 
 /**
- * Ids that every source said it does not know, asked for again and again. Only such answers count: a source that failed or was
- * late said nothing, and where most questions fail a denial may be part of the trouble. What the catalog learns of an id
+ * Ids that every source stated it does not know, requested again and again. Only such answers count: a source that failed or was
+ * late stated nothing, and where most questions fail a denial may be part of the trouble. What the catalog learns of an id
  * counts at once.
  */
 export class Absences {
@@ -54,12 +54,12 @@ export class Absences {
     return this.#known.size
   }
 
-  /** For so many milliseconds no source is asked; 0: one is. */
+  /** For so many milliseconds no source gets a request; 0: one does. */
   leftMs(id: Id): number {
     return this.has(id) ? (this.#known.get(id)?.untilMs ?? 0) - this.clock.monotonic() : 0
   }
 
-  /** True: no source is asked now. */
+  /** True: no source gets a request now. */
   has(id: Id): boolean {
     const absence = this.#known.get(id)
     if (absence === undefined || absence.untilMs <= this.clock.monotonic()) return false
@@ -80,7 +80,7 @@ export class Absences {
     if (outcome === 'found') this.#known.delete(id)
   }
 
-  /** Every source said that it does not know `id`; `generation` is the catalog's, from before they were asked. */
+  /** Every source stated that it does not know `id`; `generation` is the catalog's, from before the requests. */
   miss(id: Id, generation: number): void {
     this.#look(false)
     if (this.catalog.attributes(id) !== undefined) return

@@ -2,7 +2,7 @@ import { BoundedMap } from '../../actor/bounded-map.js'
 import type { Clock } from '../../actor/clock.js'
 import type { Id } from '../../format/id.js'
 
-/** Time until a server that sent wrong bytes for an id may be asked for that id again. */
+/** Time until a server that sent wrong bytes for an id may get a request for that id again. */
 const avoidMs = 600_000
 
 /** Ids of which forgeries are remembered. */
@@ -19,7 +19,7 @@ export class AvoidedOrigins {
 
   constructor(private readonly clock: Clock) {}
 
-  /** Origins that are not asked for `id` now; a set of the caller's own. */
+  /** Origins that get no request for `id` now; a set of the caller's own. */
   of(id: Id): Set<string> {
     const caught = this.#caught.get(id)
     if (caught === undefined) return new Set()

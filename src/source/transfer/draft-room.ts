@@ -85,7 +85,7 @@ type TransferStore = Pick<BlobStore, 'draft' | 'discard' | 'draftInMemory' | 'fr
 /** The draft of one transfer. A source that fails before a reader has its path leaves it to the next source. */
 export class TransferDraft {
   #draft: BlobDraft | undefined
-  /** Bytes that it was asked for: there is room for so many. */
+  /** Bytes that were requested: there is room for so many. */
   #roomBytes = 0
 
   constructor(private readonly store: TransferStore) {}

@@ -21,7 +21,7 @@ export interface FetchOptions {
   readonly finishShare: number
 }
 
-/** What must not be served, whatever id it is asked by. */
+/** What must not be served, whatever id it is requested by. */
 export interface Forbidden {
   /** False: nothing is. */
   readonly mayBlockContent: boolean
@@ -36,7 +36,7 @@ export interface Forbidden {
 }
 
 export interface FetchParts {
-  /** Asked for what is not in the store. */
+  /** Where to get what is not in the store. */
   readonly source: Source
   readonly store: BlobStore
   /** Absent: every payload has a file of its own. */
@@ -61,6 +61,6 @@ export interface FetchWish {
   readonly named?: boolean
   /** The catalog knows nothing of the id. */
   readonly isUnknown?: boolean
-  /** Address of the client who asked first; absent: this program itself. */
+  /** Address of the client with the first request; absent: this program itself. */
   readonly client?: string
 }

@@ -231,9 +231,9 @@ export class Fetch {
     body: Found['body'],
     known: Attributes | undefined,
   ): Promise<Refusal | undefined> {
-    const { declaredDigest: said } = found
+    const { declaredDigest } = found
     // The declared digest of a trusted source counts before a byte is read. For others the bytes are hashed first.
-    const isForbidden = said !== undefined && found.trusted && this.#forbids(said)
+    const isForbidden = declaredDigest !== undefined && found.trusted && this.#forbids(declaredDigest)
     const window = isForbidden ? forbiddenBytes() : judgeSize(found, known, this.wish.window)
     if (isRefusal(window)) {
       void leave(body)
@@ -306,7 +306,7 @@ export class Fetch {
         if (waiting !== undefined) await waiting
         return undefined
       }
-      // It is not kept; who asked for it reads it from a file without a name.
+      // It is not kept; whoever requested it reads it from a file without a name.
       const { store } = this.parts
       await this.#draft.drop()
       const aside = await writeAside(await store.draft(), gathering.parts, store)

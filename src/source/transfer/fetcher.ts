@@ -29,7 +29,7 @@ export interface FetcherOptions {
   readonly wholeForWindowMaxBytes: number
   /** Which requests may be passed on to other gateways (loop defence). */
   readonly trail: TrailRules
-  /** Absent: what nobody knows is asked for each time. */
+  /** Absent: what nobody knows is requested each time. */
   readonly absences?: Absences
   /** Payloads of which windows were read are brought whole. Absent: they are not. */
   readonly fills?: FillOptions
@@ -160,7 +160,7 @@ export class Fetcher {
     return refuse('upstream', 'upstream', 'the bytes could not be read to their end')
   }
 
-  /** The whole of a payload, for nobody who waits. What one client said of its place does not count. */
+  /** The whole of a payload, for nobody who waits. What one client states of its place does not count. */
   async #fill(id: Id): Promise<void> {
     const request: Open = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
     const { run } = this.#join(request) === undefined ? this.#start(request) : {}

@@ -47,8 +47,8 @@ export class FileWriter {
   readonly #pace: WritePace
 
   /**
-   * `isHashed`: `digest` will be asked. `isLasting`: bytes that are given stay as they are, and are not copied. `onWritten` is
-   * told how many bytes are in the file, whenever there are more. `pace`: that of the disk.
+   * `isHashed`: `digest` will be called. `isLasting`: bytes that are given stay as they are, and are not copied. `onWritten`
+   * hears how many bytes are in the file, whenever there are more. `pace`: that of the disk.
    */
   constructor(
     private readonly handle: FileHandle,

@@ -7,14 +7,14 @@ import { leave } from './leave.js'
 const triesMax = 2
 
 /**
- * The body of `found`, going on where it broke, where its server can be asked for the rest (`found.again`). The rest must be of
- * the same whole, as far as the server says. `window`: of the payload, inclusive, that `found.body` brings. `told` hears of each
- * question for a rest.
+ * The body of `found`, going on where it broke, where its server can send the rest (`found.again`). The rest must be of
+ * the same whole, as far as the server says. `window`: of the payload, inclusive, that `found.body` brings. `onRest` is called
+ * before each request for a rest.
  */
 export async function* resuming(
   found: Found,
   window: Window,
-  told: () => void,
+  onRest: () => void,
 ): AsyncGenerator<Uint8Array | Refusal, undefined> {
   let at = window.start
   let tries = 0
@@ -35,7 +35,7 @@ export async function* resuming(
     const isPassing = broken.refused === 'upstream' || broken.refused === 'late'
     while (isPassing && next === undefined && tries < triesMax && at > window.start && at <= window.end) {
       tries += 1
-      told()
+      onRest()
       next = await rest(found, { start: at, end: window.end })
     }
     if (next === undefined) {

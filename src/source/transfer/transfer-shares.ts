@@ -21,7 +21,7 @@ export class TransferShares {
     this.#read = new FreeShares(placesMax)
   }
 
-  /** Undefined: the client has its share. What no client asked for uses nobody's. */
+  /** Undefined: the client has its share. What no client requested uses nobody's. */
   take(client: string | undefined): TransferShare | undefined {
     if (client === undefined) return nobodys
     const parties = partiesOf(client)

@@ -135,10 +135,10 @@ export function harvest(lines: HeaderLines): Harvest {
   if (contentEncoding !== undefined && contentEncoding !== 'identity')
     learned.contentEncoding = contentEncoding
   const vouched = word(lines, 'verified') === 'true' || word(lines, 'trusted') === 'true'
-  const said: Writable<Harvest> = { learned, hints: harvestHints(lines), vouched }
-  if (digest?.length === 32) said.declaredDigest = digest
-  if (hops !== undefined) said.hops = hops
-  return said
+  const harvested: Writable<Harvest> = { learned, hints: harvestHints(lines), vouched }
+  if (digest?.length === 32) harvested.declaredDigest = digest
+  if (hops !== undefined) harvested.hops = hops
+  return harvested
 }
 
 /** Where the answer says that the item lies. Offsets of items count from the root's data, under either of their names. */

@@ -29,7 +29,7 @@ export interface LineQuestion {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE'
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  /** Makes the body, which may be asked for twice. Its length stands in `headers`. */
+  /** Makes the body, which may be requested twice. Its length stands in `headers`. */
   readonly body?: () => Uint8Array | Readable
   /** Keeps the socket after a HEAD, too: the server is known to send no body then. */
   readonly isKept?: true
@@ -75,8 +75,8 @@ export class GatewayLine {
 
   /**
    * Sends a question to the gateway at base URL `url` and waits for the head. The answer's body must be read or dropped;
-   * `signal` ends it at any time. A kept socket that was closed under us is no answer: asked once more. Redirects are not
-   * followed. Refusals: `late`, `upstream`.
+   * `signal` ends it at any time. A kept socket that was closed under us is no answer: the request is sent
+   * once more. Redirects are not followed. Refusals: `late`, `upstream`.
    */
   async ask(url: string, question: LineQuestion, signal: AnySignal): Promise<LineAnswer | Refusal> {
     let answer: LineAnswer | undefined
@@ -113,7 +113,7 @@ export class GatewayLine {
     return () => timer.cancel()
   }
 
-  /** TLS failed by one client: the other one is asked. */
+  /** TLS failed by one client: the other one is used. */
   #isElsewhere(url: string, { code }: NodeJS.ErrnoException): boolean {
     if (code !== tlsFailed) return false
     this.#native?.avoid(this.#target(url).origin)

@@ -36,7 +36,7 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
   headers: HeaderLines = {}
   /** Resolves when the answer's head is there, or with what broke it. */
   readonly head: Promise<Error | undefined>
-  /** Pieces of the body stay as they are; else each is valid until the next one is asked for. */
+  /** Pieces of the body stay as they are; else each is valid until the next one is requested. */
   isLasting = true
   /** Memory of pieces that were read. */
   readonly #spare: Uint8Array[] = []

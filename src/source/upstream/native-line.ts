@@ -29,7 +29,7 @@ interface Place {
   /** Requests go another way until then, by the monotonic clock. */
   elsewhereMs: number
   locatedMs: number
-  isAsked: boolean
+  isLookingUp: boolean
   /** Called when the first addresses are there; with an error where there are none. */
   waiting: ((error: Error | undefined) => void)[]
 }
@@ -49,7 +49,7 @@ export interface NativeLineOptions {
   readonly trust: () => TlsTrust
 }
 
-/** Requests by the client of this program (native/client): host names, heads, and whether a server can be asked so. */
+/** Requests by the client of this program (native/client): host names, heads, and which servers it can serve. */
 export class NativeLine {
   readonly #client: HttpClient
   readonly #places = new Map<string, Place | undefined>()
@@ -114,7 +114,7 @@ export class NativeLine {
     return this.#lines
   }
 
-  /** Undefined: this origin cannot be asked so. */
+  /** Undefined: this client does not serve this origin. */
   #placeOf(origin: string): Place | undefined {
     if (this.#places.has(origin)) return this.#places.get(origin)
     const place = this.#newPlace(new URL(origin))
@@ -136,7 +136,7 @@ export class NativeLine {
       isFixed,
       elsewhereMs: Number.NEGATIVE_INFINITY,
       locatedMs: Number.NEGATIVE_INFINITY,
-      isAsked: false,
+      isLookingUp: false,
       waiting: [],
     }
     if (isSecure) this.#client.secure(place.origin, host, isFixed)
@@ -147,14 +147,14 @@ export class NativeLine {
   /** True: it has addresses. They are looked up anew where they are old. */
   #locate(place: Place): boolean {
     if (place.isFixed) return true
-    if (this.clock.monotonic() - place.locatedMs > locatedMs && !place.isAsked) this.#lookUp(place)
+    if (this.clock.monotonic() - place.locatedMs > locatedMs && !place.isLookingUp) this.#lookUp(place)
     return place.locatedMs > Number.NEGATIVE_INFINITY
   }
 
   #lookUp(place: Place): void {
-    place.isAsked = true
+    place.isLookingUp = true
     lookup(place.host, { all: true }, (error, found) => {
-      place.isAsked = false
+      place.isLookingUp = false
       if (error === null && found.length > 0) {
         // Some networks have addresses of version 6 that lead nowhere, and such an attempt is long.
         const ips = found.toSorted((one, other) => one.family - other.family).map(({ address }) => address)
@@ -173,28 +173,28 @@ const nothing: OpenRequest = { pause: () => undefined, resume: () => undefined, 
 
 /** A request that waits for addresses. */
 class Waiting implements OpenRequest {
-  #asked: OpenRequest | undefined
+  #sent: OpenRequest | undefined
   #isOver = false
 
   constructor(place: Place, send: () => OpenRequest, answering: Answering) {
     place.waiting.push((error) => {
       if (this.#isOver) return
-      if (error === undefined) this.#asked = send()
+      if (error === undefined) this.#sent = send()
       else answering.onError(error)
     })
   }
 
   pause(): void {
-    this.#asked?.pause()
+    this.#sent?.pause()
   }
 
   resume(): void {
-    this.#asked?.resume()
+    this.#sent?.resume()
   }
 
   drop(): void {
     this.#isOver = true
-    this.#asked?.drop()
+    this.#sent?.drop()
   }
 }
 

@@ -11,11 +11,11 @@ import { hintsKey, isConfined, passed, trailKey } from './trail.js'
 export interface PeerOptions extends RawOptions {
   /** Base URLs. */
   readonly peers: readonly string[]
-  /** Asked at most for one payload. */
+  /** Requests at most for one payload. */
   readonly candidatesMax: number
   /** Of them, those that every gateway chooses for the same id: they are the likeliest to have it. */
   readonly homesMax: number
-  /** Without an answer for so long one more is asked beside. */
+  /** Without an answer for so long one more gets the request, too. */
   readonly hedgeMs: number
   readonly hedgedMax: number
   /** Answers under way from one peer. */
@@ -28,7 +28,7 @@ export interface PeerOptions extends RawOptions {
 const name = 'ar-io-network'
 const weight = { min: 1, max: 100, start: 50 }
 
-/** In this time a weight below the first one comes half of the way back: a peer that failed once is asked again some day. */
+/** In this time a weight below the first one comes half of the way back: a peer that failed once gets requests again some day. */
 const recoveryMs = 15 * 60_000
 
 /** Share of the youngest answer in the average time to a head: the last twenty answers or so count. */
@@ -47,7 +47,7 @@ interface Peer {
 
 /**
  * Gateways of the network that nobody here vouches for. They must say themselves that they verified or trust what they send;
- * it is called untrusted all the same, until it is proven. Those that answer, and answer quickly, are asked more often.
+ * it is called untrusted all the same, until it is proven. Those that answer, and answer quickly, get more requests.
  */
 export class NetworkPeers implements Source {
   readonly name = name
@@ -108,7 +108,7 @@ export class NetworkPeers implements Source {
     const eligible = this.#eligible(wanted)
     const waiting = this.#candidates(wanted.id, eligible)
     if (waiting.length === 0 && eligible.length > 0) {
-      return refuse('upstream', 'upstream', 'no peer can be asked now')
+      return refuse('upstream', 'upstream', 'no peer can be reached now')
     }
     const running = new Map<Promise<RawFound | Refusal>, AbortController>()
     let refusal: Refusal | undefined
@@ -171,7 +171,7 @@ export class NetworkPeers implements Source {
     return window !== undefined || hintsKey(hints) !== '' || trailKey(provenance, this.options) !== ''
   }
 
-  /** Peers that may be asked about this at all. */
+  /** Peers that may get this request at all. */
   #eligible({ provenance, avoid }: Wanted): Peer[] {
     if (isConfined(provenance, this.options)) return []
     return this.#peers.filter(({ url }) => !avoid.has(url) && !passed(url, provenance))
@@ -195,7 +195,7 @@ export class NetworkPeers implements Source {
       })
       chosen.push(...rest.splice(Math.max(0, index), 1))
     }
-    // The better ones first; a breaker is asked last, for its word counts as a question.
+    // The better ones first; a breaker comes last, for its answer counts as an attempt.
     return chosen.sort((one, other) => other.weight - one.weight).filter(({ breaker }) => breaker.take())
   }
 

@@ -125,7 +125,7 @@ export class RawLine {
     const length = lengthOf(headers['content-length'])
     if (length === undefined) return no('no positive Content-Length')
     const sizeBytes = statusCode === 200 ? length : sizeOfRange(headers['content-range'], wish, length)
-    if (sizeBytes === undefined) return no('another range than the one asked for')
+    if (sizeBytes === undefined) return no('another range than the one requested')
     if (statusCode === 200 && wish !== undefined && wish.start > cutMaxBytes) return no('ranges are ignored')
     const window = wish && windowIn(wish, sizeBytes)
     if (isRefusal(window)) return window
@@ -164,7 +164,7 @@ function rangeOf({ start, end }: Window): string {
   return `bytes=${start}-${end === openEnd ? '' : end}`
 }
 
-/** Size of the whole from `Content-Range: bytes a-b/size` (RFC 9110 section 14.4), where it is the window asked for. */
+/** Size of the whole from `Content-Range: bytes a-b/size` (RFC 9110 section 14.4), where it is the window requested. */
 function sizeOfRange(
   value: HeaderLines[string],
   window: Window | undefined,

@@ -8,7 +8,7 @@ export interface TrailRules {
   readonly ownHosts: readonly string[]
 }
 
-/** True: no other gateway may be asked on behalf of this request. */
+/** True: no other gateway may get a request on behalf of this request. */
 export function isConfined(provenance: Provenance, { hopsMax, ownHosts }: TrailRules): boolean {
   if (!provenance.forward || provenance.hops >= hopsMax) return true
   return provenance.via.some((host) => ownHosts.includes(host.toLowerCase()))
@@ -23,7 +23,7 @@ export function passed(url: string, { origin, via }: Provenance): boolean {
 }
 
 /**
- * What the trail of a request says that others act upon: gateways asked here skip those that were passed, and gateways asked by
+ * What the trail of a request says that others act upon: requests from here skip those that were passed, and requests by
  * them do the same. '' where it says nothing: only then an answer is one that every client would have got.
  */
 export function trailKey(provenance: Provenance, rules: TrailRules): string {

@@ -9,7 +9,7 @@ import { isConfined, passed } from './trail.js'
 export interface TrustedGateway {
   /** Base URL. */
   readonly url: string
-  /** Lower is asked first; equals take turns. */
+  /** Lower comes first; equals take turns. */
   readonly priority: number
   /** Whether its bytes may be called trusted. */
   readonly trusted: boolean

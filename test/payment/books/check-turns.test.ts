@@ -23,15 +23,15 @@ t.test('a few checks at a time, and none for somebody who does not wait any more
     await new Promise<void>((resolve) => ends.push(resolve))
     return begun
   }
-  const asked = Array.from({ length: 10 }, () => turns.run(check))
+  const checks = Array.from({ length: 10 }, () => turns.run(check))
   await new Promise(setImmediate)
   t.equal(begun, 4)
   // The first ones have hung for too long: those behind them are answered without a question.
   for (const { act } of timers) act()
-  const late = await Promise.all(asked.slice(4))
+  const late = await Promise.all(checks.slice(4))
   t.ok(late.every((one) => isRefusal(one) && one.refused === 'late'))
   for (const end of ends.splice(0)) end()
-  await Promise.all(asked.slice(0, 4))
+  await Promise.all(checks.slice(0, 4))
   t.equal(begun, 4, 'they were never begun')
   const next = [turns.run(check), turns.run(check)]
   await new Promise(setImmediate)

@@ -33,7 +33,7 @@ const clock: Clock = { ...systemClock, now: () => 1_000_000 }
 interface Counted {
   readonly ledger: MoneyLedger
   /** How often the store was asked since the last call. */
-  readonly asked: () => number
+  readonly trips: () => number
 }
 
 /** Each call of a method counts once. */
@@ -48,12 +48,12 @@ function countingCalls(inner: MoneyLedger): Counted {
       }
     },
   })
-  const asked = (): number => {
+  const trips = (): number => {
     const was = count
     count = 0
     return was
   }
-  return { ledger, asked }
+  return { ledger, trips }
 }
 
 /** Each statement counts once, whoever sends it. */
@@ -68,15 +68,15 @@ async function countingStatements(t: Test, url: string): Promise<Counted> {
     count += 1
     return (query as (...given: unknown[]) => unknown).apply(this, given)
   } as typeof query
-  const asked = (): number => {
+  const trips = (): number => {
     const was = count
     count = 0
     return was
   }
-  return { ledger, asked }
+  return { ledger, trips }
 }
 
-async function constant(t: Test, { ledger, asked }: Counted): Promise<void> {
+async function constant(t: Test, { ledger, trips }: Counted): Promise<void> {
   const wallets = new Wallets(ledger)
   const approvals = new Approvals(ledger, wallets, clock.now)
   const accounts = new Accounts(ledger, wallets, approvals, clock.now)
@@ -103,9 +103,9 @@ async function constant(t: Test, { ledger, asked }: Counted): Promise<void> {
   for (let at = 0; at < 100; at += 1) await give(`p${at}`, friend)
 
   const cost = async (act: () => Promise<unknown>): Promise<number> => {
-    asked()
+    trips()
     await act()
-    return asked()
+    return trips()
   }
   const payer = (address: string, paidBy: readonly string[]) => ({
     address,

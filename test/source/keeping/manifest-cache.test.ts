@@ -78,7 +78,7 @@ function sure(packed: Packed | Refusal): Packed {
 }
 
 /** What the packed form says about a path, or why there is none. */
-function said({ path }: Packed, wanted: string): unknown {
+function resolved({ path }: Packed, wanted: string): unknown {
   const file = PackedFile.open(path)
   if (file === undefined) return 'no file'
   if (isRefusal(file)) return file.message
@@ -92,7 +92,7 @@ t.test('a text is parsed once, for all who ask at once and for all who ask later
   const text = write(textOf('a'))
   const all = await Promise.all(Array.from({ length: 50 }, () => manifestCache.bring(text)))
   t.ok(all.every((one) => sure(one).path === sure(all[0] as Packed).path))
-  t.equal(said(sure(await manifestCache.bring(text)), 'a'), id)
+  t.equal(resolved(sure(await manifestCache.bring(text)), 'a'), id)
   t.equal(packer.packed, 1)
   t.equal(
     sure(await manifestCache.bring({ ...text, digest: undefined })).digest.toString(),
@@ -106,7 +106,7 @@ t.test('the next process reads what is there once, and parses nothing', async (t
   await before.manifestCache.bring(text)
   const { manifestCache, packer } = await before.again()
   t.equal(manifestCache.bytes, before.manifestCache.bytes)
-  for (let time = 0; time < 3; time += 1) t.equal(said(sure(await manifestCache.bring(text)), 'a'), id)
+  for (let time = 0; time < 3; time += 1) t.equal(resolved(sure(await manifestCache.bring(text)), 'a'), id)
   t.strictSame([packer.packed, packer.checked], [0, 1])
 })
 
@@ -124,7 +124,7 @@ t.test('a packed form that is damaged, truncated, or made under other limits is 
   for (const damaged of damages) {
     writeFileSync(path, damaged)
     const { manifestCache, packer } = await first.again()
-    t.equal(said(sure(await manifestCache.bring(text)), 'a'), id)
+    t.equal(resolved(sure(await manifestCache.bring(text)), 'a'), id)
     t.equal(packer.packed, 1)
     t.same(readFileSync(path), sound)
   }
@@ -141,7 +141,7 @@ t.test('half written files of a killed process are removed, and never read', asy
   writeFileSync(join(first.folder, 'manifests', 'tmp', 'half'), 'SLMANIF1')
   const { manifestCache, packer } = await first.again()
   t.notOk(existsSync(join(first.folder, 'manifests', 'tmp', 'half')))
-  t.equal(said(sure(await manifestCache.bring(text)), 'a'), id)
+  t.equal(resolved(sure(await manifestCache.bring(text)), 'a'), id)
   t.equal(packer.packed, 1)
 })
 
@@ -191,7 +191,7 @@ t.test('a malformed manifest is parsed once; one too many at once is refused as 
   const { manifestCache, packer, write } = await house(t)
   const broken = write('{"paths":')
   for (let time = 0; time < 3; time += 1) {
-    t.equal(said(sure(await manifestCache.bring(broken)), 'a'), 'manifest: not a JSON object')
+    t.equal(resolved(sure(await manifestCache.bring(broken)), 'a'), 'manifest: not a JSON object')
   }
   t.equal(packer.packed, 1)
   const outcomes = await Promise.all(

@@ -11,9 +11,9 @@ t.test('a blob that is evicted while it is checked is missing, and not damaged',
   const house = await rig({ source: gateways([]) })
   t.teardown(() => house.close())
   const { store, keeping, catalog, keeper } = house
-  const said: unknown[] = []
+  const logged: unknown[] = []
   const log: Log = Object.assign(Object.create(silentLog) as Log, {
-    error: (_: object, text: string) => void said.push(text),
+    error: (_: object, text: string) => void logged.push(text),
   })
   const prover = new InlineProver()
   const soundness = new Soundness(store, prover, keeping, catalog, keeper, log)
@@ -35,11 +35,11 @@ t.test('a blob that is evicted while it is checked is missing, and not damaged',
     return InlineProver.prototype.digest.call(prover, part)
   }
   t.equal(await soundness.check(someId(), evicted), false)
-  t.same(said, [])
+  t.same(logged, [])
 
   prover.digest = InlineProver.prototype.digest
   const damaged = await kept(randomBytes(1000))
   await writeFile(blobPath(store.folder, damaged), 'other bytes')
   t.equal(await soundness.check(someId(), damaged), false)
-  t.match(said, [/damaged/])
+  t.match(logged, [/damaged/])
 })

@@ -12,10 +12,10 @@ const provenance = { hops: 0, via: [], forward: true }
 
 function opener(refusal = stillUnknown(60_000)) {
   const clock = new HandClock()
-  const on = { generation: 1, asked: 0 }
+  const on = { generation: 1, requested: 0 }
   const fetcher: Address<SourceRequest, SourceReply> = {
     ask: async () => {
-      on.asked += 1
+      on.requested += 1
       return { kind: 'refused', refusal }
     },
     tell: () => true,
@@ -36,24 +36,24 @@ t.test('what the fetcher remembers as absent costs no second message', async (t)
     const answer = await ask()
     t.ok(isRefusal(answer) && answer.refused === 'unknown' && answer.remembered === true)
   }
-  t.equal(on.asked, 1)
+  t.equal(on.requested, 1)
   await ask({ rootId: someId() })
-  t.equal(on.asked, 2, 'who knows where to look is not answered from memory')
+  t.equal(on.requested, 2, 'who knows where to look is not answered from memory')
   on.generation += 1
   await ask()
-  t.equal(on.asked, 3, 'something became known')
+  t.equal(on.requested, 3, 'something became known')
   await ask()
-  t.equal(on.asked, 3)
+  t.equal(on.requested, 3)
   clock.turn(10_001)
   await ask()
-  t.equal(on.asked, 4)
+  t.equal(on.requested, 4)
   await edge.open({ id: someId(), hints: {}, provenance })
-  t.equal(on.asked, 5, 'another id')
+  t.equal(on.requested, 5, 'another id')
 })
 
 t.test('an absence that is not remembered is asked for again', async (t) => {
   const { on, transfers: edge } = opener(unknownEverywhere())
   const id = someId()
   for (let at = 0; at < 3; at += 1) await edge.open({ id, hints: {}, provenance })
-  t.equal(on.asked, 3)
+  t.equal(on.requested, 3)
 })

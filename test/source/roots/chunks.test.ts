@@ -72,10 +72,10 @@ t.test('chunks', async (t) => {
   await t.test(
     'nodes are asked once for what is no transaction, whatever source it is wanted of',
     async (t) => {
-      const asked: string[] = []
+      const requested: string[] = []
       const counted = changed(chain, {
         transaction: (id, terms) => {
-          asked.push(id)
+          requested.push(id)
           return chain.transaction(id, terms)
         },
       })
@@ -84,7 +84,7 @@ t.test('chunks', async (t) => {
       for (const times of [1, 2]) {
         const found = await source.open({ ...wanted }, never)
         t.equal(isRefusal(found) && found.refused, 'unknown')
-        t.strictSame(asked, Array(times).fill(wanted.id), 'once for each want')
+        t.strictSame(requested, Array(times).fill(wanted.id), 'once for each want')
       }
     },
   )
@@ -114,17 +114,17 @@ t.test('chunks', async (t) => {
   })
 
   await t.test('a window costs only the chunks that hold it', async (t) => {
-    const asked: number[] = []
+    const requested: number[] = []
     const counting = changed(chain, {
       chunk: (offset, signal) => {
-        asked.push(offset)
+        requested.push(offset)
         return chain.chunk(offset, signal)
       },
     })
     const window = { start: 600_000, end: 600_100 }
     const bytes = await taken(await sourcesOf(counting, 10)[0].open(wantedOf(id, {}, window), never))
     t.ok(!isRefusal(bytes) && bytes.equals(body.subarray(600_000, 600_101)))
-    t.equal(asked.length, 1)
+    t.equal(requested.length, 1)
   })
 
   await t.test('reading ahead stays within its bound', async (t) => {

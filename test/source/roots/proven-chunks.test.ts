@@ -24,14 +24,14 @@ const never = new AbortController().signal
 
 /** Counts what is asked of the chain, and holds it back until `open`. */
 function counted(chain: Chain) {
-  const asked: number[] = []
+  const requested: number[] = []
   const aborted: number[] = []
   let open = (): void => undefined
   const gate = new Promise<void>((resolve) => {
     open = resolve
   })
   const chunk: Chain['chunk'] = async (offset, signal) => {
-    asked.push(offset)
+    requested.push(offset)
     const left = new Promise<'left'>((resolve) => {
       signal?.addEventListener('abort', () => resolve('left'))
     })
@@ -41,7 +41,7 @@ function counted(chain: Chain) {
     }
     return chain.chunk(offset, signal)
   }
-  return { chunk, asked, aborted, open }
+  return { chunk, requested, aborted, open }
 }
 
 t.test('proven chunks', async (t) => {
@@ -63,12 +63,12 @@ t.test('proven chunks', async (t) => {
     const chunks = chunksOf(counting.chunk)
     const wanted = [5, 70_000, 5, 262_000]
     const all = Promise.all(wanted.map((at) => take(chunks, at)))
-    await eventually(() => counting.asked.length > 0)
+    await eventually(() => counting.requested.length > 0)
     counting.open()
     const found = await all
     for (const [index, at] of wanted.entries()) t.same(found[index], bytesAt(at))
     t.same(await take(chunks, 131_072), bytesAt(131_072))
-    t.equal(counting.asked.length, 1)
+    t.equal(counting.requested.length, 1)
   })
 
   await t.test('the last who leaves ends it; who comes then begins anew', async (t) => {
@@ -76,14 +76,14 @@ t.test('proven chunks', async (t) => {
     const chunks = chunksOf(counting.chunk)
     const leavers = [new AbortController(), new AbortController()]
     const waiting = leavers.map((each) => take(chunks, 9, each.signal))
-    await eventually(() => counting.asked.length === 1)
+    await eventually(() => counting.requested.length === 1)
     leavers[0]?.abort()
     t.equal(await waiting[0], 'late')
     t.equal(counting.aborted.length, 0, 'somebody waits still')
     leavers[1]?.abort()
     const anew = take(chunks, 9)
     t.equal(await waiting[1], 'late')
-    await eventually(() => counting.aborted.length === 1 && counting.asked.length === 2)
+    await eventually(() => counting.aborted.length === 1 && counting.requested.length === 2)
     counting.open()
     t.same(await anew, bytesAt(9))
     const gone = new AbortController()
@@ -98,9 +98,9 @@ t.test('proven chunks', async (t) => {
     const startOf = (leaf: number): number => ends[leaf - 1] ?? 0
     const pieces = ends.map((end, leaf) => data.subarray(startOf(leaf), end))
     const tree = new MerkleTree(pieces.map((piece, leaf) => ({ hash: sha256(piece), end: ends[leaf] ?? 0 })))
-    let asked = 0
+    let requested = 0
     const chunks = chunksOf(async (offset) => {
-      asked += 1
+      requested += 1
       const leaf = ends.findIndex((end) => offset <= end)
       const chunk = pieces[leaf]
       return chunk === undefined
@@ -115,7 +115,7 @@ t.test('proven chunks', async (t) => {
       if (one === undefined || isRefusal(one)) throw new Error(`byte ${at} was not found`)
       t.equal(one.chunk[at - one.start], data[at], String(at))
     }
-    t.ok(asked <= wanted.length)
+    t.ok(requested <= wanted.length)
   })
 
   await t.test('who goes through a root finds the next chunk on its way, one ahead', async (t) => {
@@ -123,11 +123,11 @@ t.test('proven chunks', async (t) => {
     counting.open()
     const chunks = chunksOf(counting.chunk)
     await take(chunks, 0)
-    t.equal(counting.asked.length, 1, 'one alone says nothing')
+    t.equal(counting.requested.length, 1, 'one alone says nothing')
     await take(chunks, chunkSizeMax)
     await eventually(() => chunks.find(place, 2 * chunkSizeMax) !== undefined)
     await eventually(() => chunks.find(place, 3 * chunkSizeMax) !== undefined)
-    t.ok(counting.asked.length >= 4)
+    t.ok(counting.requested.length >= 4)
   })
 
   await t.test('memory stays within its bound', async (t) => {
@@ -156,7 +156,7 @@ t.test('proven chunks', async (t) => {
     for (const round of [1, 2, 3])
       for (const at of all)
         t.same(await take(chunks, at * chunkSizeMax + round), bytesAt(at * chunkSizeMax + round))
-    t.equal(counting.asked.length, all.length)
+    t.equal(counting.requested.length, all.length)
     const at = all.map((one) => one * chunkSizeMax).find((one) => chunks.find(place, one) === undefined)
     if (at === undefined) throw new Error('all are in memory')
     t.same(
@@ -197,12 +197,12 @@ t.test('the items of one chunk cost one transfer', async (t) => {
   const { chain, post } = await weave(t)
   const items = Array.from({ length: 20 }, (_, at) => item(randomBytes(1000 + at)))
   const rootId = await post(encodeBundle([...items, bundleItem([item(randomBytes(3))])]), bundleTags)
-  let asked = 0
+  let requested = 0
   const counting = new Proxy(chain, {
     get(target, name: keyof Chain) {
       if (name !== 'chunk') return (target[name] as () => unknown).bind(target)
       return (offset: number, signal?: AbortSignal) => {
-        asked += 1
+        requested += 1
         return chain.chunk(offset, signal)
       }
     },
@@ -223,5 +223,5 @@ t.test('the items of one chunk cost one transfer', async (t) => {
     t.ok(!isRefusal(bytes) && bytes.equals(payload))
   })
   await Promise.all(all)
-  t.equal(asked, 1)
+  t.equal(requested, 1)
 })

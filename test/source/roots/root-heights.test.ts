@@ -10,18 +10,18 @@ const never = new AbortController().signal
 
 function rig() {
   let ms = 0
-  let asked = 0
+  let requested = 0
   let answer: TransactionStatus | Refusal = { kind: 'pending' }
   const chain = {
     transactionStatus: async () => {
-      asked += 1
+      requested += 1
       return answer
     },
   }
   const heights = new RootHeights(chain, { ...systemClock, monotonic: () => ms })
   return {
     heights,
-    asked: () => asked,
+    requested: () => requested,
     pass: (by: number) => {
       ms += by
     },
@@ -38,7 +38,7 @@ function mined(height: number, confirmations: number): TransactionStatus {
 }
 
 t.test('a height is asked for once while it is sure to hold', async (t) => {
-  const { heights, asked, pass, says } = rig()
+  const { heights, requested, pass, says } = rig()
   const id = idOfBytes(randomBytes(32))
   t.equal(heights.known(id), undefined)
   says(mined(7, 1000))
@@ -46,11 +46,11 @@ t.test('a height is asked for once while it is sure to hold', async (t) => {
   t.equal(heights.known(id), 7)
   pass(1_000_000)
   t.equal(await heights.of(id, never), 7)
-  t.equal(asked(), 1)
+  t.equal(requested(), 1)
 })
 
 t.test('near the tip a fork may change it', async (t) => {
-  const { heights, asked, pass, says } = rig()
+  const { heights, requested, pass, says } = rig()
   const id = idOfBytes(randomBytes(32))
   says(mined(7, 3))
   t.equal(await heights.of(id, never), 7)
@@ -59,20 +59,20 @@ t.test('near the tip a fork may change it', async (t) => {
   pass(61_000)
   t.equal(heights.known(id), undefined)
   t.equal(await heights.of(id, never), 8)
-  t.equal(asked(), 2)
+  t.equal(requested(), 2)
 })
 
 t.test('where nobody says, the next question waits a moment', async (t) => {
-  const { heights, asked, pass, says } = rig()
+  const { heights, requested, pass, says } = rig()
   const id = idOfBytes(randomBytes(32))
   t.equal(await heights.of(id, never), undefined)
   says(refuse('upstream', 'upstream', 'test'))
   t.equal(await heights.of(id, never), undefined)
-  t.equal(asked(), 1)
+  t.equal(requested(), 1)
   pass(1001)
   t.equal(await heights.of(id, never), undefined)
   says(mined(9, 1))
   pass(1001)
   t.equal(await heights.of(id, never), 9)
-  t.equal(asked(), 3)
+  t.equal(requested(), 3)
 })

@@ -56,12 +56,12 @@ t.test('answers are remembered for a time, also that an id is unknown', async (t
   const roots = new GatewayRoots(options([server.url]), clock)
   const id = someId()
   await roots.find(id, trail, never)
-  const asked = server.requests.length
+  const requestsBefore = server.requests.length
   t.equal(await roots.find(id, trail, never), undefined)
-  t.equal(server.requests.length, asked, 'not asked again')
+  t.equal(server.requests.length, requestsBefore, 'not asked again')
   clock.ms = 1001
   await roots.find(id, trail, never)
-  t.ok(server.requests.length > asked)
+  t.ok(server.requests.length > requestsBefore)
   await Promise.all([roots.close(), server.close()])
 })
 
@@ -74,8 +74,8 @@ t.test('an absence for a request with a via list is not remembered for others', 
   })
   const roots = new GatewayRoots(options([server.url]), systemClock)
   for (let turn = 0; turn < 4; turn += 1) {
-    const told = { ...trail, hops: 1, via: ['a.example'] }
-    t.equal(await roots.find(id, told, never), undefined)
+    const longer = { ...trail, hops: 1, via: ['a.example'] }
+    t.equal(await roots.find(id, longer, never), undefined)
     t.equal(await roots.find(id, { ...trail, via: ['127.0.0.1'] }, never), undefined, 'it is not asked')
   }
   t.equal(server.requests.length, 4)

@@ -67,7 +67,7 @@ t.test('what one machine verified another one reads, small and large', async (t)
     t.equal(known.trusted, false)
   }
   t.equal(second.rig.catalog.attributes(small.id)?.contentType, 'text/plain')
-  t.strictSame(second.network.asked, [])
+  t.strictSame(second.network.requested, [])
   t.ok(
     second.rig.kept.find(({ attributes }) => attributes.id === small.id)?.hints.rootId,
     'with its place, to be proven',
@@ -120,12 +120,12 @@ t.test('other bytes under an id are never shown', async (t) => {
   // Who has verified it before asks the network.
   for (const { id, payload } of items) {
     await first.evict(id)
-    const asked = first.network.asked.length
+    const requested = first.network.requested.length
     let read = await first.read(id)
     // What is shown while it comes ends short of its last byte; the next reader gets it from elsewhere.
     if (!same(read, payload)) read = await first.read(id)
     t.ok(same(read, payload), 'the right bytes')
-    t.equal(first.network.asked.length, asked + 1)
+    t.equal(first.network.requested.length, requested + 1)
   }
 })
 
@@ -162,7 +162,7 @@ for (const size of [2000, 90_000]) {
     t.match(second.rig.kept.find(({ attributes }) => attributes.id === judged[1]?.id)?.hints, {
       rootId: bundle.id,
     })
-    t.strictSame(second.network.asked, [])
+    t.strictSame(second.network.requested, [])
     const [, one] = items
     if (one !== undefined) await conform(t, { source: second.tier.source, ...one, proven: false })
   })
@@ -352,6 +352,6 @@ t.test('all content is pushed, and pulled onto an empty disk', async (t) => {
     () => second.tier.state,
   )
   t.match(second.tier.state.walk, { seen: 30, moved: 30, skipped: 0, failed: 0 })
-  t.strictSame(second.network.asked, [])
+  t.strictSame(second.network.requested, [])
   for (const { id, payload } of items) t.ok(same(await second.read(id), payload))
 })

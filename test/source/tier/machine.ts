@@ -25,7 +25,7 @@ import type { MadeItem } from '../weave.js'
 /** A network that has some content, proven; `asked` are the ids it was asked for. */
 export class Network implements Source {
   readonly name = 'trusted-gateways'
-  readonly asked: Id[] = []
+  readonly requested: Id[] = []
   readonly #found = new Map<
     Id,
     Omit<Found, 'body' | 'name' | 'origin' | 'sizeBytes'> & { payload: Uint8Array }
@@ -65,7 +65,7 @@ export class Network implements Source {
   }
 
   async open({ id }: { readonly id: Id }): Promise<Found | Refusal> {
-    this.asked.push(id)
+    this.requested.push(id)
     const found = this.#found.get(id)
     if (found === undefined) return unknownEverywhere()
     const { payload, ...rest } = found

@@ -137,11 +137,11 @@ for (const [what, words] of Object.entries(led)) {
 
 t.test('a transfer under way serves every request, whatever its headers', async (t) => {
   let finish = (): void => undefined
-  let asked = 0
+  let requested = 0
   const source: Source = {
     name: 'test',
     async open() {
-      asked += 1
+      requested += 1
       const body = (async function* () {
         yield Buffer.alloc(4096)
         await new Promise<void>((resolve) => {
@@ -159,7 +159,7 @@ t.test('a transfer under way serves every request, whatever its headers', async 
   const all = [await reader.open(id, undefined, { hints: { rootId: someId() } })]
   for (const words of [{}, ...Object.values(led), { provenance: { ...trail, forward: false } }])
     all.push(await reader.open(id, undefined, words))
-  t.equal(asked, 1)
+  t.equal(requested, 1)
   finish()
   for (const one of all) if (!isRefusal(one)) reader.address.tell({ kind: 'close', reader: one.reader })
   t.notOk(all.some(isRefusal))
@@ -168,12 +168,12 @@ t.test('a transfer under way serves every request, whatever its headers', async 
 })
 
 t.test('a fetcher asks no source for what is remembered, and never remembers a failure', async (t) => {
-  let asked = 0
+  let requested = 0
   let answer: Found | Refusal = refuse('late', 'upstream', 'slow')
   const source: Source = {
     name: 'test',
     async open() {
-      asked += 1
+      requested += 1
       return answer
     },
   }
@@ -191,19 +191,19 @@ t.test('a fetcher asks no source for what is remembered, and never remembers a f
     return isRefusal(refusal) && [refusal.refused, refusal.remembered === true]
   }
   for (let time = 0; time < 4; time += 1) t.strictSame(await ask(), ['late', false])
-  t.equal(asked, 4)
+  t.equal(requested, 4)
   answer = refuse('unknown', 'client', 'nowhere')
   for (let time = 0; time < 4; time += 1) await ask({ provenance: { ...trail, forward: false } })
-  t.equal(asked, 8, 'where nobody else may be asked, nothing is learned')
+  t.equal(requested, 8, 'where nobody else may be asked, nothing is learned')
   t.strictSame(await ask(), ['unknown', false])
   t.strictSame(await ask(), ['unknown', false])
   t.strictSame(await ask(), ['unknown', true])
-  t.equal(asked, 10)
+  t.equal(requested, 10)
   t.strictSame(await ask({ hints: { rootId: someId() } }), ['unknown', false], 'who knows where to look')
   catalog.known.add(id)
   catalog.at += 1
   t.strictSame(await ask(), ['unknown', false], 'the index learned the id')
-  t.equal(asked, 12)
+  t.equal(requested, 12)
   t.equal(fetcher.held, 0)
   await close()
 })

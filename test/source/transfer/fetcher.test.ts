@@ -252,13 +252,13 @@ function brittle(
   rest: (start: number) => { start: number; sizeBytes: number; bytes: Buffer },
 ): Promise<Upstream> {
   return upstream((request, response) => {
-    const asked = /^bytes=(\d+)-/.exec(request.headers.range ?? '')
+    const rangeHeader = /^bytes=(\d+)-/.exec(request.headers.range ?? '')
     const { start, sizeBytes, bytes } =
-      asked === null ? { start: 0, sizeBytes: body.length, bytes: body } : rest(Number(asked[1]))
+      rangeHeader === null ? { start: 0, sizeBytes: body.length, bytes: body } : rest(Number(rangeHeader[1]))
     const range = { 'content-range': `bytes ${start}-${sizeBytes - 1}/${sizeBytes}` }
-    response.writeHead(asked === null ? 200 : 206, {
+    response.writeHead(rangeHeader === null ? 200 : 206, {
       'content-length': bytes.length,
-      ...(asked ? range : {}),
+      ...(rangeHeader ? range : {}),
     })
     if (bytes.length <= 100_000) response.end(bytes)
     else response.write(bytes.subarray(0, 100_000), () => setTimeout(() => response.destroy(), 20))

@@ -35,8 +35,8 @@ t.test('a file gets the bytes in their order, however they are cut, and tells ho
         at += 1
         const path = join(folder, String(at))
         const handle = await open(path, 'w')
-        const told: number[] = []
-        const onWritten = (written: number): void => void told.push(written)
+        const reported: number[] = []
+        const onWritten = (written: number): void => void reported.push(written)
         const writer = new FileWriter(handle, { isHashed: true, isLasting, onWritten, pace: paceOf(stepsMs) })
         const all = randomBytes(lengths.reduce((sum, length) => sum + length, 0))
         // Whoever gives bytes uses their memory again.
@@ -53,8 +53,8 @@ t.test('a file gets the bytes in their order, however they are cut, and tells ho
         await writer.drain()
         await handle.close()
         const isHashed = createHash('sha256').update(all).digest().equals(writer.digest())
-        const isRising = told.every((bytes, index) => bytes > (told[index - 1] ?? 0))
-        return isHashed && isRising && told.at(-1) === all.length && (await readFile(path)).equals(all)
+        const isRising = reported.every((bytes, index) => bytes > (reported[index - 1] ?? 0))
+        return isHashed && isRising && reported.at(-1) === all.length && (await readFile(path)).equals(all)
       },
     ),
     { numRuns: 40 },
@@ -86,13 +86,13 @@ t.test('a disk that is slow keeps a thread from its other work once, and is give
   const pace = new WritePace({ ...systemClock, monotonic: () => ms })
   const path = join(folder, 'slow')
   const handle = await open(path, 'w')
-  const told: number[] = []
-  const writer = new FileWriter(handle, { pace, onWritten: (written) => void told.push(written) })
+  const reported: number[] = []
+  const writer = new FileWriter(handle, { pace, onWritten: (written) => void reported.push(written) })
   const piece = randomBytes(256 * 1024)
   const next = async (): Promise<boolean> => {
-    const before = told.length
+    const before = reported.length
     const writing = writer.write(piece)
-    const isAtOnce = told.length > before
+    const isAtOnce = reported.length > before
     await writing
     await writer.drain()
     return isAtOnce
@@ -108,5 +108,5 @@ t.test('a disk that is slow keeps a thread from its other work once, and is give
   ms += 1
   t.equal(await next(), true, 'by this thread again')
   await handle.close()
-  t.equal((await readFile(path)).length, told.at(-1))
+  t.equal((await readFile(path)).length, reported.at(-1))
 })

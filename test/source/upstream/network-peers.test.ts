@@ -167,9 +167,9 @@ t.test('of many peers the same few are asked for one id, and slots are released'
   const source = peersOf(servers, { candidatesMax: 3, concurrentMax: 1 })
   const one = wanted()
   for (let time = 0; time < 5; time += 1) await source.open(one, never)
-  const asked = servers.filter(({ requests }) => requests.length > 0)
-  t.equal(asked.length, 3)
-  t.ok(asked.every(({ requests }) => requests.length === 5))
+  const reached = servers.filter(({ requests }) => requests.length > 0)
+  t.equal(reached.length, 3)
+  t.ok(reached.every(({ requests }) => requests.length === 5))
   await source.close()
 
   let finish = (): void => undefined

@@ -28,7 +28,7 @@ t.test('what one question says is not said with the next one', async (t) => {
   const server = await upstream((_, response) => response.end('x'))
   const source = gateways([server.url])
   const root = someId()
-  const said: Partial<Wanted>[] = [
+  const wishes: Partial<Wanted>[] = [
     {},
     { hints: { rootId: root } },
     {},
@@ -37,7 +37,7 @@ t.test('what one question says is not said with the next one', async (t) => {
     { window: { start: 0, end: 0 } },
     {},
   ]
-  for (const more of said) await bytesOf(await source.open(wanted(more), never))
+  for (const more of wishes) await bytesOf(await source.open(wanted(more), never))
   const lines = server.requests.map(({ headers }) => [
     headers['x-ar-io-root-transaction-id'],
     headers['x-ar-io-hops'],

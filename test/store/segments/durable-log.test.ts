@@ -178,7 +178,7 @@ t.test('what was refused because its flush failed is not found at the next start
 t.test('on a small disk little is reserved at once', async (t) => {
   const folder = join(scratch('log'), 'log')
   const disk = new LossyDisk()
-  disk.freeBytesSaid = 8 * 2 ** 20
+  disk.freeBytesStated = 8 * 2 ** 20
   const log = await DurableLog.open(folder, durableLogDefaults, () => undefined, disk)
   const [small, large] = [bytesOf(1000, 1), bytesOf(3 * 2 ** 20, 2)]
   const place = good(log.append([small], sha256(small)))
@@ -244,11 +244,11 @@ t.test('no power cut loses what was confirmed as durable', async (t) => {
         else jobs.push(job)
       }
       // Whatever is under way at this moment stays unsaid: a word that comes later is not counted.
-      const said = new Map(durable)
+      const contents = new Map(durable)
       disk.cut(random)
       await Promise.allSettled(jobs)
       durable.clear()
-      for (const [name, bytes] of said) durable.set(name, bytes)
+      for (const [name, bytes] of contents) durable.set(name, bytes)
     }
   }
   t.pass('all were there')

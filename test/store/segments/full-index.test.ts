@@ -16,10 +16,10 @@ t.test('an index that the system lets not grow: all goes on, and it is used agai
   // The system's own limit: writes beyond it fail, inside LMDB too. It counts in 512 bytes.
   const words = `ulimit -f ${limitBytes / 512} && exec "$@"`
   const out = execFileSync('sh', ['-c', words, 'sh', process.execPath, limited, folder, String(payloads)])
-  const said = JSON.parse(out.toString()) as { kept: number; found: number; wrong: number }
-  t.equal(said.wrong, 0)
-  t.equal(said.found, said.kept, 'what was said to be kept is there')
-  t.ok(said.kept > 1000)
+  const counts = JSON.parse(out.toString()) as { kept: number; found: number; wrong: number }
+  t.equal(counts.wrong, 0)
+  t.equal(counts.found, counts.kept, 'what was said to be kept is there')
+  t.ok(counts.kept > 1000)
   const index = join(folder, 'segments', 'index', 'data.mdb')
   t.ok(statSync(index).size <= limitBytes)
   let found = 0

@@ -31,7 +31,7 @@ export class LossyDisk implements Disk {
   /** Gives the code of an error for calls that are to fail. */
   fault: (call: DiskCall, path: string) => string | undefined = () => undefined
   /** Said to be free, instead of what is. */
-  freeBytesSaid: number | undefined
+  freeBytesStated: number | undefined
   readonly #open = new Map<OpenFile, Known>()
   /** Of files that were closed with pages that were not flushed. */
   readonly #closed: Known[] = []
@@ -146,7 +146,7 @@ export class LossyDisk implements Disk {
   }
 
   freeBytes(folder: string): number {
-    return this.freeBytesSaid ?? systemDisk.freeBytes(folder)
+    return this.freeBytesStated ?? systemDisk.freeBytes(folder)
   }
 
   /** Cuts the power. Nobody may use the disk after it, but a new one may be made for what is left. */

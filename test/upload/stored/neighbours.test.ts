@@ -84,7 +84,7 @@ async function scene(t: Test): Promise<{ objects: MemoryObjects; machine: Storin
   return { objects, machine, reader }
 }
 
-const asked = ({ calls }: MemoryObjects): number => calls.get + calls.list + calls.head
+const requested = ({ calls }: MemoryObjects): number => calls.get + calls.list + calls.head
 
 t.test(
   'an upload of another machine is read at once, by two requests, and by one when it is known',
@@ -93,13 +93,13 @@ t.test(
     for (const size of [0, 3000, 100_000, 800_000, 2_000_000]) {
       const item = signed(size)
       t.ok(await machine.accept(item))
-      const before = asked(objects)
+      const before = requested(objects)
       const bytes = await reader.read(item.id)
       t.ok(Buffer.isBuffer(bytes) && bytes.equals(item.payload), `${size} bytes`)
-      t.ok(asked(objects) - before <= 2, `${asked(objects) - before} requests`)
-      const again = asked(objects)
+      t.ok(requested(objects) - before <= 2, `${requested(objects) - before} requests`)
+      const again = requested(objects)
       t.ok(Buffer.isBuffer(await reader.read(item.id)))
-      t.ok(asked(objects) - again <= 1)
+      t.ok(requested(objects) - again <= 1)
     }
   },
 )
@@ -111,13 +111,13 @@ t.test(
     const items = Array.from({ length: 300 }, () => signed(10_000))
     t.ok((await Promise.all(items.map((item) => machine.accept(item)))).every(Boolean))
     await reader.follower.fresh()
-    const before = asked(objects)
+    const before = requested(objects)
     for (let turn = 0; turn < 1000; turn += 1) await reader.read(items[turn % 300]?.id as Id)
-    t.ok(asked(objects) - before <= 1000, `${asked(objects) - before} requests`)
-    const between = asked(objects)
+    t.ok(requested(objects) - before <= 1000, `${requested(objects) - before} requests`)
+    const between = requested(objects)
     const absent = await Promise.all(Array.from({ length: 1000 }, () => reader.read(signed(1).id)))
     t.ok(absent.every((one) => isRefusal(one) && one.refused === 'unknown'))
-    t.ok(asked(objects) - between <= 2, `${asked(objects) - between} requests`)
+    t.ok(requested(objects) - between <= 2, `${requested(objects) - between} requests`)
   },
 )
 
@@ -136,17 +136,17 @@ t.test('requests for a read do not grow with the machines', async (t) => {
     await Promise.all(readers.map((reader) => reader.follower.fresh()))
     const reader = readers[0]
     const others = items.filter((_, at) => at % count !== 0)
-    const before = asked(objects)
+    const before = requested(objects)
     for (const { id } of others) t.ok(Buffer.isBuffer(await reader?.read(id)))
-    const reads = asked(objects) - before
-    const between = asked(objects)
+    const reads = requested(objects) - before
+    const between = requested(objects)
     for (let turn = 0; turn < 20; turn += 1) await reader?.read(signed(1).id)
     t.comment(
       `${count} machines: ${groups} PUTs for 36 uploads, ${reads} requests for ${others.length} reads, ` +
-        `${asked(objects) - between} for 20 misses one after the other`,
+        `${requested(objects) - between} for 20 misses one after the other`,
     )
     t.ok(reads <= others.length)
-    t.equal(asked(objects) - between, count === 1 ? 0 : 20, 'a list for each miss that comes alone')
+    t.equal(requested(objects) - between, count === 1 ? 0 : 20, 'a list for each miss that comes alone')
     for (const machine of machines) await machine.end()
   }
 })
@@ -155,9 +155,9 @@ t.test('a machine that is alone asks for nothing', async (t) => {
   const objects = new MemoryObjects()
   const reader = readerOf(t, objects)
   await reader.follower.fresh()
-  const before = asked(objects)
+  const before = requested(objects)
   t.match(await reader.read(signed(10).id), { refused: 'unknown' })
-  t.equal(asked(objects), before)
+  t.equal(requested(objects), before)
 })
 
 t.test('what is removed is forgotten', async (t) => {
