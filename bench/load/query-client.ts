@@ -1,16 +1,16 @@
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
+import { setPriority } from 'node:os'
 import { text } from 'node:stream/consumers'
-import { setPolicy } from '../../native/schedule/schedule.js'
 import { say } from '../kit/say.js'
 
 /**
  * A client that sends one query (standard input) again and again over some connections, until SIGTERM; then it says what the
- * answers were. A real one has a machine of its own, so that it gives way to all others here (SCHED_IDLE).
+ * answers were. A real one has a machine of its own, so that it gives way to all others here.
  *
  *     node query-client.js PORT CONNECTIONS < body
  */
-setPolicy(0, 'idle')
+setPriority(19)
 const [port, connections] = process.argv.slice(2).map(Number)
 const body = await text(process.stdin)
 const agent = new Agent({ keepAlive: true, maxSockets: connections, localAddress: '127.0.0.2' })

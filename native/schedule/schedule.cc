@@ -1,4 +1,4 @@
-// The policy by which the kernel lets a thread run, returning freed memory to the kernel, and leaving at once. See README.md for why.
+// The slices in which the kernel lets a thread run, returning freed memory to the kernel, and leaving at once. See README.md for why.
 #include <errno.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -15,9 +15,8 @@
 
 namespace {
 
-// The kernel's numbers of threads stay below this one, and policies are few.
+// The kernel's numbers of threads stay below this one.
 constexpr uint64_t kThreadsMax = 1 << 22;
-constexpr uint64_t kPoliciesMax = 16;
 // The longest slice that the kernel takes, in nanoseconds.
 constexpr uint64_t kSliceMax = 100'000'000;
 
@@ -33,23 +32,6 @@ struct Attributes {
   uint64_t period;
 };
 static_assert(sizeof(Attributes) == 48, "as the kernel has it");
-
-// set(thread, policy) -> 0, or the kernel's errno. A thread of 0 is the calling one. Its nice value stays.
-napi_value set(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "set");
-  pid_t thread = static_cast<pid_t>(arguments.integer(0, 0, kThreadsMax));
-  int policy = static_cast<int>(arguments.integer(1, 0, kPoliciesMax));
-  if (!arguments.good) return nullptr;
-  const sched_param ordinary = {};
-  return numberOf(env, sched_setscheduler(thread, policy, &ordinary) == 0 ? 0 : errno);
-}
-
-// get(thread) -> its policy, or -1 where there is no such thread.
-napi_value get(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "get");
-  pid_t thread = static_cast<pid_t>(arguments.integer(0, 0, kThreadsMax));
-  return arguments.good ? numberOf(env, sched_getscheduler(thread)) : nullptr;
-}
 
 // setSlice(thread, nanoseconds) -> 0, or the kernel's errno: how long the thread wants to run at a time. Policy and nice value stay.
 napi_value setSlice(napi_env env, napi_callback_info info) {
@@ -105,5 +87,5 @@ napi_value leave(napi_env env, napi_callback_info info) {
 
 NAPI_MODULE_INIT() {
   return give(env, exports,
-              {{"set", set}, {"get", get}, {"setSlice", setSlice}, {"slice", slice}, {"ran", ran}, {"trim", trim}, {"leave", leave}});
+              {{"setSlice", setSlice}, {"slice", slice}, {"ran", ran}, {"trim", trim}, {"leave", leave}});
 }

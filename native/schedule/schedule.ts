@@ -2,10 +2,6 @@ import { loadAddon } from '../addon.js'
 
 interface Addon {
   /** The kernel's error number, 0 for none. */
-  set(thread: number, policy: number): number
-  /** -1 where there is no such thread. */
-  get(thread: number): number
-  /** The kernel's error number, 0 for none. */
   setSlice(thread: number, nanoseconds: number): number
   /** Nanoseconds; 0 where the kernel has no slices of threads, -1 where there is no such thread. */
   slice(thread: number): number
@@ -17,32 +13,7 @@ interface Addon {
   leave(code: number): never
 }
 
-/**
- * SCHED_OTHER and SCHED_IDLE of Linux, as sched(7) has them. Idle: the thread runs only while no other wants the processor.
- */
-const policies = { other: 0, idle: 5 } as const
-
-export type Policy = keyof typeof policies
-
 const addon = process.platform === 'linux' ? loadAddon<Addon>('schedule') : undefined
-
-/**
- * The policy of a thread of this process, by the number that the kernel gave it (0: this one), and of those that it starts from
- * then on. Its nice value stays. Says why where it was refused: EPERM (1), ESRCH (3), ENOSYS (38), or no addon; nothing has
- * changed then.
- */
-export function setPolicy(thread: number, policy: Policy): string | undefined {
-  if (addon === undefined) return 'native/schedule was not built'
-  const code = addon.set(thread, policies[policy])
-  return code === 0 ? undefined : `sched_setscheduler failed with error ${code}`
-}
-
-/** The policy of a thread; undefined where the system does not state it, there is no such thread, or it is another one. */
-export function policyOf(thread: number): Policy | undefined {
-  const code = addon?.get(thread)
-  if (code === policies.other) return 'other'
-  return code === policies.idle ? 'idle' : undefined
-}
 
 /**
  * How long a thread of this process (0: this one) wants to run at a time, from 100 to 100,000 us. A thread that wakes takes the

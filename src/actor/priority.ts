@@ -1,89 +1,61 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { getPriority, setPriority } from 'node:os'
-import { type Policy, setPolicy, setSlice } from '../../native/schedule/schedule.js'
+import { setSlice } from '../../native/schedule/schedule.js'
 import type { Log } from './log.js'
 
-/** The scheduling priority of a thread. */
-export interface Rank {
-  readonly policy: Policy
-  /** -20 to 19. */
-  readonly niceness: number
-}
-
 /**
- * Scheduling priorities below that of the threads that answer requests. While both want the same processor, a thread
- * with a niceness of 10 gets a tenth of the time of an edge thread, one with 5 a third; where a processor is idle,
- * nothing is lost. Where the system refuses the policy, the niceness still applies.
+ * Nice values (-20 to 19) of threads that give way to those that answer requests. While both want the same processor, a thread
+ * with 10 gets a tenth of the time of an edge thread, one with 5 a third; where a processor is idle, nothing is lost.
+ *
+ * None has the policy SCHED_IDLE. All threads share locks of V8, of Node's task queue and of the C library. An idle thread that
+ * loses the processor while it holds one gets it back after a second or more, and edge threads wait for the lock meanwhile
+ * (native/schedule/README.md).
  */
 export const ranks = {
   /** Fills the index, opens bundles and verifies their items, builds bands: long work that no client waits for. */
-  background: { policy: 'idle', niceness: 10 },
+  background: 10,
   /** Writes what the background has found, but also what a client may wait for: so it keeps its share. */
-  keeper: { policy: 'other', niceness: 10 },
+  keeper: 10,
   /** Checks bytes that a client may wait for, and otherwise content of the cache. */
-  proof: { policy: 'other', niceness: 5 },
+  proof: 5,
   /** Signs receipts, some milliseconds each: full intake has what content leaves of the processors. */
-  receipts: { policy: 'other', niceness: 10 },
-  /**
-   * Answers queries: a client waits, but an expensive query must not delay content, not even by one tick of the
-   * scheduler. `PriorityBoost` raises it for a while where it would starve.
-   */
-  query: { policy: 'idle', niceness: 10 },
-  /** The same where the process may not leave SCHED_IDLE again. */
-  queryForGood: { policy: 'other', niceness: 10 },
+  receipts: 10,
+  /** Answers queries: a client waits, but an expensive query must not delay content. */
+  query: 10,
   /** Compiles and collects garbage for all threads: an edge thread waits for it now and then. */
-  engine: { policy: 'other', niceness: 10 },
-} as const satisfies Readonly<Record<string, Rank>>
+  engine: 10,
+} as const
 
 /**
  * Lowers the priority of this thread (or another of this process, by the kernel's number) and of those that it starts
  * from now on. A priority that is lower already is kept. Linux only, where each thread has a priority of its own.
  * Where the system does not allow it, the thread works on as before, and this is logged.
  */
-export function stepBack({ policy, niceness }: Rank, log?: Pick<Log, 'info'>, thread = ownThread()): void {
-  let reason: string | undefined
+export function stepBack(niceness: number, log?: Pick<Log, 'info'>, thread = ownThread()): void {
   try {
     if (getPriority(thread) < niceness) setPriority(thread, niceness)
-    // Threads inherit the policy of the thread that starts them, so those of the background have it from the start.
-    if (policy === 'idle') reason = setPolicy(thread, policy)
   } catch (error) {
-    reason = (error as Error).message
+    const { message: reason } = error as Error
+    log?.info(
+      { reason, thread },
+      'a thread may delay those that answer requests: its priority could not be lowered',
+    )
   }
-  if (reason === undefined) return
-  log?.info(
-    { reason, thread },
-    'a thread may delay those that answer requests: its priority could not be lowered',
-  )
 }
 
 /** The shortest that the kernel takes: more than most answers need. */
 const shortSliceUs = 100
 
 /**
- * For threads that answer requests: this thread takes the processor at once when it wakes, also from threads of the normal
- * policy (the main thread, and those of V8 that collect garbage). They would otherwise keep it until the next tick of the
- * scheduler (4 ms with HZ=250). The share of this thread does not change. Where the system does not allow it, nothing changes.
+ * For threads that answer requests: this thread takes the processor at once when it wakes. Others (of the index, of queries, of
+ * V8) would otherwise keep it until the next tick of the scheduler (4 ms with HZ=250). The share of this thread does not change.
+ * Where the system does not allow it, nothing changes.
  */
 export function preemptAtOnce(log: Pick<Log, 'info'>): void {
   const reason = setSlice(0, shortSliceUs)
   if (reason !== undefined)
     log.info({ reason }, 'answers may wait for other threads: no short slice was given')
-}
-
-/** CAP_SYS_NICE, as capabilities(7) counts. */
-const niceCapability = 23n
-
-/** Whether a thread of this niceness may leave `SCHED_IDLE` again: that takes a capability or a limit (getrlimit(2)). */
-export function mayComeBack({ niceness }: Rank): boolean {
-  try {
-    const capabilities = /^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]
-    if (((BigInt(`0x${capabilities ?? '0'}`) >> niceCapability) & 1n) === 1n) return true
-    const limit = /^Max nice priority\s+(\w+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? '0'
-    return limit === 'unlimited' || Number(limit) >= 20 - niceness
-  } catch {
-    return false // no Linux: there is no such policy
-  }
 }
 
 /** The kernel's number of this thread. Throws where there is no /proc. */

@@ -30,7 +30,6 @@ export interface GatewayPlace {
   /** Behind the payment service, before the edges. */
   readonly sellers: Part[]
   readonly edges: Part[]
-  readonly watches: Part[]
   /** Undefined where it does not run. */
   url(): string | undefined
   port(): number
@@ -53,7 +52,6 @@ const noGateway: GatewayPlace = {
   steps: [],
   sellers: [],
   edges: [],
-  watches: [],
   url: () => undefined,
   port: () => 0,
   urls: () => ({}),
@@ -78,7 +76,7 @@ export function gatewayServiceOf(
   let port = server.port
   const edges = Array.from({ length: portsShared ? server.edgeThreads : 1 }, (_, index) =>
     threads.replaceable(`edge-${index + 1}`, 'edge', (): EdgeGiven => {
-      const { queries: queryPorts, left } = queries.lines(index)
+      const { queries: queryPorts, left } = queries.lines()
       const limited = limits.limits()
       return {
         settings: settingsOf(current(), 'edge'),
@@ -111,7 +109,6 @@ export function gatewayServiceOf(
     ],
     sellers: payments.parts,
     edges,
-    watches: [queries.boost],
     url: () => urlOf(host, port),
     port: () => port,
     urls: () => ({ gateway: urlOf(host, port), ...tls.urls(), ...page.urls() }),

@@ -3,7 +3,6 @@ import { missingAddons } from '../../native/addon.js'
 import { keepOpen } from '../../native/mapped/mapped.js'
 import { systemClock } from '../actor/clock.js'
 import { giveMemoryBack } from '../actor/idle-memory.js'
-import { IdleShare, ownIdleThreads } from '../actor/idle-share.js'
 import type { Log } from '../actor/log.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meter-table.js'
@@ -99,7 +98,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ...credits.ports,
       ...uploads.ports,
       ...servingSteps(gateway, credits, uploads, readiness),
-      [...watches(config, shared, log), ...gateway.watches, ...tls.watches],
+      [...watches(config, shared, log), ...tls.watches],
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
     ],
     log,
@@ -238,12 +237,8 @@ function watches(config: Config, shared: SharedMemory, log: Log): Part[] {
   ]
 }
 
-/**
- * Watches the whole process: gives idle threads a share where they would starve for hours, and logs when clients must
- * wait for a free connection.
- */
+/** Watches the whole process, and logs when clients must wait for a free connection. */
 async function watching(config: Config, shared: SharedMemory, log: Log): Promise<RunningPart> {
-  const idleShare = new IdleShare(ownIdleThreads, log).keep(systemClock)
   const meters = ownMeters(shared)
   const sockets = new SocketWatch(socketUsage, meters, log, systemClock)
   meters.of('cache_max_bytes').set(config.retrieval.cacheMaxBytes)
@@ -258,7 +253,6 @@ async function watching(config: Config, shared: SharedMemory, log: Log): Promise
   )
   return {
     stop: async () => {
-      idleShare.cancel()
       sockets.close()
       resources.close()
     },

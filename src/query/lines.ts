@@ -19,67 +19,14 @@ export interface QueryLinesOptions extends Pick<QueryQueue, 'waitingMax' | 'clie
   readonly heldMaxBytes: number
 }
 
-/** Memory of a table of those who left, for one line; behind its places stands how many queries are under way. */
+/** Memory of a table of those who left, for one line. */
 export function leftTable({ waitingMax }: Pick<QueryQueue, 'waitingMax'>): SharedArrayBuffer {
-  return new SharedArrayBuffer((placesOf(waitingMax) + 1) * 4)
+  return new SharedArrayBuffer(placesOf(waitingMax) * 4)
 }
 
 /** Those that had to make room keep their places until the query thread has passed them over. */
 function placesOf(waitingMax: number): number {
   return 2 * waitingMax
-}
-
-/** Queries under way on the line with this table. */
-export function underWay(left: SharedArrayBuffer): number {
-  return Atomics.load(new Int32Array(left), left.byteLength / 4 - 1)
-}
-
-/**
- * The tables of all lines to one query thread: one of each edge thread. An edge thread that replaces another one
- * brings a new table, so that queries of the old one are not counted any more.
- */
-export class LeftTables {
-  readonly #ofEdges = new Map<number, SharedArrayBuffer>()
-  /** Tables for which `#hear` is woken when a query is sent. */
-  readonly #watched = new Set<SharedArrayBuffer>()
-  #hear: (() => void) | undefined
-
-  constructor(private readonly queue: Pick<QueryQueue, 'waitingMax'>) {}
-
-  /** A new table, for the edge thread at this place (from 0). */
-  renew(edge: number): SharedArrayBuffer {
-    const table = leftTable(this.queue)
-    this.#ofEdges.set(edge, table)
-    if (this.#hear !== undefined) this.#watch(table)
-    return table
-  }
-
-  /** Calls `hear` when somebody begins to wait for the query thread, at once where somebody does; in place of an earlier one. */
-  whenUnderWay(hear: () => void): void {
-    this.#hear = hear
-    for (const table of this.#ofEdges.values()) this.#watch(table)
-  }
-
-  #watch(table: SharedArrayBuffer): void {
-    if (this.#watched.has(table)) return
-    const cells = new Int32Array(table)
-    const { async, value } = Atomics.waitAsync(cells, cells.length - 1, 0)
-    if (!async) {
-      if (value === 'not-equal') this.#hear?.()
-      return
-    }
-    this.#watched.add(table)
-    void value.then(() => {
-      this.#watched.delete(table)
-      this.#hear?.()
-    })
-  }
-
-  /** True: somebody waits for the query thread. */
-  get areUnderWay(): boolean {
-    for (const table of this.#ofEdges.values()) if (underWay(table) > 0) return true
-    return false
-  }
 }
 
 const full = refuse('busy', 'self', 'Too many queries wait: try again in a moment')
@@ -140,7 +87,6 @@ class Line {
   readonly #left: Int32Array
   readonly #free: number[]
   readonly #port: MessagePort
-  readonly #placesMax: number
   /** What each client waits for: calls that end it. */
   readonly #waiting = new Map<string, Set<() => void>>()
   /** Without those that had to make room. */
@@ -150,11 +96,11 @@ class Line {
     { port, left }: QueryLine,
     private readonly waitingMax: number,
   ) {
-    this.#placesMax = placesOf(waitingMax)
+    const placesMax = placesOf(waitingMax)
     this.#port = port
-    this.#address = addressOf<QueryOrder, QueryReply>(port, this.#placesMax)
+    this.#address = addressOf<QueryOrder, QueryReply>(port, placesMax)
     this.#left = new Int32Array(left)
-    this.#free = Array.from({ length: this.#placesMax }, (_, at) => at)
+    this.#free = Array.from({ length: placesMax }, (_, at) => at)
   }
 
   /**
@@ -214,9 +160,6 @@ class Line {
     if (calls.size > 0) this.#waiting.set(client, calls)
     else this.#waiting.delete(client)
     this.underWay += more
-    Atomics.store(this.#left, this.#placesMax, this.underWay)
-    // `LeftTables` waits for the first one.
-    if (more > 0 && this.underWay === more) Atomics.notify(this.#left, this.#placesMax)
   }
 
   close(): void {

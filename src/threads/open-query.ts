@@ -3,7 +3,7 @@ import { createLog } from '../actor/log.js'
 import { answer } from '../actor/mailbox-address.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meter-table.js'
-import { mayComeBack, ownThread, ranks, stepBack } from '../actor/priority.js'
+import { ranks, stepBack } from '../actor/priority.js'
 import type { OpenThread } from '../actor/run-thread.js'
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
@@ -31,16 +31,10 @@ export interface QueryGiven {
   readonly nodes: readonly string[]
 }
 
-/** What the thread says when it is up: its number for the kernel, where it runs only while no other wants to. */
-export interface QueryReady {
-  readonly thread?: number
-}
-
 /** One thread that answers queries, beside those that serve sockets. */
 export function openQuery({ settings, memory, row, nodes }: QueryGiven): OpenThread {
   const log = createLog(settings.server.logLevel, 'query')
-  const isIdle = mayComeBack(ranks.query)
-  stepBack(isIdle ? ranks.query : ranks.queryForGood, log)
+  stepBack(ranks.query, log)
   const path = folders(settings).catalog
   const generations = new Generations(memory.generations)
   const { environment } = openCatalogTables(path)
@@ -57,7 +51,6 @@ export function openQuery({ settings, memory, row, nodes }: QueryGiven): OpenThr
     { index, catalog, clock: systemClock, log, meters },
   )
   return {
-    ready: (isIdle ? { thread: ownThread() } : {}) satisfies QueryReady,
     connect(port, about) {
       const left = new Int32Array((about as QueryLineAbout).left)
       answer<QueryOrder, QueryReply>(

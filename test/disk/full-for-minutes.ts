@@ -26,7 +26,7 @@ async function start(folder: string): Promise<{ readonly program: Running; reado
   }
   const mount = 'mount -t tmpfs -o size=400m none "$0" && exec "$@"'
   const under = ['unshare', '--map-root-user', '--mount', 'sh', '-c', mount, folder]
-  const program = await run(t, folder, loadSettings, true, [], under)
+  const program = await run(t, folder, loadSettings, [], under)
   return { program, filler: join(`/proc/${program.process.pid}/root`, folder, 'filler') }
 }
 

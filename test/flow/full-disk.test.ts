@@ -31,7 +31,7 @@ t.test('uploads and payments are refused while it is full, and go on afterwards'
     UPLOAD_FREE_ITEM_BYTES: '9000000',
     UPLOAD_FREE_WALLET_BYTES: '90000000',
   }
-  const program = await run(t, folder, settings, true, [], [...own, `${mount} && exec "$@"`, folder])
+  const program = await run(t, folder, settings, [], [...own, `${mount} && exec "$@"`, folder])
   const { upload = '', gateway = '', payment = '' } = program.urls
   const image = await fetch(`${gateway}/raw/${program.examples.image}`)
   t.equal(image.headers.get('x-cache'), 'HIT', 'an example is in the cache')

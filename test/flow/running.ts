@@ -1,10 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { policyOf, setPolicy } from '../../native/schedule/schedule.js'
 
 /** The whole program as its users run it: a process of its own, told by environment, heard by its log. */
 export interface Running {
@@ -44,23 +42,6 @@ export const seeded = { DEVNET_SEED: 'true' }
 export const twoEdges = { EDGE_THREADS: '2' }
 
 /**
- * Tests wait for what the program does in the background, and another test may want the same processors: nothing stands back
- * there. Where it may not be told so, it takes longer.
- */
-function hurry(process: number): void {
-  for (const thread of threadsOf(process)) if (policyOf(thread) === 'idle') setPolicy(thread, 'other')
-}
-
-function threadsOf(process: number): number[] {
-  try {
-    return readdirSync(`/proc/${process}/task`).map(Number)
-  } catch {
-    // It has ended.
-    return []
-  }
-}
-
-/**
  * Does something at the test's end before its folders are removed. What is given to `t.teardown` behind `t.testdir` runs after
  * that: a program that still writes there would keep a folder from being removed.
  */
@@ -81,7 +62,6 @@ export async function run(
   t: Test,
   dataPath: string,
   environment: Record<string, string> = {},
-  isHurried = true,
   words: readonly string[] = conditions,
   under: readonly string[] = [],
 ): Promise<Running> {
@@ -106,8 +86,6 @@ export async function run(
   const noise: string[] = []
   child.stderr.on('data', (text: Buffer) => noise.push(text.toString()))
   const exited = once(child, 'exit')
-  const hurrying = setInterval(() => isHurried && hurry(child.pid ?? 0), 300)
-  void exited.then(() => clearInterval(hurrying))
   firstAtEnd(t, async () => {
     child.kill('SIGKILL')
     await exited

@@ -21,7 +21,7 @@ async function debugged(
   t: Test,
   more: Record<string, string> = {},
 ): Promise<{ running: Running; address: string }> {
-  const running = await run(t, t.testdir(), { ...environment, ...more }, true, ['--inspect=127.0.0.1:0'])
+  const running = await run(t, t.testdir(), { ...environment, ...more }, ['--inspect=127.0.0.1:0'])
   const address = /ws:\/\/\S+/.exec(running.noise.join(''))?.[0] ?? ''
   return { running, address }
 }

@@ -512,7 +512,7 @@ async function fuzzed(t: Test, part: number, words?: readonly string[]): Promise
     ARNS_ROOT_HOST: roots.join(','),
     PORT: '0',
   }
-  const running = await run(t, dataPath, environment, true, words)
+  const running = await run(t, dataPath, environment, words)
   const site = await seed(running, dataPath)
   const { gateway = '' } = running.urls
   const port = Number(new URL(gateway).port)

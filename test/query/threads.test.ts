@@ -9,7 +9,7 @@ import { startThread } from '../../src/actor/thread.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { serve } from '../../src/http/listen.js'
-import { LeftTables, leftTable, type QueryLine, QueryLines } from '../../src/query/lines.js'
+import { leftTable, type QueryLine, QueryLines } from '../../src/query/lines.js'
 import { createQueryHandler, type QueryThreads } from '../../src/query/query-handler.js'
 import { queryLimits } from '../../src/query/query-limits.js'
 import type { QueryOrder, QueryReply, QueryResponse } from '../../src/query/query-messages.js'
@@ -177,48 +177,6 @@ t.test('a bug fails one answer only, and a large answer is complete', async (t) 
   for (let turn = 0; turn < 6; turn += 1) t.equal(await (await ask('large')).text(), large)
   await close()
 })
-
-t.test('queries of a replaced edge thread are not counted any more', async (t) => {
-  const tables = new LeftTables({ waitingMax: 4 })
-  const [first, other] = [tables.renew(0), tables.renew(1)].map((table) => new Int32Array(table))
-  t.equal(tables.areUnderWay, false)
-  const count = (first?.length ?? 0) - 1
-  Atomics.store(first as Int32Array, count, 2)
-  t.equal(tables.areUnderWay, true)
-  tables.renew(0)
-  t.equal(tables.areUnderWay, false)
-  Atomics.store(other as Int32Array, count, 1)
-  t.equal(tables.areUnderWay, true, 'of the others it does')
-})
-
-t.test(
-  'who waits for a query thread is heard of at once, again and again, also at new edge threads',
-  async (t) => {
-    const tables = new LeftTables({ waitingMax: 4 })
-    const first = new Int32Array(tables.renew(0))
-    const count = first.length - 1
-    const tell = (cells: Int32Array, underWay: number): void => {
-      Atomics.store(cells, count, underWay)
-      Atomics.notify(cells, count)
-    }
-    let heard = 0
-    const hear = (): void => {
-      heard += 1
-    }
-    tables.whenUnderWay(hear)
-    await pause(20)
-    t.equal(heard, 0)
-    tell(first, 1)
-    await eventually(() => heard === 1)
-    tables.whenUnderWay(hear)
-    t.equal(heard, 2, 'at once where somebody waits')
-    tell(first, 0)
-    tables.whenUnderWay(hear)
-    const renewed = new Int32Array(tables.renew(0))
-    tell(renewed, 1)
-    await eventually(() => heard === 3)
-  },
-)
 
 t.test('queries are answered by threads of their own, beside each other', async (t) => {
   const { config, memory } = threadSettings(scratch('query-threads'), {
