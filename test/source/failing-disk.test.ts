@@ -150,12 +150,7 @@ t.test('without a free descriptor nothing is removed, and it works again when th
   })
   const [code] = (await once(run, 'close')) as [number]
   t.equal(code, 0)
-<<<<<<< HEAD
   t.same(JSON.parse(answer), {
-    idlers: 0,
-=======
-  t.same(JSON.parse(said), {
->>>>>>> da5738f5 (Give background threads a nice value in place of SCHED_IDLE)
     without: 'busy',
     opened: 'busy',
     recorded: body.length,

@@ -37,14 +37,7 @@ const recorded = house.catalog.blobSize(digest)
 for (const file of taken) closeSync(file)
 const after = await edge.address.ask({ kind: 'check', id, digest })
 const without = isRefusal(checked) || checked.kind !== 'refused' ? checked : checked.refusal.refused
-<<<<<<< HEAD
-// The timers of the program look at such things, and nothing catches what they throw.
-const idlers = threads.length
-const found = { idlers, without, opened: isRefusal(opened) ? opened.refused : opened, recorded, after }
+const found = { without, opened: isRefusal(opened) ? opened.refused : opened, recorded, after }
 process.stdout.write(JSON.stringify(found))
-=======
-const said = { without, opened: isRefusal(opened) ? opened.refused : opened, recorded, after }
-process.stdout.write(JSON.stringify(said))
->>>>>>> da5738f5 (Give background threads a nice value in place of SCHED_IDLE)
 await house.close()
 await server.close()
