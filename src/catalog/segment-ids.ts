@@ -1,6 +1,6 @@
 import { BloomFilter, seenMax } from '../store/bloom-filter.js'
 import type { IndexSegments } from './index-segments.js'
-import type { FoundInSegment } from './segment-rows.js'
+import type { FoundInSegment, LiveSegment } from './segment-rows.js'
 
 /** So many ids are looked for in vain before it is worth remembering what there is. */
 const missesMax = 20_000
@@ -11,6 +11,8 @@ export class SegmentIds {
   #seen: BloomFilter | undefined
   #known = new Set<number>()
   #misses = 0
+  /** The segments that were compared with those that are known. */
+  #looked: readonly LiveSegment[] | undefined
 
   constructor(private readonly segments: IndexSegments) {}
 
@@ -18,7 +20,10 @@ export class SegmentIds {
     const live = this.segments.all()
     if (live.length === 0) return undefined
     // Another segment may have other ids, unless it was merged of those that are known: then they are added a second time.
-    if (this.#seen !== undefined && live.some(({ number }) => !this.#known.has(number))) this.#survey()
+    if (this.#seen !== undefined && live !== this.#looked) {
+      if (live.some(({ number }) => !this.#known.has(number))) this.#survey()
+      this.#looked = live
+    }
     if (this.#seen?.has(firstOf(id), mixed(firstOf(id), restOf(id))) === false) return undefined
     const found = this.segments.find(id)
     if (found !== undefined) return found
