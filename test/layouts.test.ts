@@ -88,7 +88,7 @@ async function ofIndex(): Promise<Record<string, Buffer>> {
   }
   const entries = (name: string) =>
     [...environment.table(name).span({})].map(({ key, value }) => Buffer.concat([key, value]))
-  const [, ofItem] = [...tables.rows.span({})]
+  const [, ofItem] = [...tables.sets.sets[0].rows.span({})]
   const samples = {
     'row-key': Buffer.from(ofItem?.key ?? none),
     row: Buffer.from(ofItem?.value ?? none),

@@ -72,8 +72,8 @@ export interface ItemPlace {
    */
   readonly isSigned?: true
   /**
-   * The index of the chain has the item here: a fact about the item, told by the index at each look and kept nowhere else. Any
-   * other place is where a copy of its bytes was read, often because a stranger named it; there may be more.
+   * The index of the chain has the item here: a fact about the item, which the index states at each look and which is kept
+   * nowhere else. Any other place is where a copy of its bytes was read, often because a stranger named it; there may be more.
    */
   readonly isIndexed?: true
 }

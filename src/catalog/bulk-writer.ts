@@ -215,15 +215,18 @@ export class BulkWriter {
       this.#isPlaceFree = this.#hasNone()
     }
     if (this.#isPlaceFree) return true
-    return this.tables.rows.view(key) === undefined && this.tables.segments.at(key) === undefined
+    return this.rows.at(key) === undefined
   }
 
   /** Whether the index has no row at the place of the row that is put. */
   #hasNone(): boolean {
     const start = Buffer.alloc(rowKeyBytes)
     this.#key.copy(start, 0, 0, placeBytes)
-    const next = this.tables.rows.ceiling(start)?.key
-    if (next !== undefined && this.#key.compare(next, 0, placeBytes, 0, placeBytes) === 0) return false
+    for (const { tables } of this.tables.sets.live()) {
+      // Also one that does not count any more: then each key is looked at.
+      const next = tables.rows.ceiling(start)?.key
+      if (next !== undefined && this.#key.compare(next, 0, placeBytes, 0, placeBytes) === 0) return false
+    }
     const [height, place] = [start.readUInt32BE(0), start.readUIntBE(4, 3)]
     return this.tables.segments.all().every((live) => {
       if (!spans(live, this.#key)) return true
@@ -269,6 +272,6 @@ function numberIn(batch: RowBatch, word: PackedWord): number {
   const number =
     role === wordRole.tag ? words.ofTagIn(bytes, from, to) : words.ofFieldIn(fields[role], bytes, from, to)
   word.number = number + 1
-  if (key.length > 0) batch.addKeyOf(number, key)
+  if (key.length > 0) batch.addOwnerKey(bytes.subarray(from, to), key)
   return number
 }

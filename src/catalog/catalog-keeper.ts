@@ -19,7 +19,7 @@ import type { Generations } from './generations.js'
 import { openIndexTables } from './index-tables.js'
 import { IndexWriter } from './index-writer.js'
 import { addJudged, dropJudged } from './judged-items.js'
-import type { FlushLimits, Upkeep } from './segment-upkeep.js'
+import { type FlushLimits, type Upkeep, UpkeepFaults } from './segment-upkeep.js'
 import type { SpillLimits } from './spill.js'
 import { addBlobBytes, type CatalogTables, lastTouchMs, openCatalogTables } from './tables.js'
 
@@ -68,7 +68,9 @@ export class CatalogKeeper {
   #isClosed = false
   /** Segments are tended again soon. */
   #tending = false
-  #isDamaged = false
+  /** Where damaged pages were met that are in the log: the database, or a segment. */
+  readonly #damaged = new Set<string>()
+  readonly #faults = new UpkeepFaults()
 
   constructor(
     private readonly options: CatalogKeeperOptions,
@@ -96,6 +98,7 @@ export class CatalogKeeper {
       this.options.spill,
       this.options.flush,
       this.log,
+      this.#faults,
     )
     return this.#index
   }
@@ -192,15 +195,17 @@ export class CatalogKeeper {
 
   /** Some of what is to be done about segments; the rest follows, between commits and with pauses. */
   #tendSegments(): void {
-    // A damaged page would be met again and again.
-    if (this.#tending || this.#isDamaged) return
+    if (this.#tending) return
+    const stopped = this.#faults.count
     let upkeep: Upkeep = 'idle'
     const outcome = this.#onDisk(() => {
       const writer = this.#indexWriter()
       upkeep = writer.tendSegments()
       this.#dropFiles(writer.takeRetired())
     })
-    if (outcome !== 'written' || upkeep === 'idle' || this.#isClosed) return
+    // Where a damaged page stopped something, the rest goes on.
+    const hasLess = outcome === 'damaged' && this.#faults.count > stopped
+    if (this.#isClosed || (!hasLess && (outcome !== 'written' || upkeep === 'idle'))) return
     // A list that changed is seen like any commit.
     this.generations.commit([])
     this.#tending = true
@@ -241,7 +246,7 @@ export class CatalogKeeper {
       if (!damaged && !isDiskError(error)) throw error
       if (damaged) this.#tellDamage(error)
       else {
-        // Told once, until all goes well again.
+        // Logged once, until all goes well again.
         if (!this.#isTroubled) this.log.error({ err: error }, 'the disk of the catalog fails: changes wait')
         this.#isTroubled = true
       }
@@ -256,13 +261,14 @@ export class CatalogKeeper {
     this.#index = undefined
   }
 
-  /** A damaged page stays so until the folder is moved away, so it is logged once. */
+  /** A damaged page stays so until the folder is moved away, so it is logged once for each file. */
   #tellDamage(error: unknown): void {
     this.generations.reportDamage()
-    if (this.#isDamaged) return
-    this.#isDamaged = true
+    const path = error instanceof DamagedSegment ? error.path : this.options.path
+    if (this.#damaged.has(path)) return
+    this.#damaged.add(path)
     this.log.error(
-      { err: error, path: this.options.path },
+      { err: error, path },
       'a page of the catalog is damaged: what it holds is not changed any more',
     )
   }

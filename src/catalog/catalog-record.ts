@@ -201,7 +201,7 @@ export function encodeAttributes(attributes: Attributes): Uint8Array {
 }
 
 /**
- * The attributes in a record; undefined where it is damaged: then nothing is known, and what is asked for is fetched anew. A bit
+ * The attributes in a record; undefined where it is damaged: then nothing is known, and what is requested is fetched anew. A bit
  * that changed on the disk must not be taken for what was proven.
  */
 export function attributesIn(id: Id, record: Uint8Array): Attributes | undefined {

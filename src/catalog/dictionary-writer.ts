@@ -10,14 +10,13 @@ import {
   wordKind,
   wordTableKey,
 } from './dictionary.js'
-import { type IndexTables, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
 import { tagTexts } from './packed-rows.js'
+import { ledgerOf, type RowTables, tagRuns, wordRuns } from './row-tables.js'
 import { Spill, type SpillLimits } from './spill.js'
 import { TermHash } from './term-hash.js'
 
 /** Words of each kind that the keeper keeps at hand, about 200 bytes each, twice as many at most. */
 const givenMax = 50_000
-const lastKey = Buffer.from('last word')
 
 function recentWords(): Readonly<Record<WordKind, Recent<string, number>>> {
   return {
@@ -43,12 +42,14 @@ export class DictionaryWriter {
   readonly #spill: Spill<{ readonly number: number; readonly whole: Buffer }>
   readonly #number = Buffer.alloc(5)
   readonly #record = new Uint32Array(tagRuns.width)
+  readonly #lastKey: Buffer
 
   constructor(
-    private readonly tables: IndexTables,
+    private readonly tables: RowTables,
     limits: SpillLimits,
   ) {
-    const last = tables.indexMeta.get(lastKey)
+    this.#lastKey = Buffer.from(`last word${tables.suffix}`)
+    const last = tables.indexMeta.get(this.#lastKey)
     this.#last = last === undefined ? 0 : numberOf(last)
     this.#settled = this.#last
     this.#hash = new TermHash(tables.wordKey)
@@ -99,13 +100,18 @@ export class DictionaryWriter {
   settle(): void {
     this.#spill.settle()
     if (this.#settled === this.#last) return
-    this.tables.indexMeta.put(lastKey, numberBytes(this.#last))
+    this.tables.indexMeta.put(this.#lastKey, numberBytes(this.#last))
     this.#settled = this.#last
+  }
+
+  /** Forgets words that are at hand: they are found anew. */
+  forget(): void {
+    this.#recent = recentWords()
   }
 
   /** Drops all words. Numbers are not given out a second time. */
   clear(): void {
-    this.#recent = recentWords()
+    this.forget()
     this.#spill.clear()
     this.tables.numbers.clear()
   }

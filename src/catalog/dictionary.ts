@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { Recent } from '../store/recent.js'
 import type { Look } from '../store/runs.js'
-import type { IndexTables } from './index-tables.js'
 import type { Row, RowTag, StoredRow } from './row.js'
+import type { RowTables } from './row-tables.js'
 import { TermHash } from './term-hash.js'
 
 /**
  * Every tag name, tag, address and bundle id is stored once and has a number. Numbers are assigned in order and never reused. A
- * word stays when its last row is unwound, because it usually returns in the next block. A flush drops those that are not needed
- * by what is left in the tables (index-flush.ts).
+ * word stays when its last row is unwound, because it usually returns in the next block. It goes when all rows of its set of
+ * tables have left: each set has numbers of its own (table-sets.ts).
  */
 export const wordKind = { name: 1, tag: 2, address: 3, bundle: 4 } as const
 export type WordKind = (typeof wordKind)[keyof typeof wordKind]
@@ -77,12 +77,7 @@ interface Finder {
 }
 
 /** The number of a word that the runs have; what they name may be gone, so the word itself decides. */
-export function findWord(
-  tables: IndexTables,
-  runs: Finder,
-  hash: TermHash,
-  whole: Buffer,
-): number | undefined {
+export function findWord(tables: RowTables, runs: Finder, hash: TermHash, whole: Buffer): number | undefined {
   let found: number | undefined
   hash.take(whole)
   runs.find(hash.first, hash.second, (words, at) => {
@@ -121,11 +116,11 @@ export function tagStart(
 export class Dictionary {
   readonly #bytes = new Recent<number, Buffer>(readMax)
   readonly #tags = new Recent<number, RowTag>(readMax)
-  /** Kind and bytes of words that were asked for: a word keeps its number until `forget`. */
+  /** Kind and bytes of words that were looked up: a word keeps its number until `forget`. */
   #found = new Recent<string, number>(foundMax)
   readonly #hash: TermHash
 
-  constructor(private readonly tables: IndexTables) {
+  constructor(private readonly tables: RowTables) {
     this.#hash = new TermHash(tables.wordKey)
   }
 
@@ -163,7 +158,7 @@ export class Dictionary {
     return bytes
   }
 
-  /** The words of the tables may have been dropped: they have other numbers now. No number is given out twice. */
+  /** All words may have been dropped since: they have other numbers now. No number is given out twice. */
   forget(): void {
     this.#found = new Recent<string, number>(foundMax)
   }

@@ -1,4 +1,4 @@
-/** The clocks are asked once in so many steps (some 50 us). */
+/** The clocks are read once in so many steps (some 50 us). */
 const stepsPerLook = 16
 
 /** Counts milliseconds; only differences mean something. */
@@ -19,7 +19,7 @@ export class Effort {
   #since: number | undefined
   #isOver = false
 
-  /** `isOver` is asked now and then: true ends the effort, for a reason of the caller's. */
+  /** `isOver` is called now and then: true ends the effort, for a reason of the caller's. */
   constructor(
     private readonly stepsMax: number,
     private readonly timeMs: number,

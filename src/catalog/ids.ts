@@ -1,9 +1,9 @@
-import type { Table } from '../store/lmdb.js'
 import { RunWriter } from '../store/run-writer.js'
 import type { Look } from '../store/runs.js'
-import { type IndexTables, idKeyBytes, idRuns, ledgerOf } from './index-tables.js'
 import { recordIsOf } from './row.js'
+import { idKeyBytes, idRuns, ledgerOf, type RowTables } from './row-tables.js'
 import { Spill, type SpillLimits } from './spill.js'
+import { isInSpan, type KeySpan } from './table-sets.js'
 
 /** Bytes of a row key in front of the id. */
 const placeBytes = 7
@@ -21,30 +21,30 @@ interface Finder {
 
 /**
  * The row with this id (32 bytes): by the table of ids or by the runs. Both may also name places where the row once was, so
- * only the row itself decides.
+ * only the row itself decides. Rows whose keys are not in `span` do not count.
  */
 export function findRow(
-  tables: Pick<IndexTables, 'ids' | 'rows'>,
+  tables: Pick<RowTables, 'ids' | 'rows'>,
   runs: Finder,
   id: Uint8Array,
+  span?: KeySpan,
   isTableEmpty = false,
 ): FoundRow | undefined {
+  const rowAt = (key: Buffer): FoundRow | undefined => {
+    const record = isInSpan(span, key) ? tables.rows.get(key) : undefined
+    return record !== undefined && recordIsOf(record, id) ? { key, record } : undefined
+  }
   const place = isTableEmpty ? undefined : tables.ids.view(id.subarray(0, idKeyBytes))
   if (place !== undefined) {
-    const found = rowAt(tables.rows, keyOf(place, id), id)
+    const found = rowAt(keyOf(place, id))
     if (found !== undefined) return found
   }
   let found: FoundRow | undefined
   runs.find(wordAt(id, 0), wordAt(id, 4), (words, at) => {
-    found = rowAt(tables.rows, keyOf(placeOf(words, at), id), id)
+    found = rowAt(keyOf(placeOf(words, at), id))
     return found !== undefined
   })
   return found
-}
-
-function rowAt(rows: Table, key: Buffer, id: Uint8Array): FoundRow | undefined {
-  const record = rows.get(key)
-  return record !== undefined && recordIsOf(record, id) ? { key, record } : undefined
 }
 
 /** A row key: its first 7 bytes, then the start of the id. */
@@ -80,7 +80,7 @@ export class IdWriter {
   readonly #record = new Uint32Array(idRuns.width)
 
   constructor(
-    private readonly tables: IndexTables,
+    private readonly tables: RowTables,
     limits: SpillLimits,
   ) {
     this.runs = new RunWriter(tables.runs.ids, ledgerOf(tables, idRuns), limits)
@@ -90,8 +90,8 @@ export class IdWriter {
     })
   }
 
-  find(id: Uint8Array): FoundRow | undefined {
-    return findRow(this.tables, this.runs, id, this.#spill.isTableEmpty)
+  find(id: Uint8Array, span?: KeySpan): FoundRow | undefined {
+    return findRow(this.tables, this.runs, id, span, this.#spill.isTableEmpty)
   }
 
   /** The row with this id stands at `key` from now on. */

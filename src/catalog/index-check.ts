@@ -1,21 +1,8 @@
-import { createHash } from 'node:crypto'
 import { decodeBlock } from './block-record.js'
-import {
-  Dictionary,
-  numberBytes,
-  numberOf,
-  tagStart,
-  tagWord,
-  type WordKind,
-  wordKind,
-} from './dictionary.js'
-import { findRow } from './ids.js'
-import { type IndexTables, refreshRuns, weaveKey } from './index-tables.js'
-import { blockRows, prefixOf } from './postings.js'
-import { decodeRow, type StoredRow } from './row.js'
-import { compareRowKeys, heightStart, rowKey, rowKeyBytes } from './row-key.js'
-import { pendingKey, rowPrefixes } from './row-writer.js'
+import type { IndexTables } from './index-tables.js'
+import { refreshRuns } from './row-tables.js'
 import { SegmentCheck } from './segment-check.js'
+import { SetCheck } from './set-check.js'
 
 /** What a check found. No problems: every entry of every table has its counterpart in the others. */
 export interface CheckReport {
@@ -23,12 +10,9 @@ export interface CheckReport {
   readonly postings: number
   readonly words: number
   readonly blocks: number
-  /** Sentences for people, at most as many as were asked for. */
+  /** Sentences for people, at most as many as were requested. */
   readonly problems: readonly string[]
 }
-
-const noId = Buffer.alloc(32)
-const blockRowsMax = 126
 
 /**
  * Checks the whole index against itself. One long read of one state, on the calling thread: for a tool, not
@@ -40,11 +24,6 @@ export function checkIndex(tables: IndexTables, problemsMax = 20): CheckReport {
 
 class Check {
   readonly #problems: string[] = []
-  /** Sums over everything that is posted, once as the rows say it and once as the postings do. */
-  #promised = new Sum()
-  #posted = new Sum()
-  #pending = 0
-  #placed = 0
 
   constructor(
     private readonly tables: IndexTables,
@@ -52,182 +31,39 @@ class Check {
   ) {}
 
   run(): CheckReport {
-    refreshRuns(this.tables)
-    // All files are opened at once: what is merged meanwhile is removed some seconds later.
-    for (const runs of Object.values(this.tables.runs)) runs.files()
-    const live = this.tables.segments.all()
-    const inSegments = new SegmentCheck(this.tables, live, (right, problem) => this.#expect(right, problem))
-    const rows = this.#rows() + inSegments.run()
-    this.#placed += inSegments.placed
-    this.#postings()
-    const words = this.#words()
-    const blocks = this.#blocks()
-    const pending = this.tables.pending.count()
-    this.#expect(pending === this.#pending, `${pending} pending entries for ${this.#pending} pending rows`)
-    const placed = this.tables.weave.count()
-    this.#expect(placed === this.#placed, `${placed} ends in the weave for ${this.#placed} transactions`)
-    if (!this.#promised.equals(this.#posted)) this.#lookEachUp()
-    return { rows, postings: this.#posted.count, words, blocks, problems: this.#problems }
-  }
-
-  #expect(right: boolean, problem: string): void {
-    if (!right && this.#problems.length < this.problemsMax) this.#problems.push(problem)
-  }
-
-  #rows(): number {
-    let rows = 0
-    let root: Buffer | undefined
-    for (const { key, value } of this.tables.rows.span({})) {
-      rows += 1
-      const row = this.#decode(key, value)
-      if (row === undefined) continue
-      const name = row.id.toString('base64url')
-      const found = findRow(this.tables, this.tables.runs.ids, row.id)
-      this.#expect(found?.key.equals(key) === true, `no id leads to ${name}`)
-      for (const prefix of rowPrefixes(key, row)) this.#promised.add(prefix, key, 0)
-      this.#wordsOf(row, name)
-      if (row.height === undefined) {
-        this.#pending += 1
-        const listed = this.tables.pending.view(pendingKey(row.seenSeconds, key)) !== undefined
-        this.#expect(listed, `${name} is pending and not listed`)
-        continue
-      }
-      const end = row.transfer?.weaveEnd ?? 0
-      if (end > 0) {
-        this.#placed += 1
-        const there = this.tables.weave.view(weaveKey(end))
-        this.#expect(
-          there !== undefined && Buffer.compare(there, key) === 0,
-          `${name} ends at ${end} of the weave and is not listed there`,
-        )
-      }
-      if (!row.isItem) root = key as Buffer
-      const start = rowKey(row.height, row.index, false, noId)
-      let inRoot = root !== undefined && Buffer.compare(root.subarray(0, 7), start.subarray(0, 7)) === 0
-      inRoot ||= this.tables.segments.transactionIn(row.height, row.index) !== undefined
-      this.#expect(inRoot, `${name} is an item of no transaction`)
-      const block = this.tables.blocks.view(heightStart(row.height).subarray(0, 4))
-      this.#expect(block !== undefined, `${name} is in block ${row.height}, which is not there`)
+    const { sets, segments, weave } = this.tables
+    const expect = (right: boolean, problem: string): void => {
+      if (!right && this.#problems.length < this.problemsMax) this.#problems.push(problem)
     }
-    return rows
-  }
-
-  #decode(key: Uint8Array, record: Uint8Array): (StoredRow & { readonly id: Buffer }) | undefined {
-    try {
-      const row = decodeRow(key, record)
-      return { ...row, id: Buffer.from(row.id) }
-    } catch (error) {
-      this.#expect(false, `a row cannot be read: ${String(error)}`)
-      return undefined
+    for (const set of sets.sets) {
+      refreshRuns(set)
+      // All files are opened at once: what is merged meanwhile is removed some seconds later.
+      for (const runs of Object.values(set.runs)) runs.files()
+    }
+    const inSegments = new SegmentCheck(this.tables, segments.all(), expect)
+    const inFiles = inSegments.run()
+    const checked = sets.live().map((live) => new SetCheck(this.tables, live, expect).run())
+    const sum = (part: keyof (typeof checked)[number]): number =>
+      checked.reduce((all, set) => all + set[part], 0)
+    const { current, frozen } = sets.state
+    const unread = sets.sets[current === 0 ? 1 : 0].rows.count()
+    expect(frozen !== undefined || unread === 0, `${unread} rows in tables that nobody reads`)
+    const counts = sets.counts()
+    expect(counts.rows === sum('rows'), `${counts.rows} rows in tables, of ${sum('rows')}`)
+    expect(counts.pending === sum('pending'), `${counts.pending} pending rows, of ${sum('pending')}`)
+    const placed = inSegments.placed + sum('placed')
+    expect(weave.count() === placed, `${weave.count()} ends in the weave for ${placed} transactions`)
+    const blocks = this.#blocks(expect)
+    return {
+      rows: inFiles + sum('rows'),
+      postings: sum('postings'),
+      words: sum('words'),
+      blocks,
+      problems: this.#problems,
     }
   }
 
-  #wordsOf(row: StoredRow, name: string): void {
-    const { owner, recipient, place } = row
-    const used: [number, WordKind][] = row.tags.map((tag) => [tag, wordKind.tag])
-    used.push([owner, wordKind.address])
-    if (recipient !== 0) used.push([recipient, wordKind.address])
-    if (place !== undefined) used.push([place.parent, wordKind.bundle])
-    for (const [number, kind] of used) {
-      this.#expect(
-        this.tables.numbers.view(numberBytes(number))?.[0] === kind,
-        `${name} uses the missing word ${number}`,
-      )
-    }
-  }
-
-  #postings(): void {
-    let before: { prefix: number; last: Buffer } | undefined
-    for (const { key, value } of this.tables.postings.span({})) {
-      const prefix = prefixOf(key)
-      const rows = blockRows(key, value)
-      this.#expect(
-        rows.length % rowKeyBytes === 0 && rows.length <= blockRowsMax * rowKeyBytes,
-        `a block of ${rows.length} bytes under ${prefix}`,
-      )
-      let last = before?.prefix === prefix ? before.last : undefined
-      for (let at = 0; at + rowKeyBytes <= rows.length; at += rowKeyBytes) {
-        const row = rows.subarray(at, at + rowKeyBytes)
-        this.#expect(
-          last === undefined || compareRowKeys(last, 0, row, 0) < 0,
-          `postings out of order under ${prefix}`,
-        )
-        this.#posted.add(prefix, rows, at)
-        last = row
-      }
-      before = { prefix, last: last ?? rows }
-    }
-  }
-
-  /** Only where the sums differ: which postings are there and should not be. */
-  #lookEachUp(): void {
-    const { count } = this.#promised
-    this.#expect(false, `${this.#posted.count} postings where the rows have ${count}`)
-    for (const { key, value } of this.tables.postings.span({})) {
-      const rows = blockRows(key, value)
-      const prefix = prefixOf(key)
-      for (let at = 0; at < rows.length; at += rowKeyBytes) {
-        const row = rows.subarray(at, at + rowKeyBytes)
-        const record = this.tables.rows.get(row)
-        const has = record !== undefined && rowPrefixes(row, decodeRow(row, record)).includes(prefix)
-        this.#expect(has, `a posting under ${prefix} leads to no row of it`)
-      }
-    }
-  }
-
-  #words(): number {
-    let [words, tags] = [0, 0]
-    const known = new Dictionary(this.tables)
-    for (const { key, value } of this.tables.numbers.span({})) {
-      words += 1
-      const kind = value[0] as WordKind
-      const bytes = value.subarray(1)
-      this.#expect(known.number(kind, bytes) === numberOf(key), `word ${numberOf(key)} cannot be found`)
-      if (kind === wordKind.tag) {
-        tags += 1
-        const name = this.tables.numbers.view(bytes.subarray(0, tagWord(0, noId).length - noId.length))
-        this.#expect(name?.[0] === wordKind.name, `the tag ${numberOf(key)} has no name`)
-      }
-    }
-    const ordered = this.#orderedTags()
-    this.#expect(ordered === tags, `${ordered} tags in order of ${tags}`)
-    for (const { key, value } of this.tables.owners.span({})) {
-      const address = this.tables.numbers.get(key)?.subarray(1)
-      const right =
-        address !== undefined && Buffer.compare(createHash('sha256').update(value).digest(), address) === 0
-      this.#expect(right, `the owner's key of word ${numberOf(key)} does not have its address`)
-    }
-    return words
-  }
-
-  /** Tags that a search by prefix finds: those of the table, and those of the runs that are still there. */
-  #orderedTags(): number {
-    let tags = 0
-    for (const { key, value } of this.tables.words.span({ start: Buffer.of(wordKind.tag) })) {
-      if (key[0] !== wordKind.tag) break
-      this.#expect(
-        this.tables.numbers.view(value) !== undefined,
-        `a word leads to the missing ${numberOf(value)}`,
-      )
-      tags += 1
-    }
-    for (const file of this.tables.runs.tags.files().values()) {
-      for (let record = 0; record < file.count; record += 1) {
-        const at = file.at(record)
-        const number = (file.words[at + 6] as number) * 2 ** 32 + (file.words[at + 7] as number)
-        const word = this.tables.numbers.view(numberBytes(number))
-        const start =
-          word === undefined ? new Uint32Array(0) : tagStart(numberOf(word.subarray(1, 6)), word.subarray(6))
-        const isRight =
-          word?.[0] === wordKind.tag && start.every((each, index) => file.words[at + index] === each)
-        this.#expect(isRight || word === undefined, `the tag ${number} is not where its value belongs`)
-        if (isRight) tags += 1
-      }
-    }
-    return tags
-  }
-
-  #blocks(): number {
+  #blocks(expect: (right: boolean, problem: string) => void): number {
     let blocks = 0
     let before: { height: number; id: string } | undefined
     for (const { key, value } of this.tables.blocks.span({})) {
@@ -235,43 +71,17 @@ class Check {
       const height = Buffer.from(key).readUInt32BE(0)
       const block = decodeBlock(height, value)
       const found = this.tables.blockIds.view(Buffer.from(block.id, 'base64url'))
-      this.#expect(
+      expect(
         found !== undefined && Buffer.compare(found, key) === 0,
         `block ${height} cannot be found by its id`,
       )
       if (before?.height === height - 1) {
-        this.#expect(block.previous === before.id, `block ${height} does not follow block ${height - 1}`)
+        expect(block.previous === before.id, `block ${height} does not follow block ${height - 1}`)
       }
       before = { height, id: block.id }
     }
     const ids = this.tables.blockIds.count()
-    this.#expect(ids === blocks, `${ids} block ids for ${blocks} blocks`)
+    expect(ids === blocks, `${ids} block ids for ${blocks} blocks`)
     return blocks
-  }
-}
-
-/**
- * A sum over a set of postings that does not depend on their order: two sets with the same sum are the same
- * (FNV-1a, twice).
- */
-class Sum {
-  count = 0
-  #one = 0
-  #two = 0
-
-  add(prefix: number, rows: Uint8Array, at: number): void {
-    this.count += 1
-    let one = (0x811c9dc5 ^ (prefix >>> 0)) | 0
-    let two = (0x01234567 ^ Math.floor(prefix / 2 ** 20)) | 0
-    for (let byte = at; byte < at + rowKeyBytes; byte += 1) {
-      one = Math.imul(one ^ (rows[byte] as number), 0x01000193)
-      two = Math.imul(two + (rows[byte] as number), 0x5bd1e995) ^ (two >>> 13)
-    }
-    this.#one = (this.#one + one) | 0
-    this.#two = (this.#two + two) | 0
-  }
-
-  equals(other: Sum): boolean {
-    return this.count === other.count && this.#one === other.#one && this.#two === other.#two
   }
 }

@@ -1,13 +1,14 @@
 import { rmSync } from 'node:fs'
-import type { Table } from '../store/lmdb.js'
+import type { Environment, Table } from '../store/lmdb.js'
 import { RunWriter } from '../store/run-writer.js'
 import { numberBytes, numberOf, type WordKind, wordKey, wordKind } from './dictionary.js'
 import { placeOf } from './ids.js'
-import { type IndexTables, idRuns, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
+import type { IndexTables } from './index-tables.js'
 import { IndexWriter, noFlush } from './index-writer.js'
 import { blockKey, blockRows, prefixOf } from './postings.js'
 import { decodeRow } from './row.js'
 import { rowKeyBytes } from './row-key.js'
+import { idRuns, ledgerOf, type RowTables, tagRuns, wordRuns } from './row-tables.js'
 import type { FlushLimits } from './segment-upkeep.js'
 import { spillLimits } from './spill.js'
 
@@ -24,28 +25,37 @@ const blockMax = 126
 
 /**
  * Takes stable rows out of the tables and merges segments, as far as `flush` says. Then rewrites postings in full blocks and
- * drops the words that no row uses. Only while no keeper has the index
- * open: a keeper remembers words. The room is freed inside the file; `Environment.copyTo` writes a smaller
- * one.
+ * drops the words that no row uses. Only while no keeper has the index open: a keeper remembers words. The room is freed inside
+ * the file; `Environment.copyTo` writes a smaller one.
  */
 export function compactIndex(tables: IndexTables, flush: FlushLimits = noFlush): CompactReport {
-  const writer = new IndexWriter(tables, spillLimits, flush)
+  const writer = new IndexWriter(tables, spillLimits, { ...flush, isLast: true })
   while (writer.tendSegments() === 'more');
   const retired = writer.takeRetired()
   writer.close()
+  const reports = tables.sets.sets.map((set) => compactSet(tables.environment, set))
+  for (const path of retired) rmSync(path, { force: true })
+  const sum = (part: keyof CompactReport): number => reports.reduce((all, report) => all + report[part], 0)
+  return {
+    blocksBefore: sum('blocksBefore'),
+    blocksAfter: sum('blocksAfter'),
+    wordsDropped: sum('wordsDropped'),
+  }
+}
+
+function compactSet(environment: Environment, tables: RowTables): CompactReport {
   const blocksBefore = tables.postings.count()
   for (let from: Buffer | undefined = Buffer.alloc(0); from !== undefined; ) {
     const start: Buffer = from
-    from = tables.environment.write(() => fill(tables.postings, start))
+    from = environment.write(() => fill(tables.postings, start))
   }
-  const report = { blocksBefore, blocksAfter: tables.postings.count(), wordsDropped: dropWords(tables) }
-  rewriteRuns(tables)
-  for (const path of retired) rmSync(path, { force: true })
-  return report
+  const wordsDropped = dropWords(environment, tables)
+  rewriteRuns(environment, tables)
+  return { blocksBefore, blocksAfter: tables.postings.count(), wordsDropped }
 }
 
 /** Makes one file of each kind, without what is gone. */
-function rewriteRuns(tables: IndexTables): void {
+function rewriteRuns(environment: Environment, tables: RowTables): void {
   const hasWord = (high: number | undefined, low: number | undefined): boolean =>
     tables.numbers.view(numberBytes((high ?? 0) * 2 ** 32 + (low ?? 0))) !== undefined
   const hasRow = (words: Uint32Array, at: number): boolean => {
@@ -71,7 +81,7 @@ function rewriteRuns(tables: IndexTables): void {
   ]
   for (const { runs, shape, keep } of kinds) {
     const writer = new RunWriter(runs, ledgerOf(tables, shape), spillLimits)
-    tables.environment.write(() => writer.rewrite(keep))
+    environment.write(() => writer.rewrite(keep))
     runs.isOwn = false
   }
 }
@@ -116,7 +126,7 @@ function fillOne(
   }
 }
 
-function dropWords(tables: IndexTables): number {
+function dropWords(environment: Environment, tables: RowTables): number {
   const used = usedWords(tables)
   const unused: number[] = []
   for (const key of tables.numbers.keys({})) {
@@ -124,14 +134,14 @@ function dropWords(tables: IndexTables): number {
     if (!used.has(number)) unused.push(number)
   }
   for (let at = 0; at < unused.length; at += portion) {
-    tables.environment.write(() => {
+    environment.write(() => {
       for (const number of unused.slice(at, at + portion)) dropWord(tables, number)
     })
   }
   return unused.length
 }
 
-function dropWord(tables: IndexTables, number: number): void {
+function dropWord(tables: RowTables, number: number): void {
   const key = numberBytes(number)
   const word = tables.numbers.get(key)
   if (word === undefined) return
@@ -140,7 +150,7 @@ function dropWord(tables: IndexTables, number: number): void {
   tables.owners.remove(key)
 }
 
-function usedWords(tables: IndexTables): Marks {
+function usedWords(tables: RowTables): Marks {
   const used = new Marks()
   for (const { key, value } of tables.rows.span({})) {
     const row = decodeRow(key, value)

@@ -1,12 +1,13 @@
+import { DamagedSegment } from '../index/checked-file.js'
 import { RowBatch } from '../index/row-batch.js'
+import { Segment } from '../index/segment.js'
 import type { SegmentKeeper } from '../index/segment-keeper.js'
-import type { ListedSegment } from '../index/segment-list.js'
+import { type ListedSegment, segmentPath } from '../index/segment-list.js'
 import { type Dictionary, numberOf } from './dictionary.js'
-import type { IndexTables } from './index-tables.js'
-import { packRows } from './pack-rows.js'
-import type { PackedRows } from './packed-rows.js'
-import { decodeRow, type Row, type StoredRow } from './row.js'
-import { compareRowKeys, rowKeyBytes } from './row-key.js'
+import type { IndexSegments } from './index-segments.js'
+import { decodeRow, type Row } from './row.js'
+import { compareRowKeys } from './row-key.js'
+import type { RowTables } from './row-tables.js'
 import { beside } from './scan.js'
 
 /** Bytes of a batch of rows; the memory that it holds is at most three times as much. */
@@ -16,126 +17,143 @@ const rowsPerStep = 1024
 /** Rows, or public keys, that are read at once. */
 const readAtOnce = 2048
 
-/** A row that was written into a segment and has left the tables since. */
-interface GoneRow {
-  readonly key: Buffer
-  readonly id: Buffer
-}
-
-/** The batch that is written, and whether it is the last one. */
-interface Writing {
-  readonly steps: Generator<void, ListedSegment>
-  readonly isLast: boolean
+/** A segment that is written and not listed: rows that were taken out of the tables meanwhile are among its rows. */
+interface Written {
+  readonly listed: ListedSegment
+  readonly segment: Segment
+  /** Numbers of these rows. */
+  readonly gone: Set<number>
 }
 
 /** What a flush needs. */
 export interface FlushParts {
-  readonly tables: IndexTables
+  /** The frozen tables. */
+  readonly tables: RowTables
   readonly dictionary: Dictionary
+  readonly segments: IndexSegments
   readonly keeper: SegmentKeeper
   /** Rows of a segment. */
   readonly segmentRows: number
 }
 
 /**
- * Takes rows that do not change any more out of the tables: writes all of them up to a key into segments, some with each
- * step, and names what is left. Until the segments are listed nothing has changed, so nothing is lost where it ends early. It
- * hears of rows that are put or removed meanwhile (`put`, `removed`).
+ * Takes rows that do not change any more out of the frozen tables: writes them into segments, some with each step. A segment that
+ * is whole is listed (`list`) in one transaction with what says that its rows do not count in the tables any more; until then
+ * nothing has changed, so nothing is lost where it ends early. It hears of rows that are removed meanwhile (`removed`).
  */
 export class IndexFlush {
   #batch: RowBatch
-  readonly #written: ListedSegment[] = []
-  /** Keys up to this are in segments. */
-  #done: Buffer = Buffer.alloc(rowKeyBytes)
-  /** Numbers of the addresses whose keys are in segments. */
-  readonly #owners = new Set<number>()
+  #writing: Generator<void, ListedSegment> | undefined
+  #written: Written | undefined
+  /** Keys up to this have been read. */
+  #done: Buffer
+  /** Keys up to this are in listed segments. */
+  #listed: Buffer
   #ownersAfter: Buffer | undefined = Buffer.alloc(0)
-  /** Keys of rows that were put after keys like theirs were written. */
-  readonly #late = new Set<string>()
-  readonly #gone: GoneRow[] = []
-  /** Their ids: a segment has an id only once. */
-  readonly #goneIds = new Set<string>()
-  #writing: Writing | undefined
+  /** Ids of rows that were read into the segment at hand and are gone since. */
+  #gone: Buffer[] = []
+  /** All rows are read. */
+  #isAtEnd = false
   isDone = false
-  /** Rows that were written. */
+  /** Rows in segments. */
   rows = 0
 
+  /** Of rows whose keys are behind `after`, up to `last`. */
   constructor(
     private readonly parts: FlushParts,
-    /** Rows behind this key stay. */
-    readonly last: Buffer,
+    after: Buffer,
+    private readonly last: Buffer,
   ) {
     this.#batch = this.#newBatch()
+    this.#done = after
+    this.#listed = after
   }
 
   #newBatch(): RowBatch {
     return new RowBatch({ rows: this.parts.segmentRows, bytes: batchBytes })
   }
 
-  /** A row was put into the tables. */
-  put(key: Uint8Array): void {
-    if (compareRowKeys(key, 0, this.#done, 0) <= 0) this.#late.add(textOf(key))
-  }
-
-  /** A row was taken out of the tables. */
+  /** A row was taken out of the frozen tables. */
   removed(key: Uint8Array, id: Uint8Array): void {
-    if (compareRowKeys(key, 0, this.#done, 0) > 0 || this.#late.delete(textOf(key))) return
-    this.#gone.push({ key: Buffer.from(key), id: Buffer.from(id) })
-    this.#goneIds.add(textOf(id))
+    const isRead = compareRowKeys(key, 0, this.#done, 0) <= 0 && compareRowKeys(key, 0, this.#listed, 0) > 0
+    if (isRead) this.#gone.push(Buffer.from(id))
   }
 
-  /** Goes on: reads or writes about so many rows. */
+  /** A segment is written and can be listed. */
+  get isWritten(): boolean {
+    return this.#written !== undefined && this.#gone.length === 0
+  }
+
+  /** Goes on: reads or writes about so many rows, until a segment is written. */
   step(rows: number): void {
     let left = rows
-    while (left > 0 && !this.isDone) {
-      if (this.#writing !== undefined) {
+    while (left > 0 && !this.isDone && !this.isWritten) {
+      if (this.#written !== undefined) left -= this.#lookUp(this.#written, left)
+      else if (this.#writing !== undefined) {
         this.#goOn(this.#writing)
         left -= rowsPerStep
-        continue
-      }
-      if (this.#batch.isFull) {
-        this.#write(false)
-        continue
-      }
-      left -= this.#ownersAfter === undefined ? this.#readRows(left) : this.#readOwners()
+      } else if (this.#batch.isFull || this.#isAtEnd) this.#write()
+      else left -= this.#ownersAfter === undefined ? this.#readRows(left) : this.#readOwners()
     }
   }
 
   /** Begins to write what was read. */
-  #write(isLast: boolean): void {
+  #write(): void {
     const isEmpty = this.#batch.count === 0 && this.#batch.ownerKeys.size === 0
-    if (isEmpty) this.isDone = isLast
-    else this.#writing = { steps: this.parts.keeper.writeInSteps(this.#batch), isLast }
+    if (isEmpty) this.isDone = this.#isAtEnd
+    else this.#writing = this.parts.keeper.writeInSteps(this.#batch)
     this.#batch = this.#newBatch()
   }
 
-  #goOn({ steps, isLast }: Writing): void {
-    const step = steps.next()
+  #goOn(writing: Generator<void, ListedSegment>): void {
+    const step = writing.next()
     if (step.done !== true) return
-    this.#written.push(step.value)
-    this.rows += step.value.rows
     this.#writing = undefined
-    this.isDone = isLast
+    const listed = step.value
+    const path = segmentPath(this.parts.segments.files.folder, listed.number)
+    const segment = Segment.open(path)
+    if (segment === undefined) throw new DamagedSegment(path, 0, 'is missing, with its file')
+    this.#written = { listed, segment, gone: new Set() }
+  }
+
+  /** Which rows of the segment are those that are gone. */
+  #lookUp({ segment, gone }: Written, limit: number): number {
+    const some = this.#gone.splice(0, Math.min(limit, readAtOnce))
+    for (const id of some) {
+      const row = segment.find(id)
+      if (row < 0) throw new Error('a row that was read is not in its segment')
+      gone.add(row)
+    }
+    return Math.max(some.length, 1)
   }
 
   /** Public keys that no segment has. */
   #readOwners(): number {
-    const { owners, numbers, segments } = this.parts.tables
+    const { owners, numbers } = this.parts.tables
     const start = this.#ownersAfter
     let read = 0
     this.#ownersAfter = undefined
     for (const { key, value } of owners.span({ limit: readAtOnce, ...(start?.length ? { start } : {}) })) {
       read += 1
       const address = numbers.get(key)?.subarray(1)
-      if (address === undefined) throw new Error('the index has lost an address')
-      if (segments.ownerKey(address) === undefined) this.#batch.addOwnerKey(address, value)
-      this.#owners.add(numberOf(key))
+      if (address === undefined) throw new Error(`the index has lost the address ${numberOf(key)}`)
+      if (!this.#hasOwner(address)) this.#batch.addOwnerKey(address, value)
       if (read === readAtOnce || this.#batch.isFull) {
         this.#ownersAfter = Buffer.concat([key, Buffer.of(0)])
         break
       }
     }
     return Math.max(read, 1)
+  }
+
+  /** Where a segment cannot tell, it is as if none had the key: two segments may have the same one. */
+  #hasOwner(address: Uint8Array): boolean {
+    try {
+      return this.parts.segments.ownerKey(address) !== undefined
+    } catch (error) {
+      if (error instanceof DamagedSegment) return false
+      throw error
+    }
   }
 
   #readRows(limit: number): number {
@@ -145,116 +163,50 @@ export class IndexFlush {
     if (start === undefined || end === undefined) throw new Error('a flush has no end')
     const most = Math.min(limit, readAtOnce)
     // All are read first: words are looked up in other tables.
-    const found = [...tables.rows.span({ start, end, limit: most })]
+    const found =
+      compareRowKeys(start, 0, end, 0) < 0 ? [...tables.rows.span({ start, end, limit: most })] : []
     for (const { key, value } of found) {
-      const row = decodeRow(key, value)
-      if (this.#goneIds.has(textOf(row.id))) this.#late.add(textOf(key))
-      else this.#batch.add(segmentRow(dictionary.whole(row)))
+      this.#batch.add(segmentRow(dictionary.whole(decodeRow(key, value))))
       this.#done = Buffer.from(key)
       if (this.#batch.isFull) return found.length
     }
-    if (found.length < most) {
-      this.#done = this.last
-      this.#write(true)
-    }
+    this.#isAtEnd = found.length < most
+    if (this.#isAtEnd && compareRowKeys(this.#done, 0, this.last, 0) < 0) this.#done = this.last
     return Math.max(found.length, 1)
   }
 
-  /**
-   * Lists the segments in one transaction with what `also` does, which takes everything but `left` out of the tables. Only when
-   * it is done.
-   */
-  finish(also: (left: LeftInTables) => void): void {
-    const { keeper, tables } = this.parts
-    keeper.list(this.#written, () => {
-      const { segments } = tables
+  /** Lists the segment that is written, in one transaction with `leave`, which gets its last key and how many rows count. */
+  list(leave: (last: Buffer, rows: number) => void): void {
+    const { keeper, segments } = this.parts
+    const written = this.#written
+    if (written === undefined || !this.isWritten)
+      throw new Error('no segment is written that could be listed')
+    const { listed, segment, gone } = written
+    keeper.list([listed], () => {
       segments.changed()
-      const numbers = new Set(this.#written.map(({ number }) => number))
-      const added = segments.all().filter(({ number }) => numbers.has(number))
-      for (const { key, id } of this.#gone) {
-        for (const live of added) {
-          const row = live.segment.find(id)
-          if (row >= 0 && live.segment.keyOf(row).equals(key)) segments.remove({ live, row })
-        }
-      }
-      // Only now the places of those are free, where another row stands by now.
-      also({ rows: this.#leftRows(), owners: this.#leftOwners() })
+      segments.removeAll(listed.number, gone)
+      leave(this.#done, listed.rows - gone.size)
     })
+    segment.close()
+    this.#written = undefined
+    this.#listed = this.#done
+    this.rows += listed.rows - gone.size
+    this.isDone = this.#isAtEnd && this.#batch.count === 0
   }
 
-  #leftRows(): LeftRows[] {
-    const { tables } = this.parts
-    const late = [...this.#late]
-      .map((text) => Buffer.from(text, 'latin1'))
-      .sort((one, other) => compareRowKeys(one, 0, other, 0))
-      .map((key) => {
-        const record = tables.rows.get(key)
-        if (record === undefined) throw new Error('a row that was put during a flush is not there')
-        return decodeRow(key, record)
-      })
-    const packed = this.#packed(late)
-    for (let start = beside(this.last, false); start !== undefined; ) {
-      const found = [...tables.rows.span({ start, limit: readAtOnce })]
-      packed.push(...this.#packed(found.map(({ key, value }) => decodeRow(key, value))))
-      const after = found.at(-1)?.key
-      start = after === undefined || found.length < readAtOnce ? undefined : beside(after, false)
-    }
-    return packed
-  }
-
-  /** Rows are packed, which takes a fifth of the memory. */
-  #packed(rows: readonly StoredRow[]): LeftRows[] {
-    return [false, true].flatMap((areItems) => {
-      const some = rows.filter(({ isItem }) => isItem === areItems)
-      if (some.length === 0) return []
-      const whole = some.map((row) => this.parts.dictionary.whole(row))
-      const told = some.map(({ key, seenSeconds, isUnjudged = false }) => {
-        return { key: Buffer.from(key), seenSeconds, isUnjudged }
-      })
-      return [{ packed: packRows(whole, areItems), told }]
-    })
-  }
-
-  #leftOwners(): { address: Buffer; key: Buffer }[] {
-    const { owners, numbers } = this.parts.tables
-    const left = [...owners.keys({})].filter((number) => !this.#owners.has(numberOf(number)))
-    return left.map((number) => {
-      const [address, key] = [numbers.get(number)?.subarray(1), owners.get(number)]
-      if (address === undefined || key === undefined) throw new Error('the index has lost an address')
-      return { address: Buffer.from(address), key: Buffer.from(key) }
-    })
-  }
-
-  /** Ends it early: nothing has changed. */
+  /** Ends it early: what is not listed was never there. */
   drop(): void {
-    this.#writing?.steps.return({ number: 0, level: 0, rows: 0, bytes: 0 })
-    this.parts.keeper.drop(this.#written)
+    this.#writing?.return({ number: 0, level: 0, rows: 0, bytes: 0 })
+    this.#writing = undefined
+    if (this.#written === undefined) return
+    this.#written.segment.close()
+    this.parts.keeper.drop([this.#written.listed])
+    this.#written = undefined
   }
-}
-
-/** Rows that stay in the tables, and what their message does not say of each. */
-export interface LeftRows {
-  readonly packed: PackedRows
-  readonly told: readonly {
-    readonly key: Buffer
-    readonly seenSeconds: number
-    readonly isUnjudged: boolean
-  }[]
-}
-
-/** What stays in the tables after a flush. */
-export interface LeftInTables {
-  readonly rows: readonly LeftRows[]
-  readonly owners: readonly { readonly address: Buffer; readonly key: Buffer }[]
 }
 
 function segmentRow(row: Row) {
   const { height, isUnjudged = false } = row
   if (height === undefined) throw new Error('what is in no block is not flushed')
   return { ...row, height, isUnjudged }
-}
-
-/** One character per byte. */
-function textOf(key: Uint8Array): string {
-  return Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString('latin1')
 }

@@ -5,14 +5,16 @@ import { Dictionary, numberBytes, wordKind } from './dictionary.js'
 import { Effort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRow } from './ids.js'
-import { forksIn, type IndexTables, openIndexTables, refreshRuns, weaveKey } from './index-tables.js'
+import { forksIn, type IndexTables, openIndexTables, weaveKey } from './index-tables.js'
 import { decodeRow, type Row } from './row.js'
-import { compareRowKeys, heightOf, pendingHeight, rowKey } from './row-key.js'
-import { MergedScan, type RowScan, SegmentScan, segmentParts, type Wish } from './row-scan.js'
+import { heightOf, pendingHeight, rowKey } from './row-key.js'
+import { isBefore, MergedScan, type RowScan, SegmentScan, segmentParts, type Wish } from './row-scan.js'
+import { refreshRuns } from './row-tables.js'
 import { beside } from './scan.js'
-import { type LiveSegment, rowOf } from './segment-rows.js'
+import { rowOf } from './segment-rows.js'
 import { boundsOf, type Selection } from './selection.js'
-import { TableScan } from './table-scan.js'
+import { TableScan, tableParts } from './table-scan.js'
+import { isInSpan, type LiveTables } from './table-sets.js'
 
 /** Bundles in bundles that are followed; nothing real comes near. */
 const nestingMax = 64
@@ -41,10 +43,12 @@ export interface PageRequest {
 
 /** The index as any thread reads it: synchronous, straight from the memory map. Never fetches. */
 export class ChainIndex {
-  readonly dictionary: Dictionary
   readonly #tables: IndexTables
+  /** Of the two sets of tables. */
+  readonly dictionaries: readonly [Dictionary, Dictionary]
   #seen = Number.NaN
-  #known: readonly LiveSegment[] = []
+  /** How often the sets had changed roles. */
+  #swaps = 0
 
   /** `environment` is the catalog's, `generations` the table that the keeper writes. */
   constructor(
@@ -52,7 +56,8 @@ export class ChainIndex {
     private readonly generations: Generations,
   ) {
     this.#tables = openIndexTables(environment)
-    this.dictionary = new Dictionary(this.#tables)
+    const [one, other] = this.#tables.sets.sets
+    this.dictionaries = [new Dictionary(one), new Dictionary(other)]
   }
 
   /** Sees the latest commit from here on: once per question, so that one answer comes from one state. */
@@ -60,7 +65,7 @@ export class ChainIndex {
     const commits = this.generations.commits
     if (commits === this.#seen) return
     this.environment.refresh()
-    refreshRuns(this.#tables)
+    for (const set of this.#tables.sets.sets) refreshRuns(set)
     this.#seen = commits
   }
 
@@ -86,10 +91,21 @@ export class ChainIndex {
     return true
   }
 
-  /** The row with this id (32 bytes): what is in the tables can still change, and is asked first. */
+  /** The tables whose rows count: before words are looked up, which may have other numbers after tables changed roles. */
+  #live(): readonly LiveTables[] {
+    const { sets } = this.#tables
+    const { swaps } = sets.state
+    if (swaps !== this.#swaps) for (const dictionary of this.dictionaries) dictionary.forget()
+    this.#swaps = swaps
+    return sets.live()
+  }
+
+  /** The row with this id (32 bytes): what is in the tables can still change, and comes first. */
   row(id: Uint8Array): Row | undefined {
-    const found = findRow(this.#tables, this.#tables.runs.ids, id)
-    if (found !== undefined) return this.dictionary.whole(decodeRow(found.key, found.record))
+    for (const live of this.#live()) {
+      const found = findRow(live.tables, live.tables.runs.ids, id, live.span)
+      if (found !== undefined) return this.#whole(live, found.key, found.record)
+    }
     const place = this.#tables.segments.find(id)
     return place === undefined ? undefined : rowOf(place.live, place.row)
   }
@@ -122,18 +138,12 @@ export class ChainIndex {
 
   /** The rows of the tables and of the segments, as one. */
   #scan(wanted: Selection, wish: Wish): RowScan {
-    const parts = segmentParts(this.#live(), wanted, wish)
-    const tables = new TableScan(this.#tables, this.dictionary, wanted, wish)
-    if (parts.length === 0) return tables
-    return new MergedScan([{ bound: undefined, open: () => tables }, ...parts], wish.backwards)
-  }
-
-  /** The segments: before words are looked up. Where they are others than before, words may have other numbers. */
-  #live(): readonly LiveSegment[] {
-    const live = this.#tables.segments.all()
-    if (live !== this.#known) this.dictionary.forget()
-    this.#known = live
-    return live
+    const parts = [
+      ...tableParts(this.#live(), this.dictionaries, wanted, wish),
+      ...segmentParts(this.#tables.segments.all(), wanted, wish),
+    ]
+    const [only] = parts
+    return only !== undefined && parts.length === 1 ? only.open() : new MergedScan(parts, wish.backwards)
   }
 
   /** Rows between two heights (inclusive) in chain order, at most `limit`, those behind the row with key `after`. */
@@ -149,11 +159,15 @@ export class ChainIndex {
     const { start, end } = span(wanted, false, undefined)
     if (start === undefined) return 0
     const wish = { backwards: false, effort, start, end, listsOnly: true }
-    const segments = this.#live()
-    let sum = new TableScan(this.#tables, this.dictionary, wanted, wish).count()
-    for (const live of segments) {
-      const rows = sum === undefined ? undefined : new SegmentScan(live, wanted, wish).count()
-      if (sum === undefined || rows === undefined) return undefined
+    let sum = 0
+    for (const live of this.#live()) {
+      const rows = new TableScan(live, this.dictionaries[live.at], wanted, wish).count()
+      if (rows === undefined) return undefined
+      sum += rows
+    }
+    for (const live of this.#tables.segments.all()) {
+      const rows = new SegmentScan(live, wanted, wish).count()
+      if (rows === undefined) return undefined
       sum += rows
     }
     return sum
@@ -169,16 +183,18 @@ export class ChainIndex {
   /** The transaction at this position of a block. */
   transactionIn(height: number, index: number): Row | undefined {
     const start = rowKey(height, index, false, noId)
-    for (const { key, value } of this.#tables.rows.span({ start, limit: 1 })) {
-      const found = decodeRow(key, value)
-      const isIt = found.height === height && found.index === index && !found.isItem
-      if (isIt) return this.dictionary.whole(found)
+    for (const live of this.#live()) {
+      for (const { key, value } of live.tables.rows.span({ start, limit: 1 })) {
+        const found = decodeRow(key, value)
+        const isIt = found.height === height && found.index === index && !found.isItem
+        if (isIt && isInSpan(live.span, key)) return this.#whole(live, key, value)
+      }
     }
     return this.#tables.segments.transactionIn(height, index)
   }
 
-  #whole(key: Uint8Array, record: Uint8Array): Row {
-    return this.dictionary.whole(decodeRow(key, record))
+  #whole({ at }: LiveTables, key: Uint8Array, record: Uint8Array): Row {
+    return this.dictionaries[at].whole(decodeRow(key, record))
   }
 
   /** Bundles from the root down to the direct parent; undefined where one of them is not in the index. */
@@ -199,10 +215,12 @@ export class ChainIndex {
 
   /** The public key of an address (32 bytes), if any row brought it. */
   ownerKey(address: Uint8Array): Uint8Array | undefined {
-    this.#live()
-    const number = this.dictionary.number(wordKind.address, address)
-    const key = number === undefined ? undefined : this.#tables.owners.get(numberBytes(number))
-    return key ?? this.#tables.segments.ownerKey(address)
+    for (const { at, tables } of this.#live()) {
+      const number = this.dictionaries[at].number(wordKind.address, address)
+      const key = number === undefined ? undefined : tables.owners.get(numberBytes(number))
+      if (key !== undefined) return key
+    }
+    return this.#tables.segments.ownerKey(address)
   }
 
   /**
@@ -217,8 +235,10 @@ export class ChainIndex {
 
   /** The row with this key. */
   #rowAt(key: Uint8Array): Row | undefined {
-    const record = this.#tables.rows.get(key)
-    if (record !== undefined) return this.#whole(key, record)
+    for (const live of this.#live()) {
+      const record = isInSpan(live.span, key) ? live.tables.rows.get(key) : undefined
+      if (record !== undefined) return this.#whole(live, key, record)
+    }
     const place = this.#tables.segments.at(key)
     return place === undefined ? undefined : rowOf(place.live, place.row)
   }
@@ -274,8 +294,9 @@ export class ChainIndex {
 
   /** Number of rows, of blocks, and of rows that are in no block yet. */
   counts(): { rows: number; blocks: number; pending: number } {
-    const { rows, blocks, pending, segments } = this.#tables
-    return { rows: rows.count() + segments.count(), blocks: blocks.count(), pending: pending.count() }
+    const { sets, blocks, segments } = this.#tables
+    const { rows, pending } = sets.counts()
+    return { rows: rows + segments.count(), blocks: blocks.count(), pending }
   }
 }
 
@@ -292,11 +313,6 @@ function span(
   const next = after === undefined ? near : beside(after, backwards)
   const start = next !== undefined && isBefore(next, near, backwards) ? near : next
   return { start: start === undefined || passes(start, end, backwards) ? undefined : start, end }
-}
-
-function isBefore(one: Uint8Array, other: Uint8Array, backwards: boolean): boolean {
-  const order = compareRowKeys(one, 0, other, 0)
-  return backwards ? order > 0 : order < 0
 }
 
 function passes(row: Uint8Array, end: Uint8Array, backwards: boolean): boolean {

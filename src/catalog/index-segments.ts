@@ -139,6 +139,13 @@ export class IndexSegments {
     return true
   }
 
+  /** Removes rows of a segment, which need not be listed yet. Only the keeper, inside its transaction. */
+  removeAll(segment: number, rows: ReadonlySet<number>): void {
+    if (rows.size === 0) return
+    this.countRemoved(this.removed.addAll(segment, rows))
+    this.changed()
+  }
+
   /** Counts removed rows. Only the keeper, inside its transaction. */
   countRemoved(more: number): void {
     const { changes, rows } = removalsIn(this.meta)

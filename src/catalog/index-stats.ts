@@ -33,12 +33,14 @@ export function indexStats(tables: IndexTables): IndexStats {
   }
   const inSegments = live.reduce((sum, { segment }) => sum + segment.count, 0)
   return {
-    rows: tables.rows.count() + tables.segments.count(),
+    rows: tables.sets.counts().rows + tables.segments.count(),
     tables: tables.environment.usage().map(({ name, entries, bytes }) => ({ part: name, entries, bytes })),
-    runs: Object.entries(tables.runs).map(([part, runs]) => {
-      const entries = [...runs.files().values()].reduce((sum, { count }) => sum + count, 0)
-      return { part: `runs of ${part}`, entries, bytes: runs.bytes() }
-    }),
+    runs: tables.sets.sets.flatMap(({ runs: kinds, suffix }) =>
+      Object.entries(kinds).map(([part, runs]) => {
+        const entries = [...runs.files().values()].reduce((sum, { count }) => sum + count, 0)
+        return { part: `runs of ${part}${suffix}`, entries, bytes: runs.bytes() }
+      }),
+    ),
     sections: [...sections].map(([part, bytes]) => ({
       part: `segments: ${part}`,
       entries: inSegments,

@@ -6,7 +6,6 @@ import type { BlockInput, IndexOutcome, IndexRequest } from './index-protocol.js
 import { countFork, type IndexTables } from './index-tables.js'
 import { unpackOwners } from './pack.js'
 import { PackedRows } from './packed-rows.js'
-import { decodeRow } from './row.js'
 import {
   arrivalOf,
   heightStart,
@@ -19,7 +18,7 @@ import {
 } from './row-key.js'
 import { type KeyedRow, RowWriter } from './row-writer.js'
 import { rowOf } from './segment-rows.js'
-import { type FlushLimits, SegmentUpkeep, type Upkeep } from './segment-upkeep.js'
+import { type FlushLimits, SegmentUpkeep, type Upkeep, UpkeepFaults } from './segment-upkeep.js'
 import { type SpillLimits, spillLimits } from './spill.js'
 
 type ExpireRequest = Extract<IndexRequest, { kind: 'expire-pending' }>
@@ -36,6 +35,8 @@ const portion = 1000
 /** A record is merged once for each class of sizes that it passes through: so many records for each new row, and a few more. */
 const mergedEach = 8
 const mergedLeast = 4096
+/** Words that are new with a row, about. */
+const wordsOfRow = 3
 
 /**
  * Writes the index. Only the keeper does, inside its transaction. Every request may be repeated: an existing row stays as it is.
@@ -61,9 +62,10 @@ export class IndexWriter {
     limits: SpillLimits = spillLimits,
     flush: FlushLimits = noFlush,
     log: Pick<Log, 'info' | 'warn'> = silentLog,
+    faults: UpkeepFaults = new UpkeepFaults(),
   ) {
     this.#rows = new RowWriter(tables, limits)
-    this.#segments = new SegmentUpkeep(tables, this.#rows, flush, log)
+    this.#segments = new SegmentUpkeep(tables, this.#rows, flush, log, faults)
   }
 
   /**
@@ -127,28 +129,35 @@ export class IndexWriter {
 
   /** Goes on with merging files, in proportion to what came in: after a commit. */
   tend(): void {
-    const records = mergedLeast + this.#added * mergedEach
     this.#addedSince += this.#added
+    this.#tendRuns(this.#added)
     this.#added = 0
-    for (const run of this.#rows.runs) run.tend(records)
+  }
+
+  #tendRuns(rows: number): void {
+    for (const run of this.#rows.runs) run.tend(mergedLeast + rows * mergedEach)
   }
 
   /** Paths of files that are not needed any more once the last commit is on the disk, each given once. */
   takeRetired(): string[] {
-    return [...this.#rows.runs.flatMap((run) => run.takeRetired()), ...this.#segments.takeRetired()]
+    return [...this.#rows.takeRetired(), ...this.#segments.takeRetired()]
   }
 
   /** Goes on with taking stable rows out of the tables, and with merging segments: between two transactions. */
   tendSegments(): Upkeep {
     const added = this.#addedSince
     this.#addedSince = 0
-    return this.#segments.tend(added)
+    const upkeep = this.#segments.tend(added)
+    const words = this.#segments.takeMovedWords()
+    // What is moved makes files, too, also where nothing is committed meanwhile.
+    if (words > 0) this.#tendRuns(Math.ceil(words / wordsOfRow))
+    return upkeep
   }
 
   /** Drops what is half done. */
   close(): void {
     this.#segments.close()
-    for (const run of this.#rows.runs) run.close()
+    this.#rows.close()
   }
 
   #block(block: BlockInput): void {
@@ -156,7 +165,7 @@ export class IndexWriter {
     const record = encodeBlock(block)
     const known = this.tables.blocks.get(key)
     const standing = known === undefined ? undefined : decodeBlock(block.height, known)
-    // Told again; perhaps with more of its header than an earlier version of this program kept.
+    // Stated again; perhaps with more of its header than an earlier version of this program kept.
     if (standing?.id === block.id && (block.header === undefined || standing.header !== undefined)) return
     // Another block at this height: what stood on the old one is not on the chain.
     if (standing !== undefined && standing.id !== block.id) this.#unwind(block.height)
@@ -200,9 +209,8 @@ export class IndexWriter {
 
   /** The highest number that a row which is in no block has; 0 where there is none. */
   #lastArrival(): number {
-    const before = { start: heightStart(pendingHeight), backwards: true, limit: 1 }
-    for (const key of this.tables.rows.keys(before)) return arrivalOf(key) ?? 0
-    return 0
+    const last = this.#rows.highest(heightStart(pendingHeight))
+    return last === undefined ? 0 : (arrivalOf(last) ?? 0)
   }
 
   #put(row: PackedRows, key: Buffer, nowSeconds: number, isUnjudged = false): void {
@@ -221,33 +229,20 @@ export class IndexWriter {
   }
 
   #expire({ beforeSeconds, itemsBeforeSeconds }: ExpireRequest): void {
-    const end = Buffer.allocUnsafe(4)
-    end.writeUInt32BE(beforeSeconds)
-    let start: Buffer | undefined
-    for (;;) {
-      const found = this.tables.pending.span({
-        end,
-        limit: portion,
-        ...(start === undefined ? {} : { start }),
-      })
-      const pending = [...found].map(({ key }) => Buffer.from(key))
+    for (const pending of this.#rows.pendingBefore(beforeSeconds, portion)) {
       for (const key of pending) {
         const row = key.subarray(4)
         if (!isItemKey(row) || key.readUInt32BE(0) < itemsBeforeSeconds) this.#remove(row)
       }
-      const last = pending.at(-1)
-      if (last === undefined || pending.length < portion) return
-      // The next key in the order of bytes.
-      start = Buffer.concat([last, Buffer.of(0)])
     }
   }
 
   #removeItems(keys: Uint8Array): void {
     for (let at = 0; at < keys.length; at += rowKeyBytes) {
       const key = keys.subarray(at, at + rowKeyBytes)
-      if (!isItemKey(key)) this.#outcome.skipped += 1
-      else if (this.tables.rows.view(key) !== undefined) this.#remove(key)
-      else this.#removeFromSegment(key)
+      const found = isItemKey(key) ? this.#rows.at(key) : undefined
+      if (found === undefined) this.#outcome.skipped += 1
+      else this.#drop(found)
     }
   }
 
@@ -261,11 +256,10 @@ export class IndexWriter {
 
   #unwind(fromHeight: number): void {
     countFork(this.tables)
-    const wanted = { start: heightStart(fromHeight), end: heightStart(pendingStart), limit: portion }
-    for (;;) {
-      const keys = [...this.tables.rows.span(wanted)].map(({ key }) => key)
-      for (const key of keys) this.#remove(key)
-      if (keys.length < portion) break
+    const [start, end] = [heightStart(fromHeight), heightStart(pendingStart)]
+    for (let rows = this.#rows.between(start, end, portion); rows.length > 0; ) {
+      for (const found of rows) this.#drop(found)
+      rows = this.#rows.between(start, end, portion)
     }
     this.#unwindSegments(heightStart(fromHeight))
     for (;;) {
@@ -279,22 +273,15 @@ export class IndexWriter {
   }
 
   #remove(key: Uint8Array): void {
-    const record = this.tables.rows.get(key)
-    if (record === undefined) throw new Error('a row that is to be removed is not there')
-    const row = decodeRow(key, record)
-    this.#drop({ key: Buffer.from(key), row })
+    const found = this.#rows.at(key)
+    if (found === undefined) throw new Error('a row that is to be removed is not there')
+    this.#drop(found)
   }
 
   #drop(found: KeyedRow): void {
     this.#rows.remove(found)
     this.#outcome.removed += 1
     this.#changed(found.row.id)
-  }
-
-  #removeFromSegment(key: Uint8Array): void {
-    const found = this.#rows.findInSegments(key)
-    if (found === undefined) this.#outcome.skipped += 1
-    else this.#drop(found)
   }
 
   /** A fork that is deeper than the blocks that stay in the tables, or an order of the operator. */

@@ -31,11 +31,11 @@ export class IndexedCatalog extends LmdbCatalog {
   override attributes(id: Id): Attributes | undefined {
     const known = super.attributes(id)
     const { index } = this
-    const said = index.known(() => {
+    const indexed = index.known(() => {
       const row = index.row(idBytes(id))
       return row === undefined ? undefined : rowAttributes(index, row)
     })
-    return said === undefined ? known : together(known, said)
+    return indexed === undefined ? known : together(known, indexed)
   }
 }
 
@@ -49,16 +49,16 @@ export function rowAttributes(index: ChainIndex, row: Row): Attributes {
   return attributesOf({ id: idOfBytes(row.id), size, verified: false, trusted: false }, facts)
 }
 
-function together(known: Attributes | undefined, said: Attributes): Attributes {
-  if (known === undefined) return said
+function together(known: Attributes | undefined, indexed: Attributes): Attributes {
+  if (known === undefined) return indexed
   const { height: _height, ...rest } = known
-  const place = betterPlace(known.place, said.place)
+  const place = betterPlace(known.place, indexed.place)
   return {
-    ...said,
+    ...indexed,
     ...rest,
     // The size belongs to the bytes whose digest is known.
-    size: known.digest === undefined ? said.size : known.size,
-    ...(said.height === undefined ? {} : { height: said.height }),
+    size: known.digest === undefined ? indexed.size : known.size,
+    ...(indexed.height === undefined ? {} : { height: indexed.height }),
     ...(place === undefined ? {} : { place }),
   }
 }

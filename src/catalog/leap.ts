@@ -18,13 +18,13 @@ export interface Leaping<R> {
   /** At least one. */
   readonly conditions: readonly Condition<R>[]
   readonly without: readonly Condition<R>[]
-  /** What no list tells: asked of rows that fulfil all else. */
+  /** What no list tells: which is examined for rows that fulfil all else. */
   readonly filters: readonly ((key: Buffer) => boolean)[]
   readonly backwards: boolean
   /** Nothing behind this key is wanted. */
   readonly end: Uint8Array
   readonly effort: Effort
-  /** Absent: only the lists are asked: where rows are counted, nobody wants them. */
+  /** Absent: only the lists are searched: where rows are counted, nobody wants them. */
   readonly read?: ReadRow<R>
 }
 
@@ -49,12 +49,12 @@ export class LeapScan<R> implements Scan {
   /** The scan stands behind the key that it began with. */
   #hasMoved = false
 
-  constructor(private readonly asked: Leaping<R>) {
-    this.#sign = asked.backwards ? -1 : 1
+  constructor(private readonly leaping: Leaping<R>) {
+    this.#sign = leaping.backwards ? -1 : 1
   }
 
   seek(target: Uint8Array): void {
-    const { conditions } = this.asked
+    const { conditions } = this.leaping
     this.#hasMoved = false
     for (const { scan } of conditions) scan.seek(target)
     const row = conditions[this.#lead]?.scan.row
@@ -72,7 +72,7 @@ export class LeapScan<R> implements Scan {
   }
 
   #goOn(): Buffer | undefined {
-    const lead = this.asked.conditions[this.#lead]
+    const lead = this.leaping.conditions[this.#lead]
     this.#hasMoved = true
     lead?.scan.next()
     return lead?.scan.row
@@ -80,7 +80,7 @@ export class LeapScan<R> implements Scan {
 
   /** Stands at the next row that is wanted, at its end, or where the effort is spent. */
   #meet(): void {
-    const { without, filters } = this.asked
+    const { without, filters } = this.leaping
     for (;;) {
       const row = this.#agree()
       this.row = row
@@ -93,7 +93,7 @@ export class LeapScan<R> implements Scan {
 
   /** Whether nothing is to be looked at from `target` on. */
   #stops(target: Buffer): boolean {
-    const { end, effort } = this.asked
+    const { end, effort } = this.leaping
     if (compareRowKeys(target, 0, end, 0) * this.#sign > 0) return true
     if (!this.#hasMoved || !effort.spent) return false
     this.cutAt = target
@@ -101,7 +101,7 @@ export class LeapScan<R> implements Scan {
   }
 
   #agree(): Buffer | undefined {
-    const { conditions, read } = this.asked
+    const { conditions, read } = this.leaping
     let target = conditions[this.#lead]?.scan.row
     let misses = 0
     if (target === undefined || this.#stops(target)) return undefined
@@ -135,7 +135,7 @@ export class LeapScan<R> implements Scan {
 
   #fulfils({ scan, holds }: Condition<R>, key: Buffer): boolean {
     const isFar = scan.row === undefined || !scan.isNear(key)
-    const { read } = this.asked
+    const { read } = this.leaping
     if (isFar && holds !== undefined && read !== undefined) return holds(read(key))
     scan.seek(key)
     return scan.row !== undefined && compareRowKeys(scan.row, 0, key, 0) === 0

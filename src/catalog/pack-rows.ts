@@ -10,7 +10,7 @@ export function packRows(rows: Iterable<Row>, areItems: boolean): PackedRows {
   const out = new RowPacker()
   for (const row of rows) {
     const { id, size, owner, recipient, anchor, tags, signature, signatureType, place, transfer } = row
-    const said = {
+    const common = {
       id: idOfBytes(id),
       size,
       owner: noKey,
@@ -22,9 +22,9 @@ export function packRows(rows: Iterable<Row>, areItems: boolean): PackedRows {
     }
     if (place !== undefined) {
       const { parent, ...offsets } = place
-      out.item({ ...said, ...offsets, parentId: idOfBytes(parent) }, () => owner)
+      out.item({ ...common, ...offsets, parentId: idOfBytes(parent) }, () => owner)
     } else if (transfer !== undefined) {
-      out.transaction({ ...said, ...transfer, ownerAddress: owner, index: row.index })
+      out.transaction({ ...common, ...transfer, ownerAddress: owner, index: row.index })
     } else throw new Error('a row of the index is neither an item nor a transaction')
   }
   return new PackedRows(out.take('came'), areItems)

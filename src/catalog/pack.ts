@@ -93,7 +93,7 @@ export class RowPacker {
     return this.#last
   }
 
-  /** Packs an item; `addressOf` is asked for the address of an owner that is new to the message. */
+  /** Packs an item; `addressOf` gives the address of an owner that is new to the message. */
   item(item: Omit<ItemInput, 'ownerAddress'>, addressOf: (key: Uint8Array) => Uint8Array): void {
     const out = this.#row(item, this.#owner(item.owner, addressOf))
     out.uint(this.#bundle(item.parentId))

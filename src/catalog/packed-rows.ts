@@ -6,7 +6,7 @@ import { readTransfer } from './row.js'
 
 /** A word of a message. */
 export class PackedWord {
-  /** Its number in the index, and the list of rows that have it in this role: not before somebody asked. */
+  /** Its number in the index, and the list of rows that have it in this role: not before they are needed. */
   number = 0
   list: PostingList | undefined
 

@@ -26,7 +26,7 @@ export class PostingWriter {
 
   constructor(private readonly table: Table) {}
 
-  /** Whether what was collected since is written: lists are to be asked for again. */
+  /** Whether what was collected since is written: lists are to be requested again. */
   get round(): number {
     return this.#added.round
   }
@@ -61,6 +61,11 @@ export class PostingWriter {
     }
     this.#added.clear()
     this.#removed.clear()
+  }
+
+  /** Forgets where lists end: they are found anew. */
+  forget(): void {
+    this.#tails.clear()
   }
 
   /** Drops all lists. */

@@ -16,7 +16,7 @@ export interface TouchedBlob {
 
 /**
  * The catalog as any thread reads it: synchronous, straight from the memory map. What a damaged page of the database led to is
- * not known: what is asked for is fetched anew.
+ * not known: what is requested is fetched anew.
  */
 export class LmdbCatalog implements Catalog {
   readonly #tables: CatalogTables

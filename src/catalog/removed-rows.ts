@@ -47,18 +47,38 @@ export class RemovedRows {
 
   /** Removes a row; false where it was removed already. Only the keeper, inside its transaction. */
   add(segment: number, row: number): boolean {
-    const page = Math.floor(row / pageRows)
+    return this.addAll(segment, [row]) === 1
+  }
+
+  /** Removes rows: how many were not removed already. Only the keeper, inside its transaction. */
+  addAll(segment: number, rows: Iterable<number>): number {
+    const byPage = new Map<number, number[]>()
+    for (const row of rows) {
+      const page = Math.floor(row / pageRows)
+      const places = byPage.get(page) ?? []
+      byPage.set(page, places)
+      places.push(row % pageRows)
+    }
+    let added = 0
+    for (const [page, places] of byPage) added += this.#addToPage(segment, page, places)
+    return added
+  }
+
+  #addToPage(segment: number, page: number, places: readonly number[]): number {
     const key = pageKey(segment, page)
     const before = this.table.get(key)
     const bits = before === undefined ? new Uint8Array(pageBytes) : Uint8Array.from(before)
-    const at = row % pageRows
-    const byte = bits[at >> 3] as number
-    if (((byte >> (at & 7)) & 1) === 1) return false
-    bits[at >> 3] = byte | (1 << (at & 7))
+    let added = 0
+    for (const at of places) {
+      const byte = bits[at >> 3] as number
+      if (((byte >> (at & 7)) & 1) === 0) added += 1
+      bits[at >> 3] = byte | (1 << (at & 7))
+    }
+    if (added === 0) return 0
     this.table.put(key, bits)
     const pages = this.#pages.get(segment) ?? new Map<number, Uint8Array | undefined>()
     this.#pages.set(segment, pages.set(page, bits))
-    return true
+    return added
   }
 
   /** The removed rows of a segment, ascending. */

@@ -168,7 +168,8 @@ export function segmentParts(live: readonly LiveSegment[], wanted: Selection, wi
   })
 }
 
-function isBefore(one: Uint8Array, other: Uint8Array, backwards: boolean): boolean {
+/** Whether a key comes before another one in a direction. */
+export function isBefore(one: Uint8Array, other: Uint8Array, backwards: boolean): boolean {
   const order = compareRowKeys(one, 0, other, 0)
   return backwards ? order > 0 : order < 0
 }

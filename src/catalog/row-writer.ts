@@ -1,26 +1,26 @@
-import { VarWriter } from '../format/varbytes.js'
-import { present } from '../store/lmdb.js'
-import { Recent } from '../store/recent.js'
 import type { RunWriter } from '../store/run-writer.js'
-import { Dictionary, numberBytes, wordKind } from './dictionary.js'
-import { DictionaryWriter } from './dictionary-writer.js'
-import { IdWriter } from './ids.js'
-import type { LeftInTables } from './index-flush.js'
-import { type IndexTables, weaveKey } from './index-tables.js'
-import { wordRole } from './pack.js'
+import { type IndexTables, markTwoSets, weaveKey } from './index-tables.js'
 import { packRows } from './pack-rows.js'
-import type { PackedRows, PackedWord } from './packed-rows.js'
-import { PostingWriter } from './posting-writer.js'
-import { postingKind, postingPrefix, transactionsPrefix } from './postings.js'
-import { decodeRow, encodeRow, type Row, type RowBody, type StoredRow } from './row.js'
+import type { PackedRows } from './packed-rows.js'
+import { decodeRow, type Row, type StoredRow } from './row.js'
 import { compareRowKeys, heightOf, isItemKey, rowKeyBytes } from './row-key.js'
 import { SegmentIds } from './segment-ids.js'
 import { type FoundInSegment, rowOf } from './segment-rows.js'
+import { type ClearLimits, SetWriter, wordsOf } from './set-writer.js'
 import type { SpillLimits } from './spill.js'
+import {
+  type FrozenState,
+  isInSpan,
+  isNothing,
+  type KeySpan,
+  type SetsState,
+  withoutFirst,
+  withoutLast,
+} from './table-sets.js'
 
-/** A row and where it stands: in the tables, or in a segment. */
+/** A row and where it stands: in a set of tables, or in a segment. */
 export type KeyedRow =
-  | { readonly key: Buffer; readonly row: StoredRow; readonly place?: undefined }
+  | { readonly key: Buffer; readonly row: StoredRow; readonly set: SetWriter; readonly place?: undefined }
   | { readonly key: Buffer; readonly row: Row; readonly place: FoundInSegment }
 
 /** What of a standing row decides whether it gives way to another one of the same id. */
@@ -31,99 +31,114 @@ export interface Standing {
   }
 }
 
-/** Is told what happens to the tables while a flush reads them (index-flush.ts). */
+/** Hears of rows that are taken out of the frozen tables while a flush reads them (index-flush.ts). */
 export interface RowWatch {
-  put(key: Uint8Array): void
   removed(key: Uint8Array, id: Uint8Array): void
 }
 
 /** What became of a row that was put: new, at another place than before, there already, or refused. */
 export type Put = 'added' | 'moved' | 'known' | 'skipped'
 
-const ownersMax = 50_000
-/** New ids or words that are collected at most: some 100 MB. */
-const pendingMax = 2 ** 19
-
-const roleKinds = {
-  [wordRole.tag]: postingKind.tag,
-  [wordRole.owner]: postingKind.owner,
-  [wordRole.recipient]: postingKind.recipient,
-  [wordRole.bundle]: postingKind.bundle,
-} as const
-const roleWords = {
-  [wordRole.owner]: wordKind.address,
-  [wordRole.recipient]: wordKind.address,
-  [wordRole.bundle]: wordKind.bundle,
-} as const
-
-/** Every prefix under which a row is posted, each once. */
-export function rowPrefixes(
-  key: Uint8Array,
-  row: Pick<StoredRow, 'tags' | 'owner' | 'recipient' | 'place'>,
-): number[] {
-  const prefixes: number[] = []
-  for (const tag of row.tags) {
-    const prefix = postingPrefix(postingKind.tag, tag)
-    if (!prefixes.includes(prefix)) prefixes.push(prefix)
-  }
-  prefixes.push(postingPrefix(postingKind.owner, row.owner))
-  if (row.recipient !== 0) prefixes.push(postingPrefix(postingKind.recipient, row.recipient))
-  if (row.place !== undefined) prefixes.push(postingPrefix(postingKind.bundle, row.place.parent))
-  if (!isItemKey(key)) prefixes.push(transactionsPrefix)
-  return prefixes
+/** What moved from the frozen tables into the current ones. */
+export interface MovedRows {
+  readonly rows: number
+  /** Of these rows. */
+  readonly words: number
 }
 
-/** Key of what is in no block yet, in the order in which it was first seen. */
-export function pendingKey(seenSeconds: number, key: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafe(4 + key.length)
-  bytes.writeUInt32BE(seenSeconds, 0)
-  bytes.set(key, 4)
-  return bytes
+/** A set of tables whose rows count, with its writer. */
+interface LiveSet {
+  readonly set: SetWriter
+  readonly span: KeySpan | undefined
 }
 
-/** Puts single rows into all tables, and takes them out again: only the keeper, inside its transaction. */
+/** Puts single rows into the index, and takes them out again: only the keeper, inside its transaction. */
 export class RowWriter {
-  readonly #ids: IdWriter
-  readonly #dictionary: DictionaryWriter
-  readonly #postings: PostingWriter
-  readonly #record = new VarWriter()
-  #owners = new Recent<number, true>(ownersMax)
+  readonly #sets: readonly [SetWriter, SetWriter]
+  #state: SetsState
+  #live: readonly LiveSet[] = []
   readonly segmentIds: SegmentIds
-  /** Words of rows that are read back. */
-  readonly #words: Dictionary
-  /** The flush that reads the tables, if there is one. */
+  /** The flush that reads the frozen tables, if there is one. */
   watch: RowWatch | undefined
-
-  /** The last row key, as far as it was looked up in this transaction. */
-  readonly #last = Buffer.alloc(rowKeyBytes)
-  #isLastKnown = false
 
   constructor(
     private readonly tables: IndexTables,
     limits: SpillLimits,
   ) {
-    this.#ids = new IdWriter(tables, limits)
-    this.#dictionary = new DictionaryWriter(tables, limits)
-    this.#postings = new PostingWriter(tables.postings)
+    const { sets } = tables
+    sets.isOwn = true
+    const [one, other] = sets.sets
+    this.#sets = [new SetWriter(one, limits), new SetWriter(other, limits)]
+    this.#state = sets.state
+    this.#live = sets.live().map(({ at, span }) => ({ set: this.#sets[at], span }))
     this.segmentIds = new SegmentIds(tables.segments)
-    this.#words = new Dictionary(tables)
+  }
+
+  get #current(): SetWriter {
+    return this.#sets[this.#state.current]
+  }
+
+  /** The set that nothing is put into. */
+  get #other(): SetWriter {
+    return this.#sets[this.#state.current === 0 ? 1 : 0]
+  }
+
+  #put(state: SetsState): void {
+    const { sets } = this.tables
+    sets.put(state)
+    this.#state = state
+    this.#live = sets.live().map(({ at, span }) => ({ set: this.#sets[at], span }))
   }
 
   /** The row with this id (32 bytes). */
   find(id: Uint8Array): KeyedRow | undefined {
-    const found = this.#ids.find(id)
-    if (found !== undefined) return { key: found.key, row: decodeRow(found.key, found.record) }
+    for (const { set, span } of this.#live) {
+      const found = set.find(id, span)
+      if (found !== undefined) return { key: found.key, row: decodeRow(found.key, found.record), set }
+    }
     const place = this.segmentIds.find(id)
     if (place === undefined) return undefined
     const row = rowOf(place.live, place.row)
     return { key: Buffer.from(row.key), row, place }
   }
 
-  /** The row of a segment with this key. */
-  findInSegments(key: Uint8Array): KeyedRow | undefined {
+  /** The row with this key. */
+  at(key: Uint8Array): KeyedRow | undefined {
+    for (const { set, span } of this.#live) {
+      const record = isInSpan(span, key) ? set.tables.rows.get(key) : undefined
+      if (record !== undefined) return { key: Buffer.from(key), row: decodeRow(key, record), set }
+    }
     const place = this.tables.segments.at(key)
     if (place === undefined) return undefined
     return { key: Buffer.from(key), row: rowOf(place.live, place.row), place }
+  }
+
+  /** Rows of tables that are between two keys, the last exclusive: at most so many. */
+  between(start: Buffer, end: Buffer, limit: number): KeyedRow[] {
+    return this.#live.flatMap(({ set, span }) => {
+      const first = span !== undefined && compareRowKeys(start, 0, span.first, 0) < 0 ? span.first : start
+      const found = [...set.tables.rows.span({ start: first, end, limit })]
+      return found
+        .filter(({ key }) => isInSpan(span, key))
+        .map(({ key, value }) => ({ key: Buffer.from(key), row: decodeRow(key, value), set }))
+    })
+  }
+
+  /** Keys of what is in no block and was first seen before a second, in each set in the order in which it was. */
+  *pendingBefore(seconds: number, portion: number): Generator<Buffer[]> {
+    const end = Buffer.allocUnsafe(4)
+    end.writeUInt32BE(seconds)
+    for (const { set, span } of this.#live) {
+      for (let start: Buffer | undefined = Buffer.alloc(1); start !== undefined; ) {
+        const found: Buffer[] = [...set.tables.pending.span({ start, end, limit: portion })].map(({ key }) =>
+          Buffer.from(key),
+        )
+        yield found.filter((key) => isInSpan(span, key.subarray(4)))
+        const last = found.at(-1)
+        // The next key in the order of bytes.
+        start = last === undefined || found.length < portion ? undefined : Buffer.concat([last, Buffer.of(0)])
+      }
+    }
   }
 
   /** Puts a row at `key`, unless it is known at the same or an earlier place. `isUnjudged`: see `Row`. */
@@ -137,28 +152,37 @@ export class RowWriter {
     if (standing !== undefined) this.remove(standing)
     // False where another row of the same transaction has an id that starts alike: see row-key.ts.
     const seenSeconds = standing?.row.seenSeconds ?? nowSeconds
-    const row = this.#row(packed, key, seenSeconds)
-    if (!this.#insert(key, isUnjudged ? { ...row, isUnjudged } : row, packed)) return 'skipped'
-    this.#ids.add(packed.id, key)
+    if (this.#isTaken(key) || !this.#insert(packed, key, seenSeconds, isUnjudged)) return 'skipped'
     return standing === undefined ? 'added' : 'moved'
+  }
+
+  /** Whether a row outside of the current tables has this key. */
+  #isTaken(key: Buffer): boolean {
+    const isFrozen = this.#live.some(
+      ({ set, span }) => span !== undefined && isInSpan(span, key) && set.has(key),
+    )
+    return isFrozen || this.tables.segments.at(key) !== undefined
+  }
+
+  /** False where the key is taken. */
+  #insert(packed: PackedRows, key: Buffer, seenSeconds: number, isUnjudged: boolean): boolean {
+    const weaveEnd = packed.transfer?.weaveEnd ?? 0
+    const isPlaced = this.#free(weaveEnd, key)
+    if (!this.#current.insert(packed, key, { seenSeconds, isUnjudged, isPlaced })) return false
+    if (isPlaced && weaveEnd > 0 && heightOf(key) !== undefined)
+      this.tables.weave.put(weaveKey(weaveEnd), key)
+    return true
   }
 
   /** Takes a row out of every table, or removes it from its segment. */
   remove(found: KeyedRow): void {
-    const { key } = found
-    if (found.place !== undefined) {
-      this.tables.segments.remove(found.place)
-      this.#unplace(key, found.row.transfer?.weaveEnd)
-      return
+    const { key, row } = found
+    if (found.place !== undefined) this.tables.segments.remove(found.place)
+    else {
+      if (found.set === this.#other) this.watch?.removed(key, row.id)
+      found.set.remove(key, found.row)
     }
-    const { row } = found
-    this.watch?.removed(key, row.id)
-    for (const prefix of rowPrefixes(key, row)) this.#postings.remove(prefix, key)
-    this.tables.rows.remove(key)
-    this.#isLastKnown = false
-    this.#ids.remove(row.id)
-    if (row.height === undefined) this.tables.pending.remove(pendingKey(row.seenSeconds, key))
-    else this.#unplace(key, row.transfer?.weaveEnd)
+    if (row.height !== undefined) this.#unplace(key, row.transfer?.weaveEnd)
   }
 
   /** Says where a transaction's data ends in the weave; false where the row is no transaction in a block. */
@@ -167,66 +191,137 @@ export class RowWriter {
     if (row.transfer === undefined || row.height === undefined || !this.#free(weaveEnd, key)) return false
     const transfer = { ...row.transfer, weaveEnd }
     // A segment does not change, and what a flush has read is not read again: the row is put anew.
-    const whole = found.place === undefined ? this.#words.whole(found.row) : found.row
+    const whole = found.place === undefined ? found.set.words.whole(found.row) : found.row
     const packed = packRows([{ ...whole, transfer }], false)
     this.remove(found)
     packed.next()
-    this.restore(packed, key, row.seenSeconds, row.isUnjudged === true)
+    this.#restore(packed, key, row)
     return true
   }
 
-  /** Puts a row that is nowhere, as it was. Throws where its key is taken. */
-  restore(packed: PackedRows, key: Buffer, seenSeconds: number, isUnjudged: boolean): void {
-    const row = this.#row(packed, key, seenSeconds)
-    if (!this.#insert(key, isUnjudged ? { ...row, isUnjudged } : row, packed)) {
+  /** Puts a row that is nowhere, as it was. */
+  #restore(packed: PackedRows, key: Buffer, { seenSeconds, isUnjudged }: Row | StoredRow): void {
+    if (!this.#insert(packed, key, seenSeconds, isUnjudged === true)) {
       throw new Error('the place of a row of the index is taken')
     }
-    this.#ids.add(packed.id, key)
   }
 
-  /** Drops all rows, words and lists of the tables, and puts what is left. Inside a transaction. */
-  rebuild({ rows, owners }: LeftInTables): void {
-    const { tables } = this
-    this.settle()
-    this.#postings.clear()
-    this.#ids.clear()
-    this.#dictionary.clear()
-    tables.rows.clear()
-    tables.owners.clear()
-    tables.pending.clear()
-    this.#owners = new Recent<number, true>(ownersMax)
-    for (const { packed, told } of rows) {
-      for (const { key, seenSeconds, isUnjudged } of told) {
-        packed.next()
-        this.restore(packed, key, seenSeconds, isUnjudged)
-      }
-      this.relieve()
+  /** The highest key that a row of the tables has; undefined where there is none. */
+  highest(end: Buffer): Buffer | undefined {
+    const found = this.#live.flatMap(({ set, span }) => {
+      const start = span !== undefined && compareRowKeys(span.last, 0, end, 0) < 0 ? span.last : end
+      const [last] = [...set.tables.rows.keys({ start, backwards: true, limit: 1 })]
+      return last !== undefined && isInSpan(span, last) ? [Buffer.from(last)] : []
+    })
+    return found.sort((one, other) => compareRowKeys(other, 0, one, 0))[0]
+  }
+
+  /** Rows and words in the current tables, and how many of them are in no block. */
+  currentCounts(): { rows: number; pending: number; pendingWords: number } {
+    const { tables, pendingWords } = this.#current
+    return { rows: tables.rows.count(), pending: tables.pending.count(), pendingWords }
+  }
+
+  /** The current tables are frozen, and the other ones, which are empty, are current from now on. In a transaction of its own. */
+  swap(): void {
+    const { current, swaps, frozen } = this.#state
+    if (frozen !== undefined) throw new Error('the tables that are to be current are not empty')
+    this.#current.rest()
+    markTwoSets(this.tables)
+    const [last] = [...this.#current.tables.rows.keys({ backwards: true, limit: 1 })]
+    const span = { first: Buffer.alloc(rowKeyBytes), last: Buffer.from(last ?? Buffer.alloc(rowKeyBytes)) }
+    this.#put({
+      current: current === 0 ? 1 : 0,
+      swaps: (swaps + 1) % 2 ** 32,
+      frozen: { ...span, hiddenRows: 0, hiddenPending: 0 },
+    })
+  }
+
+  /** Rows of the frozen tables up to a key, so many, are in a segment from now on. Inside the transaction that lists it. */
+  leave(key: Buffer, rows: number): void {
+    this.#put({ ...this.#state, frozen: withoutFirst(this.#frozen(), key, rows) })
+  }
+
+  /**
+   * Moves the last rows of the frozen tables into the current ones: one at least, and others while all have at most so many
+   * words. In a transaction of its own.
+   */
+  moveLast(wordsMax: number): MovedRows {
+    const frozen = this.#frozen()
+    const set = this.#other
+    const wanted = { start: frozen.last, backwards: true, limit: Math.ceil(wordsMax / wordsOf(0)) }
+    const found: { key: Buffer; row: StoredRow }[] = []
+    let [words, pending] = [0, 0]
+    for (const { key, value } of set.tables.rows.span(wanted)) {
+      if (!isInSpan(frozen, key)) break
+      const row = decodeRow(Buffer.from(key), Buffer.from(value))
+      const more = wordsOf(row.tags.length)
+      if (found.length > 0 && words + more > wordsMax) break
+      words += more
+      if (row.height === undefined) pending += 1
+      found.push({ key: Buffer.from(key), row })
     }
-    for (const { address, key } of owners) this.keepOwner(address.toString('latin1'), key)
+    const last = found.at(-1)
+    const behind = last === undefined ? frozen.first : last.key
+    this.#put({ ...this.#state, frozen: withoutLast(frozen, behind, found.length, pending) })
+    for (const areItems of [false, true]) {
+      // Ascending, as lists are written.
+      const some = found.filter(({ row }) => row.isItem === areItems).reverse()
+      const packed = packRows(
+        some.map(({ row }) => set.words.whole(row)),
+        areItems,
+      )
+      for (const { key, row } of some) {
+        packed.next()
+        this.#restore(packed, key, row)
+      }
+    }
     this.settle()
+    return { rows: found.length, words }
+  }
+
+  /** Empties some of the frozen tables, whose rows do not count any more. True where they are empty. In its own transaction. */
+  clearSome(limits: ClearLimits): boolean {
+    if (!isNothing(this.#frozen())) throw new Error('tables whose rows count are not emptied')
+    if (!this.#other.clearSome(limits)) return false
+    this.#put({ ...this.#state, frozen: undefined })
+    return true
+  }
+
+  #frozen(): FrozenState {
+    const { frozen } = this.#state
+    if (frozen === undefined) throw new Error('no tables of the index are frozen')
+    return frozen
   }
 
   /** Keeps the public key of an address (one character per byte), whether or not a row of it is there yet. */
   keepOwner(address: string, key: Uint8Array): void {
-    this.#keepOwner(this.#dictionary.give(wordKind.address, address), key)
+    this.#current.keepOwner(address, key)
   }
 
   /** Between messages: a transaction may hold more than should lie in memory, or be sorted at once. */
   relieve(): void {
-    if (Math.max(this.#ids.runs.pending, this.#dictionary.pending) >= pendingMax) this.settle()
+    this.#current.relieve()
   }
 
   /** Writes what was collected: before every commit. */
   settle(): void {
-    this.#postings.flush()
-    this.#dictionary.settle()
-    this.#ids.settle()
-    this.#isLastKnown = false
+    for (const set of this.#sets) set.settle()
   }
 
   /** The files of the index that are merged now and then. */
   get runs(): readonly RunWriter[] {
-    return [this.#ids.runs, ...this.#dictionary.runs]
+    return this.#current.runs
+  }
+
+  /** Paths of files of runs that no list names any more, each stated once. */
+  takeRetired(): string[] {
+    return this.#sets.flatMap(({ runs }) => runs.flatMap((run) => run.takeRetired()))
+  }
+
+  /** Drops what is half done. */
+  close(): void {
+    for (const { runs } of this.#sets) for (const run of runs) run.close()
   }
 
   /** Two transactions cannot end at the same place: the first statement counts. */
@@ -240,102 +335,6 @@ export class RowWriter {
     const at = weaveKey(weaveEnd)
     const there = this.tables.weave.view(at)
     if (there !== undefined && Buffer.compare(there, key) === 0) this.tables.weave.remove(at)
-  }
-
-  /** Most rows come behind all others, which is cheaper to write and fills pages to the brim. False where the key is taken. */
-  #putRow(key: Buffer, record: Buffer): boolean {
-    if (!this.#isLastKnown) this.#readLast()
-    if (compareRowKeys(key, 0, this.#last, 0) <= 0) return this.tables.rows.add(key, record)
-    this.tables.rows.append(key, record)
-    key.copy(this.#last)
-    return true
-  }
-
-  /** The last key of all rows; one before all keys where there are none. */
-  #readLast(): void {
-    this.#last.fill(0)
-    for (const key of this.tables.rows.keys({ backwards: true, limit: 1 })) this.#last.set(key)
-    this.#isLastKnown = true
-  }
-
-  /** False where the key is taken. */
-  #insert(key: Buffer, row: RowBody, packed: PackedRows): boolean {
-    if (this.tables.segments.at(key) !== undefined) return false
-    if (!this.#putRow(key, encodeRow(this.#record, row))) return false
-    this.watch?.put(key)
-    const at = this.#postings.key(key)
-    for (let tag = 0; tag < packed.tagCount; tag += 1) this.#post(packed.tags[tag] as PackedWord, at)
-    this.#post(packed.owner, at)
-    if (packed.recipient !== undefined) this.#post(packed.recipient, at)
-    if (packed.place !== undefined) this.#post(packed.place.parent, at)
-    if (!isItemKey(key)) this.#postings.add(this.#postings.list(transactionsPrefix, false), at)
-    if (heightOf(key) === undefined) this.tables.pending.put(pendingKey(row.seenSeconds, key), present)
-    else if (row.transfer !== undefined && row.transfer.weaveEnd > 0) {
-      this.tables.weave.put(weaveKey(row.transfer.weaveEnd), key)
-    }
-    return true
-  }
-
-  #post(word: PackedWord, key: number): void {
-    // What was collected before a row was taken out is written.
-    if (word.list?.round !== this.#postings.round) {
-      word.list = this.#postings.list(postingPrefix(roleKinds[word.role], word.number), false)
-    }
-    this.#postings.add(word.list, key)
-  }
-
-  #row(packed: PackedRows, key: Buffer, seenSeconds: number): RowBody {
-    const owner = this.#number(packed.owner)
-    const tags = new Array<number>(packed.tagCount)
-    for (let at = 0; at < tags.length; at += 1) tags[at] = this.#number(packed.tags[at] as PackedWord)
-    const { place, transfer } = packed
-    return {
-      id: packed.id,
-      seenSeconds,
-      size: packed.size,
-      owner,
-      recipient: packed.recipient === undefined ? 0 : this.#number(packed.recipient),
-      anchor: packed.anchor,
-      tags,
-      signatureType: packed.signatureType,
-      place:
-        place === undefined
-          ? undefined
-          : {
-              parent: this.#number(place.parent),
-              rootItemOffset: place.rootItemOffset,
-              parentItemOffset: place.parentItemOffset,
-              headerSize: place.headerSize,
-            },
-      transfer:
-        transfer === undefined || this.#free(transfer.weaveEnd, key)
-          ? transfer
-          : { ...transfer, weaveEnd: 0 },
-      signature: packed.signature,
-    }
-  }
-
-  /** The number of a word: looked up once for a message. */
-  #number(word: PackedWord): number {
-    if (word.number !== 0) return word.number
-    const { role } = word
-    word.number =
-      role === wordRole.tag
-        ? this.#dictionary.tag(word.text)
-        : this.#dictionary.give(roleWords[role], word.text)
-    // Under a new word nothing was ever posted.
-    if (this.#dictionary.isNew) {
-      word.list = this.#postings.list(postingPrefix(roleKinds[role], word.number), true)
-    }
-    if (word.key.length > 0) this.#keepOwner(word.number, word.key)
-    return word.number
-  }
-
-  #keepOwner(number: number, owner: Uint8Array): void {
-    if (this.#owners.get(number) !== undefined) return
-    this.#owners.set(number, true)
-    const key = numberBytes(number)
-    if (this.tables.owners.view(key) === undefined) this.tables.owners.put(key, owner)
   }
 }
 
@@ -357,7 +356,7 @@ export function givesWay(
 
 /**
  * Does the row belong at `key` rather than where it is known? Of items that stand several times in one
- * transaction the one with the lowest offset counts, so that the order in which they are told does not
+ * transaction the one with the lowest offset counts, so that the order in which they are stated does not
  * matter.
  */
 function comesBefore(key: Buffer, packed: Pick<PackedRows, 'place'>, known: Standing): boolean {

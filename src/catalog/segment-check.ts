@@ -3,6 +3,7 @@ import { findRow } from './ids.js'
 import { type IndexTables, weaveKey } from './index-tables.js'
 import { compareRowKeys, heightStart, rowKey } from './row-key.js'
 import { type LiveSegment, rowOf } from './segment-rows.js'
+import { hasTransaction } from './set-check.js'
 
 const noId = Buffer.alloc(32)
 
@@ -32,8 +33,9 @@ export class SegmentCheck {
         this.expect(false, error.message)
       }
     }
-    const told = this.live.reduce((sum, { segment }) => sum + segment.count, 0) - this.tables.segments.count()
-    this.expect(told === this.#removed, `${this.#removed} removed rows of segments, of ${told}`)
+    const recorded =
+      this.live.reduce((sum, { segment }) => sum + segment.count, 0) - this.tables.segments.count()
+    this.expect(recorded === this.#removed, `${this.#removed} removed rows of segments, of ${recorded}`)
     return rows
   }
 
@@ -61,7 +63,10 @@ export class SegmentCheck {
     const row = rowOf(one, number)
     const name = Buffer.from(row.id).toString('base64url')
     this.expect(one.segment.find(row.id) === number, `no id leads to ${name}`)
-    this.expect(findRow(tables, tables.runs.ids, row.id) === undefined, `${name} is in the tables, too`)
+    const inTables = tables.sets
+      .live()
+      .some(({ tables: set, span }) => findRow(set, set.runs.ids, row.id, span) !== undefined)
+    this.expect(!inTables, `${name} is in the tables, too`)
     const end = row.transfer?.weaveEnd ?? 0
     if (end > 0) {
       this.placed += 1
@@ -74,8 +79,7 @@ export class SegmentCheck {
     this.expect(block !== undefined, `${name} is in block ${row.height}, which is not there`)
     if (!row.isItem) return
     const start = rowKey(row.height, row.index, false, noId)
-    const found = tables.rows.ceiling(start)?.key
-    const hasRoot = found !== undefined && Buffer.compare(found.subarray(0, 7), start.subarray(0, 7)) === 0
+    const hasRoot = hasTransaction(tables, start)
     this.expect(
       hasRoot || tables.segments.transactionIn(row.height, row.index) !== undefined,
       `${name} is an item of no transaction`,

@@ -1,63 +1,136 @@
+import { DamagedSegment } from '../index/checked-file.js'
+import type { Segment } from '../index/segment.js'
 import { BloomFilter, seenMax } from '../store/bloom-filter.js'
 import type { IndexSegments } from './index-segments.js'
-import type { FoundInSegment, LiveSegment } from './segment-rows.js'
+import { type FoundInSegment, findIn, type LiveSegment } from './segment-rows.js'
 
-/** So many ids are looked for in vain before it is worth remembering what there is. */
-const missesMax = 20_000
+/** So often a segment is looked into before it is worth remembering what there is. */
+const looksMax = 20_000
+
+/** The segment whose ids are read. */
+interface Reading {
+  readonly number: number
+  readonly segment: Segment
+  readonly prefixes: Iterator<{ readonly prefix: number }>
+}
+
+/** A filter that gets the ids of segments, some at a time. */
+class Survey {
+  readonly filter: BloomFilter
+  /** Numbers of segments whose ids it has, or those that they were merged of. */
+  readonly known = new Set<number>()
+  /** Segments that could not be read: they are looked into each time. */
+  readonly #damaged = new Set<number>()
+  #reading: Reading | undefined
+
+  constructor(ids: number) {
+    this.filter = new BloomFilter(ids)
+  }
+
+  /** Adds about so many ids of segments that it does not know. True where it knows all. */
+  step(live: readonly LiveSegment[], ids: number): boolean {
+    // Where it gave way to another one its file is closed.
+    if (!live.some(({ segment }) => segment === this.#reading?.segment)) this.#reading = undefined
+    for (let left = ids; left > 0; ) {
+      this.#reading ??= this.#next(live)
+      if (this.#reading === undefined) return true
+      left -= this.#read(this.#reading, left)
+    }
+    return false
+  }
+
+  #next(live: readonly LiveSegment[]): Reading | undefined {
+    const next = live.find(({ number }) => !this.known.has(number) && !this.#damaged.has(number))
+    return next && { number: next.number, segment: next.segment, prefixes: next.segment.ids.entries() }
+  }
+
+  #read({ number, prefixes }: Reading, limit: number): number {
+    try {
+      for (let read = 0; read < limit; read += 1) {
+        const entry = prefixes.next()
+        if (entry.done === true) {
+          this.known.add(number)
+          this.#reading = undefined
+          return read + 1
+        }
+        const first = Math.floor(entry.value.prefix / 4096) | 0
+        this.filter.add(first, mixed(first, entry.value.prefix % 4096))
+      }
+      return limit
+    } catch (error) {
+      if (!(error instanceof DamagedSegment)) throw error
+      this.#damaged.add(number)
+      this.#reading = undefined
+      return limit
+    }
+  }
+}
 
 /** Looks for ids in segments, most of which are in none: only the keeper. */
 export class SegmentIds {
-  /** The ids of these segments, and of some that were merged. */
-  #seen: BloomFilter | undefined
-  #known = new Set<number>()
-  #misses = 0
-  /** The segments that were compared with those that are known. */
-  #looked: readonly LiveSegment[] | undefined
+  #survey: Survey | undefined
+  /** A larger one, which takes its place when it knows as much. */
+  #larger: Survey | undefined
+  #looks = 0
 
   constructor(private readonly segments: IndexSegments) {}
 
+  /** The row with this id (32 bytes). */
   find(id: Uint8Array): FoundInSegment | undefined {
     const live = this.segments.all()
-    if (live.length === 0) return undefined
-    // Another segment may have other ids, unless it was merged of those that are known: then they are added a second time.
-    if (this.#seen !== undefined && live !== this.#looked) {
-      if (live.some(({ number }) => !this.#known.has(number))) this.#survey()
-      this.#looked = live
+    const survey = this.#survey
+    if (survey === undefined) this.#looks += live.length
+    const first = firstOf(id)
+    const mayBeThere = survey?.filter.has(first, mixed(first, restOf(id))) !== false
+    for (let at = live.length - 1; at >= 0; at -= 1) {
+      const one = live[at] as LiveSegment
+      if (!mayBeThere && survey?.known.has(one.number) === true) continue
+      const row = findIn(one, id)
+      if (row >= 0) return { live: one, row }
     }
-    if (this.#seen?.has(firstOf(id), mixed(firstOf(id), restOf(id))) === false) return undefined
-    const found = this.segments.find(id)
-    if (found !== undefined) return found
-    this.#misses += 1
-    if (this.#misses > missesMax && this.#seen === undefined) this.#survey()
     return undefined
   }
 
   /** Segments gave way to a merged one. */
   moved(from: readonly number[], to: number): void {
-    if (from.every((number) => this.#known.has(number))) this.#known.add(to)
+    for (const survey of [this.#survey, this.#larger]) {
+      if (survey !== undefined && from.every((number) => survey.known.has(number))) survey.known.add(to)
+    }
   }
 
-  /** Remembers the ids of segments that are new. */
-  #survey(): void {
-    const live = this.segments.all()
+  /** Undefined where a file is missing: what needs it says so. */
+  #listed(): readonly LiveSegment[] | undefined {
+    try {
+      return this.segments.all()
+    } catch (error) {
+      if (error instanceof DamagedSegment) return undefined
+      throw error
+    }
+  }
+
+  /** Goes on with remembering what there is, by about so many ids. */
+  tend(ids: number): void {
+    if (this.#survey === undefined && this.#looks <= looksMax) return
+    const live = this.#listed()
+    if (live === undefined) return
     const total = live.reduce((sum, { segment }) => sum + segment.count, 0)
-    this.#misses = 0
     if (total > seenMax) {
-      this.#seen = undefined
+      this.#survey = undefined
+      this.#larger = undefined
       return
     }
-    const isLarge = this.#seen !== undefined && this.#seen.count + total / 2 < this.#seen.capacity
-    if (!isLarge) this.#known = new Set()
-    const seen = this.#seen !== undefined && isLarge ? this.#seen : new BloomFilter(total * 2)
-    for (const { number, segment } of live) {
-      if (this.#known.has(number)) continue
-      for (const { prefix } of segment.ids.entries()) {
-        const first = Math.floor(prefix / 4096)
-        seen.add(first | 0, mixed(first | 0, prefix % 4096))
-      }
+    const needed = live.reduce(
+      (sum, { number, segment }) => sum + (this.#survey?.known.has(number) === true ? 0 : segment.count),
+      this.#survey?.filter.count ?? 0,
+    )
+    if (this.#survey === undefined) this.#survey = new Survey(total * 2)
+    else if (needed > this.#survey.filter.capacity) this.#larger ??= new Survey(total * 2)
+    const larger = this.#larger
+    if (larger === undefined) this.#survey.step(live, ids)
+    else if (larger.step(live, ids)) {
+      this.#survey = larger
+      this.#larger = undefined
     }
-    this.#known = new Set(live.map(({ number }) => number))
-    this.#seen = seen
   }
 }
 

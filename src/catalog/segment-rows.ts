@@ -56,8 +56,8 @@ export interface FoundInSegment {
 export function rowOf({ segment }: LiveSegment, number: number): Row {
   const { isUnjudged, ...row } = segment.row(number)
   const { owner, recipient, tags, place } = row as BufferRow
-  const said = { ...row, key: segment.keyOf(number), owner, recipient, tags, place }
-  return isUnjudged ? { ...said, isUnjudged } : said
+  const whole = { ...row, key: segment.keyOf(number), owner, recipient, tags, place }
+  return isUnjudged ? { ...whole, isUnjudged } : whole
 }
 
 /** What segments give back are buffers. */

@@ -1,46 +1,67 @@
 import { type Log, silentLog } from '../actor/log.js'
+import { DamagedSegment } from '../index/checked-file.js'
 import { type MergeLimits, SegmentKeeper, usualMerges } from '../index/segment-keeper.js'
+import { isDamage } from '../store/lmdb.js'
 import { Dictionary } from './dictionary.js'
 import { IndexFlush } from './index-flush.js'
 import { type IndexTables, openSegments, segmentLedger } from './index-tables.js'
-import { decodeRow } from './row.js'
-import { heightEnd, heightStart, pendingStart } from './row-key.js'
+import { heightEnd, heightStart, pendingStart, rowKeyBytes } from './row-key.js'
+import type { RowTables } from './row-tables.js'
 import type { RowWriter } from './row-writer.js'
 import { beside } from './scan.js'
 import { SegmentRemovals } from './segment-removals.js'
+import type { ClearLimits } from './set-writer.js'
+import { type FrozenState, isNothing } from './table-sets.js'
 
 /** When rows leave the tables for segments. */
 export interface FlushLimits {
-  /** So many rows that do not change any more become a segment; 0: none leave. */
+  /** So many rows in blocks become a segment; 0: the tables never change roles, and none leave. */
   readonly rows: number
   /** Blocks below the highest one that a fork may still replace. */
   readonly forkDepth: number
   readonly merges?: MergeLimits
   /** Rows that one step of a flush reads, at least; few in tests. */
   readonly rowsEach?: number
-  /** Words (tags, addresses) of the rows that stay, at most; fewer in tests. */
-  readonly leftWordsMax?: number
+  /** Words (tags, addresses) of rows that are moved in one transaction, at least; few in tests. */
+  readonly wordsEach?: number
+  readonly clearing?: ClearLimits
+  /** Nothing more is to come: does not wait until fewer rows would have to be moved. */
+  readonly isLast?: boolean
 }
 
-/** Rows of blocks that stay in the tables, about: they are put a second time with each flush. */
-const leftMax = 16_384
-/**
- * Rows that stay are put again in one transaction, at up to 15 us of processor time a word. Strangers may bring rows of 128 tags
- * that are in no block, and the flush waits then until they have one. Three blocks of 12,000 items have 470,000 words.
- */
-const leftWordsMax = 1_000_000
-/** As many more may come while a flush is under way: it is not in vain, and its end takes half a minute at most. */
-const endFactor = 2
-/** Words of a row beside its tags. */
-const rowWords = 4
-/** Blocks that always stay, however many rows they have: nearly all forks are shorter. */
+/** What damaged pages stopped, for as long as the program runs: only what needs them stands still. */
+export class UpkeepFaults {
+  /** Paths of segments that cannot be merged. */
+  readonly segments = new Set<string>()
+  /** Rows do not leave the frozen tables. */
+  isFlushStopped = false
+  isMergeStopped = false
+
+  /** How many things stand still. */
+  get count(): number {
+    return this.segments.size + (this.isFlushStopped ? 1 : 0) + (this.isMergeStopped ? 1 : 0)
+  }
+}
+
+/** Rows of blocks that are moved instead of flushed, about: the last blocks of a chain with many items a block. */
+const movedMax = 16_384
+/** Blocks that are always moved where a fork could replace them, however many rows they have: nearly all forks are shorter. */
 const depthMin = 3
+/** Words of a row, on average: rows that are moved may have so many for each row that leaves. */
+const wordsPerRow = 12
 const rowsEach = 2048
+/** A word of a row that is moved takes up to 15 us of processor time. */
+const wordsEach = 4096
 /** Steps of merging for each time, at least; one is some 4,000 rows, words or ids. */
 const stepsEach = 1
 /** For each row that came in: it is read and written once, and merged twice in some five passes. */
 const rowsPerRow = 6
 const stepsPerRow = 16 / 4096
+/** For each row that came in: as many as may have to be moved, twice, so that it comes to an end. */
+const movedPerRow = 2 * wordsPerRow
+const clearing: ClearLimits = { dropMax: 2 ** 23, entriesEach: 8192 }
+/** Ids of segments that are read at once so that they are remembered. */
+const idsEach = 65_536
 
 /** Bytes of a row in a segment, with long tags; few have as many. */
 const rowBytesMax = 400
@@ -48,118 +69,177 @@ const rowBytesMax = 400
 /** What is to be done about segments: more at once, or nothing for now. */
 export type Upkeep = 'more' | 'idle'
 
-/** Takes what is stable out of the tables and merges segments, in steps: only the keeper, between its transactions. */
+/**
+ * Freezes the tables when they have many rows, takes these out of them in small steps, and merges segments: only the keeper,
+ * between its transactions.
+ */
 export class SegmentUpkeep {
   readonly keeper: SegmentKeeper
-  readonly #dictionary: Dictionary
+  /** Of the two sets of tables. */
+  readonly #dictionaries: readonly [Dictionary, Dictionary]
   #flush: IndexFlush | undefined
-  /** Rows that were put since it was last looked whether there are enough. */
-  #since = Number.POSITIVE_INFINITY
+  /** The highest block when it was looked whether few enough rows would have to be moved. */
+  #lookedAt: number | undefined
+  /** Rows that were moved out of the frozen tables. */
+  #moved = 0
+  /** Their words, since this was taken. */
+  #movedWords = 0
 
   constructor(
     private readonly tables: IndexTables,
     private readonly rows: RowWriter,
     private readonly limits: FlushLimits,
     private readonly log: Pick<Log, 'info' | 'warn'> = silentLog,
+    private readonly faults: UpkeepFaults = new UpkeepFaults(),
   ) {
     const files = openSegments(tables.environment, tables.indexMeta)
     tables.environment.onClose(() => files.close())
     const removals = new SegmentRemovals(tables, rows.segmentIds)
     this.keeper = new SegmentKeeper(files, segmentLedger(tables), limits.merges ?? usualMerges, removals)
-    this.#dictionary = new Dictionary(tables)
+    for (const path of faults.segments) this.keeper.leaveOut(path)
+    const [one, other] = tables.sets.sets
+    this.#dictionaries = [new Dictionary(one), new Dictionary(other)]
     tables.segments.isOwn = true
   }
 
   /** Goes on with what is to be done, in proportion to the rows that were put since. Throws errors of the disk. */
   tend(added: number): Upkeep {
-    this.#since += added
     // What was committed in this turn is read, too.
     this.tables.environment.refresh()
-    this.#flush ??= this.#due()
-    const isFlushing = this.#flush !== undefined
-    if (this.#flush !== undefined) {
-      this.#goOn(this.#flush, (this.limits.rowsEach ?? rowsEach) + added * rowsPerRow)
-    }
-    const tended = this.keeper.tend(stepsEach + Math.ceil(added * stepsPerRow))
+    const isBusy = !this.faults.isFlushStopped && this.#flushing(() => this.#tendTables(added))
+    const merging = this.faults.isMergeStopped ? 'idle' : this.#merging(added)
+    this.rows.segmentIds.tend(idsEach)
     this.tables.segments.changed()
-    return isFlushing || tended === 'more' ? 'more' : 'idle'
+    return isBusy || merging === 'more' ? 'more' : 'idle'
   }
 
-  #goOn(flush: IndexFlush, rows: number): void {
-    if (!flush.isDone) {
-      const before = flush.rows
-      flush.step(rows)
-      // A flush of one segment is soon over; an old index takes many.
-      const { rows: written } = flush
-      if (written > before && !flush.isDone)
-        this.log.info({ written }, 'stable rows of the index go into segments')
-      return
+  /** Where a damaged page is met, merges go on without this. */
+  #flushing(act: () => boolean): boolean {
+    try {
+      return act()
+    } catch (error) {
+      this.faults.isFlushStopped ||= isDamage(error) || error instanceof DamagedSegment
+      throw error
     }
-    this.#flush = undefined
-    this.rows.watch = undefined
-    // More may have come while it was under way.
-    if (!this.#isLittle(flush.last, Number.POSITIVE_INFINITY, endFactor)) {
-      flush.drop()
-      return
-    }
-    flush.finish((left) => this.rows.rebuild(left))
-    const left = this.tables.rows.count()
-    this.log.info({ written: flush.rows, left }, 'stable rows of the index are in segments')
-    this.#dictionary.forget()
-    this.tables.segments.changed()
   }
 
-  /** A flush, where enough rows are stable. */
-  #due(): IndexFlush | undefined {
-    const { rows: segmentRows } = this.limits
-    if (segmentRows === 0 || this.#since < segmentRows / 8) return undefined
-    const total = this.tables.rows.count()
-    if (total < segmentRows) return undefined
-    this.#since = 0
-    const last = this.#lastStable()
+  /** Where a damaged page is met, its segment is not merged any more. */
+  #merging(added: number): Upkeep {
+    try {
+      return this.keeper.tend(stepsEach + Math.ceil(added * stepsPerRow)) === 'more' ? 'more' : 'idle'
+    } catch (error) {
+      const { segments } = this.faults
+      if (error instanceof DamagedSegment && !segments.has(error.path)) segments.add(error.path)
+      // It is not only a merge that needs it.
+      else this.faults.isMergeStopped ||= isDamage(error) || error instanceof DamagedSegment
+      throw error
+    }
+  }
+
+  /** True where there is more to do. */
+  #tendTables(added: number): boolean {
+    const { frozen } = this.tables.sets.state
+    if (this.limits.rows === 0) return false
+    if (frozen === undefined) return this.#freeze()
+    if (isNothing(frozen)) {
+      const { environment } = this.tables
+      const isEmpty = environment.write(() => this.rows.clearSome(this.limits.clearing ?? clearing))
+      if (isEmpty) this.#sayDone()
+      return true
+    }
+    this.#flush ??= this.#begin(frozen)
+    if (this.#flush === undefined) return false
+    if (!this.#flush.isDone) this.#write(this.#flush, (this.limits.rowsEach ?? rowsEach) + added * rowsPerRow)
+    else this.#move((this.limits.wordsEach ?? wordsEach) + added * movedPerRow)
+    return true
+  }
+
+  /** Freezes the current tables where enough rows could leave, and what would have to be moved is no more than that. */
+  #freeze(): boolean {
+    const { rows, pending, pendingWords } = this.rows.currentCounts()
+    const inBlocks = rows - pending
+    if (inBlocks < this.limits.rows || pendingWords > inBlocks * wordsPerRow) return false
+    if (!this.keeper.hasRoom(inBlocks * rowBytesMax)) return false
+    this.tables.environment.write(() => this.rows.swap())
+    return true
+  }
+
+  /** A flush of the frozen tables, where few of their rows would have to be moved. */
+  #begin(frozen: FrozenState): IndexFlush | undefined {
+    const { tables, segments } = this.#frozenParts()
+    const last = this.#lastLeaving(tables, frozen)
     if (last === undefined) return undefined
-    // What stays is put again: no more than what leaves.
-    const isLittle = this.#isLittle(last, Math.min(total - segmentRows, Math.floor(total / 2)))
-    if (!isLittle || !this.keeper.hasRoom(total * rowBytesMax)) return undefined
-    const { tables } = this
-    const parts = { tables, dictionary: this.#dictionary, keeper: this.keeper, segmentRows }
-    const flush = new IndexFlush(parts, last)
+    const { rows: segmentRows } = this.limits
+    const dictionary = this.#dictionaries[this.tables.sets.state.current === 0 ? 1 : 0]
+    const parts = { tables, dictionary, segments, keeper: this.keeper, segmentRows }
+    const flush = new IndexFlush(parts, beside(frozen.first, true) ?? Buffer.alloc(rowKeyBytes), last)
     this.rows.watch = flush
+    this.#moved = 0
     return flush
   }
 
-  /** The last key that rows can have which leave; undefined where there is none. */
-  #lastStable(): Buffer | undefined {
-    const [top] = [...this.tables.blocks.keys({ backwards: true, limit: 1 })]
-    if (top === undefined) return undefined
-    const height = Buffer.from(top).readUInt32BE(0)
-    const behind = { start: heightStart(pendingStart), backwards: true, limit: leftMax }
-    let lowest = height
-    for (const key of this.tables.rows.keys(behind)) lowest = Buffer.from(key).readUInt32BE(0)
-    const { forkDepth } = this.limits
-    const stable = Math.min(height - Math.min(depthMin, forkDepth), Math.max(height - forkDepth, lowest - 1))
-    return stable < 0 ? undefined : heightEnd(stable)
+  #frozenParts() {
+    const { sets, segments } = this.tables
+    return { tables: sets.sets[sets.state.current === 0 ? 1 : 0], segments }
   }
 
-  /** Whether the rows behind a key are at most `rowsMax`, and their words no more than are put again in a few seconds. */
-  #isLittle(last: Buffer, rowsMax: number, factor = 1): boolean {
-    const start = beside(last, false)
-    if (start === undefined) return true
-    const wordsMax = (this.limits.leftWordsMax ?? leftWordsMax) * factor
-    let [rows, words] = [0, 0]
-    for (const { key, value } of this.tables.rows.span({ start })) {
-      rows += 1
-      words += rowWords + decodeRow(Buffer.from(key), value).tags.length
-      if (rows > rowsMax) return false
-      if (words > wordsMax) {
-        this.log.warn(
-          { words, most: wordsMax },
-          'stable rows of the index stay in the tables: rows without a block, or of the last blocks, have too many tags',
-        )
-        return false
-      }
-    }
-    return true
+  #write(flush: IndexFlush, rows: number): void {
+    flush.step(rows)
+    if (!flush.isWritten) return
+    flush.list((last, count) => this.rows.leave(last, count))
+    this.log.info({ written: flush.rows }, 'stable rows of the index go into segments')
+    this.tables.segments.changed()
+  }
+
+  #move(wordsMax: number): void {
+    const { rows, words } = this.tables.environment.write(() => this.rows.moveLast(wordsMax))
+    this.#moved += rows
+    this.#movedWords += words
+  }
+
+  /** How many words were put into the current tables with rows that were moved, since the last call. */
+  takeMovedWords(): number {
+    const words = this.#movedWords
+    this.#movedWords = 0
+    return words
+  }
+
+  #sayDone(): void {
+    const written = this.#flush?.rows ?? 0
+    this.log.info({ written, moved: this.#moved }, 'stable rows of the index are in segments')
+    for (const dictionary of this.#dictionaries) dictionary.forget()
+    this.#flush = undefined
+    this.rows.watch = undefined
+    this.#lookedAt = undefined
+  }
+
+  /** The last key that rows can have which leave the frozen tables for segments; undefined where it is better to wait. */
+  #lastLeaving({ rows }: RowTables, { first }: FrozenState): Buffer | undefined {
+    const before = { start: heightStart(pendingStart), backwards: true, limit: 1 }
+    const [highest] = [...rows.keys(before)].map(heightIn)
+    // No block is there any more.
+    if (highest === undefined) return first
+    const [top = highest] = [...this.tables.blocks.keys({ backwards: true, limit: 1 })].map(heightIn)
+    const { forkDepth, isLast = false, rows: segmentRows } = this.limits
+    if (highest <= top - forkDepth) return heightEnd(highest)
+    // Each block that comes makes fewer of them.
+    const isUrgent = isLast || this.rows.currentCounts().rows * 4 >= segmentRows
+    if (!isUrgent || top === this.#lookedAt) return undefined
+    this.#lookedAt = top
+    let lowest = top
+    for (const key of rows.keys({ ...before, limit: movedMax })) lowest = heightIn(key)
+    const stable = Math.min(top - Math.min(depthMin, forkDepth), Math.max(top - forkDepth, lowest - 1))
+    if (stable < 0) return undefined
+    return this.#isMost(rows, heightEnd(stable)) ? heightEnd(stable) : undefined
+  }
+
+  /** Whether at most half of the rows have keys behind this one, without those in no block. */
+  #isMost(rows: RowTables['rows'], last: Buffer): boolean {
+    const limit = Math.floor(rows.count() / 2) + 1
+    const start = beside(last, false) ?? last
+    let behind = 0
+    for (const _ of rows.keys({ start, end: heightStart(pendingStart), limit })) behind += 1
+    return behind < limit
   }
 
   /** Files that no list names any more: to be removed when the commit that dropped them would survive a power cut. */
@@ -174,4 +254,8 @@ export class SegmentUpkeep {
     this.rows.watch = undefined
     this.keeper.close()
   }
+}
+
+function heightIn(key: Uint8Array): number {
+  return Buffer.from(key.buffer, key.byteOffset, key.byteLength).readUInt32BE(0)
 }

@@ -43,7 +43,7 @@ export interface Scanning<R> {
   readonly ahead?: number
   /** Reads the row with a key, and charges for it. */
   readonly read: ReadRow<R>
-  /** The rows that are found are not read: the lists are asked and not the rows, where both can tell. */
+  /** The rows that are found are not read: the lists are searched and not the rows, where both show it. */
   readonly listsOnly?: boolean
 }
 
@@ -82,8 +82,8 @@ export class Selector<R extends AnyRow> {
     const [only] = conditions
     const isPlain = conditions.length === 1 && without.length === 0 && filters.length === 0
     if (isPlain && only !== undefined) return only.scan
-    const asked = { conditions, without, filters, backwards, end, effort }
-    return new LeapScan(listsOnly ? asked : { ...asked, read })
+    const leaping = { conditions, without, filters, backwards, end, effort }
+    return new LeapScan(listsOnly ? leaping : { ...leaping, read })
   }
 
   #gather(wanted: Selection, scanning: Scanning<R>): Gathered<R> {

@@ -50,7 +50,7 @@ export class Spill<Entry> {
     this.isTableEmpty = table.count() === 0
   }
 
-  /** Counts a new entry, which was added to the runs already. True: it is to be told with `add`; beyond some it only counts. */
+  /** Counts a new entry, which was added to the runs already. True: it is to be stated with `add`; beyond some it only counts. */
   takes(): boolean {
     this.#added += 1
     return this.#added < this.limits.directEntries

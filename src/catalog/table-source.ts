@@ -1,7 +1,6 @@
 import { type Dictionary, type WordKind, wordKind } from './dictionary.js'
 import type { Effort } from './effort.js'
 import { findRow } from './ids.js'
-import type { IndexTables } from './index-tables.js'
 import {
   blockAtOrBefore,
   blockAtOrBehind,
@@ -14,6 +13,7 @@ import type { StoredRow } from './row.js'
 import { compareRowKeys, rowKeyBytes } from './row-key.js'
 import type { Looks, RowRole, RowSource, WordRows } from './row-source.js'
 import type { Blocks } from './scan.js'
+import type { LiveTables } from './table-sets.js'
 import { TagStarts } from './tag-starts.js'
 
 /** What a look-up of a word or id costs: LMDB, and the runs. */
@@ -35,10 +35,10 @@ const wordOf: Readonly<Record<RowRole, (row: StoredRow) => number>> = {
   bundle: (row) => row.place?.parent ?? 0,
 }
 
-/** The rows of the tables, straight from the memory map. Any thread. */
+/** The rows of one set of tables, straight from the memory map, also those that do not count. Any thread. */
 export class TableSource implements RowSource<StoredRow> {
   constructor(
-    private readonly tables: IndexTables,
+    private readonly live: LiveTables,
     private readonly dictionary: Dictionary,
   ) {}
 
@@ -67,7 +67,7 @@ export class TableSource implements RowSource<StoredRow> {
     looks: Looks,
     effort: Effort,
   ): WordRows<StoredRow> | ((row: StoredRow) => boolean) {
-    const starts = new TagStarts(this.tables, this.dictionary, name, values)
+    const starts = new TagStarts(this.live.tables, this.dictionary, name, values)
     const before = looks.left
     const found = effort.spent ? undefined : starts.numbers(looks)
     effort.charge(lookUpSteps + (before - looks.left) / keysPerStep)
@@ -81,8 +81,9 @@ export class TableSource implements RowSource<StoredRow> {
   /** The rows with these ids, in chain order. */
   keysOf(ids: readonly Uint8Array[], effort: Effort): Buffer {
     effort.charge(ids.length * lookUpSteps)
+    const { tables, span } = this.live
     const keys = ids.flatMap((id) => {
-      const found = findRow(this.tables, this.tables.runs.ids, id)
+      const found = findRow(tables, tables.runs.ids, id, span)
       return found === undefined ? [] : [found.key]
     })
     keys.sort((one, other) => compareRowKeys(one, 0, other, 0))
@@ -94,7 +95,7 @@ export class TableSource implements RowSource<StoredRow> {
   }
 
   #postings(prefix: number, effort: Effort): Blocks {
-    const table = this.tables.postings
+    const table = this.live.tables.postings
     return {
       from(row, backwards) {
         effort.charge()
@@ -108,7 +109,7 @@ export class TableSource implements RowSource<StoredRow> {
   }
 
   all(effort: Effort, limit: number): Blocks {
-    const table = this.tables.rows
+    const table = this.live.tables.rows
     return {
       from(row, backwards) {
         const keys = [...table.keys({ start: row, backwards, limit })]

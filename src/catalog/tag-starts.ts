@@ -1,6 +1,6 @@
 import { type Dictionary, inKey, inRecord, numberOf, tagStart, tagWord, wordKind } from './dictionary.js'
-import type { IndexTables } from './index-tables.js'
 import type { Looks } from './row-source.js'
+import type { RowTables } from './row-tables.js'
 
 /** Tags of one name whose value begins with one of some texts. */
 export class TagStarts {
@@ -10,7 +10,7 @@ export class TagStarts {
   readonly #name: number | undefined
 
   constructor(
-    private readonly tables: IndexTables,
+    private readonly tables: RowTables,
     private readonly dictionary: Dictionary,
     name: Uint8Array,
     starts: readonly Uint8Array[],

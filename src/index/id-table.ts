@@ -134,7 +134,7 @@ export class IdTable {
     return [this.file.bytes.readUInt32LE(at), this.file.bytes.readUInt32LE(at + 4)]
   }
 
-  /** The row with this id, or -1. `compare` is asked only about rows whose ids begin with the same bits. */
+  /** The row with this id, or -1. `compare` is called only for rows whose ids begin with the same bits. */
   find(id: Uint8Array, compare: CompareId): number {
     const { rows, prints } = this.#shape
     const prefix = idPrefix(id)

@@ -33,7 +33,7 @@ export class LateCodes {
     this.#next = 0
   }
 
-  /** The number of the word at this place of a row; -1 where it stays there. Rows and places are asked for in their order. */
+  /** The number of the word at this place of a row; -1 where it stays there. Rows and places are requested in their order. */
   numberOf(row: number, place: number): number {
     for (; this.#next < this.#count; this.#next += 1) {
       const at = numbersEach * (this.#order[this.#next] as number)

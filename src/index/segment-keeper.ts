@@ -65,6 +65,8 @@ export class SegmentKeeper {
   #merging: Merging | undefined
   /** Paths of files that no list names any more. */
   #retired: string[] = []
+  /** Paths of segments that are not merged. */
+  readonly #leftOut = new Set<string>()
   #taken: number
 
   constructor(
@@ -165,10 +167,18 @@ export class SegmentKeeper {
     return 'more'
   }
 
+  /** A segment that cannot be read whole is not merged. */
+  leaveOut(path: string): void {
+    this.#leftOut.add(path)
+  }
+
   /** The lowest level that has too many segments: the oldest of them. */
   #next(): readonly ListedSegment[] | undefined {
     const { segmentsAlike, levelMax } = this.limits
-    const { segments } = this.#list()
+    const { folder } = this.segments
+    const segments = this.#list().segments.filter(
+      ({ number }) => !this.#leftOut.has(segmentPath(folder, number)),
+    )
     for (let level = 0; level < levelMax; level += 1) {
       const alike = segments.filter((segment) => segment.level === level)
       if (alike.length >= segmentsAlike) return alike.slice(0, segmentsAlike)

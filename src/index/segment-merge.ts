@@ -13,7 +13,7 @@ export const sourcesMax = 32
 
 /**
  * Merges segments into a new one at `path`: every row once, in the order of the chain. Does some of the work each time that it is
- * asked for the next step. Memory: four bytes for each row and eight for each word with a number, of all segments, twelve for
+ * requested. Memory: four bytes for each row and eight for each word with a number, of all segments, twelve for
  * each word that comes out of a row (at most 2^21), and some MiB. On an error, and where it is ended early (`return`), nothing
  * is left of the new segment.
  */

@@ -5,7 +5,7 @@ import { Top } from './top.js'
 import { blockWords, WordBlockWriter, type WordToWrite } from './word-block-writer.js'
 import { sharedBytes } from './word-key.js'
 
-/** So much more of a word than tells it from its neighbours: most words of another segment are told from it by that, too. */
+/** So much more of a word than makes it differ from its neighbours: it differs from most words of other segments by that, too. */
 const slackBytes = 3
 
 /** Words that have a short code in rows. */

@@ -120,7 +120,7 @@ function nameBelow(root: string, path: string): string {
 /** The cache is fetched anew; an index that has grown into files may have been imported, and an operator may have a copy. */
 function isRenewable(root: string, name: string): boolean {
   if (renewable.has(name)) return true
-  const hasFiles = ['runs', 'segments'].some((folder) => {
+  const hasFiles = ['runs', 'runs-2', 'segments'].some((folder) => {
     const path = join(root, name, folder)
     return existsSync(path) && readdirSync(path).length > 0
   })

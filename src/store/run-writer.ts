@@ -23,6 +23,9 @@ export interface RunLimits {
 /** So often something is looked for in vain before it is worth remembering what there is. */
 const missesMax = 20_000
 
+/** Records that are read at once so that they are remembered, at least. */
+const surveyedEach = 65_536
+
 /** The writer's side of LMDB, inside its transaction. */
 export interface RunLedger {
   read(): Uint8Array | undefined
@@ -39,8 +42,11 @@ export class RunWriter {
   /** Open addressing: position of a pending record + 1, by its first number. */
   #slots = new Int32Array(1024)
   #merge: Merge | undefined
-  /** What is in files or pending; not there before it is worth its memory. */
+  /** What was added, and what is in the files that are known; not there before it is worth its memory. */
   #seen: BloomFilter | undefined
+  readonly #known = new Set<number>()
+  /** The file that is read so that it becomes known, and its next record. */
+  #reading: { readonly number: number; next: number } | undefined
   #misses = 0
   /** Files that no list names any more. */
   #retired: number[] = []
@@ -86,32 +92,55 @@ export class RunWriter {
       const same = this.#pending[at] === first && this.#pending[at + 1] === second
       if (same && look(this.#pending, at)) return true
     }
-    if (this.#seen?.has(first, second) === false) return false
-    if (this.runs.find(first, second, look)) return true
-    this.#misses += 1
-    if (this.#misses > missesMax) this.#survey()
+    const isNew = this.#seen?.has(first, second) === false
+    if (this.runs.find(first, second, look, isNew ? this.#known : undefined)) return true
+    if (!isNew) this.#misses += 1
     return false
   }
 
-  /** Reads once what there is, so that most of what is new is known to be new without a look into the files. */
-  #survey(): void {
-    this.#misses = 0
-    if (this.#seen !== undefined && this.#seen.count < this.#seen.capacity) return
-    const files = [...this.runs.files().values()]
-    const total = files.reduce((sum, { count }) => sum + count, this.#count)
-    if (total > seenMax) return
-    const seen = new BloomFilter(total * 2)
-    for (const file of files) {
-      for (let record = 0; record < file.count; record += 1) {
+  /** Reads some of what there is, so that most of what is new is known to be new without a look into the files. */
+  #survey(records: number): void {
+    const files = this.runs.files()
+    if (this.#misses > missesMax) this.#begin(files)
+    const seen = this.#seen
+    if (seen === undefined) return
+    for (let left = records; left > 0; ) {
+      const number = this.#reading?.number ?? [...files.keys()].find((one) => !this.#known.has(one))
+      const file = number === undefined ? undefined : files.get(number)
+      if (number === undefined || file === undefined) return
+      this.#reading ??= { number, next: 0 }
+      const end = Math.min(file.count, this.#reading.next + left)
+      for (let record = this.#reading.next; record < end; record += 1) {
         const at = file.at(record)
         seen.add(file.words[at] as number, file.words[at + 1] as number)
       }
+      left -= Math.max(1, end - this.#reading.next)
+      this.#reading.next = end
+      if (end < file.count) return
+      this.#known.add(number)
+      this.#reading = undefined
     }
+  }
+
+  /** Begins to remember what there is, where it is not too much; anew where more came than there is room for. */
+  #begin(files: ReadonlyMap<number, RunFile>): void {
+    this.#misses = 0
+    if (this.#seen !== undefined && this.#seen.count < this.#seen.capacity) return
+    const total = [...files.values()].reduce((sum, { count }) => sum + count, this.#count)
+    this.#forgetSeen()
+    if (total > seenMax) return
+    const seen = new BloomFilter(total * 2)
     const { width } = this.runs.shape
     for (let at = 0; at < this.#count * width; at += width) {
       seen.add(this.#pending[at] as number, this.#pending[at + 1] as number)
     }
     this.#seen = seen
+  }
+
+  #forgetSeen(): void {
+    this.#seen = undefined
+    this.#known.clear()
+    this.#reading = undefined
   }
 
   /** Forgets what was added: it was written elsewhere. */
@@ -133,6 +162,7 @@ export class RunWriter {
 
   /** Goes on with a merge by about so many records; what it ended with counts from the next `adopt` on. */
   tend(records: number): void {
+    if (this.runs.shape.isHashed) this.#survey(Math.max(records, surveyedEach))
     this.#merge ??= this.#next()
     this.#merge?.step(records)
   }
@@ -170,7 +200,7 @@ export class RunWriter {
   clear(): void {
     this.forget()
     this.close()
-    this.#seen = undefined
+    this.#forgetSeen()
     this.#misses = 0
     const { next, files } = decodeRunList(this.ledger.read())
     this.ledger.put(encodeRunList({ next, files: [] }))
@@ -212,6 +242,15 @@ export class RunWriter {
     }
     this.ledger.put(encodeRunList(list))
     this.runs.refresh()
+    this.#follow(next, dropped)
+  }
+
+  /** What was added since it is remembered is known, and what was merged of files that are known. */
+  #follow(number: number, dropped: readonly number[]): void {
+    if (this.#seen === undefined) return
+    if (dropped.every((one) => this.#known.has(one))) this.#known.add(number)
+    for (const one of dropped) this.#known.delete(one)
+    if (this.#reading !== undefined && dropped.includes(this.#reading.number)) this.#reading = undefined
   }
 
   /** The smallest class of sizes that has too many files. */

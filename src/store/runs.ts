@@ -186,12 +186,12 @@ export class Runs {
     this.#isKnown = false
   }
 
-  /** Looks at every record that begins with these two numbers, until one was it. */
-  find(first: number, second: number, look: Look): boolean {
+  /** Looks at every record that begins with these two numbers, until one was it; not in the files of `without`, by number. */
+  find(first: number, second: number, look: Look, without?: ReadonlySet<number>): boolean {
     if (!this.#isKnown) this.#follow()
-    if (this.#search(first, second, look)) return true
+    if (this.#search(first, second, look, without)) return true
     // Another process may have committed since; where the list is the same, it is not there.
-    return !this.isOwn && this.#follow() && this.#search(first, second, look)
+    return !this.isOwn && this.#follow() && this.#search(first, second, look, without)
   }
 
   /** Looks at the records from `start` on, in order within each file, until `look` says that a file has no more. */
@@ -225,8 +225,9 @@ export class Runs {
     this.#isKnown = false
   }
 
-  #search(first: number, second: number, look: Look): boolean {
-    for (const file of this.#files.values()) {
+  #search(first: number, second: number, look: Look, without?: ReadonlySet<number>): boolean {
+    for (const [number, file] of this.#files) {
+      if (without?.has(number) === true) continue
       for (let record = file.guess(first); record < file.count; record += 1) {
         const at = file.at(record)
         if (file.words[at] !== first) break

@@ -6,14 +6,15 @@ import { systemClock } from '../../src/actor/clock.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { ChainIndex } from '../../src/catalog/index-reader.js'
-import { openIndexTables } from '../../src/catalog/index-tables.js'
+import { openIndexTables, segmentLedger } from '../../src/catalog/index-tables.js'
 import { IndexedCatalog } from '../../src/catalog/indexed.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
+import { decodeSegmentList } from '../../src/index/segment-list.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
-import { blockMessage } from './index-model.js'
+import { blockMessage, itemsMessage } from './index-model.js'
 
 const pageBytes = 4096
 const ids = Array.from({ length: 400 }, (_, at): Id => {
@@ -136,3 +137,89 @@ t.test(
     await keeper.close()
   },
 )
+
+const quiet = (): void => undefined
+const quietLog = { info: quiet, warn: quiet, error: quiet }
+
+/** Numbers, levels and rows of the segments in the list. */
+async function listedIn(path: string) {
+  const { environment } = openCatalogTables(path)
+  const { segments } = decodeSegmentList(segmentLedger(openIndexTables(environment)).read())
+  await environment.close()
+  return segments
+}
+
+t.test('rows leave the tables also where a page that they do not need is damaged', async (t) => {
+  const path = scratch('damaged-elsewhere')
+  const generations = new Generations()
+  const options = { path, touchEveryMs: 0, flush: { rows: 50, forkDepth: 0 } }
+  const keeper = new CatalogKeeper(options, generations, systemClock, quietLog)
+  await Promise.all(ids.map((id) => keeper.handle({ kind: 'learn', attributes: [about(id, 1)] })))
+  t.ok(wipe(path, ids[200] as Id) > 0)
+  const replies = await Promise.all(
+    ids.map((id) => keeper.handle({ kind: 'learn', attributes: [about(id, 2)] })),
+  )
+  t.ok(replies.some(isRefusal) && generations.isDamaged, 'the keeper has met it')
+  const chain = new Chain({ items: 100, itemsPerBundle: 10, bundlesPerBlock: 1, seed: 4 })
+  for (const { block, transactions, bundles } of chain.blocks()) {
+    t.notOk(isRefusal(await keeper.handle(blockMessage(block, transactions))))
+    for (const { rootId, items } of bundles) await keeper.handle(itemsMessage(rootId, items))
+  }
+  const { environment } = openCatalogTables(path)
+  const tables = openIndexTables(environment)
+  const leaves = (): boolean => {
+    environment.refresh()
+    return tables.segments.count() >= 50
+  }
+  t.ok(await eventually('a segment of the list', leaves))
+  await environment.close()
+  await keeper.close()
+})
+
+t.test('a damaged segment is not merged, and all others are', async (t) => {
+  const path = scratch('damaged-merge')
+  const flush = { rows: 20, forkDepth: 0, merges: { segmentsAlike: 3, levelMax: 1 } }
+  const options = { path, touchEveryMs: 0, flush }
+  const chain = new Chain({ items: 200, itemsPerBundle: 19, bundlesPerBlock: 1, seed: 4 })
+  const blocks = [...chain.blocks()]
+  const reading = openCatalogTables(path).environment
+  const tables = openIndexTables(reading)
+  /** One segment for each block. */
+  const give = async (keeper: CatalogKeeper, some: typeof blocks): Promise<void> => {
+    for (const { block, transactions, bundles } of some) {
+      await keeper.handle(blockMessage(block, transactions))
+      for (const { rootId, items } of bundles) await keeper.handle(itemsMessage(rootId, items))
+      const isOut = (): boolean => {
+        reading.refresh()
+        return tables.sets.counts().rows < 20 && tables.sets.state.frozen === undefined
+      }
+      t.ok(await eventually('rows leave the tables', isOut))
+    }
+  }
+  const first = new CatalogKeeper(options, new Generations(), systemClock, quietLog)
+  await give(first, blocks.slice(0, 2))
+  await first.close()
+  const [victim] = await listedIn(path)
+  t.equal(victim?.level, 0)
+  const { rows: start } = tables.segments.all()[0]?.segment.footer ?? { rows: 0 }
+  const file = openSync(join(path, 'segments', `segment-${victim?.number}`), 'r+')
+  writeSync(file, Buffer.from('overwritten'), 0, 11, start + 40)
+  closeSync(file)
+
+  const generations = new Generations()
+  const keeper = new CatalogKeeper(options, generations, systemClock, quietLog)
+  await give(keeper, blocks.slice(2))
+  const isMerged = (): boolean => {
+    reading.refresh()
+    return decodeSegmentList(segmentLedger(tables).read()).segments.some(({ level }) => level === 1)
+  }
+  t.ok(await eventually('a merged segment', isMerged))
+  await reading.close()
+  await keeper.close()
+  t.ok(generations.isDamaged)
+  const after = await listedIn(path)
+  t.ok(
+    after.some(({ number, level }) => number === victim?.number && level === 0),
+    'it stays as it is',
+  )
+})

@@ -21,6 +21,7 @@ import { rowOf } from '../../src/catalog/segment-rows.js'
 import type { FlushLimits } from '../../src/catalog/segment-upkeep.js'
 import type { Selection } from '../../src/catalog/selection.js'
 import type { SpillLimits } from '../../src/catalog/spill.js'
+import { isInSpan, type LiveTables } from '../../src/catalog/table-sets.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { type Id, idBytes } from '../../src/format/id.js'
 import type { Environment } from '../../src/store/lmdb.js'
@@ -217,11 +218,7 @@ function textOf(row: object): string {
 }
 
 /** The rows of segments, as if they were in the tables. */
-function segmentLines(
-  tables: IndexTables,
-  hex: (bytes: Uint8Array) => string,
-  keyText: (bytes: Uint8Array) => string,
-): string[] {
+function segmentLines(tables: IndexTables): string[] {
   const lines: string[] = []
   for (const live of tables.segments.all()) {
     for (let number = 0; number < live.segment.count; number += 1) {
@@ -248,19 +245,31 @@ function segmentLines(
  * order of arrival of what is in no block.
  */
 export function dump(tables: IndexTables): string[] {
+  const lines = [...tables.sets.live().flatMap(dumpSet), ...segmentLines(tables)]
+  for (const name of ['blocks', 'blockIds', 'weave'] as const) {
+    for (const { key, value } of tables[name].span({}))
+      lines.push(`${name} ${Buffer.from(key).toString('hex')} ${Buffer.from(value).toString('hex')}`)
+  }
+  return lines.sort()
+}
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
+const keyText = (bytes: Uint8Array): string =>
+  heightOf(bytes) === undefined ? `pending ${isItemKey(bytes)} ${hex(bytes.subarray(7))}` : hex(bytes)
+
+/** What counts of one set of tables. */
+function dumpSet({ tables, span }: LiveTables): string[] {
   const dictionary = new Dictionary(tables)
   const text = (number: number): string => (number === 0 ? '' : dictionary.bytes(number).toString('hex'))
   const tag = (number: number): string =>
     `${dictionary.name(number).toString('hex')}=${dictionary.value(number).toString('hex')}`
-  const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
-  const key = (bytes: Uint8Array): string =>
-    heightOf(bytes) === undefined ? `pending ${isItemKey(bytes)} ${hex(bytes.subarray(7))}` : hex(bytes)
   const lines: string[] = []
   for (const { key: at, value } of tables.rows.span({})) {
+    if (!isInSpan(span, at)) continue
     const row = decodeRow(at, value)
     const fields = {
       ...row,
-      key: key(at),
+      key: keyText(at),
       index: row.height === undefined ? 0 : row.index,
       owner: text(row.owner),
       recipient: text(row.recipient),
@@ -268,7 +277,7 @@ export function dump(tables: IndexTables): string[] {
     }
     const place = row.place && { ...row.place, parent: text(row.place.parent) }
     const led = findRow(tables, tables.runs.ids, row.id)
-    lines.push(`id ${hex(row.id)} ${led === undefined ? 'leads nowhere' : key(led.key)}`)
+    lines.push(`id ${hex(row.id)} ${led === undefined ? 'leads nowhere' : keyText(led.key)}`)
     lines.push(`row ${textOf({ ...fields, place })}`)
   }
   for (const { key: block, value } of tables.postings.span({})) {
@@ -277,14 +286,14 @@ export function dump(tables: IndexTables): string[] {
     const word = prefix % 2 ** 40
     const rows = blockRows(block, value)
     for (let at = 0; at < rows.length; at += 16) {
-      lines.push(`posting ${kind} ${kind === 1 ? tag(word) : text(word)} ${key(rows.subarray(at, at + 16))}`)
+      const row = rows.subarray(at, at + 16)
+      if (!isInSpan(span, row)) continue
+      lines.push(`posting ${kind} ${kind === 1 ? tag(word) : text(word)} ${keyText(row)}`)
     }
   }
-  for (const line of segmentLines(tables, hex, key)) lines.push(line)
-  for (const { key: at } of tables.pending.span({}))
-    lines.push(`pending since ${hex(at.subarray(0, 4))} ${key(at.subarray(4))}`)
-  for (const name of ['blocks', 'blockIds', 'weave'] as const) {
-    for (const { key, value } of tables[name].span({})) lines.push(`${name} ${hex(key)} ${hex(value)}`)
+  for (const { key: at } of tables.pending.span({})) {
+    if (isInSpan(span, at.subarray(4)))
+      lines.push(`pending since ${hex(at.subarray(0, 4))} ${keyText(at.subarray(4))}`)
   }
-  return lines.sort()
+  return lines
 }

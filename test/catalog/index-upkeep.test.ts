@@ -62,6 +62,7 @@ t.test('compacting drops unused rows and changes no answer', async (t) => {
 t.test('a check reports missing rows and surplus rows', async (t) => {
   const house = await grown()
   const { tables } = house
+  const [set] = tables.sets.sets
   const reported = (act: () => void): string[] => {
     let problems: readonly string[] = []
     try {
@@ -81,24 +82,21 @@ t.test('a check reports missing rows and surplus rows', async (t) => {
     [],
   )
   t.match(
-    reported(() => tables.ids.remove(first(tables.ids.keys({})))),
+    reported(() => set.ids.remove(first(set.ids.keys({})))),
     [/no id leads to/],
   )
+  t.match(reported(() => set.rows.remove(first(set.rows.keys({})))).join(), /postings where the rows have/)
   t.match(
-    reported(() => tables.rows.remove(first(tables.rows.keys({})))).join(),
+    reported(() => set.postings.remove(first(set.postings.keys({})))).join(),
     /postings where the rows have/,
   )
   t.match(
-    reported(() => tables.postings.remove(first(tables.postings.keys({})))).join(),
-    /postings where the rows have/,
-  )
-  t.match(
-    reported(() => tables.numbers.remove(first(tables.numbers.keys({})))).join(),
+    reported(() => set.numbers.remove(first(set.numbers.keys({})))).join(),
     /missing word|has no name|words for/,
   )
   t.match(reported(() => tables.blocks.remove(first(tables.blocks.keys({})))).join(), /which is not there/)
   t.match(
-    reported(() => tables.pending.put(Buffer.alloc(20), Buffer.alloc(0))),
+    reported(() => set.pending.put(Buffer.alloc(20), Buffer.alloc(0))),
     [/pending entries/],
   )
   t.match(
@@ -236,13 +234,14 @@ t.test('an index of the version before is read as it is, and moves into files as
   const { environment } = openCatalogTables(house.path)
   const tables = openIndexTables(environment)
   t.same(dump(tables), before)
-  const [ids, words] = [tables.ids.count(), tables.words.count()]
+  const [set] = tables.sets.sets
+  const [ids, words] = [set.ids.count(), set.words.count()]
   for (let commit = 0; commit < 20; commit += 1) {
     await keeper.handle({ kind: 'expire-pending', beforeSeconds: commit, itemsBeforeSeconds: commit })
   }
   environment.refresh()
-  t.ok(tables.ids.count() < ids)
-  t.ok(tables.words.count() < words)
+  t.ok(set.ids.count() < ids)
+  t.ok(set.words.count() < words)
   t.same(dump(tables), before)
   t.same(sound(checkIndex(tables, 1_000_000).problems), [])
   await environment.close()

@@ -130,7 +130,7 @@ function counted(words: { number: (...given: never) => unknown }): () => number 
 
 t.test('values of all selections and of a batch count together, before any is looked up', async (t) => {
   const rig = await openRig(chain)
-  const looks = counted(rig.index.dictionary)
+  const looks = counted(rig.index.dictionaries[0])
   const absent = Array.from({ length: 1000 }, (_, at) => `absent-${at}`)
   const filters = Array.from(
     { length: 20 },

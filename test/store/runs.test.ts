@@ -95,3 +95,48 @@ t.test('files that no list names are removed at the next start, and no other', a
   t.same(readdirSync(folder).sort(), ['other-1', 'pairs-1'])
   runs.close()
 })
+
+t.test('what there is becomes known some records at a time, and is found meanwhile', async (t) => {
+  const { writer, runs } = made()
+  const mixed = (at: number): Record => [
+    Math.imul(at + 1, 0x9e3779b1) >>> 0,
+    Math.imul(at + 7, 0x85ebca6b) >>> 0,
+    at,
+    0,
+  ]
+  const write = (from: number, count: number): void => {
+    for (let at = from; at < from + count; at += 1) writer.add(mixed(at))
+    writer.settle()
+  }
+  const isFound = (at: number): boolean => {
+    const [first, second] = mixed(at)
+    return writer.find(first, second, (words, place) => words[place + 2] === at)
+  }
+  write(0, 150_000)
+  let read = 0
+  const [file] = [...runs.files().values()]
+  if (file === undefined) throw new Error('no file was written')
+  const at = file.at.bind(file)
+  file.at = (record) => {
+    read += 1
+    return at(record)
+  }
+  for (let absent = 0; absent < 20_001; absent += 1) t.notOk(isFound(1_000_000 + absent))
+  for (let step = 0; step < 3; step += 1) {
+    t.ok(isFound(0) && isFound(149_999))
+    read = 0
+    writer.tend(0)
+    t.ok(read > 0 && read <= 65_536, `${read} records are read at once`)
+  }
+  read = 0
+  for (let absent = 0; absent < 5000; absent += 1) t.notOk(isFound(2_000_000 + absent))
+  t.ok(read < 5000, 'most of what is absent is not looked for')
+  t.ok(isFound(0) && isFound(149_999))
+  // What comes later, and what is merged.
+  write(150_000, 150_000)
+  writer.tend(1_000_000)
+  t.ok(writer.adopt())
+  t.equal(runs.files().size, 1)
+  for (const one of [0, 149_999, 150_000, 299_999]) t.ok(isFound(one))
+  t.notOk(isFound(3_000_000))
+})
