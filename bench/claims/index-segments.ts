@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { pause, systemClock } from '../../src/actor/clock.js'
+import type { BulkPart } from '../../src/catalog/bulk-protocol.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
+import type { CatalogRequest } from '../../src/catalog/catalog-messages.js'
 import { Effort } from '../../src/catalog/effort.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { ChainIndex } from '../../src/catalog/index-reader.js'
@@ -11,6 +13,7 @@ import { type IndexTables, indexBytes, openIndexTables } from '../../src/catalog
 import type { Selection } from '../../src/catalog/selection.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { idBytes } from '../../src/format/id.js'
+import { isRefusal } from '../../src/format/refusal.js'
 import { RowBatch } from '../../src/index/row-batch.js'
 import { Segment } from '../../src/index/segment.js'
 import { SegmentKeeper } from '../../src/index/segment-keeper.js'
@@ -28,6 +31,7 @@ const help = `index-segments: rows in segments beside rows in the catalog's inde
   --merged N       segments that become one (8); each row is merged twice
   --asks N         questions of a kind (2000)
   --no-catalog     the segments alone
+  --bulk           rows of the catalog come in bulk, past its tables; its segments are merged by the same number
   --flush N        rows of the catalog that become a segment (250000); 0: all stay in its tables
   --folder PATH    where both go and stay (a temporary folder, removed at the end)
 
@@ -38,7 +42,7 @@ const noId: Uint8Array = Buffer.alloc(32)
 /** As the program has it. */
 const forkDepth = 18
 /** Looks at the index without a change after which nothing more is to come. */
-const quietLooks = 60
+const quietLooks = 160
 const lookMs = 250
 
 /** Adds up processor time, microseconds. */
@@ -74,6 +78,7 @@ interface Settings {
   readonly folder: string
   /** Rows of the catalog that leave its tables at once; 0: none do. */
   readonly flushRows: number
+  readonly inBulk: boolean
 }
 
 /** Builds one segment of the whole chain: written in parts, each row merged twice. */
@@ -172,24 +177,36 @@ async function settled(tables: IndexTables): Promise<void> {
   }
 }
 
+async function bulkSession(keeper: CatalogKeeper): Promise<number> {
+  const reply = await keeper.handle({ kind: 'bulk-begin' })
+  if (isRefusal(reply) || reply.bulk === undefined) throw new Error('no session was begun')
+  return reply.bulk.session
+}
+
 /** The same chain in the catalog's index. */
-async function buildCatalog({ items, folder, flushRows }: Settings): Promise<ChainIndex> {
+async function buildCatalog({ items, folder, flushRows, merged, inBulk }: Settings): Promise<ChainIndex> {
   const path = join(folder, 'catalog')
   const generations = new Generations()
-  const flushLimits = { rows: flushRows, forkDepth }
+  const merges = inBulk ? { merges: { segmentsAlike: merged, levelMax: 2 } } : {}
+  const flushLimits = { rows: flushRows, forkDepth, ...merges }
   const options = { path, touchEveryMs: 1000, flush: flushLimits }
   const keeper = new CatalogKeeper(options, generations, systemClock)
   const { environment } = openCatalogTables(path)
   const tables = openIndexTables(environment)
   const spent = new Spent()
+  const session = inBulk ? await bulkSession(keeper) : undefined
   let waiting: ChainBlock[] = []
   const flush = async (): Promise<void> => {
-    const messages = waiting.flatMap(messagesOf)
+    const messages = waiting.flatMap((block): CatalogRequest[] => {
+      const parts = messagesOf(block) as BulkPart[]
+      return session === undefined ? parts : [{ kind: 'bulk', session, parts }]
+    })
     waiting = []
     await spent.during(() => Promise.all(messages.map((message) => keeper.handle(message))))
   }
   for (const block of chainOf(items).blocks()) if (waiting.push(block) === 20) await flush()
   await flush()
+  if (session !== undefined) await spent.during(() => keeper.handle({ kind: 'bulk-end', session }))
   await spent.during(() => settled(tables))
   environment.refresh()
   const index = new ChainIndex(environment, generations)
@@ -254,6 +271,7 @@ async function main(): Promise<void> {
       asks: { type: 'string', default: '2000' },
       flush: { type: 'string', default: '250000' },
       'no-catalog': { type: 'boolean', default: false },
+      bulk: { type: 'boolean', default: false },
       folder: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -265,6 +283,7 @@ async function main(): Promise<void> {
     merged: Number(values.merged),
     folder: join(folder, 'segments'),
     flushRows: Number(values.flush),
+    inBulk: values.bulk,
   }
   const asks = Number(values.asks)
   const { segment, ids, bundles } = buildSegments(settings)

@@ -272,6 +272,6 @@ function numberIn(batch: RowBatch, word: PackedWord): number {
   const number =
     role === wordRole.tag ? words.ofTagIn(bytes, from, to) : words.ofFieldIn(fields[role], bytes, from, to)
   word.number = number + 1
-  if (key.length > 0) batch.addOwnerKey(bytes.subarray(from, to), key)
+  if (key.length > 0) batch.addKeyOf(number, key)
   return number
 }

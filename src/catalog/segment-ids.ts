@@ -72,6 +72,8 @@ export class SegmentIds {
   /** A larger one, which takes its place when it knows as much. */
   #larger: Survey | undefined
   #looks = 0
+  /** The segments when all of them were known. */
+  #known: readonly LiveSegment[] | undefined
 
   constructor(private readonly segments: IndexSegments) {}
 
@@ -82,12 +84,14 @@ export class SegmentIds {
     if (survey === undefined) this.#looks += live.length
     const first = firstOf(id)
     const mayBeThere = survey?.filter.has(first, mixed(first, restOf(id))) !== false
+    if (!mayBeThere && this.#known === live) return undefined
     for (let at = live.length - 1; at >= 0; at -= 1) {
       const one = live[at] as LiveSegment
       if (!mayBeThere && survey?.known.has(one.number) === true) continue
       const row = findIn(one, id)
       if (row >= 0) return { live: one, row }
     }
+    if (!mayBeThere && live.every(({ number }) => survey?.known.has(number) === true)) this.#known = live
     return undefined
   }
 
@@ -115,6 +119,7 @@ export class SegmentIds {
     if (live === undefined) return
     const total = live.reduce((sum, { segment }) => sum + segment.count, 0)
     if (total > seenMax) {
+      this.#known = undefined
       this.#survey = undefined
       this.#larger = undefined
       return
@@ -130,6 +135,7 @@ export class SegmentIds {
     else if (larger.step(live, ids)) {
       this.#survey = larger
       this.#larger = undefined
+      this.#known = undefined
     }
   }
 }

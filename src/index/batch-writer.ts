@@ -1,5 +1,5 @@
 import { orderOf } from '../store/sort-records.js'
-import { PlainTags } from './plain-tags.js'
+import { PlainTags, plainTag } from './plain-tags.js'
 import { idNumber, keyNumbers, type RowBatch } from './row-batch.js'
 import { rowFlag } from './row-record.js'
 import { SegmentDraft, type WrittenSegment } from './segment-draft.js'
@@ -8,8 +8,6 @@ import { nameStart, valueStart, wordField } from './word-key.js'
 import { sortedTexts } from './word-sort.js'
 
 const idWords = 8
-/** Of words without a number that are no tags. */
-const noTag = 255
 
 /** Rows of a batch in the order of the chain and of their ids; each id once, where it comes first in the chain. */
 interface Order {
@@ -18,17 +16,12 @@ interface Order {
 }
 
 function orderRows({ count, keys, dropped: out }: RowBatch): Order {
-  const ids = new Uint32Array(count * idWords)
-  for (let row = 0; row < count; row += 1) {
-    const from = row * keyNumbers + idNumber
-    ids.set(keys.subarray(from, from + idWords), row * idWords)
-  }
-  const sorted = orderOf(ids, idWords, count)
+  const sorted = orderOf(keys, keyNumbers, count, idNumber)
   const dropped = new Uint8Array(count)
   for (const row of out) dropped[row] = 1
   for (let at = 1; at < count; at += 1) {
     const [before, row] = [sorted[at - 1] as number, sorted[at] as number]
-    if (!isSameId(ids, before, row)) continue
+    if (!isSameId(keys, before, row)) continue
     const isLater = dropped[row] === 1 || (dropped[before] !== 1 && chainOrder(keys, before, row) <= 0)
     dropped[isLater ? row : before] = 1
     // What stays goes on to be compared with the next.
@@ -63,9 +56,9 @@ function stableOrder(pairs: Uint32Array, count: number): Uint32Array {
   return orderOf(triples, 3, count)
 }
 
-function isSameId(ids: Uint32Array, one: number, other: number): boolean {
-  for (let at = 0; at < idWords; at += 1) {
-    if (ids[one * idWords + at] !== ids[other * idWords + at]) return false
+function isSameId(keys: Uint32Array, one: number, other: number): boolean {
+  for (let at = idNumber; at < keyNumbers; at += 1) {
+    if (keys[one * keyNumbers + at] !== keys[other * keyNumbers + at]) return false
   }
   return true
 }
@@ -164,11 +157,11 @@ function writeIds({ count, keys }: RowBatch, draft: SegmentDraft, { byChain, byI
 
 /** The words of a batch, and its rows by them. */
 class BatchWords {
-  /** Of each word its number in the segment, and one; 0: none, it stands in its row. */
+  /**
+   * Of each word its number in the segment, and one; 0: none, it stands in its row; of tags without a number see `plainTag`. One
+   * array, because words are looked up in no order, and memory is slow.
+   */
   readonly #numbers: Uint32Array
-  /** Of tags without a number: the shape of the value, and the number of its form. */
-  readonly #shapes: Uint8Array
-  readonly #forms: Uint8Array
   readonly #id: Buffer = Buffer.allocUnsafe(32)
 
   constructor(
@@ -177,8 +170,6 @@ class BatchWords {
   ) {
     const { count } = batch.words
     this.#numbers = new Uint32Array(count)
-    this.#shapes = new Uint8Array(count).fill(noTag)
-    this.#forms = new Uint8Array(count)
   }
 
   /** Writes the words, and begins the rows. */
@@ -199,11 +190,10 @@ class BatchWords {
       for (let at = from; at < to; at += 1) words.push(rows[at] as number)
       const number = words.end() + 1
       this.#numbers[word] = number
-      if (number === 0 && keys[start] === wordField.tag)
-        this.#shapes[word] = plain.add(word, keys, start, end)
+      if (number === 0 && keys[start] === wordField.tag) plain.add(word, keys, start, end)
     }
     this.draft.beginRows(plain.forms(keys))
-    plain.number(keys, this.#shapes, this.#forms, this.draft.formNumbers)
+    plain.number(keys, this.#numbers, this.draft.formNumbers)
   }
 
   /** Writes a row of the batch (by its number of arrival): the next in the order of the chain. */
@@ -247,15 +237,15 @@ class BatchWords {
   #tag(word: number): void {
     const { row, codes, formNumbers } = this.draft
     const number = this.#numbers[word] as number
-    if (number > 0) {
+    if (number < plainTag) {
       row.uint((codes[number - 1] as number) + 1 + formNumbers.count)
       return
     }
     const { keys, starts } = this.batch.words
     const [start, end] = [starts[word] as number, starts[word + 1] as number]
     const value = valueStart(keys, start, end)
-    const shape = this.#shapes[word] as ValueShape
-    const form = this.#forms[word] as number
+    const shape = ((number >>> 8) & 0xff) as ValueShape
+    const form = number & 0xff
     row.u8(form)
     if (form === 0) {
       const name = nameStart(keys, start)

@@ -176,14 +176,15 @@ export class MergeWords {
     for (const [at, { segment }] of this.sources.entries()) {
       this.#put(new WordHead(at, segment, this.order.numbers[at] as Uint32Array))
     }
+    const heads = this.#heads
     const same: WordHead[] = []
-    for (let steps = 1; this.#heads.length > 0; steps += 1) {
+    for (let steps = 1; heads.length > 0; steps += 1) {
       if (steps % stepsPerPause === 0) yield
       same.length = 0
-      same.push(this.#heads.shift() as WordHead)
-      const first = same[0] as WordHead
-      while (this.#heads.length > 0 && compareHeads(first, this.#heads[0] as WordHead) === 0) {
-        same.push(this.#heads.shift() as WordHead)
+      const first = heads.pop() as WordHead
+      same.push(first)
+      while (heads.length > 0 && compareHeads(first, heads[heads.length - 1] as WordHead) === 0) {
+        same.push(heads.pop() as WordHead)
       }
       this.#write(first, same)
       for (const head of same) {
@@ -193,16 +194,19 @@ export class MergeWords {
     }
   }
 
-  /** Puts a head where it belongs among the others, the least first. */
+  /** Puts a head where it belongs among the others, the least last; of the same word, that of the first segment last. */
   #put(head: WordHead): void {
     if (head.isOver) return
-    let [low, high] = [0, this.#heads.length]
+    const heads = this.#heads
+    let [low, high] = [0, heads.length]
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (compareHeads(this.#heads[middle] as WordHead, head) < 0) low = middle + 1
+      if (compareHeads(heads[middle] as WordHead, head) >= 0) low = middle + 1
       else high = middle
     }
-    this.#heads.splice(low, 0, head)
+    heads.push(head)
+    for (let at = heads.length - 1; at > low; at -= 1) heads[at] = heads[at - 1] as WordHead
+    heads[low] = head
   }
 
   #write(first: WordHead, same: readonly WordHead[]): void {

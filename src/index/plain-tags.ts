@@ -4,11 +4,16 @@ import { compareBytes, nameStart, valueStart } from './word-key.js'
 
 const shapes = shapeMax + 1
 
+/** Of a tag without a number, with the shape of its value in bits 8 to 15 and the number of its form below them. */
+export const plainTag = 2 ** 31
+
 /** Tags without a number, in the order of their keys: those of a name stand beside each other. */
 export class PlainTags {
   #count = 0
   #names = 0
   readonly #words: Uint32Array
+  /** Shapes of their values. */
+  readonly #shapes: Uint8Array
   /** Of each name: where it lies in the keys, how many words come before it, and how many values have each shape. */
   #from: Uint32Array = new Uint32Array(64)
   #to: Uint32Array = new Uint32Array(64)
@@ -17,10 +22,11 @@ export class PlainTags {
 
   constructor(words: number) {
     this.#words = new Uint32Array(words)
+    this.#shapes = new Uint8Array(words)
   }
 
-  /** The shape of its value. The key lies from `start` to `end`. */
-  add(word: number, keys: Uint8Array, start: number, end: number): ValueShape {
+  /** The key lies from `start` to `end`. */
+  add(word: number, keys: Uint8Array, start: number, end: number): void {
     const [from, to] = [nameStart(keys, start), valueStart(keys, start, end)]
     const last = this.#names - 1
     const isNew =
@@ -35,8 +41,8 @@ export class PlainTags {
     const at = name * shapes + shape
     this.#counts[at] = (this.#counts[at] as number) + 1
     this.#words[this.#count] = word
+    this.#shapes[this.#count] = shape
     this.#count += 1
-    return shape
   }
 
   #begin(): void {
@@ -63,16 +69,16 @@ export class PlainTags {
     return counter.forms()
   }
 
-  /** Gives each word the number of its form. */
-  number(keys: Buffer, shapesOf: Uint8Array, forms: Uint8Array, numbers: FormNumbers): void {
+  /** Gives each word the number of its form: see `plainTag`. */
+  number(keys: Buffer, to: Uint32Array, numbers: FormNumbers): void {
     const of = new Uint8Array(shapes)
     for (let name = 0; name < this.#names; name += 1) {
       const text = keys.subarray(this.#from[name], this.#to[name])
       for (let shape = 0; shape < shapes; shape += 1) of[shape] = numbers.of(text, shape as ValueShape)
       const end = name + 1 < this.#names ? (this.#before[name + 1] as number) : this.#count
       for (let at = this.#before[name] as number; at < end; at += 1) {
-        const word = this.#words[at] as number
-        forms[word] = of[shapesOf[word] as number] as number
+        const shape = this.#shapes[at] as number
+        to[this.#words[at] as number] = plainTag + (shape << 8) + (of[shape] as number)
       }
     }
   }

@@ -44,6 +44,8 @@ export class RowBatch {
   /** Rows that are left out. */
   readonly dropped = new Set<number>()
   #keyBytes = 0
+  /** Owners whose keys are here. */
+  readonly #keyed = new Set<number>()
   #next = 0
 
   constructor(private readonly limits: BatchLimits = usualLimits) {}
@@ -120,6 +122,14 @@ export class RowBatch {
     if (this.ownerKeys.has(text)) return
     this.ownerKeys.set(text, Buffer.from(key))
     this.#keyBytes += 96 + key.length
+  }
+
+  /** The public key of an owner, by the number of its word. */
+  addKeyOf(owner: number, key: Uint8Array): void {
+    if (this.#keyed.has(owner)) return
+    this.#keyed.add(owner)
+    const { keys, starts } = this.words
+    this.addOwnerKey(keys.subarray((starts[owner] as number) + 1, starts[owner + 1]), key)
   }
 
   #key(at: number, row: PlainRow): void {

@@ -33,7 +33,7 @@ function sort(texts: Texts, from: number, end: number, depth: number): void {
     return
   }
   const keys = new Float64Array(end - from)
-  let at = depth
+  let at = depth + 4 * Math.floor(sharedFrom(texts, from, end, depth) / 4)
   for (; ; at += 4) {
     const found = fill(texts, from, end, at, keys)
     if (found === 'differ') break
@@ -54,6 +54,21 @@ function sort(texts: Texts, from: number, end: number, depth: number): void {
     number = here
   }
   if (end - since > 1) sort(texts, since, end, at + 4)
+}
+
+/** So many bytes behind `depth` all texts share: those of a tag share its name. */
+function sharedFrom({ bytes, starts, order }: Texts, from: number, end: number, depth: number): number {
+  const first = (starts[order[from] as number] as number) + depth
+  let shared = (starts[(order[from] as number) + 1] as number) - first
+  for (let place = from + 1; place < end && shared >= 4; place += 1) {
+    const text = order[place] as number
+    const at = (starts[text] as number) + depth
+    const most = Math.min(shared, (starts[text + 1] as number) - at)
+    let same = 0
+    while (same < most && bytes[at + same] === bytes[first + same]) same += 1
+    shared = same
+  }
+  return Math.max(0, shared)
 }
 
 function lengthOf({ starts }: Texts, text: number): number {

@@ -7,12 +7,12 @@ const positions = 2 ** 21
 /**
  * The order of `count` records (at most 2^21) of `width` 32-bit numbers each, in `words` from the start: positions of
  * records, the least first. Sorts by one number at a time as doubles that hold number and position, which is what the engine
- * sorts fastest.
+ * sorts fastest. `first`: numbers of a record in front of those that count.
  */
-export function orderOf(words: Uint32Array, width: number, count: number): Uint32Array {
+export function orderOf(words: Uint32Array, width: number, count: number, first = 0): Uint32Array {
   if (count > positions) throw new RangeError(`${count} records are too many to be sorted at once`)
   const order = Uint32Array.from({ length: count }, (_, at) => at)
-  sort({ words, width, order }, 0, count, 0)
+  sort({ words, width, order }, 0, count, first)
   return order
 }
 
