@@ -6,42 +6,13 @@
 
 namespace sha2 {
 
-class Sha256 {
- public:
-  static constexpr size_t kDigest = 32;
-  static constexpr size_t kBlock = 64;
+class Sha256 : public Blocks<Sha256, uint32_t, 32> {
+  friend Blocks<Sha256, uint32_t, 32>;
 
+ public:
   // The first 32 bits of the fractions that SHA-512 has 64 bits of.
   Sha256() {
     for (int at = 0; at < 8; at += 1) state_[at] = static_cast<uint32_t>(kStart512[at] >> 32);
-  }
-
-  Sha256& add(const uint8_t* bytes, size_t length) {
-    length_ += length;
-    while (length > 0) {
-      size_t taken = kBlock - filled_ < length ? kBlock - filled_ : length;
-      memcpy(block_ + filled_, bytes, taken);
-      filled_ += taken;
-      bytes += taken;
-      length -= taken;
-      if (filled_ == kBlock) mix();
-    }
-    return *this;
-  }
-
-  // `kDigest` bytes. Nothing may be added behind it.
-  void end(uint8_t* digest) {
-    uint64_t bits = 8 * length_;
-    block_[filled_] = 0x80;
-    filled_ += 1;
-    if (filled_ > kBlock - 8) {
-      memset(block_ + filled_, 0, kBlock - filled_);
-      mix();
-    }
-    memset(block_ + filled_, 0, kBlock - filled_);
-    for (int at = 0; at < 8; at += 1) block_[kBlock - 1 - at] = static_cast<uint8_t>(bits >> (8 * at));
-    mix();
-    for (size_t at = 0; at < kDigest; at += 1) digest[at] = static_cast<uint8_t>(state_[at / 4] >> (24 - 8 * (at % 4)));
   }
 
  private:
@@ -78,13 +49,7 @@ class Sha256 {
     }
     const uint32_t mixed[8] = {a, b, c, d, e, f, g, h};
     for (int at = 0; at < 8; at += 1) state_[at] += mixed[at];
-    filled_ = 0;
   }
-
-  uint32_t state_[8];
-  uint8_t block_[kBlock];
-  size_t filled_ = 0;
-  uint64_t length_ = 0;
 };
 
 // By a key of 32 bytes.

@@ -45,16 +45,15 @@ constexpr uint64_t kRoundConstants[80] = {
 
 inline uint64_t rotated(uint64_t word, int bits) { return word >> bits | word << (64 - bits); }
 
-// `digestBytes`: 64, or 48 for SHA-384, which begins elsewhere and is cut off.
-template <size_t digestBytes>
-class Sha2 {
+// What all of SHA-2 has: blocks of 16 words, a state of eight, and the length behind the last byte. `Hash` starts the state, and
+// its `mix` takes the block into it.
+template <typename Hash, typename Word, size_t digestBytes>
+class Blocks {
  public:
   static constexpr size_t kDigest = digestBytes;
-  static_assert(kDigest == 64 || kDigest == 48);
+  static constexpr size_t kBlock = 16 * sizeof(Word);
 
-  Sha2() { memcpy(state_, kDigest == 64 ? kStart512 : kStart384, sizeof(state_)); }
-
-  Sha2& add(const uint8_t* bytes, size_t length) {
+  Hash& add(const uint8_t* bytes, size_t length) {
     length_ += length;
     while (length > 0) {
       size_t taken = kBlock - filled_ < length ? kBlock - filled_ : length;
@@ -62,9 +61,9 @@ class Sha2 {
       filled_ += taken;
       bytes += taken;
       length -= taken;
-      if (filled_ == kBlock) mix();
+      if (filled_ == kBlock) use();
     }
-    return *this;
+    return self();
   }
 
   // `kDigest` bytes. Nothing may be added behind it.
@@ -72,20 +71,47 @@ class Sha2 {
     uint64_t bits = 8 * length_;
     block_[filled_] = 0x80;
     filled_ += 1;
-    if (filled_ > kBlock - 16) {
+    if (filled_ > kBlock - 2 * sizeof(Word)) {
       memset(block_ + filled_, 0, kBlock - filled_);
-      mix();
+      use();
     }
-    // The length in bits, as 16 bytes, the highest first: nothing here is longer than 2^61 bytes.
+    // The length in bits, as two words, the highest byte first: nothing here is longer than 2^61 bytes.
     memset(block_ + filled_, 0, kBlock - filled_);
     for (int at = 0; at < 8; at += 1) block_[kBlock - 1 - at] = static_cast<uint8_t>(bits >> (8 * at));
-    mix();
-    for (size_t at = 0; at < kDigest; at += 1) digest[at] = static_cast<uint8_t>(state_[at / 8] >> (56 - 8 * (at % 8)));
+    use();
+    for (size_t at = 0; at < kDigest; at += 1) {
+      digest[at] = static_cast<uint8_t>(state_[at / sizeof(Word)] >> (8 * (sizeof(Word) - 1 - at % sizeof(Word))));
+    }
   }
 
- private:
-  static constexpr size_t kBlock = 128;
+ protected:
+  Word state_[8];
+  uint8_t block_[kBlock];
 
+ private:
+  Hash& self() { return static_cast<Hash&>(*this); }
+  void use() {
+    self().mix();
+    filled_ = 0;
+  }
+
+  size_t filled_ = 0;
+  uint64_t length_ = 0;
+};
+
+// `digestBytes`: 64, or 48 for SHA-384, which begins elsewhere and is cut off.
+template <size_t digestBytes>
+class Sha2 : public Blocks<Sha2<digestBytes>, uint64_t, digestBytes> {
+  using Base = Blocks<Sha2<digestBytes>, uint64_t, digestBytes>;
+  friend Base;
+  using Base::block_;
+  using Base::state_;
+  static_assert(digestBytes == 64 || digestBytes == 48);
+
+ public:
+  Sha2() { memcpy(state_, digestBytes == 64 ? kStart512 : kStart384, sizeof(state_)); }
+
+ private:
   void mix() {
     uint64_t words[16];
     for (int at = 0; at < 16; at += 1) {
@@ -122,13 +148,7 @@ class Sha2 {
     }
     const uint64_t mixed[8] = {a, b, c, d, e, f, g, h};
     for (int at = 0; at < 8; at += 1) state_[at] += mixed[at];
-    filled_ = 0;
   }
-
-  uint64_t state_[8];
-  uint8_t block_[kBlock];
-  size_t filled_ = 0;
-  uint64_t length_ = 0;
 };
 
 using Sha512 = Sha2<64>;
