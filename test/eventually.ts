@@ -18,19 +18,10 @@ function patienceNow(load = loadavg()[0] ?? 0, processors = availableParallelism
 type Look<T> = () => T | undefined | false | Promise<T | undefined | false>
 
 /**
- * Waits until `look` gives something. Otherwise the error names `what` did not come, and the last that `seen` shows; without a
- * name, the text of `look`. What takes longer is looked at less often: a look takes time of the program that is waited for.
+ * Waits until `look` gives something. Otherwise the error names `what` did not come, and the last that `seen` shows. What takes
+ * longer is looked at less often: a look takes time of the program that is waited for.
  */
-export async function eventually<T>(what: string, look: Look<T>, seen?: () => unknown): Promise<T>
-export async function eventually<T>(look: Look<T>): Promise<T>
-export async function eventually<T>(
-  named: string | Look<T>,
-  given?: Look<T>,
-  seen?: () => unknown,
-): Promise<T> {
-  const look = typeof named === 'string' ? given : named
-  if (look === undefined) throw new Error('nothing to look at')
-  const what = typeof named === 'string' ? named : String(look).replace(/\s+/g, ' ')
+export async function eventually<T>(what: string, look: Look<T>, seen?: () => unknown): Promise<T> {
   const beganMs = systemClock.monotonic()
   for (;;) {
     const found = await look()

@@ -9,7 +9,9 @@ import { eventually } from './eventually.js'
 export async function suspend(child: ChildProcess): Promise<void> {
   const tasks = `/proc/${child.pid}/task`
   child.kill('SIGSTOP')
-  await eventually(() => readdirSync(tasks).every((thread) => stateOf(`${tasks}/${thread}/stat`) === 'T'))
+  await eventually('every thread is stopped', () =>
+    readdirSync(tasks).every((thread) => stateOf(`${tasks}/${thread}/stat`) === 'T'),
+  )
 }
 
 /** The third field (proc_pid_stat(5)); the second one stands in parentheses and may contain blanks. */

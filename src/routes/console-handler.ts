@@ -3,11 +3,10 @@ import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { Router } from '../http/router.js'
-import { answerFailed, answerText, answerWrongMethod } from '../serving/exchange-answers.js'
+import { answerByRoute } from '../serving/answer-by-route.js'
 import { openExchange } from '../serving/open-exchange.js'
 import { RequestLog } from '../serving/request-log.js'
 import type { Route } from '../serving/route.js'
-import { WatchedReply } from '../serving/watched-reply.js'
 import { gatewayParameters } from './gateway-parameters.js'
 
 export interface ConsoleHandlerParts {
@@ -35,20 +34,6 @@ export function consoleHandler(parts: ConsoleHandlerParts): (request: Request, r
       return
     }
     const exchange = openExchange(requestLog, request, reply, 'info', 'X-Request-Id: ')
-    if (route === undefined) {
-      answerText(requestLog, exchange, { status: 404, text: 'Not found' }, { fault: 'client' })
-      return
-    }
-    const methods = router.methodsOf(route)
-    if (!methods.includes(exchange.method)) {
-      answerWrongMethod(requestLog, exchange, methods)
-      return
-    }
-    const watched = new WatchedReply(reply, 'no-store', (status, sent) => {
-      exchange.answered = true
-      requestLog.settle(exchange, { status, ...sent, reason: route.path })
-    })
-    const run = async (): Promise<void> => route.handle(request, watched, exchange.lines, exchange)
-    void run().catch((error: unknown) => answerFailed(requestLog, exchange, error))
+    answerByRoute(requestLog, router, exchange, route)
   }
 }

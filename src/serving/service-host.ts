@@ -4,14 +4,13 @@ import type { Meters } from '../actor/meter.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { DescribedService } from '../http/openapi.js'
 import { Router } from '../http/router.js'
+import { answerByRoute } from './answer-by-route.js'
 import { idLead, preflight } from './cors.js'
 import { docsRoutes } from './docs-routes.js'
-import { answerFailed, answerText, answerWrongMethod } from './exchange-answers.js'
 import { openExchange } from './open-exchange.js'
 import type { Family } from './request-exchange.js'
 import { RequestLog } from './request-log.js'
 import type { Route } from './route.js'
-import { WatchedReply } from './watched-reply.js'
 
 export interface ServiceHostParts {
   /** All routes of the service except its own description. */
@@ -50,20 +49,6 @@ export function serviceHost(parts: ServiceHostParts): (request: Request, reply: 
       requestLog.settle(exchange, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
       return
     }
-    if (route === undefined) {
-      answerText(requestLog, exchange, { status: 404, text: 'Not found' }, { fault: 'client' })
-      return
-    }
-    const methods = router.methodsOf(route)
-    if (!methods.includes(exchange.method)) {
-      answerWrongMethod(requestLog, exchange, methods)
-      return
-    }
-    const watched = new WatchedReply(reply, 'no-store', (status, sent) => {
-      exchange.answered = true
-      requestLog.settle(exchange, { status, ...sent, reason: route.path })
-    })
-    const run = async (): Promise<void> => route.handle(request, watched, exchange.lines, exchange)
-    void run().catch((error: unknown) => answerFailed(requestLog, exchange, error))
+    answerByRoute(requestLog, router, exchange, route)
   }
 }

@@ -23,7 +23,7 @@ t.test('the claim of a killed process is taken over', async (t) => {
     cwd: folder,
     stdio: 'ignore',
   })
-  await eventually(() => existsSync(`${folder}/.claim`))
+  await eventually('the folder is claimed', () => existsSync(`${folder}/.claim`))
   child.kill('SIGKILL')
   await once(child, 'exit')
   t.ok(existsSync(`${folder}/.claim`))

@@ -9,6 +9,7 @@ import {
   systemClock,
   type Timer,
 } from '../../src/actor/clock.js'
+import { eventually } from '../eventually.js'
 
 const yearMs = 365 * 86_400_000
 
@@ -94,10 +95,10 @@ t.test(
     add('b', 250)
     await pause(90)
     add('c', 500)
-    await pause(2200)
+    const times = (name: string): number[] => fired.filter((one) => one.name === name).map(({ atMs }) => atMs)
+    await eventually('three turns of the slowest timer', () => times('c').length >= 3)
     for (const timer of timers) timer.cancel()
     const count = fired.length
-    const times = (name: string): number[] => fired.filter((one) => one.name === name).map(({ atMs }) => atMs)
     t.ok(times('a').length >= 5 && times('a').length <= 10, `a: ${times('a').join(' ')}`)
     t.ok((times('a')[0] ?? 0) >= 249, 'no period is shorter')
     t.ok(times('c').length >= 2 && times('c').length <= 5, `c: ${times('c').join(' ')}`)
@@ -114,7 +115,12 @@ t.test('a timer that cancels itself fires no more', async (t) => {
     fired += 1
     timer.cancel()
   })
-  await pause(1200)
+  let others = 0
+  const other = systemClock.every(250, () => {
+    others += 1
+  })
+  await eventually('four turns of another timer', () => others >= 4)
+  other.cancel()
   t.equal(fired, 1)
 })
 
@@ -136,9 +142,9 @@ t.test('however many timers of quarters of a second there are, a turn has one ti
     }),
   )
   const before = made
-  await new Promise((resolve) => real(resolve, 1600))
+  // Not by `eventually`, whose pauses are timers of Node, too.
+  while (fired < 200) await new Promise((resolve) => real(resolve, 20))
   for (const timer of timers) timer.cancel()
-  t.ok(fired >= 150, `${fired} turns of timers`)
   t.ok(made - before <= 10, `${made - before} timers of Node`)
 })
 
@@ -156,7 +162,7 @@ t.test('what one timer throws keeps no other from its turn', async (t) => {
       fired += 1
     }),
   ]
-  await pause(1200)
+  await eventually('two turns of both', () => fired >= 2 && thrown.length >= 2)
   for (const timer of timers) timer.cancel()
   await pause(50)
   process.removeAllListeners('uncaughtException')

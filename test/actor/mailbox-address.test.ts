@@ -87,7 +87,7 @@ t.test('batched replies of one turn of the loop go together, also from callbacks
   answer<number, number>(port2, wait, () => [], true)
   const address = addressOf<number, number>(port1, 100, undefined, true)
   const replies = Promise.all(Array.from({ length: 20 }, (_, at) => address.ask(at)))
-  await eventually(() => answers.length === 20)
+  await eventually('all answers', () => answers.length === 20)
   for (const [at, give] of answers.entries()) setImmediate(() => give(at))
   t.same(
     await replies,

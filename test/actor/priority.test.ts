@@ -76,7 +76,9 @@ t.test("the engine's threads step back, those for files do not", async (t) => {
   stepEngineBack({ info: (...words: unknown[]) => void lines.push(words) })
   t.same(lines, [])
   // A thread of the test before may still be on its way out.
-  await eventually(() => [4, 5].includes(priorities().filter((each) => each === ranks.engine).length))
+  await eventually('the threads have their rank', () =>
+    [4, 5].includes(priorities().filter((each) => each === ranks.engine).length),
+  )
   t.equal(Math.min(...priorities()), ours)
 })
 

@@ -404,11 +404,11 @@ t.test('what a client does not take is given back', { skip }, async (t) => {
   await new Promise<void>((resolve) => socket.connect(own.server.port, '127.0.0.1', resolve))
   socket.pause()
   socket.write('GET /a HTTP/1.1\r\nHost: gateway.test\r\n\r\n'.repeat(100))
-  await eventually(() => own.server.repeater?.isSending === true)
+  await eventually('an answer is being sent', () => own.server.repeater?.isSending === true)
   const taken = before - (await left())
   t.equal(taken % whole, 0, 'all of the answer is taken before it goes out')
   socket.destroy()
-  await eventually(() => own.server.repeater?.isSending === false)
+  await eventually('nothing is being sent', () => own.server.repeater?.isSending === false)
   const sent = own.meters.value('get_data_stream_bytes_total', {})
   t.ok(before - (await left()) < taken, 'some came back')
   const used = Math.ceil((sent % sizeBytes) / 1024) + Math.floor(sent / sizeBytes) * whole

@@ -44,7 +44,7 @@ t.test('one client that floods with contract signatures does not block others', 
   const made = (): Promise<Record<string, string>> =>
     payment(newAccount(), 1, { to: payee, signature: ofContract })
   const flooding = flood(shop, '198.51.100.1', 300, made)
-  await eventually(() => facilitator.count('verify') === 4)
+  await eventually('four payments are being verified', () => facilitator.count('verify') === 4)
   for (const client of ['198.51.100.1', '198.51.100.2']) {
     const got = await get(`${shop.url}/file`, {
       ...(await payment(payer, 2, { to: payee })),
@@ -81,7 +81,7 @@ t.test('many clients of a network with made-up contract signatures block nobody 
   const floods = Array.from({ length: 20 }, (_, at) =>
     flood(shop, `203.0.113.${at}`, 4, () => payment(newAccount(), 1, { to: payee, signature: ofContract })),
   )
-  await eventually(() => facilitator.count('verify') === 16)
+  await eventually('sixteen payments are being verified', () => facilitator.count('verify') === 16)
   const good = await payment(payer, 1, { to: payee })
   const paid = await get(`${shop.url}/file`, { ...good, 'x-client': '198.51.100.2' })
   t.equal(paid.status, 200, 'a plain key, while all of theirs wait for their answers')
@@ -110,7 +110,7 @@ t.test('many clients of a network with payments by plain keys leave places for o
   const release = holding(facilitator, (text) => !text.toLowerCase().includes(payer.address.toLowerCase()))
   const poor = (): Promise<Record<string, string>> => payment(newAccount(), 1, { to: payee })
   const floods = Array.from({ length: 12 }, (_, at) => flood(shop, `203.0.113.${at}`, 4, poor))
-  await eventually(() => facilitator.count('verify') === 20)
+  await eventually('twenty payments are being verified', () => facilitator.count('verify') === 20)
   const good = await payment(payer, 1, { to: payee })
   t.equal((await get(`${shop.url}/file`, { ...good, 'x-client': '198.51.100.2' })).status, 200)
   release()
@@ -126,12 +126,12 @@ t.test('failed payments of one client use no more than its share, and are counte
   const release = holding(facilitator, (text) => !text.toLowerCase().includes(payer.address.toLowerCase()))
   const poor = (): Promise<Record<string, string>> => payment(newAccount(), 1, { to: payee })
   const flooding = flood(shop, '198.51.100.1', 50, poor)
-  await eventually(() => facilitator.count('verify') === 8)
+  await eventually('eight payments are being verified', () => facilitator.count('verify') === 8)
   const good = await payment(payer, 1, { to: payee })
   t.equal((await get(`${shop.url}/file`, { ...good, 'x-client': '198.51.100.2' })).status, 200)
   release()
   t.equal((await flooding).get(402), 8)
-  await eventually(async () => (await flood(shop, '198.51.100.9', 8, poor)).has(503))
+  await eventually('the flood is refused', async () => (await flood(shop, '198.51.100.9', 8, poor)).has(503))
   t.pass('what a facilitator refuses counts')
   const another = { ...(await payment(payer, 1, { to: payee })), 'x-client': '198.51.100.2' }
   t.equal((await get(`${shop.url}/file`, another)).status, 200)

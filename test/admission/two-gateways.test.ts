@@ -134,12 +134,15 @@ t.test(
       return false
     }
     facilitator.verify = async () => {
-      await eventually(() => facilitator.count('verify') >= 3)
+      await eventually('three payments are being verified', () => facilitator.count('verify') >= 3)
       return false
     }
     const answers = [first, ...foreign].map((shop) => get(`${shop.url}/file`, headers))
     // On a busy machine one of them may have been repeated already.
-    await eventually(() => facilitator.count('settle') >= 3 && facilitator.used.size === 1)
+    await eventually(
+      'all are settled, and one was executed',
+      () => facilitator.count('settle') >= 3 && facilitator.used.size === 1,
+    )
     release()
     const statuses = await Promise.all(answers.map(async (answer) => (await answer).status))
     t.equal(ours.purse.payments.size + others.purse.payments.size, 1, 'credited in one place')

@@ -26,7 +26,7 @@ const breaks: Script = ({ response }) => {
 
 /** What becomes of a payment that is shown until it is settled or refused. */
 function untilDecided(shop: Shop, headers: Record<string, string>): ReturnType<typeof get> {
-  return eventually(async () => {
+  return eventually('an answer other than 503', async () => {
     const got = await get(`${shop.url}/file`, headers)
     return got.status === 503 ? undefined : got
   })
@@ -196,7 +196,12 @@ t.test(
     const facilitator = await scriptedFacilitator(t)
     facilitator.supported = (call) => facilitator.count('supported') < 3 && says(200, { kinds: [] })(call)
     const { kinds } = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee })
-    t.ok(await eventually(() => kinds.known && kinds.has(1) && kinds.has(2)))
+    t.ok(
+      await eventually(
+        'the kinds of both protocols are known',
+        () => kinds.known && kinds.has(1) && kinds.has(2),
+      ),
+    )
     t.equal(facilitator.count('supported'), 3)
   },
 )
@@ -257,7 +262,7 @@ t.test('a settlement that outlives the request goes on, and the same payment joi
   for (const got of [one, two]) t.match(got, { status: 503, error: 'settlement_pending' })
   t.ok(Number(one.headers.get('retry-after')) > 0)
   release()
-  await eventually(() => shop.purse.payments.size === 1)
+  await eventually('the payment is credited', () => shop.purse.payments.size === 1)
   t.pass('credited though nobody waited')
   const got = await get(`${shop.url}/file`, headers)
   t.equal(got.status, 200)
@@ -360,7 +365,7 @@ t.test(
     const headers = await payment(payer, 1, { to: payee })
     t.match(await get(`${first.url}/file`, headers), { status: 503, error: 'settlement_pending' })
     // The answer above comes after 50 ms, on a busy machine before the facilitator's, and nothing would be known as paid.
-    await eventually(() => first.ledger.recent(1)[0]?.state === 'settled')
+    await eventually('the payment is settled', () => first.ledger.recent(1)[0]?.state === 'settled')
     await first.close()
     purse.broken = 0
     const second = await openShop(t, { ...options, purse })
@@ -427,11 +432,11 @@ t.test('a settlement that was under way when the process died is resumed at the 
   const headers = await payment(payer, 1, { to: payee })
   t.equal((await get(`${first.url}/file`, headers)).status, 503)
   // The answer above comes after 50 ms, on a busy machine before the request to the facilitator, and nothing would be under way.
-  await eventually(() => facilitator.balances.get(payee.toLowerCase()) === 1000n)
+  await eventually('the money has moved', () => facilitator.balances.get(payee.toLowerCase()) === 1000n)
   await first.close()
   facilitator.afterSettle = undefined
   const second = await openShop(t, { ...options, purse: first.purse })
-  await eventually(() => second.purse.payments.size === 1)
+  await eventually('the second one credits the payment', () => second.purse.payments.size === 1)
   t.pass('credited though nobody asked')
   t.equal((await untilDecided(second, headers)).status, 200)
   t.equal(facilitator.balances.get(payee.toLowerCase()), 1000n)

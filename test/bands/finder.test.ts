@@ -116,7 +116,7 @@ t.test('bands on this machine answer at once, and new ones are found', async (t)
   t.equal(await find(60), undefined)
   await shelveBand(bandStore, 'two', span(50, 70))
   t.equal(count('absent'), 1)
-  t.equal((await eventually(() => find(60))).itemOffset, 60_000)
+  t.equal((await eventually('the band is found', () => find(60))).itemOffset, 60_000)
   t.equal(count('local'), 2)
 })
 

@@ -29,11 +29,11 @@ t.test('a disk that takes no list of bands is tried again with the next look', a
     (error) => failed.push(error),
   )
   for (let wanted = 1; wanted <= 4; wanted += 1) {
-    await eventually(() => looks === wanted && (wanted < 4 || failed.length > 0))
+    await eventually('the listings were read', () => looks === wanted && (wanted < 4 || failed.length > 0))
     t.equal(failed.length, looks === 4 ? 1 : 0)
     await clock.turn(1000)
   }
-  await eventually(() => failed.length === 1)
+  await eventually('one listing failed', () => failed.length === 1)
   end.abort()
   await listings.stop()
 })

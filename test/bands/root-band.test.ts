@@ -236,7 +236,7 @@ t.test('the newest band that has an item is used', async (t) => {
 
 /** Memory goes when the loop has turned after the last view. */
 async function untilNothingMapped(): Promise<void> {
-  await eventually(() => mappedNow().count === 0)
+  await eventually('no file is mapped any more', () => mappedNow().count === 0)
 }
 
 t.test('a file that is replaced is found anew, and one that went away is let go', async (t) => {

@@ -98,9 +98,9 @@ t.test('a very slow publisher delays no other one', async (t) => {
   slow.special = (_, response) => drip(response.writeHead(200))
   good.publish([{ id: 'one', files: { a: randomBytes(1000) } }])
   subscriber.start((error) => t.fail('the disk refused', { error }))
-  await eventually(async () => (await installed()).includes('one'))
+  await eventually('the first band is installed', async () => (await installed()).includes('one'))
   good.publish([{ id: 'two', files: { a: randomBytes(1000) } }])
-  await eventually(async () => (await installed()).includes('two'))
+  await eventually('the second band is installed', async () => (await installed()).includes('two'))
   t.equal(slow.requested.length, 1, 'one look at a time')
   await subscriber.stop()
 })
@@ -113,8 +113,11 @@ t.test('a very slow band is given up, and another publisher is served meanwhile'
     path.endsWith('/a') && drip(response.writeHead(206, { 'content-length': 100_000 }))
   good.publish([{ id: 'one', files: { a: randomBytes(1000) } }])
   const ended = subscriber.poll().then(() => subscriber.settled())
-  await eventually(async () => (await installed()).includes('one'))
-  await eventually(() => slow.requested.filter((path) => path.endsWith('/a')).length > 1)
+  await eventually('the first band is installed', async () => (await installed()).includes('one'))
+  await eventually(
+    'the slow file is requested again',
+    () => slow.requested.filter((path) => path.endsWith('/a')).length > 1,
+  )
   t.pass('the first was given up, the next one begun')
   await subscriber.stop()
   await ended
@@ -167,13 +170,13 @@ t.test('a partial band is removed after attempts without new bytes, and not befo
     await subscriber.poll()
     await subscriber.settled()
   }
-  await eventually(async () => {
+  await eventually('five attempts bring a part each', async () => {
     await attempt()
     return sent >= 5
   })
   t.same(fetching(), ['large'], 'each attempt brought something')
   isBarren = true
-  await eventually(async () => {
+  await eventually('nothing is being fetched', async () => {
     await attempt()
     return fetching().length === 0
   })

@@ -96,7 +96,7 @@ t.test('a private drive says which of key and password is missing', async (t) =>
   const id = made.out.trim()
   t.equal(made.code, 0, made.err)
   // Indexes hear of it some moments later.
-  await eventually(async () => {
+  await eventually('the drive is listed', async () => {
     const listed = await sluice(['drive', 'ls', id, ...words], env)
     return listed.code !== 3 && listed
   })
@@ -130,7 +130,7 @@ t.test('a folder is watched: what is added, changed, removed, renamed, and what 
     return (JSON.parse(last) as { files: { path: string }[] }).files.map(({ path }) => path).join(' ')
   }
   const sees = async (wanted: string): Promise<void> => {
-    await eventually(() => paths() === wanted)
+    await eventually('the folder has these files', () => paths() === wanted)
     t.equal(paths(), wanted)
   }
   await sees('a')
@@ -142,7 +142,7 @@ t.test('a folder is watched: what is added, changed, removed, renamed, and what 
   writeFileSync(join(site, 'later/x/d'), 'four')
   await sees('b later/x/d sub/c')
   for (const name of ['later', 'sub', 'b']) rmSync(join(site, name), { recursive: true })
-  await eventually(() => failed.join('').includes('the folder has no files'))
+  await eventually('the empty folder is named', () => failed.join('').includes('the folder has no files'))
   t.equal(child.exitCode, null, 'it goes on')
   writeFileSync(join(site, 'e'), 'five')
   await sees('e')

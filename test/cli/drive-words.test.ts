@@ -70,7 +70,7 @@ t.test('a public drive is made, filled, changed and listed by commands', async (
   t.match(await drive(['drives']), `${id}  public   photos`)
   await fetch(`${running.urls.devnet}/mine/1`)
   // A snapshot has what is in blocks.
-  await eventually(async () => {
+  await eventually('the drive is in a block', async () => {
     await fetch(`${running.urls.devnet}/mine/1`)
     return !(await drive(['ls', id])).includes('not in a block yet')
   })

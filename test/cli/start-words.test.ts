@@ -54,7 +54,7 @@ t.test('a start that is told to stop leaves within seconds, with code 0, at what
     const exited = once(child, 'exit')
     t.teardown(() => child.kill('SIGKILL'))
     // The first folder is there before the threads are.
-    await eventually(() => existsSync(join(dataPath, 'keys')))
+    await eventually('the start has made keys', () => existsSync(join(dataPath, 'keys')))
     await pause(delayMs)
     child.kill('SIGTERM')
     t.strictSame(await exited, [0, null], `its code, and no signal, after ${delayMs} ms`)
@@ -101,7 +101,7 @@ t.test(
     const exited = once(child, 'exit')
     t.teardown(() => child.kill('SIGKILL'))
     const shown = (): string => (existsSync(screen) ? readFileSync(screen, 'utf8') : '')
-    await eventually(() => shown().includes('Ctrl+C ends the program'))
+    await eventually('the start is complete', () => shown().includes('Ctrl+C ends the program'))
     const log = join(dataPath, 'log', 'sluice.log')
     t.match(shown(), /site {5}.*http:\/\/site\.localhost:\d+\//)
     t.match(shown(), /graphql {2}.*http:\/\/127\.0\.0\.1:\d+\/graphql/)

@@ -69,7 +69,7 @@ export async function stranger(t: Test, installed: string): Promise<Stranger> {
       const { winc = '0' } = (await (await fetch(url)).json()) as { winc?: string }
       return BigInt(winc)
     }
-    const before = await eventually(async () => (await balance()) > 0n && balance())
+    const before = await eventually('the credits have come', async () => (await balance()) > 0n && balance())
     const done = await run(['deploy', 'site', '--name', 'site', '--ttl', '0', '--json', ...places])
     t.equal(done.code, 0, done.err)
     const { named, winc, totalFiles } = JSON.parse(done.out) as Record<string, string>
@@ -108,7 +108,7 @@ async function opens(t: Test, named: string, flags: readonly string[]): Promise<
   const page = await (await openBrowser(t, flags)).newPage()
   page.setDefaultTimeout(120_000)
   // It is served some moments after its receipt.
-  await eventually(async () => (await page.goto(named))?.status() === 200)
+  await eventually('the name is served', async () => (await page.goto(named))?.status() === 200)
   t.equal(await page.title(), "A stranger's page")
   t.equal(await page.evaluate("getComputedStyle(document.querySelector('h1')).color"), 'rgb(1, 2, 3)')
 }

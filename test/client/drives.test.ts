@@ -229,7 +229,7 @@ t.test('drives go both ways between this layer and ardrive-core-js', { skip }, a
     return last
   }
   const indexed = () =>
-    eventually(async () => {
+    eventually('the last item is in a block', async () => {
       const query = encodeURIComponent(`{ transaction(id: "${last}") { block { height } } }`)
       return (await (await fetch(`${gateway}/graphql?query=${query}`)).text()).includes('"height"')
     })
@@ -302,7 +302,7 @@ t.test('drives go both ways between this layer and ardrive-core-js', { skip }, a
       readFile(join(folder, 'down', 'got'))
         .catch(() => readFile(join(folder, 'down', 'ocean.txt')))
         .catch(() => Buffer.alloc(0))
-    await eventually(async () => (await written()).length === data.length)
+    await eventually('the file is written whole', async () => (await written()).length === data.length)
     t.ok(data.equals(await written()))
   }
 
@@ -358,7 +358,7 @@ t.test('drives go both ways between this layer and ardrive-core-js', { skip }, a
     const upload = { parentFolderId, wrappedFile: wrapped(), driveKey: keyed?.driveKey }
     await (keyed === undefined ? writer.uploadPublicFile(upload) : writer.uploadPrivateFile(upload))
     await indexed()
-    const open = await eventually(async () => {
+    const open = await eventually('both entities are in the index', async () => {
       const one = await drives.open(idOf('drive'), password)
       return one.entities.length === 2 && one
     })

@@ -285,7 +285,7 @@ async function shownBy(
     await target.navigator.serviceWorker.register(`/worker.js?gateways=${query}`)
     await target.navigator.serviceWorker.ready
   }, gateways.map(encodeURIComponent).join(','))
-  await eventually(() =>
+  await eventually('the service worker controls the page', () =>
     page.evaluate(
       () =>
         (globalThis as unknown as { navigator: { serviceWorker: { controller: unknown } } }).navigator

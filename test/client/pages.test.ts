@@ -85,7 +85,10 @@ t.test('every operation has a page, and every snippet runs', async (t) => {
   )
   await arweave.transactions.sign(transfer, knownWallet())
   await arweave.transactions.post(transfer)
-  await eventually(async () => (await fetch(`${devnet}/tx/${transfer.id}/status`)).status === 200)
+  await eventually(
+    'the transfer is in a block',
+    async () => (await fetch(`${devnet}/tx/${transfer.id}/status`)).status === 200,
+  )
 
   let count = 0
   const works = [...titles.values()]

@@ -30,7 +30,7 @@ t.test('a pin shows the content of somebody else, and stays one when it is renam
     return last
   }
   const indexed = async (): Promise<string> =>
-    eventually(async () => {
+    eventually('the last item is in a block', async () => {
       const query = encodeURIComponent(
         `{ transaction(id: "${last}") { owner { address } block { height } } }`,
       )

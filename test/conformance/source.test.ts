@@ -100,7 +100,7 @@ t.test('sources that ask nodes', async (t) => {
     const content = edge.grow(sure(await edge.open(rootId)))
     t.ok((await drain(content, 0, root.length)).equals(root))
     content.close()
-    await eventually(() => house.kept.length === 1)
+    await eventually('the content is kept', () => house.kept.length === 1)
     const roots = new BlobRoots(house.catalog, house.store, systemClock)
     t.teardown(() => roots.close())
     const parent = new Parent(roots, location)

@@ -27,7 +27,7 @@ t.test('a node whose disk is full refuses, mines nothing, and goes on afterwards
   const lines = createInterface({ input: running.stdout })
   const [url] = (await once(lines, 'line')) as [string]
   const height = async (): Promise<number> => ((await jsonOf(`${url}/info`)) as { height: number }).height
-  await eventually(async () => (await height()) > 2)
+  await eventually('blocks are mined', async () => (await height()) > 2)
   const filler = join(`/proc/${running.pid}/root`, folder, 'filler')
   fillDisk(filler)
   const minted = (): Promise<Response> => fetch(`${url}/mint/${'A'.repeat(43)}/5`)
@@ -35,9 +35,9 @@ t.test('a node whose disk is full refuses, mines nothing, and goes on afterwards
   t.equal(refused.status, 503)
   t.match(await refused.text(), /disk of this node is full/)
   const before = await height()
-  await eventually(async () => (await fetch(`${url}/mine/2`)).status === 503)
+  await eventually('the disk is full', async () => (await fetch(`${url}/mine/2`)).status === 503)
   t.equal(await height(), before, 'no block was mined')
   rmSync(filler)
-  await eventually(async () => (await height()) > before)
+  await eventually('blocks are mined again', async () => (await height()) > before)
   t.equal((await minted()).status, 200)
 })

@@ -101,7 +101,10 @@ export class MixedLoad {
 
   /** Buys credits for the wallet that pays for uploads. */
   async begin(): Promise<void> {
-    await eventually(async () => (await this.#charge(this.#address, 50_000)) === 'done')
+    await eventually(
+      'the payer has credits',
+      async () => (await this.#charge(this.#address, 50_000)) === 'done',
+    )
     this.#bought = await this.#balance(this.#address)
     this.#payer = await payerAt(this.#urls.devnet)
   }
@@ -360,8 +363,8 @@ export class MixedLoad {
       if (answer.status === 200 && !bytes.equals(payload)) throw new Error(`wrong bytes of ${id}`)
       return answer.status === 200
     }
-    for (const kept of this.#uploads) await eventually(() => served(kept))
-    for (const kept of this.#imported) await eventually(() => served(kept))
+    for (const kept of this.#uploads) await eventually('an upload is served', () => served(kept))
+    for (const kept of this.#imported) await eventually('an imported item is served', () => served(kept))
     for (const id of this.#blocked) {
       const { status } = await request(`${gateway}/raw/${id}`)
       if (status !== 451) throw new Error(`${id} was blocked, and is answered ${status}`)
@@ -374,7 +377,7 @@ export class MixedLoad {
       throw new Error(`${this.#bought - left} winc were taken for receipts of ${this.#spent}`)
     for (const { id, isPermanent } of this.#uploads) {
       if (!isPermanent) continue
-      await eventually(async () => {
+      await eventually('the upload is permanent', async () => {
         const judge = (await (await request(`${upload}/v1/tx/${id}/status`)).json()) as { status: string }
         if (judge.status === 'FAILED') throw new Error(`${id} failed: ${JSON.stringify(judge)}`)
         return judge.status === 'FINALIZED'

@@ -226,7 +226,7 @@ t.test('what a trusted gateway sends is not blocked by a place that a client nam
   served.set(own.id, { bytes: own.payload })
   t.equal(await statusOf(own.id, copy.hints), 200)
   t.ok(trusted.requested.includes(own.id))
-  await eventually(() => isVerified(own.id))
+  await eventually('the item is verified', () => isVerified(own.id))
   await block(copy.around[0] ?? '')
   t.equal(await statusOf(own.id), 200)
 
@@ -242,7 +242,7 @@ t.test('what a trusted gateway sends is blocked by the place that it states', as
     const { made, around, hints } = await placed('a bundle that lists it')
     served.set(made.id, { bytes: made.payload, root: around[0] ?? '' })
     t.equal(await statusOf(made.id, isNamed ? hints : {}), 200)
-    await eventually(() => isVerified(made.id))
+    await eventually('the made item is verified', () => isVerified(made.id))
     await block(around[0] ?? '')
     t.equal(await statusOf(made.id), 451)
     t.equal(await statusOf(made.id, hints), 451)
@@ -314,7 +314,7 @@ t.test(
     await restart({ ANS104_UNBUNDLE_FILTER: '{"always":true}' })
     const own = await placed('a bundle in a bundle')
     const { id } = own.made
-    await eventually(() => isVerified(id))
+    await eventually('the content is verified', () => isVerified(id))
     const copy = await placed('data that is no bundle', own.made)
     t.equal(await statusOf(id, copy.hints), 200)
     await block(copy.around[0] ?? '')

@@ -22,7 +22,7 @@ async function get(running: Running, id: string): Promise<{ answer: Response; by
 /** Asks until the answer comes from the store: the last byte is sent a little before the blob has its name. */
 async function kept(running: Running, id: string): Promise<void> {
   const isHit = async () => (await get(running, id)).answer.headers.get('x-cache') === 'HIT'
-  if (!(await eventually(isHit))) throw new Error(`${id} was not kept`)
+  if (!(await eventually('a hit', isHit))) throw new Error(`${id} was not kept`)
 }
 
 /** Files below the blob folder, and drafts that have bytes: some without are made ahead. */
@@ -117,8 +117,14 @@ t.test('first requests, clients that leave, and a source that breaks off', async
     const alone = await fetch(`${running.urls.gateway}/raw/${lonely}`, { signal: quit.signal })
     await alone.body?.getReader().read()
     quit.abort()
-    t.ok(await eventually(async () => torn === 1), 'the fetch nobody wants is given up')
-    t.ok(await eventually(async () => blobs(dataPath).drafts.length === 0), 'and leaves nothing behind')
+    t.ok(
+      await eventually('the fetch is given up', async () => torn === 1),
+      'the fetch nobody wants is given up',
+    )
+    t.ok(
+      await eventually('no draft is left', async () => blobs(dataPath).drafts.length === 0),
+      'and leaves nothing behind',
+    )
   })
 
   await t.test('where a source breaks off the socket is closed early, and nothing is cached', async (t) => {
@@ -139,7 +145,10 @@ t.test('first requests, clients that leave, and a source that breaks off', async
       })
     })
     t.ok(bytes > 0 && bytes < body.length, `closed after ${bytes} bytes`)
-    t.ok(await eventually(async () => blobs(dataPath).drafts.length === 0), 'nothing is left')
+    t.ok(
+      await eventually('no draft is left', async () => blobs(dataPath).drafts.length === 0),
+      'nothing is left',
+    )
     t.strictSame(blobs(dataPath).blobs, before)
   })
 })

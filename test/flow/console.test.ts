@@ -163,7 +163,7 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
   const { rootTxId } = JSON.parse(
     (await askAt(gateway, `/gateway/offsets/${running.examples.item}`)).body.toString(),
   )
-  await eventually(async () => {
+  await eventually('the bundle is opened', async () => {
     const { body } = await order('GET', `bundle-status/${rootTxId}`)
     return (body as { state?: string }).state === 'unbundled'
   })
@@ -244,7 +244,7 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
     status: 200,
     body: { health: { status: String }, cache: {}, resources: {} },
   })
-  await eventually(async () => {
+  await eventually('the gateway is healthy', async () => {
     const { body } = await order('GET', 'overview')
     return (body as { health: { status: string } }).health.status === 'ok'
   })
@@ -264,7 +264,7 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
   const { jobId } = begun.body as { jobId: string }
   const state = async (): Promise<{ status?: string }> =>
     (await order('GET', `export-parquet/status/${jobId}`)).body as { status?: string }
-  await eventually(async () => (await state()).status !== 'running')
+  await eventually('the order has ended', async () => (await state()).status !== 'running')
   t.match(await state(), {
     status: 'completed',
     outputDir: join(path, 'parquet', 'first'),

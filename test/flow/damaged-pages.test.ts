@@ -249,9 +249,11 @@ t.test('overwritten pages cost what they held, and never a wrong byte or start a
         count(isDamaged ? 'went on and said so' : 'went on')
         if (life === livesMax - 1)
           for (const one of accepted)
-            await eventually(() => isServed(program.urls.gateway ?? '', one)).catch(() => {
-              throw new Error(`${one.id} was accepted and is lost: ${name}, ${how}\n${followed.join('\n')}`)
-            })
+            await eventually('the content is served', () => isServed(program.urls.gateway ?? '', one)).catch(
+              () => {
+                throw new Error(`${one.id} was accepted and is lost: ${name}, ${how}\n${followed.join('\n')}`)
+              },
+            )
       }
       await program.kill()
     }

@@ -71,8 +71,11 @@ t.test('documentation is opened by its name, and only what changed goes up again
   const page = await opened.newPage()
   page.setDefaultTimeout(120_000)
   // What lies in the bundle is served some moments after its receipt.
-  await eventually(async () => (await fetch(`${gateway}/${first.id}/style.css`)).ok)
-  await eventually(async () => (await page.goto(first.named))?.status() === 200)
+  await eventually(
+    'the deployed file is served',
+    async () => (await fetch(`${gateway}/${first.id}/style.css`)).ok,
+  )
+  await eventually('the name is served', async () => (await page.goto(first.named))?.status() === 200)
   t.equal(await page.title(), 'The client')
   t.equal(await page.evaluate("getComputedStyle(document.querySelector('pre')).color"), 'rgb(1, 2, 3)')
   await page.click('text=getBalance')
@@ -83,7 +86,7 @@ t.test('documentation is opened by its name, and only what changed goes up again
   // Another machine has no journal: only the service knows what lies in the bundle of the first.
   const second = await deploy('two')
   t.match(second, { totalFiles: files, uploadedFiles: 1, reusedFiles: files - 1 })
-  await eventually(async () => {
+  await eventually('the name leads to the new page', async () => {
     await page.goto(new URL('get-balance.html', first.named).href)
     return (await page.title()) === 'changed'
   })

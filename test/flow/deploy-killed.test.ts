@@ -63,7 +63,7 @@ async function funded(running: Running, address: string): Promise<bigint> {
   const { paymentSession } = (await (await fetch(url)).json()) as { paymentSession: { url: string } }
   const body = new URLSearchParams({ card: '4242424242424242' })
   await fetch(paymentSession.url, { method: 'POST', body, redirect: 'manual' })
-  return eventually(async () => {
+  return eventually('the credits have come', async () => {
     const winc = await balanceOf(running, address)
     return winc > 0n && winc
   })
@@ -156,7 +156,7 @@ t.test('killed at any moment, a folder is one site that was paid once', { timeou
     const prices = await Promise.all(deployed.files.map(({ id }) => chargedFor(running, id)))
     const manifest = await chargedFor(running, deployed.id)
     const cost = prices.reduce((sum, winc) => sum + winc, manifest)
-    const now = await eventually(async () => {
+    const now = await eventually('the upload is charged', async () => {
       const winc = await balanceOf(running, address)
       return winc === before - cost && winc
     })

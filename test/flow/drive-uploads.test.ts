@@ -72,7 +72,7 @@ t.test('ardrive-core-js uploads drives, public and private, and downloads them',
   const mined = async ({ created }: Created): Promise<void> => {
     const ids = created.flatMap(({ metadataTxId, dataTxId }) => [metadataTxId, dataTxId]).filter(Boolean)
     for (const id of ids)
-      await eventually(async () => {
+      await eventually('the item is in a block', async () => {
         const query = encodeURIComponent(`{ transaction(id: "${id}") { block { height } } }`)
         return (await (await fetch(`${urls.gateway}/graphql?query=${query}`)).text()).includes('"height"')
       })
@@ -115,7 +115,10 @@ t.test('ardrive-core-js uploads drives, public and private, and downloads them',
       for (const [name, bytes] of Object.entries(files)) {
         const path = join(folder, 'down', kind, `${kind} drive`, name)
         // The library does not wait until files are written.
-        await eventually(() => existsSync(path) && readFileSync(path).equals(bytes))
+        await eventually(
+          'the file is there whole',
+          () => existsSync(path) && readFileSync(path).equals(bytes),
+        )
       }
       for (const { type, dataTxId } of sent.created) {
         if (type !== 'file') continue

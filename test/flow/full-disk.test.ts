@@ -78,11 +78,11 @@ t.test('uploads and payments are refused while it is full, and go on afterwards'
   t.match(await unwell.text(), /the disk of DATA_PATH .* payments are refused/)
   rmSync(filler)
 
-  await eventually(async () => (await post('/tx', itemOf(1000))).status === 200)
+  await eventually('uploads are accepted again', async () => (await post('/tx', itemOf(1000))).status === 200)
   t.equal((await buy()).status, 200)
   t.equal((await post(`/chunks/any/${empty}/0`, itemOf(1000))).status, 200)
   t.equal((await post(`/chunks/any/${whole}/-1`)).status, 200, 'what was here of an upload is not lost')
-  await eventually(async () => {
+  await eventually('the earlier upload is permanent', async () => {
     const statusAnswer = await fetch(`${upload}/tx/${before.id}/status`)
     return ((await statusAnswer.json()) as { status: string }).status === 'FINALIZED'
   })

@@ -32,11 +32,13 @@ t.test('accepted items and bundles are told until they are heard, through a kill
   if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
   const answer = await fetch(`${program.urls.upload}/tx`, { method: 'POST', body: item })
   t.equal(answer.status, 200, 'nobody waits for the gateway elsewhere')
-  await eventually(() => knocks > 0)
+  await eventually('the gateway is called', () => knocks > 0)
   await program.kill()
   isAway = false
   const second = await run(t, folder, settings)
-  const reported = await eventually(() => heard.find(({ path }) => path.endsWith('/queue-data-item')))
+  const reported = await eventually('the item is reported', () =>
+    heard.find(({ path }) => path.endsWith('/queue-data-item')),
+  )
   t.equal(reported.path, '/gateway/admin/queue-data-item')
   t.equal(reported.key, 'Bearer key-of-the-gateway')
   t.match(reported.body, [
@@ -52,7 +54,9 @@ t.test('accepted items and bundles are told until they are heard, through a kill
       ],
     },
   ])
-  const bundle = await eventually(() => heard.find(({ path }) => path.endsWith('/queue-bundle')))
+  const bundle = await eventually('the bundle is reported', () =>
+    heard.find(({ path }) => path.endsWith('/queue-bundle')),
+  )
   const status = await (await fetch(`${second.urls.upload}/tx/${header.id}/status`)).json()
   t.match(bundle.body, { id: (status as { bundleId: string }).bundleId })
   t.equal(heard.filter(({ path }) => path.endsWith('/queue-data-item')).length, 1)
@@ -75,7 +79,9 @@ t.test('what a sandbox keeps no more is forgotten elsewhere, too', async (t) => 
   const item = signItem(ed25519Signer(Buffer.alloc(32, 4)), {}, Buffer.from('old news'))
   const answer = await fetch(`${program.urls.upload}/tx`, { method: 'POST', body: item })
   const { id } = (await answer.json()) as { id: string }
-  const gone = await eventually(() => heard.find(({ path }) => path.endsWith('/forget-data-item')))
+  const gone = await eventually('the gateway has to forget the item', () =>
+    heard.find(({ path }) => path.endsWith('/forget-data-item')),
+  )
   t.same(gone, { path: '/gateway/admin/forget-data-item', body: [id] })
   t.equal(heard[0]?.path, '/gateway/admin/queue-data-item', 'after it was told of')
   t.equal(await program.stop(), 0)

@@ -45,7 +45,7 @@ t.test('rows that left the tables of the index are found, also after a kill', as
     const isDone = running.log.some(({ msg }) => msg === 'stable rows of the index are in segments')
     return isDone && (await found(gateway)).length === ids.length
   }
-  t.ok(await eventually(isThere), 'they are in a segment')
+  t.ok(await eventually('the rows are in a segment', isThere), 'they are in a segment')
   t.same(await found(gateway), ids)
   await running.kill()
   t.ok(readdirSync(join(dataPath, 'catalog', 'segments')).length > 0)

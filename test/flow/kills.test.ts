@@ -146,7 +146,10 @@ t.test('killed at any moment under load, it gives no wrong byte and loses nothin
     let isOver = false
     const loading = load(program, () => isOver)
     const before = { answered, accepted: accepted.length }
-    await eventually(() => answered > before.answered + 10 && accepted.length > before.accepted)
+    await eventually(
+      'more answers and another upload',
+      () => answered > before.answered + 10 && accepted.length > before.accepted,
+    )
     await pause(random() * 1500)
     await program.kill()
     isOver = true

@@ -47,7 +47,10 @@ t.test('content of one gateway is served by another', radosgwAbsent, async (t) =
 
   const other = await run(t, otherPath, settings)
   await eventually('the other one knows of the packs', () => isState(other, 'well'))
-  await eventually(async () => (await metric(other, 'content_store_known')) > 0)
+  await eventually(
+    'the other one knows of the contents',
+    async () => (await metric(other, 'content_store_known')) > 0,
+  )
   for (const id of ids) {
     const { answer, bytes } = await read(other, id)
     t.equal(answer.status, 200, id)

@@ -45,7 +45,7 @@ t.test('an item in a bundle that somebody else has posted to the chain', async (
   const [item, other] = [made('on the chain'), made('not there yet')]
   const payer = await payerAt(devnet)
   await payer.post(encodeBundle([item]), { 'Bundle-Format': 'binary', 'Bundle-Version': '2.0.0' })
-  await eventually(async () => (await heightOf(gateway, item.id)) !== undefined)
+  await eventually('the item is in a block', async () => (await heightOf(gateway, item.id)) !== undefined)
   const left = async (): Promise<unknown> =>
     (
       (await (await fetch(`${upload}/account/free?address=${item.address}`)).json()) as Record<

@@ -236,7 +236,7 @@ async function hang(path: string, offset: number, announced: number, bytes: Uint
     `PATCH ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/partial-upload\r\nUpload-Offset: ${offset}\r\n` +
       `Upload-Complete: ?1\r\nContent-Length: ${announced}\r\nExpect: 100-continue\r\n\r\n`,
   )
-  await eventually(() => heard.includes('100 Continue'))
+  await eventually('the interim answer', () => heard.includes('100 Continue'))
   socket.write(bytes)
   return { socket, heard: () => heard }
 }
@@ -245,7 +245,7 @@ t.test('who is cut off goes on from what is here', async (t) => {
   const item = itemOf('cut off', 3_000_000)
   const path = await begin()
   const { socket } = await hang(path, 0, item.length, item.subarray(0, 2_000_000))
-  await eventually(async () => {
+  await eventually('what came is on disk', async () => {
     const { offset } = JSON.parse((await tell('GET', path)).text) as { offset: number }
     // Nothing is told of bytes that are not on disk for good; what has come is kept when the connection breaks.
     if (!socket.destroyed && socket.bytesWritten > 2_000_000 && socket.writableLength === 0) socket.destroy()
@@ -261,7 +261,7 @@ t.test('the last request counts: one that hangs is ended by the next', async (t)
   const path = await begin()
   const { socket, heard } = await hang(path, 0, item.length, item.subarray(0, 400_000))
   const offset = await offsetOf(path)
-  await eventually(() => heard().includes('HTTP/1.1 409'))
+  await eventually('the answer 409', () => heard().includes('HTTP/1.1 409'))
   t.match(heard(), /Upload-Offset: \d+/)
   socket.destroy()
   const again = await hang(path, offset, item.length - offset, new Uint8Array(0))
@@ -364,7 +364,7 @@ t.test('a killed service goes on with what it has', async (t) => {
   const small = itemOf('small')
   const [large, begun] = [await begin(), await begin({}, small.subarray(0, 700))]
   const { socket } = await hang(large, 0, item.length, item.subarray(0, 39_000_000))
-  await eventually(async () => {
+  await eventually('a large part is on disk', async () => {
     const { offset } = JSON.parse((await tell('GET', large)).text) as { offset: number }
     return offset >= 33_554_432
   })

@@ -56,7 +56,7 @@ t.test('an operator sees uploads on their way, and has them packed and seeded ag
     headers: { 'upload-complete': '?0' },
     body: Buffer.alloc(5000),
   })
-  const bundle = await eventually(async () => {
+  const bundle = await eventually('the bundle is seeded', async () => {
     const { json } = await answerOf(`${gateway}/gateway/admin/uploads`)
     const [first] = json.bundles as { id: string; state: string }[]
     return first?.state === 'seeded' && first
@@ -78,12 +78,12 @@ t.test('an operator sees uploads on their way, and has them packed and seeded ag
   const command = (...words: string[]) => sluice(['uploads', ...words, '--upload', upload], environment)
   t.match(JSON.parse((await command('status')).out), { items: { kept: 1 } })
   t.match(await command('reseed', id), { code: 0, out: /sent again/ })
-  await eventually(async () => {
+  await eventually('the page of the bundle shows that it is seeded', async () => {
     const { json } = await answerOf(`${upload}/admin/uploads/${bundle.id}`)
     return (json.bundle as Json).state === 'seeded'
   })
   t.match(await command('repack', bundle.id), { code: 0, out: /1 items of the bundle wait/ })
-  const next = await eventually(async () => {
+  const next = await eventually('the item is in another bundle', async () => {
     const { json } = await answerOf(`${upload}/admin/uploads/${id}`)
     const { bundle: now } = json.item as { bundle?: string }
     return now !== undefined && now !== bundle.id && now
@@ -101,7 +101,7 @@ t.test('an operator sees uploads on their way, and has them packed and seeded ag
     /^upload_bundles_total\{outcome="dropped"[^}]*\} 1$/m,
   ])
     t.match(metrics, line)
-  await eventually(async () =>
+  await eventually('the metric of held parts', async () =>
     /^upload_parts_bytes\{[^}]*\} 5000$/m.test(await (await fetch(`${payment}/metrics`)).text()),
   )
 })
@@ -193,10 +193,14 @@ t.test('receivers are told of receipts, and of items that are permanent', async 
   })
   const receipt = await post(urls.upload ?? '', 'told of')
   const events = () => reported.map(({ body }) => JSON.parse(body) as { event: string; data: Json })
-  const accepted = await eventually(() => events().find(({ event }) => event === 'upload-accepted'))
+  const accepted = await eventually('the receipt is reported', () =>
+    events().find(({ event }) => event === 'upload-accepted'),
+  )
   const { dataCaches: _, fastFinalityIndexes: __, ...signed } = receipt
   t.match(accepted.data.receipt, signed)
-  const permanent = await eventually(() => events().find(({ event }) => event === 'upload-permanent'))
+  const permanent = await eventually('the permanence is reported', () =>
+    events().find(({ event }) => event === 'upload-permanent'),
+  )
   t.match(permanent.data, { id: receipt.id, root_tx_id: /^[\w-]{43}$/ })
   const [{ body, headers: lines }] = reported as [(typeof reported)[number]]
   const text = `${lines['webhook-id']}.${lines['webhook-timestamp']}.${body}`
@@ -231,7 +235,7 @@ t.test('what was given up is tried again when it is uploaded again', async (t) =
   const now = await status()
   t.match(now, { status: /^(CONFIRMED|FINALIZED)$/ })
   t.notOk('reason' in now)
-  await eventually(async () => (await status()).status === 'FINALIZED')
+  await eventually('the item is permanent', async () => (await status()).status === 'FINALIZED')
   t.equal(await stop(), 0)
 })
 
@@ -263,7 +267,7 @@ t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) =>
     const text = await answer.text()
     return answer.status === 200 ? text : answer.status
   }
-  await eventually(async () => (await read()) === 'in a bundle')
+  await eventually('the item is served', async () => (await read()) === 'in a bundle')
   const indexed = async (id: string): Promise<boolean> => {
     const query = `{ transaction(id: "${id}") { id } }`
     const headers = { 'content-type': 'application/json' }
@@ -276,18 +280,18 @@ t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) =>
     return reported.data.transaction !== null
   }
   t.ok(await indexed(id), 'queries find it while it is kept')
-  await eventually(() => indexed(inside))
+  await eventually('the inner item is in the index', () => indexed(inside))
   const large = await fetch(`${upload}/tx`, { method: 'POST', body: Buffer.alloc(10_485_761) })
   t.equal(large.status, 413)
-  const status = await eventually(async () => {
+  const status = await eventually('the item has failed', async () => {
     const reported = (await (await fetch(`${upload}/tx/${id}/status`)).json()) as Json
     return reported.status === 'FAILED' && reported
   })
   t.match(status, { reason: /sandbox/ })
   t.notOk('bundleId' in status)
-  await eventually(async () => !(await indexed(id)))
+  await eventually('the item has left the index', async () => !(await indexed(id)))
   t.not((await fetch(`${gateway}/raw/${id}`)).status, 200, 'and it is not served any more')
-  await eventually(async () => !(await indexed(inside)))
+  await eventually('the inner item has left the index', async () => !(await indexed(inside)))
   t.equal(await read(), 404, 'nor is what lay in it')
   t.same((await answerOf(`${upload}/admin/uploads`)).json.bundles, [])
   const anew = await post(upload, 'x'.repeat(5_000_000))

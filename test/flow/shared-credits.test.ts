@@ -33,7 +33,7 @@ const wincAt = async ({ urls }: Running): Promise<bigint> =>
 
 /** Whether the item was taken: the same again while the answer is 503, as on a busy machine. */
 async function isTaken({ urls }: Running, item: Uint8Array): Promise<boolean> {
-  const status = await eventually(async () => {
+  const status = await eventually('an answer other than 503', async () => {
     const answer = await fetch(`${urls.upload}/v1/tx`, { method: 'POST', body: item })
     await answer.arrayBuffer()
     return answer.status === 503 ? undefined : answer.status
@@ -68,7 +68,7 @@ t.test(
     const bought = await wincAt(one)
     t.equal(await wincAt(two), bought, 'paid at one, there at the other')
     t.ok(await isTaken(two, itemOf(1)))
-    const left = await eventually(async () => {
+    const left = await eventually('credits are spent', async () => {
       const winc = await wincAt(one)
       return winc < bought ? winc : undefined
     })
@@ -104,7 +104,7 @@ t.test(
     t.equal(taken.size, 9)
     for (const program of [one, two]) {
       t.equal(await isTaken(program, itemOf(200)), false, 'nothing is left for another one')
-      await eventually(async () => (await wincAt(program)) === price - 1n)
+      await eventually('the price and no more is left', async () => (await wincAt(program)) === price - 1n)
     }
 
     await two.kill()

@@ -62,7 +62,7 @@ t.test(
     t.equal(answer.headers.get('x-cache'), 'HIT', 'nothing is fetched')
     await answer.arrayBuffer()
     t.equal(await second.stop(), 0, 'SIGTERM drains and leaves with code 0')
-    await eventually(() => second.log.some(({ msg }) => msg === 'stopped'))
+    await eventually('the second program has stopped', () => second.log.some(({ msg }) => msg === 'stopped'))
     t.strictSame(
       second.log.filter((line) => Number(line.level) >= 50),
       [],
@@ -81,7 +81,10 @@ async function givesWay(t: Test, { process: child, log }: Running): Promise<void
   }
   const threads = (): number[] => readdirSync(`/proc/${pid}/task`).map(Number)
   const nice = (): number => threads().filter((one) => getPriority(one) === ranks.background).length
-  t.ok(await eventually(() => nice() >= 6), 'the follower, the keeper and the engine')
+  t.ok(
+    await eventually('the ranks of the background', () => nice() >= 6),
+    'the follower, the keeper and the engine',
+  )
   t.same([...new Set(threads().map((one) => policyOf(pid, one)))], [0], 'SCHED_OTHER')
   t.equal(getPriority(pid), 0, 'not the main thread')
 }
@@ -140,7 +143,7 @@ async function plainWords(t: Test, running: Running): Promise<void> {
     release: /^sluice/,
   })
   // On a busy machine the node answers a moment later.
-  const health = await eventually(async () => {
+  const health = await eventually('the gateway is healthy', async () => {
     const state = (await (await fetch(`${gateway}/gateway/healthcheck`)).json()) as { status: string }
     return state.status === 'ok' ? state : undefined
   })
@@ -197,9 +200,17 @@ async function stops(t: Test, running: Running): Promise<void> {
   ]
   const statuses = async (paths: readonly string[]): Promise<number[]> =>
     Promise.all(paths.map(async (path) => (await fetch(path)).status))
-  t.ok(await eventually(async () => (await statuses(healthPaths)).every((status) => status === 200)))
+  t.ok(
+    await eventually('every service is healthy', async () =>
+      (await statuses(healthPaths)).every((status) => status === 200),
+    ),
+  )
   running.process.kill('SIGTERM')
-  t.ok(await eventually(async () => (await statuses(healthPaths)).every((status) => status === 503)))
+  t.ok(
+    await eventually('every service states that it ends', async () =>
+      (await statuses(healthPaths)).every((status) => status === 503),
+    ),
+  )
   t.match(await (await fetch(healthPaths[0] ?? '')).json(), { reasons: [/stopping/] })
   const others = [`${gateway}/gateway/livez`, `${gateway}/gateway/info`, `${upload}/livez`, `${payment}/info`]
   t.strictSame(await statuses(others), [200, 200, 200, 200], 'all else is served')

@@ -71,7 +71,10 @@ t.test(
     const resolved = async (name: string): Promise<unknown> =>
       (await askAt(gateway, '/', 'HEAD', { host: `${name}.localhost` })).headers['x-ns-resolved-id']
     const comes = async (name: string, id: string): Promise<void> => {
-      t.ok(await eventually(async () => (await resolved(name)) === id), `${name} means ${id}`)
+      t.ok(
+        await eventually('the name means the new target', async () => (await resolved(name)) === id),
+        `${name} means ${id}`,
+      )
     }
     const solanaWallet = (): { owner: object; address: string } => {
       const keys = newEd25519Key().privateKey.export({ format: 'jwk' })
@@ -109,7 +112,9 @@ t.test(
     await turbo.setArNSRecord({ antId, owner, transactionId: second })
     await comes('example', second)
     await turbo.removeArNSRecord({ antId, owner, undername: 'docs' })
-    t.ok(await eventually(async () => (await resolved('docs_example')) === undefined))
+    t.ok(
+      await eventually('the name means nothing', async () => (await resolved('docs_example')) === undefined),
+    )
     await turbo.extendArNSLease({ name: 'example', years: 2 })
     await turbo.increaseArNSUndernameLimit({ name: 'example', increaseQty: 3 })
     await turbo.upgradeArNSName({ name: 'example' })

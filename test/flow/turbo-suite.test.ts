@@ -212,7 +212,12 @@ t.test("the cases of the library's own suite", { skip }, async (t) => {
     const all = await sent(10 ** 15)
     await mine(11)
     await nobody.submitFundTransaction({ txId: all })
-    t.ok(await eventually(async () => BigInt((await turbo.getBalance()).winc) > 7n * 10n ** 14n))
+    t.ok(
+      await eventually(
+        'the top-up is credited',
+        async () => BigInt((await turbo.getBalance()).winc) > 7n * 10n ** 14n,
+      ),
+    )
   })
 
   const options: readonly object[] = [
@@ -384,7 +389,13 @@ t.test("the cases of the library's own suite", { skip }, async (t) => {
     t.equal(oldest.payingAddress, address)
     await balance(start - 100n, 1)
     await share({ expiresBySeconds: 1 })
-    t.ok(await eventually(async () => (await turbo.getBalance()).givenApprovals.length === 1), 'it ends')
+    t.ok(
+      await eventually(
+        'one approval is left',
+        async () => (await turbo.getBalance()).givenApprovals.length === 1,
+      ),
+      'it ends',
+    )
     await balance(start - 100n, 1)
     const unable = 'Failed to upload file after 1 attempts\nFailed request (Status 400): Unable to'
     const messages: readonly (readonly [() => Promise<unknown>, string])[] = [

@@ -123,7 +123,7 @@ t.test('clients pay for uploads and top-ups in USDC', { skip }, async (t) => {
     const paid = await fetch(`${upload}/v1/tx`, { method: 'POST', body: item })
     t.equal(paid.status, 200)
     const { winc } = (await paid.json()) as Uploaded
-    await eventually(async () => {
+    await eventually('the charge is booked', async () => {
       const balanceAnswer = await fetch(`${payment}/v1/account/balance/ethereum?address=${address}`)
       const left = ((await balanceAnswer.json()) as { winc: string }).winc
       return BigInt(left) === BigInt(creditsGranted ?? 0) - BigInt(winc)

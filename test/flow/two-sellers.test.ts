@@ -60,12 +60,12 @@ t.test('one payment, two sellers, one program', async (t) => {
   const third = await pay()
   facilitator.afterSettle = () => facilitator.used.size === 3
   const lost = atGateway(third).catch(() => undefined)
-  await eventually(() => facilitator.used.size === 3)
+  await eventually('three payments are executed', () => facilitator.used.size === 3)
   await program.kill()
   await lost
   facilitator.afterSettle = undefined
   program = await run(t, folder, settings)
   t.equal((await atPayment(third)).status, 402, 'the gateway has asked for it')
-  await eventually(async () => (await paidTokens()) === 2 * bought)
+  await eventually('the tokens of both payments are there', async () => (await paidTokens()) === 2 * bought)
   t.equal(facilitator.used.size, 3)
 })

@@ -103,7 +103,7 @@ t.test('unusual arrays of tags are uploaded, and go into a bundle with their own
   for (const [name, item] of odd) await looked(t, name, item, false)
   for (const [name, item] of odd) {
     const { id } = sound(verifyItem(item))
-    const root = await eventually(async () => {
+    const root = await eventually('the gateway knows the root', async () => {
       await fetch(`${node}/mine`)
       const place = await fetch(`${gateway}/raw/${id}`, { method: 'HEAD' })
       return place.headers.get('x-gateway-root-transaction-id') ?? undefined
@@ -124,7 +124,10 @@ t.test('unusual arrays of tags in a bundle of others are opened, found and prove
   const bundle = encodeBundle(items.map(([, item]) => ({ id: sound(verifyItem(item)).id, bytes: item })))
   await payer.post(bundle, { 'Bundle-Format': 'binary', 'Bundle-Version': '2.0.0' })
   for (const [name, item] of items) {
-    await eventually(async () => (await query(sound(verifyItem(item)).id)) ?? undefined)
+    await eventually(
+      'the item is in the index',
+      async () => (await query(sound(verifyItem(item)).id)) ?? undefined,
+    )
     await looked(t, name, item, true)
   }
   const [, first = Buffer.alloc(0)] = items[0] ?? []

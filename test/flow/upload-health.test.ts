@@ -35,7 +35,10 @@ t.test('it is not ready while the payment service is gone, and says so', async (
     PRIVATE_ROUTE_SECRET: 'a-secret-of-the-services-for-tests',
   }
   const { urls } = await run(t, t.testdir(), settings)
-  await eventually(async () => (await fetch(`${urls.upload}/healthcheck`)).status === 503)
+  await eventually(
+    'the upload service is unhealthy',
+    async () => (await fetch(`${urls.upload}/healthcheck`)).status === 503,
+  )
   const state = (await (await fetch(`${urls.upload}/v1/healthcheck`)).json()) as { reasons: string[] }
   t.match(state, { status: 'unhealthy', reasons: [/payment service does not answer/] })
   t.equal((await fetch(`${urls.upload}/livez`)).status, 200)

@@ -77,7 +77,7 @@ t.test('an owner asks for contents inside of an uploaded bundle', async (t) => {
   for (const text of ['forged', 'forge\0'])
     t.match(await ask(bad?.owner ?? '', text), { found: {} }, 'nobody signed it')
   for (const { id, bytes } of inside.slice(0, 3)) {
-    const answer = await eventually(async () => {
+    const answer = await eventually('the item is served', async () => {
       const served = await fetch(`${program.urls.gateway}/raw/${id}`)
       return served.ok && served
     })
@@ -184,7 +184,7 @@ t.test('the credits of a wallet are a plain number, for clients that ask here', 
   const { paymentSession } = (await (await fetch(where)).json()) as { paymentSession: { url: string } }
   const body = new URLSearchParams({ card: '4242424242424242' })
   await fetch(paymentSession.url, { method: 'POST', body, redirect: 'manual' })
-  const paid = await eventually(async () => {
+  const paid = await eventually('the wallet has credits', async () => {
     const balance = await balanceText(`/account/balance/arweave?address=${wallet}`)
     return balance !== '0' && balance
   })

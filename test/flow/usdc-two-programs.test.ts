@@ -9,7 +9,7 @@ import { type Answered, buyer, itemOf, offerIn, post, type Scene, signed } from 
 
 /** The same again while the answer is 503: an upload service on a busy machine has not waited for the other one. */
 const posted = (...given: Parameters<typeof post>): Promise<Answered> =>
-  eventually(async () => {
+  eventually('an answer other than 503', async () => {
     const answer = await post(...given)
     return answer.status === 503 ? undefined : answer
   })
@@ -92,7 +92,7 @@ t.test('signed items, bytes, and uploads in parts are sold for a payment service
   t.equal((await post(`${parts}/0`, large.subarray(0, 5_242_880))).status, 200)
   t.equal((await post(`${parts}/5242880`, large.subarray(5_242_880))).status, 200)
   t.equal((await post(`${parts}/-1`, new Uint8Array(0))).status, 200)
-  await eventually(async () => (await credits(bank, address)) > 0n)
+  await eventually('the payment is credited', async () => (await credits(bank, address)) > 0n)
 
   const price = await fetch(`${url}/price/x402/data-item/usdc-base-sepolia/${item.length}`)
   t.match(await price.json(), { usdcAmount: offerIn(offered).maxAmountRequired })
@@ -109,7 +109,7 @@ t.test('the payment service goes while the money moves, and comes back', async (
   const headers = await Promise.all(offers.map(paying))
   facilitator.afterSettle = () => facilitator.used.size <= items.length
   const waiting = items.map((item, at) => post(signedUrl, item, headers[at]))
-  await eventually(() => facilitator.used.size === items.length)
+  await eventually('every payment is executed', () => facilitator.used.size === items.length)
   await bank.kill()
   facilitator.afterSettle = undefined
   for (const answer of await Promise.all(waiting)) {
@@ -126,7 +126,10 @@ t.test('the payment service goes while the money moves, and comes back', async (
   const receipt = await posted(signedUrl, items[0], headers[0])
   t.equal(receipt.status, 200)
   t.match(receipt.json, { mUSDCPaid: offerIn(offers[0] as Answered).maxAmountRequired })
-  await eventually(async () => (await post(`${url}/tx`, items[1])).status === 202)
+  await eventually(
+    'the second item is accepted',
+    async () => (await post(`${url}/tx`, items[1])).status === 202,
+  )
   t.equal(facilitator.used.size, items.length)
   const total = offers.reduce((sum, offer) => sum + BigInt(offerIn(offer).maxAmountRequired), 0n)
   t.equal(facilitator.balances.get(payee.toLowerCase()), total, 'once each')

@@ -2,7 +2,7 @@
 import { get } from 'node:http'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'undici'
-import { pause } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
 import { eventually } from '../eventually.js'
 import { type Running, run } from './running.js'
 
@@ -91,7 +91,7 @@ t.test(
       let before = 0
       const isReplaced = (): boolean =>
         lines(running, 'a thread was replaced').some((line) => line.name === name)
-      await eventually(async () => {
+      await eventually('the silent thread is replaced', async () => {
         const answers = await Promise.all(Array.from({ length: 6 }, () => status(url)))
         const answered = answers.filter((one) => one === 200).length
         if (isReplaced()) return true
@@ -103,7 +103,9 @@ t.test(
       t.ok(isNamed(running, name), 'with what it does')
       // Connections reach both threads, and each of them is answered.
       for (let turn = 0; turn < 5; turn += 1) {
-        const answers = await Promise.all(Array.from({ length: 12 }, () => eventually(() => status(url))))
+        const answers = await Promise.all(
+          Array.from({ length: 12 }, () => eventually('an answer', () => status(url))),
+        )
         t.ok(answers.every((one) => one === 200))
       }
     }
@@ -129,13 +131,17 @@ t.test('a keeper that spins ends the program, for a fresh one to recover from di
 })
 
 t.test('a program that was stopped for long ends no thread', async (t) => {
-  const running = await run(t, t.testdir(), environment)
+  const running = await run(t, t.testdir(), { ...environment, WATCHDOG_SECONDS: '2' })
   running.process.kill('SIGSTOP')
-  await pause(6000)
+  const stoppedMs = systemClock.monotonic()
+  await eventually('a silence that ends threads', () => systemClock.monotonic() - stoppedMs > 3000)
   running.process.kill('SIGCONT')
-  t.equal(await eventually(() => status(`${running.urls.gateway}/gateway/info`)), 200)
+  t.equal(
+    await eventually('an answer after the stop', () => status(`${running.urls.gateway}/gateway/info`)),
+    200,
+  )
   // Long enough for a thread to be named that was silent from then on.
-  for (let turn = 0; turn < 40; turn += 1) {
+  for (let turn = 0; turn < 30; turn += 1) {
     t.equal(await status(`${running.urls.gateway}/gateway/info`), 200)
     await pause(100)
   }

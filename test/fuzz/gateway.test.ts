@@ -126,7 +126,7 @@ async function seed(running: Running, dataPath: string): Promise<Site> {
   await fetch(`${node}/mine/2`)
   const all = [...kept, manifest, bare]
   const cached = ({ id, body }: Kept): Promise<boolean> =>
-    eventually(async () => {
+    eventually('the content is served from the cache', async () => {
       const answer = await fetch(`${gateway}/raw/${id}`)
       const isSame = Buffer.from(await answer.arrayBuffer()).equals(body)
       return isSame && answer.headers.get('x-cache') === 'HIT' && answer.headers.has('etag')
@@ -140,7 +140,7 @@ async function seed(running: Running, dataPath: string): Promise<Site> {
   ])
   for (const [name, { id }] of names) await sluice(['names', 'set', name, id], { DATA_PATH: dataPath })
   for (const [name, { id }] of names) {
-    await eventually(async () => {
+    await eventually('the name means the content', async () => {
       const answer = await fetch(`${gateway}/gateway/resolver/${name}`)
       await answer.arrayBuffer()
       return answer.headers.get('x-ns-resolved-id') === id
@@ -156,7 +156,10 @@ async function seed(running: Running, dataPath: string): Promise<Site> {
     }
   }
   for (const { offset } of chunks)
-    await eventually(async () => (await fetch(`${gateway}/chunk/${offset}`)).status === 200)
+    await eventually(
+      'the chunk is served',
+      async () => (await fetch(`${gateway}/chunk/${offset}`)).status === 200,
+    )
   return { kept, manifest, paths, fallback, bare, names, chunks }
 }
 

@@ -46,7 +46,9 @@ t.test('buckets that cannot be reached are 503, a bug in them is 500', async (t)
   t.equal((await ask(path)).status, 503)
   error = new TypeError('undefined is not a function')
   t.equal((await ask(path)).status, 500)
-  const line = await eventually(() => lines.find((text) => text.includes('undefined is not a function')))
+  const line = await eventually('the bug is in the log', () =>
+    lines.find((text) => text.includes('undefined is not a function')),
+  )
   t.match(line, /bugs\.test\.[jt]s/, 'with its stack')
   await close()
 })

@@ -64,7 +64,7 @@ async function chunk(scene: Scene, id: Id, method: string, rest: string): Promis
   if (isRefusal(place)) throw new Error(place.message)
   let answer = await scene.on.ask(`/chunk/${place.start + 5}${rest}`, { method })
   // The height that this thread knows may be an old one.
-  await eventually(async () => {
+  await eventually('the chunk is found', async () => {
     if (answer.status === 404) answer = await scene.on.ask(`/chunk/${place.start + 5}${rest}`, { method })
     return answer.status !== 404
   })
@@ -229,7 +229,10 @@ t.test(
     t.match(answer, { status: 503, headers: { 'retry-after': '1' } })
     made.on.has.set(id, { body: large })
     const isLearned = async () => (await chunk(made, id, 'GET', '/data')).status === 200
-    t.ok(await eventually(isLearned), 'until its digest can be learned; it is tried again after a rest')
+    t.ok(
+      await eventually('the digest is known', isLearned),
+      'until its digest can be learned; it is tried again after a rest',
+    )
   },
 )
 
@@ -272,7 +275,12 @@ t.test('content that is too large to be compared is neither transferred nor sent
     'its hash is known as soon as somebody had all of it',
   )
   // The catalog hears of it after the answer.
-  t.ok(await eventually(async () => (await chunk(made, id, 'GET', '/data')).status === 200))
+  t.ok(
+    await eventually(
+      'the data of the chunk is served',
+      async () => (await chunk(made, id, 'GET', '/data')).status === 200,
+    ),
+  )
 })
 
 t.test(

@@ -378,7 +378,7 @@ t.test(
     t.same(answered.body, body)
     t.match(answered, { status: 200, headers: { 'x-cache': 'MISS', 'x-gateway-verified': 'false' } })
     t.equal(on.requested.length, 1)
-    const again = await eventually(async () => {
+    const again = await eventually('a hit', async () => {
       const next = await on.ask(`/${id}`)
       return next.headers['x-cache'] === 'HIT' ? next : undefined
     })

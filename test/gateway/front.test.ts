@@ -47,7 +47,10 @@ async function front(t: Test): Promise<{ port: number; forwarded: { target: stri
     behind.closeAllConnections()
     behind.close()
   })
-  await eventually(async () => (await raw(port, 'GET /up HTTP/1.1\r\nHost: gateway.example')) !== '')
+  await eventually(
+    'nginx answers',
+    async () => (await raw(port, 'GET /up HTTP/1.1\r\nHost: gateway.example')) !== '',
+  )
   forwarded.length = 0
   return { port, forwarded }
 }

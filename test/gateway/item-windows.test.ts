@@ -1,16 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, openSync, writeSync } from 'node:fs'
 import t from 'tap'
-import { systemClock } from '../../src/actor/clock.js'
-import { silentLog } from '../../src/actor/log.js'
-import { Guard } from '../../src/gateway/guard.js'
-import { BlockFilter } from '../../src/moderation/block-filter.js'
-import { FilteredBlockList } from '../../src/moderation/list.js'
-import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
-import { ModerationStore } from '../../src/moderation/moderation-store.js'
 import { ethereumSigner } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
 import { sha256, someId } from '../source/rig.js'
+import { withBlockList } from './block-list-stage.js'
 import { bundled, isServed, itemOf } from './bundled.js'
 import { stage } from './rig.js'
 
@@ -24,7 +18,7 @@ t.test('an item of a bundle in the store is served out of it, without a copy', a
   t.same(on.rig.kept, [], 'nothing was kept')
   for (const { id, payload } of items) {
     t.equal(on.rig.catalog.blobSize(sha256(payload)), undefined, 'it has no file of its own')
-    await eventually(() => on.rig.catalog.attributes(id)?.digest !== undefined)
+    await eventually('the digest is known', () => on.rig.catalog.attributes(id)?.digest !== undefined)
     t.match(on.rig.catalog.attributes(id), { verified: true, trusted: true, height: 7 })
     if (payload.length < 10) continue
     const part = await on.ask(`/raw/${id}`, { headers: { range: 'bytes=3-6' } })
@@ -98,7 +92,7 @@ t.test('an item that gets another place in the same bundle is judged there', asy
     const [item, other] = [itemOf(randomBytes(size)), itemOf(randomBytes(size))]
     await bundled(on, [item, other])
     await isServed(t, on, item)
-    await eventually(() => on.rig.catalog.attributes(item.id)?.digest !== undefined)
+    await eventually('the digest is known', () => on.rig.catalog.attributes(item.id)?.digest !== undefined)
     await isServed(t, on, item)
     const known = on.rig.catalog.attributes(item.id)
     const right = known?.place
@@ -129,7 +123,7 @@ t.test('an item is verified as soon as its bundle is, also where it was served b
       t.ok(answer.body.equals(payload))
       t.equal(answer.headers['x-gateway-verified'], 'false')
       t.equal(answer.headers['x-gateway-trusted'], 'true')
-      await eventually(() => on.rig.catalog.attributes(id)?.digest !== undefined)
+      await eventually('the digest is known', () => on.rig.catalog.attributes(id)?.digest !== undefined)
     }
   }
   const root = on.rig.catalog.attributes(rootId)
@@ -160,7 +154,7 @@ t.test('with its bundle an item leaves the store', async (t) => {
   const { digest } = await bundled(on, [item])
   await isServed(t, on, item)
   await on.rig.keeping.drop(digest)
-  await eventually(async () => (await on.ask(`/${item.id}`)).status === 404)
+  await eventually('the block holds', async () => (await on.ask(`/${item.id}`)).status === 404)
   on.has.set(item.id, { body: item.payload, contentType: 'text/html' })
   t.ok((await on.ask(`/${item.id}`)).body.equals(item.payload), 'it is fetched')
 })
@@ -168,16 +162,7 @@ t.test('with its bundle an item leaves the store', async (t) => {
 t.test('what is blocked by its hash is blocked in its bundle too, from the first request on', async (t) => {
   const items = [itemOf(randomBytes(3000)), itemOf(randomBytes(3000)), itemOf(randomBytes(90_000))]
   const [open, ...blocked] = items
-  const store = new ModerationStore(`${t.testdir()}/list`)
-  const filter = new BlockFilter()
-  const keeper = new ModerationKeeper(store, filter, systemClock, silentLog)
-  const list = new FilteredBlockList(filter, store, silentLog)
-  const guard = new Guard(list, { attributes: () => undefined }, 100)
-  const on = await stage({ parts: { guard }, forbidden: list })
-  t.teardown(async () => {
-    await on.close()
-    await keeper.close()
-  })
+  const { on, keeper } = await withBlockList(t)
   for (const { payload } of blocked) {
     const subject = { kind: 'hash', key: sha256(payload).toString('base64url') } as const
     keeper.handle({ kind: 'block', subject, ground: { source: 'test', notes: '' }, by: 'test' })

@@ -2,18 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, openSync, rmSync, truncateSync, writeSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import { pause, systemClock } from '../../src/actor/clock.js'
-import { silentLog } from '../../src/actor/log.js'
+import { pause } from '../../src/actor/clock.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal, refuse } from '../../src/format/refusal.js'
 import { tagOf } from '../../src/format/tag.js'
-import { Guard } from '../../src/gateway/guard.js'
-import { BlockFilter } from '../../src/moderation/block-filter.js'
-import { FilteredBlockList } from '../../src/moderation/list.js'
-import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
-import { ModerationStore } from '../../src/moderation/moderation-store.js'
 import { ethereumSigner, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
+import { withBlockList } from './block-list-stage.js'
 import { bundled, ed25519, isServed, itemOf, opened } from './bundled.js'
 import { contentOnly, stage } from './rig.js'
 
@@ -113,7 +108,7 @@ t.test('a bundle that is cut while it is sent ends the body short, and the progr
   }
   await t.rejects(read())
   t.ok(bytes < large.payload.length)
-  await eventually(async () => (await on.ask(`/${small.id}`)).status === 404)
+  await eventually('the block holds', async () => (await on.ask(`/${small.id}`)).status === 404)
 })
 
 t.test('a bundle that leaves the store while one of its items is sent does not break the body', async (t) => {
@@ -126,7 +121,7 @@ t.test('a bundle that leaves the store while one of its items is sent does not b
   await on.rig.keeping.drop(digest)
   for (const response of [one, other])
     t.ok(Buffer.from(await response.arrayBuffer()).equals(item.payload), 'whole and right')
-  await eventually(async () => (await on.ask(`/${item.id}`)).status === 404)
+  await eventually('the item is found untrue', async () => (await on.ask(`/${item.id}`)).status === 404)
 })
 
 t.test(
@@ -166,16 +161,7 @@ t.test(
 )
 
 t.test('items of a blocked bundle are blocked', async (t) => {
-  const store = new ModerationStore(`${t.testdir()}/list`)
-  const filter = new BlockFilter()
-  const keeper = new ModerationKeeper(store, filter, systemClock, silentLog)
-  const list = new FilteredBlockList(filter, store, silentLog)
-  const guard = new Guard(list, { attributes: () => undefined }, 100)
-  const on = await stage({ parts: { guard }, forbidden: list })
-  t.teardown(async () => {
-    await on.close()
-    await keeper.close()
-  })
+  const { on, keeper } = await withBlockList(t)
   const items = [itemOf(randomBytes(3000)), itemOf(randomBytes(3000))]
   const { rootId, digest } = await bundled(on, items)
   await opened(on, digest, items)

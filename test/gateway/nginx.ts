@@ -42,7 +42,7 @@ export async function startNginx(files: Readonly<Record<string, Buffer>>): Promi
   )
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const url = `http://127.0.0.1:${port}`
-  await eventually(() => {
+  await eventually('nginx answers', () => {
     if (child.exitCode !== null) throw new Error('nginx does not start')
     return fetch(url).then(
       () => true,

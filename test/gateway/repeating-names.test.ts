@@ -106,7 +106,7 @@ async function siting(t: Test, overrideTtlSeconds?: number) {
   const second = await site({ 'index.html': other })
   registry.set([[named('site'), { id: first, ttlSeconds: 3600 }]])
   registry.set([[named('plain'), { id: one, ttlSeconds: 3600 }]])
-  await eventually(async () => {
+  await eventually('the site is served', async () => {
     const headers = { host: 'plain.gw.example' }
     return (await rig.edge.ask('/', { headers })).status === 200
   })
@@ -214,12 +214,15 @@ t.test('names are repeated until they mean something else', { skip }, async (t) 
   t.equal(await seen(), first)
   registry.set([[named('site'), { id: second, ttlSeconds: 3600 }]])
   const changedMs = Date.now()
-  await eventually(async () => (await seen()) === second)
+  await eventually('the second content is served', async () => (await seen()) === second)
   t.ok(Date.now() - changedMs < 3000, 'as soon as threads look for changes')
   await warm(rig, '/', { headers: ofSite })
   t.equal(await seen(), second)
   registry.remove(named('site'))
-  await eventually(async () => (await rig.edge.ask('/', { headers: ofSite })).status !== 200)
+  await eventually(
+    'the site is served no more',
+    async () => (await rig.edge.ask('/', { headers: ofSite })).status !== 200,
+  )
   const gone = rig.repeated()
   t.equal((await rig.edge.ask('/', { headers: ofSite })).status, 404)
   t.equal(rig.repeated(), gone)
@@ -239,7 +242,7 @@ t.test('a name is resolved again before its time is over', { skip }, async (t) =
   const first = await resolvedAt()
   t.match(first, /^\d+$/)
   let last = first
-  await eventually(async () => {
+  await eventually('the name is resolved anew', async () => {
     last = await resolvedAt()
     return last !== first
   })
@@ -343,7 +346,10 @@ t.test('any requests for names and manifests get what the steps would answer', {
   // That names changed is seen a moment later, and what was known of them is resolved anew then: at another millisecond.
   for (const name of ['site.gw.example', 'plain.gw.example']) {
     const sent = `GET / HTTP/1.1\r\nHost: ${name}\r\n\r\n`
-    await eventually(async () => (await exchange(url, sent)) === (await exchange(stepwiseUrl, sent)))
+    await eventually(
+      'both ways give one answer',
+      async () => (await exchange(url, sent)) === (await exchange(stepwiseUrl, sent)),
+    )
   }
   await fc.assert(
     fc.asyncProperty(spelled, async (sent) => {

@@ -109,7 +109,7 @@ export async function warm(
   wish: Parameters<Rig['edge']['ask']>[1] = {},
 ): Promise<void> {
   const before = rig.repeated()
-  await eventually(async () => {
+  await eventually('an answer is repeated', async () => {
     await rig.edge.ask(path, wish)
     return rig.repeated() > before
   })

@@ -173,7 +173,10 @@ t.test('ranges of large files are repeated, until the file is another one', { sk
   await warm(rig, `/${id}`, wish)
   await warm(rig, `/${id}`, { method: 'HEAD' })
   unlinkSync(path)
-  await eventually(async () => (await edge.ask(`/${id}`, wish)).status === 404)
+  await eventually(
+    'the content is served no more',
+    async () => (await edge.ask(`/${id}`, wish)).status === 404,
+  )
   await edge.close()
   files.close()
 })

@@ -27,7 +27,7 @@ async function begun() {
   const ids = [await rig.put(Buffer.from('one '.repeat(100))), await rig.put(Buffer.from('two '.repeat(100)))]
   const tag = (await askOther(rig, `/${known}`)).headers.etag ?? ''
   for (const headers of [{}, { 'if-none-match': tag }]) {
-    await eventually(async () => {
+    await eventually('the other thread repeats the answer', async () => {
       const before = rig.repeated()
       await askOther(rig, `/${known}`, { headers })
       return rig.repeated() > before

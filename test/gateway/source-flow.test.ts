@@ -32,7 +32,7 @@ t.test('small uncached content comes with its digest, and from the store the nex
     },
   })
   t.match(miss.headers.signature, /^sig1=:/)
-  const hit = await eventually(async () => {
+  const hit = await eventually('a hit', async () => {
     const next = await on.ask(`/${id}`)
     return next.headers['x-cache'] === 'HIT' ? next : undefined
   })
@@ -72,7 +72,7 @@ t.test('large uncached content streams without a digest', async (t) => {
   t.ok(miss.body.equals(body))
   t.match(miss.headers, { 'x-cache': 'MISS', 'content-length': '3000000' })
   for (const name of ['content-digest', 'etag', 'x-gateway-digest']) t.notOk(name in miss.headers, name)
-  const hit = await eventually(async () => {
+  const hit = await eventually('a hit', async () => {
     const next = await on.ask(`/${id}`)
     return next.headers['x-cache'] === 'HIT' ? next : undefined
   })
@@ -98,7 +98,7 @@ t.test('while bytes still arrive only a verified digest is stated', async (t) =>
     t.equal(headers.get('etag'), verified ? `"${digest.toString('base64url')}"` : null)
     leaving.abort()
   }
-  await eventually(() => on.meters.total('flows_in_flight') === 0)
+  await eventually('no transfer is under way', () => on.meters.total('flows_in_flight') === 0)
 })
 
 t.test('a range of uncached content is answered as a range', async (t) => {
@@ -193,7 +193,10 @@ t.test('where a source breaks off the socket is closed early, and nothing is sto
   t.equal(short.status, 200)
   t.equal(short.complete, false)
   t.ok(short.body.length < 3_000_000)
-  t.equal(await eventually(() => on.meters.total('get_data_stream_errors_total')), 1)
+  t.equal(
+    await eventually('the transfer has failed', () => on.meters.total('get_data_stream_errors_total')),
+    1,
+  )
   on.has.set(id, { body: randomBytes(400) })
   t.equal((await on.ask(`/${id}`)).headers['x-cache'], 'MISS')
 })
@@ -215,7 +218,7 @@ async function askAndLeave(url: string, ready: () => boolean): Promise<void> {
   const socket = connect(Number(port), '127.0.0.1')
   socket.resume()
   socket.write(`GET ${pathname} HTTP/1.1\r\nHost: x\r\n\r\n`)
-  await eventually(ready)
+  await eventually('the transfer is ready', ready)
   // Who only sends no more may still listen.
   socket.resetAndDestroy()
 }
@@ -227,7 +230,7 @@ t.test('a client that leaves in the middle of the body leaves no flow and no con
   on.has.set(id, { body: randomBytes(5_000_000), holdAt: 1_000_000 })
   const started = (): boolean => on.meters.total('contiguous_data_cache_miss_total') === 1
   await askAndLeave(`${on.url}/${id}`, started)
-  await eventually(() => on.meters.total('flows_in_flight') === 0)
+  await eventually('no transfer is under way', () => on.meters.total('flows_in_flight') === 0)
   t.equal(on.meters.total('client_disconnects_total'), 1)
 })
 
@@ -249,7 +252,7 @@ t.test('what a source opens for a client that left is closed', async (t) => {
   t.teardown(() => on.close())
   const id = someId()
   await askAndLeave(`${on.url}/${id}`, () => opens === 1)
-  await eventually(async () => (await on.ask('/nowhere')).status === 404)
+  await eventually('the absence is answered', async () => (await on.ask('/nowhere')).status === 404)
   open({
     attributes: { id, size: body.length, verified: false, trusted: true },
     content: {
@@ -265,7 +268,7 @@ t.test('what a source opens for a client that left is closed', async (t) => {
     trusted: true,
     text: { reader: 1 },
   })
-  await eventually(() => on.meters.total('flows_in_flight') === 0)
+  await eventually('no transfer is under way', () => on.meters.total('flows_in_flight') === 0)
   t.equal(closed, 1)
   t.equal(on.meters.total('client_disconnects_total'), 1)
 })

@@ -166,11 +166,11 @@ for (const by of ways) {
       const { server, met } = await serving(t, by, sizeBytes, content)
       const got = await statusOf(server.port)
       t.ok(got < sizeBytes)
-      await eventually(() => met.sent)
+      await eventually('the answer was sent', () => met.sent)
       t.equal(met.sent?.outcome, 'broken')
       t.equal(met.closed, 1)
       t.equal(met.thrown.length, 1)
-      await eventually(() => server.flows === 0)
+      await eventually('no request is under way', () => server.flows === 0)
       t.ok(await isSound(server.port))
     })
   }
@@ -183,11 +183,11 @@ for (const by of ways) {
       const { server, met, clock } = await serving(t, by, large, () => ({ read, ready: async () => true }))
       let go: (() => void) | undefined
       const reading = statusOf(server.port, new Promise<void>((resolve) => (go = resolve)))
-      await eventually(() => server.flows === 1)
+      await eventually('one request is under way', () => server.flows === 1)
       broken = true
       if (wakes === 'client') go?.()
       else clock.turn(1)
-      await eventually(() => met.sent)
+      await eventually('the answer was sent', () => met.sent)
       t.equal(met.sent?.outcome, 'broken')
       go?.()
       t.ok((await reading) < large)
@@ -204,7 +204,7 @@ for (const by of ways) {
     }))
     const answer = await (await fetch(`${origin(server.port)}/bad`)).arrayBuffer()
     t.equal(answer.byteLength, large)
-    await eventually(() => met.thrown.length === 1)
+    await eventually('the bug was thrown', () => met.thrown.length === 1)
     t.ok(await isSound(server.port))
   })
 
@@ -221,7 +221,7 @@ for (const by of ways) {
       ready: async () => true,
     }))
     await statusOf(server.port)
-    await eventually(() => met.sent)
+    await eventually('the answer was sent', () => met.sent)
     t.equal(met.sent?.outcome, 'broken')
     t.match(String(met.thrown[0]), /EBADF/)
     t.ok(await isSound(server.port))
@@ -242,7 +242,7 @@ for (const by of ways) {
         delete met.sent
         // Its bytes are believed to be in memory still.
         await statusOf(server.port)
-        await eventually(() => met.sent)
+        await eventually('the answer was sent', () => met.sent)
         t.match(met, { sent: { outcome: 'broken' } })
         t.ok(await isSound(server.port))
       },

@@ -39,14 +39,14 @@ for (const by of ways) {
     /** Connections in all states in which a client is waited for, each by its deadline less half a second. */
     const almostLate = async (prefix: string): Promise<void> => {
       outside.send(`${prefix} kept`, get)
-      await eventually(() => counted(`${prefix} kept`) === 1)
+      await eventually('the connection is kept', () => counted(`${prefix} kept`) === 1)
       clock.turn(idleMs - headMs)
       outside.send(`${prefix} fresh`, '')
       outside.send(`${prefix} head`, get.slice(0, 9))
       await pause(20)
       clock.turn(headMs - stallMs)
       outside.send(`${prefix} body`, `${post(6)}abc`)
-      await eventually(() => server.flows === 1)
+      await eventually('one request is under way', () => server.flows === 1)
       clock.turn(stallMs - 500)
       await pause(20)
     }
@@ -60,7 +60,7 @@ for (const by of ways) {
       const names = ['kept', 'fresh', 'head', 'body'].map((name) => `${prefix} ${name}`)
       const isOver = (name: string): boolean =>
         outside.heard(name).end !== 'open' || counted(name) === (name.endsWith('kept') ? 2 : 1)
-      await eventually(() => names.every(isOver))
+      await eventually('every connection is over', () => names.every(isOver))
       for (const name of names) {
         const { text, end } = outside.heard(name)
         t.equal(end, 'open', name)
@@ -87,11 +87,11 @@ for (const by of ways) {
       clock.jump(3_600_000)
       await pause(20)
       outside.send('both stopped', get)
-      await eventually(() => counted('both stopped') === 1)
+      await eventually('both have stopped', () => counted('both stopped') === 1)
     })
     await t.test('ends an idle connection in good order, whatever is sent at that moment', async (t) => {
       outside.send('idle', get)
-      await eventually(() => counted('idle') === 1)
+      await eventually('one connection is idle', () => counted('idle') === 1)
       while (outside.heard('idle').end === 'open') {
         clock.turn(2000)
         await pause(5)
@@ -107,7 +107,7 @@ for (const by of ways) {
       const piece = 'x'.repeat(2 ** 16)
       outside.send('sender', post(2 ** 30, '/refused') + piece)
       // The answer, and the end behind it.
-      await eventually(() => outside.heard('sender').end === 'ended')
+      await eventually('the sender has its end', () => outside.heard('sender').end === 'ended')
       for (let seconds = 0; seconds < 20; seconds += 1) {
         outside.send('sender', piece)
         await pause(5)
@@ -125,11 +125,13 @@ for (const by of ways) {
     })
     await t.test('that closes answers what had come by then', async (t) => {
       outside.send('last', get)
-      await eventually(() => counted('last') === 1)
+      await eventually('the last answer is counted', () => counted('last') === 1)
       outside.send('last', get)
       outside.send('not accepted yet', get)
       await server.close(1000)
-      await eventually(() => ['last', 'not accepted yet'].every((name) => outside.heard(name).end !== 'open'))
+      await eventually('both connections are over', () =>
+        ['last', 'not accepted yet'].every((name) => outside.heard(name).end !== 'open'),
+      )
       t.match(outside.heard('last'), { text: /here[\s\S]*Connection: close[\s\S]*here$/, end: 'ended' })
       t.match(outside.heard('not accepted yet'), { text: /Connection: close[\s\S]*here$/, end: 'ended' })
     })

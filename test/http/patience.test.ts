@@ -68,11 +68,11 @@ for (const by of ways) {
     })
     await t.test('a connection is kept between requests for longer than proxies keep it', async (t) => {
       const { socket, heard, over } = await open(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
-      await eventually(() => heard().includes('200 OK'))
+      await eventually('the answer has begun', () => heard().includes('200 OK'))
       clock.turn(61_000)
       await pause(10)
       socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
-      await eventually(() => heard().match(/200 OK/g)?.length === 2)
+      await eventually('the second answer has begun', () => heard().match(/200 OK/g)?.length === 2)
       await turned(clock, 76_000, over)
       t.equal(heard().match(/200 OK/g)?.length, 2)
     })
@@ -80,7 +80,7 @@ for (const by of ways) {
       const head =
         'POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\nConnection: close\r\n\r\n'
       const { socket, heard, over } = await open(server, head)
-      await eventually(() => heard() === 'HTTP/1.1 100 Continue\r\n\r\n')
+      await eventually('the interim answer', () => heard() === 'HTTP/1.1 100 Continue\r\n\r\n')
       socket.write('abc')
       await over
       t.match(heard(), /HTTP\/1\.1 200 OK\r\n[\s\S]*\r\nabc$/)
@@ -146,16 +146,16 @@ for (const by of ways) {
         open(server, head(`range ${at >> 1}`, 900) + 'a'.repeat(at + 10)),
       ),
     )
-    await eventually(() => server.flows === flowsMax)
+    await eventually('every place is taken', () => server.flows === flowsMax)
     clock.turn(1000)
     const other = await open(server, `${head('another', 3)}abc`)
-    await eventually(() => /all$/.test(other.heard()))
-    await eventually(() => /late$/.test(slow[0]?.heard() ?? ''))
+    await eventually('the other answer is whole', () => /all$/.test(other.heard()))
+    await eventually('the late answer is there', () => /late$/.test(slow[0]?.heard() ?? ''))
     t.equal(slow.filter(({ heard }) => heard() !== '').length, 1, 'the slowest made room')
     clock.turn(1000)
     const more = await open(server, head('range 9', 900))
     const third = await open(server, head('range 7', 3))
-    await eventually(() => / 503 /.test(third.heard()))
+    await eventually('the third one is refused', () => / 503 /.test(third.heard()))
     t.equal(more.heard(), '', 'who has as many as the others gets no place of theirs')
     for (const { socket } of [...slow, other, more, third]) socket.destroy()
   })

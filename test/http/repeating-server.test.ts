@@ -188,7 +188,7 @@ t.test('a client that sends requests without end gets no more of a turn than oth
   }
   look()
   socket.write(asking.repeat(requests))
-  await eventually(() => whole() >= requests - 100)
+  await eventually('most answers are whole', () => whole() >= requests - 100)
   t.ok(most <= 64, `${most} in one turn`)
   socket.destroy()
   await close(0)
@@ -202,11 +202,11 @@ t.test('a closing server waits for clients that take a repeated answer slowly', 
     got += piece.length
   })
   socket.write(asking)
-  await eventually(() => got > 250_000)
+  await eventually('a part of the answer has come', () => got > 250_000)
   const first = got
   socket.pause()
   socket.write(asking.repeat(100))
-  await eventually(() => server.repeater?.isSending === true)
+  await eventually('an answer is being sent', () => server.repeater?.isSending === true)
   const closing = close(5000)
   const ended = new Promise((resolve) => socket.on('close', resolve))
   setTimeout(() => socket.resume(), 100)
@@ -230,19 +230,19 @@ t.test('a large body goes on where its file is not kept open any more', { skip }
     socket.write(asking)
     sockets.push(socket)
   }
-  await eventually(() => repeated() === 3)
+  await eventually('three answers were repeated', () => repeated() === 3)
   t.equal(server.repeater?.isSending, true)
   t.equal(bytes(), 0, 'bytes are counted at the end')
   open(1).close()
   await collect()
   t.equal(descriptors(), 1, 'its memory is kept until they have all of it')
   sockets.pop()?.destroy()
-  await eventually(() => aborted() === 1)
+  await eventually('one answer was aborted', () => aborted() === 1)
   t.ok(bytes() < sizeBytes)
   const before = bytes()
   for (const socket of sockets) bodies.push(bodyOf(socket, sizeBytes))
   for (const body of await Promise.all(bodies)) t.ok(body.equals(Buffer.alloc(sizeBytes, '0')))
-  await eventually(async () => {
+  await eventually('all files are closed', async () => {
     await collect()
     return descriptors() === 0
   })
@@ -262,10 +262,10 @@ t.test('few large bodies wait for slow clients; others are answered by the handl
     socket.write(asking)
     sockets.push(socket)
   }
-  await eventually(() => repeated() + server.flows === 8)
+  await eventually('eight answers were repeated or are under way', () => repeated() + server.flows === 8)
   t.equal(repeated(), 4, 'an eighth of the connections')
   for (const socket of sockets) socket.destroy()
-  await eventually(() => server.repeater?.isSending === false && server.flows === 0)
+  await eventually('nothing is being sent', () => server.repeater?.isSending === false && server.flows === 0)
   const socket = await connected(server.port)
   socket.write(asking)
   t.equal((await bodyOf(socket, 2 ** 20)).length, 2 ** 20)
@@ -292,7 +292,7 @@ t.test('a client that takes a large body slowly, but steadily, gets all of it', 
   }
   t.ok(Date.now() - began > 600, 'it took longer than a stall')
   t.ok(got > sizeBytes)
-  await eventually(() => whole() === 1)
+  await eventually('one answer is whole', () => whole() === 1)
   t.equal(aborted(), 0)
   socket.destroy()
   await close(0)
@@ -304,7 +304,7 @@ t.test('a client that takes nothing of a large body is let go', { skip }, async 
   const socket = await connected(server.port)
   socket.pause()
   socket.write(asking)
-  await eventually(() => stalled() === 1)
+  await eventually('one answer has stalled', () => stalled() === 1)
   t.equal(aborted(), 1)
   t.equal(server.repeater?.isSending, false)
   socket.destroy()

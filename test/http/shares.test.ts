@@ -81,8 +81,17 @@ for (const by of ways) {
         t.equal(await incoming(port, '127.0.0.2'), 200, `another client, time ${turn}`)
         t.equal(await incoming(port, '127.0.0.2', 'POST'), 200, `its bodies, time ${turn}`)
       }
-      t.ok(await eventually(async () => (await incoming(port, from(0))) === 200), 'the same client')
-      t.ok(await eventually(async () => (await incoming(port, from(0), 'POST')) === 200), 'with a body')
+      t.ok(
+        await eventually('the client is answered', async () => (await incoming(port, from(0))) === 200),
+        'the same client',
+      )
+      t.ok(
+        await eventually(
+          'the client is answered with a body',
+          async () => (await incoming(port, from(0), 'POST')) === 200,
+        ),
+        'with a body',
+      )
     })
   }
 }
@@ -156,7 +165,7 @@ for (const by of ways) {
     const url = `http://127.0.0.1:${server.port}`
     const one = { headers: { 'x-client': 'one' } }
     const held = Array.from({ length: 8 }, () => fetch(`${url}/wait`, one))
-    t.ok(await eventually(async () => waiting.length === 8))
+    t.ok(await eventually('eight requests wait', async () => waiting.length === 8))
     t.equal((await fetch(url, one)).status, 503, 'half of all is the most that one may have')
     t.equal((await fetch(url, { headers: { 'x-client': 'two' } })).status, 200)
     for (const end of waiting) end()

@@ -57,16 +57,16 @@ for (const by of ways) {
         const answer: Buffer[] = []
         socket.on('data', (piece: Buffer) => answer.push(piece))
         const over = once(socket, 'close')
-        await eventually(() => flow !== undefined)
+        await eventually('the exchange has begun', () => flow !== undefined)
         // What the kernels of both sides hold is the most that can have left the client.
-        await eventually(() => socket.writableLength > 0 && got < total)
+        await eventually('the socket is full', () => socket.writableLength > 0 && got < total)
         const before = got
         await new Promise((resolve) => setImmediate(resolve))
         t.equal(got, before, 'nothing comes while it is paused')
         for (let turn = 0; got < total; turn += 1) {
           flow?.resume()
           const seen = got
-          await eventually(() => got > seen || got === total)
+          await eventually('more of the body has come', () => got > seen || got === total)
           if (turn < 5) flow?.pause()
         }
         await over
@@ -86,9 +86,9 @@ for (const by of ways) {
       })
       const socket = await sender(server.port, 'Content-Length: 1000')
       socket.write('some')
-      await eventually(() => seen !== undefined)
+      await eventually('the request was read', () => seen !== undefined)
       socket.resetAndDestroy()
-      await eventually(() => outcomes.length > 0)
+      await eventually('the exchange is over', () => outcomes.length > 0)
       t.equal(outcomes.length, 1)
       t.ok(isRefusal(outcomes[0]))
     }

@@ -180,7 +180,7 @@ t.test('floods of handshakes', { skip: tlsBy !== 'addon' }, async (t) => {
   const idle = Array.from({ length: 60 }, () => connectPlain({ port: server.port, host: '127.0.0.1' }))
   for (const one of idle) one.on('error', () => 'the server gives its place to others')
   // A quarter of all connections may be in their handshakes: the oldest make room.
-  await eventually(() => idle.filter((one) => one.closed).length >= 40)
+  await eventually('idle connections are closed', () => idle.filter((one) => one.closed).length >= 40)
   t.match((await talk(server.port)).text, /\/a true$/)
   for (const one of idle) one.destroy()
 })

@@ -59,11 +59,11 @@ t.test('a fork that is too deep halts the import, says so, and is followed when 
   await settled(on, devnet)
   const before = on.dump()
   fork(19)
-  await eventually(() => on.following.state === 'halted')
+  await eventually('the follower has halted', () => on.following.state === 'halted')
   t.equal(on.following.state, 'halted')
   t.equal(on.meters.total('chain_import_halted'), 1)
   devnet.mine(3)
-  t.ok(await eventually(() => on.tip.height === 34), 'the tip moves on')
+  t.ok(await eventually('the tip has moved', () => on.tip.height === 34), 'the tip moves on')
   await pause(100)
   t.same(on.dump(), before, 'what was indexed stays')
   t.ok(on.catalog.attributes(root))
@@ -85,14 +85,14 @@ t.test('transactions that a node does not give are had later; their block is the
   const node = await gatekeeper(t, devnet.url, (path) => closed && path === `/tx/${root}`)
   const path = folder(t)
   const first = house(t, node, {}, { path })
-  await eventually(() => first.following.height >= 3)
+  await eventually('three blocks are followed', () => first.following.height >= 3)
   t.equal(first.following.height, 3)
   first.index.refresh()
   t.equal(first.index.row(idBytes(root)), undefined)
   await first.stop()
   closed = false
   const on = house(t, node, {}, { path })
-  await eventually(() => {
+  await eventually('the root is in the index', () => {
     on.index.refresh()
     return on.index.row(idBytes(root)) !== undefined
   })
@@ -107,7 +107,7 @@ t.test('STOP_HEIGHT and START_HEIGHT bound what is indexed', async (t) => {
   devnet.mine(20)
   const rules = { forkDepthMax: 18, pollMs: 20, haltedMs: 100 }
   const on = house(t, devnet.url, { follow: { ...rules, start: { height: 5 }, stopHeight: 9 } })
-  await eventually(() => on.following.state === 'finished')
+  await eventually('the follower has finished', () => on.following.state === 'finished')
   on.index.refresh()
   t.same(
     on.index.blocks(0, 100, false, 100).map(({ height }) => height),
@@ -120,7 +120,7 @@ t.test('what waits for a block is known where it is wanted, and moves into its b
   const { devnet, post } = await town(t)
   const on = house(t, devnet.url, { mempool: { everyMs: 50, atOnceMax: 10 } })
   const id = await post(randomBytes(10))
-  await eventually(() => {
+  await eventually('the item is in the index', () => {
     on.index.refresh()
     return on.index.row(idBytes(id)) !== undefined
   })
@@ -150,10 +150,10 @@ t.test('a lower first height on a later start fills the index below, with its bu
 
   // Killed and started again with another wish each time: the gap is seen in the index alone.
   const second = house(t, devnet.url, at(30), { path })
-  await eventually(() => second.index.block(30) !== undefined)
+  await eventually('block 30 is in the index', () => second.index.block(30) !== undefined)
   await second.stop()
   const third = house(t, devnet.url, at(0), { path })
-  await eventually(() => third.index.block(0) !== undefined)
+  await eventually('the first block is in the index', () => third.index.block(0) !== undefined)
   await settled(third, devnet)
   t.same(third.check().problems, [])
   t.same(third.dump(), await rebuilt(t, devnet), 'as if it had begun there')

@@ -36,6 +36,7 @@ t.test('cached content is checked against the chain', async (t) => {
   const house = await threads(t, { gateways: [server.url], nodes: [devnet.url] })
   const proven = (id: Id): Promise<unknown> =>
     eventually(
+      'the item is verified, and its height known',
       () =>
         house.catalog.attributes(id)?.verified === true && house.catalog.attributes(id)?.height !== undefined,
     )
@@ -109,7 +110,10 @@ t.test('cached content is checked against the chain', async (t) => {
     const lone = item(randomBytes(2000))
     bodies.set(lone.id, { body: lone.payload })
     await get(house, lone.id)
-    await eventually(() => house.catalog.blobSize(sha256(lone.payload)) !== undefined)
+    await eventually(
+      'the content is stored',
+      () => house.catalog.blobSize(sha256(lone.payload)) !== undefined,
+    )
     await pause(200)
     t.equal(house.catalog.attributes(lone.id)?.verified, false)
     t.equal((await get(house, lone.id)).opened.source, 'cache')
@@ -121,7 +125,7 @@ t.test('cached content is checked against the chain', async (t) => {
     const { opened, bytes } = await get(house, id)
     t.ok(bytes.equals(body))
     t.equal(opened.source, 'chunks-offset-aware')
-    await eventually(() => house.catalog.attributes(id)?.verified)
+    await eventually('the item is verified', () => house.catalog.attributes(id)?.verified)
     await proven(id)
   })
 
@@ -129,7 +133,7 @@ t.test('cached content is checked against the chain', async (t) => {
     const body = randomBytes(50_000)
     const id = await post(body)
     await get(house, id)
-    await eventually(() => house.catalog.blobSize(sha256(body)))
+    await eventually('the content is stored', () => house.catalog.blobSize(sha256(body)))
     t.equal(await house.transfers.check(id, sha256(body)), true)
     t.equal(await house.transfers.check(id, randomBytes(32)), false)
   })

@@ -100,7 +100,10 @@ t.test('a test card is charged once, and a gift is redeemed', options, async (t)
       host.hostname = `${name}.localhost`
       const resolved = async (): Promise<string | undefined> =>
         (await page.goto(host.href))?.headers()['x-ns-resolved-id']
-      t.ok(await eventually(async () => (await resolved()) === target), `${name} is served`)
+      t.ok(
+        await eventually('the name has its target', async () => (await resolved()) === target),
+        `${name} is served`,
+      )
       t.same(faults, [])
       await context.close()
     }

@@ -30,7 +30,7 @@ async function get(
 
 /** Asks until the answer comes from the cache. */
 async function cached(url: string): Promise<{ answer: Response; bytes: Buffer }> {
-  return eventually(async () => {
+  return eventually('a hit', async () => {
     const got = await get(url)
     return got.answer.headers.get('x-cache') === 'HIT' ? got : undefined
   })

@@ -134,7 +134,10 @@ t.test(
     t.match(await signed.submitFundTransaction({ txId: topUp.id }), { status: 'pending' })
     t.match(await signed.getBalance(), { winc: '1225600000000' }, 'not deep enough')
     await fetch(`${devnet}/mine/10`)
-    await eventually(async () => (await signed.getBalance()).winc === '1225600766000')
+    await eventually(
+      'the credits have come',
+      async () => (await signed.getBalance()).winc === '1225600766000',
+    )
     const again = await Promise.all([1, 2, 3].map(() => signed.submitFundTransaction({ txId: topUp.id })))
     for (const { status } of again) t.equal(status, 'confirmed')
     t.match(await signed.getBalance(), { winc: '1225600766000' }, 'credited once')

@@ -69,7 +69,7 @@ t.test('ardrive-core-js finds a drive, lists its folders and downloads a file', 
     { 'Entity-Type': 'file', 'File-Id': fileId, 'Parent-Folder-Id': folderId },
   )
   const query = encodeURIComponent(`{ transaction(id: "${last}") { block { height } } }`)
-  await eventually(async () => {
+  await eventually('the item is in a block', async () => {
     const answer = await (await fetch(`${gateway}/graphql?query=${query}`)).text()
     return answer.includes('"height"')
   })
@@ -98,6 +98,6 @@ t.test('ardrive-core-js finds a drive, lists its folders and downloads a file', 
   // The library does not wait until the file is written.
   const written = async (): Promise<Buffer> =>
     readFile(join(folder, 'down', 'sea.txt')).catch(() => Buffer.alloc(0))
-  await eventually(async () => (await written()).length === content.length)
+  await eventually('the file is written whole', async () => (await written()).length === content.length)
   t.ok(content.equals(await written()))
 })

@@ -22,7 +22,7 @@ type Stage = Awaited<ReturnType<typeof stage>>
 
 /** Asks until the answer is as wanted. */
 async function until(url: string, wanted: (answer: Response) => boolean, method = 'GET'): Promise<Response> {
-  return eventually(async () => {
+  return eventually('the wanted answer', async () => {
     const answer = await fetch(url, { method })
     if (wanted(answer)) return answer
     await answer.arrayBuffer()
@@ -85,7 +85,7 @@ async function nestedItems(t: Test, { gateway, post }: Stage): Promise<void> {
   t.equal(typed.headers.get('content-type'), 'text/x-deep')
   t.equal((await fetch(`${gateway}/raw/${badId}`)).status, 404, 'the forged item is not there')
   // They are counted when the last of them was told.
-  await eventually(async () => {
+  await eventually('the metrics of the bundle', async () => {
     const metrics = await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text()
     return /\ndata_items_bad_total\S* 1\n/.test(metrics) && /\ndata_items_indexed_total\S* 7\n/.test(metrics)
   })
@@ -114,9 +114,9 @@ async function throughForkAndKill(t: Test, { running, dataPath, gateway, node, p
       missingTransactions === 0
     )
   }
-  t.ok(await eventually(isThere), 'all is in the index')
+  t.ok(await eventually('the bundle is in the index', isThere), 'all is in the index')
   t.match(await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text(), /\nforks_total\S* 1\n/)
-  await eventually(async () => {
+  await eventually('the gateway is healthy', async () => {
     const health = (await (await fetch(`${gateway}/gateway/healthcheck`)).json()) as { status: string }
     return health.status === 'ok'
   })

@@ -107,14 +107,17 @@ t.test(
       code: 0,
       out: /released: all of tests, 1/,
     })
-    await eventually(async () => (await statuses(second, `/${nested}`)).join() === '200')
+    await eventually(
+      'the nested item is served',
+      async () => (await statuses(second, `/${nested}`)).join() === '200',
+    )
     const list = join(path, 'list.txt')
     writeFileSync(list, `# bad things\n${page}\nrubbish.of.a.line\n${'ab'.repeat(32)}\nSomeName\n`)
     t.match(await sluice(['moderation', 'import', list, '--source', 'may'], beside), {
       code: 0,
       out: '4 read: 3 blocked, 0 were blocked already, 1 not understood\n',
     })
-    await eventually(async () => !(await statuses(second, `/${page}`)).includes(200))
+    await eventually('the page is blocked', async () => !(await statuses(second, `/${page}`)).includes(200))
     t.match((await sluice(['moderation', 'list'], beside)).out, /name {2}somename .*may/)
     t.match(JSON.parse((await order(second, 'GET', 'moderation?limit=2')).body), {
       counts: { id: 1, hash: 1, name: 1 },

@@ -18,6 +18,7 @@ t.test('names set while the gateway runs are known on all threads, and after kil
   }
   const comes = async (wanted: string): Promise<void> => {
     const seen = await eventually(
+      'the name has its target',
       async () => (await answers(running.urls.gateway ?? '', 'docs_site')) === wanted,
     )
     t.ok(seen, wanted)

@@ -69,7 +69,7 @@ async function paysOnce(t: Test, places: Places, wallet: Wallet): Promise<void> 
   await fetch(`${parts}/${String(id)}/0`, { method: 'POST', body: item })
   const finalized = await fetch(`${parts}/${String(id)}/-1`, { method: 'POST' })
   t.match(await finalized.json(), { winc: String(cost) })
-  await eventually(async () => (await balanceOf(places, wallet)) === before - cost)
+  await eventually('the upload is charged', async () => (await balanceOf(places, wallet)) === before - cost)
 }
 
 t.test('items beyond what is free are paid from credits, once', async (t) => {

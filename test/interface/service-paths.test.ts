@@ -63,7 +63,7 @@ async function proxied(t: Test, url: string, change = (text: string): string => 
     child.kill('SIGKILL')
     await once(child, 'exit')
   })
-  await eventually(() => {
+  await eventually('prism listens', () => {
     if (child.exitCode !== null) throw new Error(`prism has ended: ${received}`)
     return received.includes('Prism is listening')
   })
@@ -115,7 +115,10 @@ t.test('the upload service is as it says', { skip }, async (t) => {
   const { id: parts } = (await begun.json()) as { id: string }
   const place = await fetch(`${upload}/upload`, { method: 'POST', headers: { 'upload-complete': '?0' } })
   const resumable = place.headers.get('location') ?? ''
-  await eventually(async () => (await fetch(`${upload}/tx/${id}/offsets`)).status === 200)
+  await eventually(
+    'the place of the item is known',
+    async () => (await fetch(`${upload}/tx/${id}/offsets`)).status === 200,
+  )
   const offsets = await fetch(`${upload}/tx/${id}/offsets`)
   const { rootBundleId: carrier } = (await offsets.json()) as { rootBundleId: string }
   const operator = { authorization: `Bearer ${key}` }

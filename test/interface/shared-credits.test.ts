@@ -72,7 +72,7 @@ t.test('a top-up for another wallet, shared credits, and the command line', { sk
       turboCreditDestinationAddress: friend,
     })
     t.equal(sent.winc, '766000')
-    await eventually(async () => (await wincOf(friend)) === '766000')
+    await eventually('the friend has the credits', async () => (await wincOf(friend)) === '766000')
     t.equal(await wincOf(owner), '0')
   })
 
@@ -97,7 +97,7 @@ t.test('a top-up for another wallet, shared credits, and the command line', { sk
   await t.test('the command line puts credits into its own wallet', async (t) => {
     const printed = await command('crypto-fund', '--value', '0.01', '--skip-confirmation', ...mine)
     t.match(printed, /"winc": "7660000000"/)
-    await eventually(async () => (await wincOf(owner)) === '7660000000')
+    await eventually('the owner has the credits', async () => (await wincOf(owner)) === '7660000000')
     t.match(await command('balance', ...mine), /0\.00766/)
     const { payments } = JSON.parse(await command('payment-history', ...mine)) as { payments: object[] }
     t.match(payments, [{ type: 'crypto', tokenType: 'arweave', wincCredited: '7660000000' }])
@@ -150,6 +150,7 @@ t.test('a top-up for another wallet, shared credits, and the command line', { sk
     t.ok(BigInt(paid.winc) > 0n)
     t.ok(isSigned(paid))
     await eventually(
+      'the payer is charged',
       async () => BigInt((await turbo.getBalance()).controlledWinc) === before - BigInt(paid.winc),
     )
     const { givenApprovals } = await turbo.getCreditShareApprovals({ userAddress: owner })

@@ -149,7 +149,7 @@ t.test('an upload in parts says that credits could not be shared or taken back',
     const parts = `${upload}/v1/chunks/any/${id}`
     t.equal((await fetch(`${parts}/0`, { method: 'POST', body: item })).status, 200)
     t.equal((await fetch(`${parts}/finalize`, { method: 'POST' })).status, 202)
-    const partsStatus = await eventually(async () => {
+    const partsStatus = await eventually('the parts are judged', async () => {
       const partsStatus = (await (await fetch(`${parts}/status`)).json()) as { status: string }
       return partsStatus.status.endsWith('ING') ? undefined : partsStatus
     })

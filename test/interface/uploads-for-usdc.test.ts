@@ -284,7 +284,7 @@ t.test('an upload in parts is paid at its beginning, and what is not used become
   const served = await fetch(`${gateway}/raw/${String(done.json.id)}`)
   t.ok(Buffer.from(await served.arrayBuffer()).equals(item.subarray(item.length - 6_000_000)))
   const spent = BigInt(String(done.json.winc))
-  await eventually(async () => (await credits()) > 0n)
+  await eventually('the payment is credited', async () => (await credits()) > 0n)
   const back = await credits()
   const paid = spent + back
   t.ok(
@@ -298,7 +298,7 @@ t.test('an upload in parts is paid at its beginning, and what is not used become
   t.equal((await post(`${other}/0`, item.subarray(0, chunk))).status, 200)
   t.equal((await post(`${other}/${chunk}`, item.subarray(chunk))).status, 200)
   t.equal((await post(`${other}/-1`, new Uint8Array(0))).status, 200)
-  await eventually(async () => (await credits()) === back + paid)
+  await eventually('both amounts are credited', async () => (await credits()) === back + paid)
   t.equal(facilitator.count('settle'), 2)
   const accepted = await (await fetch(`${bank}/metrics`)).text()
   t.match(accepted, /^payment_unpaid_items_total(\{[^}]*\})? 0$/m, 'all that was accepted was paid')
@@ -361,7 +361,7 @@ t.test('the offer comes before the body, and bad payments and items move nothing
   // One client may bring 25 payments in a burst, and this one has brought about as many: it comes again when it is told to. Each
   // try counts, so without the pause none would succeed.
   const patient = (body: Uint8Array, headers: Record<string, string>) =>
-    eventually(async () => {
+    eventually('an answer other than 503', async () => {
       const answer = await post(url, body, headers)
       if (answer.status !== 503) return answer
       await pause(Number(answer.headers.get('retry-after')) * 1000)
@@ -418,14 +418,14 @@ t.test('a kill between the settlement and the receipt loses nothing', async (t) 
   }
   const { upload = '', gateway = '', payment: bank = '' } = here.program.urls
   const [first, second] = items
-  const again = await eventually(async () => {
+  const again = await eventually('an answer other than 503', async () => {
     const answer = await post(`${upload}/x402/upload/signed`, second, paid[1] as Record<string, string>)
     return answer.status === 503 ? undefined : answer
   })
   t.equal(again.status, 200, 'the same payment is good for its receipt')
   const id = String(
     (
-      await eventually(async () => {
+      await eventually('the first item is accepted', async () => {
         const answer = await post(`${upload}/tx`, first)
         return answer.status === 202 && answer
       })

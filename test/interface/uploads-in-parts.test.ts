@@ -53,7 +53,7 @@ function payloadOf(item: Buffer): Buffer {
 }
 
 async function ended(id: string): Promise<Record<string, unknown>> {
-  return eventually(async () => {
+  return eventually('the upload is judged', async () => {
     const status = await jsonOf(`${id}/status`)
     return !['ASSEMBLING', 'VALIDATING', 'FINALIZING'].includes(String(status.status)) && status
   })

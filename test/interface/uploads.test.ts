@@ -119,7 +119,7 @@ t.test('two who send the same item at once have one receipt', async (t) => {
 t.test('what is too large to be free says so in a way that programs read', async (t) => {
   const item = signItem(ed25519Signer(seed), {}, Buffer.alloc(1_200_000, 'large'))
   // Where the payment service is slow the client is told to come again.
-  const answer = await eventually(async () => {
+  const answer = await eventually('an answer other than 503', async () => {
     const one = await post(item)
     return one.status === 503 ? undefined : one
   })
@@ -174,7 +174,7 @@ async function isPermanent(t: Test, { urls }: Running): Promise<void> {
     ids.push(((await answer.json()) as Receipt).id)
   }
   for (const [at, id] of ids.entries()) {
-    const status = await eventually(async () => {
+    const status = await eventually('the item is permanent', async () => {
       const statusAnswer = await (await fetch(`${urls.upload}/tx/${id}/status`)).json()
       return (
         (statusAnswer as { status: string }).status === 'FINALIZED' &&
@@ -182,7 +182,7 @@ async function isPermanent(t: Test, { urls }: Running): Promise<void> {
       )
     })
     t.match(status, { info: 'permanent', winc: '0', rawContentLength: items[at]?.length })
-    const served = await eventually(async () => {
+    const served = await eventually('the item is served as verified and stable', async () => {
       const answer = await fetch(`${urls.gateway}/raw/${id}`)
       const isGood = answer.headers.get('x-gateway-verified') === 'true'
       return isGood && answer.headers.get('x-gateway-stable') === 'true' && answer

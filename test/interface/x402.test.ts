@@ -106,7 +106,7 @@ t.test('the program sells bytes for USDC', { skip }, async (t) => {
     await pending
     t.equal((await chain.balance(payee)) - before, price)
     program = await start()
-    const answer = await eventually(async () => {
+    const answer = await eventually('an answer other than 503', async () => {
       const answer = await fetch(url(), { headers })
       if (answer.status !== 503) return answer
       await answer.arrayBuffer()

@@ -112,7 +112,7 @@ export async function startPostgres(durable = false): Promise<PostgresServer> {
     }
   }
   const answers = (): Promise<boolean> =>
-    eventually(async () => {
+    eventually('PostgreSQL answers', async () => {
       try {
         await ask('SELECT 1')
         return true

@@ -58,7 +58,7 @@ t.test('more connections than descriptors end nothing, and each is served when t
   })
   const log: { msg?: string; urls?: { gateway: string }; open?: number; max?: number }[] = []
   createInterface({ input: child.stdout }).on('line', (line) => log.push(JSON.parse(line)))
-  const ready = await eventually(() => log.find(({ msg }) => msg === 'ready'))
+  const ready = await eventually('the program is ready', () => log.find(({ msg }) => msg === 'ready'))
   const { port } = new URL(ready.urls?.gateway ?? '')
 
   let answers = 0
@@ -76,12 +76,12 @@ t.test('more connections than descriptors end nothing, and each is served when t
     })
     sockets.push(socket)
   }
-  const counts = await eventually(() =>
+  const counts = await eventually('the limit is in the log', () =>
     log.find(({ msg }) => msg?.startsWith('the limit of open connections is reached')),
   )
   t.ok((counts.max ?? 0) > 0 && (counts.open ?? 0) <= (counts.max ?? 0))
   for (const socket of sockets.slice(0, 60)) socket.destroy()
-  await eventually(() => answers + 60 >= 400 || answers > 340)
+  await eventually('most requests have an answer', () => answers + 60 >= 400 || answers > 340)
   t.equal(child.exitCode, null, 'it runs')
   for (const socket of sockets) socket.destroy()
   const metrics = await (await fetch(`http://127.0.0.1:${port}/gateway/__gateway_metrics`)).text()

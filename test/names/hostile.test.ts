@@ -279,7 +279,9 @@ t.test(
     })
     const before = readers.map(({ version }) => version)
     registry.set([[site, { id, ttlSeconds: 60 }]])
-    await eventually(() => readers.every((reader, at) => reader.version !== before[at]))
+    await eventually('every reader has the new list', () =>
+      readers.every((reader, at) => reader.version !== before[at]),
+    )
     for (const reader of readers) t.same(reader.find(site), { id, ttlSeconds: 60 })
     t.same([...registry.list()], [['site', { id, ttlSeconds: 60 }]])
     t.equal(registry.remove(site), true)

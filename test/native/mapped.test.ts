@@ -18,7 +18,7 @@ else t.comment('the addon was not built: only its fallback is tested')
 
 /** Memory goes when the loop has turned after the last view. */
 async function untilMapped(count: number): Promise<void> {
-  await eventually(() => mappedNow().count === count)
+  await eventually('so many files are mapped', () => mappedNow().count === count)
 }
 
 async function readAll(file: MappedFile, start: number, end: number): Promise<Buffer> {

@@ -5,8 +5,7 @@ import { type FileMetaData, parquetMetadata } from 'hyparquet'
 import { ByteWriter, parquetWriteBuffer } from 'hyparquet-writer'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
 import t from 'tap'
-import { isRefusal } from '../../src/format/refusal.js'
-import { openTable } from '../../src/parquet/parquet-reader.js'
+import { rowsOf } from './rows-of.js'
 
 const ids = Array.from({ length: 100 }, (_, at) => new Uint8Array(32).fill(at))
 
@@ -22,26 +21,6 @@ function declaring(path: string, rows: bigint): void {
   writeMetadata(footer, changed)
   writeFileSync(path, Buffer.concat([Buffer.from(whole, 0, bodyBytes), footer.getBytes()]))
   writeFileSync(path, Buffer.from('PAR1'), { flag: 'a' })
-}
-
-const reading = {
-  fault: () => undefined,
-  columns: () => undefined,
-  row: (stored: readonly unknown[]) => [stored[0] instanceof Uint8Array ? stored[0] : null],
-}
-
-async function rowsOf(path: string): Promise<number | string> {
-  const table = await openTable(path, reading)
-  if (isRefusal(table)) return table.message
-  let rows = 0
-  try {
-    for await (const batch of table.batches()) rows += batch.length
-    return rows
-  } catch (error) {
-    return String(error)
-  } finally {
-    await table.close()
-  }
 }
 
 t.test('rows that are declared and not there are not read as rows without values', async (t) => {

@@ -6,8 +6,7 @@ import { ByteWriter } from 'hyparquet-writer'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
 import { serializeTCompactProtocol } from 'hyparquet-writer/src/thrift.js'
 import t from 'tap'
-import { isRefusal } from '../../src/format/refusal.js'
-import { openTable } from '../../src/parquet/parquet-reader.js'
+import { rowsOf } from './rows-of.js'
 
 /** Numbers that a page states of itself. */
 interface Stated {
@@ -86,26 +85,6 @@ function fileOf(
   writeMetadata(footer, metadata)
   writeFileSync(path, Buffer.concat([Buffer.from('PAR1'), body, footer.getBytes(), Buffer.from('PAR1')]))
   return path
-}
-
-const reading = {
-  fault: () => undefined,
-  columns: () => undefined,
-  row: (stored: readonly unknown[]) => [stored[0] instanceof Uint8Array ? stored[0] : null],
-}
-
-async function rowsOf(path: string): Promise<number | string> {
-  const table = await openTable(path, reading)
-  if (isRefusal(table)) return table.message
-  let rows = 0
-  try {
-    for await (const batch of table.batches()) rows += batch.length
-    return rows
-  } catch (error) {
-    return String(error)
-  } finally {
-    await table.close()
-  }
 }
 
 /** Two byte strings. */

@@ -60,14 +60,14 @@ t.test('stopped and started in the middle: what was said is so, and nothing twic
     for (let at = 0; !isOver; at += 1) {
       const item = `item-${name}-${at}`
       // As an upload service does: the same order until it is answered.
-      const first = await eventually(async () => {
+      const first = await eventually('the credits are reserved', async () => {
         const { status } = await reserve(rig, item)
         if (status !== 200) others.add(status)
         return status === 200
       })
       if (first) reserved.add(item)
       if (at % 3 !== 0) continue
-      await eventually(async () => {
+      await eventually('the credits are returned', async () => {
         const { status } = await refund(rig, item)
         if (status !== 200) others.add(status)
         return status === 200
@@ -78,7 +78,7 @@ t.test('stopped and started in the middle: what was said is so, and nothing twic
   const clients = [1, 2, 3, 4].map(client)
   for (let turn = 0; turn < 3; turn += 1) {
     const before = reserved.size
-    await eventually(() => reserved.size > before + 20)
+    await eventually('twenty more are reserved', () => reserved.size > before + 20)
     await server.stop()
     // Nobody is answered now.
     const { status } = await rig.get(`/v1/account/balance?address=${wallet}`)
@@ -86,7 +86,7 @@ t.test('stopped and started in the middle: what was said is so, and nothing twic
     await server.start()
   }
   const before = reserved.size
-  await eventually(() => reserved.size > before + 20)
+  await eventually('twenty more are reserved', () => reserved.size > before + 20)
   isOver = true
   await Promise.all(clients)
   t.strictSame(
@@ -114,7 +114,9 @@ t.test('read-only for a while: nothing is taken, and what is there can be read',
   t.match(await reserve(rig, 'a'), { status: 503, text: 'Cloud Database Unavailable' })
   t.equal(await winc(rig), 1_225_600_000_000_000n)
   await set('off')
-  t.ok(await eventually(async () => (await reserve(rig, 'a')).status === 200))
+  t.ok(
+    await eventually('credits can be reserved again', async () => (await reserve(rig, 'a')).status === 200),
+  )
   t.equal(await winc(rig), 1_225_600_000_000_000n - 3_200_100n, 'once')
   t.strictSame((await rig.ledger.check()).faults, [])
 })

@@ -78,7 +78,7 @@ t.test('payment_ledger_failing', { skip }, async (t) => {
   t.teardown(() => desk.close())
   const failing = /^payment_ledger_failing (\d)$/m
   const says = (wanted: '0' | '1') =>
-    eventually(() => {
+    eventually('the metric of failures', () => {
       for (const look of looks) look()
       return failing.exec(meters.text())?.[1] === wanted
     })

@@ -48,7 +48,7 @@ t.test('letters are sent and days are compared by one of two', { skip }, async (
   await give(one, 'friend@example.org')
   await give(two, 'other@example.org')
   const sending = [one.service.outbox.work(), two.service.outbox.work()]
-  await eventually(() => letters.length > 0)
+  await eventually('a letter came', () => letters.length > 0)
   letGo()
   const sent = await Promise.all(sending)
   t.strictSame(sent.sort(), [0, 2])
@@ -86,8 +86,8 @@ t.test('who leads does so until its connection ends', { skip }, async (t) => {
   const holders = `locktype = 'advisory' AND objid = hashtext('a')::bigint::bit(32)::bigint`
   await operator.query(`SELECT pg_terminate_backend(pid) FROM pg_locks WHERE ${holders}`)
   await operator.end()
-  await eventually(() => two.leads('a'))
-  const again = await eventually(async () => {
+  await eventually('the second one leads', () => two.leads('a'))
+  const again = await eventually('the first one answers again', async () => {
     try {
       return [await one.leads('a')]
     } catch {

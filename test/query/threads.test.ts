@@ -94,18 +94,18 @@ t.test('a full queue, and a client with too many queries in it, get 503 with Ret
   const gate = new Gate()
   const { ask, close } = await served(t, [schedulerLine(gate)])
   const first = [ask('1', 'a'), ask('2', 'a')]
-  await eventually(async () => gate.begun.length === 2)
+  await eventually('two queries have begun', async () => gate.begun.length === 2)
   const third = await ask('3', 'a')
   t.equal(third.status, 503)
   t.equal(third.headers.get('retry-after'), '1')
   t.match(await third.json(), { errors: [{ extensions: { code: 'BUSY' } }] })
   const others = [ask('4', 'b'), ask('5', 'c')]
-  await eventually(async () => gate.begun.length === 4)
+  await eventually('four queries have begun', async () => gate.begun.length === 4)
   t.equal((await ask('6', 'b')).status, 503, 'no room for who has one already')
   gate.open()
   for (const each of [...first, ...others]) t.equal((await each).status, 200)
   const again = ask('7', 'a')
-  await eventually(async () => gate.begun.length === 5)
+  await eventually('five queries have begun', async () => gate.begun.length === 5)
   gate.open()
   t.equal((await again).status, 200, 'there is room again')
   await close()
@@ -117,7 +117,7 @@ t.test('the last query of who has most makes room for who has none', async (t) =
   const begun = async (query: string, client: string): Promise<{ readonly answer: Promise<Response> }> => {
     const before = gate.begun.length
     const replying = ask(query, client)
-    await eventually(() => gate.begun.length > before)
+    await eventually('another query has begun', () => gate.begun.length > before)
     return { answer: replying }
   }
   const [one, two, three, four] = [
@@ -152,10 +152,10 @@ t.test('a query whose client has left is not begun, and a running one is ended',
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')
   socket.write('GET /graphql?query=x HTTP/1.1\r\nHost: x\r\nX-Client: a\r\n\r\n')
-  await eventually(async () => begun === 1)
+  await eventually('one query has begun', async () => begun === 1)
   t.equal(seen[0]?.(), false)
   socket.resetAndDestroy()
-  await eventually(async () => seen[0]?.() === true)
+  await eventually('the client is known to have left', async () => seen[0]?.() === true)
   isHeld = false
   await close()
 })
@@ -271,10 +271,10 @@ t.test('the memory of a large answer is given back as soon as its client has it'
     const reply = replies[at]
     return reply !== undefined && 'body' in reply ? reply.body.length : -1
   }
-  await eventually(async () => left(0) === 0)
+  await eventually('no query of the first line is under way', async () => left(0) === 0)
   const leaving = await fetch(url)
   await leaving.body?.cancel()
-  await eventually(async () => left(1) === 0)
+  await eventually('no query of the second line is under way', async () => left(1) === 0)
   await server.close(100)
   t.same(thrown, [])
 })

@@ -287,7 +287,7 @@ t.test('a client that asks for many chunks at once leaves room for others', asyn
     if (status === 503) refused += 1
     return status
   })
-  await eventually(() => refused >= 12)
+  await eventually('the flood is refused', () => refused >= 12)
   t.equal((await ask(start + 9, 'modest')).status, 200)
   release()
   const statuses = await Promise.all(greedy)

@@ -98,7 +98,7 @@ t.test('a malformed digest is 400; content that is not here is 404, and no sourc
   t.same(on.requested, [])
   t.equal((await on.ask(`/raw/${id}`)).status, 200)
   const found = async () => (await on.ask(at(body))).status
-  await eventually(async () => (await found()) === 200)
+  await eventually('the digest is found', async () => (await found()) === 200)
   t.pass('what was fetched is found by its digest')
 })
 

@@ -182,7 +182,7 @@ t.test(
     t.teardown(() => on.close())
     const paths = ['', 'index.html', 'deep/a%20b.txt', 'nothing']
     const requests = Array.from({ length: 40 }, (_, at) => on.ask(`/${manifest}/${paths[at % 4]}`))
-    await eventually(() => packer.packed > 0)
+    await eventually('a manifest is packed', () => packer.packed > 0)
     t.same((await on.ask(`/raw/${pageId}`)).body, page)
     packer.release()
     const statuses = (await Promise.all(requests)).map(({ status }) => status)
@@ -218,12 +218,15 @@ t.test('a client that asks for many cold manifests at once leaves room for other
   const greedy = paths.slice(1).map(async (path) => {
     if ((await ask(path, 'greedy')) === 503) refused += 1
   })
-  await eventually(() => refused >= 6)
+  await eventually('the flood is refused', () => refused >= 6)
   let modest = 0
   const answered = ask(paths[0] ?? '', 'modest').then((status) => {
     modest = status
   })
-  await eventually(() => packer.packed === 9 || modest !== 0)
+  await eventually(
+    'all are packed, or the modest client has an answer',
+    () => packer.packed === 9 || modest !== 0,
+  )
   packer.release()
   await Promise.all([...greedy, answered])
   t.equal(modest, 200)

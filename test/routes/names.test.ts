@@ -316,7 +316,7 @@ t.test('content from a source has the same headers under a name as stored conten
   }
   const brought = await ask('fresh.gw.example', '/any/path')
   t.match(brought, { status: 200, body: style, headers: { 'x-cache': 'MISS', ...wanted } })
-  const kept = await eventually(async () => {
+  const kept = await eventually('a hit', async () => {
     const again = await ask('fresh.gw.example', '/any/path')
     return again.headers['x-cache'] === 'HIT' && again
   })

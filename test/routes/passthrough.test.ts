@@ -179,9 +179,15 @@ t.test('stalled readers of one client leave room for others', async (t) => {
       socket.pause().write(`GET ${path} HTTP/1.1\r\nHost: gateway\r\nX-Client: greedy\r\n\r\n`)
       return (await ask('greedy')).status === 503
     }
-    t.ok(await eventually(isFull), `${path}: one client has all of its share`)
+    t.ok(
+      await eventually('the client has all of its share', isFull),
+      `${path}: one client has all of its share`,
+    )
     t.match(await ask('modest'), { status: 200, complete: true }, `${path}: another client`)
     for (const socket of sockets) socket.destroy()
-    t.ok(await eventually(async () => (await ask('greedy')).status === 200), `${path}: who leaves gives back`)
+    t.ok(
+      await eventually('the client is answered again', async () => (await ask('greedy')).status === 200),
+      `${path}: who leaves gives back`,
+    )
   }
 })

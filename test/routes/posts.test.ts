@@ -154,7 +154,10 @@ t.test('bodies that come as slowly as they may keep no other out', async (t) => 
       await answer.arrayBuffer()
       return answer.status
     }
-    t.ok(await eventually(async () => (await other('198.51.100.7')) === 400), `${path}: it was read`)
+    t.ok(
+      await eventually('the other client is answered', async () => (await other('198.51.100.7')) === 400),
+      `${path}: it was read`,
+    )
     for (let turn = 0; turn < 10; turn += 1) t.equal(await other(`198.${turn}.100.7`), 400)
     t.equal(closed, 1, 'one made room, and none had to be waited for')
   }
@@ -203,7 +206,10 @@ t.test("a transaction is checked here, and the node's answer is the answer", asy
   )
   t.equal((await several.post('/tx', JSON.stringify(other.transaction.toJSON()))).status, 200)
   t.ok(
-    await eventually(() => nodes.filter(({ requests }) => requests.includes('POST /tx')).length === 3),
+    await eventually(
+      'three nodes have the transaction',
+      () => nodes.filter(({ requests }) => requests.includes('POST /tx')).length === 3,
+    ),
     'three nodes know it',
   )
   const gone = await nodeStage(t, ['http://127.0.0.1:1'])

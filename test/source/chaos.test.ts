@@ -61,7 +61,7 @@ t.test(
       }
     }
     await Promise.all(Array.from({ length: 16 }, client))
-    await eventually(() => house.fetcher.held === 0)
+    await eventually('no transfer is held', () => house.fetcher.held === 0)
     t.ok(whole > 0)
     t.same(await house.drafts(), [])
     const files = await readdir(join(house.path, 'blobs'), { recursive: true, withFileTypes: true })

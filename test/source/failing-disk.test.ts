@@ -31,7 +31,10 @@ async function stocked(t: Test): Promise<{
   const content = edge.grow(sure(await edge.open(id)))
   t.ok((await drain(content, 0, body.length)).equals(body))
   content.close()
-  await eventually(() => house.catalog.blobSize(digest) !== undefined && house.fetcher.held === 0)
+  await eventually(
+    'the content is stored, and no transfer held',
+    () => house.catalog.blobSize(digest) !== undefined && house.fetcher.held === 0,
+  )
   return { house, edge, id, requests: () => server.requests.length }
 }
 
@@ -65,7 +68,7 @@ t.test('a blob that cannot be opened is fetched again and replaced', async (t) =
   const content = edge.grow(opened)
   t.ok((await drain(content, 0, body.length)).equals(body))
   content.close()
-  await eventually(async () => (await lstat(path)).isFile())
+  await eventually('the file is there', async () => (await lstat(path)).isFile())
   t.ok((await readFile(path)).equals(body))
   t.equal(requests(), 2)
 })
@@ -86,7 +89,7 @@ t.test('a file that cannot be removed does not end the thread', async (t) => {
   const edge = house.edge()
   const content = edge.grow(sure(await edge.open(someId())))
   content.close()
-  await eventually(() => house.catalog.blobSize(digest) !== undefined)
+  await eventually('the content is stored', () => house.catalog.blobSize(digest) !== undefined)
   t.same(await edge.address.ask({ kind: 'evict', digest }), { kind: 'evicted', dropped: true })
   t.equal(house.catalog.blobSize(digest), undefined)
   await house.close()
@@ -132,7 +135,7 @@ t.test('content that could not be written is not stored, and its readers still g
   lose(Object.assign(new Error('lost'), { code: 'EIO' }))
   t.ok((await drain(content, large.length - 1, large.length)).equals(large.subarray(-1)))
   content.close()
-  await eventually(() => house.fetcher.held === 0)
+  await eventually('no transfer is held', () => house.fetcher.held === 0)
   t.equal(house.catalog.blobSize(sha256(large)), undefined)
   t.same(await house.drafts(), [])
   await house.close()

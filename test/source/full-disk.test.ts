@@ -49,14 +49,14 @@ t.test('what a full disk does not take is served from memory, within a bound, an
     t.ok((await drain(content, 0, body.length)).equals(body), 'all bytes')
     content.close()
   }
-  await eventually(() => house.fetcher.held === 0)
+  await eventually('no transfer is held', () => house.fetcher.held === 0)
   t.equal(house.catalog.blobSize(digest), undefined, 'not kept')
   t.same(await house.drafts(), [])
 
   // The memory was given back with the last reader.
   for (let turn = 0; turn < 3; turn += 1) {
     const id = someId()
-    await eventually(async () => {
+    await eventually('the content is sent whole', async () => {
       const opened = await edge.open(id)
       if ('refused' in opened) return false
       const content = edge.grow(opened)
@@ -66,14 +66,17 @@ t.test('what a full disk does not take is served from memory, within a bound, an
     })
   }
   store.memory = 1000
-  await eventually(() => house.fetcher.held === 0)
+  await eventually('no transfer is held', () => house.fetcher.held === 0)
   t.match(await edge.open(someId()), { refused: 'busy', fault: 'self' }, 'no memory either')
 
   store.disk = 2 ** 40
   const content = edge.grow(sure(await edge.open(someId())))
   t.ok((await drain(content, 0, body.length)).equals(body))
   content.close()
-  t.ok(await eventually(() => house.catalog.blobSize(digest) !== undefined), 'kept as soon as there is room')
+  t.ok(
+    await eventually('the content is stored', () => house.catalog.blobSize(digest) !== undefined),
+    'kept as soon as there is room',
+  )
 })
 
 t.test('a second source that has more bytes gets no more memory than there is', async (t) => {
@@ -106,7 +109,7 @@ t.test('a second source that has more bytes gets no more memory than there is', 
   t.ok((await drain(large, 0, claims.second)).equals(body.subarray(0, claims.second)))
   t.match(await edge.open(someId()), { refused: 'busy' }, 'what it took is counted')
   large.close()
-  await eventually(() => house.fetcher.held === 0)
+  await eventually('no transfer is held', () => house.fetcher.held === 0)
   const next = edge.grow(sure(await edge.open(someId())))
   t.ok((await drain(next, 0, claims.second)).equals(body.subarray(0, claims.second)), 'and given back')
   next.close()

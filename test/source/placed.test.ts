@@ -67,7 +67,7 @@ t.test('small payloads of a gateway are read in their segment, and nothing is le
   t.equal(requested, bodies.size)
   const isKept = (id: Id, body: Buffer): boolean =>
     catalog.attributes(id)?.digest !== undefined && catalog.blobSize(sha256(body)) === body.length
-  await eventually(() => [...bodies].every(([id, body]) => isKept(id, body)))
+  await eventually('every body is kept', () => [...bodies].every(([id, body]) => isKept(id, body)))
   for (const [id, body] of bodies) await readAgain(id, body)
   t.equal(requested, bodies.size)
   await stop()

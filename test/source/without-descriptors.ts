@@ -16,7 +16,10 @@ const id = someId()
 const content = edge.grow(sure(await edge.open(id)))
 await drain(content, 0, body.length)
 content.close()
-await eventually(() => house.catalog.blobSize(digest) !== undefined && house.fetcher.held === 0)
+await eventually(
+  'the content is stored, and no transfer held',
+  () => house.catalog.blobSize(digest) !== undefined && house.fetcher.held === 0,
+)
 // Another file as far as anybody can tell: what was hashed is remembered, and would not be opened for a check.
 utimesSync(blobPath(house.store.folder, digest), 1, 1)
 

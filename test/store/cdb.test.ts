@@ -97,7 +97,7 @@ t.test('values longer than a window, and records beyond a block of memory', asyn
 
 /** Memory goes when the loop has turned after the last view. */
 async function untilNothingMapped(): Promise<void> {
-  await eventually(() => mappedNow().count === 0)
+  await eventually('no file is mapped any more', () => mappedNow().count === 0)
 }
 
 const addonOnly = { skip: mappedBy === 'fallback' ? 'needs the addon' : false }

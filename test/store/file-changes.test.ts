@@ -48,7 +48,7 @@ t.test('what anybody writes is heard of soon, commit by commit, until one hears 
   })
   for (const word of ['a', 'b', 'c']) {
     writer.write(() => written.put(Buffer.from('key'), Buffer.from(word)))
-    await eventually(() => seen.has(word))
+    await eventually('the change is seen', () => seen.has(word))
   }
   hearing.cancel()
   writer.write(() => written.put(Buffer.from('key'), Buffer.from('d')))

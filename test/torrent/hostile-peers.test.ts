@@ -31,7 +31,7 @@ async function stage(t: Test, options: Partial<typeof seederOptions> = {}) {
   }
   const ended = async (reason: string): Promise<boolean> => {
     const line = `torrent_connections_ended_total{reason="${reason}"} `
-    return eventually(() => {
+    return eventually('the metric of ended connections', () => {
       const text = meters.text()
       return text.includes(line) && !text.includes(`${line}0\n`)
     })
@@ -151,8 +151,8 @@ t.test('peers take turns where there are fewer upload slots', async (t) => {
     })
     socket.write(encode.plain('interested'))
     // The first has the slot before the second wants it.
-    await eventually(() => heard.length > 0)
+    await eventually('a message came', () => heard.length > 0)
   }
-  await eventually(() => heard.length >= 3)
+  await eventually('three messages came', () => heard.length >= 3)
   t.same(heard.slice(0, 3), ['first unchoke', 'first choke', 'second unchoke'])
 })

@@ -66,7 +66,7 @@ t.test('parts of the info dictionary count for the limit', async (t) => {
   const greeting = encode.extended(0, Buffer.from('d1:md11:ut_metadatai3eee'))
   const wanted = encode.extended(1, Buffer.from('d8:msg_typei0e5:piecei0ee'))
   socket.write(Buffer.concat([greeting, ...new Array<Buffer>(2000).fill(wanted)]))
-  await eventually(() => bytes > 60_000)
+  await eventually('many bytes came', () => bytes > 60_000)
   const sent = meters.total('torrent_sent_bytes_total')
   t.ok(sent >= 20_000 && sent < 22_000, `${sent} of 20,000 bytes a day`)
   t.ok(bytes < 150_000, `the others are refused in few bytes: ${bytes}`)
@@ -80,7 +80,10 @@ t.test('where all places are taken, the network that has most of them makes room
   for (const last of [1, 1, 2, 2]) t.ok((await open(`127.0.1.${last}`)).bytesRead > 0, 'another network')
   t.equal(meters.total('torrent_peers'), 8)
   for (const socket of crowd) socket.resume()
-  await eventually(() => crowd.filter(({ destroyed }) => destroyed).length === 4)
+  await eventually(
+    'four of the crowd are disconnected',
+    () => crowd.filter(({ destroyed }) => destroyed).length === 4,
+  )
   const more = await open('127.0.1.3').catch(() => undefined)
   t.equal(more?.bytesRead ?? 0, 0, 'both have their half')
 })
@@ -94,26 +97,29 @@ t.test('requests that are refused, and tiny ones, keep no place', async (t) => {
   for (const socket of [...refused, ...taking]) socket.resume()
   const large = encode.request({ piece: 0, begin: 0, length: 16384 })
   for (const socket of taking) socket.write(Buffer.concat([encode.plain('interested'), large]))
-  await eventually(() => meters.total('torrent_sent_bytes_total') === 2 * 16384)
+  await eventually('two blocks were sent', () => meters.total('torrent_sent_bytes_total') === 2 * 16384)
   clock.jump(5000)
   // Nobody has unchoked these, and that costs them nothing.
   for (const socket of refused) socket.write(tiny)
   taking[0]?.write(tiny)
-  await eventually(() => meters.total('torrent_sent_bytes_total') === 2 * 16384 + 1)
+  await eventually('one more byte was sent', () => meters.total('torrent_sent_bytes_total') === 2 * 16384 + 1)
   clock.jump(5000)
   for (const from of [5, 6]) t.ok((await open(`127.${from}.0.1`)).bytesRead > 0, 'a newcomer')
-  t.ok(await eventually(() => refused.every(({ destroyed }) => destroyed)))
+  t.ok(await eventually('every one of them is refused', () => refused.every(({ destroyed }) => destroyed)))
   for (const socket of taking) t.notOk(socket.destroyed)
   // Who waits for the first slot has had no turn; of the others, who took least goes.
   clock.jump(10_000)
   const waiting = await Promise.all([7, 8].map((from) => open(`127.${from}.0.1`)))
   for (const socket of waiting) socket.resume().write(encode.plain('interested'))
   clock.jump(10_000)
-  await eventually(() => meters.total('torrent_peers') === 4)
+  await eventually('four peers are connected', () => meters.total('torrent_peers') === 4)
   taking[0]?.write(large)
-  await eventually(() => meters.total('torrent_sent_bytes_total') === 3 * 16384 + 1)
+  await eventually('a third block was sent', () => meters.total('torrent_sent_bytes_total') === 3 * 16384 + 1)
   t.ok((await open('127.9.0.1')).bytesRead > 0)
-  t.ok(await eventually(() => taking[1]?.destroyed === true), 'it took the fewest bytes')
+  t.ok(
+    await eventually('the slowest peer is disconnected', () => taking[1]?.destroyed === true),
+    'it took the fewest bytes',
+  )
   for (const socket of waiting) t.notOk(socket.destroyed)
 })
 
@@ -127,11 +133,16 @@ t.test('where nobody has more places than others, who asks for nothing makes roo
   const [asking] = crowd
   const request = encode.request({ piece: 0, begin: 0, length: 16384 })
   asking?.write(Buffer.concat([encode.plain('interested'), request]))
-  await eventually(() => meters.total('torrent_sent_bytes_total') > 0)
+  await eventually('a block was sent', () => meters.total('torrent_sent_bytes_total') > 0)
   for (const from of [5, 6, 7]) t.ok((await open(`127.${from}.0.1`)).bytesRead > 0, 'a newcomer')
   t.equal(meters.total('torrent_peers'), 4)
   for (const socket of crowd) socket.resume()
-  t.ok(await eventually(() => crowd.filter(({ destroyed }) => destroyed).length === 3))
+  t.ok(
+    await eventually(
+      'three of the crowd are disconnected',
+      () => crowd.filter(({ destroyed }) => destroyed).length === 3,
+    ),
+  )
   t.notOk(asking?.destroyed)
 })
 
@@ -165,7 +176,7 @@ t.test('a flood of messages makes a leecher look for pieces no more often', asyn
   }
   got.addPeers([{ host: '127.0.0.1', port }])
   const running = got.run().catch(() => 'stopped')
-  await eventually(() => looks > 0)
+  await eventually('the secret was looked up', () => looks > 0)
   await pause(300)
   t.ok(looks < 40, `12,000 messages set off ${looks} looks`)
   got.stop()

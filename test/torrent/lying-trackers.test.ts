@@ -72,7 +72,7 @@ t.test('peers that complete the handshake and send nothing are replaced by other
   const got = download(band.torrent, join(outer, 'got'), { peersMax: 4, uselessMs: 300 })
   got.addPeers(addresses(idle, 100), 'http://liar.example/announce')
   const running = got.run()
-  await eventually(() => got.peers === 4)
+  await eventually('four peers are announced', () => got.peers === 4)
   got.addPeers([{ host: '127.0.0.1', port }], 'http://honest.example/announce')
   t.ok(await running)
 })
@@ -88,7 +88,7 @@ t.test('a download below the lowest rate is given up', async (t) => {
   void running.then(() => {
     isOver = true
   })
-  await eventually(() => clock.waiting > 0)
+  await eventually('a timer waits', () => clock.waiting > 0)
   // One right piece every nine minutes: each would have been enough for ten more.
   for (let minutes = 0; minutes < 90 && !isOver; minutes += 9) {
     const intake = got.store.start(() => true, clock.monotonic(), 1)

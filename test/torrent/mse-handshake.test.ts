@@ -168,7 +168,7 @@ t.test('peers whose encryption settings exclude each other do not connect', asyn
       const coming = got.run().catch(() => false)
       if (!comes) {
         const [{ meters }, word] = ours === 'off' ? [strict, 'clear'] : [open, 'garbage']
-        await eventually(() => ends(meters.text(), word) >= 1)
+        await eventually('the connection has ended so', () => ends(meters.text(), word) >= 1)
         got.stop()
       }
       t.equal(await coming, comes, ours)

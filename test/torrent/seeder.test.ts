@@ -50,7 +50,7 @@ t.test(
     const folder = join(outer, 'got')
     mkdirSync(folder)
     const leeching = leech(file, folder, '--peer', String(port))
-    await eventually(() => meters.total('torrent_sent_bytes_total') >= 1_000_000)
+    await eventually('a megabyte was sent', () => meters.total('torrent_sent_bytes_total') >= 1_000_000)
     isWhole = true
     t.match(await leeching, /done/)
     sameFiles(t, band.files, join(folder, band.torrent.name))
@@ -79,7 +79,7 @@ t.test('a limit counts the bytes that are sent, and no others', async (t) => {
   t.equal(meters.total('torrent_sent_bytes_total'), 100_000)
   const second = fetchTo('two')
   const running = second.run().catch(() => 'stopped')
-  await eventually(() => meters.total('torrent_sent_bytes_total') >= 110_000)
+  await eventually('the rest was sent', () => meters.total('torrent_sent_bytes_total') >= 110_000)
   // Nothing more comes, however long it waits.
   await pause(300)
   second.stop()

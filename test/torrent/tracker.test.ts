@@ -70,7 +70,7 @@ t.test('each bound holds', async (t) => {
   for (let index = 0; index < 9; index += 1) say('198.51.100.1', 7000 + index)
   t.equal(peers(say('198.51.100.2', 1)).length, 1 + 4, 'four ports of an address')
   say('198.51.100.1', 7000)
-  t.equal(why(say('198.51.100.1', 7000)), 'asked too often')
+  t.equal(why(say('198.51.100.1', 7000)), 'requested too often')
   clock.ms += 60_000
   t.equal(peers(say('198.51.100.1', 7000)).length, 5, 'and a minute later it may again')
   for (let index = 0; index < 100; index += 1) say(`${20 + index}.51.101.1`, 7000)
@@ -79,7 +79,7 @@ t.test('each bound holds', async (t) => {
   t.equal(answer.get('incomplete'), 60)
   t.equal(peers(say('198.51.100.2', 1, '&numwant=3')).length, 3)
   for (let index = 0; index < 20; index += 1) say(`2001:db8::${index}`, 7000)
-  t.equal(why(say('2001:db8::ffff', 7000)), 'asked too often', 'a /64 counts as one')
+  t.equal(why(say('2001:db8::ffff', 7000)), 'requested too often', 'a /64 counts as one')
   clock.ms += 800_000
   t.same(peers(say('198.51.100.2', 1)), own, 'those who say no more are forgotten')
 })
@@ -135,6 +135,6 @@ t.test('a network with many addresses leaves places and questions for others', a
   const first = say('198.51.100.1', 7000)
   t.equal(first.get('failure reason'), undefined, 'another may ask')
   t.equal(first.get('incomplete'), 33, 'and has a place; the network has half')
-  t.equal(why(say('2001:db8:7:ffff::1', 7000)), 'asked too often')
+  t.equal(why(say('2001:db8:7:ffff::1', 7000)), 'requested too often')
   t.ok(peers(say('203.0.113.1', 7000)).some(({ host }) => host === '198.51.100.1'))
 })

@@ -2,7 +2,6 @@
 import t, { type Test } from 'tap'
 import { type Clock, endsWithin, pause, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
-import { idOfBytes } from '../../src/format/id.js'
 import { type ItemHeader, parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import type { CreditsPort } from '../../src/payment/credits-port.js'
@@ -17,13 +16,14 @@ import { ReceiptNews } from '../../src/upload/news/receipt-news.js'
 import { MultipartRecords } from '../../src/upload/parts/multipart-records.js'
 import { FreePools } from '../../src/upload/records/free-pools.js'
 import type { Receipt } from '../../src/upload/records/receipt.js'
-import { type AcceptedItem, openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
+import { openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
 import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
 import { onlyHere } from '../../src/upload/selling/earlier-post.js'
 import { Sales } from '../../src/upload/selling/sales.js'
 import { ItemSelling } from '../../src/upload/selling/selling.js'
 import { eventually } from '../eventually.js'
 import { HandClock } from '../names/hand-clock.js'
+import { acceptedItem } from './accepted-item.js'
 import { type FailingDisk, failingDisk } from './failing-disk.js'
 
 const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, Buffer.from('while the disk is full'))
@@ -97,18 +97,8 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
   const next = new AbortController()
   t.teardown(() => next.abort())
   new CreditCharging(pools, credits, disk.environment, onlyHere, systemClock, next.signal)
-  await eventually(() => calls.length === 4)
+  await eventually('four calls', () => calls.length === 4)
   t.equal(calls.at(-1), 'withdraw', 'word of the second time was not lost')
-})
-
-const itemOf = (at: number): AcceptedItem => ({
-  id: idOfBytes(Buffer.alloc(32, at)),
-  headerSize: 10,
-  owner: 'o'.repeat(43),
-  receivedMs: at,
-  deadlineHeight: 1,
-  winc: '0',
-  place: { file: 1, offset: 0, sizeBytes: 11 },
 })
 
 t.test('what was told of is not told again because a transaction had to run twice', async (t) => {
@@ -120,20 +110,20 @@ t.test('what was told of is not told again because a transaction had to run twic
   const news = make()
   const accept = (at: number): void => {
     let written = (): void => undefined
-    uploads.accept([itemOf(at)], () => {
-      written = news.add([itemOf(at).id])
+    uploads.accept([acceptedItem(at)], () => {
+      written = news.add([acceptedItem(at).id])
     })
     written()
   }
   accept(1)
-  news.announce({ id: itemOf(1).id } as Receipt, itemOf(1))
+  news.announce({ id: acceptedItem(1).id } as Receipt, acceptedItem(1))
   disk.isFull = true
   t.throws(() => accept(2))
   disk.isFull = false
   accept(2)
   heard.length = 0
   await make().catchUp(async ({ id }) => ({ id }) as Receipt)
-  t.strictSame(heard, [itemOf(2).id], 'the first one was told, and that is written down')
+  t.strictSame(heard, [acceptedItem(2).id], 'the first one was told, and that is written down')
 })
 
 t.test('heights that come wait in one place, and the last one is kept', async (t) => {
@@ -146,11 +136,11 @@ t.test('heights that come wait in one place, and the last one is kept', async (t
   await height.start(5)
   disk.isFull = true
   const before = now
-  await eventually(() => now > before + 50)
+  await eventually('fifty blocks later', () => now > before + 50)
   t.ok(disk.undone < 5, `one of them tries, and not each: ${disk.undone}`)
   t.ok((height.known ?? 0) > before + 40, 'uploads go by the newest all the same')
   disk.isFull = false
-  await eventually(() => Number(uploads.word('height')) > before + 40)
+  await eventually('the height is written down', () => Number(uploads.word('height')) > before + 40)
   closing.abort()
 })
 
@@ -221,10 +211,10 @@ t.test('an item of which the log says all has its receipt though the tables take
   disk.isFull = true
   t.match(await send(intake, item), { status: 200, json: { id: header.id } })
   t.match(await send(intake, item), { status: 202, json: { id: header.id } }, 'and is known')
-  await eventually(() => disk.undone > 0)
+  await eventually('a write was undone', () => disk.undone > 0)
   disk.isFull = false
   const { uploads, pools } = tablesOf(disk)
-  await eventually(() => uploads.find(header.id) !== undefined)
+  await eventually('the item is found', () => uploads.find(header.id) !== undefined)
   t.strictSame([...uploads.oldest(9)], [header.id])
   t.equal(pools.left(normalizedAddress(header.owner)), 1e6 - item.length, 'its free bytes are counted, once')
   closing.abort()
@@ -243,7 +233,7 @@ t.test('nobody waits for ever for a disk that stays full', async (t) => {
   const service = serviceOn(disk, closing.signal, clock)
   disk.isFull = true
   const answered = send(service, bundle)
-  await eventually(() => disk.undone > 0)
+  await eventually('a write was undone', () => disk.undone > 0)
   await clock.turn(5000)
   t.match(
     await answered,
@@ -252,7 +242,10 @@ t.test('nobody waits for ever for a disk that stays full', async (t) => {
   )
   t.match(await send(service, bundle), { status: 202 })
   disk.isFull = false
-  await eventually(() => tablesOf(disk).uploads.find(headerOf(bundle).id) !== undefined)
+  await eventually(
+    'the bundle is found',
+    () => tablesOf(disk).uploads.find(headerOf(bundle).id) !== undefined,
+  )
   closing.abort()
   await service.stopped()
 })
@@ -266,10 +259,10 @@ t.test('no more is accepted than may wait for the disk', async (t) => {
   const one = (at: number): Promise<UploadAnswer> =>
     send(service, signItem(signer, {}, Buffer.from(String(at))))
   await Promise.all(Array.from({ length: 1000 }, (_, at) => one(at)))
-  await eventually(() => disk.undone > 0)
+  await eventually('a write was undone', () => disk.undone > 0)
   t.match(await one(1000), { status: 503, text: /disk is full/ })
   disk.isFull = false
-  await eventually(async () => (await one(1000)).status === 200)
+  await eventually('an upload is accepted again', async () => (await one(1000)).status === 200)
   closing.abort()
   await service.stopped()
 })
@@ -279,7 +272,7 @@ t.test('a bundle whose uploader waits when the service ends is told so, and has 
   const closing = new AbortController()
   disk.isFull = true
   const answered = send(serviceOn(disk, closing.signal), bundle)
-  await eventually(() => disk.undone > 0)
+  await eventually('a write was undone', () => disk.undone > 0)
   t.notOk(await endsWithin(answered, 50), 'it is kept already, so that it waits for the disk')
   closing.abort()
   t.ok(await endsWithin(answered, 2000), 'it does not wait for ever')

@@ -68,17 +68,17 @@ t.test('a gateway elsewhere forgets what is gone, and keeps what was uploaded an
   uploads.accept([{ ...metaOf(2, 20), place }], () => undefined)
   isAway = false
   const running = news.run()
-  await eventually(() => heard.length > 0)
+  await eventually('the gateway hears of it', () => heard.length > 0)
   t.strictSame(heard, [['/forget-data-item', [items[0]?.id, items[2]?.id]]])
-  await eventually(() => environment.table('news').count() === 0)
+  await eventually('no news waits', () => environment.table('news').count() === 0)
   // Where there is nothing else, no request is sent.
   for (let round = 0; round < 5; round += 1) {
     environment.write(() => news.addGone(items[1]?.id ?? metaOf(2, 0).id))
     news.wake()
-    await eventually(() => environment.table('news').count() === 0)
+    await eventually('no news waits', () => environment.table('news').count() === 0)
   }
   t.equal(heard.length, 1)
-  await eventually(() => getEventListeners(closing.signal, 'abort').length === 1)
+  await eventually('it waits until the end', () => getEventListeners(closing.signal, 'abort').length === 1)
   t.equal(getEventListeners(closing.signal, 'abort').length, 1, 'however often it was woken')
   closing.abort()
   await running

@@ -151,7 +151,7 @@ t.test('strangers ask no node as often as they like, and keep nobody from it', a
   const [requestsBefore, startMs] = [chain.requests, systemClock.monotonic()]
   // Each from a provider with two of them.
   const flood = Array.from({ length: 120 }, (_, at) => tell(`none${at}`, `${30 + (at >> 1)}.1.1.1`))
-  await eventually(async () => chain.requests >= requestsBefore + 20)
+  await eventually('the chain gets twenty more requests', async () => chain.requests >= requestsBefore + 20)
   t.equal((await tell('paid', '200.1.1.1')).status, 202, 'a newcomer has the next turn')
   chain.show({ isFinal: true })
   t.equal((await tell('known', '20.1.1.1')).status, 200, 'what is known waits for no stranger')
@@ -172,7 +172,7 @@ t.test('a payment that was given up counts when its chain has it after all', asy
   await rig.service.recheck()
   t.match(await tell(), { status: 400, json: { failedTransaction: { failedReason: 'not_found' } } })
   chain.show({ isFinal: true })
-  await eventually(async () => (await tell()).status === 200)
+  await eventually('the top-up is accepted', async () => (await tell()).status === 200)
   t.match(await tell(), { status: 200, json: { message: 'Transaction already credited' } })
   t.equal((await rig.service.balanceOf(alice))?.winc, '766000', 'once')
   chain.shown = 'unknown'

@@ -112,7 +112,7 @@ async function dieAt(
     return true
   }
   const answer = rig.post(path, '', headers).catch(() => undefined)
-  await eventually(() => isReached)
+  await eventually('the facilitator is reached', () => isReached)
   await rig.service.close()
   await answer
 }

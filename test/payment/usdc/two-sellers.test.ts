@@ -101,7 +101,7 @@ t.test('a settlement without an answer: the other one cannot have it meanwhile, 
     return isHeld
   }
   const buying = get(`${shop.url}/file`, headers)
-  await eventually(() => facilitator.count('settle') > 0)
+  await eventually('a settlement is under way', () => facilitator.count('settle') > 0)
   const refused = await rig.post(topUp, '', headers)
   t.equal(refused.status, 402)
   t.match(refused.json, { message: 'invalid_exact_evm_nonce_already_used' })
@@ -124,14 +124,14 @@ t.test('killed while nobody knew: the one that asked first takes it up', async (
     return true
   }
   await get(`${first.url}/file`, headers).catch(() => undefined)
-  await eventually(() => facilitator.used.size === 1)
+  await eventually('one payment is executed', () => facilitator.used.size === 1)
   facilitator.afterSettle = undefined
   facilitator.remembers = true
   t.equal((await rig.post(topUp, '', headers)).status, 402, 'the facilitator would say yes')
   t.equal(await credited(), 0)
   await first.close()
   await open()
-  await eventually(() => purse.payments.size === 1)
+  await eventually('one payment is credited', () => purse.payments.size === 1)
 })
 
 t.test('what the desk took before is not taken up by a gateway that was killed', async (t) => {
@@ -150,7 +150,7 @@ t.test('what the desk took before is not taken up by a gateway that was killed',
   facilitator.settle = undefined
   t.equal((await rig.post(topUp, '', headers)).status, 200)
   const second = await open()
-  await eventually(() => second.ledger.recent(1)[0]?.state === 'failed')
+  await eventually('the second one has it as failed', () => second.ledger.recent(1)[0]?.state === 'failed')
   t.equal(purse.payments.size, 0)
   t.equal(await credited(), 1)
 })

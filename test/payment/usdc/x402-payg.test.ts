@@ -171,7 +171,7 @@ t.test('what is no order is refused, and nothing moves', async (t) => {
   const service = { authorization: `Bearer ${await makeServiceToken(secret, Date.now())}` }
   t.match((await ask(rig, query, ordersPath, service)).json, { paid: false, state: 'unknown' })
   t.equal(facilitator.count('settle'), 0)
-  await eventually(async () => (await balance(rig)) === 0n)
+  await eventually('the credits are spent', async () => (await balance(rig)) === 0n)
 })
 
 /** An upload service elsewhere, as its operator's two services talk. */

@@ -91,7 +91,7 @@ t.test('an answer that was lost after the money moved is made good for', async (
     return true
   }
   const headers = await payment(payer, 1, { to: payee, value: '5000000' })
-  await eventually(async () => (await rig.post(path, '', headers)).status === 200)
+  await eventually('the top-up is accepted', async () => (await rig.post(path, '', headers)).status === 200)
   t.ok(isLost)
   const quoted = (await rig.get('/v1/price/base-usdc/5000000')).json as { winc: string }
   t.match((await rig.get(`/v1/balance?address=${wallet}`)).json, { winc: quoted.winc })

@@ -101,7 +101,7 @@ t.test('the bound is looked at each second', async (t) => {
   const { house } = await filled(20)
   const over = evictor(house, { maxBytes: 10_000, everyMs: 3_600_000, graceMs: 0 })
   over.start()
-  await eventually(() => house.catalog.blobBytes() <= 10_000)
+  await eventually('the cache is within its bound', () => house.catalog.blobBytes() <= 10_000)
   t.equal(house.catalog.blobBytes(), 10_000)
   await over.stop()
   await house.close()

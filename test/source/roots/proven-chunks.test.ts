@@ -63,7 +63,7 @@ t.test('proven chunks', async (t) => {
     const chunks = chunksOf(counting.chunk)
     const wanted = [5, 70_000, 5, 262_000]
     const all = Promise.all(wanted.map((at) => take(chunks, at)))
-    await eventually(() => counting.requested.length > 0)
+    await eventually('a chunk is requested', () => counting.requested.length > 0)
     counting.open()
     const found = await all
     for (const [index, at] of wanted.entries()) t.same(found[index], bytesAt(at))
@@ -76,14 +76,17 @@ t.test('proven chunks', async (t) => {
     const chunks = chunksOf(counting.chunk)
     const leavers = [new AbortController(), new AbortController()]
     const waiting = leavers.map((each) => take(chunks, 9, each.signal))
-    await eventually(() => counting.requested.length === 1)
+    await eventually('one chunk is requested', () => counting.requested.length === 1)
     leavers[0]?.abort()
     t.equal(await waiting[0], 'late')
     t.equal(counting.aborted.length, 0, 'somebody waits still')
     leavers[1]?.abort()
     const anew = take(chunks, 9)
     t.equal(await waiting[1], 'late')
-    await eventually(() => counting.aborted.length === 1 && counting.requested.length === 2)
+    await eventually(
+      'one request is given up for another',
+      () => counting.aborted.length === 1 && counting.requested.length === 2,
+    )
     counting.open()
     t.same(await anew, bytesAt(9))
     const gone = new AbortController()
@@ -125,8 +128,8 @@ t.test('proven chunks', async (t) => {
     await take(chunks, 0)
     t.equal(counting.requested.length, 1, 'one alone says nothing')
     await take(chunks, chunkSizeMax)
-    await eventually(() => chunks.find(place, 2 * chunkSizeMax) !== undefined)
-    await eventually(() => chunks.find(place, 3 * chunkSizeMax) !== undefined)
+    await eventually('the third chunk is here', () => chunks.find(place, 2 * chunkSizeMax) !== undefined)
+    await eventually('the fourth chunk is here', () => chunks.find(place, 3 * chunkSizeMax) !== undefined)
     t.ok(counting.requested.length >= 4)
   })
 

@@ -117,7 +117,7 @@ for (const [what, words] of Object.entries(led)) {
     const first = reader.open(id, undefined, words)
     const same = reader.open(id, undefined, words)
     const plain = reader.open(id)
-    await eventually(() => gates.length === 2)
+    await eventually('both requests wait', () => gates.length === 2)
     isOpen = true
     for (const gate of gates) gate()
     for (const one of [await first, await same]) t.match(one, { refused: 'unknown' })
@@ -130,7 +130,7 @@ for (const [what, words] of Object.entries(led)) {
     const later = await reader.open(other)
     t.notOk(isRefusal(later), 'and so does who comes later')
     if (!isRefusal(later)) reader.address.tell({ kind: 'close', reader: later.reader })
-    await eventually(() => fetcher.held === 0)
+    await eventually('no transfer is held', () => fetcher.held === 0)
     await close()
   })
 }
@@ -163,7 +163,7 @@ t.test('a transfer under way serves every request, whatever its headers', async 
   finish()
   for (const one of all) if (!isRefusal(one)) reader.address.tell({ kind: 'close', reader: one.reader })
   t.notOk(all.some(isRefusal))
-  await eventually(() => fetcher.held === 0)
+  await eventually('no transfer is held', () => fetcher.held === 0)
   await close()
 })
 

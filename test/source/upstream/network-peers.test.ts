@@ -141,7 +141,7 @@ t.test('beside a silent peer another is asked, and the first is dropped when tha
   const quick = await peer(t, 'quick')
   const source = peersOf([mute, quick], { hedgeMs: 5 })
   for (let time = 0; time < 4; time += 1) t.equal(await textOf(await source.open(wanted(), never)), 'quick')
-  if (mute.requests.length > 0) await eventually(() => left)
+  if (mute.requests.length > 0) await eventually('the silent peer is given up', () => left)
   await source.close()
 })
 

@@ -142,7 +142,7 @@ async function openedOf(t: Test, bundle: Buffer): Promise<{ uploads: Uploads; an
     logger: silentLog,
     closing: closing.signal,
   })
-  await eventually(() => !uploads.isUnopened(facts.id))
+  await eventually('the bundle is opened', () => !uploads.isUnopened(facts.id))
   closing.abort()
   await inner.stopped()
   t.teardown(async () => {

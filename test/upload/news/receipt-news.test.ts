@@ -1,22 +1,13 @@
 import t from 'tap'
-import { idOfBytes } from '../../../src/format/id.js'
 import { ReceiptNews } from '../../../src/upload/news/receipt-news.js'
 import type { Receipt } from '../../../src/upload/records/receipt.js'
 import { type AcceptedItem, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
+import { acceptedItem } from '../accepted-item.js'
 
-const itemOf = (at: number): AcceptedItem => ({
-  id: idOfBytes(Buffer.alloc(32, at)),
-  headerSize: 10,
-  owner: 'o'.repeat(43),
-  receivedMs: at,
-  deadlineHeight: 1,
-  winc: '0',
-  place: { file: 1, offset: 0, sizeBytes: 11 },
-})
 function accept(uploads: Uploads, news: ReceiptNews, at: number): void {
   let committed = (): void => undefined
-  uploads.accept([itemOf(at)], () => {
-    committed = news.add([itemOf(at).id])
+  uploads.accept([acceptedItem(at)], () => {
+    committed = news.add([acceptedItem(at).id])
   })
   committed()
 }
@@ -37,11 +28,11 @@ t.test('a receipt that was given and not told of is told of after a kill, and on
     await news.catchUp(async (item) => receiptOf(item))
     const atStart = heard.splice(0)
     for (const at of accepted) accept(uploads, news, at)
-    for (const at of announced) news.announce(receiptOf(itemOf(at)), itemOf(at))
+    for (const at of announced) news.announce(receiptOf(acceptedItem(at)), acceptedItem(at))
     await environment.close()
     return { atStart, later: heard }
   }
-  const ids = (...numbers: readonly number[]): string[] => numbers.map((at) => itemOf(at).id)
+  const ids = (...numbers: readonly number[]): string[] => numbers.map((at) => acceptedItem(at).id)
   t.strictSame(await life([1, 2, 3], [2]), { atStart: [], later: ids(2) })
   // The last announcement is not recorded yet: it may be repeated.
   t.strictSame((await life([], [])).atStart, ids(1, 2, 3))
@@ -62,10 +53,10 @@ t.test('what was told is written down with what comes next', async (t) => {
   const news = make()
   for (let at = 1; at <= 50; at += 1) {
     accept(uploads, news, at)
-    news.announce(receiptOf(itemOf(at)), itemOf(at))
+    news.announce(receiptOf(acceptedItem(at)), acceptedItem(at))
   }
   heard.length = 0
   await make().catchUp(async (item) => receiptOf(item))
-  t.strictSame(heard, [itemOf(50).id])
+  t.strictSame(heard, [acceptedItem(50).id])
   await environment.close()
 })

@@ -207,5 +207,5 @@ t.test('files of a dropped upload are gone', async (t) => {
   mkdirSync(join(folder, begun.id))
   writeFileSync(join(folder, begun.id, '0'), 'x')
   open.drop(begun.id)
-  t.ok(await eventually(() => readdirSync(folder).length === 0))
+  t.ok(await eventually('the folder is empty', () => readdirSync(folder).length === 0))
 })

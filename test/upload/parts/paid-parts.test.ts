@@ -163,7 +163,7 @@ t.test('an upload whose answer was lost pays for the item that it has made', asy
   t.equal((await one.attempt()).status, 503)
   t.strictSame(one.ended, [])
   t.equal((await one.attempt()).status, 200)
-  await eventually(async () => one.ended.length > 0)
+  await eventually('the payment has ended', async () => one.ended.length > 0)
   t.strictSame(one.ended, [`spent for ${item.length} bytes`])
 })
 
@@ -174,7 +174,7 @@ t.test('an item that others have paid for costs nothing', async (t) => {
     return jsonAnswer(202, { id: header.id })
   })
   t.equal((await one.attempt()).status, 200)
-  await eventually(async () => one.ended.length > 0)
+  await eventually('the payment has ended', async () => one.ended.length > 0)
   t.strictSame(one.ended, ['given back'])
 })
 
@@ -187,7 +187,7 @@ t.test('what was given back pays for nothing more', async (t) => {
     return jsonAnswer(200, { id: header.id })
   })
   t.equal((await one.attempt()).status, 402)
-  await eventually(async () => one.ended.length > 0)
+  await eventually('the payment has ended', async () => one.ended.length > 0)
   const foresee = await one.attempt()
   t.equal(foresee.status, 200)
   t.strictSame(paid, [true, false], 'credits pay')
@@ -204,7 +204,7 @@ const spent = `spent for ${item.length} bytes`
 t.test('an item that was accepted before a stop is what the upload has paid for', async (t) => {
   const one = await scene(t, never, (before) => enter(before, header.id, upload))
   t.match(one.find(), { state: 'finalized', itemId: header.id })
-  await eventually(async () => one.ended.length > 0)
+  await eventually('the payment has ended', async () => one.ended.length > 0)
   one.pass(25 * 3600_000)
   t.equal(one.find(), undefined)
   t.strictSame(one.ended, [spent])
@@ -216,7 +216,7 @@ t.test('an item that is accepted after its answer is what the upload has paid fo
   t.match(one.find(), { state: 'open' })
   enter(one, header.id, upload)
   one.pass(25 * 3600_000)
-  await eventually(async () => one.ended.length > 0)
+  await eventually('the payment has ended', async () => one.ended.length > 0)
   t.strictSame(one.ended, [spent])
 })
 
@@ -230,7 +230,7 @@ t.test('an upload whose item was accepted pays for no other one', async (t) => {
   t.equal((await one.attempt()).status, 503)
   writeFileSync(one.partPath, signItem(ed25519Signer(Buffer.alloc(32, 8)), {}, Buffer.from('another')))
   t.match(await one.attempt(), { status: 200, json: { id: header.id } })
-  await eventually(async () => one.ended.length > 0)
+  await eventually('the payment has ended', async () => one.ended.length > 0)
   t.strictSame(accepted, [header.id])
   t.strictSame(one.ended, [spent])
 })
@@ -241,13 +241,13 @@ t.test('what was ordered to be given back is not, where an item was accepted for
     return fixedAnswers.invalidItem
   })
   t.equal((await one.attempt()).status, 400)
-  await eventually(async () => one.ended.length > 0)
+  await eventually('the payment has ended', async () => one.ended.length > 0)
   t.strictSame(one.ended, [spent])
 })
 
 t.test('an upload that nothing was accepted for is given back when it is over', async (t) => {
   const one = await scene(t, never)
   one.pass(25 * 3600_000)
-  await eventually(async () => one.ended.length > 0)
+  await eventually('the payment has ended', async () => one.ended.length > 0)
   t.strictSame(one.ended, ['given back'])
 })

@@ -95,8 +95,8 @@ t.test('what was held back for an item that a kill kept out is given back at the
   t.equal(await balance(), String(1000 - item.length))
   first.kill()
   const { charging } = start()
-  await eventually(async () => (await balance()) === '1000')
-  await eventually(async () => uploads.environment.table('unsettled').count() === 0)
+  await eventually('the credits are back', async () => (await balance()) === '1000')
+  await eventually('nothing is unsettled', async () => uploads.environment.table('unsettled').count() === 0)
   const again = await charging.charge(header, item.length, uploader)
   t.ok(isCharged(again), 'and it may come again')
 })
@@ -134,7 +134,7 @@ t.test('what is accepted is paid for, though a kill kept it out of the tables', 
   t.teardown(() => intake.close())
   t.match(uploads.find(header.id), { winc: String(item.length) })
   start()
-  await eventually(async () => uploads.environment.table('unsettled').count() === 0)
+  await eventually('nothing is unsettled', async () => uploads.environment.table('unsettled').count() === 0)
   t.equal(await balance(), String(1000 - item.length))
 })
 
@@ -227,7 +227,10 @@ t.test(
     t.notOk(isCharged(charged), 'the payment service does not answer')
     tell(BigInt(item.length))
     // Word of it goes when the credits are given back.
-    await eventually(() => [...uploads.environment.table('unsettled').from(undefined, 10)].length === 0)
+    await eventually(
+      'nothing is unsettled',
+      () => [...uploads.environment.table('unsettled').from(undefined, 10)].length === 0,
+    )
     t.equal(await balance(), '1000')
     kill()
   },
@@ -239,11 +242,14 @@ t.test('nor are those of a process that was killed meanwhile', async (t) => {
   const { start, balance, uploads } = await rig(t, () => new Promise((resolve) => void pending.push(resolve)))
   const first = start()
   void first.charging.charge(header, item.length, uploader)
-  await eventually(() => pending.length > 0)
+  await eventually('an item waits for its charge', () => pending.length > 0)
   first.kill()
   const second = start()
   pending[0]?.(BigInt(item.length))
-  await eventually(() => [...uploads.environment.table('unsettled').from(undefined, 10)].length === 0)
+  await eventually(
+    'nothing is unsettled',
+    () => [...uploads.environment.table('unsettled').from(undefined, 10)].length === 0,
+  )
   t.equal(await balance(), '1000')
   second.kill()
 })

@@ -163,7 +163,9 @@ t.test('of two machines with one name the one with the later disk goes on', asyn
   await first.end()
   const again = await storingMachine(objects, { folder }, false)
   t.teardown(() => again.end())
-  await eventually(() => /another machine/.test(again.stored.refusal?.message ?? ''))
+  await eventually('the other machine is named', () =>
+    /another machine/.test(again.stored.refusal?.message ?? ''),
+  )
   t.ok(await second.accept(madeItem(5000)))
 })
 
