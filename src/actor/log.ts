@@ -38,7 +38,7 @@ export function createLog(level: string, thread: string): Log {
   // Synchronous writes, because a line that explains a crash must be written before the process ends.
   const destination = pino.destination({ ...place, sync: true, maxLength: unwrittenMaxBytes })
   // Without a listener a log on a full disk would end the thread. Lines that were not written come with the next one.
-  destination.on('error', () => 'told by the health of the disk')
+  destination.on('error', () => 'the health of the disk shows it')
   const keep = logRingWriter()
   const both = keep && {
     write(line: string): void {

@@ -160,7 +160,7 @@ export function answer<Request, Reply, Event = never>(
     void Promise.resolve(outcome).then(
       (reply) => {
         if (word.ticket === 0) return
-        if (reply === undefined) throw new Error('an asked message was left without a reply')
+        if (reply === undefined) throw new Error('a message that waits for a reply was left without one')
         outgoing.post({ ticket: word.ticket, reply }, movesOf(reply))
       },
       (error: unknown) => {
@@ -184,7 +184,7 @@ export function localAddress<Request, Reply>(
     },
     async ask(message) {
       const reply = await handle(message)
-      if (reply === undefined) throw new Error('an asked message was left without a reply')
+      if (reply === undefined) throw new Error('a message that waits for a reply was left without one')
       return reply
     },
   }

@@ -100,7 +100,7 @@ export const meterTable: readonly MeterRow[] = [
   {
     name: 'process_max_fds',
     kind: 'gauge',
-    help: 'Descriptors that the system allows this process; 0: not bounded, or not told.',
+    help: 'Descriptors that the system allows this process; 0: not bounded, or not known.',
   },
   {
     name: 'cache_disk_free_min_bytes',
@@ -168,7 +168,7 @@ export const meterTable: readonly MeterRow[] = [
   {
     name: 'fetches_resumed_total',
     kind: 'counter',
-    help: 'Payloads that broke off on their way and were asked for from there on.',
+    help: 'Payloads that broke off on their way and were requested from there on.',
   },
   {
     name: 'fetches_filled_total',
@@ -183,7 +183,7 @@ export const meterTable: readonly MeterRow[] = [
   {
     name: 'chunk_requests_total',
     kind: 'counter',
-    help: 'Chunks asked for by weave offset: proven ones from memory or from a node, absent ones, and failures.',
+    help: 'Chunks requested by weave offset: proven ones from memory or from a node, absent ones, and failures.',
     labels: { outcome: ['cache', 'node', 'absent', 'failed'] },
   },
   {
@@ -243,13 +243,13 @@ export const meterTable: readonly MeterRow[] = [
   {
     name: 'webhooks_total',
     kind: 'counter',
-    help: 'Events to receivers: told, put off for another try, given up, or dropped because too many waited.',
+    help: 'Events to receivers: reported (told), put off for another try, given up, or dropped because too many waited.',
     labels: { outcome: ['told', 'put-off', 'given-up', 'dropped'] },
   },
   ...proofMeters,
   ...storeMeters,
   { name: 'arns_cache_hit_total', kind: 'counter', help: 'Names answered from memory.' },
-  { name: 'arns_cache_miss_total', kind: 'counter', help: 'Names that resolvers had to be asked for.' },
+  { name: 'arns_cache_miss_total', kind: 'counter', help: 'Names that had to be requested from resolvers.' },
   {
     name: 'arns_resolution_duration_seconds',
     kind: 'histogram',
@@ -261,7 +261,7 @@ export const meterTable: readonly MeterRow[] = [
     name: 'arns_resolver_answers_total',
     kind: 'counter',
     network: { name: 'arns_resolution_resolver_count' },
-    help: 'Questions to resolvers, by what they said.',
+    help: 'Questions to resolvers, by their answers.',
     labels: {
       resolver: ['local', 'gateway', 'on-demand'],
       outcome: ['found', 'absent', 'blocked', 'failed'],
@@ -292,7 +292,7 @@ export const meterTable: readonly MeterRow[] = [
   {
     name: 'rate_limit_requests_total',
     kind: 'counter',
-    help: 'Answers that the rate limiter was asked about.',
+    help: 'Answers that the rate limiter judged.',
     labels: { domain: ['data', 'chunk', 'index'] },
   },
   {
@@ -363,7 +363,7 @@ export const meterTable: readonly MeterRow[] = [
   {
     name: 'torrent_announces_total',
     kind: 'counter',
-    help: 'Torrents told to trackers elsewhere.',
+    help: 'Torrents announced to trackers elsewhere.',
     labels: { outcome: ['answered', 'failed'] },
   },
   {

@@ -52,7 +52,7 @@ export const serviceMeters: readonly MeterRow[] = [
   {
     name: 'upload_wallet_winston',
     kind: 'gauge',
-    help: 'What the wallet has that pays for bundles; -1: no node has told.',
+    help: 'What the wallet has that pays for bundles; -1: no node has stated it.',
   },
   {
     name: 'payment_topups_pending',
@@ -68,7 +68,7 @@ export const serviceMeters: readonly MeterRow[] = [
   {
     name: 'payment_oracle_failing',
     kind: 'gauge',
-    help: '1 while no prices can be told: nothing is sold.',
+    help: '1 while no prices can be stated: nothing is sold.',
   },
   { name: 'payment_ledger_failing', kind: 'gauge', help: '1 while the ledger cannot be read or written.' },
   {

@@ -348,7 +348,7 @@ export class Cashier {
     const why = 'why' in answer ? answer.why : answer.result
     this.parts.log.warn(
       { payment, why },
-      'the facilitator gave no clear answer to a settlement: it is asked again',
+      'the facilitator gave no clear answer to a settlement: it is tried again',
     )
   }
 

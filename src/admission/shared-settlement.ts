@@ -45,7 +45,7 @@ export class SharedSettlement {
     if (standing !== 'nobody') return seen
     this.parts.log.error(
       { payment: order.payment, transaction: seen },
-      'a payment moved to this wallet that nobody who fills these buckets asked for: it is not credited. ' +
+      'a payment moved to this wallet that nobody who fills these buckets requested: it is not credited. ' +
         'Gateways with buckets of their own need wallets of their own',
     )
     return undefined
@@ -80,7 +80,10 @@ export class SharedSettlement {
       return await act()
     } catch (error) {
       if (!(error instanceof BucketsUnreachable)) throw error
-      this.parts.log.warn({ err: error }, 'gateways that fill the same buckets cannot be told of a payment')
+      this.parts.log.warn(
+        { err: error },
+        'a payment cannot be announced to gateways that fill the same buckets',
+      )
       return 'failed'
     }
   }

@@ -81,7 +81,7 @@ export class BandFinder {
         const found = await index.find(id)
         if (isRefusal(found)) {
           this.#count('failed')
-          this.log.warn({ reason: found.message }, 'a remote index could not be asked')
+          this.log.warn({ reason: found.message }, 'a remote index could not be reached')
         } else if (found !== undefined) {
           this.#count(index instanceof LocalBands ? 'local' : 'remote')
           return found

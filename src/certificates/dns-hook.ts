@@ -24,7 +24,7 @@ export class DnsHook {
 
   call(action: 'add' | 'remove', name: string, value: string): Promise<void> {
     const call = this.#last.then(() => this.#run([action, name, value]))
-    this.#last = call.catch(() => 'told by the call')
+    this.#last = call.catch(() => 'the caller gets it')
     return call
   }
 

@@ -7,7 +7,7 @@ import type { TransactionStatus } from './chain.js'
  */
 export function agreedStatus(stated: readonly (TransactionStatus | Refusal)[]): TransactionStatus | Refusal {
   const [first] = stated
-  if (first === undefined) throw new Error('no node was asked')
+  if (first === undefined) throw new Error('no node got the request')
   const answers = stated.filter((one) => !isRefusal(one) || one.refused === 'unknown')
   const [one = first, ...others] = answers
   let agreed: TransactionStatus | Refusal = one

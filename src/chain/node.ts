@@ -155,7 +155,7 @@ export class Node implements NodeHealth {
       if (outcome.done === true) return end()
       taken += outcome.value.length
       if (taken > maxBytes && status === 200) {
-        return end(refuse('too-large', 'upstream', `${this.name} sends more than was asked for`))
+        return end(refuse('too-large', 'upstream', `${this.name} sends more than was requested`))
       }
       // A long body of an error says no more than its status, so the rest is discarded.
       if (taken > maxBytes) {

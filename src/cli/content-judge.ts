@@ -33,7 +33,7 @@ export async function judgeOfItem(
   if (response.status !== 206)
     return refuse('upstream', 'upstream', `the root ${place.root} answered ${response.status}`)
   const bytes = await bodyUpTo(response, place.headerSizeMax)
-  if (bytes === undefined) return refuse('forged', 'upstream', 'more bytes came than were asked for')
+  if (bytes === undefined) return refuse('forged', 'upstream', 'more bytes came than were requested')
   const header = parseItemHeader(bytes)
   if (header === 'more') return refuse('forged', 'upstream', 'the item header is cut off')
   if (isRefusal(header)) return header

@@ -26,7 +26,7 @@ import { rangeWindow } from './range-window.js'
 import { decide, knownOf, type Planned, send } from './send.js'
 import { enter } from './steps.js'
 
-/** The steps of one answer with content: plan, admit, attest, stream, settle. */
+/** Runs the steps of one answer with content, from `guard` to `send`: `steps.ts` has them in a table. */
 export class Delivery {
   readonly #notFound: string
   readonly #noHops: string

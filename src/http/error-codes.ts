@@ -59,7 +59,7 @@ export const errorCodes = {
   SLC_THROTTLED: {
     status: 429,
     title: 'Too many requests',
-    hint: 'Too much was asked for from your address. Wait, and load the page again.',
+    hint: 'Too much was requested from your address. Wait, and load the page again.',
   },
   SLC_BLOCKED: {
     status: 451,
@@ -74,7 +74,7 @@ export const errorCodes = {
   SLC_UPSTREAM: {
     status: 502,
     title: 'No source could deliver it',
-    hint: 'Try again later. Operators: the log names the sources and what they said.',
+    hint: 'Try again later. Operators: the log names the sources and their answers.',
   },
   SLC_BUSY: {
     status: 503,

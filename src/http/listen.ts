@@ -110,7 +110,7 @@ const sendingMs = 20
 /** Connections of one thread: 16 KiB of each may wait in memory. */
 const usualConnectionsMax = 16_384
 
-class Edge implements ReplyOwner, Front, Server {
+class ListeningServer implements ReplyOwner, Front, Server {
   readonly wire: Wire
   readonly stalls: Stalls
   readonly repeater: Repeater | undefined
@@ -369,5 +369,5 @@ class Edge implements ReplyOwner, Front, Server {
 
 /** Listens. Throws where the address cannot be had. */
 export function serve(handler: Handler, options: ServeOptions): Server {
-  return new Edge(handler, options)
+  return new ListeningServer(handler, options)
 }

@@ -179,7 +179,7 @@ export class Pump implements Watched {
       throw new Error('only content is waited for')
     }
     this.#vain += 1
-    if (this.#vain > vainMax) throw new Error('content that is said to be here is never to be read')
+    if (this.#vain > vainMax) throw new Error('content that is announced here is never to be read')
     this.#wait('content')
     const offset = this.#at - this.#pieceStart
     content.ready(piece.start + offset, piece.end).then(

@@ -168,7 +168,7 @@ export class Follower {
       const first = { id: gaps[0]?.id, reason: gaps[0]?.refusal.message }
       log.warn(
         { missing: gaps.length, ...first },
-        'transactions of a block are missing: asked for again later',
+        'transactions of a block are missing: they are requested again later',
       )
     }
     await queue.write(() => intake.blockWords(batch))

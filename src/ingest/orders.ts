@@ -65,7 +65,7 @@ export class Orders {
   #transaction(id: Id): IngestReply | Refusal {
     if (this.#asking.has(id)) return { kind: 'queued' }
     if (this.#asking.size >= askingMax)
-      return refuse('busy', 'self', 'Too many transactions are being asked for')
+      return refuse('busy', 'self', 'Too many transactions are being requested')
     this.#asking.add(id)
     void this.#ask(id)
       .catch((error: unknown) => {

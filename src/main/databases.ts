@@ -19,7 +19,7 @@ const again = 'move that folder away and start again'
 const ways: Readonly<Record<string, string>> = {
   catalog: `${again}: the index is built anew from START_HEIGHT on, or faster by sluice import, and content is fetched anew`,
   agenda: `${again}: bundles and transactions that waited there are found again when their blocks are imported anew`,
-  proofs: `${again}: cached content that waits to be verified is found in the catalog; what gateways said of its place is lost`,
+  proofs: `${again}: cached content that waits to be verified is found in the catalog; what gateways stated of its place is lost`,
   tier: `${again}: what the object store has is read anew; sluice store push puts there what waited for it`,
   neighbours: `${again}: what other machines keep in the object store is read anew`,
   moderation:

@@ -19,7 +19,7 @@ export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock)
   const resting = refuse(
     'upstream',
     'upstream',
-    `the ${resolver.label} resolver is not asked for a while, after failures`,
+    `the ${resolver.label} resolver gets no requests for a while, after failures`,
   )
   const late = refuse('late', 'upstream', `the ${resolver.label} resolver did not answer in time`)
   const rest = new Backoff(options, clock)

@@ -79,7 +79,7 @@ const attendMinMs = 1000
 
 const busy = refuse('busy', 'self', 'too many names are being resolved')
 const enough = refuse('busy', 'client', 'too many names are being resolved for one client')
-const circle = refuse('upstream', 'client', 'this name may only be asked for on other machines')
+const circle = refuse('upstream', 'client', 'this name may only be requested on other machines')
 
 /** Caches the ids of names, for one thread, and calls resolvers in order for others. */
 export class NameCache implements Names {

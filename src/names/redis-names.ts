@@ -66,7 +66,7 @@ export class RedisNames implements NameMemory {
   #failed(error: Error): void {
     if (this.#isLogged) return
     this.#isLogged = true
-    this.log.warn({ reason: error.message }, 'Redis (names) does not answer: resolvers are asked instead')
+    this.log.warn({ reason: error.message }, 'Redis (names) does not answer: resolvers are used instead')
   }
 }
 

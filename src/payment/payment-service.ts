@@ -272,7 +272,10 @@ export class PaymentService {
     do {
       const page = await this.#cards.provider.since(sinceMs, after)
       if (isRefusal(page)) {
-        this.#log.warn({ reason: page.message }, 'the card provider could not be asked for missed events')
+        this.#log.warn(
+          { reason: page.message },
+          'missed events could not be requested from the card provider',
+        )
         return false
       }
       for (const event of page.entries) {

@@ -47,7 +47,7 @@ const show = ({ edges }, none) => {
   if (edges.length === 0) say(none)
   else list.replaceChildren(...edges.map(({ node }) => shown(node)))
 }
-const unreachable = () => say('The index cannot be asked now.')
+const unreachable = () => say('The index cannot be reached now.')
 const newest = () =>
   runQuery('{ transactions(first: 8) ' + fields + ' }')
     .then(({ transactions }) => show(transactions, 'The index is empty yet.'))
@@ -135,7 +135,7 @@ ${signed}</dl></section>
       [`${prefix}/info`, 'Info', 'this page for programs'],
       ['/openapi.json', 'OpenAPI', 'the description of every path'],
       [`${prefix}/healthcheck`, 'Health', '503 where something is wrong'],
-      [`${prefix}/peers`, 'Peers', 'the gateways and nodes that are asked'],
+      [`${prefix}/peers`, 'Peers', 'the gateways and nodes that are used'],
     ])}${console === undefined ? '' : `<p>${console}</p>`}</section>`,
     { script, style },
   )

@@ -80,7 +80,7 @@ const shown: readonly Shown[] = [
   {
     name: 'chain_tip_height',
     kind: 'gauge',
-    help: 'Height of the tip of the chain, as far as nodes told; -1: not yet.',
+    help: 'Height of the tip of the chain, as far as nodes stated; -1: not yet.',
     series: ({ tip }) => [['', tip.height]],
   },
   {
@@ -114,7 +114,7 @@ const shown: readonly Shown[] = [
   {
     name: 'get_chunk_total',
     kind: 'counter',
-    help: 'Chunks asked for by weave offset: chunk_requests_total.',
+    help: 'Chunks requested by weave offset: chunk_requests_total.',
     series: ({ meters }) => [['', meters.total('chunk_requests_total')]],
   },
   {

@@ -21,9 +21,7 @@ export function peersRoute({ pathPrefix, gateways, weights, nodes }: PeersParts)
     family: 'info',
     path,
     methods: ['GET', 'HEAD'],
-    about: [
-      { path, summary: 'Gateways of the network and base-layer nodes that are asked', statuses: [200] },
-    ],
+    about: [{ path, summary: 'Gateways of the network and base-layer nodes that are used', statuses: [200] }],
     handle(request, reply, first) {
       const peers = {
         gateways: byHost(gateways, (url, at) => ({ url, dataWeight: weights.at(at), chunkWeight: 0 })),

@@ -32,7 +32,7 @@ export async function openSwarm(given: SwarmGiven): Promise<OpenThread> {
     rules.dhtNodes.length === 0
       ? undefined
       : await Dht.open(rules.dhtNodes, { ...dhtDefaults, ...place }, systemClock, meters)
-  if (dht?.families.length === 0) log.warn(place, 'no UDP port for the DHT: it is not asked')
+  if (dht?.families.length === 0) log.warn(place, 'no UDP port for the DHT: it gets no requests')
   const bandStore = new BandStore(path)
   // Where bands are built, that thread makes the folders and clears away drafts.
   if (!bands.publish) await bandStore.prepare()

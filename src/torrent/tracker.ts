@@ -91,7 +91,7 @@ export class Tracker {
     const swarm = this.#swarms.get(announced.infohash)
     if (swarm === undefined) return failure('unregistered torrent')
     if (addressBytes(address) === undefined) return failure('no address')
-    if (!this.#mayAsk(address, announced.infohash)) return failure('asked too often')
+    if (!this.#mayAsk(address, announced.infohash)) return failure('requested too often')
     const now = this.clock.monotonic()
     this.#total -= swarm.expire(now - this.options.intervalSeconds * 2500)
     const peer = { host: address, port: announced.port }

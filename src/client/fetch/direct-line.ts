@@ -278,7 +278,7 @@ export class DirectLines {
     const { signal, patienceMs } = question
     if (signal?.aborted === true) throw abortedError(signal)
     if (exchange.reason !== undefined) {
-      const message = `${question.url} said nothing for ${patienceMs} ms`
+      const message = `${question.url} was silent for ${patienceMs} ms`
       throw new ClientError('unavailable', message, 'try again later', { cause: exchange.reason })
     }
     if (exchange.isUnsuited) this.#unsuited.add(url.origin)

@@ -220,7 +220,7 @@ export function untrue(message: string): ClientError {
   return new ClientError(
     'untrue',
     message,
-    'do not use this gateway for what matters; another one was or can be asked',
+    'do not use this gateway for what matters; another one was or can be used',
   )
 }
 

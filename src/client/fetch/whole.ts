@@ -45,7 +45,7 @@ export async function ownedContent(question: WholeQuestion): Promise<OwnedConten
   const statedId = gatewayHeader(headers, 'data-id')
   if (statedId !== undefined && statedId !== id) {
     await answer.drop()
-    throw untrue(`${gateway}: asked for ${id}, it gave ${statedId}`)
+    throw untrue(`${gateway}: requested ${id}, it gave ${statedId}`)
   }
   // While the body comes: its bytes are given to nobody before the signature was judged.
   const signature = responseSignature({ status, headers, method: 'GET', path })

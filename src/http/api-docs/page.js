@@ -105,7 +105,7 @@ async function send(address, place) {
     if (answer.type === 'opaqueredirect') {
       const link = make('a', { href: address }, 'Open it')
       place.replaceChildren(
-        make('p', {}, `A redirect, after ${ms()}. Scripts are not told where it leads. `, link),
+        make('p', {}, `A redirect, after ${ms()}. Scripts do not see where it leads. `, link),
       )
       return
     }

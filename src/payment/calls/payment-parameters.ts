@@ -18,7 +18,7 @@ export const paymentParameters: PathParameters = {
   destinationAddressType: { description: 'email, for a gift', example: 'email' },
   promoCode: { description: 'Codes of promotions, comma between', example: 'CODE' },
   limit: { description: 'Entries of a page', example: '10' },
-  cursor: { description: 'Where the page begins: as the page before said', example: '' },
+  cursor: { description: 'Where the page begins: as the page before stated', example: '' },
   signatureType: {
     description: 'How the wallet signs: a name, or the number of the type',
     example: 'arweave',

@@ -47,7 +47,7 @@ async function submitAnswer(
 function unanswered({ refused, fault }: Refusal): ServiceAnswer {
   if (refused === 'busy' && fault === 'client')
     return { status: 429, text: 'Too Many Requests', lines: '\r\nRetry-After: 60' }
-  return { status: 503, text: 'The chain could not be asked: try again', lines: '\r\nRetry-After: 5' }
+  return { status: 503, text: 'The chain could not be reached: try again', lines: '\r\nRetry-After: 5' }
 }
 
 function readBody(body: Uint8Array): { readonly tx_id?: unknown } | undefined {

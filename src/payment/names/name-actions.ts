@@ -64,7 +64,7 @@ export function nameActionRoutes({ purchases, wallets }: NameShop): CallRoute[] 
     },
     {
       path: '/v1/arns/held/{antId}',
-      summary: 'A name as it is held now: who may change it, and what is said of its records',
+      summary: 'A name as it is held now: who may change it, and its records',
       statuses: [200, 400, 404],
       query: ['limit', 'cursor'],
       answer: (call) => heldAnswer(purchases, call),

@@ -241,7 +241,7 @@ export class NamePurchases {
     if (isRefusal(done)) {
       this.parts.log.warn(
         { nonce, reason: done.message },
-        'a registry of names does not answer: asked again later',
+        'a registry of names does not answer: it is tried again later',
       )
       return purchase
     }

@@ -29,7 +29,7 @@ export function optimisticOrder(parts: OptimisticOrderParts): Order {
   return {
     method: 'POST',
     path: 'queue-optimistic-tx',
-    summary: 'Announces transactions that no node told of',
+    summary: 'Announces transactions that no node has announced',
     statuses: [200, 403, 503],
     bodyMaxBytes,
     act: (call) => queue(parts, call),

@@ -32,9 +32,7 @@ function showThreads(found) {
     cell(time(lateSeconds), 'number'),
     cell(bytes(heapBytes), 'number'),
   ])
-  fill(byId('threads'), [
-    table(['Thread', 'Processor', 'Late', 'Heap'], rows, 'No thread has told of itself yet.'),
-  ])
+  fill(byId('threads'), [table(['Thread', 'Processor', 'Late', 'Heap'], rows, 'No thread has reported yet.')])
 }
 
 function showSlow(now, reasons) {

@@ -84,7 +84,7 @@ export function slowness(before, now, seconds, found) {
     )
   const failed = per('fetches_total', 'outcome="broken"') + per('fetches_total', 'outcome="failed"')
   if (failed > 0.2)
-    findings.push(`${number(failed)} fetches a second break off or fail: the next source is asked.`)
+    findings.push(`${number(failed)} fetches a second break off or fail: the next source is used.`)
   const waiting = sum(now, 'graphql_queries_waiting')
   if (waiting > 0) findings.push(`${number(waiting)} queries wait for a query thread.`)
   if (per('client_stalls_total') > 0)

@@ -147,7 +147,7 @@ function tiles({ info, memory, cache }, series, { per, requests, failed }) {
       'Names',
       names,
       `${number(names)} /s`,
-      `${number(per('arns_cache_miss_total'))} /s asked of resolvers`,
+      `${number(per('arns_cache_miss_total'))} /s requested from resolvers`,
     ),
   ]
   fill(byId('tiles'), shown)
@@ -226,7 +226,7 @@ function resources(found) {
     cell(number(count), 'number'),
     cell(bytes(amount), 'number'),
   ])
-  fill(byId('resources'), [table(['Path', 'Requests', 'Sent'], rows, 'Nothing was asked for.')])
+  fill(byId('resources'), [table(['Path', 'Requests', 'Sent'], rows, 'Nothing was requested.')])
 }
 
 function refused(found, limiter) {

@@ -53,7 +53,7 @@ function show({ now, height, items, open, bundles, wallet, free }) {
       [
         'Balance',
         wallet.winston === undefined
-          ? 'no node has told yet'
+          ? 'no node has answered yet'
           : `${coins(wallet.winston)} AR, ${age(wallet.atMs)} ago`,
       ],
       ['Height', height === null ? 'not known' : number(height)],

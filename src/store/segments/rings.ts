@@ -244,7 +244,7 @@ export class Rings {
     if (sound === undefined) {
       this.parts.log.warn(
         { segment: place.segment },
-        'a cached payload is damaged: it is fetched again when it is asked for',
+        'a cached payload is damaged: it is fetched again when it is requested',
       )
       return undefined
     }

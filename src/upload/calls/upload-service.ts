@@ -160,7 +160,7 @@ export const uploadParameters: PathParameters = {
   chunkSize: { description: 'Bytes of all parts but the last, from 5 MiB to 500 MiB', example: '5242880' },
   totalBytes: { description: 'Bytes of the whole item, where it is paid for in USDC', example: '1000' },
   address: {
-    description: 'A wallet: whose credits are told, or that gets back what is not used',
+    description: 'A wallet: whose credits are shown, or that gets back what is not used',
     example: anId,
   },
   signatureType: { description: 'How that wallet signs: a number', example: '1' },

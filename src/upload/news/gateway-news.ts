@@ -97,7 +97,7 @@ export class GatewayNews {
       else if (outcome === 'later') {
         failures += 1
         if (failures === 5)
-          logger.warn({ url: this.parts.url }, 'the gateway elsewhere cannot be told of uploads')
+          logger.warn({ url: this.parts.url }, 'uploads cannot be reported to the gateway elsewhere')
         await pause(Math.min(againMs * 2 ** (failures - 1), againMaxMs), closing)
       } else failures = 0
     }
@@ -204,7 +204,7 @@ export class GatewayNews {
       // A wrong key may be corrected, and a full queue gets room. No other refusal changes when the news is repeated.
       if (status >= 500 || status === 401 || status === 403 || status === 408 || status === 429)
         return 'later'
-      logger.warn({ status, order }, 'the gateway elsewhere refused to be told of uploads')
+      logger.warn({ status, order }, 'the gateway elsewhere refused a report of uploads')
       return 'refused'
     } catch (error) {
       logger.debug({ err: expected(error) }, 'the gateway elsewhere does not answer')
