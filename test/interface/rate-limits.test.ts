@@ -1,8 +1,6 @@
 /** The whole program with limits: who is charged, how much, what is free, and what a kill leaves. */
 import { once } from 'node:events'
-import { statSync } from 'node:fs'
 import { connect } from 'node:net'
-import { join } from 'node:path'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { eventually } from '../eventually.js'
@@ -190,13 +188,8 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
       await get(`/raw/${large}`, from('203.0.113.103', { range: 'bytes=0-13707263' }))
       const before = await balance(running, '203.0.113.103')
       t.same([before.tokens, before.paidTokens], [0, 1134])
-      // Buckets are written out each second. The first time may have begun before the last answer.
-      const savedMs = (): number => statSync(join(folder, 'admission/data.mdb')).mtimeMs
-      for (const address of ['203.0.113.105', '203.0.113.106']) {
-        const beforeMs = savedMs()
-        await get(`/${'A'.repeat(43)}`, from(address))
-        await eventually('buckets are written out', () => savedMs() > beforeMs)
-      }
+      // Buckets are written out each second, which nothing outside of the program shows.
+      await pause(2500)
       await fetch(`${gateway()}/gateway/rate-limit/ip/203.0.113.104`, {
         method: 'POST',
         headers: admin,
