@@ -38,6 +38,10 @@ export interface CheckOrder extends Payer {
   readonly bytes: number
   /** Something may be held back for it already. */
   readonly itemId?: string
+  /** IP address of the client that causes it, by which it has its turn; absent: this machine's own. */
+  readonly asker?: string
+  /** It is about no upload: it does not wait in line with those that are. */
+  readonly isQuestion?: true
 }
 
 /** Credits are held back for the item: `settle` or `refund` must come. */

@@ -20,6 +20,7 @@ import type { AcceptedItem } from '../upload/records/uploads.js'
 import { type Charging, FreeOnly } from '../upload/selling/charging.js'
 import { CreditCharging } from '../upload/selling/credit-charging.js'
 import { EarlierPost, lookupsMax, onlyHere } from '../upload/selling/earlier-post.js'
+import { KnownPosters } from '../upload/selling/known-posters.js'
 import { ItemSelling } from '../upload/selling/selling.js'
 import { Sharing } from '../upload/selling/sharing.js'
 import type { StoredUploads } from '../upload/stored/stored-uploads.js'
@@ -183,7 +184,8 @@ function openMoney(given: UploadGiven, { closing }: UploadTools, { uploads, pool
   if (credits === undefined) return { ...bought, charging: new FreeOnly(pools), closePayment, close }
   const { signal } = closing
   const charging = new CreditCharging(pools, credits, uploads.environment, earlier, systemClock, signal)
-  return { ...bought, credits, charging, sharing: new Sharing(credits, earlier), closePayment, close }
+  const sharing = new Sharing(credits, earlier, new KnownPosters(uploads.environment), systemClock)
+  return { ...bought, credits, charging, sharing, closePayment, close }
 }
 
 /** Reads the index of this program's gateway. */

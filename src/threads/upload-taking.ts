@@ -1,11 +1,13 @@
 import { rmSync } from 'node:fs'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { TimedTurns } from '../actor/timed-turns.js'
 import type { Clients } from '../admission/clients.js'
 import type { Refusal } from '../format/refusal.js'
 import type { HtmlPage } from '../http/page.js'
 import type { CreditsPort, UsdcPort } from '../payment/credits-port.js'
 import type { DurableLog } from '../store/segments/durable-log.js'
+import { questionTurns } from '../upload/calls/credits-routes.js'
 import { answerOf, type UploadAnswer } from '../upload/calls/upload-answers.js'
 import { UploadHealth } from '../upload/calls/upload-health.js'
 import { pageScripts } from '../upload/calls/upload-page.js'
@@ -127,6 +129,7 @@ function routesOf(
   const { uploads, pools, credits, usdc, clients, clock, startedMs, height, full, page, info } = parts
   const { storeRefusal = () => undefined } = parts
   const asking = credits === undefined ? {} : { credits }
+  const turns = new TimedTurns(questionTurns, clock)
   const health = new UploadHealth({ clock, startedMs, height, full, storeRefusal, ...asking })
   return [
     ...multipartRoutes(multipart, clients),
@@ -135,10 +138,11 @@ function routesOf(
       raw,
       clients,
       ...(usdc === undefined ? {} : { usdc }),
+      turns,
       ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
     }),
     ...resumableRoutes({ resumable, page: parts.uploadPage, script: pageScripts() }),
-    ...uploadRoutes({ uploads, single, clients, pools, ...asking, health, page, info }),
+    ...uploadRoutes({ uploads, single, clients, pools, turns, ...asking, health, page, info }),
   ]
 }
 

@@ -68,7 +68,7 @@ export class LedgerCredits implements CreditsPort {
   }
 
   async check(order: CheckOrder): Promise<Checked | Refusal> {
-    return this.#turns === undefined ? this.#check(order) : this.#turns.run(() => this.#check(order))
+    return this.#turns === undefined ? this.#check(order) : this.#turns.run(() => this.#check(order), order)
   }
 
   async #check({ bytes, itemId, ...payer }: CheckOrder): Promise<Checked | Refusal> {

@@ -1,3 +1,4 @@
+import { isOutOfTurn } from '../../actor/timed-turns.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { statusOf } from '../../http/status.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from '../calls/call.js'
@@ -23,6 +24,8 @@ const ticketShape = /^[A-Za-z0-9_-]{16,64}$/
 /** Whether there is such a wallet, or it has had the item: who spends only what others share need not have credits of its own. */
 export type IsKnownWallet = (address: string, itemId?: string) => Promise<boolean>
 
+const checkSummary = 'Would the credits be enough for an item?'
+
 /** Routes for other services of the operator, with a token under the common secret. */
 export function protectedRoutes(
   credits: CreditsPort,
@@ -39,7 +42,7 @@ export function protectedRoutes(
   ): CallRoute => ({
     path: `/v1/${name}/{signatureType}/{address}`,
     summary,
-    statuses: [200, 400, 401, 402, 404],
+    statuses: [200, 400, 401, 402, 404, 429],
     query,
     operator: true,
     answer: guarded(answer),
@@ -57,11 +60,8 @@ export function protectedRoutes(
         return bytes === undefined ? words(400, 'Invalid byte count') : plain(await credits.price(bytes))
       }),
     },
-    ofWallet(
-      'check-balance',
-      'Would the credits be enough for an item?',
-      [...paying, 'dataItemId'],
-      async (call) => checkAnswer(credits, call),
+    ofWallet('check-balance', checkSummary, [...paying, 'dataItemId', 'asker', 'question'], (call) =>
+      checkAnswer(credits, call),
     ),
     ofWallet(
       'reserve-balance',
@@ -155,8 +155,16 @@ async function checkAnswer(credits: CreditsPort, call: Call): Promise<ServiceAns
   if (bytes === undefined) return words(400, 'Invalid byte count')
   const itemId = call.query.get('dataItemId') ?? ''
   if (itemId !== '' && !itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
-  const checked = await credits.check({ ...payer, bytes, ...(itemId === '' ? {} : { itemId }) })
-  if (isRefusal(checked)) return refused(checked)
+  const asker = call.query.get('asker') ?? ''
+  const checked = await credits.check({
+    ...payer,
+    bytes,
+    ...(itemId === '' ? {} : { itemId }),
+    ...(asker === '' ? {} : { asker: asker.slice(0, 64) }),
+    ...(call.query.get('question') === 'true' ? { isQuestion: true } : {}),
+  })
+  // Another status than where the ledger is away: the service that asks has another answer for its client.
+  if (isRefusal(checked)) return isOutOfTurn(checked) ? words(429, checked.message) : refused(checked)
   const { isEnough, isUnknownWallet, winc, balance } = checked
   const body = {
     userHasSufficientBalance: isEnough,

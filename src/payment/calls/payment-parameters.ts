@@ -26,6 +26,8 @@ export const paymentParameters: PathParameters = {
   paidBy: { description: 'Wallets whose approvals pay first', example: anId },
   paymentDirective: { description: 'list-only, or list-or-signer', example: 'list-or-signer' },
   alias: { description: 'The other address of the same key', example: anId },
+  asker: { description: 'Address of the client that a service asks for', example: '192.0.2.1' },
+  question: { description: 'true: it is about no upload, and waits in another line', example: 'true' },
   dataItemId: { description: 'Id of a data item', example: anId },
   ticket: { description: 'Name of one order, by which it can be withdrawn', example: 'Qm9va2VkIG9uY2UhISE' },
   settle: { description: 'later: held back only, until settle-balance', example: 'later' },

@@ -1,6 +1,14 @@
 import type { Clock } from '../../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import type { ApprovalView, Checked, CreditsPort, Denied, Payer, WithdrawOrder } from '../credits-port.js'
+import type {
+  ApprovalView,
+  Checked,
+  CheckOrder,
+  CreditsPort,
+  Denied,
+  Payer,
+  WithdrawOrder,
+} from '../credits-port.js'
 import { type PaymentAnswer, ServiceLink, type ServiceLinkOptions } from './service-link.js'
 
 /** The payment service of another machine, by its protected routes. */
@@ -15,13 +23,16 @@ export class RemoteCredits implements CreditsPort {
     return wincOf(await this.#ask('price-of-item', { byteCount: String(bytes) }))
   }
 
-  async check({ bytes, itemId, ...payer }: Parameters<CreditsPort['check']>[0]): Promise<Checked | Refusal> {
+  async check({ bytes, itemId, asker, isQuestion, ...payer }: CheckOrder): Promise<Checked | Refusal> {
     const answer = await this.#ask(`check-balance/${pathOf(payer)}`, {
       ...queryOf(payer),
       byteCount: String(bytes),
       ...(itemId === undefined ? {} : { dataItemId: itemId }),
+      ...(asker === undefined ? {} : { asker }),
+      ...(isQuestion === undefined ? {} : { question: 'true' }),
     })
     if (isRefusal(answer)) return answer
+    if (answer.status === 429) return refuse('busy', 'upstream', 'too many check credits at once')
     const body = parsed(answer)
     const {
       userHasSufficientBalance: isEnough,
@@ -85,7 +96,7 @@ export class RemoteCredits implements CreditsPort {
   }
 
   /** The refusal of a reserve does not state whether the wallet is known: the check does. */
-  async #unpaid(order: Parameters<CreditsPort['check']>[0]): ReturnType<CreditsPort['reserve']> {
+  async #unpaid(order: CheckOrder): ReturnType<CreditsPort['reserve']> {
     const checked = await this.check(order)
     if (isRefusal(checked)) return checked
     const { winc, isUnknownWallet } = checked

@@ -20,7 +20,11 @@ export function readPaidBy(header: string | undefined): readonly string[] {
 
 /** Who sends a request. `token`: word of its path. */
 export function uploaderOf(request: Request, clients: Clients, token: string | undefined): Uploader {
-  const { address } = clients.of(request)
-  const isOwn = /^127\.|^::1$|^::$/.test(address)
-  return { range: isOwn ? undefined : address, paidBy: readPaidBy(request.header('x-paid-by')), token }
+  const range = rangeOf(clients.of(request).address)
+  return { range, paidBy: readPaidBy(request.header('x-paid-by')), token }
+}
+
+/** The address of a client as limits go by; undefined: this machine's own. */
+export function rangeOf(address: string): string | undefined {
+  return /^127\.|^::1$|^::$/.test(address) ? undefined : address
 }

@@ -1,3 +1,4 @@
+import type { TimedTurns } from '../../actor/timed-turns.js'
 import type { Clients } from '../../admission/clients.js'
 import type { Request } from '../../http/exchange.js'
 import type { HtmlPage } from '../../http/page.js'
@@ -23,6 +24,8 @@ export interface UploadRoutesParts {
   readonly page: HtmlPage
   /** Absent: nobody is paid here. */
   readonly credits?: QuotedCredits
+  /** Of questions about credits. */
+  readonly turns: Pick<TimedTurns, 'run'>
   readonly health: UploadHealth
   /** What wallets may upload for free. */
   readonly pools: Pick<FreePools, 'left' | 'leftOfRange' | 'rules'>
@@ -30,7 +33,7 @@ export interface UploadRoutesParts {
 
 /** The routes of single uploads and of what became of them. */
 export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
-  const { uploads, single, clients, info, page, credits, health, pools } = parts
+  const { uploads, single, clients, info, page, credits, turns, health, pools } = parts
   const post = (request: Request, token: string | undefined): Promise<UploadAnswer> =>
     single.take(request, uploaderOf(request, clients, token))
   const missing = new MissingContents(uploads)
@@ -50,7 +53,7 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
     { ...infoRoute, path: '/', act: front },
     { ...infoRoute, path: '/info' },
     ...healthRoutes(health),
-    ...creditsRoutes(credits),
+    ...creditsRoutes({ credits, turns, clients }),
     {
       path: '/account/free',
       summary: 'How many bytes a wallet, and who asks, may still upload for free; null: any number',

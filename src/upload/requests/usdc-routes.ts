@@ -1,6 +1,8 @@
+import type { TimedTurns } from '../../actor/timed-turns.js'
 import type { Clients } from '../../admission/clients.js'
 import { usdcOf } from '../../admission/usdc.js'
 import { isRefusal } from '../../format/refusal.js'
+import type { Request } from '../../http/exchange.js'
 import type { CreditsPort, UsdcPort } from '../../payment/credits-port.js'
 import { jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { UploadRoute } from '../calls/upload-service.js'
@@ -13,6 +15,8 @@ export interface UsdcRoutesParts {
   readonly raw: RawUpload
   readonly usdc?: UsdcPort
   readonly price?: CreditsPort['price']
+  /** Of questions what something costs. */
+  readonly turns: Pick<TimedTurns, 'run'>
   readonly clients: Clients
 }
 
@@ -22,7 +26,18 @@ const tagsMax = 100
 const tagBytes = 64
 
 /** Uploads that are paid for in USDC, and what they cost. Each under the names that older and newer clients have for it. */
-export function usdcUploadRoutes({ signed, raw, usdc, price, clients }: UsdcRoutesParts): UploadRoute[] {
+export function usdcUploadRoutes({
+  signed,
+  raw,
+  usdc,
+  price,
+  turns,
+  clients,
+}: UsdcRoutesParts): UploadRoute[] {
+  const inTurn = async (request: Request, act: () => Promise<UploadAnswer>): Promise<UploadAnswer> => {
+    const answer = await turns.run(clients.of(request).address, act)
+    return isRefusal(answer) ? textAnswer(503, answer.message, '\r\nRetry-After: 1') : answer
+  }
   const statuses = [200, 202, 400, 402, 403, 404, 408, 409, 411, 413] as const
   const takes = ['upload', 'data-item'].flatMap((family) =>
     ['', '/{network}'].flatMap((network): UploadRoute[] => [
@@ -48,15 +63,18 @@ export function usdcUploadRoutes({ signed, raw, usdc, price, clients }: UsdcRout
       path: '/price/x402/data-item/{token}/{byteCount}',
       summary: 'What a signed item costs in USDC',
       statuses: [200, 400, 404, 503],
-      act: (_, { token = '', byteCount = '' }) => priceOfItem(usdc, token, byteCount),
+      act: (request, { token = '', byteCount = '' }) =>
+        inTurn(request, () => priceOfItem(usdc, token, byteCount)),
     },
     {
       path: '/price/x402/data/{token}/{byteCount}',
       summary: 'What bytes cost in USDC that the service makes an item of',
       statuses: [200, 400, 404, 503],
       query: ['tags', 'contentType'],
-      act: ({ query }, { token = '', byteCount = '' }) =>
-        priceOfData({ usdc, price }, token, byteCount, new URLSearchParams(query)),
+      act: (request, { token = '', byteCount = '' }) => {
+        const query = new URLSearchParams(request.query)
+        return inTurn(request, () => priceOfData({ usdc, price }, token, byteCount, query))
+      },
     },
   ]
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Clock, pause, withinTime } from '../../actor/clock.js'
 import { FreeShares } from '../../actor/free-shares.js'
+import { isOutOfTurn } from '../../actor/timed-turns.js'
 import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
@@ -150,11 +151,14 @@ export class CreditCharging implements Charging {
     // read first: questions for strangers must not take the payment service's time from those who pay.
     const leave = this.#foreseen.take(uploader.range ?? 'own')
     if (typeof leave === 'string') return undefined
+    const { range } = uploader
     const order = { ...payerOf(header, uploader), bytes, itemId: header.id }
-    const checking = this.credits.check(order)
+    const checking = this.credits.check(range === undefined ? order : { ...order, asker: range })
     void checking.then(leave, leave)
     const checked = await this.#inTime(checking)
-    if (isRefusal(checked)) return paymentAway(header.id)
+    // Likewise where the questions of others are too many: who pays must not be refused for them.
+    if (isRefusal(checked))
+      return checked !== late && isOutOfTurn(checked) ? undefined : paymentAway(header.id)
     if (checked.isEnough) return undefined
     return checked.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
   }
@@ -166,9 +170,14 @@ export class CreditCharging implements Charging {
    */
   async #refusedAsOld(header: ItemHeader, { range }: Uploader): Promise<UploadAnswer | undefined> {
     const { id, owner } = header
-    const isAtHome = range === undefined || this.#posters.has(ownerKey(header), range, this.clock.now())
-    const wallet = normalizedAddress(owner)
-    const isKnown = await this.earlier.isKnown({ id, wallet, client: range ?? ownAddress, isAtHome })
+    const isAtHome = this.#posters.isHome(header, range, this.clock.now())
+    const isKnown = await this.earlier.isKnown({
+      id,
+      wallet: normalizedAddress(owner),
+      client: range ?? ownAddress,
+      isAtHome,
+      isTakenUnasked: isAtHome,
+    })
     if (isKnown === true) return fixedAnswers.postedBefore
     if (isKnown === false || isAtHome) return undefined
     return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')

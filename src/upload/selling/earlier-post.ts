@@ -3,6 +3,7 @@ import type { Clock } from '../../actor/clock.js'
 import { LeakingCounts } from '../../admission/leaking-counts.js'
 import { OutwardTurns } from '../../admission/outward-turns.js'
 import type { Id } from '../../format/id.js'
+import { networkOfAddress } from '../../format/ip.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { GatewayLine } from '../../source/upstream/gateway-line.js'
 
@@ -13,7 +14,10 @@ export const ownAddress = '127.0.0.1'
 export const lookupsMax = 256
 /** Gateways limit who asks more often, or ban it. */
 const turns = { perSecond: 100, burst: 500, eachPerMinute: 3000 }
-/** Items of one wallet that the network had: whoever posts old ones again and again pays for none of them. */
+/**
+ * Items of one wallet that the network had, of one network of clients: whoever posts old ones again and again pays for none of
+ * them. Never of a wallet alone: anybody can post its public items, and must not keep its owner out.
+ */
 const repeatedMax = 20
 const repeated = { leakPerSecond: 1 / 60, max: repeatedMax }
 /** Items that the network has, so that the same one is looked up once. */
@@ -22,7 +26,7 @@ const rememberedMax = 4096
 const tooOften = refuse(
   'busy',
   'client',
-  'too many items of this wallet were posted to the network before: try again in some minutes',
+  'from this network too many items of this wallet came that were posted before: try again in some minutes',
 )
 const crowded = refuse('busy', 'self', 'too many paid uploads begin at once')
 
@@ -33,8 +37,10 @@ export interface PostedItem {
   readonly wallet: string
   /** IP address of the uploader; a loopback address is this machine's own. */
   readonly client: string
-  /** Items of this wallet came from there before: it is taken, too, where no gateway states anything. */
+  /** Items that this wallet has paid for came from there before: its owner is there, whoever else posts from there. */
   readonly isAtHome: boolean
+  /** It is taken, too, where no gateway states anything: its question waits for no turn. */
+  readonly isTakenUnasked: boolean
 }
 
 /** On a chain of one's own nothing is posted elsewhere. */
@@ -46,7 +52,7 @@ export const onlyHere: Pick<EarlierPost, 'isKnown'> = { isKnown: async () => fal
  */
 export class EarlierPost {
   readonly #turns: OutwardTurns
-  /** By wallet. */
+  /** By wallet and network. */
   readonly #repeated: LeakingCounts
   readonly #known = new BoundedMap<Id, true>(rememberedMax)
 
@@ -66,22 +72,24 @@ export class EarlierPost {
    * the refusal `upstream` where none does, `busy` where there is no turn for the question. Only for items whose owner has signed
    * them and can pay: each call is a request to all gateways.
    */
-  async isKnown({ id, wallet, client, isAtHome }: PostedItem): Promise<boolean | Refusal> {
+  async isKnown(item: PostedItem): Promise<boolean | Refusal> {
+    const { id, client } = item
     if (this.#known.get(id) === true) return true
-    const refusal = await this.#turnOf(wallet, client, isAtHome)
+    const refusal = await this.#turnOf(item)
     if (refusal !== undefined) return refusal
     const isKnown = await this.#ask(id)
     if (isKnown === true) {
       this.#known.set(id, true)
-      this.#repeated.add(wallet)
+      this.#repeated.add(pairOf(item))
     } else this.#turns.worth(client)
     return isKnown
   }
 
-  async #turnOf(wallet: string, client: string, isAtHome: boolean): Promise<Refusal | undefined> {
-    // Who is taken without an answer waits for none.
-    if (isAtHome) return this.#turns.takeNow(client) ? undefined : crowded
-    return this.#repeated.of(wallet) > repeatedMax - 1 ? tooOften : this.#turns.wait(client)
+  async #turnOf(item: PostedItem): Promise<Refusal | undefined> {
+    const { client, isAtHome, isTakenUnasked } = item
+    if (isTakenUnasked) return this.#turns.takeNow(client) ? undefined : crowded
+    const isOften = !isAtHome && this.#repeated.of(pairOf(item)) > repeatedMax - 1
+    return isOften ? tooOften : this.#turns.wait(client)
   }
 
   async #ask(id: Id): Promise<boolean | Refusal> {
@@ -118,4 +126,8 @@ export class EarlierPost {
     answer.drop()
     return answer.statusCode
   }
+}
+
+function pairOf({ wallet, client }: PostedItem): string {
+  return `${wallet} ${networkOfAddress(client)}`
 }

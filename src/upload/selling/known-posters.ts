@@ -1,4 +1,5 @@
 import { networkOfAddress } from '../../format/ip.js'
+import type { ItemHeader } from '../../format/item.js'
 import { sha256 } from '../../proof/digest.js'
 import type { Environment, Table } from '../../store/lmdb.js'
 
@@ -16,6 +17,11 @@ export class KnownPosters {
 
   constructor(environment: Environment) {
     this.#days = environment.table('posters')
+  }
+
+  /** Whether the owner of an item is at home there. `range`: IP address of the client; undefined: this machine. */
+  isHome({ owner }: Pick<ItemHeader, 'owner'>, range: string | undefined, nowMs: number): boolean {
+    return range === undefined || this.has(sha256(owner), range, nowMs)
   }
 
   /** `wallet`: SHA-256 of its public key. `address`: IP address of the client. */

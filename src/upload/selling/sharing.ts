@@ -1,3 +1,4 @@
+import type { Clock } from '../../actor/clock.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { tagValue } from '../../format/tag.js'
@@ -7,6 +8,7 @@ import { paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answ
 import type { Uploader } from '../calls/uploader.js'
 import { payerOf } from './credit-charging.js'
 import { type EarlierPost, ownAddress } from './earlier-post.js'
+import type { KnownPosters } from './known-posters.js'
 
 /** The result of an order about shared credits: members of the answer to the upload. */
 export interface SharingDone {
@@ -52,6 +54,8 @@ export class Sharing {
   constructor(
     private readonly credits: Pick<CreditsPort, 'approve' | 'revoke' | 'check'>,
     private readonly earlier: Pick<EarlierPost, 'isKnown'>,
+    private readonly posters: Pick<KnownPosters, 'isHome'>,
+    private readonly clock: Pick<Clock, 'now'>,
   ) {}
 
   /** What to add to the answer; undefined: the item is about something else. An answer: the item must not be taken. */
@@ -95,13 +99,20 @@ export class Sharing {
     })
     // A wallet without credits has none to move, so no gateway is asked for it. Nor is the order given: the first credits may
     // come meanwhile.
-    const checked = await this.credits.check({ ...payerOf(header, uploader), paidBy: [], bytes: 0 })
+    const { range } = uploader
+    const check = { ...payerOf(header, uploader), paidBy: [], bytes: 0 }
+    const checked = await this.credits.check(range === undefined ? check : { ...check, asker: range })
     if (isRefusal(checked)) return paymentAway(header.id)
     if (checked.isUnknownWallet) return denied(nothingToMove[order](payerOf(header, uploader).address))
     const { id, owner } = header
-    const client = uploader.range ?? ownAddress
-    const posted = { id, wallet: normalizedAddress(owner), client, isAtHome: false }
-    const isKnown = await this.earlier.isKnown(posted)
+    // An order is given for a new item alone, from wherever it comes. From the owner's home its question is asked all the same.
+    const isKnown = await this.earlier.isKnown({
+      id,
+      wallet: normalizedAddress(owner),
+      client: range ?? ownAddress,
+      isAtHome: this.posters.isHome(header, range, this.clock.now()),
+      isTakenUnasked: false,
+    })
     if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
     return isKnown ? denied(seenBefore) : undefined
   }

@@ -53,3 +53,30 @@ t.test('a check that fails makes room; too many are refused at once', async (t) 
   gate.open?.()
   t.notOk((await Promise.all(many.slice(0, 516))).some((one) => isRefusal(one)))
 })
+
+t.test('a flood of questions, or of one client, does not keep the checks of others waiting', async (t) => {
+  const turns = new CheckTurns(systemClock)
+  const ends: (() => void)[] = []
+  const begun: string[] = []
+  const check = (name: string) => async (): Promise<void> => {
+    begun.push(name)
+    await new Promise<void>((resolve) => ends.push(resolve))
+  }
+  const checks: Promise<unknown>[] = []
+  for (let at = 0; at < 400; at += 1)
+    checks.push(turns.run(check('question'), { asker: `198.51.100.${at & 255}`, isQuestion: true }))
+  checks.push(turns.run(check('upload'), { asker: '203.0.113.5' }))
+  await new Promise(setImmediate)
+  t.ok(begun.includes('upload'), 'an upload is checked at once while strangers ask')
+  for (let at = 0; at < 400; at += 1)
+    checks.push(turns.run(check('flood'), { asker: `198.51.100.${at & 255}` }))
+  checks.push(turns.run(check('newcomer'), { asker: '203.0.113.6' }))
+  for (const end of ends.splice(0)) end()
+  await new Promise(setImmediate)
+  t.ok(begun.slice(0, 12).includes('newcomer'), 'and before those of who asks most')
+  for (let at = 0; at < 900; at += 1) {
+    for (const end of ends.splice(0)) end()
+    await new Promise(setImmediate)
+  }
+  await Promise.all(checks)
+})

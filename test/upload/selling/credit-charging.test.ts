@@ -4,12 +4,13 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
 import { createLog } from '../../../src/actor/log.js'
 import { parseItemHeader } from '../../../src/format/item.js'
-import { isRefusal } from '../../../src/format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../../../src/format/refusal.js'
 import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
 import { Accounts } from '../../../src/payment/books/accounts.js'
 import { Approvals } from '../../../src/payment/books/approvals.js'
 import { LedgerCredits } from '../../../src/payment/books/credits.js'
 import { Wallets } from '../../../src/payment/books/wallets.js'
+import type { CheckOrder, CreditsPort } from '../../../src/payment/credits-port.js'
 import { nativeAddress, normalizedAddress } from '../../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
@@ -252,4 +253,29 @@ t.test('nor are those of a process that was killed meanwhile', async (t) => {
   )
   t.equal(await balance(), '1000')
   second.kill()
+})
+
+t.test('an item is read first where too many others have their credits checked', async (t) => {
+  const { uploads } = await rig(t)
+  const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
+  const pools = new FreePools(uploads.environment, rules)
+  const askers: unknown[] = []
+  const foreseen = async (refusal: Refusal) => {
+    const credits = {
+      check: async ({ asker }: CheckOrder) => {
+        askers.push(asker)
+        return refusal
+      },
+    } as unknown as CreditsPort
+    const end = new AbortController()
+    t.teardown(() => end.abort())
+    const { environment } = uploads
+    const charging = new CreditCharging(pools, credits, environment, onlyHere, systemClock, end.signal)
+    return charging.foresee(header, 1_000_000, { ...uploader, range: '198.51.100.7' })
+  }
+  t.equal(await foreseen(refuse('busy', 'self', 'too many wait')), undefined)
+  t.equal(await foreseen(refuse('late', 'self', 'it has waited for too long')), undefined)
+  t.match(await foreseen(refuse('upstream', 'upstream', 'away')), { status: 503 })
+  t.match(await foreseen(refuse('late', 'upstream', 'no answer')), { status: 503 })
+  t.strictSame(askers, Array(4).fill('198.51.100.7'), 'the payment service knows whose turn it is')
 })
