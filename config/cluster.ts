@@ -8,7 +8,7 @@ export const cluster = {
       allowed: 'a postgres:// address',
       shape: /^postgres(?:ql)?:\/\/\S+$/,
       why:
-        'PostgreSQL that several machines share: their block list, names and heartbeats. May be that of ' +
+        'PostgreSQL that several machines share: block list, names, free bytes, heartbeats. May be that of ' +
         'PAYMENT_DATABASE_URL. Unset: this machine is alone.',
     }),
   ),

@@ -53,6 +53,18 @@ export const clusterMigrations: readonly ClusterMigration[] = [
       DROP TABLE cluster_machines, cluster_changes, cluster_entries, cluster_versions, cluster_state;
     `,
   },
+  {
+    forward: `
+      CREATE TABLE cluster_free (
+        key text COLLATE "C" NOT NULL,
+        store uuid NOT NULL,
+        used bigint NOT NULL,
+        PRIMARY KEY (key, store)
+      );
+      CREATE INDEX cluster_free_store ON cluster_free (store, key);
+    `,
+    back: 'DROP TABLE cluster_free;',
+  },
 ]
 
 /** Steps that this release knows. */

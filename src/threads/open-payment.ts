@@ -1,5 +1,5 @@
 import { systemClock } from '../actor/clock.js'
-import { createLog } from '../actor/log.js'
+import { createLog, type Log } from '../actor/log.js'
 import { answer } from '../actor/mailbox-address.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meter-table.js'
@@ -43,6 +43,7 @@ import { FreePools } from '../upload/records/free-pools.js'
 import { openUploadTables } from '../upload/records/uploads.js'
 import { chainOptions } from './chain-options.js'
 import { clientsOf, paceOf } from './client-options.js'
+import { openSharedFree } from './open-shared-free.js'
 import type { PaymentGiven, PaymentReady } from './payment-given.js'
 import {
   connectionsMax,
@@ -80,7 +81,7 @@ export async function openPayment(given: PaymentGiven): Promise<OpenThread> {
     urls.length === 0 ? fixedOracle() : new HttpOracle(source, systemClock, log, ledgerMemory(ledger))
   const walletPath = devnetWalletPath(settings)
   const made = walletPath === undefined ? {} : { arweave: await devnetWallet(walletPath) }
-  const free = openFreeTier(given)
+  const free = openFreeTier(given, log)
   const clients = new Clients(clientsOf(settings), { low: 0, high: 0 })
   const clientOf = (request: Request): string => clients.of(request).address
   const base = (): string => `http://${given.serve.host}:${listener.port}`
@@ -151,8 +152,16 @@ function tell(
   if (news.adminKey !== undefined) adminKey.use(news.adminKey)
 }
 
+async function remainingOf(pools: FreePools, address: string): Promise<number | null> {
+  await pools.look(address)
+  return pools.leftNow(address)
+}
+
 /** Who counts what is free: the tables of the upload service of this program, or a service elsewhere. */
-function openFreeTier({ settings, isUploadHere }: PaymentGiven): {
+function openFreeTier(
+  { settings, isUploadHere }: PaymentGiven,
+  log: Log,
+): {
   readonly parts: Pick<PaymentServiceParts, 'free'>
   exempt(wallets: readonly string[]): void
   close(): Promise<void>
@@ -161,11 +170,14 @@ function openFreeTier({ settings, isUploadHere }: PaymentGiven): {
   const tables = isUploadHere ? openUploadTables(uploadFolders(settings).tables) : undefined
   const pools = tables && new FreePools(tables, freeRules(settings))
   const elsewhere = uploadUrl === undefined ? undefined : new RemoteFreeTier(uploadUrl, systemClock)
-  const free = elsewhere ?? (pools && { remaining: async (address: string) => pools.leftNow(address) })
+  const shared =
+    pools && elsewhere === undefined ? openSharedFree(settings, pools, log, { isReading: true }) : undefined
+  const free = elsewhere ?? (pools && { remaining: (address: string) => remainingOf(pools, address) })
   return {
     parts: free === undefined ? {} : { free },
     exempt: (wallets) => pools?.exempt(wallets),
     async close() {
+      await (await shared)?.close()
       await tables?.close()
       await elsewhere?.close()
     },

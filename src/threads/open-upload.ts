@@ -113,6 +113,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
       await records.intake.close()
       await accepting.closePayment()
       await accepting.close()
+      await records.sharedFree?.close()
       await records.uploads.environment.close()
     },
   }

@@ -22,7 +22,7 @@ const sections = {
     'retrieval',
   ],
   admission: ['limits'],
-  payment: ['server', 'services', 'topUps', 'payments', 'limits', 'retrieval', 'uploads'],
+  payment: ['server', 'cluster', 'services', 'topUps', 'payments', 'limits', 'retrieval', 'uploads'],
   bands: ['server', 'bands', 'indexing', 'names', 'swarm'],
   cashier: ['server', 'payments', 'limits', 'names'],
   ingest: ['server', 'indexing', 'retrieval'],
@@ -40,7 +40,7 @@ const sections = {
     'rootLookup',
   ],
   swarm: ['server', 'bands', 'swarm'],
-  upload: ['server', 'contentStore', 'uploads', 'indexing', 'limits', 'retrieval'],
+  upload: ['server', 'cluster', 'contentStore', 'uploads', 'indexing', 'limits', 'retrieval'],
 } as const satisfies Readonly<Record<string, readonly (keyof Config)[]>>
 
 export type ThreadKind = keyof typeof sections

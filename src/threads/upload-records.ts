@@ -2,6 +2,7 @@ import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meter-table.js'
+import type { PostgresFree } from '../cluster/postgres-free.js'
 import type { Id } from '../format/id.js'
 import { acceptedEvent } from '../ingest/webhook-events.js'
 import { Webhooks } from '../ingest/webhooks.js'
@@ -20,6 +21,7 @@ import { openUploadTables, Uploads } from '../upload/records/uploads.js'
 import { Sales } from '../upload/selling/sales.js'
 import { PlacesSeen } from '../upload/stored/log-bytes.js'
 import { uploadWalletPath } from './key-paths.js'
+import { openSharedFree } from './open-shared-free.js'
 import type { UploadGiven } from './upload-given.js'
 import { durabilityOf, freeRules, newsRules, uploadFolders } from './upload-options.js'
 
@@ -45,6 +47,8 @@ export async function uploadTools({ settings, memory }: UploadGiven, log: Log): 
 export interface UploadRecords {
   readonly uploads: Uploads
   readonly pools: FreePools
+  /** What other machines have given for free; undefined: there are none. */
+  readonly sharedFree: PostgresFree | undefined
   readonly sales: Sales
   readonly webhooks: Webhooks | undefined
   /** News for a gateway on another machine; undefined: there is none. */
@@ -69,6 +73,7 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
   const uploads = new Uploads(openUploadTables(tables), marks)
   const { environment } = uploads
   const pools = new FreePools(environment, freeRules(settings))
+  const sharedFree = await openSharedFree(settings, pools, log)
   const sales = new Sales(environment)
   const webhooks =
     given.webhooks && new Webhooks(webhooksFolder, given.webhooks, { meters, clock: systemClock, log })
@@ -103,5 +108,5 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
       : { seen: new PlacesSeen(), unstored: [], isUnflushed: !durabilityOf(settings).isOnDisk }
   const parts = storing === undefined ? entering : { ...entering, storing }
   const { log: intake, lost } = await openIntake(logFolder, parts)
-  return { uploads, pools, sales, webhooks, news, receiptNews, entering, storing, intake, lost }
+  return { uploads, pools, sharedFree, sales, webhooks, news, receiptNews, entering, storing, intake, lost }
 }

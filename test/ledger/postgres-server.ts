@@ -35,7 +35,9 @@ function user(): { readonly uid?: number; readonly gid?: number } {
 
 /** A process and its children. */
 function signalAll(pid: number, signal: NodeJS.Signals): void {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+  const path = `/proc/${pid}/task/${pid}/children`
+  if (!existsSync(path)) return
+  const children = readFileSync(path, 'utf8').trim().split(' ')
   // The parent first, so that no child is added.
   for (const one of [pid, ...children.map(Number)]) if (one > 0) process.kill(one, signal)
 }

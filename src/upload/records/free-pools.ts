@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+import type { FreeElsewhere, FreeWish, OwnFreeCounts } from '../../cluster/free-elsewhere.js'
 import { partiesOf } from '../../format/ip.js'
 import type { Environment, Table } from '../../store/lmdb.js'
 
@@ -45,6 +47,8 @@ const [siteRanges, providerRanges] = [256, 65_536]
 
 /** Wallets and ranges whose counts are kept in memory; all others are read from disk. Beyond it each is looked up once. */
 const rememberedMax = 4096
+/** The prefix of counts of other machines, and the key of the name of this disk. */
+const [othersMark, storeKey] = ['o:', Buffer.from('i:store')] as const
 /** Ranges and wallets that are read in one turn of the event loop. */
 const listedAtOnce = 5000
 
@@ -53,9 +57,12 @@ const listedAtOnce = 5000
  * accepts the item. In memory bytes count as soon as they are taken, so that two concurrent uploads cannot both get the last
  * byte.
  */
-export class FreePools {
+export class FreePools implements OwnFreeCounts {
   readonly #table: Table
   readonly #used = new Map<string, number>()
+  /** What other machines have given, as far as it was asked since the start; else as it was when this machine last gave. */
+  readonly #others = new Map<string, number>()
+  #elsewhere: FreeElsewhere | undefined
   #exempt: ReadonlySet<string>
 
   constructor(
@@ -71,35 +78,93 @@ export class FreePools {
     this.#exempt = new Set(wallets)
   }
 
-  /** Undefined: it is not free. */
+  /** From now on what other machines give counts, too. */
+  shareWith(elsewhere: FreeElsewhere): void {
+    this.#elsewhere = elsewhere
+  }
+
+  /** A UUID of this disk; made by the first who asks. */
+  store(): string {
+    const found = this.#table.get(storeKey)
+    if (found !== undefined) return Buffer.from(found).toString()
+    return this.environment.write(() => {
+      const made = this.#table.get(storeKey) ?? Buffer.from(randomUUID())
+      this.#table.put(storeKey, made)
+      return Buffer.from(made).toString()
+    })
+  }
+
+  /**
+   * Takes of what all machines have. While the others do not answer it is free by what this machine knows of them. Undefined:
+   * it is not free.
+   */
+  async takeOfAll(taker: FreeTaker, bytes: number): Promise<Taken | undefined> {
+    const taken = this.take(taker, bytes)
+    if (taken === undefined || this.#elsewhere === undefined || taken.keys.length === 0) return taken
+    const wishes = taken.keys.map(
+      (key): FreeWish => ({ key, bytes: bytesOf(key, taken), maxBytes: this.#maxOf(key) }),
+    )
+    const verdict = await this.#elsewhere.take(wishes)
+    this.#learn(verdict?.others)
+    if (verdict?.isFree !== false) return taken
+    this.giveBack(taken)
+    return undefined
+  }
+
+  /** Lets `left` and `leftOfRange` know what the other machines have given. */
+  async look(address: string, range?: string): Promise<void> {
+    if (this.#elsewhere === undefined) return
+    const wallet = `w:${this.#walletOf(address)}`
+    const keys = range === undefined ? [wallet] : [wallet, ...rangeCounts(range)]
+    this.#learn(await this.#elsewhere.look(keys))
+  }
+
+  /** Of this machine alone, as `left`. */
+  own(key: string): number {
+    return this.#used.get(key) ?? this.#stored(key)
+  }
+
+  keysBehind(after: string, limit: number): string[] {
+    const found: string[] = []
+    const start = Buffer.from(after === '' ? 'p:' : `${after}\0`)
+    for (const key of this.#table.keys({ start, limit })) found.push(Buffer.from(key).toString())
+    return found
+  }
+
+  /** Undefined: it is not free. Counts what this machine knows. */
   take(taker: FreeTaker, bytes: number): Taken | undefined {
     // Not while a transaction runs: it may be undone.
     if (this.#used.size > rememberedMax) this.#forgetSettled()
     const taken = this.would(taker, bytes)
     if (taken === undefined) return undefined
-    for (const key of taken.keys) this.#used.set(key, this.#count(key) + bytesOf(key, taken))
+    for (const key of taken.keys) this.#used.set(key, this.own(key) + bytesOf(key, taken))
     return taken
   }
 
   /** What `take` would take now. */
   would({ wallet, name: of = wallet, range }: FreeTaker, bytes: number): Taken | undefined {
-    const { itemMaxBytes, walletBytes, rangeBytes, itemOverheadBytes = 0 } = this.rules
+    const { itemMaxBytes, itemOverheadBytes = 0 } = this.rules
     const inRange = bytes + itemOverheadBytes
     const name = of === undefined || wallet === undefined || of === wallet ? {} : { name: { of, wallet } }
     if (wallet !== undefined && this.#exempt.has(wallet)) return { keys: [], bytes, ...name }
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
     const walletKey = wallet === undefined ? [] : [`w:${wallet}`]
-    const rangeKey = range === undefined ? [] : [`r:${range}`]
-    const site = range === undefined ? [] : siteOf(range)
-    if (walletKey.some((key) => this.#count(key) + bytes > walletBytes)) return undefined
-    if (rangeKey.some((key) => this.#count(key) + inRange > rangeBytes)) return undefined
-    if (site.some(({ key, ranges }) => this.#count(key) + inRange > rangeBytes * ranges)) return undefined
-    const keys = [...walletKey, ...rangeKey, ...site.map(({ key }) => key)]
+    const ranges = range === undefined ? [] : rangeCounts(range)
+    const keys = [...walletKey, ...ranges]
+    const full = keys.filter(
+      (key) => this.#count(key) + (key.startsWith('w:') ? bytes : inRange) > this.#maxOf(key),
+    )
+    if (full.length > 0) {
+      // Others may have given back what they had taken.
+      void this.#elsewhere?.lookAgain(full)?.then((others) => this.#learn(others))
+      return undefined
+    }
     return { keys, bytes, ...(inRange === bytes ? {} : { rangeBytes: inRange }), ...name }
   }
 
   giveBack(taken: Taken): void {
-    for (const key of taken.keys) this.#used.set(key, this.#count(key) - bytesOf(key, taken))
+    for (const key of taken.keys) this.#used.set(key, this.own(key) - bytesOf(key, taken))
+    this.#elsewhere?.changed(taken.keys)
   }
 
   /** Writes down what was taken. Only inside a `write` of the environment. */
@@ -109,6 +174,9 @@ export class FreePools {
     for (const key of keys) {
       const before = this.#stored(key)
       this.#table.put(Buffer.from(key), Buffer.from(String(before + bytesOf(key, taken))))
+      // For the time when the others do not answer.
+      const others = this.#others.get(key) ?? 0
+      if (others > 0) this.#table.put(Buffer.from(`${othersMark}${key}`), Buffer.from(String(others)))
     }
   }
 
@@ -116,8 +184,7 @@ export class FreePools {
    * Bytes that a wallet has left; null: without end. `address`: of either form. One that is not known here has taken nothing.
    */
   left(address: string): number | null {
-    const known = this.#table.get(Buffer.from(`n:${address.slice(0, 128)}`))
-    const wallet = known === undefined ? address.slice(0, 128) : Buffer.from(known).toString()
+    const wallet = this.#walletOf(address)
     if (this.#exempt.has(wallet)) return null
     if (this.rules.itemMaxBytes === 0) return 0
     return Math.max(0, this.rules.walletBytes - this.#count(`w:${wallet}`))
@@ -127,8 +194,7 @@ export class FreePools {
   leftOfRange(range: string | undefined): number | null {
     if (this.rules.itemMaxBytes === 0) return 0
     if (range === undefined) return null
-    const all = [{ key: `r:${range}`, ranges: 1 }, ...siteOf(range)]
-    const left = all.map(({ key, ranges }) => this.rules.rangeBytes * ranges - this.#count(key))
+    const left = rangeCounts(range).map((key) => this.#maxOf(key) - this.#count(key))
     return Math.max(0, Math.min(...left))
   }
 
@@ -160,8 +226,24 @@ export class FreePools {
     return this.left(address)
   }
 
+  /** Of all machines, as far as this one knows. */
   #count(key: string): number {
-    return this.#used.get(key) ?? this.#stored(key)
+    return this.own(key) + (this.#others.get(key) ?? this.#stored(`${othersMark}${key}`))
+  }
+
+  #maxOf(key: string): number {
+    if (key.startsWith('w:')) return this.rules.walletBytes
+    return this.rules.rangeBytes * (rangesOf[key.slice(0, 2)] ?? 1)
+  }
+
+  #walletOf(address: string): string {
+    const known = this.#table.get(Buffer.from(`n:${address.slice(0, 128)}`))
+    return known === undefined ? address.slice(0, 128) : Buffer.from(known).toString()
+  }
+
+  #learn(others: ReadonlyMap<string, number> | undefined): void {
+    if (this.#others.size > rememberedMax) this.#others.clear()
+    for (const [key, bytes] of others ?? []) this.#others.set(key, bytes)
   }
 
   #stored(key: string): number {
@@ -180,12 +262,12 @@ function bytesOf(key: string, { bytes, rangeBytes = bytes }: Taken): number {
   return key.startsWith('w:') ? bytes : rangeBytes
 }
 
-/** Under which keys a range of IPv6 counts besides its own, and the bytes of how many ranges each of them gets. */
-function siteOf(range: string): { readonly key: string; readonly ranges: number }[] {
-  if (!range.includes(':')) return []
+/** How many ranges' bytes the counts of ranges get, by the beginning of their keys. */
+const rangesOf: Readonly<Record<string, number>> = { 'r:': 1, 's:': siteRanges, 'p:': providerRanges }
+
+/** Under which keys a range counts: its own, and for one of IPv6 those of its site and provider. */
+function rangeCounts(range: string): string[] {
+  if (!range.includes(':')) return [`r:${range}`]
   const [provider, network] = partiesOf(range)
-  return [
-    { key: `s:${network}`, ranges: siteRanges },
-    { key: `p:${provider}`, ranges: providerRanges },
-  ]
+  return [`r:${range}`, `s:${network}`, `p:${provider}`]
 }

@@ -97,13 +97,13 @@ export class RawUpload {
 
   /** The number of bytes is known: everything is decided before the first of them is read. */
   #announced(request: Request, wish: Wish, length: number, uploader: Uploader): Intake {
-    const free = wish.brought === undefined ? this.#free(wish, uploader) : undefined
+    const taking = wish.brought === undefined ? this.#free(wish, uploader) : Promise.resolve(undefined)
     return {
-      closed: free === undefined ? this.#gate(request, wish) : Promise.resolve(undefined),
+      closed: taking.then((free) => (free === undefined ? this.#gate(request, wish) : undefined)),
       maxBytes: length,
       onMore: tooLarge(length),
-      how: (_, digest) => this.#how(wish.brought, digest, free),
-      broken: async () => free?.giveBack(),
+      how: async (_, digest) => this.#how(wish.brought, digest, await taking),
+      broken: async () => (await taking)?.giveBack(),
     }
   }
 
@@ -130,7 +130,7 @@ export class RawUpload {
       how: async (bytes, digest) => {
         const sized = { ...wish, sizeBytes: overhead + bytes }
         if (brought === undefined) {
-          const free = this.#free(sized, uploader)
+          const free = await this.#free(sized, uploader)
           return free === undefined
             ? ((await this.#gate(request, sized)) ?? noLength)
             : this.#how(undefined, digest, free)
@@ -141,9 +141,9 @@ export class RawUpload {
   }
 
   /** Free bytes are counted for the client's address alone: who signs is always the service. */
-  #free({ sizeBytes }: Wish, { range }: Uploader): Charged | undefined {
+  async #free({ sizeBytes }: Wish, { range }: Uploader): Promise<Charged | undefined> {
     const { pools } = this.parts
-    const taken = pools.take({ range }, sizeBytes)
+    const taken = await pools.takeOfAll({ range }, sizeBytes)
     if (taken === undefined) return undefined
     return {
       winc: '0',

@@ -28,7 +28,7 @@ export interface UploadRoutesParts {
   readonly turns: Pick<TimedTurns, 'run'>
   readonly health: UploadHealth
   /** What wallets may upload for free. */
-  readonly pools: Pick<FreePools, 'left' | 'leftOfRange' | 'rules'>
+  readonly pools: Pick<FreePools, 'left' | 'leftOfRange' | 'look' | 'rules'>
 }
 
 /** The routes of single uploads and of what became of them. */
@@ -59,7 +59,7 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
       summary: 'How many bytes a wallet, and who asks, may still upload for free; null: any number',
       statuses: [200],
       query: ['address'],
-      act: (request) => jsonAnswer(200, freeFor(pools, request, clients)),
+      act: async (request) => jsonAnswer(200, await freeFor(pools, request, clients)),
     },
     {
       method: 'POST',
@@ -89,17 +89,21 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
  * What is left for a wallet, and for the client's address range: an item is free where both suffice. Null: any number. The range
  * is charged `itemOverheadBytes` more for each item.
  */
-function freeFor(
+async function freeFor(
   pools: UploadRoutesParts['pools'],
   request: Request,
   clients: Clients,
-): Readonly<Record<'bytesRemaining' | 'rangeBytesRemaining', number | null>> & {
-  readonly itemOverheadBytes: number
-} {
+): Promise<
+  Readonly<Record<'bytesRemaining' | 'rangeBytesRemaining', number | null>> & {
+    readonly itemOverheadBytes: number
+  }
+> {
   const address = new URLSearchParams(request.query).get('address') ?? ''
   const isHex = /^0x[0-9a-f]{40}$/i.test(address)
-  const bytesRemaining = pools.left(isHex ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address)
+  const wallet = isHex ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address
   const { range } = uploaderOf(request, clients, undefined)
+  await pools.look(wallet, range)
+  const bytesRemaining = pools.left(wallet)
   const rangeBytesRemaining = bytesRemaining === null ? null : pools.leftOfRange(range)
   return { bytesRemaining, rangeBytesRemaining, itemOverheadBytes: pools.rules.itemOverheadBytes ?? 0 }
 }

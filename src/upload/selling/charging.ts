@@ -40,13 +40,13 @@ export function freeTakerOf({ signatureType, owner }: ItemHeader, { range }: Upl
 }
 
 /** What the free bytes pay; undefined where they do not reach. */
-export function freeCharge(
+export async function freeCharge(
   pools: FreePools,
   header: ItemHeader,
   sizeBytes: number,
   uploader: Uploader,
-): Charged | undefined {
-  const taken = pools.take(freeTakerOf(header, uploader), sizeBytes)
+): Promise<Charged | undefined> {
+  const taken = await pools.takeOfAll(freeTakerOf(header, uploader), sizeBytes)
   if (taken === undefined) return undefined
   return {
     winc: '0',
@@ -62,7 +62,7 @@ export class FreeOnly implements Charging {
   constructor(private readonly pools: FreePools) {}
 
   async charge(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<ItemCharge> {
-    return freeCharge(this.pools, header, sizeBytes, uploader) ?? freeExhausted(sizeBytes)
+    return (await freeCharge(this.pools, header, sizeBytes, uploader)) ?? freeExhausted(sizeBytes)
   }
 
   async foresee(

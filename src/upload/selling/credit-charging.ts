@@ -103,7 +103,7 @@ export class CreditCharging implements Charging {
   }
 
   async charge(header: ItemHeader, bytes: number, uploader: Uploader): Promise<ItemCharge> {
-    const free = freeCharge(this.pools, header, bytes, uploader)
+    const free = await freeCharge(this.pools, header, bytes, uploader)
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
     const ticket = randomBytes(ticketBytes)
