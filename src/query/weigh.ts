@@ -11,6 +11,8 @@ import type { QueryLimits } from './query-limits.js'
 
 const connections = new Set(['transactions', 'blocks'])
 const firstDefault = 10
+/** Selections of introspection, those of fragments as often as they are spread: what tools ask for has some 200. */
+const introspectedMax = 1000
 
 /**
  * The error of a query that is too large, or undefined. Call it on valid documents only (fragments
@@ -31,6 +33,7 @@ class Weighing {
   #fields = 0
   #steps = 0
   #roots = 0
+  #introspected = 0
 
   constructor(
     document: DocumentNode,
@@ -66,8 +69,7 @@ class Weighing {
   #field(field: FieldNode, depth: number, times: number): GraphQLError | undefined {
     const { depthMax, fieldsMax, rootsMax } = this.limits
     const name = field.name.value
-    // Introspection has a rule of its own in the validation.
-    if (name.startsWith('__')) return undefined
+    if (name.startsWith('__')) return field.selectionSet && this.#introspect(field.selectionSet)
     this.#fields += times
     if (depth === 1) this.#roots += 1
     if (this.#roots > rootsMax) return this.#refusal(field, `more than ${rootsMax} selections from the root`)
@@ -77,6 +79,19 @@ class Weighing {
     if (field.selectionSet === undefined) return undefined
     const rows = depth === 1 && connections.has(name) ? this.#rows(field) : 1
     return this.#weigh(field.selectionSet, depth + 1, times * rows)
+  }
+
+  /** Its depth has a rule of its own in the validation. Each selection may be written for each argument of the schema. */
+  #introspect(selections: SelectionSetNode): GraphQLError | undefined {
+    for (const node of selections.selections) {
+      this.#introspected += 1
+      if (this.#introspected > introspectedMax)
+        return this.#refusal(node, `more than ${introspectedMax} selections of the schema`)
+      const spread = node.kind === Kind.FRAGMENT_SPREAD ? this.#fragments.get(node.name.value) : node
+      const error = spread?.selectionSet && this.#introspect(spread.selectionSet)
+      if (error !== undefined) return error
+    }
+    return undefined
   }
 
   #rows(field: FieldNode): number {

@@ -1,3 +1,4 @@
+import { getIntrospectionQuery } from 'graphql'
 import t from 'tap'
 import { Chain } from '../../bench/index/chain.js'
 import { blockMessage, itemsMessage } from '../catalog/index-model.js'
@@ -38,6 +39,10 @@ t.test('a query that asks for too much is refused before anything is read', asyn
   )
   t.match((await rig.ask(`{ ${'a '.repeat(20_001)} }`)).errors?.[0]?.message, /token/)
   t.match((await rig.ask(`${'{a'.repeat(9000)}${'}'.repeat(9000)}`)).errors?.length, 1)
+  const schemas = Array.from({ length: 35 }, (_, at) => `a${at}: types { fields { ...f } }`).join(' ')
+  const fields = Array.from({ length: 400 }, (_, at) => `a${at}: name`).join(' ')
+  t.equal(await code(`{ __schema { ${schemas} } } fragment f on __Field { ${fields} }`), 'QUERY_TOO_COMPLEX')
+  t.equal(await code(getIntrospectionQuery()), undefined)
   const deep = `{ __schema { types ${'{ fields { type '.repeat(20)} { name } ${'} }'.repeat(20)} } }`
   t.ok((await rig.ask(deep)).errors)
   t.same(rig.thrown, [])
