@@ -6,10 +6,16 @@ export interface Stopwatch {
   monotonic(): number
 }
 
+/** Twice the time of an effort is used up, at a place where nothing can be given that is right. */
+export class OutOfEffort extends Error {
+  override readonly name = 'OutOfEffort'
+}
+
 /**
  * What one request may still do: steps (look-ups of 2 to 10 us each), and time by a stopwatch, best one that counts the
  * processor time of this thread. Everything that is read is charged; nothing is refused in the middle of a look-up. Whoever
- * reads on and on asks `spent` between two look-ups, and stops at a place that it can name.
+ * reads on and on asks `spent` between two look-ups, and stops at a place that it can name. What has no such place goes on to at
+ * most twice the time (`lookUp`, `goOn`).
  */
 export class Effort {
   #steps = 0
@@ -17,14 +23,12 @@ export class Effort {
   #usedMs = 0
   /** Where the stopwatch stood when the work went on; undefined while it rests. */
   #since: number | undefined
-  #isOver = false
+  #isSpent = false
 
-  /** `isOver` is called now and then: true ends the effort, for a reason of the caller's. */
   constructor(
     private readonly stepsMax: number,
     private readonly timeMs: number,
     private readonly watch: Stopwatch,
-    private readonly isOver: () => boolean = () => false,
   ) {
     this.#since = watch.monotonic()
   }
@@ -32,15 +36,33 @@ export class Effort {
   /** Says that so many steps were taken, or are about to be. */
   charge(steps = 1): void {
     this.#steps += steps
-    if (this.#steps < this.#look || this.#isOver) return
+    if (this.#steps < this.#look || this.#isSpent) return
     this.#look = this.#steps + stepsPerLook
-    this.#isOver = this.#steps > this.stepsMax || this.usedMs > this.timeMs || this.isOver()
+    this.#isSpent = this.#steps > this.stepsMax || this.usedMs > this.timeMs || this.isOver(1)
+  }
+
+  /** Charges look-ups of something that cannot stop at a place, as of the values of a selection. Throws as `goOn` does. */
+  lookUp(steps = 1): void {
+    this.charge(steps)
+    if (!this.#isSpent || this.#steps < this.#look) return
+    this.#look = this.#steps + stepsPerLook
+    this.goOn()
+  }
+
+  /** Throws an OutOfEffort where twice the time was used. */
+  goOn(): void {
+    if (this.usedMs > 2 * this.timeMs || this.isOver(2)) throw new OutOfEffort('twice the time was used')
+  }
+
+  /** Called now and then: whether it ends for another reason, or so many times what is allowed of something else was used. */
+  protected isOver(_times: 1 | 2): boolean {
+    return false
   }
 
   /** True once steps or time are used up. It stays so. */
   get spent(): boolean {
-    this.#isOver ||= this.#steps >= this.stepsMax
-    return this.#isOver
+    this.#isSpent ||= this.#steps >= this.stepsMax
+    return this.#isSpent
   }
 
   /** Steps charged so far. */

@@ -1,8 +1,9 @@
 import { DamagedSegment } from '../index/checked-file.js'
 import { type Environment, isDamage } from '../store/lmdb.js'
+import { Recent } from '../store/recent.js'
 import { type BlockRecord, decodeBlock, heightKey } from './block-record.js'
 import { Dictionary, numberBytes, wordKind } from './dictionary.js'
-import { Effort } from './effort.js'
+import { Effort, OutOfEffort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRow } from './ids.js'
 import { forksIn, type IndexTables, openIndexTables, weaveKey } from './index-tables.js'
@@ -19,6 +20,11 @@ import { isInSpan, type LiveTables } from './table-sets.js'
 /** Bundles in bundles that are followed; nothing real comes near. */
 const nestingMax = 64
 const noId = Buffer.alloc(32)
+/** What a look-up in the tables costs. */
+const tableSteps = 3
+/** Keys of owners that are kept at hand (twice as many at most), and the longest: some 2 MB. An address never has another key. */
+const ownerKeysMax = 1000
+const ownerKeyMaxBytes = 1024
 
 /** One page of an answer. */
 export interface Page<Entry> {
@@ -49,6 +55,7 @@ export class ChainIndex {
   #seen = Number.NaN
   /** How often the sets had changed roles. */
   #swaps = 0
+  readonly #ownerKeys = new Recent<string, Uint8Array>(ownerKeysMax)
 
   /** `environment` is the catalog's, `generations` the table that the keeper writes. */
   constructor(
@@ -112,7 +119,7 @@ export class ChainIndex {
 
   /**
    * Rows of a selection, newest first where `backwards`, else oldest first. Where the effort is spent the page ends with a
-   * `place`, which is always behind `after`.
+   * `place`, which is always behind `after`. Throws an OutOfEffort where the values alone take twice the time.
    */
   rows(wanted: Selection, { backwards, after, given, limit }: PageRequest, effort: Effort): Page<Row> {
     const { start, end } = span(wanted, backwards, after)
@@ -143,7 +150,7 @@ export class ChainIndex {
       ...segmentParts(this.#tables.segments.all(), wanted, wish),
     ]
     const [only] = parts
-    return only !== undefined && parts.length === 1 ? only.open() : new MergedScan(parts, wish.backwards)
+    return only !== undefined && parts.length === 1 ? only.open() : new MergedScan(parts, wish)
   }
 
   /** Rows between two heights (inclusive) in chain order, at most `limit`, those behind the row with key `after`. */
@@ -159,14 +166,14 @@ export class ChainIndex {
     const { start, end } = span(wanted, false, undefined)
     if (start === undefined) return 0
     const wish = { backwards: false, effort, start, end, listsOnly: true }
+    const parts = [
+      ...this.#live().map((live) => () => new TableScan(live, this.dictionaries[live.at], wanted, wish)),
+      ...this.#tables.segments.all().map((live) => () => new SegmentScan(live, wanted, wish)),
+    ]
     let sum = 0
-    for (const live of this.#live()) {
-      const rows = new TableScan(live, this.dictionaries[live.at], wanted, wish).count()
-      if (rows === undefined) return undefined
-      sum += rows
-    }
-    for (const live of this.#tables.segments.all()) {
-      const rows = new SegmentScan(live, wanted, wish).count()
+    for (const open of parts) {
+      // Each part looks all values up before it can stop.
+      const rows = effort.spent ? undefined : within(() => open().count())
       if (rows === undefined) return undefined
       sum += rows
     }
@@ -213,14 +220,32 @@ export class ChainIndex {
     return this.pathOf(row)?.[0]
   }
 
-  /** The public key of an address (32 bytes), if any row brought it. */
-  ownerKey(address: Uint8Array): Uint8Array | undefined {
+  /**
+   * The public key of an address (32 bytes), if any row brought it. It may take a look into each segment, and each is charged:
+   * throws an OutOfEffort where that takes too long.
+   */
+  ownerKey(address: Uint8Array, effort?: Effort): Uint8Array | undefined {
+    const name = Buffer.from(address.buffer, address.byteOffset, address.byteLength).toString('latin1')
+    const known = this.#ownerKeys.get(name)
+    if (known !== undefined) return known
+    const key = this.#keyInTables(address, effort) ?? this.#tables.segments.ownerKey(address, effort)
+    if (key !== undefined && key.length <= ownerKeyMaxBytes) this.#ownerKeys.set(name, key)
+    return key
+  }
+
+  #keyInTables(address: Uint8Array, effort: Effort | undefined): Uint8Array | undefined {
     for (const { at, tables } of this.#live()) {
+      effort?.lookUp(tableSteps)
       const number = this.dictionaries[at].number(wordKind.address, address)
       const key = number === undefined ? undefined : tables.owners.get(numberBytes(number))
       if (key !== undefined) return key
     }
-    return this.#tables.segments.ownerKey(address)
+    return undefined
+  }
+
+  /** Steps that a look-up of a row by its id takes at most: of the tables, and of each segment. */
+  get rowSteps(): number {
+    return this.#live().length * tableSteps + this.#tables.segments.all().length
   }
 
   /**
@@ -313,6 +338,16 @@ function span(
   const next = after === undefined ? near : beside(after, backwards)
   const start = next !== undefined && isBefore(next, near, backwards) ? near : next
   return { start: start === undefined || passes(start, end, backwards) ? undefined : start, end }
+}
+
+/** What is found within the effort; undefined where that was used up. */
+function within<Found>(find: () => Found): Found | undefined {
+  try {
+    return find()
+  } catch (error) {
+    if (error instanceof OutOfEffort) return undefined
+    throw error
+  }
 }
 
 function passes(row: Uint8Array, end: Uint8Array, backwards: boolean): boolean {

@@ -1,5 +1,6 @@
 import type { Segments } from '../index/segment-list.js'
 import type { Table } from '../store/lmdb.js'
+import type { Effort } from './effort.js'
 import { RemovedRows } from './removed-rows.js'
 import type { Row } from './row.js'
 import { rowKey } from './row-key.js'
@@ -121,10 +122,11 @@ export class IndexSegments {
     return undefined
   }
 
-  /** The public key of an address (32 bytes), if a segment has it: a copy. */
-  ownerKey(address: Uint8Array): Buffer | undefined {
+  /** The public key of an address (32 bytes), if a segment has it: a copy. Each segment is charged. */
+  ownerKey(address: Uint8Array, effort?: Effort): Buffer | undefined {
     const live = this.all()
     for (let at = live.length - 1; at >= 0; at -= 1) {
+      effort?.lookUp()
       const key = (live[at] as LiveSegment).segment.ownerKey(address)
       if (key !== undefined) return key
     }

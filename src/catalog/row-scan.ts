@@ -180,13 +180,16 @@ export class MergedScan implements RowScan {
   cutAt: Buffer | undefined
   readonly #open: RowScan[] = []
   readonly #waiting: ScanPart[]
+  readonly #effort: Effort
+  readonly #backwards: boolean
   #nearest: RowScan | undefined
   #target: Uint8Array | undefined
+  /** A part with a bound is open. */
+  #hasBegun = false
 
-  constructor(
-    parts: readonly ScanPart[],
-    private readonly backwards: boolean,
-  ) {
+  constructor(parts: readonly ScanPart[], { backwards, effort }: Pick<Wish, 'backwards' | 'effort'>) {
+    this.#backwards = backwards
+    this.#effort = effort
     const rank = (part: ScanPart): number => (part.bound === undefined ? 0 : 1)
     this.#waiting = [...parts].sort((one, other) => {
       if (one.bound === undefined || other.bound === undefined) return rank(one) - rank(other)
@@ -197,7 +200,7 @@ export class MergedScan implements RowScan {
   seek(target: Uint8Array): void {
     this.#target = target
     for (const scan of this.#open) {
-      if (scan.key !== undefined && isBefore(scan.key, target, this.backwards)) scan.seek(target)
+      if (scan.key !== undefined && isBefore(scan.key, target, this.#backwards)) scan.seek(target)
     }
     this.#settle()
   }
@@ -212,6 +215,23 @@ export class MergedScan implements RowScan {
     return this.#nearest.read()
   }
 
+  /**
+   * Whether it stops before a part: each looks all values up before it can. One is opened always, so that a page that begins
+   * with a spent effort has a row, and those that may have rows at the target, so that it goes on. Throws an OutOfEffort where
+   * these alone take too long.
+   */
+  #isCutAt({ bound }: ScanPart): boolean {
+    if (bound === undefined || !this.#hasBegun || !this.#effort.spent) return false
+    if (this.#target === undefined || !isBefore(this.#target, bound, this.#backwards)) {
+      this.#effort.goOn()
+      return false
+    }
+    this.#nearest = undefined
+    this.key = undefined
+    this.cutAt = bound
+    return true
+  }
+
   /** Stands at the nearest row of all parts; at its end, where a part stopped before it for want of effort. */
   #settle(): void {
     for (;;) {
@@ -220,7 +240,7 @@ export class MergedScan implements RowScan {
       for (const scan of this.#open) {
         const at = scan.key ?? scan.cutAt
         if (at === undefined) continue
-        const order = place === undefined ? -1 : compareRowKeys(at, 0, place, 0) * (this.backwards ? -1 : 1)
+        const order = place === undefined ? -1 : compareRowKeys(at, 0, place, 0) * (this.#backwards ? -1 : 1)
         // A row that was removed from a segment may be in the tables again: the next page begins with it, and not behind it.
         if (order > 0 || (order === 0 && scan.key !== undefined)) continue
         place = at
@@ -229,9 +249,11 @@ export class MergedScan implements RowScan {
       const [next] = this.#waiting
       const isDue =
         next !== undefined &&
-        (next.bound === undefined || place === undefined || !isBefore(place, next.bound, this.backwards))
+        (next.bound === undefined || place === undefined || !isBefore(place, next.bound, this.#backwards))
       if (isDue) {
+        if (this.#isCutAt(next)) return
         this.#waiting.shift()
+        this.#hasBegun ||= next.bound !== undefined
         const scan = next.open()
         this.#open.push(scan)
         if (this.#target !== undefined) scan.seek(this.#target)

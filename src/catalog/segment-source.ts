@@ -68,8 +68,10 @@ export class SegmentSource implements RowSource<Row> {
   }
 
   listed(role: RowRole, words: readonly Uint8Array[], effort: Effort): WordRows<Row> {
-    effort.charge(words.length)
-    const lists = words.map((word) => this.live.segment.list(fieldKey(fields[role], word)))
+    const lists = words.map((word) => {
+      effort.lookUp()
+      return this.live.segment.list(fieldKey(fields[role], word))
+    })
     const wanted = new Set(words.map(textOf))
     const holds = (row: Row): boolean => {
       const own = wordOf[role](row)
@@ -79,8 +81,10 @@ export class SegmentSource implements RowSource<Row> {
   }
 
   tagged(name: Uint8Array, values: readonly Uint8Array[], effort: Effort): WordRows<Row> {
-    effort.charge(values.length)
-    const lists = values.map((value) => this.live.segment.list(tagKey(name, value)))
+    const lists = values.map((value) => {
+      effort.lookUp()
+      return this.live.segment.list(tagKey(name, value))
+    })
     const wanted = new Set(values.map(textOf))
     const holds = ({ tags }: Row): boolean =>
       tags.some((tag) => tag.name.equals(name) && wanted.has(textOf(tag.value)))
@@ -151,8 +155,11 @@ export class SegmentSource implements RowSource<Row> {
   }
 
   keysOf(ids: readonly Uint8Array[], effort: Effort): Buffer {
-    effort.charge(ids.length)
-    const found = ids.map((id) => findIn(this.live, id)).filter((row) => row >= 0)
+    const found = ids.flatMap((id) => {
+      effort.lookUp()
+      const row = findIn(this.live, id)
+      return row >= 0 ? [row] : []
+    })
     const rows = Uint32Array.from(new Set(found)).sort()
     return keysOf(rows, rows.length)
   }

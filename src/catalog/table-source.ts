@@ -44,15 +44,22 @@ export class TableSource implements RowSource<StoredRow> {
 
   listed(role: RowRole, words: readonly Uint8Array[], effort: Effort): WordRows<StoredRow> {
     const { word, posting } = kinds[role]
-    effort.charge(words.length * lookUpSteps)
-    const numbers = known(words.map((bytes) => this.dictionary.number(word, bytes)))
+    const numbers = known(
+      words.map((bytes) => {
+        effort.lookUp(lookUpSteps)
+        return this.dictionary.number(word, bytes)
+      }),
+    )
     const lists = [...numbers].map((number) => this.#postings(postingPrefix(posting, number), effort))
     return { lists, holds: (row) => numbers.has(wordOf[role](row)) }
   }
 
   tagged(name: Uint8Array, values: readonly Uint8Array[], effort: Effort): WordRows<StoredRow> {
-    effort.charge(values.length * lookUpSteps)
-    return this.#tagged(known(values.map((value) => this.dictionary.tag(name, value))), effort)
+    const numbers = values.map((value) => {
+      effort.lookUp(lookUpSteps)
+      return this.dictionary.tag(name, value)
+    })
+    return this.#tagged(known(numbers), effort)
   }
 
   #tagged(numbers: ReadonlySet<number>, effort: Effort): WordRows<StoredRow> {
@@ -80,9 +87,9 @@ export class TableSource implements RowSource<StoredRow> {
 
   /** The rows with these ids, in chain order. */
   keysOf(ids: readonly Uint8Array[], effort: Effort): Buffer {
-    effort.charge(ids.length * lookUpSteps)
     const { tables, span } = this.live
     const keys = ids.flatMap((id) => {
+      effort.lookUp(lookUpSteps)
       const found = findRow(tables, tables.runs.ids, id, span)
       return found === undefined ? [] : [found.key]
     })

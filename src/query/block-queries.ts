@@ -89,14 +89,19 @@ export function blocks(args: BlocksArguments, { index, limits, effort }: QueryCo
   const found =
     ids.length === 0
       ? index.blocks(min, max, backwards, limit + 1)
-      : byId(ids, index).filter(({ height }) => height >= min && height <= max)
-  effort.charge(2 * ids.length + found.length)
+      : byId(ids, index, effort).filter(({ height }) => height >= min && height <= max)
+  effort.charge(found.length)
   if (ids.length > 0) found.sort((one, other) => (one.height - other.height) * (backwards ? -1 : 1))
   return { entries: found.slice(0, limit), more: found.length > limit }
 }
 
-function byId(ids: readonly string[], index: QueryContext['index']): BlockRecord[] {
+function byId(
+  ids: readonly string[],
+  index: QueryContext['index'],
+  effort: QueryContext['effort'],
+): BlockRecord[] {
   return [...new Set(ids)].flatMap((id) => {
+    effort.lookUp(2)
     const bytes = decodeBase64url(id)
     const height = bytes === undefined ? undefined : index.heightOfBlock(bytes)
     const found = height === undefined ? undefined : index.block(height)

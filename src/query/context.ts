@@ -3,10 +3,13 @@ import type { Clock } from '../actor/clock.js'
 import type { BlockRecord } from '../catalog/block-record.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
-import { idOfBytes } from '../format/id.js'
+import { encodeBase64url } from '../format/base64url.js'
+import { type Id, idOfBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import { ChainMarks } from './continuation.js'
 import type { HeaderSource, SignedHeader } from './headers.js'
+import { LateJson, quoted } from './json-text.js'
+import type { LateAnswers } from './late-answers.js'
 import type { QueryEffort } from './query-effort.js'
 import type { QueryLimits } from './query-limits.js'
 import type { Texts } from './texts.js'
@@ -17,12 +20,26 @@ export interface Warning {
   readonly message: string
 }
 
+/** Ids that an error names at most. */
+const idsMax = 1000
+
+/** Signature and key that are read from content. */
+interface Load {
+  readonly header: Promise<SignedHeader | undefined>
+  /** As JSON, where the query selects it: once, however often. */
+  readonly parts: Partial<Record<keyof SignedHeader, LateJson>>
+  isOver: boolean
+}
+
 /** What one request shares between its resolvers. */
 export class QueryContext {
-  readonly #loads = new Map<string, Promise<SignedHeader | undefined>>()
-  readonly #unavailable: string[] = []
+  readonly #loads = new Map<string, Load>()
+  readonly #unavailable = new Set<string>()
+  /** What was asked for last, and its answer: a query may ask for it under many names. */
+  #owner: { readonly address: Uint8Array; readonly key: string | undefined } | undefined
+  #typed: { readonly row: Row; readonly type: string } | undefined
   readonly #warnings = new Map<string, Warning>()
-  readonly #blocks = new Map<number, BlockRecord>()
+  readonly #blocks = new Map<number, BlockRecord | undefined>()
   #late: Promise<undefined> | undefined
   #chainMarks: ChainMarks | undefined
 
@@ -33,6 +50,7 @@ export class QueryContext {
     readonly limits: QueryLimits,
     private readonly source: HeaderSource,
     private readonly clock: Clock,
+    private readonly waiting: LateAnswers,
   ) {}
 
   /** Adds a warning, each text once. */
@@ -46,10 +64,12 @@ export class QueryContext {
 
   /** Errors without a path: all other values of the answer are usable. */
   get errors(): GraphQLError[] {
-    if (this.#unavailable.length === 0) return []
-    const ids = [...new Set(this.#unavailable)]
+    const { size } = this.#unavailable
+    if (size === 0) return []
+    const ids = [...this.#unavailable]
+    const count = size < idsMax ? size : `${size} or more`
     return [
-      new GraphQLError(`Signature or key of ${ids.length} transactions cannot be had at the moment`, {
+      new GraphQLError(`Signature or key of ${count} transactions cannot be had at the moment`, {
         extensions: { code: 'UPSTREAM_UNAVAILABLE', ids },
       }),
     ]
@@ -63,23 +83,71 @@ export class QueryContext {
 
   /** The block at a height; cached, because the rows of a page are usually in few blocks. */
   block(height: number): BlockRecord | undefined {
-    const known = this.#blocks.get(height)
-    if (known !== undefined) return known
+    if (this.#blocks.has(height)) return this.#blocks.get(height)
     this.effort.charge()
     const block = this.index.block(height)
-    if (block !== undefined) this.#blocks.set(height, block)
+    this.#blocks.set(height, block)
     return block
   }
 
+  /** The public key of an address in JSON, if the index has it. Throws an OutOfEffort. */
+  ownerKey(address: Uint8Array): string | undefined {
+    const last = this.#owner
+    if (last !== undefined && Buffer.compare(last.address, address) === 0) return last.key
+    const found = this.index.ownerKey(address, this.effort)
+    const key = found === undefined ? undefined : quoted(encodeBase64url(found))
+    this.#owner = { address, key }
+    return key
+  }
+
+  /** The value of the first tag called Content-Type in JSON. Throws an OutOfEffort. */
+  contentType(row: Row): string {
+    if (this.#typed?.row === row) return this.#typed.type
+    this.effort.writing(row.tags.length)
+    const found = row.tags.find((one) => this.texts.isContentType(one))
+    const type = found === undefined ? 'null' : this.texts.tag(found).value
+    this.#typed = { row, type }
+    return type
+  }
+
   /**
-   * Signature and key from the row's content; undefined where they cannot be had: then the answer's errors
-   * say so.
+   * Signature or key from the row's content, in JSON: an empty text where it cannot be had, and undefined where it is not even
+   * tried: then the answer's errors say so. Throws an OutOfEffort.
    */
-  header(row: Row): Promise<SignedHeader | undefined> {
+  signed(row: Row, part: keyof SignedHeader): LateJson | undefined {
     const id = idOfBytes(row.id)
-    const under = this.#loads.get(id)
-    if (under !== undefined) return under
-    const load = this.#load(id)
+    const load = this.#loads.get(id) ?? this.#begin(id)
+    if (load === undefined) return undefined
+    load.parts[part] ??= new LateJson(
+      load.header.then((header) => quoted(header === undefined ? '' : encodeBase64url(header[part]))),
+    )
+    return load.parts[part]
+  }
+
+  /** Waits until what comes from content has arrived, but not longer than there is room for the answer. */
+  async arrival(arrived: Promise<unknown>): Promise<void> {
+    if (await this.waiting.until(arrived, this.effort.bytes)) return
+    for (const [id, { isOver }] of this.#loads)
+      if (!isOver) this.#isUnavailable(id, 'too many large answers wait for theirs')
+  }
+
+  #isUnavailable(id: string, why: string): void {
+    if (this.#unavailable.size < idsMax) this.#unavailable.add(id)
+    this.warn('UPSTREAM_UNAVAILABLE', `Signatures or keys are left empty: ${why}`)
+  }
+
+  #begin(id: Id): Load | undefined {
+    const { loadsMax } = this.limits
+    if (this.#loads.size >= loadsMax) {
+      this.#isUnavailable(id, `only ${loadsMax} are read for one request`)
+      return undefined
+    }
+    this.effort.lookUp(this.index.rowSteps)
+    const header = this.#load(id)
+    const load: Load = { header, parts: {}, isOver: false }
+    void header.then(() => {
+      load.isOver = true
+    })
     this.#loads.set(id, load)
     return load
   }
@@ -92,15 +160,10 @@ export class QueryContext {
     return this.#late
   }
 
-  async #load(id: ReturnType<typeof idOfBytes>): Promise<SignedHeader | undefined> {
-    const tooMany = this.#loads.size >= this.limits.loadsMax
-    const header = tooMany ? undefined : await Promise.race([this.source.header(id), this.#deadline()])
+  async #load(id: Id): Promise<SignedHeader | undefined> {
+    const header = await Promise.race([this.source.header(id), this.#deadline()])
     if (header !== undefined && !isRefusal(header)) return header
-    this.#unavailable.push(id)
-    const why = tooMany
-      ? `only ${this.limits.loadsMax} are read for one request`
-      : 'their content cannot be reached in time'
-    this.warn('UPSTREAM_UNAVAILABLE', `Signatures or keys are left empty: ${why}`)
+    this.#isUnavailable(id, 'their content cannot be reached in time')
     return undefined
   }
 }

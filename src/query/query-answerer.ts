@@ -15,7 +15,8 @@ import type { ChainIndex } from '../catalog/index-reader.js'
 import { Recent } from '../store/recent.js'
 import { QueryContext, type Warning } from './context.js'
 import type { HeaderSource } from './headers.js'
-import { type IsGone, QueryEffort } from './query-effort.js'
+import { LateAnswers } from './late-answers.js'
+import { type IsGone, QueryEffort, shownError } from './query-effort.js'
 import type { QueryLimits } from './query-limits.js'
 import type { QueryMeters, QueryOutcome } from './query-meters.js'
 import { outOfShape, shapeLimits } from './query-shape.js'
@@ -65,9 +66,11 @@ export class Answerer {
   readonly #plans = new WeakMap<OperationDefinitionNode, SelectionPlan>()
   readonly #readers = new WeakMap<OperationDefinitionNode, VariableReader>()
   readonly #texts: Texts
+  readonly #waiting: LateAnswers
 
   constructor(private readonly parts: AnswererParts) {
     this.#texts = new Texts()
+    this.#waiting = new LateAnswers(parts.limits.waitingMaxBytes)
   }
 
   /** The effort of one HTTP request, shared by all queries of a batch. */
@@ -109,7 +112,7 @@ export class Answerer {
     if (error !== undefined) return refused([error])
     const { index, limits, headers, clock } = this.parts
     index.refresh()
-    const context = new QueryContext(index, this.#texts, effort, limits, headers, clock)
+    const context = new QueryContext(index, this.#texts, effort, limits, headers, clock, this.#waiting)
     const { roots } = this.#plan(document, operation, variables)
     const { data, errors } = writeRoots({ document, operation, variables, given }, roots, context)
     return data instanceof Promise
@@ -131,7 +134,7 @@ export class Answerer {
     const known = this.#plans.get(operation)
     if (known !== undefined) return known
     const plan = planOf(document, operation, variables, writers)
-    if (plan.isFixed) this.#plans.set(operation, plan)
+    if (plan.isLasting) this.#plans.set(operation, plan)
     return plan
   }
 
@@ -167,11 +170,10 @@ function read(query: string, { tokensMax }: QueryLimits): DocumentNode | readonl
 
 function usedUp(effort: QueryEffort): GraphQLError | undefined {
   try {
-    effort.begin()
+    effort.goOn()
     return undefined
   } catch (error) {
-    if (error instanceof GraphQLError) return error
-    throw error
+    return shownError(error)
   }
 }
 

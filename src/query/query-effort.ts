@@ -1,8 +1,11 @@
 import { GraphQLError } from 'graphql'
 import type { Clock } from '../actor/clock.js'
-import { Effort, type Stopwatch } from '../catalog/effort.js'
+import { Effort, OutOfEffort, type Stopwatch } from '../catalog/effort.js'
 import type { TransactionsArguments } from './asking.js'
 import type { QueryLimits } from './query-limits.js'
+
+/** Fields that are written between two looks at the clocks: each costs no more than a look-up. */
+const fieldsPerLook = 64
 
 /** True where the client has left. */
 export type IsGone = () => boolean
@@ -14,26 +17,39 @@ export type IsGone = () => boolean
 export class QueryEffort extends Effort {
   #values = 0
   #bytes = 0
+  #fields = 0
+  #wallMs = 0
+  /** When the thread went on with it; undefined while it waits. */
+  #wallSince: number | undefined
 
   constructor(
     private readonly limits: QueryLimits,
     work: Stopwatch,
-    clock: Clock,
+    private readonly clock: Clock,
     private readonly isGone: IsGone = () => false,
   ) {
-    const until = clock.monotonic() + limits.wallMs
-    super(limits.stepsMax, limits.timeMs, work, () => clock.monotonic() > until || isGone())
+    super(limits.stepsMax, limits.timeMs, work)
+    this.#wallSince = clock.monotonic()
   }
 
-  /**
-   * Before each query and selection. A spent effort ends pages early, but each of them still begins. Throws a
-   * GraphQLError where twice the time was used or the client has left, so that nothing further begins.
-   */
-  begin(): void {
-    if (this.usedMs <= 2 * this.limits.timeMs && !this.isGone()) return
-    throw new GraphQLError('This request has used up the time that one request has: ask for less at once', {
-      extensions: { code: 'QUERY_TOO_EXPENSIVE' },
-    })
+  /** Time that it held the thread, reads of the disk included. */
+  get #heldMs(): number {
+    return this.#wallMs + (this.#wallSince === undefined ? 0 : this.clock.monotonic() - this.#wallSince)
+  }
+
+  protected override isOver(times: 1 | 2): boolean {
+    return this.#heldMs > times * this.limits.wallMs || this.isGone()
+  }
+
+  override rest(): void {
+    super.rest()
+    this.#wallMs = this.#heldMs
+    this.#wallSince = undefined
+  }
+
+  override resume(): void {
+    super.resume()
+    this.#wallSince ??= this.clock.monotonic()
   }
 
   /** Counts the values of a selection. Throws a GraphQLError where there are more than a request may have. */
@@ -47,6 +63,22 @@ export class QueryEffort extends Effort {
     )
   }
 
+  /**
+   * Counts fields, or parts of them, that are written. Asks now and then whether there is time for more: so no page of an answer,
+   * however often its fields are repeated, takes longer than a request may. Throws an OutOfEffort.
+   */
+  writing(fields = 1): void {
+    this.#fields += fields
+    if (this.#fields < fieldsPerLook) return
+    this.#fields = 0
+    this.goOn()
+  }
+
+  /** Bytes written so far. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   /** Counts what was written. Throws a GraphQLError where the answer becomes larger than it may be. */
   written(bytes: number): void {
     this.#bytes += bytes
@@ -57,6 +89,15 @@ export class QueryEffort extends Effort {
       { extensions: { code: 'ANSWER_TOO_LARGE' } },
     )
   }
+}
+
+/** What a query is answered with where it failed; throws what is a bug. */
+export function shownError(error: unknown): GraphQLError {
+  if (error instanceof GraphQLError) return error
+  if (!(error instanceof OutOfEffort)) throw error
+  return new GraphQLError('This request has used up the time that one request has: ask for less at once', {
+    extensions: { code: 'QUERY_TOO_EXPENSIVE' },
+  })
 }
 
 /** Values in the lists of a field's arguments. */

@@ -32,6 +32,8 @@ export interface QueryLimits {
   readonly wallMs: number
   /** Of the answer, all queries of a batch together. */
   readonly answerMaxBytes: number
+  /** Of all answers of one thread that wait for signatures and keys; above this the largest is given without them. */
+  readonly waitingMaxBytes: number
 }
 
 /** The defaults; an operator's settings go over them. */
@@ -53,4 +55,5 @@ export const queryLimits: QueryLimits = {
   timeMs: 250,
   wallMs: 5000,
   answerMaxBytes: 16 * 2 ** 20,
+  waitingMaxBytes: 64 * 2 ** 20,
 }

@@ -2,7 +2,7 @@ import {
   type DocumentNode,
   execute,
   type FieldNode,
-  GraphQLError,
+  type GraphQLError,
   getArgumentValues,
   Kind,
   locatedError,
@@ -11,6 +11,7 @@ import {
 import { blockById, blocks, blockWriters } from './block-queries.js'
 import type { QueryContext } from './context.js'
 import { JsonText } from './json-text.js'
+import { shownError } from './query-effort.js'
 import { schema } from './schema.js'
 import { type Selected, type SelectedRoot, type Writers, writeObject } from './selected.js'
 import { transaction, transactions, transactionWriters } from './transaction-queries.js'
@@ -49,19 +50,24 @@ export function writeRoots(
     out.text += `${at === 0 ? '{' : ','}${JSON.stringify(root.key)}:`
     const before = out.mark()
     try {
-      context.effort.begin()
+      context.effort.goOn()
       writeRoot(out, query, root, context)
       out.count()
     } catch (error) {
-      if (!(error instanceof GraphQLError)) throw error
-      errors.push(locatedError(error, root.nodes, [root.key]))
+      errors.push(locatedError(shownError(error), root.nodes, [root.key]))
       if (needed.has(root.nodes[0].name.value)) return { data: 'null', errors }
       out.goBack(before)
       out.text += 'null'
     }
   }
   out.text += roots.length === 0 ? '{}' : '}'
-  return { data: out.whole(), errors }
+  const data = out.whole((arrived) => context.arrival(arrived))
+  if (typeof data === 'string') return { data, errors }
+  const failed = (error: unknown): string => {
+    errors.push(shownError(error))
+    return 'null'
+  }
+  return { data: data.catch(failed), errors }
 }
 
 function writeRoot(

@@ -47,9 +47,12 @@ export interface SelectedRoot {
 /** The selection of an operation, in the order of the answer. */
 export interface SelectionPlan {
   readonly roots: readonly SelectedRoot[]
-  /** It holds for any variables. */
-  readonly isFixed: boolean
+  /** It holds for any variables, and is so small that it may be kept. */
+  readonly isLasting: boolean
 }
+
+/** Fields of a plan that is kept. Fragments in fragments make hundreds of thousands of them out of a short text. */
+const keptFieldsMax = 1000
 
 /** Writes an object: what is selected of `source`. */
 export function writeObject<Source>(
@@ -59,7 +62,9 @@ export function writeObject<Source>(
   selected: readonly Selected[],
 ): void {
   if (selected.length === 0) out.text += '{'
+  const { effort } = context
   for (const { label, write, below } of selected) {
+    effort.writing()
     out.text += label
     // A selection of one type is only ever written with its sources.
     const writeOne = write as Writer<Source>
@@ -87,6 +92,7 @@ type Groups = Map<string, [FieldNode, ...FieldNode[]]>
 class Planning {
   readonly #fragments = new Map<string, FragmentDefinitionNode>()
   #isFixed = true
+  #fields = 0
 
   constructor(
     document: DocumentNode,
@@ -104,7 +110,7 @@ class Planning {
       const type = fieldType(query, nodes[0])
       return { key, nodes, below: type === undefined ? [] : this.#selected(type, nodes) }
     })
-    return { roots, isFixed: this.#isFixed }
+    return { roots, isLasting: this.#isFixed && this.#fields <= keptFieldsMax }
   }
 
   /** The merged selections of the fields of one name. */
@@ -113,6 +119,7 @@ class Planning {
     return [...this.#grouped(sets)].map(([key, nodes], at): Selected => {
       const label = `${at === 0 ? '{' : ','}${JSON.stringify(key)}:`
       const name = nodes[0].name.value
+      this.#fields += 1
       if (name === '__typename')
         return { label: label + JSON.stringify(type.name), write: nothing, below: [] }
       const write = this.writers[type.name]?.[name]

@@ -18,19 +18,11 @@ const intMax = 0x7fff_ffff
 /** What stands for the parent of an item that was announced before its bundle: it lies in nothing yet. */
 const noParent = quoted(encodeBase64url(new Uint8Array(32)))
 
-/** A signature or key in base64url: now, or when it is there. */
-function writeSigned(
-  out: JsonText,
-  row: Row,
-  context: QueryContext,
-  known: Uint8Array | undefined,
-  part: keyof SignedHeader,
-): void {
-  if (known !== undefined) out.text += quoted(encodeBase64url(known))
-  else {
-    const header = context.header(row)
-    out.wait(header.then((found) => (found === undefined ? '""' : quoted(encodeBase64url(found[part])))))
-  }
+/** A signature or key, which the index does not have. */
+function writeLate(out: JsonText, row: Row, context: QueryContext, part: keyof SignedHeader): void {
+  const late = context.signed(row, part)
+  if (late === undefined) out.text += '""'
+  else out.wait(late)
 }
 
 function writeParent(out: JsonText, row: Row, context: QueryContext, below: readonly Selected[]): void {
@@ -52,6 +44,7 @@ function isPlain([name, value, ...more]: readonly Selected[]): boolean {
 
 function writeTags(out: JsonText, { tags }: Row, context: QueryContext, below: readonly Selected[]): void {
   const plain = isPlain(below)
+  context.effort.writing(tags.length)
   let text = '['
   for (let at = 0; at < tags.length; at += 1) {
     if (at > 0) text += ','
@@ -73,7 +66,10 @@ const transactionFields: Writers<Row> = {
   anchor: (out, row) => {
     out.text += quoted(encodeBase64url(row.anchor))
   },
-  signature: (out, row, context) => writeSigned(out, row, context, row.signature, 'signature'),
+  signature: (out, row, context) => {
+    if (row.signature === undefined) writeLate(out, row, context, 'signature')
+    else out.text += quoted(encodeBase64url(row.signature))
+  },
   signatureType: (out, row) => {
     out.text += row.signatureType ?? 'null'
   },
@@ -101,16 +97,19 @@ const owner: Writers<Row> = {
   address: (out, row, { texts }) => {
     out.text += texts.id(row.owner)
   },
-  key: (out, row, context) => writeSigned(out, row, context, context.index.ownerKey(row.owner), 'owner'),
+  key: (out, row, context) => {
+    const key = context.ownerKey(row.owner)
+    if (key === undefined) writeLate(out, row, context, 'owner')
+    else out.text += key
+  },
 }
 
 const data: Writers<Row> = {
   size: (out, row) => {
     out.text += `"${row.size}"`
   },
-  type: (out, { tags }, { texts }) => {
-    const type = tags.find((one) => texts.isContentType(one))
-    out.text += type === undefined ? 'null' : texts.tag(type).value
+  type: (out, row, context) => {
+    out.text += context.contentType(row)
   },
 }
 
@@ -168,6 +167,8 @@ const tagsPerStep = 4
 /** A page of rows; nothing is read before a field needs it. */
 export class TransactionConnection {
   #page: Page<Row> | undefined
+  /** Null: counting takes too long. */
+  #count: number | null | undefined
   #from: Continuation = {}
 
   constructor(
@@ -185,6 +186,7 @@ export class TransactionConnection {
   #found(context: QueryContext): Page<Row> {
     if (this.#page !== undefined) return this.#page
     const { position, request } = this
+    if (position?.vague !== undefined) context.effort.lookUp(context.index.rowSteps)
     if (position !== undefined) this.#from = continued(position, request.backwards, context.index)
     const page = context.index.rows(this.wanted, { ...request, ...this.#from }, context.effort)
     const { place, entries } = page
@@ -224,6 +226,11 @@ export class TransactionConnection {
   }
 
   count(context: QueryContext): number | null {
+    if (this.#count === undefined) this.#count = this.#counted(context)
+    return this.#count
+  }
+
+  #counted(context: QueryContext): number | null {
     const count = context.index.count(this.wanted, context.effort)
     if (count !== undefined && count <= intMax) return count
     context.warn('PARTIAL_RESULT', 'The count is left out: it takes too long')
@@ -301,7 +308,7 @@ export function transactions(
 
 /** The resolver of `Query.transaction`. */
 export function transaction({ id }: { readonly id: string }, { index, effort }: QueryContext): Row | null {
-  effort.charge(3)
+  effort.lookUp(index.rowSteps)
   const parsed = parseId(id)
   return (parsed === undefined ? undefined : index.row(idBytes(parsed))) ?? null
 }
