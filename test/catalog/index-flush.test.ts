@@ -11,6 +11,9 @@ const anyFlush: fc.Arbitrary<FlushLimits> = fc.record({
   rows: fc.constantFrom(1, 3, 8),
   forkDepth: fc.constantFrom(0, 1, 4),
   rowsEach: fc.constantFrom(1, 3, 100),
+  wordsEach: fc.constantFrom(1, 20, 1000),
+  clearing: fc.constantFrom({ dropMax: 2, entriesEach: 3 }, { dropMax: 1000, entriesEach: 10 }),
+  isLast: fc.boolean(),
   merges: fc.constantFrom({ segmentsAlike: 2, levelMax: 2 }, { segmentsAlike: 3, levelMax: 1 }),
 })
 
@@ -20,8 +23,10 @@ const anyQuestion = fc.record({
   backwards: fc.boolean(),
 })
 
-/** Segments that were seen, so that the test proves something. */
+/** Segments that were seen, and tables that changed roles, so that the test proves something. */
 let segments = 0
+let swaps = 0
+let moved = 0
 let merged = 0
 let removed = 0
 
@@ -40,12 +45,15 @@ t.test('rows that left the tables are found like all others, whatever happens to
           await house.apply(history.play(step))
           // Flushes and merges go on, by some steps.
           for (let turns = pauses[at % pauses.length] ?? 0; turns > 0; turns -= 1) await setImmediate()
+          house.index.refresh()
+          if ((house.tables.sets.state.frozen?.hiddenRows ?? 0) > 0) moved += 1
           const question = questions[at % questions.length]
           if (question !== undefined && at % 3 === 0) ask(question)
         }
         for (let turns = 0; turns < 40; turns += 1) await setImmediate()
         const live = house.tables.segments.all()
         segments += live.length
+        swaps += house.tables.sets.state.swaps
         merged += live.filter(({ number }) => number > live.length).length
         removed += live.filter(({ isRemoved }) => isRemoved !== undefined).length
         for (const question of questions) ask(question)
@@ -72,7 +80,7 @@ t.test('rows that left the tables are found like all others, whatever happens to
     { numRuns: 40 },
   )
   assert.ok(
-    segments > 50 && merged > 10 && removed > 10,
-    `${segments} segments, ${merged} merged, ${removed} with removed rows`,
+    segments > 50 && merged > 10 && removed > 10 && swaps > 50 && moved > 10,
+    `${segments} segments, ${merged} merged, ${removed} with removed rows, ${swaps} swaps, ${moved} looks at half-empty tables`,
   )
 })

@@ -35,13 +35,14 @@ function counted(number: number, from: number, count: number) {
   return { live, seen }
 }
 
-const over = (live: readonly LiveSegment[]): SegmentIds =>
-  new SegmentIds({ all: () => live } as unknown as IndexSegments)
+/** `live`: gives another list whenever one of them is another. */
+const over = (live: () => readonly LiveSegment[]): SegmentIds =>
+  new SegmentIds({ all: live } as unknown as IndexSegments)
 
 t.test('what segments have is remembered some ids at a time, and found meanwhile', async (t) => {
   const [one, other] = [counted(1, 0, 5000), counted(2, 10_000, 5000)]
-  const live = [one.live]
-  const ids = over(live)
+  let live: readonly LiveSegment[] = [one.live]
+  const ids = over(() => live)
   for (let at = 0; at < 20_001; at += 1) ids.find(idOf(50_000 + at))
   for (let step = 1; step <= 5; step += 1) {
     ids.tend(1000)
@@ -54,7 +55,7 @@ t.test('what segments have is remembered some ids at a time, and found meanwhile
   t.ok(one.seen.looks - before < 500, 'most absent ids are not looked for')
 
   // One more segment: what was remembered goes on to count.
-  live.push(other.live)
+  live = [one.live, other.live]
   t.equal(ids.find(idOf(10_001))?.live.number, 2)
   t.equal(ids.find(idOf(17))?.live.number, 1)
   for (let step = 0; step < 30; step += 1) ids.tend(1000)
@@ -65,7 +66,7 @@ t.test('what segments have is remembered some ids at a time, and found meanwhile
 
   // Merged: not read a second time.
   const merged = counted(3, 0, 5000)
-  live.splice(0, 1, merged.live)
+  live = [merged.live, other.live]
   ids.moved([1], 3)
   ids.tend(1000)
   t.equal(merged.seen.read, 0)
@@ -88,7 +89,8 @@ t.test('a segment that cannot be read is looked into each time, and holds up no 
       find: () => 5,
     },
   } as unknown as LiveSegment
-  const ids = over([broken, sound.live])
+  const both = [broken, sound.live]
+  const ids = over(() => both)
   for (let at = 0; at < 20_001; at += 1) ids.find(idOf(105))
   for (let step = 0; step < 5; step += 1) ids.tend(100)
   t.equal(sound.seen.read, 10)
