@@ -6,6 +6,7 @@ import { Dictionary, numberBytes, wordKind } from './dictionary.js'
 import { Effort, OutOfEffort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRow } from './ids.js'
+import type { SegmentTotals } from './index-segments.js'
 import { forksIn, type IndexTables, openIndexTables, weaveKey } from './index-tables.js'
 import { decodeRow, type Row } from './row.js'
 import { heightOf, pendingHeight, rowKey } from './row-key.js'
@@ -315,6 +316,11 @@ export class ChainIndex {
       lowest = at
     }
     return lowest
+  }
+
+  /** What the segments of the index have together. */
+  segmentTotals(): SegmentTotals {
+    return this.#tables.segments.totals()
   }
 
   /** Number of rows, of blocks, and of rows that are in no block yet. */

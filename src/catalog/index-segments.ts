@@ -17,6 +17,16 @@ import {
 const removalsKey = Buffer.from('removed rows')
 const noId = Buffer.alloc(32)
 
+/** What all segments have together. */
+export interface SegmentTotals {
+  /** How many there are, by how often their rows were merged. */
+  readonly levels: ReadonlyMap<number, number>
+  readonly rows: number
+  readonly bytes: number
+  /** Rows that were removed since they were written. */
+  readonly removed: number
+}
+
 /** How often rows of segments were removed (modulo 2^32), and how many are. */
 interface Removals {
   readonly changes: number
@@ -85,6 +95,19 @@ export class IndexSegments {
   /** Bytes of all files. */
   bytes(): number {
     return this.all().reduce((sum, { segment }) => sum + segment.file.sizeBytes, 0)
+  }
+
+  /** What the list has, without opening a file. */
+  totals(): SegmentTotals {
+    const { segments } = this.files.read()
+    const levels = new Map<number, number>()
+    let [rows, bytes] = [0, 0]
+    for (const one of segments) {
+      levels.set(one.level, (levels.get(one.level) ?? 0) + 1)
+      rows += one.rows
+      bytes += one.bytes
+    }
+    return { levels, rows, bytes, removed: removalsIn(this.meta).rows }
   }
 
   /** The row with this id (32 bytes): the newest segments first. */

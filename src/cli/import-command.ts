@@ -188,8 +188,9 @@ async function importBands(bulk: Bulk, { folder, verify, startHeight }: Wanted):
 async function importAnswers(bulk: Bulk, wanted: Wanted, signal: AbortSignal): Promise<number> {
   const { verify, startHeight } = wanted
   const blocks = new Progress('blocks', systemClock)
-  let items: Progress | undefined
-  let [transactions, bundles] = [0, '']
+  /** By bundles, because nobody knows how many items they have. */
+  let bundles: Progress | undefined
+  let [transactions, items] = [0, 0]
   const importing = new BulkImport(
     { ...bulk, folder: new NodeFolder(wanted.folder), clock: systemClock },
     { verify, rules: bulk.rules, ...(startHeight === undefined ? {} : { startHeight }) },
@@ -199,16 +200,18 @@ async function importAnswers(bulk: Bulk, wanted: Wanted, signal: AbortSignal): P
         transactions = done
       },
       bundles: (done, of) => {
-        items ??= new Progress('items', systemClock)
-        bundles = `${grouped(done)} of ${grouped(of)} bundles`
+        bundles ??= new Progress('bundles', systemClock)
+        bundles.show(done, of, `${grouped(items)} items`)
       },
-      items: (done) => items?.show(done, 0, bundles),
+      items: (done) => {
+        items = done
+      },
     },
   )
   const outcome = await importing.run(signal)
   if (isRefusal(outcome)) return refused(outcome.message)
   blocks.end(outcome.blocks, outcome.blocks)
-  items?.end(outcome.items, 0)
+  bundles?.end(outcome.bundles, outcome.bundles)
   if (outcome.missing > 0)
     say(`${grouped(outcome.missing)} transactions are missing: the gateway will ask nodes for them`)
   if (outcome.bad > 0) say(`${grouped(outcome.bad)} items are bad and were left out`)

@@ -186,7 +186,7 @@ class BatchWords {
       if (steps % stepSize === 0) yield
       const [from, to] = [listStarts[word] as number, listStarts[word + 1] as number]
       const [start, end] = [starts[word] as number, starts[word + 1] as number]
-      words.begin(keys, start, end, to - from > 1)
+      words.begin(keys, start, end, to - from > 1, true)
       for (let at = from; at < to; at += 1) words.push(rows[at] as number)
       const number = words.end() + 1
       this.#numbers[word] = number

@@ -76,6 +76,11 @@ export class Segments {
     this.#isKnown = false
   }
 
+  /** The list as LMDB has it now. */
+  read(): SegmentList {
+    return decodeSegmentList(this.list())
+  }
+
   /**
    * All segments, in the order of the list: valid until the next call after a `refresh`. Throws where one is missing or damaged
    * (DamagedSegment), or has another size.

@@ -15,6 +15,8 @@ export const kind = { whole: 1, coded: 16 } as const
 /** A word and its rows. */
 export interface WordToWrite {
   readonly text: Uint8Array
+  /** Where it begins in `text`. */
+  readonly start: number
   /** Rows name it by a number. */
   readonly isCoded: boolean
   readonly count: number
@@ -51,14 +53,14 @@ export class WordBlockWriter {
   constructor(private readonly rowBytes: number) {}
 
   /** Adds a word behind all others: the first `size` bytes of its text. */
-  add({ text, count, place, rows, isCoded }: WordToWrite, isWhole: boolean, size: number): void {
+  add({ text, start, count, place, rows, isCoded }: WordToWrite, isWhole: boolean, size: number): void {
     if (this.#used + size > this.#text.length) {
       const larger = Buffer.allocUnsafeSlow(2 * (this.#used + size))
       this.#text.copy(larger, 0, 0, this.#used)
       this.#text = larger
       this.#squeezed = Buffer.allocUnsafeSlow(larger.length)
     }
-    for (let at = 0; at < size; at += 1) this.#text[this.#used + at] = text[at] as number
+    for (let at = 0; at < size; at += 1) this.#text[this.#used + at] = text[start + at] as number
     this.#used += size
     const at = this.count
     this.#kinds[at] = (isWhole ? kind.whole : 0) | (isCoded ? kind.coded : 0)

@@ -29,7 +29,7 @@ export function sortedTexts(bytes: Uint8Array, starts: Uint32Array, count: numbe
 /** Sorts `order` between two places by what stands from `depth` on; all before is the same. */
 function sort(texts: Texts, from: number, end: number, depth: number): void {
   if (end - from <= fewTexts) {
-    insert(texts, from, end)
+    insert(texts, from, end, depth)
     return
   }
   const keys = new Float64Array(end - from)
@@ -108,14 +108,18 @@ function partial(bytes: Uint8Array, at: number, to: number): number {
   return number
 }
 
-function insert({ bytes, starts, order }: Texts, from: number, end: number): void {
+/** Sorts few texts, whose first `depth` bytes are the same. */
+function insert({ bytes, starts, order }: Texts, from: number, end: number, depth: number): void {
   for (let at = from + 1; at < end; at += 1) {
     const text = order[at] as number
-    const [start, stop] = [starts[text] as number, starts[text + 1] as number]
+    const stop = starts[text + 1] as number
+    const start = Math.min((starts[text] as number) + depth, stop)
     let to = at
     for (; to > from; to -= 1) {
       const other = order[to - 1] as number
-      if (compareBytes(bytes, starts[other]!, starts[other + 1]!, bytes, start, stop) <= 0) break
+      const otherStop = starts[other + 1] as number
+      const otherStart = Math.min((starts[other] as number) + depth, otherStop)
+      if (compareBytes(bytes, otherStart, otherStop, bytes, start, stop) <= 0) break
       order[to] = other
     }
     order[to] = text

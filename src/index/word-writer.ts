@@ -13,7 +13,10 @@ export const shortCodesMax = 16_000
 
 /** A word that waits for the next one. */
 interface Waiting extends WordToWrite {
-  text: Buffer
+  /** Memory of its own. */
+  own: Buffer
+  text: Uint8Array
+  start: number
   size: number
   /** Bytes shared with the word before. */
   shared: number
@@ -51,13 +54,21 @@ export class WordWriter {
 
   /**
    * Begins a word behind all others: the text in `bytes`, all of it or as much as tells it from its neighbours in each segment
-   * that it comes from. `isCoded`: it is all of it, and has a number.
+   * that it comes from. `isCoded`: it is all of it, and has a number. `stays`: the bytes are still there when the word behind the
+   * next one begins.
    */
-  begin(bytes: Uint8Array, from: number, to: number, isCoded: boolean): void {
+  begin(bytes: Uint8Array, from: number, to: number, isCoded: boolean, stays = false): void {
     const size = to - from
     const word = this.#next
-    if (word.text.length < size) word.text = Buffer.allocUnsafeSlow(2 * size)
-    for (let at = 0; at < size; at += 1) word.text[at] = bytes[from + at] as number
+    if (stays) {
+      word.text = bytes
+      word.start = from
+    } else {
+      if (word.own.length < size) word.own = Buffer.allocUnsafeSlow(2 * size)
+      for (let at = 0; at < size; at += 1) word.own[at] = bytes[from + at] as number
+      word.text = word.own
+      word.start = 0
+    }
     word.size = size
     word.isCoded = isCoded
     this.#list.begin()
@@ -77,7 +88,7 @@ export class WordWriter {
     word.place = list.end()
     if (word.place < 0) for (let at = 0; at < word.count; at += 1) word.rows[at] = list.rows[at] as number
     const before = this.#waiting
-    word.shared = before === undefined ? 0 : sharedBytes(before.text, 0, before.size, word.text, 0, word.size)
+    word.shared = before === undefined ? 0 : sharedTexts(before, word)
     if (before !== undefined) this.#settle(before, word.shared)
     this.#next = this.#spare ?? newWaiting()
     this.#spare = before
@@ -123,15 +134,23 @@ export class WordWriter {
   }
 }
 
+function sharedTexts(one: Waiting, other: Waiting): number {
+  const { text, start, size } = other
+  return sharedBytes(one.text, one.start, one.start + one.size, text, start, start + size)
+}
+
 /** The dash of a UUID is not left at the end of a text: see `withoutDashes`. */
 function cutAt(word: Waiting, needed: number): number {
   const size = Math.min(word.size, needed + slackBytes)
-  return size > needed && word.text[size - 1] === 0x2d ? size - 1 : size
+  return size > needed && word.text[word.start + size - 1] === 0x2d ? size - 1 : size
 }
 
 function newWaiting(): Waiting {
+  const own = Buffer.allocUnsafeSlow(256)
   return {
-    text: Buffer.allocUnsafeSlow(256),
+    own,
+    text: own,
+    start: 0,
     size: 0,
     shared: 0,
     isCoded: false,

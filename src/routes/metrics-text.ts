@@ -2,6 +2,7 @@ import { loadsByName, type ThreadLoad } from '../actor/heartbeats.js'
 import type { Meters } from '../actor/meter.js'
 import { programVersion } from '../actor/version.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
+import type { SegmentTotals } from '../catalog/index-segments.js'
 import { type HealthParts, healthOf } from './health.js'
 
 export interface MetricsParts extends HealthParts {
@@ -11,6 +12,8 @@ export interface MetricsParts extends HealthParts {
   readonly release: string
   /** What the content on disk takes. */
   readonly usage?: () => { readonly blobs: number; readonly bytes: number }
+  /** What the segments of the index have. */
+  readonly segments?: () => SegmentTotals
 }
 
 /** A number that is read for each scrape: from tables that threads share, or from a meter that has another name, too. */
@@ -153,11 +156,40 @@ const shown: readonly Shown[] = [
   },
 ]
 
+/** Of the segments of the index: read for each scrape. */
+const ofSegments: readonly Shown[] = [
+  {
+    name: 'index_segments',
+    kind: 'gauge',
+    help: 'Segments of the index, by how often their rows were merged.',
+    series: ({ segments }) =>
+      [...(segments?.().levels ?? [])].map(([level, count]) => [`level="${level}"`, count]),
+  },
+  {
+    name: 'index_segment_rows',
+    kind: 'gauge',
+    help: 'Rows in segments of the index, with those that were removed since.',
+    series: ({ segments }) => (segments === undefined ? [] : [['', segments().rows]]),
+  },
+  {
+    name: 'index_segment_rows_removed',
+    kind: 'gauge',
+    help: 'Rows of segments that were removed, and are left out by the next merge.',
+    series: ({ segments }) => (segments === undefined ? [] : [['', segments().removed]]),
+  },
+  {
+    name: 'index_segment_bytes',
+    kind: 'gauge',
+    help: 'Bytes of the segments of the index.',
+    series: ({ segments }) => (segments === undefined ? [] : [['', segments().bytes]]),
+  },
+]
+
 /** All numbers in the Prometheus text format 0.0.4. */
 export function metricsText(parts: MetricsParts): string {
   const label = `release="${parts.release}"`
   const isNetwork = parts.vocabulary.name === 'ar-io'
-  const also = shown
+  const also = [...shown, ...ofSegments]
     .filter(({ isNetworkOnly }) => isNetwork || isNetworkOnly !== true)
     .flatMap((one) => seriesText(one, one.series(parts), label))
   return `${parts.meters.text(label, isNetwork)}${also.join('\n')}\n${processText(label)}`

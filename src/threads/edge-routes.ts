@@ -198,6 +198,10 @@ function infoParts({ given, tools, content, admission, naming, hosts }: EdgePart
       : { itemsSilentMs: indexing.itemsSilentSeconds * 1000 }),
     ...(key === undefined ? {} : { key }),
     usage: content.usage,
+    segments: () => {
+      content.index.refresh()
+      return content.index.segmentTotals()
+    },
     // Getters: limits may change, and the document of the indexes can appear and expire, while this thread runs.
     get beside() {
       return besideOf(given, { ...admission.stated, ...named })

@@ -198,6 +198,8 @@ t.test('a session takes nothing after the next one began, and closing lists what
   await t.rejects(mixed.end(), /is over/)
   house.index.refresh()
   t.equal(house.index.topHeight(), 100)
+  t.match(house.index.segmentTotals(), { rows: 1, removed: 0 })
+  t.same([...house.index.segmentTotals().levels], [[0, 1]])
   const next = new Mixed(house)
   await next.begin()
   await next.put(blockMessage(block(101, 'b', 'a'), [transaction('two')]), true)

@@ -72,6 +72,28 @@ t.test('version, health, progress of the index, and the load of each thread', as
   }
 })
 
+t.test('segments of the index by level, their rows and bytes', async (t) => {
+  const totals = {
+    levels: new Map([
+      [0, 3],
+      [2, 1],
+    ]),
+    rows: 1000,
+    bytes: 180_000,
+    removed: 4,
+  }
+  const lines = metricsText(metricsParts({ segments: () => totals })).split('\n')
+  for (const line of [
+    'index_segments{level="0",release="r-1"} 3',
+    'index_segments{level="2",release="r-1"} 1',
+    'index_segment_rows{release="r-1"} 1000',
+    'index_segment_rows_removed{release="r-1"} 4',
+    'index_segment_bytes{release="r-1"} 180000',
+  ]) {
+    t.ok(lines.includes(line), line)
+  }
+})
+
 const promtool = spawnSync('promtool', ['--version']).error === undefined
 t.test(
   'promtool finds no fault in the metrics',
