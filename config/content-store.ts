@@ -96,6 +96,20 @@ export const contentStore = {
     max: 4_194_304,
     why: 'Smaller content lies in packs of 8 MiB, because each object costs a request; 0: each is an object.',
   }),
+  dailyMaxBytes: whole({
+    env: 'STORE_DAILY_MAX_BYTES',
+    default: 100 * 2 ** 30,
+    min: 2 ** 20,
+    max: 2 ** 50,
+    why: 'Verified content that this gateway puts into the bucket a day, at most. `sluice store push` may exceed it.',
+  }),
+  maxBytes: whole({
+    env: 'STORE_MAX_BYTES',
+    default: 2 ** 40,
+    min: 2 ** 20,
+    max: 2 ** 53 - 1,
+    why: 'Verified content that this gateway puts into the bucket in all, at most.',
+  }),
 }
 
 /** What is missing for a store that is switched on. */

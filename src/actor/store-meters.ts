@@ -13,6 +13,8 @@ export const storeStates = [
   'denied',
   'bucket',
   'full',
+  'daily limit',
+  'size limit',
   'clock',
 ] as const
 

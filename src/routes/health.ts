@@ -73,6 +73,8 @@ const storeWords: Readonly<Record<(typeof storeStates)[number], string>> = {
   denied: 'refuses access with these credentials',
   bucket: 'has no bucket S3_BUCKET in AWS_REGION',
   full: 'is full: nothing new is put there',
+  'daily limit': 'got STORE_DAILY_MAX_BYTES in one day: what is new waits',
+  'size limit': 'has STORE_MAX_BYTES of this gateway: nothing new is put there',
   clock: 'says that the clock of this machine is wrong',
 }
 

@@ -31,7 +31,7 @@ export function openTier(
   settings: Settings<'contentStore' | 'retrieval' | 'server'>,
   { catalog, store, log, meters, isForbidden, hasRoom }: TierParts,
 ): ContentTier | undefined {
-  const { prefix, keepMinBytes } = settings.contentStore
+  const { prefix, keepMinBytes, dailyMaxBytes: dailyBytes, maxBytes } = settings.contentStore
   const { network } = settings.server
   const objects = openObjects(settings)
   if (objects === undefined) return undefined
@@ -48,7 +48,7 @@ export function openTier(
       clock: systemClock,
       log,
     },
-    { prefix, network, keepMinBytes },
+    { prefix, network, keepMinBytes, budget: { dailyBytes, maxBytes } },
   )
 }
 

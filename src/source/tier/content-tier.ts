@@ -10,6 +10,7 @@ import type { Source } from '../source.js'
 import { BundleLister } from './bundle-lister.js'
 import { ListingPublisher } from './listing-publisher.js'
 import { PackFollower } from './pack-follower.js'
+import { PutBudget, type PutBudgetOptions } from './put-budget.js'
 import { TierKeys } from './tier-keys.js'
 import { readMarker } from './tier-marker.js'
 import type { TierMeters } from './tier-meters.js'
@@ -35,6 +36,8 @@ export interface ContentTierOptions {
   readonly prefix: string
   readonly network: string
   readonly keepMinBytes: number
+  /** What may be put, at most. */
+  readonly budget: PutBudgetOptions
   /** A pack that is not full is put after so long. */
   readonly gatherMs?: number
   /** Between two looks for packs of others, and until a store that could not be opened is tried again. */
@@ -91,6 +94,7 @@ export class ContentTier {
         store,
         keys: this.#keys,
         records: this.#records,
+        budget: new PutBudget(options.budget, clock, this.#records.count),
         follower: this.#follower,
         publisher,
         bundles: this.#bundles,
@@ -167,7 +171,7 @@ export class ContentTier {
     if (this.#mismatch !== undefined) return this.#closed()
     if (kind === 'push' && this.#isReadOnly)
       return refuse('busy', 'self', 'the object store may not be written')
-    if (this.#walks?.start(kind) !== true) return refuse('busy', 'self', 'the other way is under way')
+    if (this.#walks?.order(kind) !== true) return refuse('busy', 'self', 'the other way is under way')
     return this.state
   }
 
@@ -198,7 +202,7 @@ export class ContentTier {
       return this.#mismatch === 'opening' ? (fault ?? 'opening') : this.#mismatch
     if (store.fault('read') !== undefined) return store.fault('read') ?? 'away'
     if (this.#isReadOnly || store.fault('write') === 'denied') return 'read only'
-    return fault ?? 'well'
+    return fault ?? this.#writer.limit ?? 'well'
   }
 
   #closed(): Refusal {

@@ -29,6 +29,11 @@ export class OpenPack {
     return this.#entries.size
   }
 
+  /** Of all objects in it. */
+  get sizeBytes(): number {
+    return this.#sizeBytes
+  }
+
   /** Milliseconds since the first object came into it; 0 where it is empty. */
   get ageMs(): number {
     return this.#entries.size === 0 ? 0 : this.clock.monotonic() - this.#sinceMs

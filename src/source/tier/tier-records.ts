@@ -2,6 +2,7 @@ import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 import { readJsonRow } from '../../store/json-row.js'
 import { type Environment, isDamage, present, type Table } from '../../store/lmdb.js'
 import { decodePackPlace, encodePackPlace, type PackListing, type PackPlace } from './pack-format.js'
+import type { PutCount } from './put-budget.js'
 
 /** Where a small object lies in the store. */
 export interface StoredPlace extends PackPlace {
@@ -18,6 +19,9 @@ interface TierProgress {
   readonly pushed?: string
   /** A push over all content has yet to come to its end. */
   readonly isPushing?: boolean
+  /** An operator ordered that push. */
+  readonly isOrdered?: boolean
+  readonly count?: PutCount
 }
 
 /** A bundle whose items are to be listed. */
@@ -80,6 +84,16 @@ export class TierRecords {
 
   get isPushing(): boolean {
     return this.#known.isPushing === true
+  }
+
+  /** An operator ordered the push that has yet to come to its end. */
+  get isOrdered(): boolean {
+    return this.#known.isOrdered === true
+  }
+
+  /** What was put so far. */
+  get count(): PutCount | undefined {
+    return this.#known.count
   }
 
   /** Digest behind which a push over all content goes on. */
@@ -149,6 +163,11 @@ export class TierRecords {
     this.environment.write(() => this.#packed.remove(idBytes(id)))
   }
 
+  /** So much was put now. */
+  counted(count: PutCount): void {
+    this.environment.write(() => this.#put({ ...this.#known, count }))
+  }
+
   stored(ids: readonly Id[]): void {
     this.environment.write(() => {
       for (const id of ids) {
@@ -206,15 +225,20 @@ export class TierRecords {
     return ids.filter((id) => id !== after).slice(0, limit)
   }
 
-  /** A push over all content on disk begins, goes on behind a digest, or is over. */
-  push(step: 'begun' | 'over' | Uint8Array): void {
-    const { pushed: _pushed, isPushing: _isPushing, ...rest } = this.#known
+  /** A push over all content on disk begins, is ordered by an operator, goes on behind a digest, or is over. */
+  push(step: 'begun' | 'ordered' | 'over' | Uint8Array): void {
+    if (step === 'ordered') {
+      this.environment.write(() => this.#put({ ...this.#known, isOrdered: true }))
+      return
+    }
+    const { pushed: _pushed, isPushing: _isPushing, isOrdered, ...rest } = this.#known
     const next: TierProgress =
       step === 'over'
         ? rest
         : {
             ...rest,
             isPushing: true,
+            ...(isOrdered === true ? { isOrdered } : {}),
             ...(step === 'begun' ? {} : { pushed: Buffer.from(step).toString('hex') }),
           }
     this.environment.write(() => this.#put(next))
@@ -225,7 +249,12 @@ export class TierRecords {
     this.environment.write(() => {
       for (const table of [this.#packed, this.#packs, this.#stored])
         for (const key of [...table.keys({})]) table.remove(key)
-      this.#put({ last: 0, ...(store === undefined ? {} : { store }) })
+      const { count } = this.#known
+      this.#put({
+        last: 0,
+        ...(store === undefined ? {} : { store }),
+        ...(count === undefined ? {} : { count }),
+      })
     })
   }
 

@@ -1,4 +1,5 @@
 import type { StoreFault } from '../objects/object-store.js'
+import type { PutLimit } from './put-budget.js'
 
 /** Why a store is not used although it answers. */
 export type TierMismatch = 'other network' | 'newer format' | 'no conditional writes'
@@ -23,7 +24,7 @@ export interface TierWalk {
 /** What an operator sees of the store. */
 export interface TierState {
   /** `opening`: nothing was heard of it yet. `well`, or what is wrong. */
-  readonly state: 'opening' | 'well' | 'read only' | TierMismatch | StoreFault
+  readonly state: 'opening' | 'well' | 'read only' | TierMismatch | StoreFault | PutLimit
   /** Contents that have yet to be put. */
   readonly waiting: number
   /** Contents in packs, of all machines. */

@@ -51,12 +51,19 @@ export class TierWalks {
     if (this.parts.records.isPushing) this.#begin('push')
   }
 
-  /** Begins a walk; a push that was broken off goes on where it was. False: one is under way. */
+  /** Begins a walk; a push that was broken off goes on where it was. False: the other one is under way. */
   start(kind: TierWalk['kind']): boolean {
     if (this.#walk?.state === 'running') return this.#walk.kind === kind
     if (kind === 'push' && !this.parts.records.isPushing) this.parts.records.push('begun')
     this.#begin(kind)
     return true
+  }
+
+  /** The same for an operator, whose push may exceed the daily bound. */
+  order(kind: TierWalk['kind']): boolean {
+    const isBegun = this.start(kind)
+    if (isBegun && kind === 'push') this.parts.records.push('ordered')
+    return isBegun
   }
 
   /** Breaks off what is under way; a push is not taken up again by itself. */

@@ -14,6 +14,7 @@ import type { ListingPublisher } from './listing-publisher.js'
 import { type LocalObject, openLocalObject } from './local-object.js'
 import { OpenPack } from './open-pack.js'
 import type { PackFollower } from './pack-follower.js'
+import type { PutBudget, PutLimit } from './put-budget.js'
 import type { TierKeys } from './tier-keys.js'
 import type { TierRecords } from './tier-records.js'
 import { objectMetadata } from './tier-source.js'
@@ -25,6 +26,7 @@ export interface TierWriterParts {
   readonly store: ObjectStore
   readonly keys: TierKeys
   readonly records: TierRecords
+  readonly budget: PutBudget
   readonly follower: PackFollower
   readonly publisher: ListingPublisher
   readonly bundles: BundleLister
@@ -102,6 +104,13 @@ export class TierWriter {
     this.#timer = this.parts.clock.every(this.options.roundMs, () => this.#wake())
   }
 
+  /** Why nothing is put for now. */
+  get limit(): PutLimit | undefined {
+    const { budget, records } = this.parts
+    const { limit } = budget
+    return limit === 'daily limit' && records.isOrdered ? undefined : limit
+  }
+
   /** Contents that wait, those in memory included. */
   get waiting(): number {
     return this.parts.records.waitingCount + this.#fresh.size
@@ -151,6 +160,7 @@ export class TierWriter {
       if (this.#fresh.size === 0) this.#drainsDone = this.#drainsWanted
       return
     }
+    if (this.limit !== undefined) return
     this.#round = this.#work()
       .catch((error: unknown) => {
         this.parts.log.error({ err: error }, 'content could not be put into the object store: tried again')
@@ -191,8 +201,15 @@ export class TierWriter {
     else this.#rest.failed()
   }
 
+  #spend(bytes: number): void {
+    const { budget, records } = this.parts
+    const count = budget.spend(bytes)
+    // Where the disk refuses it is written with the next one.
+    tryWrite(() => records.counted(count))
+  }
+
   #goesOn({ refusal }: Round): boolean {
-    return refusal === undefined && !this.#abort.signal.aborted
+    return refusal === undefined && !this.#abort.signal.aborted && this.limit === undefined
   }
 
   /** Into the pack, or begins to put it as an object of its own. */
@@ -264,11 +281,13 @@ export class TierWriter {
       onOlder()
       return undefined
     }
+    const { sizeBytes } = this.#pack
     const count = await this.#pack.flush(signal)
     if (isRefusal(count)) {
       put('failed', this.#pack.count)
       return count
     }
+    this.#spend(sizeBytes)
     put('packed', count)
     return undefined
   }
@@ -297,6 +316,7 @@ export class TierWriter {
         return done
       }
       records.stored([known.id])
+      if (done === 'put') this.#spend(sizeBytes)
       put(done === 'put' ? 'object' : 'present', 1)
       return undefined
     } finally {

@@ -368,3 +368,45 @@ t.test('all content is pushed, and pulled onto an empty disk', async (t) => {
   t.strictSame(second.network.requested, [])
   for (const { id, payload } of items) t.ok(same(await second.read(id), payload))
 })
+
+t.test('what is put has a bound, a day and in all, which an order of the operator may exceed', async (t) => {
+  const objects = new MemoryObjects()
+  const path = scratch('tier-budget')
+  const large = [1, 2, 3, 4].map(() => item(randomBytes(60_000), type))
+  const small = item(randomBytes(100), type)
+  const dailyBytes = 100_000
+  const bounded = { path, budget: { dailyBytes, maxBytes: 240_000 } }
+  const first = await machine(objects, bounded)
+  for (const one of [...large, small]) first.network.addItem(one, someId())
+  const stored = (): number =>
+    [...objects.objects.values()].filter(({ bytes }) => bytes.length > 60_000).length
+  for (const { id } of large.slice(0, 3)) await first.keep(id)
+  await eventually('the daily bound', () => first.tier.state.state === 'daily limit')
+  t.equal(stored(), 2, 'one may exceed it')
+  t.match(first.tier.state, { waiting: 1, objects: 2 })
+  const there = new Map(objects.objects)
+  await first.close()
+
+  // A closed store in memory is empty.
+  for (const [key, value] of there) objects.objects.set(key, value)
+  const again = await machine(objects, bounded)
+  t.teardown(() => again.close())
+  await eventually('the daily bound after a restart', () => again.tier.state.state === 'daily limit')
+  t.equal(stored(), 2)
+  again.tier.walk('push')
+  await eventually('what was ordered', () => again.tier.state.walk?.state === 'over')
+  t.equal(stored(), 3)
+  t.equal(again.tier.state.state, 'daily limit', 'what was ordered counts, too')
+  for (const one of [...large, small]) again.network.addItem(one, someId())
+  await again.keep(large[3]?.id ?? small.id)
+  again.tier.walk('push')
+  await eventually(
+    'all that may be put',
+    () => stored() === 4,
+    () => ({ ...again.tier.state, stored: stored() }),
+  )
+  await again.keep(small.id)
+  again.tier.walk('push')
+  await eventually('the bound in all', () => again.tier.state.state === 'size limit')
+  t.notOk(has(again, small.id), 'no order exceeds it')
+})

@@ -133,6 +133,7 @@ export async function machine(
       prefix: 'test',
       network: 'devnet',
       keepMinBytes: 50_000,
+      budget: { dailyBytes: 2 ** 40, maxBytes: 2 ** 40 },
       gatherMs: 1,
       roundMs: 50,
       listAfterMs: [100, 300, 300],
