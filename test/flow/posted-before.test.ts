@@ -178,11 +178,12 @@ t.test('who posts old items again and again is not looked up for long', async (t
   await topUp(stranger)
   const old = Array.from({ length: 30 }, (_, at) => large(100 + at, stranger))
   const statuses: number[] = []
-  for (const [at, item] of old.entries()) statuses.push((await post(item, `10.${at}.0.1`)).status)
-  t.same(statuses, [...Array(20).fill(409), ...Array(10).fill(503)], 'from wherever')
+  for (const [at, item] of old.entries()) statuses.push((await post(item, `10.1.1.${at}`)).status)
+  t.same(statuses, [...Array(20).fill(409), ...Array(10).fill(503)], 'from all of a network')
   t.ok(old.slice(20).every((item) => !one.requested.includes(headerOf(item).id)))
   status = 404
   t.equal((await post(large(12))).status, 200, 'others are')
+  t.equal((await post(large(150, stranger), '10.2.1.1')).status, 200, 'and so is the wallet elsewhere')
 })
 
 t.test('no gateway is asked for who cannot pay, nor for what is not signed', async (t) => {

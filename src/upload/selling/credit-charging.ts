@@ -28,7 +28,7 @@ import {
   freeTakerOf,
   type ItemCharge,
 } from './charging.js'
-import { type EarlierPost, ownAddress } from './earlier-post.js'
+import { type EarlierPost, ownAddress, type PostedItem } from './earlier-post.js'
 import { KnownPosters } from './known-posters.js'
 
 /** A client gets 503 within a second where the payment service does not answer. */
@@ -75,7 +75,7 @@ export class CreditCharging implements Charging {
     private readonly pools: FreePools,
     private readonly credits: CreditsPort,
     private readonly environment: Environment,
-    private readonly earlier: Pick<EarlierPost, 'isKnown'>,
+    private readonly earlier: Pick<EarlierPost, 'isKnown' | 'settled'>,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
   ) {
@@ -127,7 +127,7 @@ export class CreditCharging implements Charging {
     const giveBack = (): Promise<void> =>
       withinTime(this.clock, patienceMs, this.#refund(header.id, ticket), undefined)
     // Only now: who cannot pay must not use up what the gateways of the network answer.
-    const refused = await this.#refusedAsOld(header, uploader)
+    const refused = await this.#refusedAsOld(header, bytes, uploader)
     if (refused !== undefined) {
       await giveBack()
       return refused
@@ -165,22 +165,27 @@ export class CreditCharging implements Charging {
 
   /**
    * The answer to an item that the network has: anybody could post it here, so it is no order of its owner to pay. A stranger can
-   * bring it about that no gateway states anything. Items are taken then from where the wallet's items came before, so that paid
-   * uploads do not depend on the gateways of others, and a stranger cannot have others pay.
+   * bring it about that no gateway states anything. Some items are taken then from where the wallet's items came before, so that
+   * paid uploads do not depend on the gateways of others, and a stranger beside the owner can have him pay for little.
    */
-  async #refusedAsOld(header: ItemHeader, { range }: Uploader): Promise<UploadAnswer | undefined> {
-    const { id, owner } = header
-    const isAtHome = this.#posters.isHome(header, range, this.clock.now())
-    const isKnown = await this.earlier.isKnown({
-      id,
-      wallet: normalizedAddress(owner),
+  async #refusedAsOld(
+    header: ItemHeader,
+    bytes: number,
+    { range }: Uploader,
+  ): Promise<UploadAnswer | undefined> {
+    const posted: PostedItem = {
+      id: header.id,
+      wallet: normalizedAddress(header.owner),
+      bytes,
       client: range ?? ownAddress,
-      isAtHome,
-      isTakenUnasked: isAtHome,
-    })
+      isAtHome: this.#posters.isHome(header, range, this.clock.now()),
+      mayGoUnasked: true,
+    }
+    const isKnown = await this.earlier.isKnown(posted)
     if (isKnown === true) return fixedAnswers.postedBefore
-    if (isKnown === false || isAtHome) return undefined
-    return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
+    if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
+    this.earlier.settled(posted, true)
+    return undefined
   }
 
   settle(id: Id, { winc, heldAs }: Charged): void {

@@ -6,6 +6,7 @@ import type { Id } from '../../format/id.js'
 import { networkOfAddress } from '../../format/ip.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { GatewayLine } from '../../source/upstream/gateway-line.js'
+import { UnaskedItems } from './unasked-items.js'
 
 /** Stands for uploads of this machine. */
 export const ownAddress = '127.0.0.1'
@@ -19,32 +20,49 @@ const turns = { perSecond: 100, burst: 500, eachPerMinute: 3000 }
  * them. Never of a wallet alone: anybody can post its public items, and must not keep its owner out.
  */
 const repeatedMax = 20
-const repeated = { leakPerSecond: 1 / 60, max: repeatedMax }
+/** From where so many came nothing is taken unasked. */
+const doubtedMax = 10
+/** At the owner's home it takes so many times more, for the owner alone is not to be kept out by a stranger beside him. */
+const homeTimes = 10
+const repeated = { leakPerSecond: 1 / 60, max: repeatedMax * homeTimes }
 /** Items that the network has, so that the same one is looked up once. */
 const rememberedMax = 4096
 
 const tooOften = refuse(
   'busy',
   'client',
-  'from this network too many items of this wallet came that were posted before: try again in some minutes',
+  'too many items of this wallet came from this network that were posted before: try again in some minutes',
 )
-const crowded = refuse('busy', 'self', 'too many paid uploads begin at once')
+
+/** A gateway counts as away when it has stated nothing for so long. */
+const goneMs = 3_600_000
+
+const unstated = refuse(
+  'upstream',
+  'upstream',
+  'the gateways of the network do not state whether the item was posted before',
+)
 
 /** An item that is to be looked up. */
 export interface PostedItem {
   readonly id: Id
   /** Of its signer, in base64url. */
   readonly wallet: string
+  /** Of the whole item. */
+  readonly bytes: number
   /** IP address of the uploader; a loopback address is this machine's own. */
   readonly client: string
   /** Items that this wallet has paid for came from there before: its owner is there, whoever else posts from there. */
   readonly isAtHome: boolean
-  /** It is taken, too, where no gateway states anything: its question waits for no turn. */
-  readonly isTakenUnasked: boolean
+  /** At home it may count as new where nobody states anything, within `UnaskedItems`. */
+  readonly mayGoUnasked: boolean
 }
 
 /** On a chain of one's own nothing is posted elsewhere. */
-export const onlyHere: Pick<EarlierPost, 'isKnown'> = { isKnown: async () => false }
+export const onlyHere: Pick<EarlierPost, 'isKnown' | 'settled'> = {
+  isKnown: async () => false,
+  settled: () => undefined,
+}
 
 /**
  * Finds out whether an item was posted elsewhere before. A signed item names no service, so anybody who has seen it could post it
@@ -54,7 +72,10 @@ export class EarlierPost {
   readonly #turns: OutwardTurns
   /** By wallet and network. */
   readonly #repeated: LeakingCounts
+  readonly #unasked: UnaskedItems
   readonly #known = new BoundedMap<Id, true>(rememberedMax)
+  /** When each gateway last stated something about an item, or that it is asked too often; absent: not since the start. */
+  readonly #heardMs = new Map<string, number>()
 
   /** `gateways`: base URLs, at least one. All are asked at once. */
   constructor(
@@ -65,31 +86,43 @@ export class EarlierPost {
   ) {
     this.#turns = new OutwardTurns(turns, clock)
     this.#repeated = new LeakingCounts(clock, repeated)
+    this.#unasked = new UnaskedItems(clock)
   }
 
   /**
-   * Whether a gateway of the network has the item. One that has it decides. Otherwise at least one must state that it has not:
-   * the refusal `upstream` where none does, `busy` where there is no turn for the question. Only for items whose owner has signed
-   * them and can pay: each call is a request to all gateways.
+   * Whether a gateway of the network has the item. One that has it decides. Otherwise all must state that they have not, but for
+   * those that are away: the refusal `upstream` where one does not, `busy` where there is no turn for the question. Only for
+   * items whose owner has signed them and can pay: each call is a request to all gateways. Call `settled` afterwards.
    */
   async isKnown(item: PostedItem): Promise<boolean | Refusal> {
-    const { id, client } = item
+    const { id, bytes, isAtHome, mayGoUnasked } = item
     if (this.#known.get(id) === true) return true
-    const refusal = await this.#turnOf(item)
-    if (refusal !== undefined) return refusal
-    const isKnown = await this.#ask(id)
+    const pair = pairOf(item)
+    const isKnown = (await this.#turnOf(item)) ?? (await this.#ask(id))
     if (isKnown === true) {
       this.#known.set(id, true)
-      this.#repeated.add(pairOf(item))
-    } else this.#turns.worth(client)
+      this.#repeated.add(pair)
+    } else if (isKnown === false) this.#unasked.isNew(pair)
+    else if (isAtHome && mayGoUnasked && this.#repeated.of(pair) < doubtedMax)
+      return this.#unasked.take(pair, bytes) ? false : isKnown
     return isKnown
   }
 
+  /**
+   * What became of an item that is new. One that was not paid for, or an order that was not carried out, was asked about in vain:
+   * who has many such questions asked waits behind others, and after some not at all.
+   */
+  settled(item: PostedItem, isDone: boolean): void {
+    if (isDone) this.#turns.worth(item.client)
+    else this.#repeated.add(pairOf(item))
+  }
+
   async #turnOf(item: PostedItem): Promise<Refusal | undefined> {
-    const { client, isAtHome, isTakenUnasked } = item
-    if (isTakenUnasked) return this.#turns.takeNow(client) ? undefined : crowded
-    const isOften = !isAtHome && this.#repeated.of(pairOf(item)) > repeatedMax - 1
-    return isOften ? tooOften : this.#turns.wait(client)
+    const { client, isAtHome, mayGoUnasked } = item
+    // An order for credits that comes to nothing costs nothing, wherever it comes from.
+    const isHeld = isAtHome && mayGoUnasked
+    const max = isAtHome ? repeatedMax * homeTimes : repeatedMax
+    return !isHeld && this.#repeated.of(pairOf(item)) > max - 1 ? tooOften : this.#turns.wait(client)
   }
 
   async #ask(id: Id): Promise<boolean | Refusal> {
@@ -97,26 +130,32 @@ export class EarlierPost {
     const timer = this.clock.after(this.patienceMs, () => stop.abort())
     const statuses = this.gateways.map((url) => this.#status(url, id, stop.signal))
     const has = statuses.map(async (status) => {
-      const found = await status
-      if (found === undefined || found < 200 || found > 299) throw new Error('not there')
+      if (!isThere(await status)) throw new Error('not there')
     })
     try {
-      const isThere = await Promise.any(has).then(
+      const isFound = await Promise.any(has).then(
         () => true,
         () => false,
       )
-      if (isThere) return true
-      // A redirect or an error states nothing about the item.
-      if ((await Promise.all(statuses)).some((status) => status === 404)) return false
-      return refuse(
-        'upstream',
-        'upstream',
-        'no gateway of the network states whether the item was posted before',
-      )
+      return isFound || this.#isAbsent(await Promise.all(statuses))
     } finally {
       timer.cancel()
       stop.abort()
     }
+  }
+
+  /**
+   * Only where all gateways that are not away say so: the one that is asked too often, or fails, may be the only one that has the
+   * item, and a stranger can bring that about.
+   */
+  #isAbsent(statuses: readonly (number | undefined)[]): false | Refusal {
+    const nowMs = this.clock.monotonic()
+    const isSilent = this.gateways.some((url, at) => {
+      if (statuses[at] === 404) return false
+      const heardMs = this.#heardMs.get(url)
+      return heardMs !== undefined && nowMs - heardMs < goneMs
+    })
+    return isSilent || !statuses.includes(404) ? unstated : false
   }
 
   /** The status that a gateway answers with; undefined: it did not answer. */
@@ -124,8 +163,16 @@ export class EarlierPost {
     const answer = await this.line.ask(url, { method: 'HEAD', path: `/raw/${id}`, headers: {} }, signal)
     if (isRefusal(answer)) return undefined
     answer.drop()
-    return answer.statusCode
+    const { statusCode } = answer
+    if (isThere(statusCode) || statusCode === 404 || statusCode === 429)
+      this.#heardMs.set(url, this.clock.monotonic())
+    return statusCode
   }
+}
+
+/** A redirect or an error states nothing about the item. */
+function isThere(status: number | undefined): boolean {
+  return status !== undefined && status >= 200 && status <= 299
 }
 
 function pairOf({ wallet, client }: PostedItem): string {

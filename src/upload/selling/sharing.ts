@@ -2,12 +2,13 @@ import type { Clock } from '../../actor/clock.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { tagValue } from '../../format/tag.js'
-import { type CreditsPort, isDenied } from '../../payment/credits-port.js'
+import { type CreditsPort, isDenied, type RevokeOrder } from '../../payment/credits-port.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
+import { addressShape } from '../calls/credits-routes.js'
 import { paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { payerOf } from './credit-charging.js'
-import { type EarlierPost, ownAddress } from './earlier-post.js'
+import { type EarlierPost, ownAddress, type PostedItem } from './earlier-post.js'
 import type { KnownPosters } from './known-posters.js'
 
 /** The result of an order about shared credits: members of the answer to the upload. */
@@ -53,7 +54,7 @@ const seenBefore = 'the item was posted to the network before. Sign a new one fo
 export class Sharing {
   constructor(
     private readonly credits: Pick<CreditsPort, 'approve' | 'revoke' | 'check'>,
-    private readonly earlier: Pick<EarlierPost, 'isKnown'>,
+    private readonly earlier: Pick<EarlierPost, 'isKnown' | 'settled'>,
     private readonly posters: Pick<KnownPosters, 'isHome'>,
     private readonly clock: Pick<Clock, 'now'>,
   ) {}
@@ -63,59 +64,81 @@ export class Sharing {
     const approved = tagValue(header.tags, tags.approve)
     const revoked = tagValue(header.tags, tags.revoke)
     if (approved === undefined && revoked === undefined) return undefined
-    const pair = { itemId: header.id, payingAddress: payerOf(header, uploader).address }
-    const refused = await this.#refused(header, uploader, approved === undefined ? 'revoke' : 'approve')
-    if (refused !== undefined) return refused
-    if (approved === undefined) {
-      const ended = await this.credits.revoke({ ...pair, approvedAddress: revoked ?? '' })
-      if (isRefusal(ended)) return paymentAway(header.id)
-      return isDenied(ended)
-        ? { ...textAnswer(deniedStatus, unable.revoke + ended.text), failed: 'revoke' }
-        : { done: { revokedApprovals: ended } }
+    const order = approved === undefined ? 'revoke' : 'approve'
+    // Before anything is asked about it: what is not even an order costs its sender nothing.
+    const fault = order === 'approve' ? faultOf(header) : undefined
+    if (fault !== undefined) return deniedOrder(order, fault)
+    const posted: PostedItem = {
+      id: header.id,
+      wallet: normalizedAddress(header.owner),
+      bytes: 0,
+      client: uploader.range ?? ownAddress,
+      isAtHome: this.posters.isHome(header, uploader.range, this.clock.now()),
+      // An order is given for a new item alone, from wherever it comes.
+      mayGoUnasked: false,
     }
-    const expires = tagValue(header.tags, tags.expires)
+    const refused = await this.#refused(header, uploader, order, posted)
+    if (refused !== undefined) return refused
+    const pair = { itemId: header.id, payingAddress: payerOf(header, uploader).address }
+    const outcome =
+      approved === undefined
+        ? await this.#revoke({ ...pair, approvedAddress: revoked ?? '' })
+        : await this.#approve(header, { ...pair, approvedAddress: approved })
+    this.earlier.settled(posted, 'done' in outcome)
+    return outcome
+  }
+
+  async #revoke(order: RevokeOrder): Promise<SharingDone | UploadAnswer> {
+    const ended = await this.credits.revoke(order)
+    if (isRefusal(ended)) return paymentAway(order.itemId)
+    return isDenied(ended) ? deniedOrder('revoke', ended.text) : { done: { revokedApprovals: ended } }
+  }
+
+  async #approve({ tags: given }: ItemHeader, pair: RevokeOrder): Promise<SharingDone | UploadAnswer> {
+    const expires = tagValue(given, tags.expires)
     const created = await this.credits.approve({
       ...pair,
-      approvedAddress: approved,
-      winc: tagValue(header.tags, tags.amount) ?? '',
+      winc: tagValue(given, tags.amount) ?? '',
       ...(expires === undefined ? {} : { expiresInSeconds: secondsOf(expires) }),
     })
-    if (isRefusal(created)) return paymentAway(header.id)
-    return isDenied(created)
-      ? { ...textAnswer(deniedStatus, unable.approve + created.text), failed: 'approval' }
-      : { done: { createdApproval: created } }
+    if (isRefusal(created)) return paymentAway(pair.itemId)
+    return isDenied(created) ? deniedOrder('approve', created.text) : { done: { createdApproval: created } }
   }
 
   /** The answer to an order that is not given: of who has no credits, or that the network knew before. Undefined: it is new. */
   async #refused(
     header: ItemHeader,
     uploader: Uploader,
-    order: 'approve' | 'revoke',
+    order: Order,
+    posted: PostedItem,
   ): Promise<UploadAnswer | undefined> {
-    const failed = order === 'approve' ? 'approval' : 'revoke'
-    const denied = (reason: string): UploadAnswer => ({
-      ...textAnswer(deniedStatus, unable[order] + reason),
-      failed,
-    })
     // A wallet without credits has none to move, so no gateway is asked for it. Nor is the order given: the first credits may
     // come meanwhile.
     const { range } = uploader
     const check = { ...payerOf(header, uploader), paidBy: [], bytes: 0 }
     const checked = await this.credits.check(range === undefined ? check : { ...check, asker: range })
     if (isRefusal(checked)) return paymentAway(header.id)
-    if (checked.isUnknownWallet) return denied(nothingToMove[order](payerOf(header, uploader).address))
-    const { id, owner } = header
-    // An order is given for a new item alone, from wherever it comes. From the owner's home its question is asked all the same.
-    const isKnown = await this.earlier.isKnown({
-      id,
-      wallet: normalizedAddress(owner),
-      client: range ?? ownAddress,
-      isAtHome: this.posters.isHome(header, range, this.clock.now()),
-      isTakenUnasked: false,
-    })
+    if (checked.isUnknownWallet)
+      return deniedOrder(order, nothingToMove[order](payerOf(header, uploader).address))
+    const isKnown = await this.earlier.isKnown(posted)
     if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
-    return isKnown ? denied(seenBefore) : undefined
+    return isKnown ? deniedOrder(order, seenBefore) : undefined
   }
+}
+
+type Order = 'approve' | 'revoke'
+
+function deniedOrder(order: Order, reason: string): UploadAnswer {
+  const failed = order === 'approve' ? 'approval' : 'revoke'
+  return { ...textAnswer(deniedStatus, unable[order] + reason), failed }
+}
+
+/** Why no payment service would share credits by these tags, in its words; undefined: it might. */
+function faultOf({ tags: given }: ItemHeader): string | undefined {
+  const expires = tagValue(given, tags.expires)
+  if (!addressShape.test(tagValue(given, tags.approve) ?? '')) return 'Invalid approved address'
+  if (!/^[1-9]\d{0,77}$/.test(tagValue(given, tags.amount) ?? '')) return 'Invalid winc amount'
+  return expires !== undefined && secondsOf(expires) === 0 ? 'Invalid expiration' : undefined
 }
 
 /** 0 where it is no number of seconds: the payment service refuses it then. */

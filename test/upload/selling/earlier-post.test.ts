@@ -18,15 +18,26 @@ const idOf = (number: number): Id => {
   return idOfBytes(bytes)
 }
 
-/** A gateway that has items below 1000. */
-function earlierPost(clock: HandClock): EarlierPost {
+/** What a gateway answers about an item. */
+type Gateway = (number: number) => number | undefined
+
+/** The first gateway has items below 1000. */
+function earlierPost(clock: HandClock, ...others: readonly Gateway[]): EarlierPost {
+  const gateways = [(number: number) => (number < 1000 ? 200 : 404), ...others]
+  return earlierPostBy(clock, gateways)
+}
+
+function earlierPostBy(clock: HandClock, gateways: readonly Gateway[]): EarlierPost {
   const line: Pick<GatewayLine, 'ask'> = {
-    ask: async (_, { path }) => {
+    ask: async (url, { path }) => {
       const number = Buffer.from(path.slice('/raw/'.length), 'base64url').readUInt32BE()
-      return { statusCode: number < 1000 ? 200 : 404, headers: {}, drop: () => undefined } as never
+      const statusCode = gateways[Number(url.slice('http://'.length))]?.(number)
+      if (statusCode === undefined) return refuse('late', 'upstream', 'silent')
+      return { statusCode, headers: {}, drop: () => undefined } as never
     },
   }
-  return new EarlierPost(['http://gateway'], line, clock, 1000)
+  const urls = gateways.map((_, at) => `http://${at}`)
+  return new EarlierPost(urls, line, clock, 1000)
 }
 
 const stranger = '198.51.100.7'
@@ -36,7 +47,8 @@ const ask = (earlier: EarlierPost, number: number, more: Partial<PostedItem> = {
     wallet: 'owner',
     client: stranger,
     isAtHome: false,
-    isTakenUnasked: false,
+    bytes: 1000,
+    mayGoUnasked: true,
     ...more,
   })
 
@@ -74,4 +86,95 @@ t.test('credits are shared and taken back while strangers post public items of t
   t.match(await actFrom('203.0.113.5', false), { done: { revokedApprovals: [] } }, 'from a new network')
   t.match(await actFrom(stranger, true), { done: { revokedApprovals: [] } }, 'and where a stranger is, too')
   t.match(await actFrom(stranger, false), { status: 503 })
+})
+
+t.test('an item is new only where all gateways that are not away say so', async (t) => {
+  const clock = new HandClock()
+  let limited: number | undefined = 200
+  const earlier = earlierPostBy(clock, [(number) => limited ?? (number < 1000 ? 200 : 404), () => 404])
+  limited = undefined
+  t.equal(await ask(earlier, 2000), false)
+  for (const status of [429, 500, 302]) {
+    limited = status
+    t.match(await ask(earlier, 5), { refused: 'upstream' }, `a gateway that answers ${status} may have it`)
+  }
+  limited = undefined
+  t.equal(await ask(earlier, 5), true)
+  limited = 500
+  clock.jump(3_600_001)
+  t.equal(await ask(earlier, 2001), false, 'one that has stated nothing for an hour is away')
+  const other = earlierPostBy(clock, [() => undefined, () => 404])
+  t.equal(await ask(other, 2000), false, 'and one that never has')
+  t.match(await ask(earlierPostBy(clock, [() => 429, () => 404]), 1), { refused: 'upstream' })
+})
+
+t.test('where nobody states anything little is taken, and from the home of its owner alone', async (t) => {
+  const clock = new HandClock()
+  let status = 500
+  const earlier = earlierPostBy(clock, [() => status])
+  const home = { isAtHome: true, bytes: 2 ** 20 * 100 }
+  t.match(await ask(earlier, 1), { refused: 'upstream' })
+  t.equal(await ask(earlier, 1, home), false)
+  t.equal(await ask(earlier, 2, home), false)
+  t.match(await ask(earlier, 3, home), { refused: 'upstream' }, 'not for ever')
+  t.match(await ask(earlier, 3, { ...home, bytes: 1, mayGoUnasked: false }), { refused: 'upstream' })
+  t.equal(await ask(earlier, 3, { ...home, client: '203.0.113.5' }), false, 'another home')
+  clock.jump(3_600_000)
+  t.equal(await ask(earlier, 4, home), false, 'an hour later')
+  status = 200
+  for (let number = 5; number < 15; number += 1) t.equal(await ask(earlier, number, home), true)
+  status = 500
+  t.match(await ask(earlier, 20, { ...home, bytes: 1 }), { refused: 'upstream' }, 'old ones come from there')
+})
+
+t.test('who uploads more than gateways answer from home has one of some items looked up', async (t) => {
+  const clock = new HandClock()
+  let status = 500
+  const earlier = earlierPostBy(clock, [() => status])
+  for (let number = 0; number < 256; number += 1) await ask(earlier, number, { isAtHome: true })
+  t.match(await ask(earlier, 1000, { isAtHome: true }), { refused: 'upstream' })
+  status = 404
+  t.equal(await ask(earlier, 1001, { isAtHome: true }), false)
+  status = 500
+  for (let number = 0; number < 4; number += 1) t.equal(await ask(earlier, number, { isAtHome: true }), false)
+  t.match(await ask(earlier, 1000, { isAtHome: true }), { refused: 'upstream' })
+})
+
+t.test('orders that come to nothing ask no gateway, or soon none any more', async (t) => {
+  let questions = 0
+  const clock = new HandClock()
+  const earlier = earlierPostBy(clock, [
+    () => {
+      questions += 1
+      return 404
+    },
+  ])
+  const credits = {
+    check: async () => ({ isEnough: true, isUnknownWallet: false, winc: '0', balance: '9' }),
+    approve: async () => ({ denied: true as const, status: 402 as const, text: 'Insufficient balance' }),
+    revoke: async () => ({ denied: true as const, status: 400 as const, text: 'No valid approvals found' }),
+  }
+  const sharing = new Sharing(credits, earlier, { isHome: () => false }, systemClock)
+  const act = async (number: number, ...tags: [string, string][]) => {
+    const all = tags.map(([name, value]) => tagOf(name, value))
+    const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), { tags: all }, Buffer.from(`${number}`))
+    const header = parseItemHeader(item)
+    if (header === 'more' || isRefusal(header)) throw new Error('the item of this test is none')
+    return sharing.act(header, { range: stranger, paidBy: [], token: undefined })
+  }
+  const other = 'B'.repeat(43)
+  for (const [number, tags] of [
+    [['x-approve-payment', 'nobody'] as [string, string], ['x-amount', '1'] as [string, string]],
+    [['x-approve-payment', other] as [string, string], ['x-amount', '0'] as [string, string]],
+    [['x-approve-payment', other] as [string, string]],
+  ].entries())
+    t.match(await act(number, ...tags), { status: 400 })
+  t.equal(questions, 0)
+  const statuses = []
+  for (let number = 0; number < 30; number += 1) {
+    const answer = await act(number, ['x-delete-payment-approval', other])
+    statuses.push(answer !== undefined && 'status' in answer ? answer.status : 0)
+  }
+  t.equal(questions, 20)
+  t.strictSame(new Set(statuses), new Set([400, 503]))
 })
