@@ -11,7 +11,7 @@ import type { LaneOptions, PaymentOrder } from './settlement-messages.js'
 const faultsMax = 20
 
 /**
- * Questions to the facilitator about payments that may come to nothing, which has a limit for all that it is asked: settlements
+ * Questions to the facilitator about payments that may come to nothing, which has a limit for all requests: settlements
  * are not counted among them. The last number is for an address range of a busy client, whose payers are counted by themselves.
  */
 const verifyTurns = { perSecond: 20, burst: 64, eachPerMinute: 600 }
@@ -72,8 +72,8 @@ export class Lanes {
   }
 
   /**
-   * Resolves with undefined when the facilitator may be asked about a payment that nobody has asked about. It counts as one that
-   * came to nothing until `worth` is called.
+   * Resolves with undefined when the facilitator may get a request about a payment of which nobody has sent one. It counts
+   * as one that came to nothing until `worth` is called.
    */
   turn(order: PaymentOrder): Promise<Refusal | undefined> {
     return this.#of(order).turns.wait(order.asker)

@@ -12,7 +12,7 @@ const unmade = { leakPerSecond: 1, max: 64 }
 
 /**
  * Has the facilitator verify whether payments would settle, before the bodies come that they are for. Such a payment need never
- * be made, and signing one costs nothing: so each is asked for once, each payer has some at a time, and all have turns.
+ * be made, and signing one costs nothing: so each is requested once, each payer has some at a time, and all have turns.
  */
 export class PaymentLooks {
   /** Payments that would settle, and until when that is good, of the monotonic clock. */
@@ -28,7 +28,7 @@ export class PaymentLooks {
     this.#unmade = new LeakingCounts(clock, unmade)
   }
 
-  /** `good`: it would settle now, or would have some seconds ago. `busy`, `down`: nobody was asked, or did not answer. */
+  /** `good`: it would settle now, or would have some seconds ago. `busy`, `down`: nobody got a request, or did not answer. */
   async verdict(order: PaymentOrder): Promise<CashierReply> {
     const name = nameOf(order)
     if ((this.#good.get(name) ?? Number.NEGATIVE_INFINITY) > this.clock.monotonic()) return { state: 'good' }

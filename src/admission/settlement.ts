@@ -167,13 +167,13 @@ export class Cashier {
     return this.#looks.verdict(order)
   }
 
-  /** The flight of a payment. One that nobody knows waits for its turn: the facilitator will be asked about it. */
+  /** The flight of a payment. One that nobody knows waits for its turn: the facilitator gets a request about it. */
   async #flight(order: PaymentOrder): Promise<Flight | CashierReply> {
     const isNew = !this.#flights.has(order.payment) && this.parts.ledger.find(order.payment) === undefined
     if (isNew && (await this.#lanes.turn(order)) !== undefined) return { state: 'busy' }
     if (this.#closed) return { state: 'down' }
     const flight = this.#flights.get(order.payment) ?? this.#begin(order)
-    // Nobody was asked.
+    // Nobody got a request.
     if (isNew && 'state' in flight) this.#lanes.worth(order)
     return flight
   }

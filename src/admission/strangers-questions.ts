@@ -8,7 +8,7 @@ const rememberedMax = 10_000
 const rememberedMs = 3000
 
 /**
- * Questions to a service of others about ids that strangers name. One id is asked for once at a time, and not again for some
+ * Questions to a service of others about ids that strangers name. One id is requested once at a time, and not again for some
  * seconds where it came to nothing. All questions have turns (`OutwardTurns`).
  */
 export class StrangersQuestions<Answer extends object> {
@@ -19,7 +19,7 @@ export class StrangersQuestions<Answer extends object> {
     rememberedMax,
   )
 
-  /** `isNothing`: of an answer, whether whoever asked has named an id that is good for nothing. */
+  /** `isNothing`: of an answer, whether the request has named an id that is good for nothing. */
   constructor(
     options: OutwardOptions,
     private readonly isNothing: (answer: Answer) => boolean,
@@ -41,7 +41,7 @@ export class StrangersQuestions<Answer extends object> {
     if (before !== undefined) return before
     const refusal = await this.#turns.wait(client)
     if (refusal !== undefined) return refusal
-    // Another client may have asked for it meanwhile. The turn of this one costs it nothing then.
+    // Another client may have requested it meanwhile. The turn of this one costs it nothing then.
     const known = this.#known(id)
     const answer = await (known ?? this.#ask(id, question))
     if (known !== undefined || isRefusal(answer) || !this.isNothing(answer)) this.#turns.worth(client)

@@ -30,7 +30,7 @@ export interface SharedEntry extends SharedState {
 
 /** How far the changes of a cluster go. */
 export interface SharedHead extends SharedPosition {
-  /** Names the transaction that wrote the version asked for; undefined: there is none. */
+  /** Names the transaction that wrote the requested version; undefined: there is none. */
   readonly stampThen: string | undefined
 }
 
@@ -39,7 +39,7 @@ export interface SharedHead extends SharedPosition {
  * where they can only be read.
  */
 export interface SharedEntries {
-  /** `version`: of which the stamp is asked. */
+  /** `version`: whose stamp is requested. */
   head(version: number): Promise<SharedHead>
   /** Carries out changes, all or none. Resolves with the states that hold instead of those that do not count. */
   push(changes: readonly SharedChange[]): Promise<SharedEntry[]>

@@ -40,7 +40,7 @@ export interface ProofClaim {
   readonly digest: Uint8Array
   /** Where an item may lie. */
   readonly hints: Hints
-  /** A client named the place. The bytes were brought from elsewhere, so it is not told as theirs where it proves them. */
+  /** A client named the place. The bytes were brought from elsewhere, so it is not reported as theirs where it proves them. */
   readonly isClients?: true
 }
 

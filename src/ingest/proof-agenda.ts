@@ -97,7 +97,7 @@ export class ProofAgenda {
    * Adds contents, on disk when this returns. One that waits already moves where a hint names another root. Roots that wait keep
    * their time; new ones are due at `dueMs`. Where the agenda is full the root that is looked at last gives way, or the new
    * content is left out: the catalog still lists it. What comes from that list displaces nothing: it may have been denied and
-   * displaced before, and nodes would be asked for the same ids again and again.
+   * displaced before, and the same ids would be requested from nodes again and again.
    */
   add(wishes: readonly AgendaMember[], dueMs: (wish: AgendaMember) => number, nowMs: number): void {
     if (wishes.length === 0) return

@@ -64,7 +64,7 @@ const quoteLifeMs = 30 * 60_000
 /** The card may be charged this long before the provider reports it. */
 const graceMs = 5 * 60_000
 
-/** Sessions that are begun at the provider. It has a limit for all that it is asked: Stripe a hundred requests a second. */
+/** Sessions that are begun at the provider. It has a limit for all requests: Stripe a hundred requests a second. */
 const sessionTurns = { perSecond: 20, burst: 60, eachPerMinute: 60 }
 
 export interface CardWish extends Omit<SessionWish, 'quoteId' | 'amount' | 'expiresMs'> {

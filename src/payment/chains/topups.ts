@@ -137,7 +137,7 @@ export class TopUps {
     return { topUp: await this.#settle(stored, seen), isNew: isFirst }
   }
 
-  /** A known payment as it is now, or as it was known where nobody can be asked now. */
+  /** A known payment as it is now, or as it was known where no node can be reached now. */
   async #turn(stored: LedgerRecord, client: string): Promise<TopUp> {
     const topUp = read(stored)
     if ((await this.parts.ledger.record(watchedKind, stored.key)) === undefined) return this.#look(stored)

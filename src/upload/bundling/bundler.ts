@@ -56,7 +56,7 @@ export interface BundlerParts {
 const idleEveryMs = 1000
 /** Bundles at once that are not sent to their end: each may hold a tree of some MB. Those that wait for their depth hold none. */
 const openMax = 8
-/** Bundles whose transactions are asked for at once. */
+/** Bundles whose transactions are requested at once. */
 const looksAtOnce = 16
 /** Until a failed step is tried again; doubles up to the longest. */
 const againMs = 1000

@@ -147,7 +147,7 @@ export class CreditCharging implements Charging {
 
   async foresee(header: ItemHeader, bytes: number, uploader: Uploader): Promise<UploadAnswer | undefined> {
     if (this.pools.would(freeTakerOf(header, uploader), bytes) !== undefined) return undefined
-    // The signature is not checked yet, so anybody may have written this header. Where too many are asked about, the item is
+    // The signature is not checked yet, so anybody may have written this header. Where there are too many requests, the item is
     // read first: questions for strangers must not take the payment service's time from those who pay.
     const leave = this.#foreseen.take(uploader.range ?? 'own')
     if (typeof leave === 'string') return undefined

@@ -84,11 +84,11 @@ export class NeighbourFollower {
   }
 
   /**
-   * Resolves when all is known that was in the store at the time of the call. A refusal: the store could not be asked. Calls
+   * Resolves when all is known that was in the store at the time of the call. A refusal: the store could not be reached. Calls
    * share requests.
    */
   fresh(): Promise<Refusal | undefined> {
-    // One that runs may have asked before the upload that somebody wants was there.
+    // One that runs may have sent its request before the upload that somebody wants was there.
     if (this.#running === undefined) {
       this.#running = this.#look().finally(() => {
         this.#running = undefined

@@ -6,7 +6,7 @@ import type { Window } from '../../source/source-messages.js'
 /** Of all objects that are held. */
 const heldMaxBytes = 16 * 1024 * 1024
 
-/** Small objects that were read as a whole a moment ago: what is asked of them next costs no request. */
+/** Small objects that were read as a whole a moment ago: what is read of them next costs no request. */
 export class RecentObjects {
   /** The oldest first. */
   readonly #held = new Map<string, Buffer>()

@@ -41,7 +41,7 @@ export class StoredRecovery {
 
   constructor(private readonly parts: StoredRecoveryParts) {}
 
-  /** A refusal: the store could not be asked; what was done stays. Throws where the disk refuses. */
+  /** A refusal: the store could not be reached; what was done stays. Throws where the disk refuses. */
   async run(adopting: Adopting): Promise<Refusal | undefined> {
     const listed = await this.#list()
     if (isRefusal(listed)) return listed

@@ -76,7 +76,7 @@ export class StoredUploads {
     private readonly options: StoredUploadsOptions,
   ) {}
 
-  /** Opens it in the background, again and again while the store cannot be asked. */
+  /** Opens it in the background, again and again while the store cannot be reached. */
   start(): void {
     this.#work = this.#open()
   }
