@@ -12,6 +12,7 @@ import type { Name } from '../../src/names/names-port.js'
 import { openNames } from '../../src/names/open-names.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { eventually } from '../eventually.js'
+import { cacheOptions } from '../names/cache-options.js'
 import { fc } from '../property.js'
 import { scratch } from '../scratch.js'
 import { sha256, someId } from '../source/rig.js'
@@ -44,7 +45,7 @@ async function siting(t: Test, overrideTtlSeconds?: number) {
   registries += 1
   const registryPath = `${scratch('repeating-names')}/${registries}`
   const registry = new LocalRegistry(registryPath)
-  const { absentMs, failedMs, refreshMs, flightsMax, guard } = namesDefaults
+  const { guard } = namesDefaults
   const open = await openNames(
     {
       registryPath,
@@ -53,16 +54,7 @@ async function siting(t: Test, overrideTtlSeconds?: number) {
       lastTimeoutMs: 30_000,
       guard,
       cache: {
-        absentMs,
-        failedMs,
-        refreshMs,
-        flightsMax,
-        staleMs: 1e6,
-        namesMax: 100,
-        fallbackMs: 250,
-        resolversAtOnce: 1,
-        preferred: [],
-        preferredBases: new Set<string>(),
+        ...cacheOptions,
         ...(overrideTtlSeconds === undefined ? {} : { overrideTtlSeconds }),
       },
     },

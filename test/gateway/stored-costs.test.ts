@@ -28,12 +28,12 @@ import { parseName } from '../../src/names/name.js'
 import { NameCache } from '../../src/names/name-cache.js'
 import { NameMeters } from '../../src/names/name-meters.js'
 import { nameOrderText } from '../../src/names/name-order.js'
-import { namesDefaults } from '../../src/names/names-defaults.js'
 import type { Name } from '../../src/names/names-port.js'
 import { offsetsRoute } from '../../src/routes/offsets-route.js'
 import { resolverRoute } from '../../src/routes/resolver-route.js'
 import { setNameRoute } from '../../src/routes/set-name-route.js'
 import { type Environment, openEnvironment } from '../../src/store/lmdb.js'
+import { cacheOptions } from '../names/cache-options.js'
 import { scratch } from '../scratch.js'
 import { sha256, someId } from '../source/rig.js'
 import { countedReads } from '../upload/counted-reads.js'
@@ -78,22 +78,10 @@ function openNames(reads: Reads) {
   const path = join(scratch('names'), 'names')
   const registry = new LocalRegistry(path, undefined, reads.open)
   const local = new LocalNames(path, systemClock, reads.open)
-  const { absentMs, failedMs, refreshMs, flightsMax } = namesDefaults
   const cache = new NameCache(
     [local],
     local,
-    {
-      absentMs,
-      failedMs,
-      refreshMs,
-      flightsMax,
-      staleMs: 1e6,
-      namesMax: 100,
-      fallbackMs: 250,
-      resolversAtOnce: 1,
-      preferred: [],
-      preferredBases: new Set(),
-    },
+    cacheOptions,
     systemClock,
     new NameMeters(new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)),
   )

@@ -17,6 +17,7 @@ import { sandboxLabel } from '../../src/names/sandbox-host.js'
 import type { Route } from '../../src/serving/route.js'
 import { eventually } from '../eventually.js'
 import { type Answered, type Stage, stage } from '../gateway/rig.js'
+import { cacheOptions } from '../names/cache-options.js'
 import { someId, type Upstream, upstream } from '../source/rig.js'
 
 const page = Buffer.from('<!doctype html><p>page</p>')
@@ -89,8 +90,7 @@ async function scene(
     }
     response.writeHead(status).end()
   })
-  const { absentMs, failedMs, refreshMs, flightsMax, guard } = namesDefaults
-  const plain = { resolversAtOnce: 1, preferred: [], preferredBases: new Set<string>() }
+  const { guard } = namesDefaults
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const open = await openNames(
     {
@@ -100,16 +100,7 @@ async function scene(
       lastTimeoutMs: 30_000,
       guard,
       gateway: { url: `${resolving.url}/__NAME__`, release: 'r', connectionsMax: 8 },
-      cache: {
-        absentMs,
-        failedMs,
-        refreshMs,
-        flightsMax,
-        staleMs: 1e6,
-        namesMax: 100,
-        fallbackMs: 250,
-        ...plain,
-      },
+      cache: cacheOptions,
     },
     systemClock,
     meters,
