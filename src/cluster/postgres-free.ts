@@ -17,7 +17,7 @@ export interface PostgresFreeOptions {
   readonly log: Pick<Log, 'warn' | 'info'>
   /** An uploader does not wait longer: 400 unless given. */
   readonly patienceMs?: number
-  /** After a failure nobody is asked for so long: 3,000 unless given. */
+  /** After a failure there are no requests for so long: 3,000 unless given. */
   readonly restMs?: number
 }
 

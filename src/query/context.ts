@@ -35,7 +35,7 @@ interface Load {
 export class QueryContext {
   readonly #loads = new Map<string, Load>()
   readonly #unavailable = new Set<string>()
-  /** What was asked for last, and its answer: a query may ask for it under many names. */
+  /** What was requested last, and its answer: a query may request it under many names. */
   #owner: { readonly address: Uint8Array; readonly key: string | undefined } | undefined
   #typed: { readonly row: Row; readonly type: string } | undefined
   readonly #warnings = new Map<string, Warning>()

@@ -60,7 +60,7 @@ const listedAtOnce = 5000
 export class FreePools implements OwnFreeCounts {
   readonly #table: Table
   readonly #used = new Map<string, number>()
-  /** What other machines have given, as far as it was asked since the start; else as it was when this machine last gave. */
+  /** What other machines have given, as far as it was requested since the start; else as it was when this machine last gave. */
   readonly #others = new Map<string, number>()
   #elsewhere: FreeElsewhere | undefined
   #exempt: ReadonlySet<string>
