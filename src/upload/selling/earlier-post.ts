@@ -77,7 +77,7 @@ export class EarlierPost {
   /** When each gateway last stated something about an item, or that it is asked too often; absent: not since the start. */
   readonly #heardMs = new Map<string, number>()
 
-  /** `gateways`: base URLs, at least one. All get the request at once. */
+  /** `gateways`: base URLs, at least one. All are asked at once. */
   constructor(
     private readonly gateways: readonly string[],
     private readonly line: Pick<GatewayLine, 'ask'>,

@@ -112,8 +112,8 @@ export class Sharing {
     order: Order,
     posted: PostedItem,
   ): Promise<UploadAnswer | undefined> {
-    // A wallet without credits has none to move, so no gateway gets a request about it. Nor is the order given: the first credits
-    // may come meanwhile.
+    // A wallet without credits has none to move, so no gateway is asked for it. Nor is the order given: the first credits may
+    // come meanwhile.
     const { range } = uploader
     const check = { ...payerOf(header, uploader), paidBy: [], bytes: 0 }
     const checked = await this.credits.check(range === undefined ? check : { ...check, asker: range })
