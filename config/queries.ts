@@ -87,4 +87,11 @@ export const queries = {
     max: 268_435_456,
     why: 'Of the answer to one request; a larger one is an error that says so.',
   }),
+  waitingMaxBytes: whole({
+    env: 'GRAPHQL_WAITING_MAX_BYTES',
+    default: 67_108_864,
+    min: 65_536,
+    max: 4_294_967_296,
+    why: 'Of all answers of one thread that wait for signatures and keys; above it the largest is given without them.',
+  }),
 }
