@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import { Dice } from '../../bench/kit/dice.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { packBlockHeader } from '../../src/catalog/block-header.js'
+import type { BulkLimits } from '../../src/catalog/bulk-batch.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import { Generations } from '../../src/catalog/generations.js'
 import type { BlockInput, TransactionInput } from '../../src/catalog/index-protocol.js'
@@ -30,12 +31,12 @@ export interface L1House {
   close(): Promise<void>
 }
 
-/** An index with its keeper, on this thread. */
-export function openL1House(path: string): L1House {
+/** An index with its keeper, on this thread. `bulk`: when what comes in bulk becomes a segment. */
+export function openL1House(path: string, bulk?: BulkLimits): L1House {
   const generations = new Generations()
   // Rows carry the second in which they were first seen, and cursors with them.
   const still = { ...systemClock, now: () => 5_000_000 }
-  const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, generations, still)
+  const keeper = new CatalogKeeper({ path, touchEveryMs: 0, ...(bulk && { bulk }) }, generations, still)
   const { environment } = openCatalogTables(path)
   const tables = openIndexTables(environment)
   const index = new ChainIndex(environment, generations)
