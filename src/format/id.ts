@@ -1,4 +1,4 @@
-import { decodeBase64url, encodeBase64url } from './base64url.js'
+import { decodeCanonical, encodeBase64url } from './base64url.js'
 
 declare const brand: unique symbol
 
@@ -29,7 +29,5 @@ export function idOfBytes(bytes: Uint8Array): Id {
 
 /** The 32 bytes of an id. */
 export function idBytes(id: Id): Uint8Array {
-  const bytes = decodeBase64url(id)
-  if (bytes === undefined) throw new TypeError(`no id: ${id}`)
-  return bytes
+  return decodeCanonical(id)
 }
