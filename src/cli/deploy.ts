@@ -189,7 +189,7 @@ async function uploaded(
 /** Says what will be uploaded and what it costs, and resolves with that as the limit. USDC has a limit for each item. */
 async function sayPlan(
   client: SluiceClient,
-  { itemBytes, files, reusedFiles }: FolderPlan,
+  { itemBytes, itemsInside, files, reusedFiles }: FolderPlan,
   usdc: unknown,
 ): Promise<bigint | undefined> {
   const bytes = itemBytes.reduce((sum, one) => sum + one, 0)
@@ -199,7 +199,7 @@ async function sayPlan(
     process.stderr.write(`${what}: at most ${usdc} micro-USDC for each item\n`)
     return undefined
   }
-  const quote = await affordable(client, itemBytes)
+  const quote = await affordable(client, itemBytes, itemsInside)
   const some = quote.winc === 0n || quote.freeItems === 0 ? '' : `, ${quote.freeItems} of them free`
   process.stderr.write(`${what}${some}: ${priceText(quote)}\n`)
   return quote.winc

@@ -33,8 +33,12 @@ async function waysToBuy(client: SluiceClient, address: string): Promise<string>
  * What items of these sizes cost at most. Throws `insufficient-credits`, with what is missing and where it can be bought, where
  * the wallet cannot pay that: nothing was uploaded then.
  */
-export async function affordable(client: SluiceClient, itemBytes: readonly number[]): Promise<UploadQuote> {
-  const quote = await quoteUploads(client, itemBytes)
+export async function affordable(
+  client: SluiceClient,
+  itemBytes: readonly number[],
+  itemsInside = 0,
+): Promise<UploadQuote> {
+  const quote = await quoteUploads(client, itemBytes, itemsInside)
   if (quote.winc === 0n) return quote
   const held = wincOf((await client.getBalance()).winc)
   if (held >= quote.winc) return quote

@@ -7,6 +7,8 @@ import type { TextTag } from './tags.js'
 
 /** What an upload of a folder is about to send. */
 export interface FolderPlan {
+  /** In those that are bundles, together. */
+  readonly itemsInside: number
   /** Bytes of each item with its header, bundles as they are, the manifest last. Each is charged for by itself. */
   readonly itemBytes: readonly number[]
   /** Files that are uploaded, and those that are there already. */

@@ -226,6 +226,7 @@ class FolderUpload {
     const uploaded = bundled.flat().length + single.length
     this.#maxWinc = await onPlan({
       itemBytes: sizes,
+      itemsInside: bundled.flat().length,
       files: uploaded,
       reusedFiles: files.length - uploaded - duplicates,
     })

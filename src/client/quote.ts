@@ -57,10 +57,16 @@ const stepFactor = 1.05
 
 /**
  * What items of these sizes (bytes with their headers) cost together: the price of each, without what is free. Never less than
- * what is charged while prices and free bytes stay as they are, in whichever order the items come.
+ * what is charged while prices and free bytes stay as they are, in whichever order the items come. `itemsInside`: of those that
+ * are bundles, together; each takes as much of what is free beyond its bytes as one that comes alone.
  */
-export async function quoteUploads(client: SluiceClient, itemBytes: readonly number[]): Promise<UploadQuote> {
-  const free = await freeBytesOf(client, client.currentSigner?.address)
+export async function quoteUploads(
+  client: SluiceClient,
+  itemBytes: readonly number[],
+  itemsInside = 0,
+): Promise<UploadQuote> {
+  const all = await freeBytesOf(client, client.currentSigner?.address)
+  const free = withoutInside(all, itemsInside)
   const isSmall = (bytes: number): boolean => bytes <= free.itemMaxBytes
   const small = itemBytes.filter(isSmall)
   const smallBytes = small.reduce((sum, bytes) => sum + bytes + free.itemOverheadBytes, 0)
@@ -73,6 +79,12 @@ export async function quoteUploads(client: SluiceClient, itemBytes: readonly num
   const saved = isAllFree ? 0n : leastSaved(small, free, priceOf)
   const winc = whole - saved
   return { freeItems, winc, usd: await dollarsOf(client, winc) }
+}
+
+function withoutInside(free: FreeBytes, itemsInside: number): FreeBytes {
+  const { leftBytes, itemOverheadBytes } = free
+  if (leftBytes === null) return free
+  return { ...free, leftBytes: Math.max(0, leftBytes - itemsInside * itemOverheadBytes) }
 }
 
 /**

@@ -93,6 +93,11 @@ t.test('free items are free, and the address range counts as well as the wallet'
   t.strictSame(await quoteUploads(given.client, [1000, 1000]), { freeItems: 2, winc: 0n, usd: undefined })
   const some = await quoteUploads(given.client, [1000, 1001])
   t.strictSame(some, { freeItems: 1, winc: priceOf(1001), usd: (Number(priceOf(1001)) / 1000) * 2 })
+  Object.assign(state, { range: 10_000, overhead: 500 })
+  t.equal((await quoteUploads(given.client, [1000, 1000], 4)).winc, 0n)
+  state.range = 4999
+  t.not((await quoteUploads(given.client, [1000, 1000], 4)).winc, 0n, 'what is in bundles counts, too')
+  state.overhead = undefined
   state.range = 0
   t.equal((await quoteUploads(given.client, [1000])).winc, priceOf(1000))
 })

@@ -4,12 +4,15 @@ import { pause } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meter-table.js'
-import { idOfBytes } from '../../src/format/id.js'
+import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'
 import { refuse } from '../../src/format/refusal.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { Bundles } from '../../src/upload/bundling/bundle-records.js'
 import { Bundler, type BundlerParts } from '../../src/upload/bundling/bundler.js'
+import { OpeningShares } from '../../src/upload/intake/opening-shares.js'
+import type { OpeningLine } from '../../src/upload/records/opening-lines.js'
 import { type AcceptedItem, openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
+import { turnOf } from '../../src/upload/records/waiting-lines.js'
 import { HandClock } from '../http/hand-clock.js'
 import { type CountedReads, countedReads } from './counted-reads.js'
 
@@ -82,23 +85,85 @@ t.test('items that wait for others are not all read again in each round', async 
   t.equal(calls.length, 2)
 })
 
-t.test('bundles that are to be opened have their turn, whatever ids others make', async (t) => {
+t.test('bundles that are to be opened have turns of those who sent them', async (t) => {
   const { environment } = tablesOf(t)
+  const { opening } = new Uploads(environment)
   const uploads = new Uploads(environment)
-  const idAt = (first: number) => idOfBytes(Buffer.alloc(32, first))
-  const accept = (first: number): void =>
-    uploads.accept([{ ...itemOf(0, 1), id: idAt(first), isBundle: true }], () => undefined)
-  for (const first of [10, 200, 250]) accept(first)
-  const turns = [uploads.nextUnopened()]
-  for (let turn = 0; turn < 3; turn += 1) {
-    accept(20 + turn)
-    turns.push(uploads.nextUnopened(turns.at(-1)))
+  let made = 0
+  const accept = (address: string | undefined, itemsInside?: number): Id => {
+    made += 1
+    const item = itemOf(made, made)
+    const turn = address && turnOf({ keys: [`r:${address}`, `w:${made}`], bytes: 1 })
+    const bundle = { ...item, isBundle: true as const, ...(itemsInside === undefined ? {} : { itemsInside }) }
+    uploads.accept([turn === undefined ? bundle : { ...bundle, turn }], () => undefined)
+    return item.id
   }
-  t.strictSame(turns, [10, 20, 21, 22].map(idAt))
-  for (let turn = 0; turn < 3; turn += 1) {
-    accept(1 + turn)
-    turns.push(uploads.nextUnopened(turns.at(-1)))
+  for (let at = 0; at < 300; at += 1) accept(`10.1.${at % 200}.${at % 3}`, 560)
+  const [large, small] = [accept('10.2.0.1', 560), accept('10.2.0.1', 3)]
+  const [paid, paidLarge] = [accept(undefined, 3), accept(undefined, 560)]
+  t.strictSame([opening.round(0), opening.round(1), opening.round(2)], [[paid], [small], [paidLarge]])
+  t.ok(opening.round(3).slice(0, 2).includes(large), 'who has sent one has the second turn at the latest')
+  t.strictSame(opening.round(4), [])
+  environment.write(() => {
+    for (const id of [paid, small]) uploads.opened(id)
+  })
+  t.strictSame([opening.round(0), opening.round(1)], [[], []])
+  t.notOk(uploads.isUnopened(small))
+  t.ok(uploads.isUnopened(large))
+  // Accepted anew.
+  const again = itemOf(3000, 5)
+  for (const receivedMs of [5, 6])
+    uploads.accept([{ ...again, receivedMs, isBundle: true, itemsInside: 1 }], () => undefined)
+  t.equal(opening.round(0).length, 1)
+})
+
+t.test('bundles of an older release are opened, too', async (t) => {
+  const { environment } = tablesOf(t)
+  const { opening } = new Uploads(environment)
+  const { id } = itemOf(1, 1)
+  environment.write(() => environment.table('unopened').put(idBytes(id), new Uint8Array(0)))
+  t.strictSame(opening.round(4), [id])
+  environment.write(() => opening.remove(id))
+  t.strictSame(opening.round(4), [])
+  const uploads = new Uploads(environment)
+  for (let at = 2; at < 100; at += 1)
+    uploads.accept([{ ...itemOf(at, at), isBundle: true, itemsInside: 1 }], () => undefined)
+  const gone = Array.from({ length: 97 }, (_, at) => itemOf(at + 2, 1).id)
+  // It has opened all but the last, and left what it does not know.
+  environment.write(() => {
+    for (const one of gone) environment.table('unopened').remove(idBytes(one))
+  })
+  t.strictSame(opening.round(0), [itemOf(99, 1).id])
+  environment.write(() => opening.remove(itemOf(99, 1).id))
+  t.strictSame(opening.round(0), [])
+  t.equal(environment.table('opening-paid').count(), 0)
+})
+
+t.test('a flood of large free bundles leaves their shares to all others', async (t) => {
+  const shares = new OpeningShares()
+  const done = [0, 0, 0, 0, 0]
+  const run = (steps: number, lines: readonly OpeningLine[]): void => {
+    for (let step = 0; step < steps; step += 1) {
+      const line = shares.next((one) => lines.includes(one))
+      if (line === undefined) throw new Error('one of them has some')
+      done[line] = (done[line] ?? 0) + 256
+      shares.charge(line, 256)
+    }
   }
-  t.strictSame(turns.slice(4), [200, 250, 1].map(idAt))
-  t.equal(uploads.nextUnopened(idAt(255)), idAt(1))
+  run(100, [3])
+  t.equal(
+    shares.next((one) => one === 3 || one === 1),
+    1,
+    'a small one goes before the rest of the flood',
+  )
+  done.fill(0)
+  run(170, [0, 1, 2, 3])
+  t.strictSame(
+    done.map((items) => Math.round(items / 256 / 10)),
+    [8, 4, 4, 1, 0],
+  )
+  t.equal(
+    shares.next(() => false),
+    undefined,
+  )
 })

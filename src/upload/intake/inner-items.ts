@@ -1,26 +1,26 @@
-import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import type { Clock } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
-import { BundleReader } from '../../format/bundle-reader.js'
 import type { Id } from '../../format/id.js'
-import type { ItemHeader } from '../../format/item.js'
 import { headersOfPayload } from '../../format/media-type.js'
-import { ItemVerifier } from '../../proof/item-verifier.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import { codeOf } from '../../store/blobs.js'
 import { writePatiently } from '../../store/patient-write.js'
 import { logFileName } from '../../store/segments/log-file.js'
 import type { ItemAnnouncer } from '../news/item-announcer.js'
+import type { OpeningLine } from '../records/opening-lines.js'
 import { type AcceptedItem, type InnerItem, isGone, type Uploads } from '../records/uploads.js'
+import { type InsideItem, InsideReader } from './inside-reader.js'
+import { OpeningShares } from './opening-shares.js'
 import type { Verdicts } from './verdicts.js'
 
 /** Larger bundles are opened when they are in a block, as those of others are. */
 const bundleMaxBytes = 256 * 1024 * 1024
-const itemsMax = 20_000
-/** Judged, written and announced at once. */
+/** Judged, written and announced at once: then another bundle goes on. */
 const batchMax = 256
 const pieceBytes = 256 * 1024
+/** So many bytes that are read cost as much as an item. */
+const costBytes = 64 * 1024
 /** Clients of drives send two or three items as one bundle, and request one of them as soon as they have its receipt. */
 const patienceMs = 1000
 
@@ -38,17 +38,17 @@ export interface InnerItemsParts {
   readonly closing: AbortSignal
 }
 
-interface Read {
-  readonly header: ItemHeader
-  readonly start: number
-  readonly sizeBytes: number
-  readonly message: Uint8Array
-  readonly digest: Uint8Array
+/** A bundle that is being opened. */
+interface Opening {
+  readonly id: Id
+  /** Each step reads and keeps a portion, and gives what it cost. Returns why it was not read to its end. */
+  readonly steps: AsyncGenerator<number, string | undefined>
 }
 
 /**
  * Opens uploaded items that are bundles: what lies in them is served, found by queries, and known to `check-missing` before the
- * bundle is in a block. Those that wait are on disk, so that a kill between the receipt and this loses none of them.
+ * bundle is in a block. Those that wait are on disk, so that a kill between the receipt and this loses none of them. They have
+ * turns (`OpeningLines`), and large ones go on by portions.
  */
 export class InnerItems {
   readonly #running: Promise<void>
@@ -56,8 +56,10 @@ export class InnerItems {
   #wake: (() => void) | undefined
   /** By bundle: who waits until it was looked into. */
   readonly #waiting = new Map<Id, () => void>()
-  #isOfAll = false
-  #last: Id | undefined
+  readonly #shares = new OpeningShares()
+  /** Of each line, those of its round that were not begun yet, and the one that is being opened. */
+  readonly #rounds = new Map<OpeningLine, Id[]>()
+  readonly #open = new Map<OpeningLine, Opening>()
 
   constructor(private readonly parts: InnerItemsParts) {
     this.#aborted = new Promise((resolve) => {
@@ -98,33 +100,49 @@ export class InnerItems {
   }
 
   async #run(): Promise<void> {
-    const { uploads, closing, logger } = this.parts
+    const { uploads, closing } = this.parts
     while (!closing.aborted) {
       uploads.environment.refresh()
-      const id = this.#next()
-      if (id === undefined) {
-        await this.#woken()
-        continue
-      }
-      const item = uploads.find(id)
-      const why = item === undefined ? 'it is not kept' : await this.#open(item)
-      if (closing.aborted) return
-      // The bundle itself stays accepted: its owner signed these bytes, whatever they are.
-      if (why !== undefined) logger.info({ id, why }, 'an uploaded bundle was not read to its end')
-      const opened = (): void => uploads.environment.write(() => uploads.opened(id))
-      if (!(await writePatiently(opened, closing, logger))) return
-      this.#waiting.get(id)?.()
+      const line = this.#shares.next((one) => this.#hasSome(one))
+      if (line === undefined) await this.#woken()
+      else await this.#step(line)
     }
+    for (const { steps } of this.#open.values()) await steps.return(undefined)
   }
 
-  /** By turns one whose uploader waits, the first that came, and one of all. */
-  #next(): Id | undefined {
-    const { uploads } = this.parts
-    this.#isOfAll = !this.#isOfAll
-    const [waited] = this.#waiting.keys()
-    if (!this.#isOfAll && waited !== undefined && uploads.isUnopened(waited)) return waited
-    this.#last = uploads.nextUnopened(this.#last)
-    return this.#last
+  #hasSome(line: OpeningLine): boolean {
+    if (this.#open.has(line)) return true
+    const { opening } = this.parts.uploads
+    const round = this.#rounds.get(line) ?? []
+    for (let [first] = round; first !== undefined && !opening.has(first); [first] = round) round.shift()
+    if (round.length === 0) round.push(...opening.round(line))
+    this.#rounds.set(line, round)
+    return round.length > 0
+  }
+
+  /** Goes on with the bundle that is being opened, or begins the next one. */
+  async #step(line: OpeningLine): Promise<void> {
+    const { uploads, closing, logger } = this.parts
+    let opening = this.#open.get(line)
+    if (opening === undefined) {
+      const id = this.#rounds.get(line)?.shift()
+      if (id === undefined) return
+      opening = { id, steps: this.#opened(uploads.find(id)) }
+      this.#open.set(line, opening)
+    }
+    const { id, steps } = opening
+    const { done, value } = await steps.next()
+    if (done !== true) {
+      this.#shares.charge(line, value)
+      return
+    }
+    this.#open.delete(line)
+    this.#shares.charge(line, 1)
+    if (closing.aborted) return
+    // The bundle itself stays accepted: its owner signed these bytes, whatever they are.
+    if (value !== undefined) logger.info({ id, why: value }, 'an uploaded bundle was not read to its end')
+    const opened = (): void => uploads.environment.write(() => uploads.opened(id))
+    if (await writePatiently(opened, closing, logger)) this.#waiting.get(id)?.()
   }
 
   #woken(): Promise<void> {
@@ -133,8 +151,8 @@ export class InnerItems {
     })
   }
 
-  /** Why it was not read to its end; undefined where it was. */
-  async #open(item: AcceptedItem): Promise<string | undefined> {
+  async *#opened(item: AcceptedItem | undefined): AsyncGenerator<number, string | undefined> {
+    if (item === undefined) return 'it is not kept'
     const { place } = item
     if (item.released === true || item.reason !== undefined) return 'its bytes are not kept any more'
     if (place.sizeBytes > bundleMaxBytes) return `it has more than ${bundleMaxBytes} bytes`
@@ -147,63 +165,38 @@ export class InnerItems {
       return `the log cannot be read: ${code}`
     }
     try {
-      return await this.#read(item, handle)
+      return yield* this.#read(item, handle)
     } finally {
       await handle.close()
     }
   }
 
-  async #read(item: AcceptedItem, handle: FileHandle): Promise<string | undefined> {
-    const reader = new BundleReader({ itemsMax, sizeBytes: item.place.sizeBytes - item.headerSize })
-    const end = item.place.sizeBytes
+  async *#read(item: AcceptedItem, handle: FileHandle): AsyncGenerator<number, string | undefined> {
+    const { offset, sizeBytes: end } = item.place
+    const reader = new InsideReader(item.headerSize, end)
     const buffer = Buffer.alloc(Math.max(1, Math.min(pieceBytes, end)))
-    let batch: Read[] = []
-    let [one, header, digest] = [0, undefined as ItemVerifier | undefined, createHash('sha256')]
-    /** Where each item begins, by its index. */
-    let starts: number[] = []
+    let items: InsideItem[] = []
+    let cost = 0
     for (let at = item.headerSize; at < end && !this.parts.closing.aborted; ) {
-      const { bytesRead } = await handle.read(
-        buffer,
-        0,
-        Math.min(buffer.length, end - at),
-        item.place.offset + at,
-      )
+      const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, end - at), offset + at)
       if (bytesRead === 0) return 'the log is shorter than its record'
       at += bytesRead
-      for (const event of reader.push(buffer.subarray(0, bytesRead))) {
-        if (event.kind === 'broken') return event.refusal.message
-        if (event.kind === 'entries') {
-          one = item.headerSize + event.headerSize
-          starts = event.entries.map(({ sizeBytes }) => {
-            one += sizeBytes
-            return one - sizeBytes
-          })
-        }
-        if (event.kind === 'header') {
-          header = new ItemVerifier(event.header)
-          digest = createHash('sha256')
-        }
-        if (event.kind === 'payload') {
-          header?.update(event.bytes)
-          digest.update(event.bytes)
-        }
-        if (event.kind === 'end' && header !== undefined) {
-          const start = starts[event.index] ?? 0
-          const sizeBytes = (starts[event.index + 1] ?? end) - start
-          const [message, sha256] = [header.message(), digest.digest()]
-          batch.push({ header: header.header, start, sizeBytes, message, digest: sha256 })
-          header = undefined
-        }
-      }
-      if (batch.length < batchMax && at < end) continue
-      await this.#keep(item, batch)
-      batch = []
+      cost += bytesRead / costBytes
+      const before = items.length
+      const why = reader.push(buffer.subarray(0, bytesRead), items)
+      if (why !== undefined) return why
+      cost += items.length - before
+      if (cost < batchMax && at < end) continue
+      await this.#keep(item, items)
+      yield cost
+      items = []
+      cost = 0
     }
     return undefined
   }
 
   /** Writes down those that their owners signed, and announces them. */
-  async #keep(item: AcceptedItem, batch: readonly Read[]): Promise<void> {
+  async #keep(item: AcceptedItem, batch: readonly InsideItem[]): Promise<void> {
     const { verdicts, uploads, announcer, blockedOwners, isSandbox, closing, logger } = this.parts
     const judged = await Promise.all(
       batch.map(async (read) => {

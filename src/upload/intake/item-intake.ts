@@ -260,14 +260,17 @@ export class ItemIntake {
       await given?.giveBack()
       return refusal === undefined ? indexBehind : answerOf(refusal)
     }
-    const { header, sizeBytes, digest } = item
+    const { header, sizeBytes, digest, itemsInside } = item
     const open = await this.#openSale(header.id, purchase)
     if (open !== undefined) {
       await given?.giveBack()
       return 'status' in open ? open : this.#sell(open, purchase as Purchase)
     }
     const charge =
-      given ?? (purchase === undefined ? await charging.charge(header, sizeBytes, uploader) : unpaid)
+      itemsInside > 0 && given?.withItems !== undefined
+        ? await given.withItems(itemsInside)
+        : (given ??
+          (purchase === undefined ? await charging.charge(header, sizeBytes, uploader, itemsInside) : unpaid))
     if (!isCharge(charge)) return asAnswer(charge)
     // Before the item is stored: an item whose order cannot be carried out must be refused.
     const shared = isSignedHere === true ? undefined : await this.parts.sharing?.act(header, uploader)

@@ -23,7 +23,7 @@ export type ItemStore = Pick<StoredUploads, 'keep' | 'refusal'>
 
 /** The record of an item. `deadlineHeight`: the receipt promises that it is permanent by then. */
 export function loggedUpload(
-  { header, digest }: ReadItem,
+  { header, digest, itemsInside }: ReadItem,
   charge: Charged,
   purchase: Purchase | undefined,
   terms: Pick<LoggedUpload, 'receivedMs' | 'deadlineHeight'>,
@@ -37,7 +37,7 @@ export function loggedUpload(
     winc: charge.winc,
     ...(contentType === undefined ? {} : { contentType }),
     digest: encodeBase64url(digest),
-    ...(isBundle(header.tags) ? { isBundle: true } : {}),
+    ...(isBundle(header.tags) ? { isBundle: true, itemsInside } : {}),
     ...(purchase === undefined ? {} : { sale: saleFacts(purchase, header.id) }),
     ...(charge.heldAs === undefined ? {} : { heldAs: charge.heldAs }),
     ...(charge.free === undefined ? {} : { free: charge.free }),

@@ -1,7 +1,9 @@
+import { bundleCountSize, readBundleCount } from '../../format/bundle.js'
 import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type RunningDigest, runningSha256, sha256 } from '../../proof/digest.js'
 import { ItemVerifier } from '../../proof/item-verifier.js'
+import { isBundle } from '../../source/roots/learned.js'
 import type { RecordDigest } from '../../store/segments/segment-record.js'
 import { OwnersInside } from './owners-inside.js'
 
@@ -25,6 +27,8 @@ export interface ReadItem {
   readonly logDigest: RecordDigest
   /** SHA-256 of header and payload, base64; only where it was requested. */
   readonly wholeDigest?: string
+  /** Of a bundle: items that its header names, where so many fit into it; else 0. */
+  readonly itemsInside: number
 }
 
 /** Reads one data item that arrives in pieces, and hashes its payload on the way. Holds the header alone. */
@@ -36,6 +40,8 @@ export class ItemReader {
   readonly #digest = runningSha256()
   readonly #whole: RunningDigest | undefined
   readonly #owners: OwnersInside
+  /** The first bytes of a bundle, which state how many items it has. */
+  #count: Uint8Array = none
   /** Bytes so far. */
   sizeBytes = 0
 
@@ -90,6 +96,15 @@ export class ItemReader {
     this.#verifier?.update(bytes)
     this.#digest.update(bytes)
     this.#owners.payload(bytes)
+    if (this.#count.length < bundleCountSize)
+      this.#count = Buffer.concat([this.#count, bytes.subarray(0, bundleCountSize - this.#count.length)])
+  }
+
+  #itemsInside({ headerSize, tags }: ItemHeader): number {
+    if (this.#count.length < bundleCountSize || !isBundle(tags)) return 0
+    const limits = { itemsMax: Number.MAX_SAFE_INTEGER, sizeBytes: this.sizeBytes - headerSize }
+    const count = readBundleCount(this.#count, limits)
+    return isRefusal(count) ? 0 : count
   }
 
   /** After the last byte, once. Refusal (malformed): the item ended in its header. */
@@ -104,6 +119,7 @@ export class ItemReader {
       sizeBytes: this.sizeBytes,
       message,
       digest,
+      itemsInside: this.#itemsInside(this.#header),
       logDigest: { frontBytes: this.#header.headerSize, digest: sha256(this.#begun, digest) },
       ...(this.#whole === undefined
         ? {}

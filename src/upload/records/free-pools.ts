@@ -11,8 +11,9 @@ export interface FreeRules {
   /** For the clients of one address range, ever. */
   readonly rangeBytes: number
   /**
-   * What an address range is charged for each item beyond its bytes, 0 where absent: the records of a small item take more
-   * room on disk than the item. Wallets are charged the bytes alone, because a stranger has any number of them.
+   * What an address range is charged for each item, and each item in a bundle, beyond its bytes, 0 where absent: the records of a
+   * small item take more room on disk than the item. Wallets are charged the bytes alone, because a stranger has any number of
+   * them.
    */
   readonly itemOverheadBytes?: number
   /** Wallets whose items are all free, of any size, by their normalized addresses. */
@@ -27,6 +28,8 @@ export interface FreeTaker {
   readonly name?: string
   /** Undefined: the address is not counted (this machine's own). */
   readonly range: string | undefined
+  /** Of a bundle: its range is charged for the records of each of them, too. */
+  readonly itemsInside?: number
 }
 
 /** What was taken for one item; it is given back where the item is not accepted. */
@@ -142,9 +145,9 @@ export class FreePools implements OwnFreeCounts {
   }
 
   /** What `take` would take now. */
-  would({ wallet, name: of = wallet, range }: FreeTaker, bytes: number): Taken | undefined {
+  would({ wallet, name: of = wallet, range, itemsInside = 0 }: FreeTaker, bytes: number): Taken | undefined {
     const { itemMaxBytes, itemOverheadBytes = 0 } = this.rules
-    const inRange = bytes + itemOverheadBytes
+    const inRange = bytes + itemOverheadBytes * (1 + itemsInside)
     const name = of === undefined || wallet === undefined || of === wallet ? {} : { name: { of, wallet } }
     if (wallet !== undefined && this.#exempt.has(wallet)) return { keys: [], bytes, ...name }
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined

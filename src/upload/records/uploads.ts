@@ -3,6 +3,7 @@ import { readJsonRow } from '../../store/json-row.js'
 import { type Environment, openEnvironment, type Table } from '../../store/lmdb.js'
 import type { LogPlace } from '../../store/segments/log-file.js'
 import type { Taken } from './free-pools.js'
+import { OpeningLines } from './opening-lines.js'
 import { PendingItems } from './pending-items.js'
 import type { PendingMarks } from './pending-marks.js'
 import { StoredRows } from './stored-rows.js'
@@ -24,6 +25,8 @@ export interface LoggedUpload {
   readonly digest?: string
   /** It is a bundle by its tags. */
   readonly isBundle?: true
+  /** Of a bundle: how many items its header names. */
+  readonly itemsInside?: number
   /** It is accepted when this payment was settled, and not before. */
   readonly sale?: SaleFacts
   /** Name under which its price is held back, where that is not its id: the upload in parts that was paid for. */
@@ -74,7 +77,7 @@ export function isGivenUp({ released, permanent, reason }: AcceptedItem): boolea
 }
 
 /** Tables of the upload service. One thread writes; any thread may read. */
-const tablesMax = 24
+const tablesMax = 32
 
 export function openUploadTables(path: string): Environment {
   return openEnvironment(path, tablesMax)
@@ -131,7 +134,7 @@ export class Uploads {
   /** The last item of an owner with some content. */
   readonly #contents: Table
   /** Items that are bundles, and were not looked into yet. */
-  readonly #unopened: Table
+  readonly opening: OpeningLines
   readonly #inner: Table
   /** Keys alone: an uploaded bundle, and an item in it. */
   readonly #within: Table
@@ -147,7 +150,7 @@ export class Uploads {
     this.#waiting = new WaitingLines(environment)
     this.#words = environment.table('words')
     this.#contents = environment.table('contents')
-    this.#unopened = environment.table('unopened')
+    this.opening = new OpeningLines(environment)
     this.#inner = environment.table('inner')
     this.#within = environment.table('within')
     this.#holds = environment.table('holds')
@@ -190,19 +193,9 @@ export class Uploads {
     return inner === undefined ? undefined : this.find(inner.parent)
   }
 
-  /**
-   * An accepted bundle that was not looked into yet: the next behind `after` by its id, and from the beginning behind the last
-   * one. So each has its turn, whatever ids others make.
-   */
-  nextUnopened(after?: Id): Id | undefined {
-    const start = after === undefined ? undefined : Buffer.concat([idBytes(after), Buffer.of(0)])
-    for (const key of this.#unopened.keys({ limit: 1, ...(start === undefined ? {} : { start }) }))
-      return idOfBytes(key)
-    return after === undefined ? undefined : this.nextUnopened()
-  }
-
+  /** Whether an accepted bundle was not looked into yet. */
   isUnopened(id: Id): boolean {
-    return this.#unopened.get(idBytes(id)) !== undefined
+    return this.opening.has(id)
   }
 
   /** Ids of items in an uploaded bundle that were written down with `isMortal`. */
@@ -258,7 +251,7 @@ export class Uploads {
     if (stored !== undefined) this.stored.put(stored, id)
     this.#waiting.put(item)
     if (digest !== undefined) this.putContent(owner, Buffer.from(digest, 'base64url'), id)
-    if (isBundle === true) this.#unopened.put(idBytes(id), none)
+    if (isBundle === true) this.opening.put(item)
     if (heldAs !== undefined) this.#holds.put(Buffer.from(heldAs), idBytes(id))
   }
 
@@ -304,7 +297,7 @@ export class Uploads {
 
   /** A bundle was looked into. */
   opened(id: Id): void {
-    this.#unopened.remove(idBytes(id))
+    this.opening.remove(id)
   }
 
   /** It is in a bundle now, or given up. */

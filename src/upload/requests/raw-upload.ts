@@ -14,7 +14,7 @@ import type { TakeTerms } from '../intake/item-intake.js'
 import { lengthOf, type SingleUploadParts } from '../intake/single-upload.js'
 import type { FreePools } from '../records/free-pools.js'
 import type { Charged } from '../selling/charging.js'
-import { freeExhausted } from '../selling/charging.js'
+import { freeCharge, freeExhausted } from '../selling/charging.js'
 import { RawBody } from './raw-body.js'
 import { ownTagBytes, wantedTags } from './raw-tags.js'
 import type { Brought, UsdcUploads } from './usdc-uploads.js'
@@ -141,17 +141,8 @@ export class RawUpload {
   }
 
   /** Free bytes are counted for the client's address alone: who signs is always the service. */
-  async #free({ sizeBytes }: Wish, { range }: Uploader): Promise<Charged | undefined> {
-    const { pools } = this.parts
-    const taken = await pools.takeOfAll({ range }, sizeBytes)
-    if (taken === undefined) return undefined
-    return {
-      winc: '0',
-      free: taken,
-      isLogged: true,
-      keep: () => pools.keep(taken),
-      giveBack: async () => pools.giveBack(taken),
-    }
+  #free({ sizeBytes }: Wish, { range }: Uploader): Promise<Charged | undefined> {
+    return freeCharge(this.parts.pools, { range }, sizeBytes)
   }
 
   async #gate(request: Request, { sizeBytes, brought }: Wish): Promise<UploadAnswer | undefined> {

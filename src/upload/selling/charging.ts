@@ -14,6 +14,8 @@ export interface Charged {
   readonly free?: Taken
   /** Name under which it is held back, where that is not the id of the item. Who has named it settles it, too. */
   readonly heldAs?: string
+  /** It was taken before the items in a bundle could be counted: takes for so many of them, or gives it back. */
+  readonly withItems?: (itemsInside: number) => Promise<ItemCharge>
   /** The log has all that `keep` records: the receipt need not wait for that (`openIntake`). */
   readonly isLogged?: true
   /** Writes down what must not be forgotten. Only inside the transaction that accepts the item. */
@@ -26,8 +28,8 @@ export interface Charged {
 export type ItemCharge = Charged | UploadAnswer | Refusal
 
 export interface Charging {
-  /** Holds back what the item costs. Of free bytes, or of credits. */
-  charge(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<ItemCharge>
+  /** Holds back what the item costs. Of free bytes, or of credits. `itemsInside`: of a bundle. */
+  charge(header: ItemHeader, sizeBytes: number, uploader: Uploader, itemsInside?: number): Promise<ItemCharge>
   /** Whether an item of so many bytes could be paid for, before they come. Holds nothing back; undefined: it could. */
   foresee(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<UploadAnswer | undefined>
   /** The item was accepted. */
@@ -42,18 +44,22 @@ export function freeTakerOf({ signatureType, owner }: ItemHeader, { range }: Upl
 /** What the free bytes pay; undefined where they do not reach. */
 export async function freeCharge(
   pools: FreePools,
-  header: ItemHeader,
+  taker: FreeTaker,
   sizeBytes: number,
-  uploader: Uploader,
 ): Promise<Charged | undefined> {
-  const taken = await pools.takeOfAll(freeTakerOf(header, uploader), sizeBytes)
+  const taken = await pools.takeOfAll(taker, sizeBytes)
   if (taken === undefined) return undefined
+  const giveBack = async (): Promise<void> => pools.giveBack(taken)
   return {
     winc: '0',
     free: taken,
     isLogged: true,
     keep: () => pools.keep(taken),
-    giveBack: async () => pools.giveBack(taken),
+    giveBack,
+    async withItems(itemsInside) {
+      await giveBack()
+      return (await freeCharge(pools, { ...taker, itemsInside }, sizeBytes)) ?? freeExhausted(sizeBytes)
+    },
   }
 }
 
@@ -61,8 +67,14 @@ export async function freeCharge(
 export class FreeOnly implements Charging {
   constructor(private readonly pools: FreePools) {}
 
-  async charge(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<ItemCharge> {
-    return (await freeCharge(this.pools, header, sizeBytes, uploader)) ?? freeExhausted(sizeBytes)
+  async charge(
+    header: ItemHeader,
+    sizeBytes: number,
+    uploader: Uploader,
+    itemsInside = 0,
+  ): Promise<ItemCharge> {
+    const taker = { ...freeTakerOf(header, uploader), itemsInside }
+    return (await freeCharge(this.pools, taker, sizeBytes)) ?? freeExhausted(sizeBytes)
   }
 
   async foresee(

@@ -102,8 +102,8 @@ export class CreditCharging implements Charging {
     }
   }
 
-  async charge(header: ItemHeader, bytes: number, uploader: Uploader): Promise<ItemCharge> {
-    const free = await freeCharge(this.pools, header, bytes, uploader)
+  async charge(header: ItemHeader, bytes: number, uploader: Uploader, itemsInside = 0): Promise<ItemCharge> {
+    const free = await freeCharge(this.pools, { ...freeTakerOf(header, uploader), itemsInside }, bytes)
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
     const ticket = randomBytes(ticketBytes)

@@ -55,6 +55,19 @@ t.test('an address range is charged for the records of each item, a wallet is no
   t.ok(pools.take({ wallet: 'three', range: undefined }, 1000), 'this machine itself is not counted')
 })
 
+t.test('a bundle costs its range the records of each of its items', async (t) => {
+  const environment = openUploadTables(join(t.testdir(), 'uploads'))
+  t.teardown(() => environment.close())
+  const pools = new FreePools(environment, { ...rules, itemOverheadBytes: 100 })
+  const taker = { wallet: 'one', range: '198.51.100.7', itemsInside: 4 }
+  const taken = pools.take(taker, 200)
+  t.match(taken, { bytes: 200, rangeBytes: 700 })
+  t.equal(pools.left('one'), 800)
+  t.equal(pools.leftOfRange(taker.range), 300)
+  t.equal(pools.take({ ...taker, itemsInside: 3 }, 1), undefined)
+  t.ok(pools.take({ ...taker, itemsInside: 1 }, 100))
+})
+
 t.test('the list of who has used most names ranges and wallets, and no site twice', async (t) => {
   const environment = openUploadTables(join(t.testdir(), 'uploads'))
   t.teardown(() => environment.close())
