@@ -58,7 +58,7 @@ export class CatalogKeeper {
   readonly #tables: CatalogTables
   readonly #attributes: AttributeWriter
   readonly #bulk: BulkSession
-  /** Undefined after a change was undone: what it remembers of the tables was undone with them. */
+  /** Undefined after its files or segments could not be written: it begins anew. */
   #index: IndexWriter | undefined
   /** The time of uses: by it blobs are evicted in order, whatever the system's clock does. */
   readonly #useMs: () => number
@@ -203,9 +203,8 @@ export class CatalogKeeper {
       upkeep = writer.tendSegments()
       this.#dropFiles(writer.takeRetired())
     })
-    // Where a damaged page stopped something, the rest goes on.
-    const hasLess = outcome === 'damaged' && this.#faults.count > stopped
-    if (this.#isClosed || (!hasLess && (outcome !== 'written' || upkeep === 'idle'))) return
+    const isLessLeft = outcome === 'damaged' && this.#faults.count > stopped
+    if (this.#isClosed || (!isLessLeft && (outcome !== 'written' || upkeep === 'idle'))) return
     // A list that changed is seen like any commit.
     this.generations.commit([])
     this.#tending = true
@@ -224,11 +223,13 @@ export class CatalogKeeper {
   #commitAll(batch: readonly Waiting[]): WriteOutcome {
     const changed = new CommitChanges()
     const replies: CatalogReply[] = []
-    const outcome = this.#onDisk(() =>
-      this.#tables.environment.write(() => {
-        for (const { message } of batch) replies.push(this.#apply(message, changed))
-        this.#indexWriter().settle()
-      }),
+    const outcome = this.#onDisk(
+      () =>
+        this.#tables.environment.write(() => {
+          for (const { message } of batch) replies.push(this.#apply(message, changed))
+          this.#indexWriter().settle()
+        }),
+      () => this.#index?.undone(),
     )
     if (outcome !== 'written') return outcome
     this.generations.commit(changed.ids, changed.shards)
@@ -236,8 +237,8 @@ export class CatalogKeeper {
     return outcome
   }
 
-  /** Does something that writes. Unless it is `written`, nothing of it counts. */
-  #onDisk(act: () => void): WriteOutcome {
+  /** Does something that writes. Unless it is `written`, nothing of it counts: `undo` forgets what was remembered of it. */
+  #onDisk(act: () => void, undo = (): void => this.#dropIndex()): WriteOutcome {
     try {
       act()
       return 'written'
@@ -250,7 +251,7 @@ export class CatalogKeeper {
         if (!this.#isTroubled) this.log.error({ err: error }, 'the disk of the catalog fails: changes wait')
         this.#isTroubled = true
       }
-      this.#dropIndex()
+      undo()
       return damaged ? 'damaged' : 'refused'
     }
   }

@@ -52,6 +52,8 @@ export class IndexFlush {
   #ownersAfter: Buffer | undefined = Buffer.alloc(0)
   /** Ids of rows that were read into the segment at hand and are gone since. */
   #gone: Buffer[] = []
+  /** The same, of the transaction that is under way. */
+  #goneNow: Buffer[] = []
   /** All rows are read. */
   #isAtEnd = false
   isDone = false
@@ -76,7 +78,12 @@ export class IndexFlush {
   /** A row was taken out of the frozen tables. */
   removed(key: Uint8Array, id: Uint8Array): void {
     const isRead = compareRowKeys(key, 0, this.#done, 0) <= 0 && compareRowKeys(key, 0, this.#listed, 0) > 0
-    if (isRead) this.#gone.push(Buffer.from(id))
+    if (isRead) this.#goneNow.push(Buffer.from(id))
+  }
+
+  /** The transaction in which rows were taken out was undone. */
+  undone(): void {
+    this.#goneNow = []
   }
 
   /** A segment is written and can be listed. */
@@ -84,8 +91,10 @@ export class IndexFlush {
     return this.#written !== undefined && this.#gone.length === 0
   }
 
-  /** Goes on: reads or writes about so many rows, until a segment is written. */
+  /** Goes on: reads or writes about so many rows, until a segment is written. Between two transactions. */
   step(rows: number): void {
+    for (const id of this.#goneNow) this.#gone.push(id)
+    this.#goneNow = []
     let left = rows
     while (left > 0 && !this.isDone && !this.isWritten) {
       if (this.#written !== undefined) left -= this.#lookUp(this.#written, left)

@@ -4,7 +4,7 @@ import type { SegmentLedger } from '../index/segment-keeper.js'
 import { Segments } from '../index/segment-list.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import { IndexSegments } from './index-segments.js'
-import { bytesOfRuns, openRowTables } from './row-tables.js'
+import { bytesOfRuns, openRowTables, refreshRuns } from './row-tables.js'
 import { TableSets } from './table-sets.js'
 
 /**
@@ -87,6 +87,13 @@ function prepare(environment: Environment, meta: Table): void {
     if (meta.get(secretKey) === undefined) meta.put(secretKey, randomBytes(8))
     meta.put(versionKey, Buffer.from(version))
   })
+}
+
+/** A transaction was undone: forgets what was known of its state. */
+export function forgetState({ sets, segments }: IndexTables): void {
+  sets.forget()
+  segments.changed()
+  for (const set of sets.sets) refreshRuns(set)
 }
 
 /** From here on rows are in both sets of tables: only the keeper, inside its transaction. */

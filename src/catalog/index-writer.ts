@@ -3,7 +3,7 @@ import { type Id, idBytes } from '../format/id.js'
 import { blockIdBytes, decodeBlock, encodeBlock, heightKey } from './block-record.js'
 import { BulkWriter } from './bulk-writer.js'
 import type { BlockInput, IndexOutcome, IndexRequest } from './index-protocol.js'
-import { countFork, type IndexTables } from './index-tables.js'
+import { countFork, forgetState, type IndexTables } from './index-tables.js'
 import { unpackOwners } from './pack.js'
 import { PackedRows } from './packed-rows.js'
 import {
@@ -17,6 +17,7 @@ import {
   writeRowKey,
 } from './row-key.js'
 import { type KeyedRow, RowWriter } from './row-writer.js'
+import { SegmentIds } from './segment-ids.js'
 import { rowOf } from './segment-rows.js'
 import { type FlushLimits, SegmentUpkeep, type Upkeep, UpkeepFaults } from './segment-upkeep.js'
 import { type SpillLimits, spillLimits } from './spill.js'
@@ -44,7 +45,9 @@ const wordsOfRow = 3
  * signature precedes all unchecked ones.
  */
 export class IndexWriter {
-  readonly #rows: RowWriter
+  readonly #segmentIds: SegmentIds
+  /** Undefined after a transaction was undone: what it remembered of the tables was undone, too. */
+  #opened: RowWriter | undefined
   #changed: (id: Uint8Array) => void = () => undefined
   #outcome = { added: 0, known: 0, skipped: 0, removed: 0 }
   /** Rows since the files were tended, and since the segments were. */
@@ -59,13 +62,35 @@ export class IndexWriter {
 
   constructor(
     private readonly tables: IndexTables,
-    limits: SpillLimits = spillLimits,
+    private readonly limits: SpillLimits = spillLimits,
     flush: FlushLimits = noFlush,
     log: Pick<Log, 'info' | 'warn'> = silentLog,
     faults: UpkeepFaults = new UpkeepFaults(),
   ) {
-    this.#rows = new RowWriter(tables, limits)
-    this.#segments = new SegmentUpkeep(tables, this.#rows, flush, log, faults)
+    this.#segmentIds = new SegmentIds(tables.segments)
+    this.#opened = new RowWriter(tables, limits, this.#segmentIds)
+    this.#segments = new SegmentUpkeep(tables, this.#opened, this.#segmentIds, flush, log, faults)
+  }
+
+  get #rows(): RowWriter {
+    return this.#opened ?? this.#open()
+  }
+
+  /** Begins anew after a transaction was undone: that reads the disk, and may fail like any change. */
+  #open(): RowWriter {
+    this.tables.environment.refresh()
+    forgetState(this.tables)
+    const rows = new RowWriter(this.tables, this.limits, this.#segmentIds)
+    this.#opened = rows
+    this.#segments.follow(rows)
+    return rows
+  }
+
+  /** The transaction failed in which requests were applied. What is done about segments between transactions goes on. */
+  undone(): void {
+    this.#opened?.close()
+    this.#opened = undefined
+    this.#bulk = undefined
   }
 
   /**
@@ -147,6 +172,7 @@ export class IndexWriter {
   tendSegments(): Upkeep {
     const added = this.#addedSince
     this.#addedSince = 0
+    if (this.#opened === undefined) this.#open()
     const upkeep = this.#segments.tend(added)
     const words = this.#segments.takeMovedWords()
     // What is moved makes files, too, also where nothing is committed meanwhile.
@@ -157,7 +183,7 @@ export class IndexWriter {
   /** Drops what is half done. */
   close(): void {
     this.#segments.close()
-    this.#rows.close()
+    this.#opened?.close()
   }
 
   #block(block: BlockInput): void {

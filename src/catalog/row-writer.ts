@@ -4,7 +4,7 @@ import { packRows } from './pack-rows.js'
 import type { PackedRows } from './packed-rows.js'
 import { decodeRow, type Row, type StoredRow } from './row.js'
 import { compareRowKeys, heightOf, isItemKey, rowKeyBytes } from './row-key.js'
-import { SegmentIds } from './segment-ids.js'
+import type { SegmentIds } from './segment-ids.js'
 import { type FoundInSegment, rowOf } from './segment-rows.js'
 import { type ClearLimits, SetWriter, wordsOf } from './set-writer.js'
 import type { SpillLimits } from './spill.js'
@@ -57,13 +57,13 @@ export class RowWriter {
   readonly #sets: readonly [SetWriter, SetWriter]
   #state: SetsState
   #live: readonly LiveSet[] = []
-  readonly segmentIds: SegmentIds
   /** The flush that reads the frozen tables, if there is one. */
   watch: RowWatch | undefined
 
   constructor(
     private readonly tables: IndexTables,
     limits: SpillLimits,
+    private readonly segmentIds: SegmentIds,
   ) {
     const { sets } = tables
     sets.isOwn = true
@@ -71,7 +71,6 @@ export class RowWriter {
     this.#sets = [new SetWriter(one, limits), new SetWriter(other, limits)]
     this.#state = sets.state
     this.#live = sets.live().map(({ at, span }) => ({ set: this.#sets[at], span }))
-    this.segmentIds = new SegmentIds(tables.segments)
   }
 
   get #current(): SetWriter {

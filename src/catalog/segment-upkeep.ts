@@ -9,6 +9,7 @@ import { heightEnd, heightStart, pendingStart, rowKeyBytes } from './row-key.js'
 import type { RowTables } from './row-tables.js'
 import type { RowWriter } from './row-writer.js'
 import { beside } from './scan.js'
+import type { SegmentIds } from './segment-ids.js'
 import { SegmentRemovals } from './segment-removals.js'
 import type { ClearLimits } from './set-writer.js'
 import { type FrozenState, isNothing } from './table-sets.js'
@@ -52,13 +53,15 @@ const wordsPerRow = 12
 const rowsEach = 2048
 /** A word of a row that is moved takes up to 15 us of processor time. */
 const wordsEach = 4096
+/** Words of one transaction. */
+const wordsAtOnce = 16_384
 /** Steps of merging for each time, at least; one is some 4,000 rows, words or ids. */
 const stepsEach = 1
 /** For each row that came in: it is read and written once, and merged twice in some five passes. */
 const rowsPerRow = 6
 const stepsPerRow = 16 / 4096
-/** For each row that came in: as many as may have to be moved, twice, so that it comes to an end. */
-const movedPerRow = 2 * wordsPerRow
+/** For each row that came in: a third more than may have to be moved for it, so that it comes to an end. */
+const movedPerRow = 16
 const clearing: ClearLimits = { dropMax: 2 ** 23, entriesEach: 8192 }
 /** Ids of segments that are read at once so that they are remembered. */
 const idsEach = 65_536
@@ -87,19 +90,27 @@ export class SegmentUpkeep {
 
   constructor(
     private readonly tables: IndexTables,
-    private readonly rows: RowWriter,
+    private rows: RowWriter,
+    private readonly segmentIds: SegmentIds,
     private readonly limits: FlushLimits,
     private readonly log: Pick<Log, 'info' | 'warn'> = silentLog,
     private readonly faults: UpkeepFaults = new UpkeepFaults(),
   ) {
     const files = openSegments(tables.environment, tables.indexMeta)
     tables.environment.onClose(() => files.close())
-    const removals = new SegmentRemovals(tables, rows.segmentIds)
+    const removals = new SegmentRemovals(tables, segmentIds)
     this.keeper = new SegmentKeeper(files, segmentLedger(tables), limits.merges ?? usualMerges, removals)
     for (const path of faults.segments) this.keeper.leaveOut(path)
     const [one, other] = tables.sets.sets
     this.#dictionaries = [new Dictionary(one), new Dictionary(other)]
     tables.segments.isOwn = true
+  }
+
+  /** Rows are written by another one from here on, because a transaction was undone. */
+  follow(rows: RowWriter): void {
+    this.rows = rows
+    this.#flush?.undone()
+    rows.watch = this.#flush
   }
 
   /** Goes on with what is to be done, in proportion to the rows that were put since. Throws errors of the disk. */
@@ -108,7 +119,7 @@ export class SegmentUpkeep {
     this.tables.environment.refresh()
     const isBusy = !this.faults.isFlushStopped && this.#flushing(() => this.#tendTables(added))
     const merging = this.faults.isMergeStopped ? 'idle' : this.#merging(added)
-    this.rows.segmentIds.tend(idsEach)
+    this.segmentIds.tend(idsEach)
     this.tables.segments.changed()
     return isBusy || merging === 'more' ? 'more' : 'idle'
   }
@@ -192,9 +203,13 @@ export class SegmentUpkeep {
   }
 
   #move(wordsMax: number): void {
-    const { rows, words } = this.tables.environment.write(() => this.rows.moveLast(wordsMax))
-    this.#moved += rows
-    this.#movedWords += words
+    const { environment, sets } = this.tables
+    for (let left = wordsMax; left > 0 && sets.live().length > 1; ) {
+      const { rows, words } = environment.write(() => this.rows.moveLast(Math.min(left, wordsAtOnce)))
+      left -= Math.max(1, words)
+      this.#moved += rows
+      this.#movedWords += words
+    }
   }
 
   /** How many words were put into the current tables with rows that were moved, since the last call. */

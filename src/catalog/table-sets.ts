@@ -132,6 +132,11 @@ export class TableSets {
     return [now, { at: other, tables: this.sets[other], span: frozen }]
   }
 
+  /** The state is read again. */
+  forget(): void {
+    this.#isKnown = false
+  }
+
   /** Those whose rows count, the current ones first. */
   live(): readonly LiveTables[] {
     return this.state === undefined ? [] : this.#live
