@@ -26,6 +26,17 @@ const tableSteps = 3
 /** Keys of owners that are kept at hand (twice as many at most), and the longest: some 2 MB. An address never has another key. */
 const ownerKeysMax = 1000
 const ownerKeyMaxBytes = 1024
+/** Bundles around items that are kept at hand (twice as many at most). */
+const holdersMax = 2000
+
+/** A bundle around an item, or the transaction around all of them. */
+export interface Enclosing {
+  /** 32 bytes. */
+  readonly id: Buffer
+  readonly isItem: boolean
+  /** What holds it. */
+  readonly parent: Buffer | undefined
+}
 
 /** One page of an answer. */
 export interface Page<Entry> {
@@ -56,6 +67,8 @@ export class ChainIndex {
   #seen = Number.NaN
   /** How often the sets had changed roles. */
   #swaps = 0
+  /** Of the state of the index that `#seen` names. */
+  #holders = new Recent<string, Enclosing>(holdersMax)
   readonly #ownerKeys = new Recent<string, Uint8Array>(ownerKeysMax)
 
   /** `environment` is the catalog's, `generations` the table that the keeper writes. */
@@ -74,6 +87,7 @@ export class ChainIndex {
     if (commits === this.#seen) return
     this.environment.refresh()
     for (const set of this.#tables.sets.sets) refreshRuns(set)
+    this.#holders = new Recent(holdersMax)
     this.#seen = commits
   }
 
@@ -206,19 +220,33 @@ export class ChainIndex {
   }
 
   /** Bundles from the root down to the direct parent; undefined where one of them is not in the index. */
-  pathOf(row: Row): Row[] | undefined {
-    const path: Row[] = []
-    for (let at: Row = row; at.place !== undefined; ) {
-      const parent = this.row(at.place.parent)
-      if (parent === undefined || path.length === nestingMax) return undefined
-      path.unshift(parent)
-      at = parent
+  pathOf(row: Row): Enclosing[] | undefined {
+    const path: Enclosing[] = []
+    for (let id = row.place?.parent; id !== undefined; ) {
+      const holder = this.#holder(id)
+      if (holder === undefined || path.length === nestingMax) return undefined
+      path.unshift(holder)
+      id = holder.parent
     }
     return path
   }
 
+  /** Items share the bundles around them, and may lie in very many of these. */
+  #holder(id: Buffer): Enclosing | undefined {
+    const name = id.toString('latin1')
+    const known = this.#holders.get(name)
+    if (known !== undefined) return known
+    const row = this.row(id)
+    if (row === undefined) return undefined
+    const { isItem, place } = row
+    const holder = { id: Buffer.from(id), isItem, parent: place && Buffer.from(place.parent) }
+    this.#holders.set(name, holder)
+    return holder
+  }
+
   #climb(row: Row): Row | undefined {
-    return this.pathOf(row)?.[0]
+    const [top] = this.pathOf(row) ?? []
+    return top && this.row(top.id)
   }
 
   /**
