@@ -92,6 +92,25 @@ t.test(
   },
 )
 
+t.test(
+  'a wallet is known to the others by the address of its own network, and listed once',
+  { skip },
+  async (t) => {
+    await withServer(t, async ({ url }) => {
+      const [one, other] = [await freeMachine(t, url), await freeMachine(t, url)]
+      t.ok(await takes(one, 300, { wallet: 'normalized', name: '0xNative', range: undefined }))
+      for (const { pools } of [one, other])
+        for (const name of ['0xNative', 'normalized']) {
+          await pools.look(name)
+          t.equal(pools.left(name), 700, name)
+        }
+      t.strictSame((await one.pools.listed(10)).most, [{ name: 'normalized', bytes: 300 }])
+      t.ok(await takes(other, 700, { wallet: 'normalized', name: '0xNative', range: undefined }))
+      t.notOk(await takes(one, 1, { wallet: 'normalized', name: '0xNative', range: undefined }))
+    })
+  },
+)
+
 t.test('bytes that were taken and not accepted before a kill are free again', { skip }, async (t) => {
   await withServer(t, async ({ url }) => {
     const one = await freeMachine(t, url)

@@ -35,6 +35,25 @@ t.test(
   },
 )
 
+t.test(
+  'Compose takes the file of the cluster, and wants a key for it',
+  { skip: hasCompose ? false : 'docker-compose is not installed (Debian: docker-compose)' },
+  async (t) => {
+    const composed = (key: string) =>
+      spawnSync('docker-compose', ['-f', 'cluster/compose.yaml', 'config'], {
+        cwd: deploy,
+        encoding: 'utf8',
+        env: { PATH: process.env.PATH ?? '', ADMIN_API_KEY: key },
+      })
+    const run = composed('a-key-of-tests')
+    t.equal(run.status, 0, run.stderr)
+    const nodes = [...run.stdout.matchAll(/CLUSTER_NODE: (\S+)/g)].map(([, name]) => name)
+    t.strictSame(nodes, ['gateway-1', 'gateway-2', 'gateway-3'])
+    for (const name of nodes) t.match(read('cluster/haproxy.cfg'), `server ${name} ${name}:3000`)
+    t.not(composed('').status, 0, 'no key that everybody knows')
+  },
+)
+
 t.test('Compose reads no file that may be absent, which only newer releases can', async (t) => {
   t.notMatch(read('compose.yaml'), /required: *false|env_file: *\[? *\{/)
 })
@@ -42,11 +61,12 @@ t.test('Compose reads no file that may be absent, which only newer releases can'
 t.test('every setting that the containers are given exists', async (t) => {
   const known = new Set(listSettings().map(({ env }) => env))
   const foreign = /^(POSTGRES_|GF_)/
-  const composed = [...read('compose.yaml').matchAll(/\b([A-Z][A-Z0-9_]{5,}): /g)].map(
-    ([, name = '']) => name,
-  )
-  const listed = [...read('sluice.env').matchAll(/^#?([A-Z][A-Z0-9_]+)=/gm)].map(([, name = '']) => name)
+  const files = read('compose.yaml') + read('cluster/compose.yaml')
+  const composed = [...files.matchAll(/\b([A-Z][A-Z0-9_]{5,}): /g)].map(([, name = '']) => name)
+  const environments = read('sluice.env') + read('cluster/cluster.env')
+  const listed = [...environments.matchAll(/^#?([A-Z][A-Z0-9_]+)=/gm)].map(([, name = '']) => name)
   t.ok(composed.includes('PAYMENT_DATABASE_URL'))
+  t.ok(composed.includes('CLUSTER_DATABASE_URL') && listed.includes('S3_BUCKET'))
   t.strictSame(
     [...composed, ...listed].filter((name) => !foreign.test(name) && !known.has(name)),
     [],
@@ -66,10 +86,9 @@ t.test(
   'Prometheus takes its configuration',
   { skip: hasPrometheus ? false : 'promtool is not installed (Debian: prometheus)' },
   async (t) => {
-    const run = spawnSync('promtool', ['check', 'config', 'prometheus.yml'], {
-      cwd: deploy,
-      encoding: 'utf8',
-    })
-    t.equal(run.status, 0, run.stdout + run.stderr)
+    for (const file of ['prometheus.yml', 'cluster/prometheus.yml']) {
+      const run = spawnSync('promtool', ['check', 'config', file], { cwd: deploy, encoding: 'utf8' })
+      t.equal(run.status, 0, run.stdout + run.stderr)
+    }
   },
 )

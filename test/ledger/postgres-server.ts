@@ -39,7 +39,15 @@ function signalAll(pid: number, signal: NodeJS.Signals): void {
   if (!existsSync(path)) return
   const children = readFileSync(path, 'utf8').trim().split(' ')
   // The parent first, so that no child is added.
-  for (const one of [pid, ...children.map(Number)]) if (one > 0) process.kill(one, signal)
+  for (const one of [pid, ...children.map(Number)]) {
+    if (one <= 0) continue
+    try {
+      process.kill(one, signal)
+    } catch (error) {
+      // A child ends by itself.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+  }
 }
 
 async function freePort(): Promise<number> {

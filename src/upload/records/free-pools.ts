@@ -152,6 +152,8 @@ export class FreePools implements OwnFreeCounts {
     if (wallet !== undefined && this.#exempt.has(wallet)) return { keys: [], bytes, ...name }
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
     const walletKey = wallet === undefined ? [] : [`w:${wallet}`]
+    // Other machines may never have seen which wallet is meant by the address of its own network.
+    if (this.#elsewhere !== undefined && of !== undefined && of !== wallet) walletKey.push(`w:${of}`)
     const ranges = range === undefined ? [] : rangeCounts(range)
     const keys = [...walletKey, ...ranges]
     const full = keys.filter(
@@ -213,7 +215,7 @@ export class FreePools implements OwnFreeCounts {
         bytes: Number(Buffer.from(value).toString()),
       }))
       // A site is the sum of ranges that are listed themselves. Providers (`p:`) stand in front of the ranges.
-      const users = page.filter(({ name }) => !name.startsWith('s:'))
+      const users = page.filter(({ name }) => !name.startsWith('s:') && !this.#isOtherName(name))
       known += users.length
       most = [...most, ...users].sort((one, other) => other.bytes - one.bytes).slice(0, max)
       isMore = page.length === listedAtOnce
@@ -237,6 +239,11 @@ export class FreePools implements OwnFreeCounts {
   #maxOf(key: string): number {
     if (key.startsWith('w:')) return this.rules.walletBytes
     return this.rules.rangeBytes * (rangesOf[key.slice(0, 2)] ?? 1)
+  }
+
+  /** The same count as that of a wallet, by the address of its own network. */
+  #isOtherName(key: string): boolean {
+    return key.startsWith('w:') && this.#table.get(Buffer.from(`n:${key.slice(2)}`)) !== undefined
   }
 
   #walletOf(address: string): string {

@@ -1,0 +1,118 @@
+/** Gateways behind HAProxy by the file of deploy/cluster: one is stopped, one is killed, and no reader notices. */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { Agent, get } from 'node:http'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { findPort } from '../../src/actor/claim.js'
+import { pause } from '../../src/actor/clock.js'
+import { eventually } from '../eventually.js'
+import { type Running, run } from './running.js'
+
+const hasHaproxy = spawnSync('haproxy', ['-v']).status === 0
+const configuration = readFileSync(
+  fileURLToPath(new URL('../../../deploy/cluster/haproxy.cfg', import.meta.url)),
+  'utf8',
+)
+
+interface Answer {
+  readonly status: number
+  readonly by: string
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: 8 })
+
+function answerOf(port: number, path: string): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    get({ port, path, agent }, (answer) => {
+      answer.resume().on('error', reject)
+      answer.on('end', () =>
+        resolve({ status: answer.statusCode ?? 0, by: String(answer.headers['x-served-by'] ?? '') }),
+      )
+    }).on('error', reject)
+  })
+}
+
+/** The file with free ports of this machine. Servers of other services get none that answers. */
+async function localFile(gateways: readonly Running[], port: number): Promise<string> {
+  const [upload, payment, state] = await Promise.all(
+    [1, 2, 3].map(() => findPort('127.0.0.1', 0, 'a port of HAProxy')),
+  )
+  const placed = configuration
+    .replace('bind :8000', `bind 127.0.0.1:${port}`)
+    .replace('bind :8001', `bind 127.0.0.1:${upload}`)
+    .replace('bind :8002', `bind 127.0.0.1:${payment}`)
+    .replace('127.0.0.1:8404', `127.0.0.1:${state}`)
+  return placed.replace(/gateway-([123]):300([012])/g, (_, number: string, service: string) => {
+    const gateway = gateways[Number(number) - 1]?.urls.gateway ?? 'http://127.0.0.1:1'
+    return service === '0' ? new URL(gateway).host : '127.0.0.1:1'
+  })
+}
+
+t.test(
+  'two gateways behind HAProxy',
+  { skip: hasHaproxy ? false : 'haproxy is not installed (Debian: haproxy)' },
+  async (t) => {
+    const folders = t.testdir({ one: {}, two: {}, proxy: {} })
+    const settings = { SERVICES: 'gateway', DEVNET_SEED: 'false', SHUTDOWN_NOTICE_MS: '5000' }
+    const [one, two] = await Promise.all([
+      run(t, `${folders}/one`, settings),
+      run(t, `${folders}/two`, settings),
+    ])
+    const port = await findPort('127.0.0.1', 0, 'the port of HAProxy')
+    const file = join(folders, 'proxy', 'haproxy.cfg')
+    writeFileSync(file, await localFile([one, two], port))
+    const checked = spawnSync('haproxy', ['-c', '-f', file], { encoding: 'utf8' })
+    t.equal(checked.status, 0, checked.stderr)
+    const proxy = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'ignore', 'inherit'] })
+    const ended = once(proxy, 'exit')
+    t.teardown(async () => {
+      agent.destroy()
+      proxy.kill('SIGKILL')
+      await ended
+    })
+    const servers = async (): Promise<Set<string>> => {
+      const answers = await Promise.all(Array.from({ length: 12 }, () => answerOf(port, '/gateway/info')))
+      return new Set(answers.filter(({ status }) => status === 200).map(({ by }) => by))
+    }
+    await eventually('both answer', async () => {
+      const found = await servers().catch(() => new Set())
+      return found.size === 2
+    })
+
+    await t.test('what is for operators alone is not forwarded', async (t) => {
+      for (const path of [
+        '/gateway/admin/debug',
+        '//gateway/%61dmin/debug',
+        '/gateway/__gateway_metrics',
+        '/AR-IO/admin',
+      ])
+        t.equal((await answerOf(port, path)).status, 404, path)
+    })
+
+    let isReading = true
+    const statuses = new Map<number | string, number>()
+    const count = (what: number | string): void => void statuses.set(what, (statuses.get(what) ?? 0) + 1)
+    const readers = Array.from({ length: 4 }, async () => {
+      while (isReading) {
+        await answerOf(port, '/gateway/info').then(
+          ({ status }) => count(status),
+          (error: Error) => count(error.message),
+        )
+        await pause(5)
+      }
+    })
+    t.equal(await one.stop(), 0)
+    const again = await run(t, `${folders}/one`, { ...settings, PORT: new URL(one.urls.gateway ?? '').port })
+    await eventually('it is in again', async () => (await servers()).size === 2)
+    await two.kill()
+    await eventually('the killed one is out', async () => (await servers()).size === 1)
+    await pause(500)
+    isReading = false
+    await Promise.all(readers)
+    t.strictSame([...statuses.keys()], [200], JSON.stringify([...statuses]))
+    await again.kill()
+  },
+)
