@@ -15,6 +15,8 @@ const transactionsAhead = 64
 const keysPerStep = 16
 /** Tags of rows that are looked at in one step. */
 const tagsPerStep = 4
+/** An id lies in a bucket of some ten entries, so it takes a quarter of the time of a word. */
+const idSteps = 1 / 4
 
 const fields: Readonly<Record<RowRole, Field>> = {
   owner: wordField.owner,
@@ -156,7 +158,7 @@ export class SegmentSource implements RowSource<Row> {
 
   keysOf(ids: readonly Uint8Array[], effort: Effort): Buffer {
     const found = ids.flatMap((id) => {
-      effort.lookUp()
+      effort.lookUp(idSteps)
       const row = findIn(this.live, id)
       return row >= 0 ? [row] : []
     })
