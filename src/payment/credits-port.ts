@@ -249,8 +249,11 @@ export interface UsdcPort {
 
 /** Queries of the payment service to the upload service: free bytes are counted there. */
 export interface FreeTier {
-  /** Bytes that a wallet may still upload for free; null: as many as it wants; 0: none. '' asks for nobody in particular. */
-  remaining(address: string): Promise<number | null | Refusal>
+  /**
+   * Bytes that a wallet may still upload for free from the network of this client; null: as many as it wants; 0: none. '' asks
+   * for nobody in particular.
+   */
+  remaining(address: string, client: string): Promise<number | null | Refusal>
 }
 
 /** Where a payment service takes calls of `UsdcPort` as JSON, behind a token of services. */

@@ -39,6 +39,7 @@ import { AdminRoute } from '../routes/admin/admin-route.js'
 import { creditOrders } from '../routes/admin/service-orders.js'
 import { serviceMetricsRoutes } from '../routes/service-metrics.js'
 import { serviceHost } from '../serving/service-host.js'
+import { rangeOf } from '../upload/calls/uploader.js'
 import { FreePools } from '../upload/records/free-pools.js'
 import { openUploadTables } from '../upload/records/uploads.js'
 import { chainOptions } from './chain-options.js'
@@ -152,9 +153,10 @@ function tell(
   if (news.adminKey !== undefined) adminKey.use(news.adminKey)
 }
 
-async function remainingOf(pools: FreePools, address: string): Promise<number | null> {
-  await pools.look(address)
-  return pools.leftNow(address)
+async function remainingOf(pools: FreePools, address: string, client: string): Promise<number | null> {
+  const range = rangeOf(client)
+  await pools.look(address, range)
+  return pools.leftNow(address, range)
 }
 
 /** Who counts what is free: the tables of the upload service of this program, or a service elsewhere. */
@@ -172,7 +174,9 @@ function openFreeTier(
   const elsewhere = uploadUrl === undefined ? undefined : new RemoteFreeTier(uploadUrl, systemClock)
   const shared =
     pools && elsewhere === undefined ? openSharedFree(settings, pools, log, { isReading: true }) : undefined
-  const free = elsewhere ?? (pools && { remaining: (address: string) => remainingOf(pools, address) })
+  const free =
+    elsewhere ??
+    (pools && { remaining: (address: string, client: string) => remainingOf(pools, address, client) })
   return {
     parts: free === undefined ? {} : { free },
     exempt: (wallets) => pools?.exempt(wallets),

@@ -48,9 +48,9 @@ export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): C
       summary: 'How many bytes a wallet may still upload for free; null: any number',
       statuses: [200, 503],
       query: ['address'],
-      answer: async ({ query }) => {
+      answer: async ({ query, client }) => {
         if (free === undefined) return json({ bytesRemaining: 0 })
-        const bytesRemaining = await free.remaining(spelled(query.get('address') ?? ''))
+        const bytesRemaining = await free.remaining(spelled(query.get('address') ?? ''), client)
         return isRefusal(bytesRemaining)
           ? { ...words(503, 'Upload Service is unreachable'), lines: '\r\nRetry-After: 1' }
           : json({ bytesRemaining })

@@ -5,7 +5,10 @@ import type { FreeTier } from '../credits-port.js'
 
 const limitMs = 2000
 
-/** Free bytes, requested from an upload service on another machine, which counts them. */
+/**
+ * Free bytes, requested from an upload service on another machine, which counts them: as many as a wallet has left from this
+ * machine's network.
+ */
 export class RemoteFreeTier implements FreeTier {
   readonly #peer: JsonPeer
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { FreeElsewhere, FreeWish, OwnFreeCounts } from '../../cluster/free-elsewhere.js'
-import { partiesOf } from '../../format/ip.js'
+import { networkOfAddress, partiesOf } from '../../format/ip.js'
 import type { Environment, Table } from '../../store/lmdb.js'
 
 export interface FreeRules {
   /** Larger items are never free; 0: nothing is. Bytes of the whole signed item. */
   readonly itemMaxBytes: number
-  /** For one wallet, ever. */
+  /** For one wallet from one network (IPv4 /24, IPv6 /48), ever: what others post of its public items counts where they are. */
   readonly walletBytes: number
   /** For the clients of one address range, ever. */
   readonly rangeBytes: number
@@ -117,7 +117,7 @@ export class FreePools implements OwnFreeCounts {
   /** Lets `left` and `leftOfRange` know what the other machines have given. */
   async look(address: string, range?: string): Promise<void> {
     if (this.#elsewhere === undefined) return
-    const wallet = `w:${this.#walletOf(address)}`
+    const wallet = walletCount(this.#walletOf(address), range)
     const keys = range === undefined ? [wallet] : [wallet, ...rangeCounts(range)]
     this.#learn(await this.#elsewhere.look(keys))
   }
@@ -151,9 +151,10 @@ export class FreePools implements OwnFreeCounts {
     const name = of === undefined || wallet === undefined || of === wallet ? {} : { name: { of, wallet } }
     if (wallet !== undefined && this.#exempt.has(wallet)) return { keys: [], bytes, ...name }
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
-    const walletKey = wallet === undefined ? [] : [`w:${wallet}`]
+    const walletKey = wallet === undefined ? [] : [walletCount(wallet, range)]
     // Other machines may never have seen which wallet is meant by the address of its own network.
-    if (this.#elsewhere !== undefined && of !== undefined && of !== wallet) walletKey.push(`w:${of}`)
+    if (this.#elsewhere !== undefined && of !== undefined && of !== wallet)
+      walletKey.push(walletCount(of, range))
     const ranges = range === undefined ? [] : rangeCounts(range)
     const keys = [...walletKey, ...ranges]
     const full = keys.filter(
@@ -186,13 +187,14 @@ export class FreePools implements OwnFreeCounts {
   }
 
   /**
-   * Bytes that a wallet has left; null: without end. `address`: of either form. One that is not known here has taken nothing.
+   * Bytes that a wallet has left from this address; null: without end. `address`: of either form. One that is not known here has
+   * taken nothing.
    */
-  left(address: string): number | null {
+  left(address: string, range?: string): number | null {
     const wallet = this.#walletOf(address)
     if (this.#exempt.has(wallet)) return null
     if (this.rules.itemMaxBytes === 0) return 0
-    return Math.max(0, this.rules.walletBytes - this.#count(`w:${wallet}`))
+    return Math.max(0, this.rules.walletBytes - this.#count(walletCount(wallet, range)))
   }
 
   /** The same of an address range; undefined: it is not counted. */
@@ -226,9 +228,9 @@ export class FreePools implements OwnFreeCounts {
   }
 
   /** The same on a thread that only reads: what another has written so far counts. */
-  leftNow(address: string): number | null {
+  leftNow(address: string, range?: string): number | null {
     this.environment.refresh()
-    return this.left(address)
+    return this.left(address, range)
   }
 
   /** Of all machines, as far as this one knows. */
@@ -243,7 +245,8 @@ export class FreePools implements OwnFreeCounts {
 
   /** The same count as that of a wallet, by the address of its own network. */
   #isOtherName(key: string): boolean {
-    return key.startsWith('w:') && this.#table.get(Buffer.from(`n:${key.slice(2)}`)) !== undefined
+    const [name = ''] = key.slice(2).split(' ')
+    return key.startsWith('w:') && this.#table.get(Buffer.from(`n:${name}`)) !== undefined
   }
 
   #walletOf(address: string): string {
@@ -270,6 +273,11 @@ export class FreePools implements OwnFreeCounts {
 /** What was taken under a key. */
 function bytesOf(key: string, { bytes, rangeBytes = bytes }: Taken): number {
   return key.startsWith('w:') ? bytes : rangeBytes
+}
+
+/** Under which key a wallet counts, by the network from which its items come: by itself where they come from this machine. */
+function walletCount(wallet: string, range: string | undefined): string {
+  return range === undefined ? `w:${wallet}` : `w:${wallet} ${networkOfAddress(range)}`
 }
 
 /** How many ranges' bytes the counts of ranges get, by the beginning of their keys. */

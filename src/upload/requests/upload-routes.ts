@@ -86,8 +86,8 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
 }
 
 /**
- * What is left for a wallet, and for the client's address range: an item is free where both suffice. Null: any number. The range
- * is charged `itemOverheadBytes` more for each item.
+ * What is left for a wallet from the client's network, and for the client's address range: an item is free where both suffice.
+ * Null: any number. The range is charged `itemOverheadBytes` more for each item.
  */
 async function freeFor(
   pools: UploadRoutesParts['pools'],
@@ -103,7 +103,7 @@ async function freeFor(
   const wallet = isHex ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address
   const { range } = uploaderOf(request, clients, undefined)
   await pools.look(wallet, range)
-  const bytesRemaining = pools.left(wallet)
+  const bytesRemaining = pools.left(wallet, range)
   const rangeBytesRemaining = bytesRemaining === null ? null : pools.leftOfRange(range)
   return { bytesRemaining, rangeBytesRemaining, itemOverheadBytes: pools.rules.itemOverheadBytes ?? 0 }
 }

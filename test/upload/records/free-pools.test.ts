@@ -44,7 +44,7 @@ t.test('an address range is charged for the records of each item, a wallet is no
   const taken = pools.take({ wallet: 'one', range }, 100)
   if (taken === undefined) throw new Error('100 bytes are free')
   environment.write(() => pools.keep(taken))
-  t.equal(pools.left('one'), 900)
+  t.equal(pools.left('one', range), 900)
   t.equal(pools.leftOfRange(range), 600)
   t.equal(new FreePools(environment, rules).leftOfRange(range), 600, 'on disk, too')
   const second = pools.take({ wallet: 'two', range }, 300)
@@ -55,6 +55,27 @@ t.test('an address range is charged for the records of each item, a wallet is no
   t.ok(pools.take({ wallet: 'three', range: undefined }, 1000), 'this machine itself is not counted')
 })
 
+t.test('what strangers post of a wallet takes nothing from its owner elsewhere', async (t) => {
+  const environment = openUploadTables(join(t.testdir(), 'uploads'))
+  t.teardown(() => environment.close())
+  const pools = new FreePools(environment, { ...rules, rangeBytes: 5000 })
+  const [stranger, beside, owner, home] = ['198.51.100.7', '198.51.100.8', '203.0.113.5', '203.0.113.9']
+  const take = (range: string | undefined): boolean => {
+    const taken = pools.take({ wallet: 'owner', range }, 1000)
+    if (taken !== undefined) environment.write(() => pools.keep(taken))
+    return taken !== undefined
+  }
+  t.ok(take(stranger))
+  t.notOk(take(stranger))
+  t.notOk(take(beside), 'all of its network has so much of this wallet')
+  t.equal(pools.left('owner', owner), 1000)
+  t.ok(take(owner))
+  t.equal(pools.left('owner', home), 0)
+  t.equal(new FreePools(environment, rules).left('owner', stranger), 0, 'on disk, too')
+  t.ok(take(undefined), 'from this machine')
+  t.equal(pools.left('owner'), 0)
+})
+
 t.test('a bundle costs its range the records of each of its items', async (t) => {
   const environment = openUploadTables(join(t.testdir(), 'uploads'))
   t.teardown(() => environment.close())
@@ -62,7 +83,7 @@ t.test('a bundle costs its range the records of each of its items', async (t) =>
   const taker = { wallet: 'one', range: '198.51.100.7', itemsInside: 4 }
   const taken = pools.take(taker, 200)
   t.match(taken, { bytes: 200, rangeBytes: 700 })
-  t.equal(pools.left('one'), 800)
+  t.equal(pools.left('one', taker.range), 800)
   t.equal(pools.leftOfRange(taker.range), 300)
   t.equal(pools.take({ ...taker, itemsInside: 3 }, 1), undefined)
   t.ok(pools.take({ ...taker, itemsInside: 1 }, 100))
@@ -77,5 +98,5 @@ t.test('the list of who has used most names ranges and wallets, and no site twic
   environment.write(() => pools.keep(taken))
   const { known, most } = await pools.listed(10)
   t.equal(known, 2)
-  t.strictSame(most.map(({ name }) => name).sort(), ['2001:db8:1:2::', 'a wallet'])
+  t.strictSame(most.map(({ name }) => name).sort(), ['2001:db8:1:2::', 'a wallet 2001:db8:1::'])
 })
