@@ -76,17 +76,29 @@ export class FairLine<Job> {
     return undefined
   }
 
+  /** Whether one more job of this client would find room, or another's would make room for it. */
+  hasRoom(client: string): boolean {
+    const full = this.full(client)
+    return full === undefined || (full === 'all' && this.#greedyFor(client) !== undefined)
+  }
+
   #makeRoom(client: string): boolean {
-    if (this.onDropped === undefined) return false
+    const greedy = this.#greedyFor(client)
+    return greedy !== undefined && this.onDropped !== undefined && this.#drop(greedy, this.onDropped)
+  }
+
+  /** The widest party that has so much more waiting than this client's that a job of it makes room. */
+  #greedyFor(client: string): Share | undefined {
+    if (this.onDropped === undefined) return undefined
     let among: Share | undefined = this.#root
     for (const name of partiesOf(client)) {
       const own: Share | undefined = among?.members.get(name)
       const few = own === undefined ? 0 : own.waiting + own.open
       const greedy = among && mostWaiting(among, few + lead)
-      if (greedy !== undefined) return this.#drop(greedy, this.onDropped)
+      if (greedy !== undefined) return greedy
       among = own
     }
-    return false
+    return undefined
   }
 
   /** Drops the last job of who has most in there. */

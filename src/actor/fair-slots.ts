@@ -59,6 +59,11 @@ export class FairSlots {
     return this.#taken >= this.#max
   }
 
+  /** Whether one more call of this client would have a slot, or could wait for one. */
+  hasRoom(client = ''): boolean {
+    return this.#line.hasRoom(client)
+  }
+
   /** A slot at once, or why there is none. */
   take(client = ''): Release | Full {
     const full = this.#line.full(client)

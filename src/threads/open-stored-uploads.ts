@@ -56,7 +56,7 @@ export function openStoredUploads(
       unstored: storing.unstored,
       secret: async () => {
         const message = deepHash(sealWords.map((word) => Buffer.from(word)))
-        return sha256(await signing.receipt(message))
+        return sha256(await signing.receipt(message, 'paid'))
       },
       takeUp: (items) => onBrought(takeUpBrought(items, intake, entering)),
       count: countOf(meters),

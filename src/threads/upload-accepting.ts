@@ -9,6 +9,7 @@ import { type Id, idBytes } from '../format/id.js'
 import { ItemJudge } from '../ingest/item-judge.js'
 import { paymentServiceLine, type ServiceLine } from '../payment/links/service-line.js'
 import { GatewayLine } from '../source/upstream/gateway-line.js'
+import { FreeTurns } from '../upload/intake/free-turns.js'
 import { Height } from '../upload/intake/height.js'
 import { InnerItems } from '../upload/intake/inner-items.js'
 import { ItemIntake } from '../upload/intake/item-intake.js'
@@ -92,7 +93,7 @@ export function openUploadAccepting(
     ...(chainItems === undefined ? {} : { isInBlock: chainItems.isInBlock }),
     announcer,
     selling,
-    signing,
+    ...lines.receipts,
     terms: { public: modulus, ...servedBy(given, records) },
     height: () => height.known,
     clock: systemClock,
@@ -124,9 +125,9 @@ export function openUploadAccepting(
 function openLines(
   { settings, ports, nodes }: UploadGiven,
   { log, closing }: UploadTools,
-  { uploads }: UploadRecords,
+  { uploads, pools }: UploadRecords,
 ) {
-  const { edgeThreads } = settings.server
+  const { edgeThreads, flowsMax } = settings.server
   const proofThreads = Math.max(1, edgeThreads >> 1)
   const chain = new RemoteChain(chainOptions(nodes, settings), systemClock)
   const judge = new ItemJudge(proofThreads, log)
@@ -136,6 +137,10 @@ function openLines(
     chain,
     height: new Height(chain, uploads, systemClock, closing.signal, log),
     signing,
+    receipts: {
+      signing,
+      turns: new FreeTurns(pools, { threads: edgeThreads, flowsMax }, systemClock),
+    },
     announcer: new ItemAnnouncer(catalog, closing.signal),
     verdicts: new Verdicts(judge, proofThreads + 1),
     async close(): Promise<void> {

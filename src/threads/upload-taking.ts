@@ -90,7 +90,7 @@ export function uploadTaking(parts: UploadTakingParts): UploadTaking {
   const single = new SingleUpload(taking)
   const bought = usdc === undefined ? {} : { usdc }
   const clientOf = (request: Parameters<Clients['of']>[0]): string => clients.of(request).address
-  const payments = new UsdcUploads({ sales, single, protocol: parts.protocol, clientOf, ...bought })
+  const payments = new UsdcUploads({ sales, single, protocol: parts.protocol, clientOf, clock, ...bought })
   const records = new MultipartRecords(uploads.environment, clock)
   const paid =
     usdc === undefined || credits === undefined

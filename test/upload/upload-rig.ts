@@ -14,8 +14,10 @@ import { DurableLog, durableLogDefaults } from '../../src/store/segments/durable
 import { uploadTaking } from '../../src/threads/upload-taking.js'
 import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
 import type { UploadRoute } from '../../src/upload/calls/upload-service.js'
+import { FreeTurns } from '../../src/upload/intake/free-turns.js'
 import { ItemIntake } from '../../src/upload/intake/item-intake.js'
 import type { ItemStore } from '../../src/upload/intake/item-keeping.js'
+import type { ReceiptRank } from '../../src/upload/intake/signing.js'
 import { ItemAnnouncer } from '../../src/upload/news/item-announcer.js'
 import type { MultipartRecords } from '../../src/upload/parts/multipart-records.js'
 import type { OpenUploads } from '../../src/upload/parts/open-uploads.js'
@@ -51,6 +53,14 @@ export interface RigOptions {
   readonly full?: () => UploadAnswer | undefined
   /** Has accepted items, too. */
   readonly store?: ItemStore
+  /** Signs receipts; absent: at once. */
+  readonly sign?: (rank: ReceiptRank) => Promise<void>
+  /** Threads that sign receipts, and requests that may be under way. Absent: free items need no turn. */
+  readonly turns?: { readonly threads: number; readonly flowsMax: number }
+  /** What the payment service answers to a look at a payment in USDC. */
+  readonly look?: UsdcPort['look']
+  /** What the disk has for what arrives; absent: plenty. */
+  readonly leftBytes?: () => number
 }
 
 const allFree: FreeRules = { itemMaxBytes: 107_520, walletBytes: 1e9, rangeBytes: 1e9, exemptWallets: [] }
@@ -67,6 +77,10 @@ export async function uploadRig(
     full = () => undefined,
     blockedOwners = new Set(),
     store,
+    sign = async () => undefined,
+    turns,
+    look,
+    leftBytes = () => 1e12,
   }: RigOptions = {},
 ): Promise<UploadRig> {
   const closing = new AbortController()
@@ -93,7 +107,7 @@ export async function uploadRig(
   } as CreditsPort
   const usdc = {
     offer: tell('offer', { status: 402, json: {}, lines: '' }),
-    look: tell('look', { status: 402, json: {}, lines: '' }),
+    look: look ?? tell('look', { status: 402, json: {}, lines: '' }),
     units: tell('units', { units: '1', network: 'base' }),
   } as unknown as UsdcPort
   const uploads = new Uploads(environment)
@@ -101,7 +115,10 @@ export async function uploadRig(
   const sales = new Sales(uploads.environment)
   const log = await DurableLog.open(join(folder, 'log'), durableLogDefaults, () => undefined)
   const signing = {
-    receipt: async () => new Uint8Array(512),
+    receipt: async (_: Uint8Array, rank: ReceiptRank) => {
+      await sign(rank)
+      return new Uint8Array(512)
+    },
     data: async () => new Uint8Array(512),
     isBehind: false,
   }
@@ -117,6 +134,7 @@ export async function uploadRig(
     selling: new ItemSelling({ sales, clock: systemClock, logger: silentLog, log }),
     signing,
     ...(store === undefined ? {} : { store }),
+    ...(turns === undefined ? {} : { turns: new FreeTurns(pools, turns, systemClock) }),
     terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
   })
   const clients = new Clients(
@@ -134,7 +152,12 @@ export async function uploadRig(
     usdc,
     full,
     ...(store === undefined ? {} : { storeRefusal: () => store.refusal }),
-    disk: { leftBytes: 1e12, expect: () => undefined },
+    disk: {
+      get leftBytes() {
+        return leftBytes()
+      },
+      expect: () => undefined,
+    },
     itemMaxBytes,
     blockedOwners,
     partsFolder: join(folder, 'parts'),

@@ -16,8 +16,8 @@ import {
 import type { Uploader } from '../calls/uploader.js'
 import type { AnnouncedItem, ItemAnnouncer } from '../news/item-announcer.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
-import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from '../records/receipt.js'
-import { type AcceptedItem, isGivenUp, isGone, type LoggedUpload } from '../records/uploads.js'
+import { type Receipt, receiptOf } from '../records/receipt.js'
+import { type AcceptedItem, isGivenUp, isGone } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
 import type { Charged, Charging, ItemCharge } from '../selling/charging.js'
 import { keepUnsettled } from '../selling/credit-charging.js'
@@ -28,11 +28,12 @@ import { type ItemStore, keepItem, loggedUpload, type Spooled } from './item-kee
 import type { ReadItem } from './item-reader.js'
 import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { digestMismatch } from './sent-digests.js'
-import type { Signing } from './signing.js'
+import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
+import { rankOf } from './signing.js'
 import type { Verdicts } from './verdicts.js'
 import { ending, indexBehind, waiting } from './waiting-answers.js'
 
-export interface ItemIntakeParts extends ItemTableParts {
+export interface ItemIntakeParts extends ItemTableParts, SignedReceiptsParts {
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: no credits are kept, and none can be shared. */
@@ -40,8 +41,6 @@ export interface ItemIntakeParts extends ItemTableParts {
   readonly announcer: Pick<ItemAnnouncer, 'announce' | 'isFull'>
   /** Items that are paid for one by one. */
   readonly selling: ItemSelling
-  readonly signing: Pick<Signing, 'receipt' | 'isBehind'>
-  readonly terms: ReceiptTerms
   /** Has accepted items, too; absent: this machine alone has them. */
   readonly store?: ItemStore
   /** Height of the chain's tip; undefined before the first node has reported it. */
@@ -87,8 +86,10 @@ export class ItemIntake {
   /** Accepts in flight by id (or payment): a duplicate waits for the promise, then decides again. */
   readonly #accepting = new Map<string, Promise<UploadAnswer>>()
   readonly #tables: ItemTableWriter
+  readonly #receipts: SignedReceipts
 
   constructor(private readonly parts: ItemIntakeParts) {
+    this.#receipts = new SignedReceipts(parts)
     this.#tables = new ItemTableWriter(parts)
   }
 
@@ -109,6 +110,11 @@ export class ItemIntake {
     return this.#onChain(header.id) ?? charging.foresee(header, sizeBytes, uploader)
   }
 
+  /** The refusal of a free item whose receipt would wait for too long, before its bytes arrive. Undefined: it would not. */
+  crowded(header: ItemHeader, sizeBytes: number, uploader: Uploader): UploadAnswer | undefined {
+    return this.parts.turns?.crowded(header, sizeBytes, uploader)
+  }
+
   /** Never rejects but for bugs. Nothing was charged where the answer is no receipt. */
   async accept(
     item: ReadItem,
@@ -122,6 +128,8 @@ export class ItemIntake {
       return digestMismatch
     }
     const { id, signatureType, owner, signature } = header
+    const crowded = (how.charge ?? how.purchase) ? undefined : this.crowded(header, item.sizeBytes, uploader)
+    if (crowded !== undefined) return crowded
     const held = await this.parts.verdicts.verdictNow({ id, signatureType, owner, signature, message })
     if (held !== true) {
       await how.charge?.giveBack()
@@ -141,7 +149,7 @@ export class ItemIntake {
   #acceptOnce(item: ReadItem, spooled: Spooled, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
     const { id } = item.header
     return this.#oneAtATime(id, async () => {
-      const known = this.#known(item.header, how)
+      const known = this.#known(item.header, uploader, how)
       if (known === undefined) return this.#take(item, spooled, uploader, how)
       await how.charge?.giveBack()
       return known
@@ -157,7 +165,7 @@ export class ItemIntake {
       const item = uploads.find(sale.itemId)
       return item === undefined
         ? fixedAnswers.unknownItem
-        : this.again(item, 200, selling.sales.find(sale.payment))
+        : this.#receipts.again(item, 200, selling.sales.find(sale.payment))
     })
   }
 
@@ -176,20 +184,24 @@ export class ItemIntake {
   }
 
   /** The answer to an item that was accepted before; undefined: it was not. */
-  #known(header: ItemHeader, { purchase }: TakeTerms): Promise<UploadAnswer> | UploadAnswer | undefined {
+  #known(
+    header: ItemHeader,
+    uploader: Uploader,
+    { purchase }: TakeTerms,
+  ): Promise<UploadAnswer> | UploadAnswer | undefined {
     const { id } = header
     const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
     if (sold !== undefined) return sold
     const known = this.#kept(id)
     if (known === undefined) {
       const covered = this.#inBundle(header)
-      return covered === undefined ? this.#onChain(id) : this.again(covered, 202)
+      return covered === undefined ? this.#onChain(id) : this.#receipts.repeated(covered, uploader)
     }
     // After a kill between acceptance and announcement, queries would not find it before its block.
     const isUnknown = known.bundle === undefined && known.released !== true
     const announced = isUnknown ? this.parts.selling.kept(known) : undefined
     if (announced !== undefined) void this.parts.announcer.announce(announced)
-    return isGivenUp(known) ? this.#retry(known) : this.again(known, 202)
+    return isGivenUp(known) ? this.#retry(known) : this.#receipts.repeated(known, uploader)
   }
 
   /** Queues an item again that was given up: it is paid and stored, and its sender still wants it permanent. */
@@ -202,7 +214,7 @@ export class ItemIntake {
         if (now !== undefined && isGivenUp(now)) uploads.retry(now)
       })
     const refusal = tryWrite(write)
-    return refusal === undefined ? this.again(item, 202) : answerOf(refusal)
+    return refusal === undefined ? this.#receipts.again(item, 202) : answerOf(refusal)
   }
 
   /** The accepted item; undefined where there is none, or where it was removed since. */
@@ -238,7 +250,7 @@ export class ItemIntake {
     if (named !== undefined && named.request !== request) return purchase.refuse('identifier')
     const paid = [sale, named].find((one) => one?.paid !== undefined)
     const item = paid === undefined ? undefined : this.parts.uploads.find(paid.itemId)
-    if (item !== undefined) return this.again(item, 200, paid)
+    if (item !== undefined) return this.#receipts.again(item, 200, paid)
     const open = [sale, named].find((one) => one?.item !== undefined && one.itemId !== id)
     return open === undefined ? undefined : this.resume(open, open === sale ? purchase : undefined)
   }
@@ -278,20 +290,28 @@ export class ItemIntake {
       await charge.giveBack()
       return shared
     }
+    const rank = rankOf(charge.free)
+    // Whose order about credits was carried out has its turn.
+    const turn = rank === 'free' && shared === undefined ? await this.parts.turns?.turn(uploader) : undefined
+    if (turn !== undefined && typeof turn !== 'function') {
+      await charge.giveBack()
+      return turn
+    }
     const terms = { receivedMs: clock.now(), deadlineHeight: now + deadlineBlocks }
     const logged = loggedUpload(item, charge, purchase, terms)
-    const signed = purchase === undefined ? this.#signature(logged) : undefined
+    const signed = purchase === undefined ? this.#receipts.signature(logged, rank) : undefined
     // A rejection before the item is stored must not count as unhandled: it is awaited later.
     const tried = signed?.then(over, over)
+    void tried?.then(turn)
     const until = this.parts.signing.isBehind ? tried : undefined
     const kept = await keepItem(item, logged, spooled, this.parts.store, until)
     if (isRefusal(kept)) {
       await charge.giveBack()
       return asAnswer(kept)
     }
-    const turn = charge.free && turnOf(charge.free)
+    const line = charge.free && turnOf(charge.free)
     const { free: _, ...meta } = logged
-    const accepted: AcceptedItem = { ...meta, ...kept, ...(turn === undefined ? {} : { turn }) }
+    const accepted: AcceptedItem = { ...meta, ...kept, ...(line === undefined ? {} : { turn: line }) }
     if (purchase === undefined)
       return this.#accepted(accepted, charge, { header, sizeBytes, digest }, { done: shared?.done, signed })
     const { stored } = kept
@@ -345,7 +365,7 @@ export class ItemIntake {
     accepted: AcceptedItem,
     charge: Charged,
     announced: AnnouncedItem | undefined,
-    { done, sale, signed = this.#signature(accepted) }: Ending,
+    { done, sale, signed = this.#receipts.signature(accepted, 'paid') }: Ending,
   ): Promise<UploadAnswer> {
     const { announcer, charging, terms, clock } = this.parts
     const afterKeeping = async (isKept: boolean): Promise<boolean> => {
@@ -364,19 +384,9 @@ export class ItemIntake {
     return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
   }
 
-  /** The answer to an item that was accepted before. */
-  async again(item: AcceptedItem, status: 200 | 202, sale?: Sale): Promise<UploadAnswer> {
-    const receipt = await this.receipt(item)
-    return jsonAnswer(status, { ...receipt, ...saleWords(receipt, sale) }, sale?.paid?.lines)
-  }
-
   /** The same receipt each time, because its signature is deterministic. */
-  async receipt(item: AcceptedItem): Promise<Receipt> {
-    return receiptOf({ ...item, timestamp: item.receivedMs }, await this.#signature(item), this.parts.terms)
-  }
-
-  #signature(item: Pick<LoggedUpload, 'id' | 'receivedMs' | 'deadlineHeight'>): Promise<Uint8Array> {
-    return this.parts.signing.receipt(receiptMessage({ ...item, timestamp: item.receivedMs }))
+  receipt(item: AcceptedItem): Promise<Receipt> {
+    return this.#receipts.receipt(item)
   }
 }
 

@@ -12,7 +12,7 @@ import {
   unreadable,
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { HeldRoom, Holder, HolderTerms } from '../room/held-room.js'
+import type { HeldRoom, Holder } from '../room/held-room.js'
 import type { Purchase } from '../selling/sales.js'
 import type { ItemIntake } from './item-intake.js'
 import { ItemReader } from './item-reader.js'
@@ -36,14 +36,10 @@ export interface SingleUploadParts {
 export interface UploadTerms {
   /** Called with the head alone. The body is not read until it resolves. An answer: the body is not wanted. */
   readonly gate?: () => Promise<UploadAnswer | undefined>
+  /** It need not be made before the body is here, so it pays for no room on the disk. */
   readonly purchase?: Purchase
-  /** It was made, and its item is requested again: anybody knows the names of such payments, and they pay for no room. */
-  readonly isSold?: boolean
-}
-
-/** How an upload is paid for while its bytes come. */
-function roomTerms({ purchase, isSold }: UploadTerms): Pick<HolderTerms, 'isPaid' | 'payment'> {
-  return { isPaid: purchase !== undefined && isSold !== true, payment: purchase?.payment }
+  /** Resolves when the payment is good no more. The answer ends an upload whose body is not here yet. */
+  readonly expired?: Promise<UploadAnswer>
 }
 
 /** One signed item as the body of a request. */
@@ -52,7 +48,7 @@ export class SingleUpload {
 
   /** Reads the item as it comes, and answers. To be called before the handler first waits. */
   take(request: Request, uploader: Uploader, terms: UploadTerms = {}): Promise<UploadAnswer> {
-    const early = this.#early(request, uploader, terms)
+    const early = this.#early(request, uploader)
     if (early !== undefined) return Promise.resolve(early)
     return new Promise((resolve, reject) => {
       const arrival = new Arrival(this.parts, uploader, terms, request, resolve, reject)
@@ -61,7 +57,7 @@ export class SingleUpload {
   }
 
   /** What the head alone decides. */
-  #early(request: Request, { range }: Uploader, terms: UploadTerms): UploadAnswer | undefined {
+  #early(request: Request, { range }: Uploader): UploadAnswer | undefined {
     const { arriving, full, itemMaxBytes } = this.parts
     const type = request.header('content-type')
     if (type !== undefined && bareType(type) !== unknownType) return fixedAnswers.contentType
@@ -70,7 +66,7 @@ export class SingleUpload {
     if (noRoom === undefined) return size > itemMaxBytes ? tooLarge(itemMaxBytes) : undefined
     // Those make room that hold most, and nobody for what is only announced.
     const now = Math.min(size, foreseenMinBytes)
-    return arriving.roomForNew({ client: range, ...roomTerms(terms) }, now) && noRoom
+    return arriving.roomForNew(range, now) && noRoom
   }
 }
 
@@ -126,6 +122,7 @@ class Arrival implements BodySink {
     this.#declared = lengthOf(request)
     this.#flow = request.stream(this)
     if (this.terms.gate !== undefined) this.#hold(this.terms.gate())
+    void this.terms.expired?.then((answer) => this.#end(answer), this.reject)
   }
 
   /** Pauses the body until `gate` resolves; an answer ends the upload. */
@@ -167,7 +164,7 @@ class Arrival implements BodySink {
     this.#holder ??= arriving.enter({
       client: this.uploader.range,
       hasPlace: false,
-      ...roomTerms(this.terms),
+      isPaid: false,
       drop: () => this.#end(dropped),
     })
     const more = isFirst ? this.#reader.sizeBytes : bytes
@@ -196,6 +193,11 @@ class Arrival implements BodySink {
     if (this.terms.purchase !== undefined || declared === undefined) return true
     if (declared === spamBytes && header.tags.length === 0) {
       this.#end(fixedAnswers.forbidden)
+      return false
+    }
+    const crowded = this.parts.intake.crowded(header, declared, this.uploader)
+    if (crowded !== undefined) {
+      this.#end(crowded)
       return false
     }
     if (declared > foreseenMinBytes) this.#hold(this.parts.intake.foresee(header, declared, this.uploader))

@@ -17,7 +17,7 @@ import type { Charged } from '../selling/charging.js'
 import { freeCharge, freeExhausted } from '../selling/charging.js'
 import { RawBody } from './raw-body.js'
 import { ownTagBytes, wantedTags } from './raw-tags.js'
-import type { Brought, UsdcUploads } from './usdc-uploads.js'
+import type { Brought, Promised, UsdcUploads } from './usdc-uploads.js'
 
 export interface RawUploadParts extends SingleUploadParts {
   readonly pools: FreePools
@@ -74,11 +74,14 @@ export class RawUpload {
     const length = lengthOf(request)
     const wish = this.#wish(request, length ?? 0)
     if ('status' in wish) return Promise.resolve(wish)
+    const promised = wish.brought && this.parts.payments.promise(wish.brought)
+    if (promised !== undefined && 'status' in promised) return Promise.resolve(promised)
     const intake =
       length === undefined
         ? this.#streamed(request, wish, uploader)
         : this.#announced(request, wish, length, uploader)
-    return this.#taken(request, uploader, wish, intake)
+    const taken = this.#taken(request, uploader, wish, { ...intake, ...promised })
+    return promised === undefined ? taken : taken.finally(promised.over)
   }
 
   /** Reads the head. An answer: it is refused. */
@@ -156,7 +159,7 @@ export class RawUpload {
     request: Request,
     uploader: Uploader,
     wish: Wish,
-    { closed, closedAt, maxBytes, onMore, how, broken }: Intake,
+    { closed, closedAt, maxBytes, onMore, how, broken, expired }: Intake & Partial<Pick<Promised, 'expired'>>,
   ): Promise<UploadAnswer> {
     const item = new RawItem(this.parts.signer, [...wish.tags, ...this.#ownTags(wish)])
     const digest = createHash('sha256').update(encodeTags(wish.tags))
@@ -164,8 +167,7 @@ export class RawUpload {
     const holder = arriving.enter({
       client: uploader.range,
       hasPlace: false,
-      isPaid: wish.brought !== undefined && !this.parts.payments.isSold(wish.brought),
-      payment: wish.brought?.name,
+      isPaid: false,
       drop: () => {
         arriving.leave(holder)
         body.fail(noRoom)
@@ -184,6 +186,7 @@ export class RawUpload {
       request,
       closed.then((answer) => answer === undefined),
     )
+    void expired?.then((answer) => body.fail(answer))
     try {
       const answer = await closed
       if (answer !== undefined) return answer

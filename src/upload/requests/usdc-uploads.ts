@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../actor/clock.js'
 import { resourceOf } from '../../admission/payment-offer.js'
 import { isUnreadable, type Presented, paymentName, paymentOf } from '../../admission/presented.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
@@ -7,6 +8,7 @@ import { jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answe
 import type { Uploader } from '../calls/uploader.js'
 import { lengthOf, type SingleUpload } from '../intake/single-upload.js'
 import type { Purchase, Sales } from '../selling/sales.js'
+import { OpenPromises, type PromiseOver } from './open-promises.js'
 
 export interface UsdcUploadsParts {
   /** Absent: no USDC is taken. */
@@ -17,6 +19,7 @@ export interface UsdcUploadsParts {
   readonly protocol: 'http' | 'https'
   /** Whose payments a request brings: not the address of a proxy, which all of its clients share. */
   readonly clientOf: (request: Request) => string
+  readonly clock: Clock
 }
 
 const noLength = textAnswer(411, 'Missing Content Length. Content Length is required for x402 upload.')
@@ -31,8 +34,23 @@ export interface Brought {
   readonly order: Omit<UsdcOrder, 'itemId'>
 }
 
+/** A payment whose upload is under way. */
+export interface Promised {
+  readonly over: PromiseOver
+  /** Resolves with the answer to the upload when the payment is good no more. Never where it was not good from the beginning. */
+  readonly expired: Promise<UploadAnswer>
+}
+
+const tooMany = jsonAnswer(
+  429,
+  { error: 'too_many_payments', message: 'uploads of this payer are under way: wait for some of them' },
+  '\r\nRetry-After: 5',
+)
+
 /** Signed items that are paid for in USDC, each by a payment of its own. */
 export class UsdcUploads {
+  readonly #promises = new OpenPromises()
+
   constructor(private readonly parts: UsdcUploadsParts) {}
 
   /** To be called before the handler first waits. */
@@ -47,7 +65,39 @@ export class UsdcUploads {
     if ('status' in brought) return Promise.resolve(brought)
     const purchase = this.purchase(brought, (id) => id)
     const gate = (): Promise<UploadAnswer | undefined> => this.gate(brought, size)
-    return this.parts.single.take(request, uploader, { gate, purchase, isSold: this.isSold(brought) })
+    const promised = this.promise(brought)
+    if ('status' in promised) return Promise.resolve(promised)
+    const { over, expired } = promised
+    return this.parts.single.take(request, uploader, { gate, purchase, expired }).finally(over)
+  }
+
+  /** Counts a payment for its payer until `over`. An answer: the payer has too many. Who asks for what was sold has none. */
+  promise({ read, name, order }: Brought): Promised | UploadAnswer {
+    const { from, value, validBefore } = read.authorization
+    if (this.parts.sales.find(name)?.paid !== undefined) return sold
+    const over = this.#promises.open(from.toLowerCase(), name, BigInt(value))
+    if (over === undefined) return tooMany
+    const { clock } = this.parts
+    const leftMs = Number(validBefore) * 1000 - clock.now()
+    let timer: Timer | undefined
+    const expired = new Promise<UploadAnswer>((resolve) => {
+      // One that is late already is refused when it is looked at; or its settlement has begun, and this asks for the outcome.
+      if (leftMs > 0) timer = clock.after(leftMs, () => resolve(this.#tooLate(order)))
+    })
+    return {
+      expired,
+      over: () => {
+        timer?.cancel()
+        over()
+      },
+    }
+  }
+
+  #tooLate(order: UsdcWish): Promise<UploadAnswer> {
+    return this.#faulty(order, {
+      error: 'payment_verification_failed',
+      message: 'invalid_exact_evm_payload_authorization_valid_before',
+    })
   }
 
   /** The 402 for so many bytes, or why there is none. `fault`: why a payment was not taken. */
@@ -84,11 +134,6 @@ export class UsdcUploads {
     return { read, name, order: { ...this.#wanted(request, bytes), header, version, asker } }
   }
 
-  /** Whether the payment was made, for an item that was accepted. */
-  isSold({ name }: Pick<Brought, 'name'>): boolean {
-    return this.parts.sales.find(name)?.paid !== undefined
-  }
-
   /** Nothing of the body is read for a payment that is worth nothing. `bytes`: of the item of a sale that is over. */
   async gate({ name, order }: Brought, bytes: number): Promise<UploadAnswer | undefined> {
     const { usdc, sales } = this.parts
@@ -116,13 +161,21 @@ export class UsdcUploads {
     }
   }
 
-  async #refuse(why: 'used' | 'identifier', { bytes, resource, mimeType }: UsdcWish): Promise<UploadAnswer> {
-    const { usdc } = this.parts
+  async #refuse(why: 'used' | 'identifier', order: UsdcWish): Promise<UploadAnswer> {
     if (why === 'identifier') return otherRequest
-    if (usdc === undefined) return notTaken
-    const message = 'this payment has paid for something else'
-    const fault = { error: 'payment_already_used', message }
-    return answered(await usdc.offer({ bytes, resource, mimeType, fault }))
+    return this.#faulty(order, {
+      error: 'payment_already_used',
+      message: 'this payment has paid for something else',
+    })
+  }
+
+  /** The offer, with why the payment was not taken. */
+  async #faulty(
+    { bytes, resource, mimeType }: UsdcWish,
+    fault: { readonly error: string; readonly message: string },
+  ): Promise<UploadAnswer> {
+    const { usdc } = this.parts
+    return usdc === undefined ? notTaken : answered(await usdc.offer({ bytes, resource, mimeType, fault }))
   }
 
   async #collect(order: UsdcOrder): ReturnType<Purchase['collect']> {
@@ -134,6 +187,9 @@ export class UsdcUploads {
     return { answer: answered(paid), isOpen: paid.status === 503 }
   }
 }
+
+/** Of a payment that was made nothing is held. */
+const sold: Promised = { over: () => undefined, expired: new Promise(() => undefined) }
 
 type UsdcWish = Pick<UsdcOrder, 'bytes' | 'resource' | 'mimeType'>
 

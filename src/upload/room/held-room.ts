@@ -31,13 +31,8 @@ export interface HolderTerms {
   readonly client: string | undefined
   /** It takes a place among the open uploads. */
   readonly hasPlace: boolean
-  /** It is paid for: it always finds a place, and is never dropped for another. */
+  /** It is paid for: it always finds a place, and is never dropped for another. A payment that is not made yet does not count. */
   readonly isPaid: boolean
-  /**
-   * Name of a payment that is not made yet. It pays for one upload at a time: who brings it once more is as one who has not paid.
-   * Absent: it is made, or there is none.
-   */
-  readonly payment?: string | undefined
   /** Gives up what it holds, because another needs the room: `leave` was called when this returns. */
   drop(): void
 }
@@ -55,12 +50,15 @@ export class Holder {
 
   constructor(
     readonly terms: HolderTerms,
-    readonly isPaid: boolean,
     private readonly fileBytes: number,
   ) {
     this.client = terms.client
     this.places = terms.hasPlace ? 1 : 0
     this.parties = partiesOf(terms.client ?? '')
+  }
+
+  get isPaid(): boolean {
+    return this.terms.isPaid
   }
 
   get weight(): number {
@@ -77,8 +75,6 @@ export class HeldRoom {
   /** By address range. */
   readonly #bytesOf = new Map<string, number>()
   readonly #placesOf = new Map<string, number>()
-  /** By the name of a payment who is here with it. */
-  readonly #paidBy = new Map<string, Holder>()
   #places = 0
   #bytes = 0
   #files = 0
@@ -96,10 +92,7 @@ export class HeldRoom {
   /** One more. What of it is on disk already comes by `grow`. */
   enter(terms: HolderTerms): Holder {
     const { maxBytes = 0 } = this.bounds
-    const { payment, isPaid } = terms
-    const isFirst = payment === undefined || !this.#paidBy.has(payment)
-    const holder = new Holder(terms, isPaid && isFirst, Math.ceil(maxBytes / filesMax))
-    if (payment !== undefined && holder.isPaid) this.#paidBy.set(payment, holder)
+    const holder = new Holder(terms, Math.ceil(maxBytes / filesMax))
     this.#places += holder.places
     if (terms.client !== undefined) count(this.#placesOf, terms.client, holder.places)
     this.#rank(holder)
@@ -112,8 +105,6 @@ export class HeldRoom {
     this.grow(holder, -holder.bytes, -holder.files)
     holder.isGone = true
     this.#order.remove(holder)
-    const { payment } = holder.terms
-    if (payment !== undefined && this.#paidBy.get(payment) === holder) this.#paidBy.delete(payment)
     this.#places -= holder.places
     if (holder.client !== undefined) count(this.#placesOf, holder.client, -holder.places)
   }
@@ -168,11 +159,8 @@ export class HeldRoom {
   }
 
   /** The same for one that holds nothing yet. */
-  roomForNew(
-    who: Pick<HolderTerms, 'client' | 'isPaid' | 'payment'>,
-    bytes: number,
-  ): UploadAnswer | undefined {
-    const holder = this.enter({ ...who, hasPlace: false, drop: () => undefined })
+  roomForNew(client: string | undefined, bytes: number): UploadAnswer | undefined {
+    const holder = this.enter({ client, isPaid: false, hasPlace: false, drop: () => undefined })
     const crowded = this.roomFor(holder, bytes)
     this.leave(holder)
     return crowded

@@ -1,0 +1,57 @@
+import type { Clock } from '../../actor/clock.js'
+import { FairSlots, type Release } from '../../actor/fair-slots.js'
+import type { ItemHeader } from '../../format/item.js'
+import { isRefusal } from '../../format/refusal.js'
+import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import type { FreePools } from '../records/free-pools.js'
+import { freeTakerOf } from '../selling/charging.js'
+import { rankOf } from './signing.js'
+
+/** A receipt for nothing is waited for so long at most. */
+const waitMs = 2000
+/** Receipts for nothing that one thread has to sign: the next of its tasks must be there when one is over. */
+const ofThread = 8
+/** Items that may wait, of all requests that may be under way: others must find places. */
+const waitingPart = 8
+
+const crowded = textAnswer(
+  503,
+  'Too many free uploads wait for their receipts: try again, or pay',
+  '\r\nRetry-After: 5',
+)
+
+/**
+ * Turns of items that nobody pays for to have their receipts signed: one signature takes some milliseconds of a core, and such
+ * items cost nothing. Providers have turns, of one its networks, and of one its clients (`FairLine`). Where the line is full, who
+ * has most in it makes room.
+ */
+export class FreeTurns {
+  readonly #slots: FairSlots
+
+  /** `threads`: that sign. `flowsMax`: requests that may be under way. */
+  constructor(
+    private readonly pools: Pick<FreePools, 'would'>,
+    { threads, flowsMax }: { readonly threads: number; readonly flowsMax: number },
+    private readonly clock: Clock,
+  ) {
+    const waitingMax = Math.max(1, Math.floor(flowsMax / waitingPart))
+    this.#slots = new FairSlots({ max: threads * ofThread, waitingMax })
+  }
+
+  /** The refusal of an item that would be free, before its bytes are read; undefined: it would have a turn, or is paid for. */
+  crowded(header: ItemHeader, sizeBytes: number, uploader: Uploader): UploadAnswer | undefined {
+    if (this.#slots.hasRoom(uploader.range)) return undefined
+    const free = this.pools.would(freeTakerOf(header, uploader), sizeBytes)
+    return rankOf(free) === 'free' ? crowded : undefined
+  }
+
+  /** Waits. The turn is to be released when the receipt is signed. */
+  async turn({ range }: Pick<Uploader, 'range'>): Promise<Release | UploadAnswer> {
+    const patience = new AbortController()
+    const timer = this.clock.after(waitMs, () => patience.abort())
+    const turn = await this.#slots.wait(range, patience.signal)
+    timer.cancel()
+    return isRefusal(turn) ? crowded : turn
+  }
+}

@@ -1,0 +1,51 @@
+import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from '../records/receipt.js'
+import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
+import type { Sale } from '../selling/sales.js'
+import { saleWords } from '../selling/selling.js'
+import type { FreeTurns } from './free-turns.js'
+import type { ReceiptRank, Signing } from './signing.js'
+
+export interface SignedReceiptsParts {
+  readonly signing: Pick<Signing, 'receipt' | 'isBehind'>
+  readonly terms: ReceiptTerms
+  /** Of items that nobody pays for. Absent: they need none. */
+  readonly turns?: FreeTurns
+}
+
+/** Receipts of items that are accepted, signed in their turns. */
+export class SignedReceipts {
+  constructor(private readonly parts: SignedReceiptsParts) {}
+
+  /** The answer to an item that was accepted before. */
+  async again(item: AcceptedItem, status: 200 | 202, sale?: Sale): Promise<UploadAnswer> {
+    const receipt = await this.receipt(item)
+    return jsonAnswer(status, { ...receipt, ...saleWords(receipt, sale) }, sale?.paid?.lines)
+  }
+
+  /** The same to who has not paid for it this time: it is signed in a turn. */
+  async repeated(item: AcceptedItem, uploader: Uploader): Promise<UploadAnswer> {
+    const turn = (await this.parts.turns?.turn(uploader)) ?? over
+    if (typeof turn !== 'function') return turn
+    return this.again(item, 202).finally(turn)
+  }
+
+  /** The same receipt each time, because its signature is deterministic. */
+  async receipt(item: AcceptedItem): Promise<Receipt> {
+    return receiptOf(
+      { ...item, timestamp: item.receivedMs },
+      await this.signature(item, 'free'),
+      this.parts.terms,
+    )
+  }
+
+  signature(
+    item: Pick<LoggedUpload, 'id' | 'receivedMs' | 'deadlineHeight'>,
+    rank: ReceiptRank,
+  ): Promise<Uint8Array> {
+    return this.parts.signing.receipt(receiptMessage({ ...item, timestamp: item.receivedMs }), rank)
+  }
+}
+
+const over = (): void => undefined
