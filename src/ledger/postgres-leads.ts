@@ -1,22 +1,36 @@
 import { Client } from 'pg'
+import type { Clock, Timer } from '../actor/clock.js'
 import { postgresFault } from './postgres-session.js'
 
 /** Any number of ours: the first half of these locks, so that they are not those of others. */
 const lockClass = 718_281_829
 
+/** A connection that is silent for so long is ended by the server; while it holds a lock it asks three times as often. */
+const silentMs = 9000
+
+/** Since version 14 the server can do that; an older one waits until the connection breaks. */
+const endSilent = `SELECT set_config('idle_session_timeout', $1, false)
+  WHERE current_setting('server_version_num')::int >= 140000`
+
 /**
  * Works that one process of all on a database does: session locks on a connection of their own. The server frees them with the
- * connection, so that a process that died, or lost the database, is followed at once, and no clock decides.
+ * connection, so that a process that died, or lost the database, is followed at once. One that stands still is followed within
+ * ten seconds, by the clock of the server alone; when it goes on its connection is gone, and it leads no more.
  */
 export class PostgresLeads {
   #client: Promise<Client> | undefined
   readonly #led = new Set<string>()
+  readonly #timer: Timer
   #isClosed = false
 
   constructor(
     private readonly url: string,
     private readonly answerMs: number,
-  ) {}
+    clock: Clock,
+    private readonly endSilentMs = silentMs,
+  ) {
+    this.#timer = clock.every(endSilentMs / 3, () => void this.#stay())
+  }
 
   /** Rejects where the database cannot be reached. */
   async leads(work: string): Promise<boolean> {
@@ -42,7 +56,19 @@ export class PostgresLeads {
 
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#timer.cancel()
     await this.#drop()
+  }
+
+  /** Shows the server that this process goes on. */
+  async #stay(): Promise<void> {
+    if (this.#led.size === 0) return
+    try {
+      await (await this.#client)?.query('SELECT 1')
+    } catch {
+      // The locks went with the connection: the next question begins anew.
+      await this.#drop()
+    }
   }
 
   #connected(): Promise<Client> {
@@ -62,6 +88,7 @@ export class PostgresLeads {
     client.on('error', () => undefined)
     client.on('end', () => this.#led.clear())
     await client.connect()
+    await client.query(endSilent, [String(this.endSilentMs)])
     return client
   }
 

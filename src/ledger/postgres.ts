@@ -125,7 +125,7 @@ export class PostgresLedger implements MoneyLedger {
     this.#sessions = new PostgresSessions(options.url, readingMax, answerMs)
     this.#writing = new PostgresSessions(options.url, writingMax, answerMs)
     this.#reading = new PostgresReading(this.#sessions.ask)
-    this.#leads = new PostgresLeads(options.url, answerMs)
+    this.#leads = new PostgresLeads(options.url, answerMs, options.clock)
     this.#group = new GroupCommit(
       (orders) => this.#carryOut(orders),
       groupMax,

@@ -1,0 +1,12 @@
+/** A process that leads while it can: says each change of that, one a line. */
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { PostgresLeads } from '../../src/ledger/postgres-leads.js'
+
+const [url = ''] = process.argv.slice(2)
+const leads = new PostgresLeads(url, 5000, systemClock, 1500)
+for (let last: boolean | undefined; ; ) {
+  const isLeading = await leads.leads('a work').catch(() => false)
+  if (isLeading !== last) process.stdout.write(`${isLeading}\n`)
+  last = isLeading
+  await pause(50)
+}

@@ -1,0 +1,49 @@
+/** Who leads a work on a database, where the one that leads it stands still. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { PostgresLeads } from '../../src/ledger/postgres-leads.js'
+import { eventually } from '../eventually.js'
+import { suspend } from '../suspend.js'
+import { postgresFolder, startPostgres } from './postgres-server.js'
+
+const child = fileURLToPath(new URL('leads-child.js', import.meta.url))
+
+t.test(
+  'a process that stands still leads no more, also when it goes on',
+  { skip: postgresFolder === undefined ? 'no PostgreSQL here' : false },
+  async (t) => {
+    const server = await startPostgres()
+    t.teardown(() => server.stop())
+    const running = spawn(process.execPath, [...process.execArgv, child, server.url], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const ended = once(running, 'exit')
+    let written = ''
+    running.stdout.on('data', (text: Buffer) => {
+      written += text.toString()
+    })
+    const leads = new PostgresLeads(server.url, 5000, systemClock, 1500)
+    t.teardown(async () => {
+      running.kill('SIGKILL')
+      await ended
+      await leads.close()
+    })
+    await eventually('the child leads', () => written === 'true\n')
+    t.notOk(await leads.leads('a work'))
+    t.ok(await leads.leads('another work'))
+    await suspend(running)
+    const begun = systemClock.monotonic()
+    await eventually('the lead is free', () => leads.leads('a work'))
+    const ms = systemClock.monotonic() - begun
+    t.ok(ms < 10_000, `${Math.round(ms)} ms`)
+    running.kill('SIGCONT')
+    await eventually('the child has noticed', () => written === 'true\nfalse\n')
+    t.ok(await leads.leads('a work'), 'and it takes nothing back')
+    // Longer than the server waits for a silent connection.
+    await pause(2500)
+    t.equal(written, 'true\nfalse\n', 'one that goes on keeps it, also when it has nothing to ask')
+  },
+)
