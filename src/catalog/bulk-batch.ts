@@ -8,8 +8,11 @@ import type { BlockInput } from './index-protocol.js'
 import { rowKeyBytes } from './row-key.js'
 import type { Standing } from './row-writer.js'
 
-/** Bytes of what attributes take in memory, about. */
-const asideBytes = 300
+/**
+ * Bytes for which a change of LMDB counts whose key is anywhere among all others: the page that it changes stays in memory until
+ * the end of the transaction, and every second one is another page.
+ */
+const changeBytes = 2048
 
 export interface BulkLimits {
   /** Rows of a segment; 0: all rows go through the tables. */
@@ -38,8 +41,7 @@ export class BulkBatch {
   readonly replaced: Buffer[] = []
   /** What else is to be done in the same transaction. */
   readonly asides: BulkAside[] = []
-  #asideBytes = 0
-  #blockBytes = 0
+  #changeBytes = 0
 
   constructor(private readonly limits: BulkLimits) {
     this.rows = new RowBatch(limits)
@@ -63,7 +65,8 @@ export class BulkBatch {
   }
 
   get bytes(): number {
-    return this.rows.bytes + this.#asideBytes + this.#blockBytes + 64 * this.weave.size
+    const replaced = changeBytes * this.replaced.length
+    return this.rows.bytes + this.#changeBytes + replaced + 64 * this.weave.size
   }
 
   /** Whether so many rows and words more find room. */
@@ -74,7 +77,7 @@ export class BulkBatch {
   addBlock(block: BlockInput): void {
     const record = encodeBlock(block)
     this.blocks.set(block.height, { id: block.id, record })
-    this.#blockBytes += 200 + record.length
+    this.#changeBytes += changeBytes + record.length
   }
 
   block(height: number): BlockInput | undefined {
@@ -89,8 +92,10 @@ export class BulkBatch {
 
   addAside(request: BulkAside): void {
     this.asides.push(request)
-    this.#asideBytes +=
-      request.kind === 'learn' ? asideBytes * request.attributes.length : asideBytes + request.items.length
+    const isLearn = request.kind === 'learn'
+    this.#changeBytes += isLearn
+      ? changeBytes * request.attributes.length
+      : changeBytes + request.items.length
   }
 
   /** The key of a row, as `rowKey` makes it. */
