@@ -5,10 +5,10 @@ import { codeOf } from '../../store/blobs.js'
 import { diskRefusal } from '../../store/disk-error.js'
 import { answerOf, fixedAnswers, tooLarge, type UploadAnswer, unreadable } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { TakeTerms } from './item-intake.js'
 import { ItemReader, type ReadItem } from './item-reader.js'
 import type { SingleUploadParts } from './single-upload.js'
 import { Spool } from './spool.js'
+import type { TakeTerms } from './take-terms.js'
 
 const pieceBytes = 256 * 1024
 

@@ -30,6 +30,7 @@ import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { digestMismatch } from './sent-digests.js'
 import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
 import { rankOf } from './signing.js'
+import type { TakeTerms } from './take-terms.js'
 import type { Verdicts } from './verdicts.js'
 import { ending, indexBehind, waiting } from './waiting-answers.js'
 
@@ -53,20 +54,6 @@ export interface ItemIntakeParts extends ItemTableParts, SignedReceiptsParts {
   readonly receiptNews?: Pick<ReceiptNews, 'add' | 'announce'>
 }
 
-/** How an item is taken. */
-export interface TakeTerms {
-  /** Its owner signed it. */
-  readonly onHeld?: () => void
-  /** Its price is reserved already. */
-  readonly charge?: Charged
-  /** It is paid for by a payment of its own. */
-  readonly purchase?: Purchase
-  /** SHA-256 (base64) of the whole item as the sender states it. The item's reader must have been set to compute it. */
-  readonly digest?: string | undefined
-  /** The service has signed it for somebody else: its tags move no credits. */
-  readonly isSignedHere?: true
-}
-
 /** What an accepted item is answered with. */
 interface Ending {
   readonly done: object | undefined
@@ -84,7 +71,7 @@ const deadlineBlocks = 200
 /** Accepts or refuses items that were read completely: signature, charge, disk, catalog, receipt, in this order. */
 export class ItemIntake {
   /** Accepts in flight by id (or payment): a duplicate waits for the promise, then decides again. */
-  readonly #accepting = new Map<string, Promise<UploadAnswer>>()
+  readonly #accepting = new Map<string, Promise<unknown>>()
   readonly #tables: ItemTableWriter
   readonly #receipts: SignedReceipts
 
@@ -146,14 +133,21 @@ export class ItemIntake {
     return how.purchase === undefined ? alone() : this.#oneAtATime(`payment ${how.purchase.payment}`, alone)
   }
 
-  #acceptOnce(item: ReadItem, spooled: Spooled, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
+  async #acceptOnce(
+    item: ReadItem,
+    spooled: Spooled,
+    uploader: Uploader,
+    how: TakeTerms,
+  ): Promise<UploadAnswer> {
     const { id } = item.header
-    return this.#oneAtATime(id, async () => {
-      const known = this.#known(item.header, uploader, how)
+    const outcome = await this.#oneAtATime(id, async () => {
+      const known = this.#known(item.header, how)
       if (known === undefined) return this.#take(item, spooled, uploader, how)
       await how.charge?.giveBack()
       return known
     })
+    // Only now: nobody waits for the turns of others who post it, too.
+    return 'place' in outcome ? this.#receipts.repeated(outcome, uploader) : outcome
   }
 
   /** Continues a sale whose item is stored. Its payment may have been settled meanwhile. */
@@ -170,7 +164,7 @@ export class ItemIntake {
   }
 
   /** Runs `act` after all earlier calls for the same id have ended. */
-  async #oneAtATime(id: string, act: () => Promise<UploadAnswer>): Promise<UploadAnswer> {
+  async #oneAtATime<T>(id: string, act: () => Promise<T>): Promise<T> {
     for (let first = this.#accepting.get(id); first !== undefined; first = this.#accepting.get(id))
       await first
     // No await between the loop and `set`, so only one caller enters.
@@ -183,25 +177,23 @@ export class ItemIntake {
     }
   }
 
-  /** The answer to an item that was accepted before; undefined: it was not. */
+  /** The answer to an item that was accepted before, or whose receipt it is; undefined: it was not. */
   #known(
     header: ItemHeader,
-    uploader: Uploader,
     { purchase }: TakeTerms,
-  ): Promise<UploadAnswer> | UploadAnswer | undefined {
+  ): Promise<UploadAnswer> | UploadAnswer | AcceptedItem | undefined {
     const { id } = header
     const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
     if (sold !== undefined) return sold
     const known = this.#kept(id)
     if (known === undefined) {
-      const covered = this.#inBundle(header)
-      return covered === undefined ? this.#onChain(id) : this.#receipts.repeated(covered, uploader)
+      return this.#inBundle(header) ?? this.#onChain(id)
     }
     // After a kill between acceptance and announcement, queries would not find it before its block.
     const isUnknown = known.bundle === undefined && known.released !== true
     const announced = isUnknown ? this.parts.selling.kept(known) : undefined
     if (announced !== undefined) void this.parts.announcer.announce(announced)
-    return isGivenUp(known) ? this.#retry(known) : this.#receipts.repeated(known, uploader)
+    return isGivenUp(known) ? this.#retry(known) : known
   }
 
   /** Queues an item again that was given up: it is paid and stored, and its sender still wants it permanent. */

@@ -15,8 +15,8 @@ import {
   textAnswer,
   type UploadAnswer,
 } from '../../../src/upload/calls/upload-answers.js'
-import type { TakeTerms } from '../../../src/upload/intake/item-intake.js'
 import type { ReadItem } from '../../../src/upload/intake/item-reader.js'
+import type { TakeTerms } from '../../../src/upload/intake/take-terms.js'
 import { type MultipartRecord, MultipartRecords } from '../../../src/upload/parts/multipart-records.js'
 import { OpenUploads, type OpenUploadsParts } from '../../../src/upload/parts/open-uploads.js'
 import { PaidParts, type PaidPartsParts } from '../../../src/upload/parts/paid-parts.js'

@@ -1,0 +1,16 @@
+import type { Charged } from '../selling/charging.js'
+import type { Purchase } from '../selling/sales.js'
+
+/** How an item is taken. */
+export interface TakeTerms {
+  /** Its owner signed it. */
+  readonly onHeld?: () => void
+  /** Its price is reserved already. */
+  readonly charge?: Charged
+  /** It is paid for by a payment of its own. */
+  readonly purchase?: Purchase
+  /** SHA-256 (base64) of the whole item as the sender states it. The item's reader must have been set to compute it. */
+  readonly digest?: string | undefined
+  /** The service has signed it for somebody else: its tags move no credits. */
+  readonly isSignedHere?: true
+}
