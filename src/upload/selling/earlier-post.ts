@@ -103,8 +103,11 @@ export class EarlierPost {
       this.#known.set(id, true)
       this.#repeated.add(pair)
     } else if (isKnown === false) this.#unasked.isNew(pair)
-    else if (isAtHome && mayGoUnasked && this.#repeated.of(pair) < doubtedMax)
-      return this.#unasked.take(pair, bytes) ? false : isKnown
+    else if (isAtHome && mayGoUnasked && this.#repeated.of(pair) < doubtedMax) {
+      // Strangers can fill the line for nothing: then only those go on whose own items are most of it.
+      const isEarned = isKnown.refused === 'busy'
+      return this.#unasked.take(pair, bytes, isEarned) ? false : isKnown
+    }
     return isKnown
   }
 

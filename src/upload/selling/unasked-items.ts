@@ -6,10 +6,13 @@ const unitsMax = 256
 const unitBytes = 2 ** 20
 /** Units that a new item gives back: who uploads more than gateways answer has one of so many items looked up. */
 const unitsEach = 4
+/** So many can be given back before they are used. They are lost again as fast as used ones come back. */
+const earnedMax = 1024
 /** Pairs of wallet and network that are remembered. One that was forgotten may have a burst again. */
 const pairsMax = 4096
 
 interface Used {
+  /** Less than 0: earned. */
   units: number
   atMs: number
 }
@@ -23,11 +26,14 @@ export class UnaskedItems {
 
   constructor(private readonly clock: Pick<Clock, 'monotonic'>) {}
 
-  /** Whether an item of so many bytes may be taken; counts it. */
-  take(pair: string, bytes: number): boolean {
+  /**
+   * Whether an item of so many bytes may be taken; counts it. `isEarned`: only within what items of the pair have earned that
+   * were looked up lately.
+   */
+  take(pair: string, bytes: number, isEarned: boolean): boolean {
     const units = Math.max(1, Math.ceil(bytes / unitBytes))
     const used = this.#leaked(pair)
-    if (used.units + units > unitsMax) return false
+    if (used.units + units > (isEarned ? 0 : unitsMax)) return false
     used.units += units
     this.#used.set(pair, used)
     return true
@@ -36,14 +42,14 @@ export class UnaskedItems {
   /** An item of the pair was looked up, and is new. */
   isNew(pair: string): void {
     const used = this.#leaked(pair)
-    used.units = Math.max(0, used.units - unitsEach)
-    if (used.units > 0) this.#used.set(pair, used)
-    else this.#used.delete(pair)
+    used.units = Math.max(-earnedMax, used.units - unitsEach)
+    this.#used.set(pair, used)
   }
 
   #leaked(pair: string): Used {
     const nowMs = this.clock.monotonic()
     const { units, atMs } = this.#used.get(pair) ?? { units: 0, atMs: nowMs }
-    return { units: Math.max(0, units - ((nowMs - atMs) / 3_600_000) * unitsMax), atMs: nowMs }
+    const leaked = ((nowMs - atMs) / 3_600_000) * unitsMax
+    return { units: Math.sign(units) * Math.max(0, Math.abs(units) - leaked), atMs: nowMs }
   }
 }

@@ -10,6 +10,7 @@ import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import type { GatewayLine } from '../../../src/source/upstream/gateway-line.js'
 import { EarlierPost, type PostedItem } from '../../../src/upload/selling/earlier-post.js'
 import { Sharing } from '../../../src/upload/selling/sharing.js'
+import { UnaskedItems } from '../../../src/upload/selling/unasked-items.js'
 import { HandClock } from '../../http/hand-clock.js'
 
 const idOf = (number: number): Id => {
@@ -177,4 +178,14 @@ t.test('orders that come to nothing ask no gateway, or soon none any more', asyn
   }
   t.equal(questions, 20)
   t.strictSame(new Set(statuses), new Set([400, 503]))
+})
+
+t.test('where strangers fill the line, an owner at home has what his own new items earn', async (t) => {
+  const unasked = new UnaskedItems(new HandClock())
+  t.notOk(unasked.take('home', 1, true))
+  unasked.isNew('home')
+  for (let item = 0; item < 4; item += 1) t.ok(unasked.take('home', 1, true))
+  t.notOk(unasked.take('home', 1, true))
+  t.ok(unasked.take('home', 2 ** 20 * 256, false), 'more is for the time when gateways are away')
+  t.notOk(unasked.take('home', 1, false))
 })
